@@ -1,0 +1,78 @@
+# Quern: build, dependencies, tests, and the names of the stages. `make help` lists them.
+# The run's dependency rules are in pipeline.mk.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += -rR
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BUILD ?= build
+CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+OPT ?= -O2 -g -march=native
+SAN ?=
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation
+CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -DQUERN_ROOT='"$(CURDIR)"' $(OPT) $(SAN) $(WARN)
+LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lopenblas -lseccomp -lcrypto -ldl -lm -lpthread
+Q := $(if $(V),,@)
+
+include mk/deps.mk
+
+# ---- modules: an include goes down this list only; a program or test links its module and those above it ----
+MODULES := base artifacts tasks queue model llm eval stages
+DIRS_base := base
+DIRS_artifacts := artifacts
+DIRS_tasks := tasks
+DIRS_queue := queue
+DIRS_model := model
+DIRS_llm := llm
+DIRS_eval := eval eval/sim
+DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report
+
+SRC = $(foreach d,$(DIRS_$(1)),$(filter-out $(d)/quern-%.c,$(wildcard $(d)/*.c)))
+MAINS := $(foreach m,$(MODULES),$(foreach d,$(DIRS_$(m)),$(wildcard $(d)/quern-*.c)))
+PROGRAMS := $(patsubst %.c,$(BUILD)/bin/%,$(notdir $(MAINS)))
+up_to = $(if $(filter $(1),$(firstword $(2))),$(1),$(firstword $(2)) $(call up_to,$(1),$(wordlist 2,99,$(2))))
+reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
+archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODULES))))
+
+define module_rules
+$(BUILD)/lib/$(1).a: $(patsubst %.c,$(BUILD)/obj/%.o,$(call SRC,$(1)))
+	$$(Q)mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
+$(foreach p,$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern-*.c)),
+$(BUILD)/bin/$(notdir $(p:.c=)): $(BUILD)/obj/$(p:.c=.o) $(call archives,$(1))
+	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
+)
+$(foreach t,$(wildcard tests/unit/$(1)/*.c),
+$(BUILD)/test/$(1)/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(call archives,$(1))
+	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) -lcmocka && mv $$@.tmp $$@
+)
+$(foreach t,$(wildcard tests/fuzz/$(1)/*.c),
+$(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(BUILD)/obj/tests/fuzz/driver.o $(call archives,$(1))
+	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
+)
+endef
+$(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	$(Q)mkdir -p $(@D); echo "CC $<"; $(CC) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+
+# A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
+FLAGS_NOW := $(CC) $(CFLAGS)
+ifneq ($(file <$(BUILD)/flags),$(FLAGS_NOW))
+$(BUILD)/flags: FORCE
+endif
+$(BUILD)/flags: ; @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$@
+FORCE: ;
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ---- tasks: each reference.c is a library of its own ----
+TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
+REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
+$(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
+	$(Q)mkdir -p $(@D); $(CC) -std=c11 -O2 -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@

@@ -1,0 +1,64 @@
+/* The artifact format: one file, one kind. A msgpack map as header, then one msgpack map a record.
+ *
+ *   header: magic "quern", format (int), kind, schema (int), producer, version, config (map of
+ *           texts, resolved), inputs (list of {path, digest} with payload digests), count, digest
+ *           (SHA-256 hex of the payload: all record bytes after the header)
+ *
+ * The payload never holds clock times, host names or process ids: equal work gives an equal digest.
+ * A writer collects records in memory or a spill file and writes header + payload at finish, by
+ * file_begin/file_commit. Before it starts, a stage asks artifact_same: if the existing target's
+ * header has this producer, config and input digests, the stage touches it and says "same". */
+#ifndef ARTIFACTS_ARTIFACT_H
+#define ARTIFACTS_ARTIFACT_H
+
+#include "artifacts/record.h"
+#include "base/digest.h"
+
+enum { ARTIFACT_FORMAT = 1, ARTIFACT_MAX_CONFIG = 64, ARTIFACT_MAX_INPUTS = 64 };
+
+/* What will be in the header, and what decides whether the work is the same. */
+typedef struct {
+    const char *kind;        /* samples verdicts dataset prompts pool results metrics manifest */
+    const char *producer;    /* the program: "quern-filter" */
+    struct {
+        char *key, *value;
+    } config[ARTIFACT_MAX_CONFIG];
+    int n_config;
+    struct {
+        char *path;
+        char digest[DIGEST_HEX];
+    } inputs[ARTIFACT_MAX_INPUTS];
+    int n_inputs;
+} ArtifactSpec;
+
+void artifact_spec_init(ArtifactSpec *s, const char *kind, const char *producer);
+void artifact_spec_release(ArtifactSpec *s);
+void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err);  /* reads the digest from its header */
+/* An input that is no artifact (a task set, a directory): the caller gives the digest. */
+void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex);
+void artifact_spec_digest(const ArtifactSpec *s, Digest *out);           /* of producer, config, input digests */
+
+/* 1: path exists and was made from the same spec (touched, "same" logged); 0: work to do.
+ * FORCE=1 in the environment always gives 0. A damaged target counts as absent. */
+int artifact_same(const ArtifactSpec *s, const char *path);
+
+typedef struct ArtifactWriter ArtifactWriter;
+int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
+int artifact_write(ArtifactWriter *w, const Record *r, Error *err);      /* checks the kind's schema */
+int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Error *err); /* one encoded record */
+int artifact_finish(ArtifactWriter *w, Error *err);                      /* commits and frees w, also on error */
+void artifact_abandon(ArtifactWriter *w);
+
+typedef struct ArtifactReader ArtifactReader;
+/* kind NULL: any. The whole file is read and its digest and count checked. */
+int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err);
+void artifact_close(ArtifactReader *r);
+long artifact_count(const ArtifactReader *r);
+const View *artifact_header(const ArtifactReader *r);
+const char *artifact_digest(const ArtifactReader *r);                    /* payload digest, hex */
+/* 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
+int artifact_next(ArtifactReader *r, View *out, Error *err);
+int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t *len); /* of a record already read */
+
+#endif

@@ -1,0 +1,58 @@
+/* Records: msgpack maps with sorted keys and 64-bit floats, so that equal content is equal bytes.
+ * Building keeps values in any order; encoding sorts. A key given twice is a programming error
+ * (assert). Text that is not valid UTF-8 is stored as given, in a msgpack str. */
+#ifndef ARTIFACTS_RECORD_H
+#define ARTIFACTS_RECORD_H
+
+#include <msgpack.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+typedef struct Record Record;
+
+Record *record_new(void);
+void record_free(Record *r);                     /* and its children */
+void record_text(Record *r, const char *key, const char *s);
+void record_textn(Record *r, const char *key, const char *s, size_t n);
+void record_bytes(Record *r, const char *key, const void *data, size_t n);
+void record_int(Record *r, const char *key, int64_t v);
+void record_float(Record *r, const char *key, double v);
+void record_bool(Record *r, const char *key, int v);
+void record_ints(Record *r, const char *key, const int64_t *v, size_t n);   /* copied */
+void record_floats(Record *r, const char *key, const double *v, size_t n);
+void record_texts(Record *r, const char *key, const char *const *v, size_t n);
+Record *record_map(Record *r, const char *key);  /* a nested map; owned by r */
+Record *record_item(Record *r, const char *key); /* append a map to the list `key`; owned by r */
+int record_encode(const Record *r, Buffer *out, Error *err); /* appended to out */
+
+/* A read-only map inside a msgpack zone that the reader owns. `where` goes into errors:
+ * "runs/x/samples.qa, record 12". Getters return 0, or -1 with file, record and field. */
+typedef struct {
+    const msgpack_object *map;
+    char where[256];
+} View;
+
+/* Decode one msgpack map from bytes. The zone owns the objects; text points into `data`.
+ * Claimed sizes are bounded by the bytes present; depth by 8. */
+int view_decode(const void *data, size_t len, const char *where, msgpack_zone *zone, View *out, Error *err);
+
+int view_has(const View *v, const char *key);
+int view_text(const View *v, const char *key, const char **s, size_t *n, Error *err); /* not NUL-terminated */
+char *view_strdup(const View *v, const char *key, Error *err);                        /* caller frees; NULL on error */
+int view_bytes(const View *v, const char *key, const void **p, size_t *n, Error *err);
+int view_int(const View *v, const char *key, int64_t *out, Error *err);
+int view_float(const View *v, const char *key, double *out, Error *err);              /* takes integers too */
+int view_bool(const View *v, const char *key, int *out, Error *err);
+int view_ints(const View *v, const char *key, int64_t **out, size_t *n, Error *err);  /* caller frees */
+int view_floats(const View *v, const char *key, double **out, size_t *n, Error *err); /* caller frees */
+int view_map(const View *v, const char *key, View *out, Error *err);
+int view_count(const View *v, const char *key, size_t *n, Error *err);                /* length of a list */
+int view_item(const View *v, const char *key, size_t i, View *out, Error *err);       /* i-th map of a list */
+
+/* Copy every field of v into r, except those r already has. */
+void record_copy(Record *r, const View *v);
+
+#endif

@@ -1,0 +1,72 @@
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void out_of_memory(size_t bytes)
+{
+    fprintf(stderr, "quern: out of memory: %zu bytes were refused\n", bytes);
+    exit(1);
+}
+
+/* -1: not read yet; 0: no injection; n: the n-th call from now fails. */
+static long fail_countdown = -1;
+
+static int injected(void)
+{
+    if (fail_countdown < 0) {
+        const char *s = getenv("QUERN_FAIL_ALLOC");
+        fail_countdown = s ? strtol(s, NULL, 10) : 0;
+    }
+    return fail_countdown > 0 && --fail_countdown == 0;
+}
+
+void *memory_array(size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) out_of_memory(SIZE_MAX);
+    void *p = injected() ? NULL : calloc(count ? count : 1, size ? size : 1);
+    if (!p) out_of_memory(count * size);
+    return p;
+}
+
+void *memory_alloc(size_t bytes)
+{
+    return memory_array(1, bytes);
+}
+
+void *memory_grow(void *old, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) out_of_memory(SIZE_MAX);
+    size_t bytes = count * size;
+    void *p = injected() ? NULL : realloc(old, bytes ? bytes : 1);
+    if (!p) out_of_memory(bytes);
+    return p;
+}
+
+char *memory_strndup(const char *s, size_t n)
+{
+    char *p = memory_alloc(n + 1);
+    memcpy(p, s, n);
+    return p;
+}
+
+char *memory_strdup(const char *s)
+{
+    return memory_strndup(s, strlen(s));
+}
+
+char *memory_printf(const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *p = memory_alloc((size_t)(n < 0 ? 0 : n) + 1);
+    vsnprintf(p, (size_t)(n < 0 ? 0 : n) + 1, fmt, again);
+    va_end(again);
+    return p;
+}

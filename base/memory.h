@@ -1,0 +1,16 @@
+/* Allocation that cannot return NULL: a batch program that is out of memory can only say so
+ * and end; artifacts and journals are written so that this loses nothing.
+ * QUERN_FAIL_ALLOC=N makes the N-th call fail: the tests inject it. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+
+void *memory_alloc(size_t bytes);                 /* zeroed; bytes 0 gives a valid pointer */
+void *memory_array(size_t count, size_t size);    /* zeroed; dies on overflow of count*size */
+void *memory_grow(void *old, size_t count, size_t size); /* realloc of count*size, not zeroed */
+char *memory_strdup(const char *s);
+char *memory_strndup(const char *s, size_t n);
+char *memory_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

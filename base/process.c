@@ -1,0 +1,166 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+void process_die_with_parent(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+int process_self_dir(char *out, size_t size, Error *err)
+{
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+    if (n < 0) return error_errno(err, "cannot read /proc/self/exe");
+    out[n] = 0;
+    char *slash = strrchr(out, '/');
+    if (slash) *slash = 0;
+    return 0;
+}
+
+static void set_limit(int which, size_t value)
+{
+    if (!value) return;
+    struct rlimit r = {value, value};
+    setrlimit(which, &r);
+}
+
+static _Noreturn void child(char *const argv[], const ProcessOptions *opt, int in, int out, int errout)
+{
+    setpgid(0, 0);
+    process_die_with_parent();
+    signal(SIGPIPE, SIG_DFL);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errout, 2) < 0) _exit(127);
+    set_limit(RLIMIT_CPU, (size_t)opt->cpu_s);
+    set_limit(RLIMIT_AS, opt->memory_bytes);
+    set_limit(RLIMIT_FSIZE, opt->file_bytes);
+    if (opt->before_exec) opt->before_exec(opt->before_exec_ctx);
+    execvp(argv[0], argv);
+    fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+typedef struct {
+    int fd;
+    Buffer *buf;
+} Pipe;
+
+/* Read what is there; returns 0 at end of file, -1 when the buffer is full. */
+static int drain(Pipe *p)
+{
+    char chunk[16384];
+    ssize_t n = read(p->fd, chunk, sizeof chunk);
+    if (n < 0) return errno == EINTR || errno == EAGAIN ? 1 : 0;
+    if (n == 0) return 0;
+    if (p->buf && buffer_append(p->buf, chunk, (size_t)n)) return -1;
+    return 1;
+}
+
+static void feed(int *fd, const ProcessOptions *opt, size_t *sent)
+{
+    ssize_t n = write(*fd, (const char *)opt->input + *sent, opt->input_len - *sent);
+    if (n > 0) *sent += (size_t)n;
+    if ((n < 0 && errno != EINTR && errno != EAGAIN) || *sent == opt->input_len) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+/* Until both outputs are closed, the deadline passes or a buffer is full. */
+static void watch(const ProcessOptions *opt, int in, Pipe pipes[2], ProcessResult *result)
+{
+    double deadline = opt->timeout_s > 0 ? clock_seconds() + opt->timeout_s : 0;
+    size_t sent = 0;
+    int open_pipes = 2;
+    while (open_pipes) {
+        struct pollfd fds[3] = {{pipes[0].fd, POLLIN, 0}, {pipes[1].fd, POLLIN, 0}, {in, POLLOUT, 0}};
+        double left = deadline ? deadline - clock_seconds() : 3600;
+        if (left <= 0) {
+            result->timed_out = 1;
+            break;
+        }
+        int n = poll(fds, 3, (int)(left * 1000) + 1);
+        if (n < 0 && errno != EINTR) break;
+        if (n <= 0) continue;
+        if (fds[2].revents) feed(&in, opt, &sent);
+        for (int i = 0; i < 2; i++) {
+            if (!fds[i].revents) continue;
+            int rc = drain(&pipes[i]);
+            if (rc < 0) result->output_full = 1;
+            if (rc > 0) continue;
+            close(pipes[i].fd);
+            pipes[i].fd = -1;
+            open_pipes--;
+        }
+        if (result->output_full) break;
+    }
+    if (in >= 0) close(in);
+    for (int i = 0; i < 2; i++)
+        if (pipes[i].fd >= 0) close(pipes[i].fd);
+}
+
+static int open_pipes(int in[2], int out[2], int errout[2], int wants_input, Error *err)
+{
+    in[0] = in[1] = out[0] = out[1] = errout[0] = errout[1] = -1;
+    int ok = pipe2(out, O_CLOEXEC) == 0 && pipe2(errout, O_CLOEXEC) == 0;
+    if (ok && wants_input) {
+        ok = pipe2(in, O_CLOEXEC) == 0;
+    } else if (ok) {
+        in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ok = in[0] >= 0;
+    }
+    if (ok) return 0;
+    error_errno(err, "cannot make pipes for a child process");
+    for (int i = 0; i < 2; i++) {
+        if (in[i] >= 0) close(in[i]);
+        if (out[i] >= 0) close(out[i]);
+        if (errout[i] >= 0) close(errout[i]);
+    }
+    return -1;
+}
+
+int process_run(char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
+                Error *err)
+{
+    int pin[2], pout[2], perr[2];
+    *result = (ProcessResult){.exit_code = -1};
+    if (out) buffer_clear(out);
+    if (errout) buffer_clear(errout);
+    if (open_pipes(pin, pout, perr, opt->input != NULL, err)) return -1;
+    pid_t pid = fork();
+    if (pid == 0) child(argv, opt, pin[0], pout[1], perr[1]);
+    int fork_errno = errno;
+    close(pin[0]);
+    close(pout[1]);
+    close(perr[1]);
+    if (pid < 0) {
+        if (pin[1] >= 0) close(pin[1]);
+        close(pout[0]);
+        close(perr[0]);
+        errno = fork_errno;
+        return error_errno(err, "cannot fork for %s", argv[0]);
+    }
+    setpgid(pid, pid);
+    if (pin[1] >= 0) fcntl(pin[1], F_SETFL, O_NONBLOCK);
+    Pipe pipes[2] = {{pout[0], out}, {perr[0], errout}};
+    watch(opt, pin[1], pipes, result);
+    if (result->timed_out || result->output_full) kill(-pid, SIGKILL);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return error_errno(err, "cannot wait for %s", argv[0]);
+    kill(-pid, SIGKILL); /* grandchildren that stayed behind */
+    if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* A child process in a group of its own, with limits, its output captured and a deadline; when
+ * the deadline passes or the caller is told to stop, the whole group is killed. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+typedef struct {
+    double timeout_s;          /* wall clock; 0: none */
+    int cpu_s;                 /* RLIMIT_CPU; 0: inherited */
+    size_t memory_bytes;       /* RLIMIT_AS; 0: inherited */
+    size_t file_bytes;         /* RLIMIT_FSIZE; 0: inherited */
+    void (*before_exec)(void *); /* runs in the child, after the limits: sandboxes; may be NULL */
+    void *before_exec_ctx;
+    const void *input;         /* written to the child's stdin, or NULL: /dev/null */
+    size_t input_len;
+} ProcessOptions;
+
+typedef struct {
+    int exit_code;             /* 0..255, or -1 when it did not exit */
+    int signal;                /* that ended it, or 0 */
+    int timed_out;
+    int output_full;           /* more output than the buffer's max: the child was killed */
+} ProcessResult;
+
+/* Run argv to its end. out and errout may be NULL (then /dev/null) and are cleared first.
+ * Returns -1 only when the child could not be started or watched. */
+int process_run(char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
+                Error *err);
+
+/* Directory of the running executable, to find the other programs beside it. */
+int process_self_dir(char *out, size_t size, Error *err);
+
+/* In a child just forked: die when the parent does. */
+void process_die_with_parent(void);
+
+#endif

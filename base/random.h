@@ -1,0 +1,20 @@
+/* Random numbers that repeat: xoshiro256** (Blackman, Vigna 2018) seeded by splitmix64.
+ * A stream is named by (seed, stream): equal names give equal numbers on every machine. */
+#ifndef BASE_RANDOM_H
+#define BASE_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t s[4];
+} Random;
+
+void random_init(Random *r, uint64_t seed, uint64_t stream);
+uint64_t random_u64(Random *r);
+uint64_t random_below(Random *r, uint64_t n); /* uniform in [0, n), without bias; n >= 1 */
+double random_uniform(Random *r);             /* [0, 1), 53 bits */
+double random_normal(Random *r);              /* mean 0, variance 1 (Box-Muller, one at a time) */
+uint64_t random_hash(const void *data, size_t len); /* FNV-1a 64, finished by splitmix: names to streams */
+
+#endif

@@ -1,0 +1,37 @@
+#include "base/stop.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t requested;
+static int pipe_fd[2] = {-1, -1};
+
+static void on_signal(int sig)
+{
+    if (requested) _exit(128 + sig);
+    requested = sig;
+    if (pipe_fd[1] >= 0 && write(pipe_fd[1], "x", 1) < 0) return;
+}
+
+void stop_install(void)
+{
+    if (pipe_fd[0] < 0 && pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK)) pipe_fd[0] = pipe_fd[1] = -1;
+    struct sigaction sa = {.sa_handler = on_signal};
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+    sigaction(SIGHUP, &sa, NULL);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int stop_requested(void)
+{
+    return requested;
+}
+
+int stop_fd(void)
+{
+    return pipe_fd[0];
+}

@@ -1,0 +1,1 @@
+# Dependencies: filled by the set-up step below.

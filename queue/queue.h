@@ -1,0 +1,66 @@
+/* The job queue on Redis Streams; a Lua function library does every state change, fenced by
+ * (consumer, delivery count). All keys of a queue share the hash tag {NAME}.
+ *
+ * URL: redis://user:password@host:port/db  or  unix:PATH. Passwords are never printed. */
+#ifndef QUEUE_QUEUE_H
+#define QUEUE_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+typedef struct Queue Queue;
+
+/* url NULL: $QUERN_REDIS. Loads the library when absent or of another version; reconnects by itself
+ * with back-off for up to 60 s of a lost server. */
+int queue_open(const char *url, const char *name, Queue **out, Error *err);
+void queue_close(Queue *q);
+
+typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSENT } QueueState;
+
+/* ---- submitters ---- */
+/* Put a job on the stream of a device class. key is its content digest: a job already queued is
+ * DUPLICATE, one finished is DONE, one dead DEAD (retry revives it). Blocks (bounded) while the
+ * stream is longer than the back-pressure limit. */
+int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len, QueueState *state,
+                  Error *err);
+/* State of many keys in one pipeline; for DONE and DEAD the result is handed to the callback. */
+typedef int QueueResult(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err);
+int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx, Error *err);
+/* Wait up to timeout_s for something to finish since the last call. */
+int queue_wait(Queue *q, double timeout_s, Error *err);
+
+/* ---- workers ---- */
+typedef struct {
+    char *stream, *id, *key;       /* owned; queue_job_release */
+    Buffer body;
+    int delivery;                  /* 1 on the first */
+} QueueJob;
+
+/* Next job of any of the classes, waiting at most timeout_s (<= 2): 1 a job, 0 none, -1 error.
+ * Expired leases (30 s idle) are taken over first; a job at its third delivery without a result is
+ * buried here, with `dead_result` as its result, and not handed out. */
+typedef int QueueDeadResult(void *ctx, const QueueJob *job, Buffer *result);
+int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
+               QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err);
+void queue_job_release(QueueJob *job);
+/* 1 done, 0 the lease was lost (stop the work), -1 error. complete returns 1 also when the same
+ * result is already stored. */
+int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err);
+int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err);
+int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err); /* drain: delivery not counted */
+
+/* ---- people ---- */
+typedef struct {
+    char device_class[64];
+    long waiting, leased, dead, done;
+    double oldest_s;
+} QueueStatus;
+int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err);
+int queue_retry(Queue *q, long *revived, Error *err);   /* dead jobs back on their streams */
+int queue_purge(Queue *q, Error *err);                  /* everything under {NAME} */
+int queue_pause(Queue *q, int on, Error *err);          /* workers take nothing while on */
+
+#endif

@@ -1,0 +1,101 @@
+/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu.
+ *
+ * task.json: name, description, op_type, tags[], level 1..3, split "train"|"heldout",
+ *   axes {"rows": {"description": "..."}, ...}           (order kept: it is the axis order)
+ *   inputs / outputs {"x": {"dtype": "float32", "shape": ["rows","cols"], "draw": "normal"}}
+ *   tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}}, bytes "4*(rows*cols*2)", flops "rows*cols"
+ *   workloads [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
+ * Shapes, bytes and flops are expressions of base/expr.h over the axes.
+ *
+ * reference.c defines  void reference(const int64_t *axis, const double *const *in, double *const *out)
+ * over double arrays, C order, in the order of task.json; make compiles it to build/tasks/<name>.so. */
+#ifndef TASKS_TASK_H
+#define TASKS_TASK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/expr.h"
+
+enum { TASK_MAX_AXES = 8, TASK_MAX_TENSORS = 8, TASK_MAX_RANK = 5, TASK_MAX_WORKLOADS = 32 };
+
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32 } Dtype;
+size_t dtype_size(Dtype d);
+const char *dtype_name(Dtype d);      /* "float32" as in task.json */
+const char *dtype_ctype(Dtype d);     /* "float", "__half", "__nv_bfloat16", "int": in kernels */
+void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
+void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
+
+typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
+
+typedef struct {
+    char name[32];
+    Dtype dtype;
+    int rank;
+    char *shape[TASK_MAX_RANK];       /* expressions */
+    Draw draw;                        /* inputs only */
+    int64_t draw_low, draw_high;      /* DRAW_INTEGER */
+} TaskTensor;
+
+typedef enum { ROLE_CHECK, ROLE_TIME, ROLE_SIM } Role;
+
+typedef struct {
+    Role role;
+    int64_t axis[TASK_MAX_AXES];
+} Workload;
+
+typedef struct {
+    char name[64], op_type[64];
+    char *description, *dir, *reference_source, *baseline_source, *bytes, *flops;
+    int level, heldout, degenerate;
+    int n_axes, n_inputs, n_outputs, n_workloads;
+    char axis_name[TASK_MAX_AXES][32];
+    TaskTensor inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS];
+    double atol[4], rtol[4];          /* by Dtype */
+    Workload workloads[TASK_MAX_WORKLOADS];
+    char digest[DIGEST_HEX];          /* of task.json, reference.c, baseline.cu */
+    void *library;                    /* the dlopen'ed reference; NULL until task_reference */
+} Task;
+
+/* Load and check one folder. Errors name file and field. */
+int task_load(const char *dir, Task **out, Error *err);
+void task_free(Task *t);
+
+typedef struct {
+    Task **tasks;                     /* sorted by name */
+    int n;
+    char digest[DIGEST_HEX];          /* of all tasks' digests */
+} TaskSet;
+
+/* All folders below root that hold a task.json, or those named in `only` ("relu,softmax"; NULL or
+ * "" or "all": all). root NULL: $QUERN_TASKS, else the tasks folder of the source tree. */
+int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
+void taskset_release(TaskSet *s);
+Task *taskset_find(const TaskSet *s, const char *name, size_t len);      /* NULL: none */
+
+/* Axis and shape arithmetic for one workload; ExprLookup over the axes with ctx = TaskScope. */
+typedef struct {
+    const Task *task;
+    const Workload *workload;
+} TaskScope;
+int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value);
+int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK], Error *err);
+int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
+int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
+
+/* Fill one input (elements of its dtype). Equal (seed, workload, input) give equal bytes. scale
+ * multiplies (1.0 as drawn); values are what the dtype holds after rounding. */
+int task_draw(const Task *t, const Workload *w, int input, uint64_t seed, double scale, void *dst, Error *err);
+
+/* Run the reference: in[i] and out[i] are arrays of doubles of task_elements each, caller's. */
+int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out, Error *err);
+
+/* Compare an output with the reference: |got - want| <= atol + rtol*|want| for every element,
+ * NaN equals only NaN, inf only the same inf. 0: equal; 1: differs (message names the first and the
+ * worst element with index, got, expected, and how many); scale widens atol for scaled inputs. */
+int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want, double scale,
+                 Error *message);
+
+#endif
