@@ -15,9 +15,9 @@ CC := gcc
 endif
 OPT ?= -O2 -g -march=native
 SAN ?=
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation -Wno-missing-field-initializers
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -DQUERN_ROOT='"$(CURDIR)"' $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lopenblas -lseccomp -lcrypto -ldl -lm -lpthread
+LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lopenblas -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
@@ -58,7 +58,7 @@ $(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(BUILD)/obj/tests/fuz
 endef
 $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
 
-$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)mkdir -p $(@D); echo "CC $<"; $(CC) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
@@ -76,3 +76,41 @@ TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
 REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D); $(CC) -std=c11 -O2 -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
+
+# ---- everything ----
+.PHONY: all build test test-san bench clean help
+all build: $(PROGRAMS:%=%) $(REFERENCES)
+
+UNIT_TESTS := $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
+FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
+SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
+
+# prove runs each test in a process and a folder of its own, under its own time limit.
+test: build $(UNIT_TESTS) $(FUZZERS)
+	@QUERN_BUILD=$(abspath $(BUILD)) prove --timer -j2 --exec tests/run $(UNIT_TESTS) $(SHELL_TESTS)
+
+# The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+test-san:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g -march=native" san-run
+.PHONY: san-run
+san-run: build $(UNIT_TESTS) $(FUZZERS)
+	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=300 prove --timer -j2 --exec tests/run $(UNIT_TESTS) tests/shell/fuzz.t
+
+clean:
+	rm -rf $(BUILD)
+
+# ---- the run: the queue and the evaluators live as long as it does (quern-fleet); pipeline.mk has the rules ----
+PROFILE ?= default
+RUN_SETTINGS := PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
+export $(foreach v,$(RUN_SETTINGS),$(if $(filter command environment,$(firstword $(origin $(v)))),$(v)))
+RUN_MAKE = $(MAKE) --no-print-directory -f pipeline.mk BUILD=$(BUILD)
+RUN_NAME := $(or $(RUN),$(if $(CONFIG),$(shell sed -n 's/^RUN *?= *//p' $(CONFIG))),$(PROFILE))
+DEVICES ?= auto
+.PHONY: crl sft selfsup collect
+crl sft selfsup collect: build
+	+@if $(RUN_MAKE) -q $@ 2>/dev/null; then echo "quern: $@ of run $(RUN_NAME) is up to date: runs/$(RUN_NAME)/report.html"; \
+	else $(BUILD)/bin/quern-fleet run --dir runs/$(RUN_NAME)/queue --devices $(DEVICES) -- $(RUN_MAKE) $@; fi
+
+help:
+	@sed -n 's/^## //p' mk/help.txt

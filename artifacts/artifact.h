@@ -43,6 +43,9 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out);           /* of p
  * FORCE=1 in the environment always gives 0. A damaged target counts as absent. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 
+/* Does this header say that it was made from this spec (kind, producer, config, input digests)? */
+int artifact_matches(const ArtifactSpec *s, const View *header);
+
 typedef struct ArtifactWriter ArtifactWriter;
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
 int artifact_write(ArtifactWriter *w, const Record *r, Error *err);      /* checks the kind's schema */

@@ -24,6 +24,7 @@
 #include "artifacts/record.h"
 
 int schema_known(const char *kind);
+int schema_version(const char *kind); /* 0 for an unknown kind */
 /* Check one record (as a decoded view) against the kind's table. */
 int schema_check(const char *kind, const View *v, Error *err);
 

@@ -16,6 +16,7 @@ typedef struct {
     double min, max;       /* for FLAG_INT and FLAG_FLOAT when min < max */
     const char *choices;   /* for FLAG_TEXT: "bucket|island|random", or NULL */
     int required;          /* FLAG_TEXT must be given */
+    int aside;             /* a file's name, or a matter of speed: no part of the resolved configuration */
 } Flag;
 
 typedef struct {

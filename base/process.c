@@ -36,7 +36,7 @@ static void set_limit(int which, size_t value)
     setrlimit(which, &r);
 }
 
-static _Noreturn void child(char *const argv[], const ProcessOptions *opt, int in, int out, int errout)
+static _Noreturn void child(const char *const argv[], const ProcessOptions *opt, int in, int out, int errout)
 {
     setpgid(0, 0);
     process_die_with_parent();
@@ -46,7 +46,7 @@ static _Noreturn void child(char *const argv[], const ProcessOptions *opt, int i
     set_limit(RLIMIT_AS, opt->memory_bytes);
     set_limit(RLIMIT_FSIZE, opt->file_bytes);
     if (opt->before_exec) opt->before_exec(opt->before_exec_ctx);
-    execvp(argv[0], argv);
+    execvp(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
     _exit(127);
 }
@@ -130,7 +130,7 @@ static int open_pipes(int in[2], int out[2], int errout[2], int wants_input, Err
     return -1;
 }
 
-int process_run(char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
+int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
                 Error *err)
 {
     int pin[2], pout[2], perr[2];

@@ -28,7 +28,7 @@ typedef struct {
 
 /* Run argv to its end. out and errout may be NULL (then /dev/null) and are cleared first.
  * Returns -1 only when the child could not be started or watched. */
-int process_run(char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
+int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
                 Error *err);
 
 /* Directory of the running executable, to find the other programs beside it. */

@@ -16,14 +16,15 @@ typedef struct {
     const char *base_url;          /* NULL: $OPENAI_BASE_URL / $ANTHROPIC_BASE_URL, else the vendor's */
     double temperature;
     int max_tokens, concurrency;   /* concurrency: at most; lowered on 429 (AIMD) */
-    double connect_timeout_s, request_timeout_s;
-    double give_up_s;              /* of straight failures for one request, then its error is final */
+    double connect_timeout_s, request_timeout_s; /* 0: 10 and 600 */
+    double give_up_s;              /* of straight failures for one request, then its error is final; 0: 600 */
     const char *system;            /* system prompt or NULL */
 } LlmOptions;
 
 typedef struct {
     size_t index;                  /* of the request */
-    const char *text;              /* the answer; NULL on failure */
+    const char *text;              /* the answer, without what the model thought; NULL on failure */
+    const char *reasoning;         /* what a reasoning model thought, where the server shows it; or NULL */
     const char *finish;            /* "stop", "length", "error" */
     const char *error;             /* a sentence, when failed; never the key */
     int http_status, attempts;

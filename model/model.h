@@ -28,6 +28,7 @@ size_t model_parameters(const Model *m);
  * (F32), and what else lies there (tokenizer.json, generation_config.json) copied by the caller. */
 int model_load(const char *dir, Model **out, Error *err);
 int model_save(const Model *m, const char *dir, Error *err);   /* weights + config.json; dir exists */
+int model_restore(Model *m, const char *dir, Error *err);      /* weights of an equal configuration into m */
 
 /* One packed row of training: ids[0..len), of which weight[t] = dL/dlogp(ids[t] | ids[<t]) is given
  * for t >= 1 (0 for prompt tokens); weight[0] is ignored. */

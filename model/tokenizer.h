@@ -16,11 +16,12 @@ int tokenizer_load(const char *path, Tokenizer **out, Error *err);           /* 
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err);
 void tokenizer_free(Tokenizer *t);
 
-/* Learn merges until vocab_size tokens (256 bytes + merges + specials), Qwen2 pre-tokeniser, ties
+/* Learn merges until vocab_size tokens (256 bytes + merges + specials), Qwen2 pre-tokeniser (lines: pieces are whole lines, tokens
+ * may span words), ties
  * broken by (count, then smaller pair ids): equal texts give an equal tokenizer.json.
  * specials are added last, in order. */
-int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size, const char *const *specials,
-                    int n_specials, Tokenizer **out, Error *err);
+int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size, int lines,
+                    const char *const *specials, int n_specials, Tokenizer **out, Error *err);
 
 int tokenizer_size(const Tokenizer *t);                                      /* ids are 0..size-1 */
 int tokenizer_special(const Tokenizer *t, const char *name);                 /* id, or -1 */

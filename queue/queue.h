@@ -13,10 +13,14 @@
 
 typedef struct Queue Queue;
 
-/* url NULL: $QUERN_REDIS. Loads the library when absent or of another version; reconnects by itself
- * with back-off for up to 60 s of a lost server. */
+/* url NULL: $QUERN_REDIS; name NULL: "quern". Loads the library when absent or of another version;
+ * reconnects by itself with back-off for up to 60 s of a lost server. The environment sets, for
+ * tests and large installations: QUERN_LEASE_S (30), QUERN_QUEUE_LIMIT (10000 jobs on one stream),
+ * QUERN_RESULT_TTL_S (0, for ever, over unix:, else 7 days), QUERN_QUEUE_RETRY_S (60). */
 int queue_open(const char *url, const char *name, Queue **out, Error *err);
 void queue_close(Queue *q);
+
+enum { QUEUE_MAX_DELIVERIES = 3, QUEUE_MAX_BODY = 1 << 20, QUEUE_MAX_CLASSES = 16 };
 
 typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSENT } QueueState;
 
@@ -26,10 +30,19 @@ typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSE
  * stream is longer than the back-pressure limit. */
 int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len, QueueState *state,
                   Error *err);
+/* The same for many, in pipelines. Urgent jobs are taken before all others of their class. */
+typedef struct {
+    const char *device_class, *key;
+    const void *body;
+    size_t len;
+    int urgent;
+} QueueNew;
+int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err);
 /* State of many keys in one pipeline; for DONE and DEAD the result is handed to the callback. */
 typedef int QueueResult(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err);
 int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx, Error *err);
-/* Wait up to timeout_s for something to finish since the last call. */
+/* Wait up to timeout_s for something to finish since the last call (the first: since queue_open).
+ * 1 something did, 0 not (or a stop signal came), -1 error. */
 int queue_wait(Queue *q, double timeout_s, Error *err);
 
 /* ---- workers ---- */
@@ -39,9 +52,11 @@ typedef struct {
     int delivery;                  /* 1 on the first */
 } QueueJob;
 
-/* Next job of any of the classes, waiting at most timeout_s (<= 2): 1 a job, 0 none, -1 error.
- * Expired leases (30 s idle) are taken over first; a job at its third delivery without a result is
- * buried here, with `dead_result` as its result, and not handed out. */
+/* Next job of any of the classes, in their order (strict priority), waiting at most timeout_s (<= 2):
+ * 1 a job, 0 none (or paused, or a stop signal), -1 error. A consumer holds at most one job: it
+ * completes, buries or hands back before it takes again. Expired leases (30 s idle) are taken over
+ * first; a job delivered three times without a result is buried here, with `dead_result` as its
+ * result, and not handed out. */
 typedef int QueueDeadResult(void *ctx, const QueueJob *job, Buffer *result);
 int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err);
@@ -51,6 +66,13 @@ void queue_job_release(QueueJob *job);
 int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err);
 int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err);
 int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err); /* drain: delivery not counted */
+int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err);   /* an attempt failed: counted */
+/* No verdict can be had: dead, with this result. */
+int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err);
+double queue_renew_interval(const Queue *q); /* seconds: a third of the lease */
+/* All leases of a consumer (NULL: of all) whose end is certain, free at once; counted or not. For
+ * who started the consumers. */
+int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err);
 
 /* ---- people ---- */
 typedef struct {

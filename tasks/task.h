@@ -3,7 +3,9 @@
  * task.json: name, description, op_type, tags[], level 1..3, split "train"|"heldout",
  *   axes {"rows": {"description": "..."}, ...}           (order kept: it is the axis order)
  *   inputs / outputs {"x": {"dtype": "float32", "shape": ["rows","cols"], "draw": "normal"}}
- *   tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}}, bytes "4*(rows*cols*2)", flops "rows*cols"
+ *                                                        (draws: below; "integer" takes "low" and "high")
+ *   tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
+ *   bytes "4*(rows*cols*2)", flops "rows*cols"           (the least that any kernel must move and do)
  *   workloads [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
@@ -28,7 +30,11 @@ const char *dtype_ctype(Dtype d);     /* "float", "__half", "__nv_bfloat16", "in
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
+/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer: low..high,
+ * both included, never scaled. mixed: normal, but one in 16 is 16 times as large, one in 16 tiny and
+ * one in 16 exactly zero: the tails and the edge in one tensor. */
 typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
+const char *draw_name(Draw d);
 
 typedef struct {
     char name[32];
@@ -53,7 +59,9 @@ typedef struct {
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
     TaskTensor inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS];
-    double atol[4], rtol[4];          /* by Dtype */
+    double atol[4], rtol[4];          /* by Dtype; -1: none given */
+    char *terms;                      /* expression: atol is per term of the longest sum; NULL: 1 */
+    int degree;                       /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
     char digest[DIGEST_HEX];          /* of task.json, reference.c, baseline.cu */
     void *library;                    /* the dlopen'ed reference; NULL until task_reference */
@@ -73,6 +81,9 @@ typedef struct {
  * "" or "all": all). root NULL: $QUERN_TASKS, else the tasks folder of the source tree. */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
+/* The folders that taskset_load would load, sorted; the caller frees. */
+int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
+void taskset_paths_free(char **paths, int n);
 Task *taskset_find(const TaskSet *s, const char *name, size_t len);      /* NULL: none */
 
 /* Axis and shape arithmetic for one workload; ExprLookup over the axes with ctx = TaskScope. */
@@ -89,12 +100,19 @@ int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Er
  * multiplies (1.0 as drawn); values are what the dtype holds after rounding. */
 int task_draw(const Task *t, const Workload *w, int input, uint64_t seed, double scale, void *dst, Error *err);
 
+/* How the workload is named in messages: "check rows=7 cols=33". */
+void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
+
+/* The tolerance of one output for one workload and input scale. */
+int task_tolerance(const Task *t, const Workload *w, int output, double scale, double *atol, double *rtol, Error *err);
+
 /* Run the reference: in[i] and out[i] are arrays of doubles of task_elements each, caller's. */
 int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out, Error *err);
 
 /* Compare an output with the reference: |got - want| <= atol + rtol*|want| for every element,
  * NaN equals only NaN, inf only the same inf. 0: equal; 1: differs (message names the first and the
- * worst element with index, got, expected, and how many); scale widens atol for scaled inputs. */
+ * worst element with index, got, expected, and how many). atol is task_tolerance's: it follows the
+ * number of terms and the scale of the inputs. */
 int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want, double scale,
                  Error *message);
 

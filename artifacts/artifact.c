@@ -1,0 +1,484 @@
+#include "artifacts/artifact.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "artifacts/scan.h"
+#include "artifacts/schema.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+static const char MAGIC[] = "quern";
+enum { MAX_HEADER = 1 << 20, MIN_RECORD = 1 };
+#define MAX_ARTIFACT ((size_t)4 << 30)
+
+/* ---- the spec ---- */
+
+void artifact_spec_init(ArtifactSpec *s, const char *kind, const char *producer)
+{
+    *s = (ArtifactSpec){.kind = kind, .producer = producer};
+}
+
+void artifact_spec_release(ArtifactSpec *s)
+{
+    for (int i = 0; i < s->n_config; i++) {
+        free(s->config[i].key);
+        free(s->config[i].value);
+    }
+    for (int i = 0; i < s->n_inputs; i++) free(s->inputs[i].path);
+    *s = (ArtifactSpec){0};
+}
+
+/* Kept sorted by key, as the header's map is: the digest does not depend on the order of calls. */
+void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...)
+{
+    if (s->n_config == ARTIFACT_MAX_CONFIG) {
+        fprintf(stderr, "quern: more than %d configuration values\n", ARTIFACT_MAX_CONFIG);
+        abort();
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    char *value;
+    int n = vasprintf(&value, fmt, ap);
+    va_end(ap);
+    if (n < 0) value = memory_strdup("");
+    int at = s->n_config++;
+    for (; at > 0 && strcmp(s->config[at - 1].key, key) > 0; at--) s->config[at] = s->config[at - 1];
+    s->config[at].key = memory_strdup(key);
+    s->config[at].value = value;
+}
+
+void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex)
+{
+    if (s->n_inputs == ARTIFACT_MAX_INPUTS) {
+        fprintf(stderr, "quern: more than %d inputs\n", ARTIFACT_MAX_INPUTS);
+        abort();
+    }
+    int i = s->n_inputs++;
+    s->inputs[i].path = memory_strdup(path);
+    snprintf(s->inputs[i].digest, sizeof s->inputs[i].digest, "%s", hex);
+}
+
+static void add_text(Digester *d, const char *s)
+{
+    digester_add_field(d, s, strlen(s));
+}
+
+void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
+{
+    Digester d;
+    char versions[64];
+    snprintf(versions, sizeof versions, "%d %d %s", ARTIFACT_FORMAT, schema_version(s->kind), QUERN_VERSION);
+    digester_init(&d);
+    add_text(&d, versions);
+    add_text(&d, s->kind);
+    add_text(&d, s->producer);
+    for (int i = 0; i < s->n_config; i++) {
+        add_text(&d, s->config[i].key);
+        add_text(&d, s->config[i].value);
+    }
+    add_text(&d, "inputs"); /* so that a configuration value cannot pass for an input */
+    for (int i = 0; i < s->n_inputs; i++) add_text(&d, s->inputs[i].digest);
+    digester_finish(&d, out);
+}
+
+/* ---- the header ---- */
+
+static Record *header_record(const ArtifactSpec *s, long count, const char *digest)
+{
+    Record *r = record_new();
+    record_text(r, "magic", MAGIC);
+    record_int(r, "format", ARTIFACT_FORMAT);
+    record_text(r, "kind", s->kind);
+    record_int(r, "schema", schema_version(s->kind));
+    record_text(r, "producer", s->producer);
+    record_text(r, "version", QUERN_VERSION);
+    Record *config = record_map(r, "config");
+    for (int i = 0; i < s->n_config; i++) record_text(config, s->config[i].key, s->config[i].value);
+    for (int i = 0; i < s->n_inputs; i++) {
+        Record *input = record_item(r, "inputs");
+        record_text(input, "path", s->inputs[i].path);
+        record_text(input, "digest", s->inputs[i].digest);
+    }
+    if (!s->n_inputs) record_texts(r, "inputs", NULL, 0);
+    record_int(r, "count", count);
+    record_text(r, "digest", digest);
+    return r;
+}
+
+static int text_is(const View *v, const char *key, const char *expected)
+{
+    const char *s;
+    size_t n;
+    return !view_text(v, key, &s, &n, NULL) && n == strlen(expected) && !memcmp(s, expected, n);
+}
+
+/* Every field that a header must have, of its type and of a version that this program reads. */
+static int check_header(const View *h, Error *err)
+{
+    int64_t format, schema, count;
+    View config;
+    size_t n;
+    const char *s;
+    if (!text_is(h, "magic", MAGIC))
+        return error_set(err, "%s: expected a Quern artifact (magic \"quern\"), found another file", h->where);
+    if (view_int(h, "format", &format, err)) return -1;
+    if (format != ARTIFACT_FORMAT)
+        return error_set(err, "%s, field format: expected %d, found %lld: written by another version of Quern", h->where,
+                         ARTIFACT_FORMAT, (long long)format);
+    if (view_text(h, "kind", &s, &n, err) || view_int(h, "schema", &schema, err) ||
+        view_text(h, "producer", &s, &n, err) || view_text(h, "version", &s, &n, err) ||
+        view_map(h, "config", &config, err) || view_count(h, "inputs", &n, err) || view_int(h, "count", &count, err))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        View input;
+        size_t len;
+        if (view_item(h, "inputs", i, &input, err) || view_text(&input, "path", &s, &len, err) ||
+            view_text(&input, "digest", &s, &len, err))
+            return -1;
+    }
+    char *kind = view_strdup(h, "kind", err);
+    int known = schema_version(kind);
+    int rc = 0;
+    if (!known)
+        rc = error_set(err, "%s, field kind: '%s' is no kind of artifact", h->where, kind);
+    else if (schema != known)
+        rc = error_set(err, "%s, field schema: expected version %d of '%s', found %lld", h->where, known, kind,
+                       (long long)schema);
+    free(kind);
+    if (rc) return rc;
+    if (count < 0) return error_set(err, "%s, field count: expected 0 or more, found %lld", h->where, (long long)count);
+    if (view_text(h, "digest", &s, &n, err)) return -1;
+    if (n != DIGEST_HEX - 1)
+        return error_set(err, "%s, field digest: expected %d hex digits, found %zu bytes", h->where, DIGEST_HEX - 1, n);
+    return 0;
+}
+
+/* Decode and check the header at the front of data; *used is its length. */
+static int decode_header(const char *path, const void *data, size_t len, msgpack_zone *zone, View *out, size_t *used,
+                         Error *err)
+{
+    char where[sizeof out->where];
+    snprintf(where, sizeof where, "%s, header", path);
+    if (!len) return error_set(err, "%s: expected a Quern artifact, found an empty file", path);
+    if (scan_record(data, len, where, used, err) || view_decode(data, *used, where, zone, out, err)) return -1;
+    return check_header(out, err);
+}
+
+int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err)
+{
+    FILE *f = fopen(path, "rbe");
+    if (!f) return error_errno(err, "cannot open %s", path);
+    char *front = memory_alloc(MAX_HEADER);
+    size_t n = fread(front, 1, MAX_HEADER, f), used;
+    int failed = ferror(f);
+    fclose(f);
+    msgpack_zone zone;
+    View h;
+    int rc = -1;
+    if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE)) {
+        free(front);
+        return error_set(err, "out of memory for the header of %s", path);
+    }
+    if (failed) {
+        error_set(err, "cannot read %s", path);
+    } else if (!decode_header(path, front, n, &zone, &h, &used, err)) {
+        char *digest = view_strdup(&h, "digest", err);
+        artifact_spec_input_digest(s, path, digest);
+        free(digest);
+        rc = 0;
+    }
+    msgpack_zone_destroy(&zone);
+    free(front);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+struct ArtifactWriter {
+    char *path;
+    const ArtifactSpec *spec;
+    Buffer payload;
+    long count;
+    Digester digester;
+    msgpack_zone zone; /* for the check of one record, then cleared */
+};
+
+int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
+{
+    if (!schema_known(spec->kind)) return error_set(err, "%s: '%s' is no kind of artifact", path, spec->kind);
+    /* Found out now rather than after hours of work. */
+    char *dir = memory_strdup(path), *slash = strrchr(dir, '/');
+    if (slash) slash[slash == dir] = 0;
+    int bad = access(slash ? dir : ".", W_OK);
+    free(dir);
+    if (bad) return error_errno(err, "cannot write in the directory of %s", path);
+    ArtifactWriter *w = memory_alloc(sizeof *w);
+    if (!msgpack_zone_init(&w->zone, MSGPACK_ZONE_CHUNK_SIZE)) {
+        free(w);
+        return error_set(err, "out of memory for %s", path);
+    }
+    w->path = memory_strdup(path);
+    w->spec = spec;
+    buffer_init(&w->payload, MAX_ARTIFACT);
+    digester_init(&w->digester);
+    *out = w;
+    return 0;
+}
+
+/* The record at payload[start..] is complete: check it, or take it back. */
+static int accept_record(ArtifactWriter *w, size_t start, Error *err)
+{
+    char where[256];
+    View v;
+    snprintf(where, sizeof where, "%s, record %ld", w->path, w->count);
+    const char *data = w->payload.data + start;
+    size_t len = w->payload.len - start;
+    int rc = view_decode(data, len, where, &w->zone, &v, err) ? -1 : schema_check(w->spec->kind, &v, err);
+    msgpack_zone_clear(&w->zone);
+    if (rc) {
+        w->payload.len = start;
+        w->payload.data[start] = 0;
+        return -1;
+    }
+    digester_add(&w->digester, data, len);
+    w->count++;
+    return 0;
+}
+
+int artifact_write(ArtifactWriter *w, const Record *r, Error *err)
+{
+    size_t start = w->payload.len;
+    if (record_encode(r, &w->payload, err)) return error_prefix(err, "%s, record %ld", w->path, w->count);
+    return accept_record(w, start, err);
+}
+
+int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Error *err)
+{
+    size_t start = w->payload.len;
+    if (buffer_append(&w->payload, data, len))
+        return error_set(err, "%s, record %ld: more than %zu bytes of records", w->path, w->count, w->payload.max);
+    return accept_record(w, start, err);
+}
+
+static void free_writer(ArtifactWriter *w)
+{
+    buffer_release(&w->payload);
+    msgpack_zone_destroy(&w->zone);
+    free(w->path);
+    free(w);
+}
+
+int artifact_finish(ArtifactWriter *w, Error *err)
+{
+    Digest digest;
+    char hex[DIGEST_HEX], temp[4096];
+    digester_finish(&w->digester, &digest);
+    digest_hex(&digest, hex);
+    Buffer header;
+    buffer_init(&header, MAX_HEADER);
+    Record *r = header_record(w->spec, w->count, hex);
+    int rc = record_encode(r, &header, err) ? error_prefix(err, "%s, header", w->path) : 0;
+    record_free(r);
+    int fd = rc ? -1 : file_begin(w->path, temp, sizeof temp, err);
+    if (fd < 0) {
+        rc = -1;
+    } else if (file_write_all(fd, header.data, header.len, temp, err) ||
+               file_write_all(fd, w->payload.data, w->payload.len, temp, err)) {
+        file_abandon(fd, temp);
+        rc = -1;
+    } else {
+        rc = file_commit(fd, temp, w->path, err);
+    }
+    buffer_release(&header);
+    free_writer(w);
+    return rc;
+}
+
+void artifact_abandon(ArtifactWriter *w)
+{
+    if (!w) return;
+    Digest unused;
+    digester_finish(&w->digester, &unused);
+    free_writer(w);
+}
+
+/* ---- reading ---- */
+
+struct ArtifactReader {
+    char *path;
+    Buffer data;
+    msgpack_zone *zone;
+    View header;
+    char digest[DIGEST_HEX];
+    size_t *offsets; /* count + 1 of them */
+    long count, next;
+};
+
+void artifact_close(ArtifactReader *r)
+{
+    if (!r) return;
+    if (r->zone) msgpack_zone_free(r->zone);
+    buffer_release(&r->data);
+    free(r->offsets);
+    free(r->path);
+    free(r);
+}
+
+/* Find where each record begins: the structure of the whole payload is walked, nothing is decoded. */
+static int find_records(ArtifactReader *r, size_t start, Error *err)
+{
+    int64_t count;
+    if (view_int(&r->header, "count", &count, err)) return -1;
+    size_t left = r->data.len - start;
+    if ((uint64_t)count > left / MIN_RECORD)
+        return error_set(err, "%s, header, field count: %lld records are claimed, %zu bytes are present", r->path,
+                         (long long)count, left);
+    r->count = (long)count;
+    r->offsets = memory_array((size_t)count + 1, sizeof *r->offsets);
+    r->offsets[0] = start;
+    for (long i = 0; i < r->count; i++) {
+        char where[256];
+        size_t used, at = r->offsets[i];
+        snprintf(where, sizeof where, "%s, record %ld", r->path, i);
+        if (scan_record(r->data.data + at, r->data.len - at, where, &used, err)) return -1;
+        r->offsets[i + 1] = at + used;
+    }
+    size_t end = r->offsets[r->count];
+    if (end != r->data.len)
+        return error_set(err, "%s: %zu bytes follow the last of %ld records", r->path, r->data.len - end, r->count);
+    return 0;
+}
+
+static int check_digest(ArtifactReader *r, Error *err)
+{
+    Digest d;
+    size_t start = r->offsets[0];
+    digest_of(r->data.data + start, r->data.len - start, &d);
+    digest_hex(&d, r->digest);
+    if (text_is(&r->header, "digest", r->digest)) return 0;
+    return error_set(err, "%s, header, field digest: the payload's digest is %s, the header says another: damaged", r->path,
+                     r->digest);
+}
+
+static int open_reader(ArtifactReader *r, const char *kind, Error *err)
+{
+    size_t used;
+    if (!r->zone) return error_set(err, "out of memory for %s", r->path);
+    if (file_read(r->path, MAX_ARTIFACT, &r->data, err)) return -1;
+    if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err)) return -1;
+    if (kind && !text_is(&r->header, "kind", kind)) {
+        char *found = view_strdup(&r->header, "kind", err);
+        error_set(err, "%s: expected an artifact of kind '%s', found '%s'", r->path, kind, found);
+        free(found);
+        return -1;
+    }
+    return find_records(r, used, err) ? -1 : check_digest(r, err);
+}
+
+int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err)
+{
+    ArtifactReader *r = memory_alloc(sizeof *r);
+    r->path = memory_strdup(path);
+    buffer_init(&r->data, 0);
+    r->zone = msgpack_zone_new(1 << 16);
+    if (open_reader(r, kind, err)) {
+        artifact_close(r);
+        return -1;
+    }
+    *out = r;
+    return 0;
+}
+
+long artifact_count(const ArtifactReader *r)
+{
+    return r->count;
+}
+
+const View *artifact_header(const ArtifactReader *r)
+{
+    return &r->header;
+}
+
+const char *artifact_digest(const ArtifactReader *r)
+{
+    return r->digest;
+}
+
+int artifact_next(ArtifactReader *r, View *out, Error *err)
+{
+    if (r->next == r->count) return 0;
+    char where[sizeof out->where];
+    snprintf(where, sizeof where, "%s, record %ld", r->path, r->next);
+    size_t at = r->offsets[r->next];
+    if (view_decode(r->data.data + at, r->offsets[r->next + 1] - at, where, r->zone, out, err)) return -1;
+    r->next++;
+    return 1;
+}
+
+int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t *len)
+{
+    if (index < 0 || index >= r->next) return -1;
+    *data = r->data.data + r->offsets[index];
+    *len = r->offsets[index + 1] - r->offsets[index];
+    return 0;
+}
+
+/* ---- the same work? ---- */
+
+/* The header that this spec would write over the reader's payload, compared field by field as bytes:
+ * paths of inputs may differ, their digests may not. */
+static int made_from(const ArtifactReader *r, const ArtifactSpec *s)
+{
+    ArtifactSpec found;
+    View config, input;
+    size_t n = 0;
+    char *kind = view_strdup(&r->header, "kind", NULL), *producer = view_strdup(&r->header, "producer", NULL);
+    artifact_spec_init(&found, kind, producer);
+    int same = text_is(&r->header, "version", QUERN_VERSION) && !view_map(&r->header, "config", &config, NULL) &&
+               config.map->via.map.size == (uint32_t)s->n_config && !view_count(&r->header, "inputs", &n, NULL) &&
+               n == (size_t)s->n_inputs;
+    for (int i = 0; same && i < s->n_config; i++) {
+        char *value = view_strdup(&config, s->config[i].key, NULL);
+        if (value) artifact_spec_config(&found, s->config[i].key, "%s", value);
+        same = value != NULL;
+        free(value);
+    }
+    for (size_t i = 0; same && i < n; i++) {
+        same = !view_item(&r->header, "inputs", i, &input, NULL);
+        char *digest = same ? view_strdup(&input, "digest", NULL) : NULL;
+        if (digest) artifact_spec_input_digest(&found, "", digest);
+        free(digest);
+    }
+    Digest a, b;
+    artifact_spec_digest(&found, &a);
+    artifact_spec_digest(s, &b);
+    artifact_spec_release(&found);
+    free(kind);
+    free(producer);
+    return same && !memcmp(a.bytes, b.bytes, sizeof a.bytes);
+}
+
+int artifact_same(const ArtifactSpec *s, const char *path)
+{
+    const char *force = getenv("FORCE");
+    if (force && *force && strcmp(force, "0")) return 0;
+    if (!file_exists(path)) return 0;
+    ArtifactReader *r;
+    Error err;
+    if (artifact_open(path, NULL, &r, &err)) {
+        log_info("%s; making it again", err.text);
+        return 0;
+    }
+    int same = made_from(r, s);
+    artifact_close(r);
+    if (!same || file_touch(path, &err)) return 0;
+    log_info("%s: same", path);
+    return 1;
+}

@@ -1,0 +1,21 @@
+# The default run: 2 cores, no GPU, about ten minutes.
+TRIALS ?= 200
+KEEP ?= 64
+MISTAKES ?= 0.15
+CONTRASTIVE ?= 2
+SMALL_MODEL ?= --vocab 1536 --hidden 192 --ff 512 --layers 4 --heads 6 --kv-heads 2 --context 2048
+SFT ?= --epochs 3 --batch 24 --lr 2e-3
+MAX_NEW ?= 900
+BATCH ?= 64
+SELFSUP_ROUNDS ?= 2
+SELFSUP_GROUPS ?= 6
+SELFSUP_PLAIN ?= 3
+SELFSUP_COPIES ?= 8
+SELFSUP ?= --epochs 1 --batch 16 --lr 4e-4
+ROUNDS ?= 4
+GROUPS ?= 5
+PLAIN ?= 2
+COPIES ?= 8
+CRL ?= --epochs 2 --batch 24 --lr 2e-4
+EXEMPLARS ?= --exemplars 2 --rule bucket
+REPORT_SAMPLES ?= 32

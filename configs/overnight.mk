@@ -1,0 +1,12 @@
+# A night on a workstation's CPU: more teachers' kernels, a wider model, many rounds. Read before the
+# profile (make -j crl CONFIG=configs/overnight.mk), whose values stay where this says nothing.
+RUN ?= overnight
+KEEP ?= 200
+TRIALS ?= 600
+SMALL_MODEL ?= --vocab 2048 --hidden 256 --ff 704 --layers 6 --heads 8 --kv-heads 4 --context 2048
+SFT ?= --epochs 4 --batch 24 --lr 1.5e-3
+SELFSUP_ROUNDS ?= 4
+SELFSUP_GROUPS ?= 12
+ROUNDS ?= 24
+GROUPS ?= 12
+REPORT_SAMPLES ?= 64

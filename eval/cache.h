@@ -1,0 +1,18 @@
+/* Compile results on disk by the digest of all that decides them. A file that is torn, damaged or
+ * gone is a miss; writing is temporary file and rename, so processes may share a folder. */
+#ifndef EVAL_CACHE_H
+#define EVAL_CACHE_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/digest.h"
+
+typedef struct Cache Cache;
+
+Cache *cache_open(const char *dir, size_t max_bytes);   /* the folder is made at the first write */
+void cache_close(Cache *c);
+int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out); /* 1: found */
+void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t len);
+
+#endif

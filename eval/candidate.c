@@ -1,0 +1,30 @@
+#include "eval/candidate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line, Error *err)
+{
+    memset(out, 0, sizeof *out);
+    *line = 0;
+    *outcome = OUTCOME_COMPILE_ERROR;
+    Digest d;
+    digest_of(source, len, &d);
+    digest_hex(&d, out->digest);
+    if (len > CANDIDATE_MAX_SOURCE)
+        return error_set(err, "the source has %zu bytes; at most %d are taken", len, CANDIDATE_MAX_SOURCE);
+    if (memchr(source, 0, len)) return error_set(err, "the source holds a NUL byte; expected text");
+    out->source = memory_strndup(source, len);
+    out->len = len;
+    *outcome = OUTCOME_PLAN_ERROR;
+    return plan_parse(out->source, len, &out->plan, line, err);
+}
+
+void candidate_release(Candidate *c)
+{
+    plan_release(&c->plan);
+    free(c->source);
+    memset(c, 0, sizeof *c);
+}

@@ -1,0 +1,26 @@
+/* Correctness: every check workload, on fresh inputs at several scales, against the reference; and
+ * on one of them what a result that was not computed cannot pass: equal bytes on a second run, and
+ * right results on other inputs at the same addresses. */
+#ifndef EVAL_CHECKS_H
+#define EVAL_CHECKS_H
+
+#include "eval/rig.h"
+
+enum { CHECKS_MAX = 16 };
+
+typedef struct {
+    int n;
+    char text[CHECKS_MAX][96];  /* what was passed, in order */
+} ChecksPassed;
+
+/* Every launch of every workload that will run, resolved without running: a plan's mistakes first. */
+int checks_plan(Loaded *l, const Workload *timed, Finding *f, Error *err);
+int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
+
+/* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,
+ * and f says so. Returns 1, or -1. */
+int checks_explain_wrong(Rig *r, Finding *f, Error *err);
+
+void checks_pass(ChecksPassed *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

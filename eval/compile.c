@@ -1,0 +1,330 @@
+#include "eval/compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "eval/cache.h"
+#include "eval/nvrtc.h"
+#include "eval/wire.h"
+
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3 };
+
+struct Compiler {
+    Cache *cache;
+    int cpu_s;
+    pid_t pid;                  /* of quern-compile; 0: not running */
+    int to, from;
+    char version[64], flags[512]; /* "" until its hello was read */
+    Buffer frame, reply;
+};
+
+/* Beside this program, or in the bin folder of the build that a test runs from. */
+static int find_program(char *out, size_t size, Error *err)
+{
+    static const char *const places[] = {"", "/../bin", "/../../bin"};
+    char self[3000];
+    if (process_self_dir(self, sizeof self, err)) return -1;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(out, size, "%s%s/quern-compile", self, places[i]);
+        if (file_exists(out)) return 0;
+    }
+    return error_set(err, "quern-compile is not beside this program (%s): run make", self);
+}
+
+static _Noreturn void become_server(const char *path, int in, int out)
+{
+    process_die_with_parent();
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0) _exit(127);
+    execl(path, path, "--serve", (char *)NULL);
+    _exit(127);
+}
+
+static int start_server(Compiler *c, Error *err)
+{
+    char path[4096];
+    int in[2], out[2];
+    if (find_program(path, sizeof path, err)) return -1;
+    if (pipe2(in, O_CLOEXEC)) return error_errno(err, "cannot make pipes for quern-compile");
+    if (pipe2(out, O_CLOEXEC)) {
+        close(in[0]);
+        close(in[1]);
+        return error_errno(err, "cannot make pipes for quern-compile");
+    }
+    pid_t pid = fork();
+    if (pid == 0) become_server(path, in[0], out[1]);
+    close(in[0]);
+    close(out[1]);
+    if (pid < 0) {
+        close(in[1]);
+        close(out[0]);
+        return error_errno(err, "cannot fork for quern-compile");
+    }
+    c->pid = pid;
+    c->to = in[1];
+    c->from = out[0];
+    c->version[0] = 0;
+    return 0;
+}
+
+static void stop_server(Compiler *c)
+{
+    if (!c->pid) return;
+    close(c->to);
+    close(c->from);
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {}
+    c->pid = 0;
+}
+
+int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
+{
+    Compiler *c = memory_alloc(sizeof *c);
+    c->cpu_s = opt->cpu_s ? opt->cpu_s : DEFAULT_CPU_S;
+    if (opt->cache_dir) c->cache = cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
+    buffer_init(&c->frame, 1 << 20);
+    buffer_init(&c->reply, NVRTC_MAX_REPLY);
+    signal(SIGPIPE, SIG_IGN); /* a compiler that died is an error of a write */
+    if (start_server(c, err)) {
+        compiler_close(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void compiler_close(Compiler *c)
+{
+    stop_server(c);
+    if (c->cache) cache_close(c->cache);
+    buffer_release(&c->frame);
+    buffer_release(&c->reply);
+    free(c);
+}
+
+static void field_text(WireCursor *cursor, char *out, size_t size)
+{
+    const char *p = "";
+    size_t n = 0;
+    if (wire_get(cursor, &p, &n)) n = 0;
+    snprintf(out, size, "%.*s", (int)n, p);
+}
+
+const char *compiler_version(Compiler *c, Error *err)
+{
+    char status[16], text[900];
+    if (c->version[0]) return c->version;
+    if (!c->pid && start_server(c, err)) return NULL;
+    int rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, START_TIMEOUT_S, &c->reply, err);
+    if (rc == 0) error_set(err, "quern-compile ended before it was ready");
+    if (rc > 0) {
+        WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+        field_text(&cursor, status, sizeof status);
+        field_text(&cursor, text, sizeof text);
+        if (!strcmp(status, "hello")) {
+            snprintf(c->version, sizeof c->version, "%.60s", text);
+            field_text(&cursor, c->flags, sizeof c->flags);
+            return c->version;
+        }
+        error_set(err, "the compiler cannot start: %s", text);
+    }
+    stop_server(c);
+    return NULL;
+}
+
+static void request_key(const Compiler *c, const CompileRequest *r, char key[DIGEST_HEX])
+{
+    Digester d;
+    Digest digest;
+    digester_init(&d);
+    digester_add_field(&d, c->version, strlen(c->version));
+    digester_add_field(&d, c->flags, strlen(c->flags));
+    digester_add_field(&d, r->arch, strlen(r->arch));
+    digester_add_field(&d, r->source, r->len);
+    for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
+    digester_finish(&d, &digest);
+    digest_hex(&digest, key);
+}
+
+static int ask(Compiler *c, const CompileRequest *r, Error *err)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", c->cpu_s);
+    buffer_clear(&c->frame);
+    int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) || wire_put(&c->frame, r->source, r->len);
+    for (int i = 0; i < r->n_names && !rc; i++) rc = wire_puts(&c->frame, r->names[i]);
+    if (rc) return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
+    if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
+    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * c->cpu_s + START_TIMEOUT_S, &c->reply, err);
+    return rc > 0 ? 0 : rc < 0 ? -1 : error_set(err, "quern-compile ended without a reply");
+}
+
+/* One retry with a fresh process: a server killed from outside costs nothing. */
+static int ask_twice(Compiler *c, const CompileRequest *r, Error *err)
+{
+    if (!ask(c, r, err)) return 0;
+    stop_server(c);
+    if (!compiler_version(c, err)) return -1;
+    if (!ask(c, r, err)) return 0;
+    stop_server(c);
+    return -1;
+}
+
+/* "candidate.cu(12): error: ..." : 12, else 0. */
+static int line_of(const char *p, const char *end)
+{
+    static const char prefix[] = "candidate.cu(";
+    size_t n = sizeof prefix - 1;
+    return (size_t)(end - p) > n && !memcmp(p, prefix, n) ? atoi(p + n) : 0;
+}
+
+static int contains(const char *p, const char *end, const char *word)
+{
+    return memmem(p, (size_t)(end - p), word, strlen(word)) != NULL;
+}
+
+static int same_but_blanks(const char *a, const char *end, const char *b)
+{
+    for (;;) {
+        while (a < end && *a == ' ') a++;
+        while (*b == ' ' || *b == '\t') b++;
+        if (a == end || !*b) return a == end && !*b;
+        if (*a++ != *b++) return 0;
+    }
+}
+
+/* "...Input name expression was: " foo < 4 >"": which of the names asked for. */
+static void note_bad_name(const CompileRequest *r, const char *p, const char *end, CompileResult *out)
+{
+    static const char lead[] = "name expression was: \"";
+    const char *name = memmem(p, (size_t)(end - p), lead, sizeof lead - 1);
+    if (!name || out->bad_name >= 0) return;
+    name += sizeof lead - 1;
+    while (end > name && end[-1] != '"') end--;
+    for (int i = 0; i < r->n_names && end > name; i++)
+        if (same_but_blanks(name, end - 1, r->names[i])) out->bad_name = i;
+}
+
+/* The first errors of the log with the source lines under them; warnings are left out. */
+static void digest_log(const CompileRequest *r, const char *log, size_t len, CompileResult *out)
+{
+    const char *p = log, *end = log + len;
+    size_t used = 0;
+    int errors = 0, taking = 0;
+    out->bad_name = -1;
+    while (p < end) {
+        const char *eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) eol = end;
+        size_t n = (size_t)(eol - p);
+        if (contains(p, eol, "): error") || contains(p, eol, "): catastrophic error") || contains(p, eol, "ptxas ")) {
+            taking = errors++ < MAX_ERRORS_SHOWN;
+            if (!out->line) out->line = line_of(p, eol);
+            note_bad_name(r, p, eol, out);
+        } else if (contains(p, eol, "): warning") || contains(p, eol, "detected in the compilation")) {
+            taking = 0;
+        }
+        if (taking && n && used + n + 2 < sizeof out->message) {
+            memcpy(out->message + used, p, n);
+            used += n;
+            out->message[used++] = '\n';
+        }
+        p = eol + 1;
+    }
+    if (used) used--;
+    out->message[used] = 0;
+    if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
+}
+
+/* A name expression that the compiler refused, although the source itself is right. */
+static void explain_bad_name(const CompileRequest *r, CompileResult *out)
+{
+    char why[400] = "";
+    if (strstr(out->message, "which instance of function template"))
+        snprintf(why, sizeof why, "it is a template: name it with its arguments, as in foo<float, 256>");
+    else if (strstr(out->message, "overloaded"))
+        snprintf(why, sizeof why, "it is overloaded: give each kernel a name of its own");
+    else if (strstr(out->message, "non-__global__") || strstr(out->message, "must form address of a __global__"))
+        snprintf(why, sizeof why, "it is not a __global__ function");
+    else
+        snprintf(why, sizeof why, "the source defines no __global__ function of that name");
+    snprintf(out->message, sizeof out->message, "the plan launches '%s', but %s", r->names[out->bad_name], why);
+}
+
+static char *field_copy(WireCursor *c, size_t *len)
+{
+    const char *p;
+    if (wire_get(c, &p, len)) return NULL;
+    char *copy = memory_alloc(*len + 1);
+    memcpy(copy, p, *len);
+    return copy;
+}
+
+static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *out)
+{
+    size_t n;
+    out->ptx = field_copy(c, &out->ptx_len);
+    out->cubin = out->ptx ? field_copy(c, &out->cubin_len) : NULL;
+    if (!out->cubin) return -1;
+    out->lowered = memory_array((size_t)r->n_names + 1, sizeof *out->lowered);
+    while (out->n_lowered < r->n_names) {
+        if (!(out->lowered[out->n_lowered] = field_copy(c, &n))) return -1;
+        out->n_lowered++;
+    }
+    out->ok = 1;
+    return 0;
+}
+
+/* *keep: the reply is a function of the request alone, and may be cached. */
+static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep, Error *err)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    char status[16];
+    const char *log = "";
+    size_t len = 0;
+    field_text(&cursor, status, sizeof status);
+    if (wire_get(&cursor, &log, &len)) return error_set(err, "a torn reply from quern-compile");
+    *keep = !strcmp(status, "ok") || !strcmp(status, "refused");
+    if (!strcmp(status, "failed")) return error_set(err, "the compiler process failed: %.*s", (int)len, log);
+    if (!strcmp(status, "ok"))
+        return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile") : 0;
+    digest_log(r, log, len, out);
+    if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
+    return 0;
+}
+
+int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
+{
+    char key[DIGEST_HEX];
+    int keep = 0;
+    memset(out, 0, sizeof *out);
+    out->bad_name = -1;
+    if (!compiler_version(c, err)) return -1;
+    request_key(c, r, key);
+    if (c->cache && cache_get(c->cache, key, NVRTC_MAX_REPLY, &c->reply)) {
+        if (!read_reply(c, r, out, &keep, NULL)) {
+            out->cached = 1;
+            return 0;
+        }
+        compile_result_release(out);
+    }
+    if (ask_twice(c, r, err) || read_reply(c, r, out, &keep, err)) return -1;
+    if (c->cache && keep) cache_put(c->cache, key, c->reply.data, c->reply.len);
+    return 0;
+}
+
+void compile_result_release(CompileResult *r)
+{
+    free(r->ptx);
+    free(r->cubin);
+    for (int i = 0; i < r->n_lowered; i++) free(r->lowered[i]);
+    free(r->lowered);
+    memset(r, 0, sizeof *r);
+}

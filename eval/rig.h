@@ -1,0 +1,62 @@
+/* A candidate on the device with the memory of one workload: allocate, fill, launch, look. */
+#ifndef EVAL_RIG_H
+#define EVAL_RIG_H
+
+#include "eval/cases.h"
+#include "eval/compile.h"
+#include "eval/device.h"
+#include "eval/resolve.h"
+
+/* The candidate's fault, as the verdict will say it. */
+typedef struct {
+    Outcome outcome;
+    char cheat[64];
+    int line;
+    char message[2048];
+} Finding;
+
+/* Everywhere below: 0 all well, 1 the candidate's fault (in *f), -1 the evaluator's (in *err). */
+void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void finding_fault(Finding *f, const DeviceFault *fault, const char *where);
+
+/* A compiled candidate, loaded. */
+typedef struct {
+    const DeviceOps *ops;
+    Device *device;
+    Task *task;
+    const Plan *plan;
+    CompileResult code;
+    PlanKernel kernels[PLAN_MAX_STEPS];
+    PlanContext context;
+    int registers;              /* most of any kernel */
+    long runs;                  /* launch sequences since the module was loaded */
+} Loaded;
+
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, CompileResult *code, Finding *f,
+                Error *err);            /* takes over *code's contents in every case */
+int loaded_again(Loaded *l, Finding *f, Error *err);    /* unload and load: device variables as at first */
+void loaded_close(Loaded *l);
+
+/* The memory of one workload and one case. */
+typedef struct {
+    Loaded *loaded;
+    const Case *test;
+    char where[200];            /* "check rows=7 cols=33, input scale 8" */
+    PlanMemory memory;
+    int n_inputs, n_outputs, n_buffers; /* allocated so far */
+    DeviceLaunch *launches;
+    int n_launches;
+} Rig;
+
+int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err);
+void rig_close(Rig *r);
+int rig_refill(Rig *r, const Case *c, Error *err);      /* other contents, same workload, same addresses */
+int rig_reset(Rig *r, Error *err);                      /* outputs and buffers undefined again */
+int rig_resolve(Rig *r, Finding *f, Error *err);        /* the launches anew: after loaded_again */
+int rig_run(Rig *r, Finding *f, Error *err);            /* reset, launch all; guards and inputs checked after */
+int rig_inspect(Rig *r, Finding *f, Error *err);        /* guards and inputs, after launches made elsewhere */
+int rig_compare(Rig *r, Finding *f, Error *err);        /* every output with the reference */
+void rig_exchange(Rig *a, Rig *b);                      /* their inputs and outputs, of equal sizes; resolve both after */
+int rig_digest(Rig *r, Digest *out, Error *err);        /* of all outputs' bytes */
+
+#endif

@@ -1,0 +1,211 @@
+#include "eval/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "eval/headers.h"
+#include "eval/nvrtc.h"
+#include "eval/sandbox.h"
+#include "eval/wire.h"
+
+enum { MAX_NAMES = 64, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+static const size_t memory_limit = (size_t)2 << 30;
+
+typedef struct {
+    Nvrtc *nvrtc;
+    Headers *headers;
+    Sandbox *sandbox;
+} Server;
+
+typedef struct {
+    char arch[32];
+    char *source;               /* NUL-terminated */
+    char *names[MAX_NAMES];
+    int n_names, cpu_s;
+} Request;
+
+static void request_release(Request *r)
+{
+    free(r->source);
+    for (int i = 0; i < r->n_names; i++) free(r->names[i]);
+}
+
+static int request_parse(const Buffer *b, Request *r, Error *err)
+{
+    WireCursor c = {b->data, b->data + b->len};
+    const char *cpu, *arch, *text;
+    size_t n_cpu, n_arch, n;
+    memset(r, 0, sizeof *r);
+    if (wire_get(&c, &cpu, &n_cpu) || wire_get(&c, &arch, &n_arch) || wire_get(&c, &text, &n))
+        return error_set(err, "a torn request: expected cpu seconds, arch, source");
+    char digits[16];
+    snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
+    r->cpu_s = atoi(digits);
+    if (r->cpu_s < 1 || n_arch >= sizeof r->arch) return error_set(err, "a request with cpu limit \"%s\"", digits);
+    memcpy(r->arch, arch, n_arch);
+    r->source = memory_strndup(text, n);
+    while (!wire_get(&c, &text, &n)) {
+        if (r->n_names == MAX_NAMES) return error_set(err, "a request for more than %d kernels", MAX_NAMES);
+        r->names[r->n_names++] = memory_strndup(text, n);
+    }
+    return 0;
+}
+
+static void say(Buffer *out, const char *status, const char *sentence)
+{
+    buffer_clear(out);
+    wire_puts(out, status);
+    wire_puts(out, sentence);
+}
+
+/* The caged half: compile and write the reply into the pipe. */
+static _Noreturn void child(Server *s, const NvrtcJob *job, int cpu_s, int fd)
+{
+    Buffer out;
+    Error err;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    process_die_with_parent();
+    if (sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err))
+        say(&out, "failed", err.text);
+    else
+        nvrtc_compile(s->nvrtc, job, &out);
+    size_t done = 0;
+    while (done < out.len) {
+        ssize_t n = write(fd, out.data + done, out.len - done);
+        if (n <= 0 && errno != EINTR) break;
+        if (n > 0) done += (size_t)n;
+    }
+    _exit(done == out.len ? 0 : 1);
+}
+
+/* Take the child's reply; 1 when the deadline passed or it said too much. */
+static int collect(int fd, double deadline, Buffer *out)
+{
+    char chunk[65536];
+    for (;;) {
+        double left = deadline - clock_seconds();
+        struct pollfd p = {fd, POLLIN, 0};
+        int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return 1;
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return 0;
+        if (buffer_append(out, chunk, (size_t)n)) return 1;
+    }
+}
+
+/* Turn an end that was no reply into one. */
+static void judge(int status, int overdue, int cpu_s, Buffer *out)
+{
+    char text[200];
+    int signal_no = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && out->len && !overdue) return;
+    if (overdue || signal_no == SIGXCPU || signal_no == SIGKILL)
+        snprintf(text, sizeof text, "compiling took more than %d s of CPU time or too much output", cpu_s);
+    else
+        snprintf(text, sizeof text, "the compiler crashed or needed more than %zu GiB of memory (%s %d)", memory_limit >> 30,
+                 signal_no ? "signal" : "exit status", signal_no ? signal_no : WEXITSTATUS(status));
+    say(out, "limit", text);
+}
+
+static int compile_caged(Server *s, const Request *r, Buffer *out, Error *err)
+{
+    const char *const *names, *const *texts;
+    int n = headers_collect(s->headers, r->source, strlen(r->source), &names, &texts);
+    NvrtcJob job = {r->arch, r->source, n, names, texts, r->n_names, (const char *const *)r->names};
+    int fds[2], status = 0;
+    if (pipe(fds)) return error_errno(err, "cannot make a pipe");
+    pid_t pid = fork();
+    if (pid == 0) child(s, &job, r->cpu_s, fds[1]);
+    close(fds[1]);
+    if (pid < 0) {
+        close(fds[0]);
+        return error_errno(err, "cannot fork");
+    }
+    buffer_clear(out);
+    int overdue = collect(fds[0], clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    close(fds[0]);
+    if (overdue) kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    judge(status, overdue, r->cpu_s, out);
+    return 0;
+}
+
+/* Compile once in this process: it loads what NVRTC opens late, so that children find it loaded. */
+static int warm_up(Server *s, Error *err)
+{
+    static const char source[] = "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
+    const char *const *names, *const *texts;
+    const char *kernel = "warm", *status = "";
+    size_t len = 0;
+    Buffer out;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
+    nvrtc_compile(s->nvrtc, &(NvrtcJob){"sm_90", source, n, names, texts, 1, &kernel}, &out);
+    WireCursor c = {out.data, out.data + out.len};
+    int rc = 0;
+    if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
+        const char *log = "";
+        wire_get(&c, &log, &len);
+        rc = error_set(err, "%s cannot compile a kernel of one line: %.*s", nvrtc_version(s->nvrtc), (int)len, log);
+    }
+    buffer_release(&out);
+    return rc;
+}
+
+static int start(Server *s, Error *err)
+{
+    if (nvrtc_open(&s->nvrtc, err)) return -1;
+    s->headers = headers_open(nvrtc_include_dir(s->nvrtc));
+    return sandbox_open(&s->sandbox, err) || warm_up(s, err) ? -1 : 0;
+}
+
+static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
+{
+    Request r;
+    int rc = request_parse(frame, &r, err);
+    if (!rc) rc = compile_caged(s, &r, reply, err);
+    request_release(&r);
+    if (rc) say(reply, "failed", err->text);
+    return wire_write_frame(out, reply->data, reply->len, err);
+}
+
+int serve_run(int in, int out, Error *err)
+{
+    Server s = {0};
+    Buffer frame, reply, flags;
+    buffer_init(&frame, MAX_REQUEST);
+    buffer_init(&reply, NVRTC_MAX_REPLY);
+    buffer_init(&flags, 4096);
+    setpgid(0, 0); /* Ctrl-C is for the client, which closes our input when it is done */
+    process_die_with_parent();
+    signal(SIGPIPE, SIG_IGN);
+    /* Source names in PTX must not depend on where the client runs. */
+    int rc = chdir("/") ? error_errno(err, "cannot change to /") : start(&s, err);
+    say(&reply, rc ? "failed" : "hello", rc ? err->text : nvrtc_version(s.nvrtc));
+    nvrtc_flags(&flags);
+    wire_puts(&reply, flags.data);
+    if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
+    int more = 1;
+    while (!rc && more > 0) {
+        more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
+        if (more > 0) rc = answer(&s, &frame, out, &reply, err);
+    }
+    if (s.headers) headers_close(s.headers);
+    if (s.sandbox) sandbox_close(s.sandbox);
+    free(s.nvrtc);
+    buffer_release(&frame);
+    buffer_release(&reply);
+    buffer_release(&flags);
+    return rc || more < 0 ? -1 : 0;
+}

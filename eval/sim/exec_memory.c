@@ -1,0 +1,354 @@
+/* Loads and stores: one path for all spaces. The lanes are described once (access.h), checked against
+ * bounds and shadows, counted, and only then moved. */
+#pragma GCC optimize("O3")
+#include "eval/sim/exec_memory.h"
+
+#include "eval/sim/access.h"
+
+/* ---- moving the data ---- */
+
+#define EACH_LANE(m, i) for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); rest_ &= rest_ - 1)
+
+static uint64_t fetch(const unsigned char *p, int bytes, int is_signed, int width)
+{
+    uint64_t v = 0;
+    memcpy(&v, p, (size_t)bytes);
+    if (is_signed && bytes < 8 && v >> (bytes * 8 - 1) & 1)
+        v |= ~0ull << (bytes * 8);
+    return width >= 64 ? v : v & (~0ull >> (64 - width));
+}
+
+/* The common case: a 32-bit element into a 32-bit register. */
+static void load_row32(uint32_t *d, const Access *a, int at)
+{
+    const unsigned char *p = a->host + at;
+    const Pattern *pt = a->p;
+    if (a->mask == FULL_MASK) {
+        if (pt->uniform) {
+            uint32_t v;
+            memcpy(&v, p, 4);
+            for (int i = 0; i < LANES; i++)
+                d[i] = v;
+        } else if (pt->consecutive && a->size == 4) {
+            memcpy(d, p, ROW32);
+        } else {
+            for (int i = 0; i < LANES; i++)
+                memcpy(&d[i], p + pt->delta[i], 4);
+        }
+        return;
+    }
+    EACH_LANE(a->mask, i)
+        memcpy(&d[i], p + pt->delta[i], 4);
+}
+
+static void load_rows(Warp *w, const Access *a)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        if (mo->data[k] == ROW_NONE)
+            continue;
+        int at = k * mo->element, width = mo->width[k & 3];
+        if (mo->element == 4 && width == 32) {
+            load_row32(row32(w, mo->data[k]), a, at);
+        } else if (width == 64) {
+            uint64_t *d = row64(w, mo->data[k]);
+            EACH_LANE(a->mask, i)
+                d[i] = fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, 64);
+        } else {
+            uint32_t *d = row32(w, mo->data[k]);
+            EACH_LANE(a->mask, i)
+                d[i] = (uint32_t)fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, width);
+        }
+    }
+}
+
+static inline uint64_t lane_value(const Warp *w, const MemOp *mo, int k, int lane)
+{
+    return mo->width[k & 3] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
+}
+
+static void store_rows(const Warp *w, const Access *a)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        int at = k * mo->element;
+        if (mo->element == 4 && mo->width[k & 3] == 32) {
+            const uint32_t *s = row32(w, mo->data[k]);
+            if (a->p->consecutive && a->size == 4)
+                memcpy(a->host, s, ROW32);
+            else
+                EACH_LANE(a->mask, i)
+                    memcpy(a->host + a->p->delta[i] + at, &s[i], 4);
+        } else {
+            EACH_LANE(a->mask, i) {
+                uint64_t v = lane_value(w, mo, k, (int)i);
+                memcpy(a->host + a->p->delta[i] + at, &v, mo->element);
+            }
+        }
+    }
+}
+
+static int store_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        uint64_t v = lane_value(w, mo, k, lane);
+        if (memcmp(now + k * mo->element, &v, mo->element))
+            return 1;
+    }
+    return 0;
+}
+
+/* Lanes of one store on one address: they must agree. */
+static int store_agrees(Warp *w, const Access *a)
+{
+    if (a->p->distinct == __builtin_popcount(a->mask))
+        return 0;
+    EACH_LANE(a->mask, i) {
+        if (store_changes(a, w, (int)i, a->host + a->p->delta[i])) {
+            exec_fault(w, a->in, (int)i, OUTCOME_RACE,
+                       "writes to an address that another thread of its warp writes at the same time with another value");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- spaces ---- */
+
+PtxSpace access_space(uint64_t address)
+{
+    switch (address & WINDOW_MASK) {
+    case SHARED_WINDOW: return SPACE_SHARED;
+    case LOCAL_WINDOW: return SPACE_LOCAL;
+    case CONST_WINDOW: return SPACE_CONST;
+    case PARAM_WINDOW: return SPACE_PARAM;
+    default: return SPACE_GLOBAL;
+    }
+}
+
+/* The space of a generic access; its base becomes relative to the window. -1: the lanes differ. */
+static int generic_space(Access *a)
+{
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min, hi = a->base + (uint64_t)(int64_t)a->p->max;
+    PtxSpace space = access_space(lo);
+    if (space != access_space(hi))
+        return -1;
+    if (space != SPACE_GLOBAL)
+        a->base &= 0xffffffffu;
+    return (int)space;
+}
+
+int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a)
+{
+    if (!access_begin(w, in, m, a))
+        return -1;
+    return a->mo->space == SPACE_GENERIC ? generic_space(a) : a->mo->space;
+}
+
+static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t bytes, const char *what)
+{
+    SimCounts *n = &w->x->counts;
+    EACH_LANE(a->mask, i) {
+        int64_t at = (int64_t)access_address(a, (int)i);
+        if (at < 0 || at + a->size > (int64_t)bytes || at & (a->size - 1)) {
+            exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS, "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
+                       (long long)at, what, bytes);
+            return -1;
+        }
+    }
+    n->const_requests++;
+    n->const_distinct += a->p->distinct;
+    a->host = (unsigned char *)(uintptr_t)bank + a->base;
+    load_rows(w, a);
+    return 0;
+}
+
+static int load_shared(Warp *w, Access *a)
+{
+    SimCounts *n = &w->x->counts;
+    if (access_shared_bounds(w, a, 0) || (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : 0))
+        return -1;
+    n->shared_load_requests++;
+    n->shared_load_wavefronts += a->p->wavefronts;
+    load_rows(w, a);
+    return 0;
+}
+
+static int load_global(Warp *w, Access *a)
+{
+    int r = access_global_bounds(w, a, 0);
+    if (r)
+        return r;
+    if (a->mo->order != ORDER_WEAK)
+        w->x->cta.acquired = 1;
+    if (global_check_load(w, a))
+        return -1;
+    global_count(w, a, MEM_LOAD);
+    load_rows(w, a);
+    return 0;
+}
+
+static int store_shared(Warp *w, Access *a)
+{
+    SimCounts *n = &w->x->counts;
+    if (access_shared_bounds(w, a, 1))
+        return -1;
+    if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL))
+        return -1;
+    n->shared_store_requests++;
+    n->shared_store_wavefronts += a->p->wavefronts;
+    store_rows(w, a);
+    return store_agrees(w, a);
+}
+
+static int store_global(Warp *w, Access *a)
+{
+    int r = access_global_bounds(w, a, 1);
+    if (r)
+        return r;
+    if (a->mo->order == ORDER_RELEASE)
+        global_fence(w);
+    if (global_check_store(w, a, store_changes))
+        return -1;
+    global_count(w, a, MEM_STORE);
+    store_rows(w, a);
+    return store_agrees(w, a);
+}
+
+/* 0, -1 with a fault, 1: take the lanes one by one. */
+static int access_once(Warp *w, const Inst *in, uint32_t m)
+{
+    Access a;
+    Exec *x = w->x;
+    int space = access_resolve(w, in, m, &a), load = a.mo->kind == MEM_LOAD;
+    switch (space) {
+    case SPACE_GLOBAL: return load ? load_global(w, &a) : store_global(w, &a);
+    case SPACE_SHARED: return load ? load_shared(w, &a) : store_shared(w, &a);
+    case SPACE_LOCAL: return load ? local_load(w, &a) : local_store(w, &a);
+    case SPACE_CONST:
+    case SPACE_PARAM:
+        if (!load) {
+            exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
+            return -1;
+        }
+        return space == SPACE_CONST ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
+                                    : load_const(w, &a, x->launch->params, KERNEL_MAX_PARAM_BYTES, "the parameters");
+    default: return 1;
+    }
+}
+
+const Inst *h_mem(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    if (!m)
+        return in + 1;
+    int r = access_once(w, in, m);
+    if (r > 0) {
+        EACH_LANE(m, i) {
+            r = access_once(w, in, 1u << i);
+            if (r)
+                return NULL;
+        }
+    }
+    return r < 0 ? NULL : in + 1;
+}
+
+/* A kernel's parameter at a known offset: the same for all lanes. */
+const Inst *h_ldparam(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    uint64_t v = fetch(w->x->launch->params + in->imm, in->k0, in->k1, in->k2);
+    if (in->k2 == 64) {
+        uint64_t *d = row64(w, in->d);
+        EACH_LANE(m, i)
+            d[i] = v;
+    } else {
+        uint32_t *d = row32(w, in->d);
+        EACH_LANE(m, i)
+            d[i] = (uint32_t)v;
+    }
+    return in + 1;
+}
+
+/* ---- cp.async: global to shared, without registers. It is done at once; the wait is only counted. ---- */
+
+static int copy_lane(Warp *w, const Inst *in, int lane, uint32_t size)
+{
+    /* in->mem describes the global side; in->a is the row of shared addresses, in->imm2 in e/f its offset */
+    unsigned char *shared = w->x->cta.shared;
+    const MemOp *mo = in->mem;
+    uint64_t from = access_lane_address(w, mo, lane);
+    uint64_t to = (in->k0 ? row64(w, in->a)[lane] & 0xffffffffu : row32(w, in->a)[lane]) + (uint64_t)(int64_t)(int32_t)in->e;
+    memset(shared + to, 0, (size_t)(mo->element * mo->count));
+    if (size)
+        memcpy(shared + to, devmem_host(w->x->mem, from), size);
+    return 0;
+}
+
+/* The shared side, as an access of its own. */
+static int copy_begin_shared(Warp *w, const Inst *in, uint32_t m, Access *a, Inst *side, MemOp *mo)
+{
+    mo->kind = MEM_STORE;
+    mo->space = SPACE_SHARED;
+    mo->element = in->mem->element;
+    mo->count = in->mem->count;
+    mo->address64 = in->k0;
+    mo->address = in->a;
+    mo->offset = (int32_t)in->e;
+    *side = *in;
+    side->mem = mo;
+    if (!access_begin(w, side, m, a))
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS, "copies to addresses outside shared memory") ? 0 : -1;
+    a->base &= 0xffffffffu;
+    return access_shared_bounds(w, a, 1);
+}
+
+static int copy_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    (void)a, (void)w, (void)lane, (void)now;
+    return 1;
+}
+
+static int copy_async(Warp *w, const Inst *in, uint32_t m)
+{
+    Access from, to;
+    Inst side;
+    MemOp mo = {0};
+    SimCounts *n = &w->x->counts;
+    uint32_t read = m;
+    const uint32_t *sizes = in->b == ROW_NONE ? NULL : row32(w, in->b);
+    int whole = in->mem->element * in->mem->count;
+    EACH_LANE(m, i)
+        if (sizes && !sizes[i])
+            read &= ~(1u << i); /* all zero fill: the source is not touched */
+    if (read) {
+        int r = access_begin(w, in, read, &from) ? access_global_bounds(w, &from, 0) : 1;
+        if (r)
+            return r;
+        if (global_check_load(w, &from))
+            return -1;
+        global_count(w, &from, MEM_LOAD);
+    }
+    if (copy_begin_shared(w, in, m, &to, &side, &mo) || shared_check_store(w, &to, copy_changes))
+        return -1;
+    n->shared_store_requests++;
+    n->shared_store_wavefronts += to.p->wavefronts;
+    n->async_copies++;
+    EACH_LANE(m, i)
+        copy_lane(w, in, (int)i, sizes ? (sizes[i] < (uint32_t)whole ? sizes[i] : (uint32_t)whole) : (uint32_t)whole);
+    return 0;
+}
+
+const Inst *h_cp_async(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    if (!m)
+        return in + 1;
+    int r = copy_async(w, in, m);
+    if (r > 0)
+        EACH_LANE(m, i)
+            if (copy_async(w, in, 1u << i))
+                return NULL;
+    return r < 0 ? NULL : in + 1;
+}

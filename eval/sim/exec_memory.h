@@ -1,0 +1,17 @@
+/* Between the files of memory instructions. */
+#ifndef EVAL_SIM_EXEC_MEMORY_H
+#define EVAL_SIM_EXEC_MEMORY_H
+
+#include "eval/sim/access.h"
+
+Handler h_mem, h_ldparam, h_cp_async, h_atom, h_ldmatrix;
+
+PtxSpace access_space(uint64_t address);
+/* access_begin, and the space; a generic address becomes relative to its window. -1: take the lanes one by one. */
+int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a);
+
+/* exec_local.c: 0 or -1 with a fault */
+int local_load(Warp *w, Access *a);
+int local_store(Warp *w, Access *a);
+
+#endif

@@ -1,0 +1,464 @@
+#include "llm/llm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "llm/endpoint.h"
+#include "llm/retry.h"
+
+/* The queue is ours: libcurl's own would count waiting against a request's time limit. A slot holds one
+ * request from its first attempt to its end, so at most `concurrency` requests are begun and not ended. */
+typedef enum { SLOT_IDLE, SLOT_RUNNING, SLOT_WAITING } SlotState;
+
+typedef struct {
+    SlotState state;
+    CURL *easy;
+    char curl_says[CURL_ERROR_SIZE];
+    size_t index;
+    char *prompt, *body;
+    uint64_t seed;
+    LlmDialect dialect;   /* of this attempt */
+    Buffer reply;
+    int attempts;
+    double started;       /* of this attempt */
+    double first_failure; /* 0: none yet */
+    double wake;          /* of SLOT_WAITING */
+} Slot;
+
+enum {
+    MAX_REPLY = 16 << 20,  /* bytes of one reply, decompressed */
+    DRAIN_S = 20,          /* that running requests get after a stop: they are paid for */
+    BREAKER = 10,          /* requests given up in a row that end the run */
+    SAY_EVERY_S = 30,
+    MAX_CONCURRENCY = 1024
+};
+
+typedef struct {
+    LlmOptions opt;
+    size_t n, next, ended;
+    LlmPrompt *prompt;
+    LlmDone *done;
+    void *ctx;
+    LlmEndpoint endpoint;
+    LlmDialect dialect;
+    CURLM *multi;
+    Slot *slots;
+    int n_slots, running, waiting;
+    double limit;          /* of running requests: additive increase, multiplicative decrease */
+    double last_cut, paused_until, last_said;
+    int given_up_in_row;
+    int halted;            /* no more starts; why says the reason */
+    double drain_until;
+    Error why;
+    Random random;
+} Run;
+
+static void halt(Run *run, double drain_s)
+{
+    if (run->halted) return;
+    run->halted = 1;
+    run->drain_until = clock_seconds() + drain_s;
+    if (run->running && drain_s > 0)
+        log_info("%s; waiting up to %.0f s for %d running requests", run->why.text, drain_s, run->running);
+}
+
+/* ---- one request ---- */
+
+static size_t on_data(char *data, size_t size, size_t count, void *slot)
+{
+    size_t n = size * count;
+    return buffer_append(&((Slot *)slot)->reply, data, n) ? 0 : n;
+}
+
+static int make_slot(Run *run, Slot *s)
+{
+    const LlmOptions *o = &run->opt;
+    buffer_init(&s->reply, MAX_REPLY);
+    CURL *c = s->easy = curl_easy_init();
+    if (!c) return -1;
+    return curl_easy_setopt(c, CURLOPT_URL, run->endpoint.url) ||
+           curl_easy_setopt(c, CURLOPT_HTTPHEADER, run->endpoint.headers) ||
+           curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") || curl_easy_setopt(c, CURLOPT_POST, 1L) ||
+           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) || /* a redirect would carry the key elsewhere */
+           curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) || curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) ||
+           curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "") || curl_easy_setopt(c, CURLOPT_ERRORBUFFER, s->curl_says) ||
+           curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) || curl_easy_setopt(c, CURLOPT_WRITEDATA, s) ||
+           curl_easy_setopt(c, CURLOPT_PRIVATE, s) ||
+           curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(o->connect_timeout_s * 1000)) ||
+           curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(o->request_timeout_s * 1000));
+}
+
+static void empty_slot(Slot *s)
+{
+    free(s->prompt);
+    free(s->body);
+    s->prompt = s->body = NULL;
+    s->state = SLOT_IDLE;
+    s->attempts = 0;
+    s->first_failure = 0;
+}
+
+/* Hand the result over and free the slot. The caller's -1 ends the run at once: it could not keep it. */
+static void end_request(Run *run, Slot *s, LlmReply *reply)
+{
+    reply->index = s->index;
+    reply->attempts = s->attempts;
+    run->ended++;
+    if (run->done(run->ctx, reply, &run->why)) {
+        run->halted = 1;
+        run->drain_until = 0;
+    }
+    empty_slot(s);
+}
+
+static void fail_request(Run *run, Slot *s, int status, const char *error)
+{
+    LlmReply reply = {.finish = "error", .error = error, .http_status = status};
+    end_request(run, s, &reply);
+}
+
+static void give_up(Run *run, Slot *s, int status, const Error *e)
+{
+    fail_request(run, s, status, e->text);
+    if (++run->given_up_in_row < BREAKER || run->halted) return;
+    error_set(&run->why, "%d requests in a row failed for good; the last: %s", BREAKER, e->text);
+    halt(run, DRAIN_S);
+}
+
+static void start(Run *run, Slot *s)
+{
+    Error e;
+    free(s->body);
+    s->dialect = run->dialect;
+    s->body = llm_request_body(&run->opt, &s->dialect, s->prompt, s->seed, &e);
+    if (!s->body) {
+        fail_request(run, s, 0, e.text);
+        return;
+    }
+    buffer_clear(&s->reply);
+    s->curl_says[0] = 0;
+    s->attempts++;
+    s->started = clock_seconds();
+    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(s->body));
+    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->body);
+    if (curl_multi_add_handle(run->multi, s->easy)) {
+        error_set(&e, "%s: libcurl took no more requests", run->endpoint.where);
+        give_up(run, s, 0, &e);
+        return;
+    }
+    s->state = SLOT_RUNNING;
+    run->running++;
+}
+
+/* ---- after an attempt ---- */
+
+/* A header's value as a number, or -1. */
+static double number_header(const Slot *s, const char *name)
+{
+    struct curl_header *h;
+    if (curl_easy_header(s->easy, name, 0, CURLH_HEADER, -1, &h)) return -1;
+    char *rest;
+    double v = strtod(h->value, &rest);
+    return rest == h->value || *rest || !isfinite(v) || v < 0 ? -1 : v;
+}
+
+/* Seconds that the server asks to wait, or -1. */
+static double asked_to_wait(const Slot *s)
+{
+    double ms = number_header(s, "retry-after-ms"), seconds = number_header(s, "retry-after");
+    if (ms >= 0) return ms / 1000;
+    if (seconds >= 0) return seconds;
+    curl_off_t date = 0; /* libcurl reads the dates */
+    return !curl_easy_getinfo(s->easy, CURLINFO_RETRY_AFTER, &date) && date > 0 ? (double)date : -1;
+}
+
+/* Fewer at once, once for all the requests that ran into the same wall. */
+static void slow_down(Run *run, const Slot *s, double now)
+{
+    if (s->started < run->last_cut) return;
+    run->last_cut = now;
+    run->limit = fmax(1, run->limit / 2);
+    log_debug("%s: %d requests at once from now on", run->endpoint.where, (int)run->limit);
+}
+
+/* The servers tell how many requests they will still take: no need to run into the 429. */
+static void heed_remaining(Run *run, const Slot *s)
+{
+    double left = number_header(s, "x-ratelimit-remaining-requests");
+    if (left < 0) left = number_header(s, "anthropic-ratelimit-requests-remaining");
+    if (left >= 0 && left < run->limit) run->limit = fmax(1, left);
+}
+
+static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
+{
+    double asked = asked_to_wait(s), give_up_s = run->opt.give_up_s;
+    if (run->halted) { /* not ended: a resumed run asks again */
+        empty_slot(s);
+        return;
+    }
+    if (status == 429 || status == 503 || status == 529) {
+        slow_down(run, s, now);
+        if (asked > 0) run->paused_until = fmax(run->paused_until, now + fmin(asked, give_up_s));
+    }
+    if (s->first_failure == 0) s->first_failure = s->started;
+    double delay = llm_retry_delay(&run->random, s->attempts, asked);
+    if (now + delay - s->first_failure > give_up_s) {
+        Error final;
+        if (asked > give_up_s)
+            error_set(&final, "%s and asks to wait %.0f s, more than the %.0f s of patience", e->text, asked, give_up_s);
+        else
+            error_set(&final, "%s; given up after %d attempts in %.0f s", e->text, s->attempts, now - s->first_failure);
+        give_up(run, s, status, &final);
+        return;
+    }
+    if (now - run->last_said > SAY_EVERY_S) {
+        log_info("%s; trying again (%d requests are waiting)", e->text, run->waiting + 1);
+        run->last_said = now;
+    }
+    log_debug("request %zu, attempt %d: %s; again in %.2f s", s->index, s->attempts, e->text, delay);
+    s->state = SLOT_WAITING;
+    s->wake = now + delay;
+    run->waiting++;
+}
+
+static void take_reply(Run *run, Slot *s, int status, double now)
+{
+    LlmAnswer a;
+    Error e;
+    if (llm_reply_parse(run->opt.api, s->reply.data, s->reply.len, &a, &e)) {
+        error_prefix(&e, "%s", run->endpoint.where);
+        try_again(run, s, status, &e, now);
+        return;
+    }
+    llm_endpoint_redact(&run->endpoint, a.text, strlen(a.text));
+    run->given_up_in_row = 0;
+    run->limit = fmin(run->limit + 1 / run->limit, run->opt.concurrency);
+    heed_remaining(run, s);
+    LlmReply reply = {.text = a.text,
+                      .reasoning = a.reasoning,
+                      .finish = a.finish,
+                      .http_status = status,
+                      .prompt_tokens = a.prompt_tokens,
+                      .completion_tokens = a.completion_tokens,
+                      .model_returned = a.model ? a.model : ""};
+    if (a.filtered)
+        fail_request(run, s, status, "the model or a content filter refused to answer");
+    else
+        end_request(run, s, &reply);
+    llm_answer_release(&a);
+}
+
+/* An HTTP reply came whole. */
+static void take_http(Run *run, Slot *s, int status, double now)
+{
+    LlmRefusal refusal = {0};
+    Error e;
+    struct curl_header *h;
+    const char *should = curl_easy_header(s->easy, "x-should-retry", 0, CURLH_HEADER, -1, &h) ? NULL : h->value;
+    if (status != 200) llm_refusal_parse(s->reply.data, s->reply.len, &refusal);
+    const char *says = *refusal.message ? refusal.message : refusal.code;
+    error_set(&e, "%s answered %d%s%s%s", run->endpoint.where, status, *says ? " (" : "", says, *says ? ")" : "");
+    llm_endpoint_redact(&run->endpoint, e.text, strlen(e.text)); /* JSON may have hidden it behind escapes */
+    switch (llm_classify(status, &refusal, should)) {
+    case LLM_TAKE: take_reply(run, s, status, now); return;
+    case LLM_AGAIN: try_again(run, s, status, &e, now); return;
+    case LLM_STOP:
+        run->why = run->halted ? run->why : e;
+        halt(run, DRAIN_S);
+        empty_slot(s); /* not this request's fault: it is asked again after the key is mended */
+        return;
+    case LLM_FAIL: break;
+    }
+    LlmDialect wanted = s->dialect; /* others may have been refused, and have adapted, meanwhile */
+    if (llm_adapt(&wanted, &run->opt, status, &refusal)) {
+        if (memcmp(&wanted, &run->dialect, sizeof wanted)) log_warn("%s; the request goes again without that field", e.text);
+        run->dialect = wanted;
+        s->state = SLOT_WAITING;
+        s->wake = now;
+        run->waiting++;
+    } else {
+        give_up(run, s, status, &e);
+    }
+}
+
+/* What no waiting mends: a URL that libcurl cannot use, a certificate that is not believed. */
+static int is_hopeless(CURLcode code)
+{
+    return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_PEER_FAILED_VERIFICATION ||
+           code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
+}
+
+static void attempt_ended(Run *run, Slot *s, CURLcode code)
+{
+    long status = 0;
+    double now = clock_seconds();
+    Error e;
+    curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_multi_remove_handle(run->multi, s->easy);
+    run->running--;
+    llm_endpoint_redact(&run->endpoint, s->reply.data, s->reply.len);
+    llm_endpoint_redact(&run->endpoint, s->curl_says, strlen(s->curl_says));
+    if (code == CURLE_OK) {
+        take_http(run, s, (int)status, now);
+        return;
+    }
+    error_set(&e, "%s: %s", run->endpoint.where, *s->curl_says ? s->curl_says : curl_easy_strerror(code));
+    if (s->reply.full) {
+        error_set(&e, "%s: a reply of more than %d bytes", run->endpoint.where, MAX_REPLY);
+        give_up(run, s, (int)status, &e);
+    } else if (is_hopeless(code)) {
+        run->why = run->halted ? run->why : e;
+        halt(run, 0);
+        empty_slot(s);
+    } else {
+        try_again(run, s, (int)status, &e, now);
+    }
+}
+
+/* ---- the loop ---- */
+
+/* The next request that is wanted, into an idle slot; 0 when there is none. */
+static int take_next(Run *run, Slot *s)
+{
+    while (run->next < run->n) {
+        size_t index = run->next++;
+        s->seed = 0;
+        const char *prompt = run->prompt(run->ctx, index, &s->seed);
+        if (!prompt) continue;
+        s->index = index;
+        s->prompt = memory_strdup(prompt);
+        return 1;
+    }
+    return 0;
+}
+
+/* Start what may run: first those whose wait is over, then new ones. */
+static void fill(Run *run, double now)
+{
+    if (run->halted || now < run->paused_until) return;
+    for (int i = 0; i < run->n_slots && run->running < (int)run->limit && !run->halted; i++) {
+        Slot *s = &run->slots[i];
+        if (s->state != SLOT_WAITING || s->wake > now) continue;
+        s->state = SLOT_IDLE;
+        run->waiting--;
+        start(run, s);
+    }
+    for (int i = 0; i < run->n_slots && run->running < (int)run->limit && !run->halted; i++)
+        while (run->slots[i].state == SLOT_IDLE && !run->halted && take_next(run, &run->slots[i]))
+            start(run, &run->slots[i]);
+}
+
+static int milliseconds_to_wait(const Run *run, double now)
+{
+    double until = now + 1;
+    if (run->halted) {
+        until = fmin(until, run->drain_until);
+    } else if (now < run->paused_until) {
+        until = fmin(until, run->paused_until);
+    } else {
+        for (int i = 0; i < run->n_slots && run->running < (int)run->limit; i++)
+            if (run->slots[i].state == SLOT_WAITING) until = fmin(until, run->slots[i].wake);
+    }
+    return until <= now ? 0 : (int)((until - now) * 1000) + 1;
+}
+
+static void look_for_stop(Run *run)
+{
+    int sig = stop_requested();
+    if (!sig || run->halted) return;
+    error_set(&run->why, "stopped by signal %d", sig);
+    halt(run, DRAIN_S);
+}
+
+static int loop(Run *run)
+{
+    for (;;) {
+        int active, left;
+        double now = clock_seconds();
+        look_for_stop(run);
+        fill(run, now);
+        if (!run->running && (run->halted || (!run->waiting && run->next == run->n))) return 0;
+        if (run->halted && now >= run->drain_until) return 0;
+        CURLMcode bad = curl_multi_perform(run->multi, &active);
+        CURLMsg *m;
+        int news = 0;
+        while ((m = curl_multi_info_read(run->multi, &left)))
+            if (m->msg == CURLMSG_DONE) {
+                char *slot = NULL;
+                CURLcode code = m->data.result; /* m dies with remove_handle */
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &slot);
+                attempt_ended(run, (Slot *)slot, code);
+                news = 1;
+            }
+        struct curl_waitfd stop = {.fd = stop_fd(), .events = CURL_WAIT_POLLIN};
+        int ms = news ? 0 : milliseconds_to_wait(run, clock_seconds());
+        /* After the first signal its descriptor stays readable: it would turn waiting into spinning. */
+        if (!bad) bad = curl_multi_poll(run->multi, &stop, stop.fd >= 0 && !stop_requested(), ms, NULL);
+        if (bad) return error_set(&run->why, "%s: libcurl: %s", run->endpoint.where, curl_multi_strerror(bad));
+    }
+}
+
+static void release(Run *run)
+{
+    for (int i = 0; i < run->n_slots; i++) {
+        Slot *s = &run->slots[i];
+        if (s->state == SLOT_RUNNING) curl_multi_remove_handle(run->multi, s->easy);
+        if (s->easy) curl_easy_cleanup(s->easy);
+        empty_slot(s);
+        buffer_release(&s->reply);
+    }
+    if (run->multi) curl_multi_cleanup(run->multi);
+    free(run->slots);
+    llm_endpoint_release(&run->endpoint);
+}
+
+static int check_options(LlmOptions *o, Error *err)
+{
+    if (!o->model || !*o->model) return error_set(err, "llm: expected the name of a model, found none");
+    if (o->max_tokens < 1) return error_set(err, "llm: expected max_tokens of 1 or more, found %d", o->max_tokens);
+    if (o->concurrency < 1 || o->concurrency > MAX_CONCURRENCY)
+        return error_set(err, "llm: expected a concurrency of 1 to %d, found %d", MAX_CONCURRENCY, o->concurrency);
+    double hottest = o->api == LLM_ANTHROPIC ? 1 : 2;
+    if (!(o->temperature >= 0 && o->temperature <= hottest))
+        return error_set(err, "llm: this API expects a temperature of 0 to %g, found %g", hottest, o->temperature);
+    if (o->connect_timeout_s <= 0) o->connect_timeout_s = 10;
+    if (o->request_timeout_s <= 0) o->request_timeout_s = 600;
+    if (o->give_up_s <= 0) o->give_up_s = 600;
+    return 0;
+}
+
+int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, void *ctx, Error *err)
+{
+    static int started;
+    Run run = {.opt = *opt, .n = n, .prompt = prompt, .done = done, .ctx = ctx};
+    if (check_options(&run.opt, err)) return -1;
+    if (!started++ && curl_global_init(CURL_GLOBAL_DEFAULT)) return error_set(err, "libcurl could not be set up");
+    if (llm_endpoint_init(&run.endpoint, &run.opt, err)) return -1;
+    run.n_slots = run.opt.concurrency;
+    if (n < (size_t)run.n_slots) run.n_slots = n ? (int)n : 1;
+    run.slots = memory_array((size_t)run.n_slots, sizeof *run.slots);
+    run.limit = run.n_slots;
+    run.last_said = -SAY_EVERY_S;
+    /* Not repeated from run to run: jitter is there to keep processes apart. */
+    random_init(&run.random, (uint64_t)getpid(), (uint64_t)time(NULL));
+    run.multi = curl_multi_init();
+    int rc = run.multi ? 0 : -1;
+    for (int i = 0; i < run.n_slots && !rc; i++) rc = make_slot(&run, &run.slots[i]) ? -1 : 0;
+    if (rc)
+        error_set(&run.why, "out of memory for %d requests at once", run.n_slots);
+    else
+        rc = loop(&run) || run.halted ? -1 : 0;
+    if (rc) error_set(err, "%s", run.why.text);
+    if (rc && run.halted) error_set(err, "%s; %zu of %zu requests had ended", run.why.text, run.ended, n);
+    release(&run);
+    return rc;
+}

@@ -1,0 +1,197 @@
+#include "llm/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+
+/* ---- out ---- */
+
+static json_t *message(const char *role, const char *content)
+{
+    return json_pack("{s:s, s:s}", "role", role, "content", content);
+}
+
+char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt, uint64_t seed, Error *err)
+{
+    json_t *body = json_object(), *messages = json_array(), *user = message("user", prompt);
+    json_t *system = opt->system ? message("system", opt->system) : NULL;
+    char *text = NULL;
+    if (!user || (opt->system && !system)) {
+        error_set(err, "the prompt is not valid UTF-8: JSON cannot carry it");
+        goto done;
+    }
+    json_object_set_new(body, "model", json_string(opt->model));
+    if (system && opt->api == LLM_ANTHROPIC)
+        json_object_set_new(body, "system", json_string(opt->system));
+    else if (system)
+        json_array_append(messages, system);
+    json_array_append(messages, user);
+    json_object_set(body, "messages", messages);
+    int newer = opt->api == LLM_OPENAI && dialect->max_completion_tokens;
+    json_object_set_new(body, newer ? "max_completion_tokens" : "max_tokens", json_integer(opt->max_tokens));
+    if (!dialect->no_temperature) json_object_set_new(body, "temperature", json_real(opt->temperature));
+    /* Servers disagree on the width of a seed; 31 bits fit all of them. Anthropic has none. */
+    if (opt->api == LLM_OPENAI && !dialect->no_seed)
+        json_object_set_new(body, "seed", json_integer((json_int_t)(seed & 0x7fffffff)));
+    text = json_dumps(body, JSON_COMPACT);
+    if (!text) error_set(err, "the model's name is not valid UTF-8: JSON cannot carry it");
+done:
+    json_decref(body);
+    json_decref(messages);
+    json_decref(user);
+    json_decref(system);
+    return text;
+}
+
+/* ---- back ---- */
+
+void llm_answer_release(LlmAnswer *a)
+{
+    free(a->text);
+    free(a->reasoning);
+    free(a->model);
+    *a = (LlmAnswer){0};
+}
+
+static const char *text_of(const json_t *obj, const char *key)
+{
+    const char *s = json_string_value(json_object_get(obj, key));
+    return s ? s : "";
+}
+
+static long tokens(const json_t *reply, const char *key)
+{
+    json_int_t n = json_integer_value(json_object_get(json_object_get(reply, "usage"), key));
+    return n < 0 || n > 1 << 30 ? 0 : (long)n;
+}
+
+/* Content is a text, null, or a list of parts; the texts of the parts of one type, joined. */
+static char *joined(const json_t *content, const char *type, const char *key)
+{
+    Buffer b;
+    size_t i;
+    json_t *part;
+    buffer_init(&b, (size_t)1 << 30);
+    if (json_is_string(content)) buffer_puts(&b, json_string_value(content));
+    json_array_foreach(content, i, part)
+        if (!strcmp(text_of(part, "type"), type)) buffer_puts(&b, text_of(part, key));
+    char *s = buffer_detach(&b);
+    buffer_release(&b);
+    return s;
+}
+
+/* Servers without a reasoning parser leave the thinking in front of the answer. A block that never
+ * ends was cut by the token limit: then there is no answer. */
+static void split_thinking(LlmAnswer *a)
+{
+    static const char open[] = "<think>", close[] = "</think>";
+    const char *start = a->text + strspn(a->text, " \t\r\n");
+    if (strncmp(start, open, sizeof open - 1)) return;
+    start += sizeof open - 1;
+    const char *end = strstr(start, close), *rest = end ? end + sizeof close - 1 : "";
+    if (!a->reasoning) a->reasoning = memory_strndup(start, end ? (size_t)(end - start) : strlen(start));
+    char *answer = memory_strdup(rest + strspn(rest, "\r\n"));
+    free(a->text);
+    a->text = answer;
+}
+
+static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
+{
+    json_t *choices = json_need_array(reply, "choices", "reply", err), *choice = NULL, *c;
+    size_t i;
+    if (!choices) return -1;
+    json_array_foreach(choices, i, c) /* one was asked for; of more, the one numbered 0, else the first */
+        if (!choice || (json_is_integer(json_object_get(c, "index")) &&
+                        json_integer_value(json_object_get(c, "index")) == 0))
+            choice = c;
+    if (!choice) return error_set(err, "reply, choices: expected 1 element, found none");
+    json_t *m = json_need_object(choice, "message", "reply, choices[0]", err);
+    if (!m) return -1;
+    const char *finish = text_of(choice, "finish_reason"), *refusal = text_of(m, "refusal");
+    a->filtered = !strcmp(finish, "content_filter") || *refusal;
+    a->finish = !strcmp(finish, "length") ? "length" : "stop";
+    json_t *content = json_object_get(m, "content");
+    const char *thought = text_of(m, "reasoning");
+    if (!*thought) thought = text_of(m, "reasoning_content");
+    if (!a->filtered && !json_is_string(content) && !json_is_array(content) && !*thought)
+        return error_set(err, "reply, choices[0].message: expected \"content\" to be a text, found none");
+    a->text = joined(content, "text", "text");
+    if (*thought) a->reasoning = memory_strdup(thought);
+    a->prompt_tokens = tokens(reply, "prompt_tokens");
+    a->completion_tokens = tokens(reply, "completion_tokens");
+    return 0;
+}
+
+static int parse_anthropic(const json_t *reply, LlmAnswer *a, Error *err)
+{
+    json_t *content = json_need_array(reply, "content", "reply", err);
+    if (!content) return -1;
+    const char *reason = text_of(reply, "stop_reason");
+    a->filtered = !strcmp(reason, "refusal");
+    /* pause_turn ended before the answer did, as the two limits do */
+    int cut = !strcmp(reason, "max_tokens") || !strcmp(reason, "model_context_window_exceeded") ||
+              !strcmp(reason, "pause_turn");
+    a->finish = cut ? "length" : "stop";
+    a->text = joined(content, "text", "text");
+    a->reasoning = joined(content, "thinking", "thinking");
+    if (!*a->reasoning) {
+        free(a->reasoning);
+        a->reasoning = NULL;
+    }
+    a->prompt_tokens = tokens(reply, "input_tokens");
+    a->completion_tokens = tokens(reply, "output_tokens");
+    return 0;
+}
+
+int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Error *err)
+{
+    *out = (LlmAnswer){0};
+    json_t *reply = json_read_text(body, len, "reply", err);
+    if (!reply) return -1;
+    int rc;
+    if (json_object_get(reply, "error") && !json_is_null(json_object_get(reply, "error"))) {
+        LlmRefusal r;
+        llm_refusal_parse(body, len, &r);
+        rc = error_set(err, "reply: an error under the status of success: %s", r.message);
+    } else {
+        rc = api == LLM_OPENAI ? parse_openai(reply, out, err) : parse_anthropic(reply, out, err);
+    }
+    if (!rc) {
+        const char *model = text_of(reply, "model");
+        if (*model) out->model = memory_strdup(model);
+        split_thinking(out);
+    } else {
+        llm_answer_release(out);
+    }
+    json_decref(reply);
+    return rc;
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from);
+    for (char *s = to; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = ' ';
+}
+
+void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out)
+{
+    Error unused;
+    *out = (LlmRefusal){0};
+    json_t *reply = json_read_text(body, len, "reply", &unused);
+    if (!reply) return;
+    /* {"error": {"message", "type", "code", "param"}}, {"error": "text"}, {"message": ..}, {"detail": ..} */
+    json_t *e = json_object_get(reply, "error");
+    if (!json_is_object(e)) e = reply;
+    const char *says = text_of(e, "message");
+    if (!*says) says = text_of(reply, "error");
+    if (!*says) says = text_of(reply, "detail");
+    copy_text(out->message, sizeof out->message, says);
+    copy_text(out->code, sizeof out->code, text_of(e, "code"));
+    copy_text(out->type, sizeof out->type, text_of(e, "type"));
+    copy_text(out->param, sizeof out->param, text_of(e, "param"));
+    json_decref(reply);
+}

@@ -1,0 +1,95 @@
+/* The inside of a tokenizer, for the files of this module: tokens by id, merges by rank. */
+#ifndef MODEL_BPE_H
+#define MODEL_BPE_H
+
+#include <pthread.h>
+
+#include "model/tokenizer.h"
+
+enum {
+    BPE_MAX_TOKENS = 1 << 20,
+    BPE_MAX_TOKEN_BYTES = 4096,
+    BPE_MAX_ADDED = 8192,
+    BPE_CACHE_SLOTS = 8192,
+    BPE_CACHE_BYTES = 30,
+    BPE_MAX_TEXT = 1 << 28 /* of one call */
+};
+
+typedef enum {
+    TOKEN_NONE,    /* no token has this id */
+    TOKEN_TEXT,    /* of the vocabulary */
+    TOKEN_ADDED,   /* matched in texts before anything else */
+    TOKEN_SPECIAL, /* never made from text */
+} TokenKind;
+
+typedef struct {
+    size_t offset; /* into bytes */
+    unsigned short len;
+    unsigned char kind, in_vocab, normalized; /* normalized: an added token that is matched after NFC */
+} Token;
+
+typedef struct {
+    unsigned char len, n; /* len 0: empty */
+    char bytes[BPE_CACHE_BYTES];
+    int32_t ids[BPE_CACHE_BYTES];
+} CacheSlot;
+
+typedef struct {
+    int32_t id, prev, next; /* -1: none */
+} Symbol;
+
+typedef struct {
+    int32_t rank, at;
+} Candidate;
+
+typedef struct {
+    int32_t left, right, merged;
+} Merge;
+
+struct Tokenizer {
+    Token *tokens; /* by id */
+    int n_tokens;
+    size_t tokens_cap;
+    Buffer bytes;
+    Merge *merges; /* by rank */
+    int n_merges;
+    int32_t *pairs; /* hash of (left, right): rank + 1, 0 free */
+    int32_t *texts; /* hash of bytes: id + 1 of vocabulary tokens, 0 free */
+    size_t pairs_mask, texts_mask;
+    int32_t *added; /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
+    int n_added, n_matched; /* n_matched: how many are TOKEN_ADDED */
+    int32_t byte_id[256];
+    int nfc, max_digits, ignore_merges;
+    Buffer json; /* the file as read or rendered: saving keeps it byte for byte */
+    /* A piece's ids are remembered; the memory and the scratch of one merge are under the lock. */
+    pthread_mutex_t lock;
+    CacheSlot *cache;
+    Symbol *symbols;
+    Candidate *heap;
+    size_t symbols_cap, heap_cap, heap_len;
+};
+
+Tokenizer *bpe_new(int expected_tokens, int expected_merges);
+int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error *err);
+/* An added token: a new one, or a vocabulary token that is also that. */
+int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special, int normalized, Error *err);
+/* The merged token must be in the vocabulary already. */
+int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err);
+int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the two do not merge */
+int bpe_finish(Tokenizer *t, Error *err); /* every byte has a token; call before any use */
+int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len); /* of the vocabulary; -1 none */
+static inline const char *bpe_bytes(const Tokenizer *t, int32_t id)
+{
+    return t->bytes.data + t->tokens[id].offset;
+}
+
+/* Ids of one pre-token, written to out (room for len); their number. The lock is held. */
+size_t bpe_piece(Tokenizer *t, const char *piece, size_t len, int32_t *out);
+
+/* The byte alphabet of the files: byte to code point, and back (-1: no such character). */
+unsigned bpe_alphabet(unsigned byte);
+int bpe_alphabet_byte(uint32_t code);
+
+int tokenizer_render(Tokenizer *t, Error *err); /* fills t->json */
+
+#endif

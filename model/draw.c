@@ -1,0 +1,106 @@
+#include "model/draw.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/simd.h"
+
+enum { RUN = 64 }; /* probabilities are summed in runs, so that the search looks at few of them */
+
+/* probs = e^((z - top) inverse); returns their sum. */
+static double weights_of(const float *z, int vocab, float *probs, float inverse, float top)
+{
+    V16 sum = {0};
+    double tail = 0;
+    for (int i = 0; i < vocab; i += 16) {
+        int left = vocab - i;
+        V16 e = v_exp((v_get(z + i, left) - top) * inverse);
+        v_put(probs + i, e, left);
+        if (left >= 16) sum += e;
+        else
+            for (int j = 0; j < left; j++) tail += (double)e[j];
+    }
+    return (double)v_sum(sum) + tail;
+}
+
+static double run_sum(const float *p, int n)
+{
+    V16 sum = {0};
+    for (int i = 0; i < n; i += 16) sum += v_get(p + i, n - i);
+    return (double)v_sum(sum);
+}
+
+/* The first id at which the running sum passes u times the total. */
+static int32_t draw_in_order(const float *probs, int vocab, double u)
+{
+    double total = 0, at = 0;
+    for (int i = 0; i < vocab; i += RUN) total += run_sum(probs + i, vocab - i < RUN ? vocab - i : RUN);
+    double want = u * total;
+    int32_t last = -1;
+    for (int i = 0; i < vocab; i += RUN) {
+        int n = vocab - i < RUN ? vocab - i : RUN;
+        double sum = run_sum(probs + i, n);
+        if (at + sum > want || i + RUN >= vocab)
+            for (int j = i; j < i + n; j++) {
+                at += (double)probs[j];
+                if (probs[j] > 0) last = j;
+                if (at > want && last >= 0) return last;
+            }
+        else at += sum;
+    }
+    if (last < 0) /* rounding: the sum of the last run fell short, and it holds nothing */
+        for (last = vocab - 1; last > 0 && probs[last] <= 0; last--) {}
+    return last;
+}
+
+/* Larger first, then the smaller id. */
+static int by_weight(const void *a, const void *b)
+{
+    const DrawCandidate *x = a, *y = b;
+    if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* From the fewest likeliest ids that hold top_p of the mass. */
+static int32_t draw_top(const float *probs, int vocab, double u, double top_p, DrawCandidate *order)
+{
+    int n = 0;
+    double total = 0, kept = 0;
+    for (int i = 0; i < vocab; i++)
+        if (probs[i] > 0) {
+            order[n++] = (DrawCandidate){probs[i], i};
+            total += (double)probs[i];
+        }
+    qsort(order, (size_t)n, sizeof *order, by_weight);
+    int keep = 0;
+    while (keep < n && kept < top_p * total) kept += (double)order[keep++].weight;
+    if (!keep) keep = 1;
+    double at = 0;
+    for (int i = 0; i < keep; i++) {
+        at += (double)order[i].weight;
+        if (at > u * kept) return order[i].id;
+    }
+    return order[keep - 1].id;
+}
+
+int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs, DrawCandidate *order, float *logp)
+{
+    int greedy = law->temperature == 0;
+    float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = -INFINITY;
+    int whole = law->vocab & ~15;
+    V16 tops = v_splat(-INFINITY);
+    for (int i = 0; i < whole; i += 16) tops = v_max(v_load(logits + i), tops);
+    top = v_top(tops);
+    for (int i = whole; i < law->vocab; i++) top = logits[i] > top ? logits[i] : top;
+    double sum = weights_of(logits, law->vocab, probs, inverse, top);
+    for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = 0;
+    int32_t id;
+    if (greedy) {
+        id = 0;
+        for (int32_t i = 1; i < law->vocab; i++)
+            if (probs[i] > probs[id]) id = i;
+    } else if (law->top_p < 1) id = draw_top(probs, law->vocab, u, (double)law->top_p, order);
+    else id = draw_in_order(probs, law->vocab, u);
+    *logp = (float)((double)((logits[id] - top) * inverse) - log(sum));
+    return id;
+}

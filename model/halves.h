@@ -1,0 +1,38 @@
+/* 16-bit floats to and from 32. */
+#ifndef MODEL_HALVES_H
+#define MODEL_HALVES_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float bf16_to_float(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static inline uint16_t float_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float f16_to_float(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
+    float f;
+    if (exponent == 0) { /* zero or subnormal: fraction * 2^-24 */
+        f = (float)fraction * 0x1p-24f;
+        return sign ? -f : f;
+    }
+    bits = sign | (exponent == 31 ? 255u << 23 : (exponent + 112) << 23) | fraction << 13;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+#endif

@@ -1,0 +1,328 @@
+/* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by shape
+ * and runs the pieces, so that the two thread pools never compete and small products scale too. */
+#include "model/ops.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "model/simd.h"
+
+enum { PARTS = 16 }; /* partial sums over rows: fixed, whatever the number of threads */
+
+int cpu_threads(void)
+{
+    static int threads;
+    int n = __atomic_load_n(&threads, __ATOMIC_RELAXED);
+    if (n) return n;
+    const char *text = getenv("QUERN_THREADS");
+    char *end;
+    long value = text ? strtol(text, &end, 10) : 0;
+    if (!text || *end || value < 1 || value > 1024) value = sysconf(_SC_NPROCESSORS_ONLN);
+    n = value < 1 ? 1 : (int)value;
+    openblas_set_num_threads(1);
+    __atomic_store_n(&threads, n, __ATOMIC_RELAXED);
+    return n;
+}
+
+/* The block's own address is kept in front of the aligned one. */
+static float *alloc(size_t count)
+{
+    char *block = memory_array(count + 32, sizeof(float));
+    char *p = block + 128 - (uintptr_t)block % 64;
+    memcpy(p - sizeof block, &block, sizeof block);
+    return (float *)(void *)p;
+}
+
+static void release(float *p)
+{
+    char *block = NULL;
+    if (p) memcpy(&block, (char *)p - sizeof block, sizeof block);
+    free(block);
+}
+
+static void copy(float *to, const float *from, size_t count) { memcpy(to, from, count * sizeof *to); }
+static void zero(float *p, size_t count) { memset(p, 0, count * sizeof *p); }
+
+static void parallel(int rows, void (*body)(void *ctx, int part, int first, int rows), void *ctx)
+{
+    int parts = cpu_threads() < rows ? cpu_threads() : rows;
+#pragma omp parallel for num_threads(parts) schedule(static)
+    for (int p = 0; p < parts; p++) {
+        int first = (int)((int64_t)rows * p / parts), last = (int)((int64_t)rows * (p + 1) / parts);
+        body(ctx, p, first, last - first);
+    }
+}
+
+/* Pieces of a product: along the longer side of c, never under 64, a few for each core. */
+static int piece(int side)
+{
+    int want = side / 8 < 64 ? 64 : side / 8 > 256 ? 256 : side / 8;
+    return (want + 31) / 32 * 32;
+}
+
+static void gemm(int ta, int tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float beta,
+                 float *c, int ldc)
+{
+    enum CBLAS_TRANSPOSE at = ta ? CblasTrans : CblasNoTrans, bt = tb ? CblasTrans : CblasNoTrans;
+    int by_rows = m >= n, side = by_rows ? m : n, step = piece(side), pieces = (side + step - 1) / step;
+#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic) if (pieces > 1)
+    for (int p = 0; p < pieces; p++) {
+        int at0 = p * step, size = side - at0 < step ? side - at0 : step;
+        if (by_rows)
+            cblas_sgemm(CblasRowMajor, at, bt, size, n, k, 1, a + (size_t)at0 * (size_t)(ta ? 1 : lda), lda, b, ldb,
+                        beta, c + (size_t)at0 * (size_t)ldc, ldc);
+        else
+            cblas_sgemm(CblasRowMajor, at, bt, m, size, k, 1, a, lda, b + (size_t)at0 * (size_t)(tb ? ldb : 1), ldb,
+                        beta, c + at0, ldc);
+    }
+}
+
+static void add_bias(float *y, const float *bias, int rows, int n)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
+    for (int r = 0; r < rows; r++) {
+        float *row = y + (size_t)r * (size_t)n;
+        for (int i = 0; i < n; i++) row[i] += bias[i];
+    }
+}
+
+static void bias_grad(float *db, const float *dy, int rows, int n)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
+    for (int i = 0; i < n; i += 16) {
+        V16 sum = {0};
+        for (int r = 0; r < rows; r++) sum += v_get(dy + (size_t)r * (size_t)n + i, n - i);
+        v_put(db + i, v_get(db + i, n - i) + sum, n - i);
+    }
+}
+
+static float inverse_rms(const float *x, int n, float eps)
+{
+    V16 sum = {0};
+    for (int i = 0; i < n; i += 16) {
+        V16 v = v_get(x + i, n - i);
+        sum += v * v;
+    }
+    return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
+}
+
+static void rmsnorm(float *y, const float *x, const float *w, int rows, int groups, int n, int ld, float eps)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
+    for (int r = 0; r < rows; r++)
+        for (int g = 0; g < groups; g++) {
+            size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
+            float inv = inverse_rms(x + at, n, eps);
+            for (int i = 0; i < n; i += 16)
+                v_put(y + at + i, v_get(x + at + i, n - i) * inv * v_get(w + i, n - i), n - i);
+        }
+}
+
+/* One vector: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
+static void rmsnorm_grad_one(float *dx, int add, float *dw, const float *dy, const float *x, const float *w, int n,
+                             float eps)
+{
+    float inv = inverse_rms(x, n, eps);
+    V16 dot = {0};
+    for (int i = 0; i < n; i += 16) {
+        V16 d = v_get(dy + i, n - i), v = v_get(x + i, n - i);
+        dot += d * v_get(w + i, n - i) * v;
+        v_put(dw + i, v_get(dw + i, n - i) + d * v * inv, n - i);
+    }
+    float back = v_sum(dot) / (float)n * inv * inv * inv;
+    for (int i = 0; i < n; i += 16) {
+        V16 out = v_get(dy + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
+        v_put(dx + i, add ? v_get(dx + i, n - i) + out : out, n - i);
+    }
+}
+
+static void rmsnorm_grad(float *dx, int add, float *dw, const float *dy, const float *x, const float *w, int rows,
+                         int groups, int n, int ld, float eps)
+{
+    float *sums = memory_array((size_t)PARTS * (size_t)n, sizeof *sums);
+#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
+    for (int p = 0; p < PARTS; p++) {
+        int first = (int)((int64_t)rows * p / PARTS), last = (int)((int64_t)rows * (p + 1) / PARTS);
+        for (int r = first; r < last; r++)
+            for (int g = 0; g < groups; g++) {
+                size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
+                rmsnorm_grad_one(dx + at, add, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n, eps);
+            }
+    }
+    for (int p = 0; p < PARTS; p++)
+        for (int i = 0; i < n; i++) dw[i] += sums[(size_t)p * (size_t)n + (size_t)i];
+    free(sums);
+}
+
+static void rope(float *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s,
+                 float sign)
+{
+    int half = s.dim / 2, ld = head_row(s);
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
+    for (int r = 0; r < rows; r++) {
+        const float *cs = cosines + (size_t)pos[r] * (size_t)half, *sn = sines + (size_t)pos[r] * (size_t)half;
+        for (int h = 0; h < s.heads + s.kv_heads; h++) {
+            float *a = qkv + (size_t)r * (size_t)ld + (size_t)h * (size_t)s.dim, *b = a + half;
+            for (int i = 0; i < half; i += 16) {
+                V16 x = v_get(a + i, half - i), y = v_get(b + i, half - i);
+                V16 c = v_get(cs + i, half - i), t = v_get(sn + i, half - i) * sign;
+                v_put(a + i, x * c - y * t, half - i);
+                v_put(b + i, y * c + x * t, half - i);
+            }
+        }
+    }
+}
+
+static void swiglu(float *act, const float *gate_up, int rows, int ff)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
+    for (int r = 0; r < rows; r++) {
+        const float *g = gate_up + (size_t)r * 2 * (size_t)ff, *u = g + ff;
+        float *out = act + (size_t)r * (size_t)ff;
+        for (int i = 0; i < ff; i += 16) {
+            V16 z = v_get(g + i, ff - i);
+            v_put(out + i, z / (1.0f + v_exp(-z)) * v_get(u + i, ff - i), ff - i);
+        }
+    }
+}
+
+static void swiglu_grad(float *dgate_up, const float *dact, const float *gate_up, int rows, int ff)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
+    for (int r = 0; r < rows; r++) {
+        size_t at = (size_t)r * 2 * (size_t)ff;
+        const float *g = gate_up + at, *u = g + ff, *dy = dact + (size_t)r * (size_t)ff;
+        float *dg = dgate_up + at, *du = dg + ff;
+        for (int i = 0; i < ff; i += 16) {
+            V16 z = v_get(g + i, ff - i), d = v_get(dy + i, ff - i);
+            V16 sig = 1.0f / (1.0f + v_exp(-z)), silu = z * sig;
+            v_put(dg + i, d * v_get(u + i, ff - i) * (sig + silu * (1.0f - sig)), ff - i);
+            v_put(du + i, d * silu, ff - i);
+        }
+    }
+}
+
+static void embed(float *x, const float *table, const int32_t *ids, int rows, int n)
+{
+    for (int r = 0; r < rows; r++)
+        memcpy(x + (size_t)r * (size_t)n, table + (size_t)ids[r] * (size_t)n, (size_t)n * sizeof *x);
+}
+
+/* Columns are shared out, rows added in order: two equal ids never meet in two threads. */
+static void embed_grad(float *dtable, const float *dx, const int32_t *ids, int rows, int n)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
+    for (int i = 0; i < n; i += 32)
+        for (int r = 0; r < rows; r++)
+            for (int j = i; j < n && j < i + 32; j += 16) {
+                float *to = dtable + (size_t)ids[r] * (size_t)n + j;
+                v_put(to, v_get(to, n - j) + v_get(dx + (size_t)r * (size_t)n + j, n - j), n - j);
+            }
+}
+
+static float row_lse(const float *z, int vocab)
+{
+    V16 top = v_splat(-INFINITY), sum = {0};
+    int whole = vocab & ~15;
+    for (int i = 0; i < whole; i += 16) top = v_max(v_load(z + i), top);
+    float m = v_top(top);
+    for (int i = whole; i < vocab; i++) m = z[i] > m ? z[i] : m;
+    for (int i = 0; i < whole; i += 16) sum += v_exp(v_load(z + i) - m);
+    double s = v_sum(sum);
+    for (int i = whole; i < vocab; i++) s += exp((double)z[i] - (double)m);
+    return (float)((double)m + log(s));
+}
+
+static void cross_entropy(float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static)
+    for (int r = 0; r < rows; r++) {
+        const float *z = logits + (size_t)r * (size_t)vocab;
+        lse[r] = row_lse(z, vocab);
+        logp[r] = target[r] < 0 ? 0 : z[target[r]] - lse[r];
+    }
+}
+
+static void cross_entropy_grad(float *logits, const float *lse, const int32_t *target, const float *weight, int rows,
+                               int vocab)
+{
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static)
+    for (int r = 0; r < rows; r++) {
+        float *z = logits + (size_t)r * (size_t)vocab, w = target[r] < 0 ? 0 : weight[r];
+        for (int i = 0; i < vocab; i += 16)
+            v_put(z + i, v_exp(v_get(z + i, vocab - i) - lse[r]) * -w, vocab - i);
+        if (target[r] >= 0) z[target[r]] += w;
+    }
+}
+
+static double sum_squares(const float *x, size_t n)
+{
+    double part[PARTS];
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (n > 4096)
+    for (int p = 0; p < PARTS; p++) {
+        double lanes[16] = {0};
+        size_t i = n * (size_t)p / PARTS, end = n * (size_t)(p + 1) / PARTS;
+        for (; i + 16 <= end; i += 16)
+            for (int j = 0; j < 16; j++) lanes[j] += (double)x[i + (size_t)j] * (double)x[i + (size_t)j];
+        for (; i < end; i++) lanes[0] += (double)x[i] * (double)x[i];
+        part[p] = 0;
+        for (int j = 0; j < 16; j++) part[p] += lanes[j];
+    }
+    double sum = 0;
+    for (int p = 0; p < PARTS; p++) sum += part[p];
+    return sum;
+}
+
+static void adamw(float *p, float *g, float *m, float *v, size_t n, const AdamStep *s)
+{
+    const float b1 = (float)s->beta1, b2 = (float)s->beta2, a1 = (float)(1 - s->beta1), a2 = (float)(1 - s->beta2);
+    const float scale = (float)s->scale, keep = (float)(1 - s->lr * s->decay), eps = (float)s->eps;
+    const float rate = (float)(s->lr / s->correct1), root = (float)(1 / sqrt(s->correct2));
+#pragma omp parallel for simd num_threads(cpu_threads()) schedule(static) if (parallel : n > 4096)
+    for (size_t i = 0; i < n; i++) {
+        float d = g[i] * scale;
+        float mi = m[i] = b1 * m[i] + a1 * d, vi = v[i] = b2 * v[i] + a2 * d * d;
+        p[i] = p[i] * keep - rate * mi / (sqrtf(vi) * root + eps);
+        g[i] = 0;
+    }
+}
+
+static const Ops table = {
+    .name = "cpu",
+    .alloc = alloc,
+    .release = release,
+    .copy = copy,
+    .zero = zero,
+    .gemm = gemm,
+    .add_bias = add_bias,
+    .bias_grad = bias_grad,
+    .rmsnorm = rmsnorm,
+    .rmsnorm_grad = rmsnorm_grad,
+    .rope = rope,
+    .attention = cpu_attention,
+    .attention_grad = cpu_attention_grad,
+    .swiglu = swiglu,
+    .swiglu_grad = swiglu_grad,
+    .embed = embed,
+    .embed_grad = embed_grad,
+    .cross_entropy = cross_entropy,
+    .cross_entropy_grad = cross_entropy_grad,
+    .sum_squares = sum_squares,
+    .adamw = adamw,
+    .pack = cpu_pack,
+    .matmul_packed = cpu_matmul_packed,
+    .kv_put = cpu_kv_put,
+    .attention_cached = cpu_attention_cached,
+    .parallel = parallel,
+    .parts = cpu_threads,
+};
+
+const Ops *ops_cpu(void)
+{
+    cpu_threads(); /* OpenBLAS is set to one thread before its first call */
+    return &table;
+}

@@ -1,0 +1,141 @@
+/* From text to ids and back. Special tokens are never made from text; the vocabulary's other added
+ * tokens are, as Hugging Face's tokenizers do with encode_special_tokens set: first those matched in
+ * the raw text, then, after NFC, the rest. */
+#include "model/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/bpe.h"
+#include "model/pretoken.h"
+#include "model/unicode.h"
+
+typedef struct {
+    int32_t *ids;
+    size_t n, cap;
+} Ids;
+
+static int32_t *ids_room(Ids *v, size_t more)
+{
+    if (v->n + more > v->cap) {
+        v->cap = 2 * v->cap + more;
+        v->ids = memory_grow(v->ids, v->cap, sizeof *v->ids);
+    }
+    return v->ids + v->n;
+}
+
+static void encode_plain(Tokenizer *t, const char *s, size_t n, Ids *out)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        end = pretoken_end(s, n, at, t->max_digits);
+        out->n += bpe_piece(t, s + at, end - at, ids_room(out, end - at));
+    }
+}
+
+/* The first added token of the pass at or after `from`, the longest at its place; n when none. */
+static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t from, int normalized, int32_t *id)
+{
+    for (size_t at = from; at < n; at++) {
+        *id = -1;
+        for (int i = 0; i < t->n_added; i++) {
+            const Token *k = &t->tokens[t->added[i]];
+            if (k->kind != TOKEN_ADDED || k->normalized != normalized || k->len > n - at) continue;
+            if (memcmp(s + at, bpe_bytes(t, t->added[i]), k->len)) continue;
+            if (*id < 0 || k->len > t->tokens[*id].len) *id = t->added[i];
+        }
+        if (*id >= 0) return at;
+    }
+    return n;
+}
+
+static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err);
+
+static int encode_between(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err)
+{
+    if (normalized) {
+        encode_plain(t, s, n, out);
+        return 0;
+    }
+    Buffer copy;
+    buffer_init(&copy, BPE_MAX_TEXT);
+    int rc = t->nfc ? unicode_nfc(&s, &n, &copy, err) : 0;
+    if (!rc) rc = encode_pass(t, s, n, 1, out, err);
+    buffer_release(&copy);
+    return rc;
+}
+
+static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err)
+{
+    if (!t->n_matched) return encode_between(t, s, n, normalized, out, err);
+    for (size_t at = 0; at < n;) {
+        int32_t id;
+        size_t found = find_added(t, s, n, at, normalized, &id);
+        if (found > at && encode_between(t, s + at, found - at, normalized, out, err)) return -1;
+        at = found;
+        if (found < n) {
+            *ids_room(out, 1) = id;
+            out->n++;
+            at += t->tokens[id].len;
+        }
+    }
+    return 0;
+}
+
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+{
+    if (len > BPE_MAX_TEXT) return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, len);
+    if (!len) return 0;
+    Buffer copy;
+    buffer_init(&copy, BPE_MAX_TEXT);
+    Ids out = {0};
+    int rc = unicode_repair(&text, &len, &copy, err);
+    if (!rc) {
+        Tokenizer *own = (Tokenizer *)t; /* the cache and the scratch are behind the lock */
+        pthread_mutex_lock(&own->lock);
+        rc = encode_pass(own, text, len, 0, &out, err);
+        pthread_mutex_unlock(&own->lock);
+    }
+    if (!rc && out.n) {
+        *ids = memory_grow(*ids, *n + out.n, sizeof **ids);
+        memcpy(*ids + *n, out.ids, out.n * sizeof **ids);
+        *n += out.n;
+    }
+    free(out.ids);
+    buffer_release(&copy);
+    return rc;
+}
+
+int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special, Buffer *out, Error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
+            return error_set(err, "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i, t->n_tokens);
+        const Token *k = &t->tokens[ids[i]];
+        if (k->kind == TOKEN_SPECIAL && !keep_special) continue;
+        if (buffer_append(out, bpe_bytes(t, ids[i]), k->len))
+            return error_set(err, "the text takes more than %zu bytes", out->max);
+    }
+    return 0;
+}
+
+int tokenizer_size(const Tokenizer *t)
+{
+    return t->n_tokens;
+}
+
+int tokenizer_special(const Tokenizer *t, const char *name)
+{
+    size_t len = strlen(name);
+    for (int i = 0; i < t->n_added; i++) {
+        const Token *k = &t->tokens[t->added[i]];
+        if (k->len == len && !memcmp(bpe_bytes(t, t->added[i]), name, len)) return t->added[i];
+    }
+    return -1;
+}
+
+int tokenizer_save(const Tokenizer *t, const char *path, Error *err)
+{
+    return file_write_atomic(path, t->json.data, t->json.len, err);
+}

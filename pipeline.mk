@@ -1,0 +1,175 @@
+# The run: what is made from what. Called by the Makefile inside quern-fleet, so that the queue and the
+# evaluators are there; every target is an artifact below runs/<RUN>.
+#
+#   collect -> filter -> sft -> selfsup (rounds) -> crl (rounds) -> best on every device class -> report
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += -rR --no-print-directory
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PROFILE ?= default
+ifneq ($(CONFIG),)
+include $(CONFIG)
+endif
+include configs/$(PROFILE).mk
+RUN ?= $(PROFILE)
+BUILD ?= build
+TASKS ?= all
+TEACHERS ?= template
+POLICY ?= small
+SEED ?= 1
+DEVICE ?= sim:h100
+CLASSES ?= sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20
+STYLE ?= $(if $(filter small,$(POLICY)),brief,full)
+
+R := runs/$(RUN)
+B := $(BUILD)/bin
+run = @mk/run $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
+
+tasks_flag := $(if $(filter all,$(TASKS)),,--tasks $(TASKS))
+comma := ,
+task_names := $(if $(filter all,$(TASKS)),*,$(subst $(comma), ,$(TASKS)))
+TASK_FILES := $(wildcard $(task_names:%=tasks/%/*))
+ifeq ($(TASK_FILES),)
+$(error TASKS=$(TASKS): expected names of folders in tasks/, comma separated)
+endif
+
+# ---- what an endpoint or an open-weights model changes ----
+endpoint := $(filter openai:% anthropic:%,$(POLICY))
+base := $(if $(filter native:%,$(POLICY)),--base $(patsubst native:%,%,$(POLICY)))
+ifeq ($(endpoint)$(base)$(filter small,$(POLICY)),)
+$(error POLICY=$(POLICY): expected small, native:DIR, openai:MODEL or anthropic:MODEL)
+endif
+
+# ---- stamps: a changed setting is seen when make reads this file, so that make -n and -q tell the truth ----
+define stamp
+ifneq ($$(strip $$(file <$(1))),$$(strip $(2)))
+$(1): FORCE
+endif
+$(1): ; @mkdir -p $$(@D); printf '%s\n' '$(2)' >$$@.tmp && mv $$@.tmp $$@
+endef
+FORCE: ;
+$(eval $(call stamp,$(R)/cfg/tasks,$(sort $(TASK_FILES))))
+$(eval $(call stamp,$(R)/cfg/collect,$(TEACHERS) $(TRIALS) $(KEEP) $(MISTAKES) $(SEED) $(DEVICE)))
+$(eval $(call stamp,$(R)/cfg/sft,$(POLICY) $(STYLE) $(CONTRASTIVE) $(SMALL_MODEL) $(SFT) $(SEED)))
+$(eval $(call stamp,$(R)/cfg/selfsup,$(MAX_NEW) $(BATCH) $(SELFSUP_GROUPS) $(SELFSUP_PLAIN) $(SELFSUP_COPIES) $(SELFSUP) $(EXEMPLARS) $(SEED)))
+$(eval $(call stamp,$(R)/cfg/crl,$(MAX_NEW) $(BATCH) $(GROUPS) $(PLAIN) $(COPIES) $(CRL) $(EXEMPLARS) $(SEED)))
+$(eval $(call stamp,$(R)/cfg/report,$(MAX_NEW) $(BATCH) $(REPORT_SAMPLES) $(SEED) $(ROUNDS) $(SELFSUP_ROUNDS) $(CLASSES)))
+
+.PHONY: collect sft selfsup crl
+crl: $(R)/report.html
+
+# ---- verdicts: one rule for every samples artifact ----
+%/verdicts.qa: %/samples.qa
+	$(run) $(B)/quern-evaluate $< --output $@ --device $(DEVICE)
+
+# ---- stage 1 ----
+collect: $(R)/collect/verdicts.qa
+$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(TASK_FILES)
+	$(run) $(B)/quern-collect --output $@ $(tasks_flag) --teachers $(TEACHERS) --trials $(TRIALS) --keep $(KEEP) \
+	  --mistakes $(MISTAKES) --device $(DEVICE) --seed $(SEED)
+
+$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
+	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks_flag) \
+	  --contrastive $(CONTRASTIVE) --style $(STYLE) --seed $(SEED)
+
+sft: $(R)/sft/model/manifest.qa
+$(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
+	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) --seed $(SEED)
+
+# ---- rounds: selfsup/N and crl/N; round 0 is what the stage starts from ----
+seq = $(shell seq 1 $(1))
+S_ROUNDS := $(call seq,$(SELFSUP_ROUNDS))
+C_ROUNDS := $(call seq,$(ROUNDS))
+prev = $(word $(1),0 $(call seq,$(1)))
+S_LAST := $(SELFSUP_ROUNDS)
+
+# model of a round, and the pool after it
+s_model = $(if $(filter 0,$(1)),$(R)/sft/model,$(R)/selfsup/$(1)/model)
+c_model = $(if $(filter 0,$(1)),$(call s_model,$(S_LAST)),$(R)/crl/$(1)/model)
+s_pool = $(if $(filter 0,$(1)),$(R)/collect/pool.qa,$(R)/selfsup/$(1)/pool.qa)
+c_pool = $(if $(filter 0,$(1)),$(call s_pool,$(S_LAST)),$(R)/crl/$(1)/pool.qa)
+# An endpoint's weights are not ours: it is sampled as it is, and only prompts and pool change between rounds.
+policy = $(if $(endpoint),$(POLICY),$(1))
+manifest = $(if $(endpoint),,$(1)/manifest.qa)
+
+$(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
+	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
+
+.SECONDEXPANSION:
+
+# Stage 2
+$(S_ROUNDS:%=$(R)/selfsup/%/prompts.qa): $(R)/selfsup/%/prompts.qa: $$(call s_pool,$$(call prev,$$*)) $(R)/cfg/selfsup $(TASK_FILES)
+	$(run) $(B)/quern-prompt --output $@ --pool $< $(tasks_flag) --stage selfsup-$* --groups $(SELFSUP_GROUPS) \
+	  --plain $(SELFSUP_PLAIN) $(EXEMPLARS) --style $(STYLE) --seed $(SEED)
+
+$(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup/%/prompts.qa $$(call manifest,$$(call s_model,$$(call prev,$$*))) $(R)/cfg/selfsup
+	$(run) $(B)/quern-sample --policy $(call policy,$(call s_model,$(call prev,$*))) --prompts $< --output $@ --stage selfsup-$* \
+	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
+
+$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/selfsup
+	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
+	  --output $(@D) $(SELFSUP) --seed $(SEED)
+
+$(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))
+	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage selfsup --round $*
+
+selfsup: $(call s_model,$(S_LAST))/manifest.qa
+
+# Stage 3
+$(C_ROUNDS:%=$(R)/crl/%/prompts.qa): $(R)/crl/%/prompts.qa: $$(call c_pool,$$(call prev,$$*)) $(R)/cfg/crl $(TASK_FILES)
+	$(run) $(B)/quern-prompt --output $@ --pool $< $(tasks_flag) --stage crl-$* --groups $(GROUPS) --plain $(PLAIN) \
+	  $(EXEMPLARS) --style $(STYLE) --seed $(SEED)
+
+$(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.qa $$(call manifest,$$(call c_model,$$(call prev,$$*))) $(R)/cfg/crl
+	$(run) $(B)/quern-sample --policy $(call policy,$(call c_model,$(call prev,$*))) --prompts $< --output $@ --stage crl-$* \
+	  --copies $(COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
+
+# earlier rounds of the stage, oldest first: their rewards are in the running statistics
+empty :=
+earlier = $(subst $(empty) ,$(comma),$(foreach k,$(filter-out $(1),$(call seq,$(1))),$(R)/crl/$(k)/samples.qa:$(R)/crl/$(k)/verdicts.qa))
+$(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
+	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
+	  --output $(@D) --history "$(call earlier,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) --seed $(SEED)
+
+$(C_ROUNDS:%=$(R)/crl/%/pool.qa): $(R)/crl/%/pool.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_pool,$$(call prev,$$*))
+	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage crl --round $*
+
+# ---- what the report compares: the same prompts and the same number of samples for each stage's final model ----
+STAGES := sft selfsup crl
+final_model = $(if $(filter sft,$(1)),$(R)/sft/model,$(if $(filter selfsup,$(1)),$(call s_model,$(S_LAST)),$(call c_model,$(ROUNDS))))
+$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(TASK_FILES)
+	$(run) $(B)/quern-prompt --output $@ $(tasks_flag) --stage report --groups 1 --heldout --style $(STYLE) --seed $(SEED)
+
+$(STAGES:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/prompts.qa $$(call manifest,$$(call final_model,$$*)) $(R)/cfg/report
+	$(run) $(B)/quern-sample --policy $(call policy,$(call final_model,$*)) --prompts $< --output $@ --stage $* \
+	  --copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
+
+# The pool of the whole run, the report's samples included.
+$(R)/report/sft/pool.qa: $(R)/report/sft/samples.qa $(R)/report/sft/verdicts.qa $(call c_pool,$(ROUNDS))
+$(R)/report/selfsup/pool.qa: $(R)/report/selfsup/samples.qa $(R)/report/selfsup/verdicts.qa $(R)/report/sft/pool.qa
+$(R)/report/crl/pool.qa: $(R)/report/crl/samples.qa $(R)/report/crl/verdicts.qa $(R)/report/selfsup/pool.qa
+$(STAGES:%=$(R)/report/%/pool.qa):
+	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ \
+	  --stage $(notdir $(@D)) --round 0
+
+# ---- the best of the run, and every baseline, on every device class ----
+$(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks $(TASK_FILES)
+	$(run) $(B)/quern-pool --best --pool $< $(tasks_flag) --output $@
+class_file = $(R)/best/verdicts-$(subst :,-,$(1)).qa
+define class_rule
+$(call class_file,$(1)): $(R)/best/samples.qa
+	$$(run) $(B)/quern-evaluate $$< --output $$@ --device $(1)
+endef
+$(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
+$(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_file,$(c))) $(R)/cfg/report
+	$(run) $(B)/quern-results --samples $< $(tasks_flag) --output $@ $(foreach c,$(CLASSES),$(call class_file,$(c)))
+
+rounds_list = $(subst $(empty) ,$(comma),$(strip $(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa) $(C_ROUNDS:%=$(R)/crl/%/verdicts.qa)))
+$(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
+	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device $(DEVICE) --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
+	  --collect-samples $(R)/collect/samples.qa --collect-verdicts $(R)/collect/verdicts.qa \
+	  $(foreach s,$(STAGES),--$(s)-samples $(R)/report/$(s)/samples.qa --$(s)-verdicts $(R)/report/$(s)/verdicts.qa) \
+	  --rounds $(rounds_list)

@@ -1,0 +1,283 @@
+#include "queue/connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "queue/url.h"
+
+/* A server that answers nothing for REPLY_S beyond a command's own block time is taken as lost. */
+enum { REPLY_S = 10, CONNECT_S = 5, RETRY_S = 60, OPEN_S = 5, STOPPING_S = 5 };
+
+struct Connection {
+    QueueUrl url;
+    redisContext *context; /* NULL: not connected */
+    long long client_id;   /* what CLIENT UNBLOCK takes */
+    unsigned generation;
+    double retry_s;
+    int refused;           /* the server answered and will not have us: trying again is no use */
+};
+
+void command_bytes(Command *c, const void *data, size_t len)
+{
+    if (c->argc == COMMAND_MAX_ARGS) abort();
+    c->argv[c->argc] = data;
+    c->len[c->argc++] = len;
+}
+
+void command_text(Command *c, const char *s)
+{
+    command_bytes(c, s, strlen(s));
+}
+
+void command_int(Command *c, long long v)
+{
+    if (c->n_numbers == COMMAND_MAX_NUMBERS) abort();
+    char *s = c->numbers[c->n_numbers++];
+    snprintf(s, sizeof c->numbers[0], "%lld", v);
+    command_text(c, s);
+}
+
+void connection_free_replies(redisReply **replies, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (replies[i]) freeReplyObject(replies[i]);
+        replies[i] = NULL;
+    }
+}
+
+static void drop(Connection *c)
+{
+    if (c->context) redisFree(c->context);
+    c->context = NULL;
+}
+
+static int broken(Connection *c, Error *err)
+{
+    const char *why = c->context && c->context->err ? c->context->errstr : "the connection is gone";
+    return error_set(err, "the queue's server %s: %s", c->url.shown, why);
+}
+
+/* End the block of this connection's read from a second one, so that a stop costs no wait and no
+ * job is handed to a reader that has left. */
+static void unblock(Connection *c)
+{
+    struct timeval limit = {1, 0};
+    redisContext *x = c->url.unix_path ? redisConnectUnixWithTimeout(c->url.unix_path, limit)
+                                       : redisConnectWithTimeout(c->url.host, c->url.port, limit);
+    if (x && !x->err && redisSetTimeout(x, limit) == REDIS_OK) {
+        redisReply *r = NULL;
+        if (c->url.user) r = redisCommand(x, "AUTH %s %s", c->url.user, c->url.password);
+        else if (c->url.password) r = redisCommand(x, "AUTH %s", c->url.password);
+        if (r) freeReplyObject(r);
+        r = redisCommand(x, "CLIENT UNBLOCK %lld", c->client_id);
+        if (r) freeReplyObject(r);
+    }
+    if (x) redisFree(x);
+}
+
+/* The next reply, until the deadline: 0, 1 stopped (EXCHANGE_READ), -1 lost. */
+static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisReply **out, Error *err)
+{
+    int listen = mode == EXCHANGE_READ || mode == EXCHANGE_TAKE;
+    for (;;) {
+        void *reply = NULL;
+        if (redisGetReplyFromReader(c->context, &reply) != REDIS_OK) return broken(c, err);
+        if (reply) {
+            *out = reply;
+            return 0;
+        }
+        double left = deadline - clock_seconds();
+        if (left <= 0) return error_set(err, "the queue's server %s does not answer", c->url.shown);
+        struct pollfd fds[2] = {{c->context->fd, POLLIN, 0}, {listen ? stop_fd() : -1, POLLIN, 0}};
+        int n = poll(fds, 2, (int)(left * 1000) + 1);
+        if (n < 0 && errno != EINTR) return error_errno(err, "cannot wait for the queue's server");
+        if (n <= 0) continue;
+        if (fds[0].revents && redisBufferRead(c->context) != REDIS_OK) return broken(c, err);
+        if (!fds[0].revents && fds[1].revents) {
+            if (mode == EXCHANGE_READ) return 1;
+            unblock(c);
+            listen = 0;
+        }
+    }
+}
+
+static int send_all(Connection *c, const Command *commands, int n, Error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv, commands[i].len) != REDIS_OK)
+            return broken(c, err);
+    for (int done = 0; !done;)
+        if (redisBufferWrite(c->context, &done) != REDIS_OK) return broken(c, err);
+    return 0;
+}
+
+static int exchange_once(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
+                         ExchangeMode mode, Error *err)
+{
+    for (int i = 0; i < n; i++) replies[i] = NULL;
+    if (send_all(c, commands, n, err)) return -1;
+    double deadline = clock_seconds() + block_s + REPLY_S;
+    for (int i = 0; i < n; i++) {
+        int rc = read_reply(c, deadline, mode, &replies[i], err);
+        if (!rc) continue;
+        connection_free_replies(replies, n);
+        return rc;
+    }
+    return 0;
+}
+
+/* Not the command's fault: the server loads its file, has become a replica, or runs a long script. */
+static int passing(const redisReply *r)
+{
+    return r->type == REDIS_REPLY_ERROR && (!strncmp(r->str, "LOADING", 7) || !strncmp(r->str, "READONLY", 8) ||
+                                            !strncmp(r->str, "BUSY ", 5) || !strncmp(r->str, "MASTERDOWN", 10));
+}
+
+/* One command of the greeting; the text of an error reply never holds the password. */
+static int greet(Connection *c, const Command *command, long long *value, Error *err)
+{
+    redisReply *r = NULL;
+    if (exchange_once(c, command, 1, &r, 0, EXCHANGE_ONCE, err)) return -1;
+    int bad = r->type == REDIS_REPLY_ERROR;
+    if (bad) {
+        c->refused = !passing(r);
+        error_set(err, "the queue's server %s refuses: %s", c->url.shown, r->str);
+    } else if (value) {
+        *value = r->integer;
+    }
+    freeReplyObject(r);
+    return bad ? -1 : 0;
+}
+
+static int greet_all(Connection *c, Error *err)
+{
+    if (c->url.password) {
+        Command auth = {0};
+        command_text(&auth, "AUTH");
+        if (c->url.user) command_text(&auth, c->url.user);
+        command_text(&auth, c->url.password);
+        if (greet(c, &auth, NULL, err)) return -1;
+    }
+    if (c->url.db) {
+        Command select = {0};
+        command_text(&select, "SELECT");
+        command_int(&select, c->url.db);
+        if (greet(c, &select, NULL, err)) return -1;
+    }
+    Command name = {0}, id = {0}, ping = {0};
+    command_text(&name, "CLIENT");
+    command_text(&name, "SETNAME");
+    command_text(&name, "quern");
+    command_text(&id, "CLIENT");
+    command_text(&id, "ID");
+    command_text(&ping, "TIME"); /* refused while the server loads */
+    if (greet(c, &name, NULL, err) || greet(c, &id, &c->client_id, err)) return -1;
+    return greet(c, &ping, NULL, err);
+}
+
+static int connect_once(Connection *c, Error *err)
+{
+    struct timeval connect_limit = {CONNECT_S, 0}, io_limit = {REPLY_S, 0};
+    c->refused = 0;
+    c->context = c->url.unix_path ? redisConnectUnixWithTimeout(c->url.unix_path, connect_limit)
+                                  : redisConnectWithTimeout(c->url.host, c->url.port, connect_limit);
+    int ok = c->context && !c->context->err && redisSetTimeout(c->context, io_limit) == REDIS_OK;
+    if (!ok) broken(c, err);
+    if (ok && !c->url.unix_path) redisEnableKeepAlive(c->context);
+    if (ok && !greet_all(c, err)) {
+        c->generation++;
+        return 0;
+    }
+    drop(c);
+    return -1;
+}
+
+/* Wait before the next try; -1 when the time since `since` is used up. */
+static int back_off(const Connection *c, double since, int tries, double limit_s)
+{
+    double limit = stop_requested() && limit_s > STOPPING_S ? STOPPING_S : limit_s;
+    if (c->refused || clock_seconds() - since > limit) return -1;
+    clock_sleep(tries > 5 ? 0.5 : 0.01 * (1 << tries));
+    return 0;
+}
+
+static int connect_within(Connection *c, double limit_s, Error *err)
+{
+    double since = clock_seconds();
+    for (int tries = 0; connect_once(c, err); tries++)
+        if (back_off(c, since, tries, limit_s)) return -1;
+    return 0;
+}
+
+int connection_open(const char *url, Connection **out, Error *err)
+{
+    Connection *c = memory_alloc(sizeof *c);
+    if (queue_url_parse(url, &c->url, err)) {
+        free(c);
+        return -1;
+    }
+    const char *s = getenv("QUERN_QUEUE_RETRY_S");
+    signal(SIGPIPE, SIG_IGN); /* hiredis writes with write(2): a lost server must not end the process */
+    c->retry_s = s && strtod(s, NULL) > 0 ? strtod(s, NULL) : RETRY_S;
+    if (connect_within(c, c->retry_s < OPEN_S ? c->retry_s : OPEN_S, err)) {
+        connection_close(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void connection_close(Connection *c)
+{
+    if (!c) return;
+    drop(c);
+    queue_url_release(&c->url);
+    free(c);
+}
+
+const char *connection_name(const Connection *c)
+{
+    return c->url.shown;
+}
+
+unsigned connection_generation(const Connection *c)
+{
+    return c->generation;
+}
+
+static int any_passing(redisReply **replies, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (passing(replies[i])) return 1;
+    return 0;
+}
+
+int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
+                        ExchangeMode mode, Error *err)
+{
+    double since = 0;
+    for (int tries = 0;; tries++) {
+        int rc = c->context ? 0 : connect_once(c, err);
+        if (!rc) {
+            rc = exchange_once(c, commands, n, replies, block_s, mode, err);
+            if (!rc && !any_passing(replies, n)) return 0;
+            if (!rc) {
+                error_set(err, "the queue's server %s says: %s", c->url.shown, replies[0]->str ? replies[0]->str : "busy");
+                connection_free_replies(replies, n);
+            }
+            drop(c);
+            if (rc > 0) return 1;
+            if (mode != EXCHANGE_RETRY) return connect_within(c, c->retry_s, err) ? -1 : 1;
+        }
+        if (!since) since = clock_seconds();
+        if (back_off(c, since, tries, c->retry_s)) return error_prefix(err, "gave up after %.0f s", clock_seconds() - since);
+    }
+}

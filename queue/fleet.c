@@ -1,0 +1,295 @@
+#include "queue/fleet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "queue/guard.h"
+#include "queue/queue.h"
+#include "queue/server.h"
+
+/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. */
+enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, DRAIN_S = 10, LOCK_S = 10 };
+
+typedef struct {
+    double times[DEATHS];
+    int n;
+} Deaths;
+
+typedef struct {
+    pid_t pid;           /* 0: not running */
+    int given_up, lives;
+    double start_at;     /* when to start it again */
+    char consumer[96];
+    Deaths deaths;
+} Slot;
+
+typedef struct {
+    const FleetOptions *opt;
+    Server server;
+    Deaths server_deaths;
+    Guard guard;
+    Queue *queue;        /* NULL without workers */
+    const char *url;
+    Slot slots[FLEET_MAX_WORKERS];
+    pid_t command;
+    int command_status;  /* as waitpid gives it */
+    int lock, child_fd;
+    int forwarded;       /* the signal that the command was sent */
+    double kill_at;      /* when a command that was asked to stop is killed */
+} Fleet;
+
+/* Note a death; 1 when there were too many of late. */
+static int too_many(Deaths *d)
+{
+    double now = clock_seconds();
+    double oldest = d->times[d->n % DEATHS];
+    d->times[d->n % DEATHS] = now;
+    d->n++;
+    return d->n > DEATHS && now - oldest < DEATHS_S;
+}
+
+static int lock_dir(Fleet *f, Error *err)
+{
+    char path[PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s/lock", f->server.dir);
+    f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (f->lock < 0) return error_errno(err, "cannot open %s", path);
+    /* a fleet that was just killed is still being cleared away by its guard */
+    for (double end = clock_seconds() + LOCK_S; flock(f->lock, LOCK_EX | LOCK_NB);) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return error_errno(err, "cannot lock %s", path);
+        if (clock_seconds() > end || stop_requested())
+            return error_set(err, "another quern-fleet uses %s; end it, or give --dir another place", f->server.dir);
+        clock_sleep(0.02);
+    }
+    return 0;
+}
+
+static void start_slot(Fleet *f, int i)
+{
+    Slot *s = &f->slots[i];
+    char host[40] = "";
+    gethostname(host, sizeof host - 1);
+    snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d:%d:%d", host, (int)getpid(), i, ++s->lives);
+    const char *argv[] = {f->opt->evaluator, "--device", f->opt->devices[i % f->opt->n_devices], "--consumer", s->consumer,
+                          NULL};
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        server_child_setup(parent);
+        execv(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    if (pid < 0) {
+        log_warn("cannot fork for an evaluator: %s", strerror(errno));
+        s->start_at = clock_seconds() + 1;
+        return;
+    }
+    setpgid(pid, pid);
+    guard_watch(&f->guard, pid);
+    s->pid = pid;
+}
+
+static void start_command(Fleet *f, Error *err)
+{
+    pid_t parent = getpid();
+    f->command = fork();
+    if (f->command == 0) {
+        server_child_setup(parent);
+        int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY) : -1; /* its group is not the terminal's */
+        if (null >= 0) dup2(null, STDIN_FILENO);
+        execvp(f->opt->command[0], f->opt->command);
+        fprintf(stderr, "quern-fleet: cannot run %s: %s\n", f->opt->command[0], strerror(errno));
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    if (f->command < 0) {
+        f->command = 0;
+        error_errno(err, "cannot fork for %s", f->opt->command[0]);
+        return;
+    }
+    setpgid(f->command, f->command);
+    guard_watch(&f->guard, f->command);
+}
+
+static int start_server(Fleet *f, Error *err)
+{
+    if (server_start(&f->server, err)) return -1;
+    guard_watch(&f->guard, f->server.pid);
+    return 0;
+}
+
+static int start_all(Fleet *f, Error *err)
+{
+    const FleetOptions *o = f->opt;
+    f->url = o->redis;
+    if (!f->url) {
+        if (server_prepare(&f->server, o->dir, err) || lock_dir(f, err)) return -1;
+        f->url = f->server.url;
+    }
+    const char *short_dir = f->server.short_dir[0] ? f->server.short_dir : NULL;
+    if (guard_start(&f->guard, f->lock, o->redis ? NULL : f->server.socket, short_dir, err)) return -1;
+    if (!o->redis && start_server(f, err)) return -1;
+    if (setenv("QUERN_REDIS", f->url, 1)) return error_errno(err, "cannot set QUERN_REDIS");
+    if ((o->workers || !o->redis) && queue_open(f->url, NULL, &f->queue, err)) return -1;
+    long stale = 0;
+    /* whoever held a lease of the private server went down with the fleet before this one */
+    if (!o->redis && queue_release(f->queue, NULL, 0, &stale, err)) return -1;
+    if (stale) log_info("%ld job%s of an earlier run that was cut short: available again", stale, stale == 1 ? "" : "s");
+    for (int i = 0; i < o->workers; i++) start_slot(f, i);
+    log_info("%d evaluator%s on %s%s, %s", o->workers, o->workers == 1 ? "" : "s", o->devices[0],
+             o->n_devices > 1 ? " and others" : "", o->redis ? "an outside queue" : f->url);
+    err->text[0] = 0;
+    start_command(f, err);
+    return f->command ? 0 : -1;
+}
+
+/* An evaluator ended: free its lease, and plan its successor. */
+static int slot_ended(Fleet *f, int i, int status, Error *err)
+{
+    Slot *s = &f->slots[i];
+    int crashed = WIFSIGNALED(status);
+    if (crashed) log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
+    long n = 0;
+    if (queue_release(f->queue, s->consumer, 1, &n, err)) return -1;
+    s->given_up = too_many(&s->deaths);
+    s->start_at = clock_seconds() + (crashed ? 0.02 : 0.3);
+    if (!s->given_up) return 0;
+    log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS, DEATHS_S);
+    for (int k = 0; k < f->opt->workers; k++)
+        if (!f->slots[k].given_up) return 0;
+    return error_set(err, "no evaluator stays up (quern-evald --device %s); what they said is above", f->opt->devices[0]);
+}
+
+static int server_ended(Fleet *f, pid_t pid, Error *err)
+{
+    guard_forget(&f->guard, pid);
+    if (too_many(&f->server_deaths))
+        return error_set(err, "the private redis-server ended %d times within %d s; see %s/redis.log", DEATHS, DEATHS_S,
+                         f->server.dir);
+    log_warn("the private redis-server ended; starting it again");
+    return start_server(f, err);
+}
+
+/* Everything that has ended since; the server first, since the others' ends are told to it. */
+static int reap(Fleet *f, Error *err)
+{
+    int ended[FLEET_MAX_WORKERS], statuses[FLEET_MAX_WORKERS], n = 0, status;
+    pid_t pid, server = 0;
+    while (n < FLEET_MAX_WORKERS && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == f->command) {
+            f->command_status = status;
+            kill(-pid, SIGKILL); /* what it left behind */
+            guard_forget(&f->guard, pid);
+            f->command = 0;
+        } else if (pid == f->server.pid) {
+            server = pid;
+            f->server.pid = 0;
+        }
+        for (int i = 0; i < f->opt->workers; i++)
+            if (f->slots[i].pid == pid) {
+                kill(-pid, SIGKILL); /* a runner that outlives it */
+                guard_forget(&f->guard, pid);
+                f->slots[i].pid = 0;
+                ended[n] = i;
+                statuses[n++] = status;
+            }
+    }
+    if (!f->command) return 0; /* all goes down now */
+    if (server && server_ended(f, server, err)) return -1;
+    for (int i = 0; i < n; i++)
+        if (slot_ended(f, ended[i], statuses[i], err)) return -1;
+    return 0;
+}
+
+static void forward_stop(Fleet *f)
+{
+    int sig = stop_requested();
+    double now = clock_seconds();
+    if (sig && !f->forwarded) {
+        f->forwarded = sig;
+        f->kill_at = now + STOP_GRACE_S;
+        log_info("stopping (again to end at once)");
+        kill(-f->command, sig);
+    } else if (sig && now > f->kill_at) {
+        kill(-f->command, SIGKILL);
+    }
+}
+
+static int supervise(Fleet *f, Error *err)
+{
+    while (f->command) {
+        struct pollfd fds[2] = {{f->child_fd, POLLIN, 0}, {f->forwarded ? -1 : stop_fd(), POLLIN, 0}};
+        if (poll(fds, 2, 100) < 0 && errno != EINTR) return error_errno(err, "cannot wait for processes");
+        struct signalfd_siginfo info;
+        while (read(f->child_fd, &info, sizeof info) > 0) continue;
+        if (reap(f, err)) return -1;
+        if (!f->command) break;
+        forward_stop(f);
+        for (int i = 0; i < f->opt->workers; i++)
+            if (!f->slots[i].pid && !f->slots[i].given_up && clock_seconds() >= f->slots[i].start_at) start_slot(f, i);
+    }
+    return 0;
+}
+
+/* End one child that leads a group: wait until `end`, then kill. */
+static void wait_or_kill(pid_t pid, double end)
+{
+    int status;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (clock_seconds() > end) {
+            kill(-pid, SIGKILL);
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+            break;
+        }
+        clock_sleep(0.003);
+    }
+    kill(-pid, SIGKILL);
+}
+
+static void take_down(Fleet *f)
+{
+    double end = clock_seconds() + DRAIN_S;
+    if (f->command) {
+        kill(-f->command, SIGTERM);
+        wait_or_kill(f->command, end);
+    }
+    for (int i = 0; i < f->opt->workers; i++)
+        if (f->slots[i].pid) kill(f->slots[i].pid, SIGTERM);
+    for (int i = 0; i < f->opt->workers; i++)
+        if (f->slots[i].pid) wait_or_kill(f->slots[i].pid, end);
+    queue_close(f->queue);
+    server_release(&f->server);
+    guard_end(&f->guard);
+    if (f->lock >= 0) close(f->lock);
+    if (f->child_fd >= 0) close(f->child_fd);
+}
+
+int fleet_run(const FleetOptions *opt, int *status, Error *err)
+{
+    Fleet *f = calloc(1, sizeof *f);
+    if (!f) return error_set(err, "no memory");
+    *f = (Fleet){.opt = opt, .lock = -1, .guard = {.pipe = -1}};
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, NULL);
+    f->child_fd = signalfd(-1, &children, SFD_NONBLOCK | SFD_CLOEXEC);
+    int rc = f->child_fd < 0 ? error_errno(err, "cannot watch for ended processes") : start_all(f, err);
+    if (!rc) rc = supervise(f, err);
+    int s = f->command_status;
+    take_down(f);
+    free(f);
+    *status = WIFSIGNALED(s) ? 128 + WTERMSIG(s) : WEXITSTATUS(s);
+    return rc;
+}

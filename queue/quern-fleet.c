@@ -1,0 +1,85 @@
+/* Runs a command with a private queue and local evaluators around it. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/stop.h"
+#include "queue/fleet.h"
+
+static int cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* "sim:h100,sim:a100" into a list; "auto" is the simulator, the one device that is everywhere. */
+static int split_devices(char *text, const char **devices, const FlagSpec *spec)
+{
+    int n = 0;
+    for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
+        if (n == FLEET_MAX_WORKERS) flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
+        devices[n++] = strcmp(d, "auto") ? d : "sim:h100";
+    }
+    if (!n) flags_usage_error(spec, "--devices names no device");
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    const char *dir = ".quern", *devices = "auto", *evaluator = NULL;
+    int64_t workers = -1;
+    const Flag flags[] = {
+        {"dir", FLAG_TEXT, &dir, "where the private server keeps its data: finished jobs are found done on the next run", 0, 0, NULL, 0},
+        {"devices", FLAG_TEXT, &devices, "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100", 0, 0, NULL, 0},
+        {"workers", FLAG_INT, &workers, "evaluator processes, shared out over the devices; -1: one a core, at least one a device", -1, FLEET_MAX_WORKERS, NULL, 0},
+        {"evaluator", FLAG_TEXT, &evaluator, "the evaluator's program, if not the quern-evald beside this one", 0, 0, NULL, 0},
+        {0}};
+    const FlagSpec spec = {.program = "quern-fleet",
+                           .synopsis = "run [flags] -- COMMAND...",
+                           .about = "Starts a private redis-server and evaluators, runs COMMAND with QUERN_REDIS set, and takes all "
+                                    "down when it ends, on a signal, or when quern-fleet itself is killed. With QUERN_REDIS set, "
+                                    "only evaluators are started, for that server. The exit status is COMMAND's.",
+                           .flags = flags,
+                           .min_words = 2,
+                           .max_words = -1};
+    const char **words = memory_array((size_t)argc + 1, sizeof *words);
+    int n = flags_parse(&spec, argc, argv, words);
+    if (strcmp(words[0], "run")) flags_usage_error(&spec, "expected 'run', found '%s'", words[0]);
+    words[n] = NULL;
+    log_open("quern-fleet");
+    stop_install();
+    const char *list[FLEET_MAX_WORKERS];
+    char *text = memory_strdup(devices);
+    int n_devices = split_devices(text, list, &spec);
+    Error err = {0};
+    char beside[4096];
+    if (!evaluator) {
+        if (process_self_dir(beside, sizeof beside - 16, &err)) log_die(1, &err);
+        strcat(beside, "/quern-evald");
+        evaluator = beside;
+    }
+    if (workers < 0) workers = cores() > n_devices ? cores() : n_devices;
+    if (workers && access(evaluator, X_OK)) {
+        error_errno(&err, "cannot run the evaluator %s", evaluator);
+        log_die(1, &err);
+    }
+    const char *redis = getenv("QUERN_REDIS");
+    const FleetOptions opt = {.dir = dir,
+                              .redis = redis && *redis ? redis : NULL,
+                              .evaluator = evaluator,
+                              .devices = list,
+                              .n_devices = n_devices,
+                              .workers = (int)workers,
+                              .command = (char *const *)(words + 1)};
+    int status = 0;
+    if (fleet_run(&opt, &status, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    free(text);
+    free(words);
+    return log_close(status);
+}

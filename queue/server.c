@@ -1,0 +1,175 @@
+#include "queue/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/stop.h"
+#include "queue/queue.h"
+
+enum { START_S = 60, STOP_S = 5 };
+
+void server_child_setup(pid_t parent)
+{
+    setpgid(0, 0);
+    process_die_with_parent();
+    if (getppid() != parent) _exit(127); /* it died before we could ask to die with it */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    static const int signals[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
+}
+
+int server_prepare(Server *s, const char *dir, Error *err)
+{
+    *s = (Server){0};
+    if (file_mkdirs(dir, err)) return -1;
+    if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
+    if (strpbrk(s->dir, "\"\\\n")) return error_set(err, "the queue's directory may not have quotes or backslashes in its name: %s", s->dir);
+    const char *place = s->dir;
+    if (strlen(s->dir) + strlen("/redis.sock") >= sizeof s->socket) {
+        snprintf(s->short_dir, sizeof s->short_dir, "/tmp/quern-XXXXXX");
+        if (!mkdtemp(s->short_dir)) {
+            s->short_dir[0] = 0;
+            return error_errno(err, "cannot make a directory in /tmp for the queue's socket");
+        }
+        place = s->short_dir;
+    }
+    snprintf(s->socket, sizeof s->socket, "%s/redis.sock", place);
+    snprintf(s->url, sizeof s->url, "unix:%s", s->socket);
+    return 0;
+}
+
+/* The server reads its settings from stdin ("-"): paths may hold blanks, which a file can quote. */
+static void write_config(const Server *s, int fd)
+{
+    dprintf(fd,
+            "port 0\nunixsocket \"%s\"\nunixsocketperm 700\ndir \"%s\"\nlogfile \"%s/redis.log\"\ndaemonize no\n"
+            "save \"\"\nappendonly yes\nappendfsync always\nno-appendfsync-on-rewrite no\naof-load-truncated yes\n"
+            "maxmemory-policy noeviction\nset-proc-title no\n",
+            s->socket, s->dir, s->dir);
+}
+
+static _Noreturn void exec_server(const Server *s, pid_t parent, int config)
+{
+    server_child_setup(parent);
+    char log[PATH_MAX + 16];
+    snprintf(log, sizeof log, "%s/redis.log", s->dir);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (dup2(config, 0) < 0 || (out >= 0 && (dup2(out, 1) < 0 || dup2(out, 2) < 0))) _exit(126);
+    execlp("redis-server", "redis-server", "-", (char *)NULL);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static int spawn(Server *s, Error *err)
+{
+    int config[2];
+    if (pipe2(config, O_CLOEXEC)) return error_errno(err, "cannot make a pipe for redis-server");
+    write_config(s, config[1]); /* far below a pipe's 64 KiB */
+    close(config[1]);
+    unlink(s->socket);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) exec_server(s, parent, config[0]);
+    close(config[0]);
+    if (pid < 0) return error_errno(err, "cannot fork for redis-server");
+    setpgid(pid, pid);
+    s->pid = pid;
+    return 0;
+}
+
+/* 1 it ended, with its status; 0 it runs. */
+static int ended(Server *s, int *status)
+{
+    if (!s->pid || waitpid(s->pid, status, WNOHANG) == 0) return 0;
+    s->pid = 0;
+    return 1;
+}
+
+/* 0 answers, 1 it ended by itself, -1. */
+static int wait_until_it_answers(Server *s, Error *err)
+{
+    double deadline = clock_seconds() + START_S;
+    err->text[0] = 0;
+    while (clock_seconds() < deadline) {
+        int status = 0;
+        if (ended(s, &status)) {
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+                return error_set(err, "there is no redis-server in PATH (Debian: apt-get install redis-server); install it, "
+                                      "or let QUERN_REDIS name a server");
+            error_set(err, "redis-server ended as it started; %s/redis.log says why", s->dir);
+            return 1;
+        }
+        if (stop_requested()) return error_set(err, "stopped while redis-server was starting");
+        struct stat st;
+        Queue *q = NULL;
+        if (!stat(s->socket, &st) && !queue_open(s->url, NULL, &q, err)) {
+            queue_close(q);
+            return 0;
+        }
+        clock_sleep(0.005);
+    }
+    if (!err->text[0]) error_set(err, "it made no socket");
+    return error_prefix(err, "redis-server in %s did not answer for %d s", s->dir, START_S);
+}
+
+/* Data that the server refuses: out of its way, kept for a look. */
+static int put_data_aside(const Server *s, Error *err)
+{
+    char from[PATH_MAX + 32], to[PATH_MAX + 64];
+    snprintf(from, sizeof from, "%s/appendonlydir", s->dir);
+    if (!file_exists(from)) return -1;
+    for (int i = 1; i < 1000; i++) {
+        snprintf(to, sizeof to, "%s.damaged-%d", from, i);
+        if (file_exists(to)) continue;
+        if (rename(from, to)) return error_errno(err, "cannot rename %s", from);
+        log_warn("the queue's data could not be read; they are kept as %s and the jobs are done again", to);
+        return 0;
+    }
+    return error_set(err, "%s holds a thousand damaged queues; remove them", s->dir);
+}
+
+int server_start(Server *s, Error *err)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        if (spawn(s, err)) return -1;
+        int rc = wait_until_it_answers(s, err);
+        if (!rc) return 0;
+        server_stop(s);
+        if (rc < 0 || tries || put_data_aside(s, err)) return -1;
+    }
+    return -1;
+}
+
+void server_stop(Server *s)
+{
+    if (!s->pid) return;
+    double deadline = clock_seconds() + STOP_S;
+    int status;
+    kill(s->pid, SIGTERM);
+    while (clock_seconds() < deadline) {
+        if (ended(s, &status)) return;
+        clock_sleep(0.002);
+    }
+    kill(s->pid, SIGKILL);
+    while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR) continue;
+    s->pid = 0;
+}
+
+void server_release(Server *s)
+{
+    server_stop(s);
+    if (s->socket[0]) unlink(s->socket);
+    if (s->short_dir[0]) rmdir(s->short_dir);
+    s->short_dir[0] = s->socket[0] = 0;
+}

@@ -1,0 +1,191 @@
+#include "queue/store.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/memory.h"
+#include "queue/library.h"
+
+enum { WEEK_S = 7 * 24 * 3600, DEFAULT_LIMIT = 10000, DEFAULT_LEASE_S = 30 };
+
+int queue_text_ok(const char *s, size_t max)
+{
+    size_t n = strlen(s);
+    if (!n || n > max) return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isprint((unsigned char)s[i])) return 0;
+    return 1;
+}
+
+void queue_key(const Queue *q, QueueKey out, const char *kind, const char *rest)
+{
+    snprintf(out, QUEUE_KEY_BYTES, "{%s}:%s%s%s", q->name, kind, rest ? ":" : "", rest ? rest : "");
+}
+
+void queue_function(const Queue *q, Command *c, QueueFunction name, const char *function, int n_keys)
+{
+    snprintf(name, sizeof(QueueFunction), "%s_%s", q->library, function);
+    *c = (Command){0};
+    command_text(c, "FCALL");
+    command_text(c, name);
+    command_int(c, n_keys);
+}
+
+static void library_name(char out[32])
+{
+    Digest d;
+    char hex[DIGEST_HEX];
+    digest_of(queue_library, sizeof queue_library - 1, &d);
+    digest_hex(&d, hex);
+    snprintf(out, 32, "quern_%.8s", hex);
+}
+
+static int load_library(Queue *q, Error *err)
+{
+    Buffer code;
+    buffer_init(&code, 64 * 1024);
+    buffer_printf(&code, "#!lua name=%s\n", q->library);
+    for (const char *p = queue_library, *hit; *p; p = hit ? hit + strlen("PREFIX") : p + strlen(p)) {
+        hit = strstr(p, "PREFIX");
+        buffer_append(&code, p, hit ? (size_t)(hit - p) : strlen(p));
+        if (hit) buffer_puts(&code, q->library);
+    }
+    Command load = {0};
+    command_text(&load, "FUNCTION");
+    command_text(&load, "LOAD");
+    command_bytes(&load, code.data, code.len);
+    redisReply *r = NULL;
+    int rc = connection_exchange(q->connection, &load, 1, &r, 0, EXCHANGE_RETRY, err);
+    if (!rc && r->type == REDIS_REPLY_ERROR && !strstr(r->str, "already exists")) {
+        const char *hint = strstr(r->str, "unknown command") ? "; Redis 7.0 or later is needed" : "";
+        rc = error_set(err, "cannot load the queue's functions into %s: %s%s", connection_name(q->connection), r->str, hint);
+    }
+    if (!rc) q->loaded = connection_generation(q->connection);
+    connection_free_replies(&r, rc ? 0 : 1);
+    buffer_release(&code);
+    return rc;
+}
+
+static int lacks_library(redisReply **replies, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (replies[i]->type == REDIS_REPLY_ERROR && strstr(replies[i]->str, "Function not found")) return 1;
+    return 0;
+}
+
+static int expected(const char *error)
+{
+    return !strncmp(error, "NOGROUP", 7) || !strncmp(error, "UNBLOCKED", 9);
+}
+
+int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s, ExchangeMode mode,
+                   Error *err)
+{
+    for (int tries = 0;; tries++) {
+        if (!q->loaded && load_library(q, err)) return -1;
+        int rc = connection_exchange(q->connection, commands, n, replies, block_s, mode, err);
+        if (rc) return rc;
+        if (!lacks_library(replies, n) || tries == 2) break;
+        connection_free_replies(replies, n);
+        q->loaded = 0; /* the server was emptied, or is another one */
+    }
+    for (int i = 0; i < n; i++) {
+        if (replies[i]->type != REDIS_REPLY_ERROR || expected(replies[i]->str)) continue;
+        error_set(err, "the queue's server %s refuses %s: %s", connection_name(q->connection), commands[i].argv[0],
+                  replies[i]->str);
+        connection_free_replies(replies, n);
+        return -1;
+    }
+    return 0;
+}
+
+int queue_call_int(Queue *q, const Command *c, long long *out, Error *err)
+{
+    redisReply *r = NULL;
+    if (queue_exchange(q, c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    int ok = r->type == REDIS_REPLY_INTEGER;
+    if (ok) *out = r->integer;
+    else error_set(err, "the queue's server answered %s without a number", c->argv[1]);
+    freeReplyObject(r);
+    return ok ? 0 : -1;
+}
+
+static int setting(const char *name, double low, double high, double *value, Error *err)
+{
+    const char *s = getenv(name);
+    if (!s || !*s) return 0;
+    char *rest;
+    double v = strtod(s, &rest);
+    if (*rest || !(v >= low && v <= high))
+        return error_set(err, "%s expects a number from %g to %g, found '%s'", name, low, high, s);
+    *value = v;
+    return 0;
+}
+
+/* Where submitters start to listen: after what has finished so far. */
+static int find_outbox_end(Queue *q, Error *err)
+{
+    QueueKey out;
+    queue_key(q, out, "out", NULL);
+    Command c = {0};
+    command_text(&c, "XREVRANGE");
+    command_text(&c, out);
+    command_text(&c, "+");
+    command_text(&c, "-");
+    command_text(&c, "COUNT");
+    command_text(&c, "1");
+    redisReply *r = NULL;
+    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    const char *id = r->type == REDIS_REPLY_ARRAY && r->elements ? r->element[0]->element[0]->str : "0-0";
+    snprintf(q->out_last, sizeof q->out_last, "%s", id);
+    freeReplyObject(r);
+    return 0;
+}
+
+static int open_checked(Queue *q, const char *url, const char *name, Error *err)
+{
+    if (!url || !*url) url = getenv("QUERN_REDIS");
+    if (!url || !*url)
+        return error_set(err, "there is no queue: QUERN_REDIS names no server; put `quern-fleet run --` in front of the "
+                              "command to have a private one");
+    if (!name || !*name) name = "quern";
+    if (!queue_text_ok(name, sizeof q->name - 1) || strpbrk(name, "{}*?[]\\ "))
+        return error_set(err, "a queue's name is 1 to 64 printable characters without blanks and {}*?[]\\, found '%s'", name);
+    snprintf(q->name, sizeof q->name, "%s", name);
+    double ttl = strncmp(url, "unix:", 5) ? WEEK_S : 0, limit = DEFAULT_LIMIT;
+    q->lease_s = DEFAULT_LEASE_S;
+    if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) || setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
+        setting("QUERN_QUEUE_LIMIT", 1, 1e9, &limit, err))
+        return -1;
+    q->result_ttl_s = (long)ttl;
+    q->limit = (long)limit;
+    library_name(q->library);
+    if (connection_open(url, &q->connection, err)) return -1;
+    return find_outbox_end(q, err);
+}
+
+int queue_open(const char *url, const char *name, Queue **out, Error *err)
+{
+    Queue *q = memory_alloc(sizeof *q);
+    if (open_checked(q, url, name, err)) {
+        queue_close(q);
+        return -1;
+    }
+    *out = q;
+    return 0;
+}
+
+void queue_close(Queue *q)
+{
+    if (!q) return;
+    connection_close(q->connection);
+    free(q);
+}
+
+double queue_renew_interval(const Queue *q)
+{
+    return q->lease_s / 3;
+}

@@ -1,0 +1,18 @@
+/* Where the server is: redis://[user[:password]@]host[:port][/db] or unix:PATH. */
+#ifndef QUEUE_URL_H
+#define QUEUE_URL_H
+
+#include "base/error.h"
+
+typedef struct {
+    char *unix_path;         /* or NULL */
+    char *host;              /* NULL with unix_path */
+    int port, db;
+    char *user, *password;   /* NULL: none; percent-decoded */
+    char *shown;             /* the URL without its password: for messages */
+} QueueUrl;
+
+int queue_url_parse(const char *text, QueueUrl *out, Error *err);
+void queue_url_release(QueueUrl *u); /* wipes the password */
+
+#endif

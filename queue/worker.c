@@ -1,0 +1,288 @@
+/* The worker's side of the queue: take, renew, complete, bury, hand back. */
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "queue/store.h"
+
+enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES };
+
+/* The streams that a worker reads, urgent ones first. */
+typedef struct {
+    int n;
+    QueueKey names[STREAMS_MAX];
+} Streams;
+
+static void streams_of(const Queue *q, const char *const *classes, int n, Streams *s)
+{
+    s->n = 2 * n;
+    for (int i = 0; i < n; i++) {
+        queue_key(q, s->names[i], "u", classes[i]);
+        queue_key(q, s->names[n + i], "s", classes[i]);
+    }
+}
+
+void queue_job_release(QueueJob *job)
+{
+    free(job->stream);
+    free(job->id);
+    free(job->key);
+    buffer_release(&job->body);
+    *job = (QueueJob){0};
+}
+
+static void job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
+                     const redisReply *body, int delivery)
+{
+    job->stream = memory_strdup(stream);
+    job->id = memory_strdup(id->str);
+    job->key = memory_strdup(key->str);
+    buffer_init(&job->body, (size_t)body->len + 1);
+    buffer_append(&job->body, body->str, (size_t)body->len);
+    job->delivery = delivery;
+}
+
+/* The class of a job: what follows "{NAME}:s:". */
+static const char *class_of(const Queue *q, const QueueJob *job)
+{
+    return job->stream + strlen(q->name) + strlen("{}:s:");
+}
+
+typedef enum { TOOK_ERROR = -1, TOOK_NONE, TOOK_JOB, TOOK_PAUSED, TOOK_LOST } Took;
+
+/* Ask without blocking: own lost deliveries, expired leases, then new jobs. */
+static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob *job, Error *err)
+{
+    unsigned generation = connection_generation(q->connection);
+    double now = clock_seconds();
+    int scan = now >= q->next_scan, fresh = q->taken != generation;
+    if (scan) q->next_scan = now + fmin(q->lease_s / 4, 1);
+    QueueKey pause;
+    QueueFunction name;
+    Command c;
+    queue_key(q, pause, "pause", NULL);
+    queue_function(q, &c, name, "take", 1 + s->n);
+    command_text(&c, pause);
+    for (int i = 0; i < s->n; i++) command_text(&c, s->names[i]);
+    command_text(&c, consumer);
+    command_int(&c, (long long)(q->lease_s * 1000));
+    command_text(&c, scan || fresh ? "1" : "0");
+    command_text(&c, fresh ? "1" : "0");
+    redisReply *r = NULL;
+    int rc = queue_exchange(q, &c, 1, &r, 0, EXCHANGE_ONCE, err);
+    if (rc) return rc < 0 ? TOOK_ERROR : TOOK_LOST;
+    q->taken = generation;
+    Took took = TOOK_NONE;
+    if (r->type == REDIS_REPLY_STRING) took = TOOK_PAUSED;
+    if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
+        long long index = r->element[0]->integer;
+        if (index < 0 || index >= s->n) {
+            took = error_set(err, "the queue's server handed out a job of a stream that was not asked for");
+        } else {
+            job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3], (int)r->element[4]->integer);
+            took = TOOK_JOB;
+        }
+    }
+    freeReplyObject(r);
+    return took;
+}
+
+/* The first job of an XREADGROUP reply goes to `job`; more (COUNT counts per stream) go back. */
+static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job, Error *err)
+{
+    Took took = TOOK_NONE;
+    if (r->type != REDIS_REPLY_ARRAY) return took; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
+    for (size_t i = 0; i < r->elements; i++) {
+        const redisReply *e = r->element[i]->element[1]->element[0], *f = e->element[1];
+        QueueJob extra = {0};
+        job_fill(took == TOOK_JOB ? &extra : job, r->element[i]->element[0]->str, e->element[0], f->element[1],
+                 f->element[3], 1);
+        int rc = took == TOOK_JOB ? queue_hand_back(q, &extra, consumer, err) : 0;
+        queue_job_release(&extra);
+        if (rc < 0) return TOOK_ERROR;
+        took = TOOK_JOB;
+    }
+    return took;
+}
+
+/* Block for a new job. A pause that came meanwhile gives it back. */
+static Took take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s, QueueJob *job, Error *err)
+{
+    QueueKey pause;
+    Command c[2] = {{0}, {0}};
+    queue_key(q, pause, "pause", NULL);
+    static const char *const words[] = {"XREADGROUP", "GROUP", QUEUE_GROUP};
+    for (int i = 0; i < 3; i++) command_text(&c[0], words[i]);
+    command_text(&c[0], consumer);
+    command_text(&c[0], "COUNT");
+    command_text(&c[0], "1");
+    command_text(&c[0], "BLOCK");
+    command_int(&c[0], (long long)(wait_s * 1000) + 1);
+    command_text(&c[0], "STREAMS");
+    for (int i = 0; i < s->n; i++) command_text(&c[0], s->names[i]);
+    for (int i = 0; i < s->n; i++) command_text(&c[0], ">");
+    command_text(&c[1], "EXISTS");
+    command_text(&c[1], pause);
+    redisReply *r[2];
+    int rc = queue_exchange(q, c, 2, r, wait_s, EXCHANGE_TAKE, err);
+    if (rc) return rc < 0 ? TOOK_ERROR : TOOK_LOST;
+    Took took = read_jobs(q, r[0], consumer, job, err);
+    int paused = r[1]->type == REDIS_REPLY_INTEGER && r[1]->integer;
+    connection_free_replies(r, 2);
+    if (took == TOOK_JOB && (paused || stop_requested())) {
+        took = queue_hand_back(q, job, consumer, err) < 0 ? TOOK_ERROR : TOOK_NONE;
+        queue_job_release(job);
+    }
+    return took;
+}
+
+static void sleep_until(double deadline)
+{
+    double left = deadline - clock_seconds();
+    struct pollfd f = {stop_fd(), POLLIN, 0};
+    if (left > 0) poll(&f, 1, (int)(left * 1000) + 1);
+}
+
+static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer, QueueDeadResult *dead_result, void *ctx,
+                          Error *err)
+{
+    Buffer result;
+    buffer_init(&result, QUEUE_MAX_BODY);
+    int rc = dead_result(ctx, job, &result);
+    if (rc) error_set(err, "job %s was given up and its result could not be made", job->key);
+    else rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
+    buffer_release(&result);
+    queue_job_release(job);
+    return rc;
+}
+
+int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
+               QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+{
+    if (n < 1 || n > QUEUE_MAX_CLASSES) return error_set(err, "a worker serves 1 to %d device classes", QUEUE_MAX_CLASSES);
+    double deadline = clock_seconds() + fmin(timeout_s, 2);
+    Streams streams;
+    streams_of(q, classes, n, &streams);
+    *job = (QueueJob){0};
+    for (int blocked = 0;;) {
+        Took took = take_now(q, &streams, consumer, job, err);
+        double left = deadline - clock_seconds();
+        if (took == TOOK_PAUSED) {
+            sleep_until(deadline);
+            return 0;
+        }
+        if (took == TOOK_NONE && !blocked && left > 0 && !stop_requested()) {
+            took = take_blocking(q, &streams, consumer, left, job, err);
+            blocked = 1;
+        }
+        if (took == TOOK_ERROR) return -1;
+        if (took == TOOK_JOB && job->delivery <= QUEUE_MAX_DELIVERIES) return 1;
+        if (took == TOOK_JOB && bury_exhausted(q, job, consumer, dead_result, ctx, err)) return -1;
+        if (stop_requested() || clock_seconds() >= deadline) return 0;
+    }
+}
+
+/* Functions on a leased entry begin alike: stream first among the keys; id, consumer, delivery. */
+typedef struct {
+    QueueFunction function;
+    QueueKey job, out, stat, dead;
+    Command command;
+} Leased;
+
+static void leased_arguments(Leased *l, const QueueJob *job, const char *consumer)
+{
+    command_text(&l->command, job->id);
+    command_text(&l->command, consumer);
+    command_int(&l->command, job->delivery);
+}
+
+static int leased_call(Queue *q, Leased *l, Error *err)
+{
+    long long held = 0;
+    return queue_call_int(q, &l->command, &held, err) ? -1 : held == 1;
+}
+
+int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err)
+{
+    Leased l;
+    queue_function(q, &l.command, l.function, "renew", 1);
+    command_text(&l.command, job->stream);
+    leased_arguments(&l, job, consumer);
+    return leased_call(q, &l, err);
+}
+
+static int finish(Queue *q, const char *function, const QueueJob *job, const char *consumer, const void *result,
+                  size_t len, Error *err)
+{
+    int bury = !strcmp(function, "bury");
+    Leased l;
+    queue_key(q, l.job, "j", job->key);
+    queue_key(q, l.out, "out", NULL);
+    queue_key(q, l.stat, "stat", NULL);
+    queue_key(q, l.dead, "dead", NULL);
+    queue_function(q, &l.command, l.function, function, bury ? 5 : 4);
+    command_text(&l.command, job->stream);
+    command_text(&l.command, l.job);
+    command_text(&l.command, l.out);
+    command_text(&l.command, l.stat);
+    if (bury) command_text(&l.command, l.dead);
+    leased_arguments(&l, job, consumer);
+    command_text(&l.command, class_of(q, job));
+    command_text(&l.command, job->key);
+    command_bytes(&l.command, result, len);
+    command_int(&l.command, q->result_ttl_s);
+    return leased_call(q, &l, err);
+}
+
+int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err)
+{
+    return finish(q, "complete", job, consumer, result, len, err);
+}
+
+int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err)
+{
+    return finish(q, "bury", job, consumer, result, len, err);
+}
+
+static int give_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
+{
+    Leased l;
+    queue_function(q, &l.command, l.function, "hand_back", 1);
+    command_text(&l.command, job->stream);
+    leased_arguments(&l, job, consumer);
+    command_int(&l.command, counted);
+    return leased_call(q, &l, err);
+}
+
+int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err)
+{
+    return give_back(q, job, consumer, 0, err);
+}
+
+int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err)
+{
+    return give_back(q, job, consumer, 1, err);
+}
+
+int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err)
+{
+    QueueKey classes;
+    char prefix[QUEUE_KEY_BYTES];
+    QueueFunction name;
+    Command c;
+    long long released = 0;
+    queue_key(q, classes, "classes", NULL);
+    queue_key(q, prefix, "", NULL);
+    queue_function(q, &c, name, "release", 1);
+    command_text(&c, classes);
+    command_text(&c, prefix);
+    command_text(&c, consumer ? consumer : "");
+    command_int(&c, counted);
+    if (queue_call_int(q, &c, &released, err)) return -1;
+    *n = (long)released;
+    return 0;
+}

@@ -1,0 +1,55 @@
+#include "stages/crl/grpo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Samples of one prompt stand together in the artifact: its order is (prompt, copy). */
+static long group_end(const SampleSet *s, long first)
+{
+    long i = first + 1;
+    while (i < s->n && !strcmp(s->items[i].group, s->items[first].group)) i++;
+    return i;
+}
+
+static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
+                     Example *out, long *n, GrpoStats *report, Error *err)
+{
+    int size = (int)(last - first), rc = 0, signal = 0;
+    double *reward = memory_array((size_t)size, sizeof *reward), *adv = memory_array((size_t)size, sizeof *adv);
+    for (int i = 0; i < size; i++) {
+        const Sample *x = &s->items[first + i];
+        reward[i] = reward_smooth(stats, x->task, x->score, o->clip);
+        report->mean_reward += x->score / (double)s->n;
+        report->success += (x->outcome == OUTCOME_OK) / (double)s->n;
+    }
+    reward_advantage(reward, size, o->floor_std, adv);
+    for (int i = 0; !rc && i < size; i++) {
+        const Sample *x = &s->items[first + i];
+        signal |= adv[i] != 0;
+        if (adv[i] == 0 || x->n_prompt + x->n_ids > o->max_len) continue;
+        rc = learn_example(x, adv[i], 1, &out[*n], err);
+        if (!rc) (*n)++;
+    }
+    report->constant += !signal;
+    free(reward);
+    free(adv);
+    return rc;
+}
+
+int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out, long *n,
+                  GrpoStats *report, Error *err)
+{
+    *report = (GrpoStats){0};
+    *out = memory_array((size_t)s->n, sizeof **out);
+    *n = 0;
+    for (long first = 0, last; first < s->n; first = last) {
+        last = group_end(s, first);
+        if (s->items[first].heldout) continue;
+        report->groups++;
+        if (add_group(s, first, last, stats, o, *out, n, report, err)) return -1;
+    }
+    report->used = *n;
+    return 0;
+}

@@ -1,0 +1,62 @@
+#include "stages/crl/prompts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/prompt.h"
+
+enum { MAX_PROMPT = 1 << 20 };
+
+static int choose(const Task *t, const Pool *pool, const PromptOptions *o, Random *rng, Exemplar ex[EXEMPLAR_MAX])
+{
+    const PoolItem *picks[EXEMPLAR_MAX];
+    int n = exemplar_draw(pool, t->name, &o->draw, o->exemplars, rng, picks);
+    for (int i = 0; i < n; i++)
+        ex[i] = (Exemplar){picks[i]->id, picks[i]->source, strlen(picks[i]->source), picks[i]->score};
+    if (n < 2 && n < o->exemplars)
+        ex[n++] = (Exemplar){"baseline", t->baseline_source, strlen(t->baseline_source), 1.0};
+    return n;
+}
+
+static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, const PromptOptions *o, int g, Error *err)
+{
+    char id[256];
+    Exemplar ex[EXEMPLAR_MAX];
+    int plain = t->heldout || g < o->plain, n = 0;
+    snprintf(id, sizeof id, "%s/%s/%d", o->stage, t->name, g);
+    Random rng;
+    random_init(&rng, o->seed, random_hash(id, strlen(id)));
+    if (!plain) n = choose(t, pool, o, &rng, ex);
+    Buffer text;
+    buffer_init(&text, MAX_PROMPT);
+    prompt_write(&text, t, ex, n, o->full);
+    Record *r = record_new();
+    record_text(r, "id", id);
+    record_text(r, "task", t->name);
+    record_text(r, "split", t->heldout ? "heldout" : "train");
+    record_text(r, "kind", plain ? "plain" : "contrastive");
+    record_textn(r, "text", text.data, text.len);
+    for (int i = 0; i < n; i++) {
+        Record *e = record_item(r, "exemplars");
+        record_text(e, "id", ex[i].id);
+        record_float(e, "score", ex[i].score);
+    }
+    int rc = text.full ? error_set(err, "prompt %s is longer than %d bytes", id, MAX_PROMPT) : artifact_write(w, r, err);
+    record_free(r);
+    buffer_release(&text);
+    return rc;
+}
+
+int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
+                  const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    if (artifact_create(path, spec, &w, err)) return -1;
+    int rc = 0;
+    for (int i = 0; i < tasks->n; i++)
+        for (int g = 0; !rc && g < o->groups; g++)
+            if (o->heldout || !tasks->tasks[i]->heldout) rc = write_prompt(w, tasks->tasks[i], pool, o, g, err);
+    if (!rc) return artifact_finish(w, err);
+    artifact_abandon(w);
+    return -1;
+}

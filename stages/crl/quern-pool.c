@@ -1,0 +1,96 @@
+/* quern-pool: an older pool, samples and their verdicts in, the pool with the new kernels out; with
+ * --best, the best kernel of every task as samples, to be evaluated on other hardware. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "stages/config.h"
+#include "stages/crl/pool.h"
+#include "tasks/task.h"
+
+static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source, Error *err)
+{
+    Record *r = record_new();
+    record_text(r, "id", id);
+    record_text(r, "task", t->name);
+    record_text(r, "split", t->heldout ? "heldout" : "train");
+    record_text(r, "stage", "best");
+    record_text(r, "producer", "pool");
+    record_text(r, "group", t->name);
+    record_int(r, "trial", 0);
+    record_int(r, "seed", 0);
+    record_text(r, "finish", "stop");
+    record_text(r, "text", "");
+    record_text(r, "prompt", "");
+    record_text(r, "source", source);
+    int rc = artifact_write(w, r, err);
+    record_free(r);
+    return rc;
+}
+
+/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are shown. */
+static int write_best(const Pool *p, const TaskSet *tasks, const char *path, const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    if (artifact_create(path, spec, &w, err)) return -1;
+    int rc = 0;
+    for (int i = 0; !rc && i < tasks->n; i++) {
+        const Task *t = tasks->tasks[i];
+        const PoolItem *best = pool_best(p, t->name);
+        char id[300];
+        snprintf(id, sizeof id, "baseline/%s", t->name);
+        rc = write_sample(w, id, t, t->baseline_source, err);
+        snprintf(id, sizeof id, "best/%s", t->name);
+        if (!rc && best) rc = write_sample(w, id, t, best->source, err);
+    }
+    if (!rc) return artifact_finish(w, err);
+    artifact_abandon(w);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "", *only = NULL, *root = NULL;
+    int64_t round = 0;
+    int best = 0;
+    const Flag flags[] = {
+        {"pool", FLAG_TEXT, &pool_path, "the pool so far; left out: empty", .aside = 1},
+        {"samples", FLAG_TEXT, &samples, "samples to add", .aside = 1},
+        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .aside = 1},
+        {"output", FLAG_TEXT, &output, "pool (with --best: samples) to write", .required = 1, .aside = 1},
+        {"stage", FLAG_TEXT, &stage, "that the samples come from"},
+        {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
+        {"best", FLAG_BOOL, &best, "write the best kernel of every task, and its baseline, as samples"},
+        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        {0}};
+    const FlagSpec spec = {"quern-pool", "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best]",
+                           "Keep every correct kernel with its score, once each.", flags, 0, 0, 0};
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
+    log_open("quern-pool");
+    stop_install();
+    Error err;
+    ArtifactSpec out;
+    TaskSet tasks = {0};
+    artifact_spec_init(&out, best ? "samples" : "pool", "quern-pool");
+    config_from_flags(&out, flags);
+    if ((pool_path && artifact_spec_input(&out, pool_path, &err)) || (samples && artifact_spec_input(&out, samples, &err)) ||
+        (verdicts && artifact_spec_input(&out, verdicts, &err)) || (best && taskset_load(root, only, &tasks, &err)))
+        log_die(1, &err);
+    if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (artifact_same(&out, output)) return 0;
+    Pool pool;
+    SampleSet set = {0};
+    if (pool_load(pool_path, &pool, &err) || (samples && samples_load(samples, verdicts, &set, &err))) log_die(1, &err);
+    long added = pool_add(&pool, &set, stage, round);
+    if (best ? write_best(&pool, &tasks, output, &out, &err) : pool_write(&pool, output, &out, &err)) log_die(1, &err);
+    if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
+    samples_release(&set);
+    pool_release(&pool);
+    taskset_release(&tasks);
+    artifact_spec_release(&out);
+    return log_close(0);
+}

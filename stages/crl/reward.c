@@ -1,0 +1,60 @@
+#include "stages/crl/reward.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void reward_stats_init(RewardStats *s)
+{
+    memset(s, 0, sizeof *s);
+}
+
+void reward_stats_release(RewardStats *s)
+{
+    for (int i = 0; i < s->n; i++) free(s->task[i]);
+    s->n = 0;
+}
+
+static int slot(RewardStats *s, const char *task, Error *err)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->task[i], task)) return i;
+    if (s->n == REWARD_MAX_TASKS) return error_set(err, "more than %d tasks in one run", REWARD_MAX_TASKS);
+    s->task[s->n] = memory_strdup(task);
+    return s->n++;
+}
+
+int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Error *err)
+{
+    for (int i = 0; i < s->n; i++) s->weight[i] *= decay;
+    for (long i = 0; i < set->n; i++) {
+        int k = slot(s, set->items[i].task, err);
+        if (k < 0) return -1;
+        double r = set->items[i].score, w = s->weight[k] + 1;
+        s->mean[k] += (r - s->mean[k]) / w;
+        s->square[k] += (r * r - s->square[k]) / w;
+        s->weight[k] = w;
+    }
+    return 0;
+}
+
+double reward_smooth(const RewardStats *s, const char *task, double raw, double k)
+{
+    for (int i = 0; i < s->n; i++) {
+        if (strcmp(s->task[i], task)) continue;
+        double var = s->square[i] - s->mean[i] * s->mean[i];
+        if (var <= 1e-12) return 0;
+        return fmax(-k, fmin(k, (raw - s->mean[i]) / sqrt(var)));
+    }
+    return 0;
+}
+
+void reward_advantage(const double *reward, int n, double floor_std, double *advantage)
+{
+    double mean = 0, var = 0;
+    for (int i = 0; i < n; i++) mean += reward[i] / n;
+    for (int i = 0; i < n; i++) var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
+    for (int i = 0; i < n; i++) advantage[i] = n < 2 || var <= 1e-12 ? 0 : (reward[i] - mean) / (sqrt(var) + floor_std);
+}

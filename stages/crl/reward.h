@@ -1,0 +1,32 @@
+/* The reward of stage 3 (method, sections 4.4-4.6): the verdict's score (0 for a failure), smoothed by a
+ * running z-score clipped at +-k (k = 1.5), then the group's advantage.
+ *
+ * The running mean and deviation are kept per task: tasks differ in how fast they can get, and with one
+ * common scale the slow ones would sit below zero and the fast ones at the clip, both without a signal.
+ * They are updated after a round, weighting earlier rounds by `decay`. */
+#ifndef STAGES_CRL_REWARD_H
+#define STAGES_CRL_REWARD_H
+
+#include "base/error.h"
+#include "stages/samples.h"
+
+enum { REWARD_MAX_TASKS = 512 };
+
+typedef struct {
+    char *task[REWARD_MAX_TASKS];
+    double weight[REWARD_MAX_TASKS], mean[REWARD_MAX_TASKS], square[REWARD_MAX_TASKS]; /* of raw rewards */
+    int n;
+} RewardStats;
+
+void reward_stats_init(RewardStats *s);
+void reward_stats_release(RewardStats *s);
+/* Fold one round's raw rewards in. */
+int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Error *err);
+/* clip((r - mean)/std, -k, k) by the task's statistics; 0 where its deviation is 0. */
+double reward_smooth(const RewardStats *s, const char *task, double raw, double k);
+
+/* Group advantage (r_i - mean)/(std + floor), std unbiased over the group of n; all 0 when n < 2 or when every
+ * reward is the same. The floor keeps near-ties from being blown up to full size. */
+void reward_advantage(const double *reward, int n, double floor_std, double *advantage);
+
+#endif

@@ -1,0 +1,23 @@
+/* A prompts artifact in memory. */
+#ifndef STAGES_PROMPTSET_H
+#define STAGES_PROMPTSET_H
+
+#include "artifacts/artifact.h"
+
+typedef struct {
+    char *id, *task, *split, *text;
+} PromptItem;
+
+typedef struct {
+    PromptItem *items;
+    long n;
+} PromptSet;
+
+int promptset_load(const char *path, PromptSet *out, Error *err);
+void promptset_release(PromptSet *p);
+
+/* The record of one answer; the candidate is cut out of it, "" when there is none. Caller frees. */
+Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial, uint64_t seed,
+                         const char *finish, const char *text, size_t len);
+
+#endif

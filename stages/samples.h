@@ -1,0 +1,31 @@
+/* Samples with their verdicts, in memory: what the training stages, the pool and the report read. */
+#ifndef STAGES_SAMPLES_H
+#define STAGES_SAMPLES_H
+
+#include "artifacts/artifact.h"
+#include "eval/outcome.h"
+
+typedef struct {
+    char *id, *task, *group, *source, *text;
+    int heldout;
+    Outcome outcome;               /* EVALUATOR_ERROR while no verdict is known */
+    double score, speedup;
+    char source_digest[DIGEST_HEX];
+    int32_t *ids, *prompt_ids;     /* native samples only, else NULL */
+    float *logprobs;
+    int n_ids, n_prompt;
+    View verdict;                  /* lives with the set */
+    int truncated;                 /* finish is not "stop" */
+} Sample;
+
+typedef struct {
+    Sample *items;
+    long n;
+    ArtifactReader *verdicts;
+} SampleSet;
+
+/* Verdicts are matched by id; a sample without one is an error. verdicts NULL: samples alone. */
+int samples_load(const char *samples, const char *verdicts, SampleSet *out, Error *err);
+void samples_release(SampleSet *s);
+
+#endif

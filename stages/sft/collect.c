@@ -1,0 +1,230 @@
+#include "stages/sft/collect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "stages/batchlog.h"
+#include "stages/judge.h"
+
+/* One (task, teacher). */
+typedef struct {
+    const Task *task;
+    const Teacher *teacher;
+    Record **answers;              /* by trial; NULL: not asked */
+    char **sources;
+    int trials, successes, ended;
+} Slot;
+
+typedef struct {
+    const CollectOptions *o;
+    Slot *slots;
+    int n;
+    BatchLog log;
+} Collection;
+
+static void keep_source(Slot *s, int trial, const char *source, size_t len)
+{
+    s->sources[trial] = memory_strndup(source, len);
+}
+
+/* The source inside a record that was just made: decoded back from its encoding. */
+static int read_answer(const void *data, size_t len, char **id, char **source, Record *copy, Error *err)
+{
+    msgpack_zone zone;
+    View v;
+    msgpack_zone_init(&zone, 8192);
+    int rc = view_decode(data, len, "a collected sample", &zone, &v, err);
+    if (!rc) {
+        *id = view_strdup(&v, "id", err);
+        *source = view_strdup(&v, "source", err);
+        rc = *id && *source ? 0 : -1;
+        if (!rc && copy) record_copy(copy, &v);
+    }
+    msgpack_zone_destroy(&zone);
+    return rc;
+}
+
+/* A sample of the journal: find its slot and trial by the id. */
+static int remember(void *ctx, const void *record, size_t len, Error *err)
+{
+    Collection *c = ctx;
+    char *id = NULL, *source = NULL, name[512];
+    Record *copy = record_new();
+    int rc = read_answer(record, len, &id, &source, copy, err), placed = 0;
+    for (int i = 0; !rc && i < c->n && !placed; i++) {
+        Slot *s = &c->slots[i];
+        teacher_sample_id(s->teacher, s->task, 0, name, sizeof name);
+        size_t n = strlen(name) - 1;
+        if (strncmp(id, name, n)) continue;
+        long trial = strtol(id + n, NULL, 10);
+        if (trial < 0 || trial >= c->o->trials || s->answers[trial]) continue;
+        s->answers[trial] = copy;
+        keep_source(s, (int)trial, source, strlen(source));
+        placed = 1;
+    }
+    if (!placed) record_free(copy);
+    free(id);
+    free(source);
+    return rc;
+}
+
+typedef struct {
+    Collection *c;
+    Slot **slot_of;                /* by request */
+    TeacherRequest *req;
+} Wave;
+
+static int on_answer(void *ctx, TeacherRequest *q, Error *err)
+{
+    Wave *w = ctx;
+    Slot *s = w->slot_of[q - w->req];
+    if (!q->record) {
+        s->ended = 1;
+        return 0;
+    }
+    Buffer b;
+    char *id = NULL, *source = NULL;
+    buffer_init(&b, 1 << 24);
+    int rc = record_encode(q->record, &b, err) || read_answer(b.data, b.len, &id, &source, NULL, err);
+    if (!rc) keep_source(s, q->trial, source, strlen(source));
+    s->answers[q->trial] = q->record;
+    if (!rc) rc = batchlog_add(&w->c->log, q->record, err);
+    buffer_release(&b);
+    free(id);
+    free(source);
+    return rc ? -1 : 0;
+}
+
+/* Ask one teacher for what the wave wants of it and the journal does not hold. */
+static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err)
+{
+    size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
+    Wave w = {c, memory_array(cap, sizeof *w.slot_of), memory_array(cap, sizeof *w.req)};
+    for (int i = 0; i < c->n; i++)
+        for (int k = c->slots[i].trials; c->slots[i].teacher == t && k < upto[i]; k++) {
+            if (c->slots[i].answers[k]) continue;
+            w.slot_of[n] = &c->slots[i];
+            w.req[n++] = (TeacherRequest){c->slots[i].task, k, NULL};
+        }
+    int rc = n ? teacher_ask(t, w.req, n, on_answer, &w, err) : 0;
+    if (n && c->log.batch.len && batchlog_commit(&c->log, rc ? NULL : err)) rc = -1;
+    free(w.slot_of);
+    free(w.req);
+    return rc;
+}
+
+static int is_repeat(const Slot *s, int trial)
+{
+    for (int k = 0; k < trial; k++)
+        if (s->sources[k] && !strcmp(s->sources[k], s->sources[trial])) return 1;
+    return 0;
+}
+
+static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
+{
+    size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
+    JudgeItem *items = memory_array(cap, sizeof *items);
+    Slot **slot_of = memory_array(cap, sizeof *slot_of);
+    for (int i = 0; i < c->n; i++) {
+        Slot *s = &c->slots[i];
+        for (; s->trials < upto[i]; s->trials++) {
+            const char *source = s->sources[s->trials];
+            if (!source || !*source || is_repeat(s, s->trials)) continue;
+            slot_of[n] = s;
+            items[n++] = (JudgeItem){s->task, source, strlen(source), OUTCOME_EVALUATOR_ERROR};
+        }
+        s->ended |= s->trials == c->o->trials;
+    }
+    int rc = judge_all(q, c->o->device, c->o->eval_seed, items, n, 300, err);
+    for (size_t i = 0; !rc && i < n; i++) slot_of[i]->successes += items[i].outcome == OUTCOME_OK;
+    free(items);
+    free(slot_of);
+    return rc;
+}
+
+static int waves(Collection *c, Queue *q, Error *err)
+{
+    int *upto = memory_array((size_t)c->n, sizeof *upto), rc = 0;
+    for (int open = 1, wave = 1; !rc && open; wave++) {
+        open = 0;
+        long wanted = 0, successes = 0;
+        for (int i = 0; i < c->n; i++) {
+            Slot *s = &c->slots[i];
+            int more = s->ended ? 0 : c->o->keep - s->successes;
+            upto[i] = s->trials + (more > 0 ? more : 0);
+            if (upto[i] > c->o->trials) upto[i] = c->o->trials;
+            wanted += upto[i] - s->trials;
+            successes += s->successes;
+            open |= upto[i] > s->trials;
+        }
+        if (open) log_info("wave %d: %ld answers wanted, %ld correct so far", wave, wanted, successes);
+        for (int k = 0; !rc && open && k < c->o->n_teachers; k++) rc = ask_wave(c, &c->o->teachers[k], upto, err);
+        if (!rc && open) rc = judge_wave(c, q, upto, err);
+        if (!rc && stop_requested()) rc = error_set(err, "stopped; the same command continues");
+    }
+    free(upto);
+    return rc;
+}
+
+static int write_all(const Collection *c, const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    if (artifact_create(c->o->output, spec, &w, err)) return -1;
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->slots[i].trials; k++)
+            if (c->slots[i].answers[k] && artifact_write(w, c->slots[i].answers[k], err)) {
+                artifact_abandon(w);
+                return -1;
+            }
+    return artifact_finish(w, err);
+}
+
+static void make_slots(Collection *c, const TaskSet *tasks)
+{
+    c->slots = memory_array((size_t)tasks->n * (size_t)c->o->n_teachers, sizeof *c->slots);
+    for (int i = 0; i < tasks->n; i++)
+        for (int k = 0; k < c->o->n_teachers; k++) {
+            if (tasks->tasks[i]->heldout) continue; /* never in a training example: not asked for */
+            Slot *s = &c->slots[c->n++];
+            s->task = tasks->tasks[i];
+            s->teacher = &c->o->teachers[k];
+            s->answers = memory_array((size_t)c->o->trials, sizeof *s->answers);
+            s->sources = memory_array((size_t)c->o->trials, sizeof *s->sources);
+        }
+}
+
+static void free_slots(Collection *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        for (int k = 0; k < c->o->trials; k++) {
+            if (c->slots[i].answers[k]) record_free(c->slots[i].answers[k]);
+            free(c->slots[i].sources[k]);
+        }
+        free(c->slots[i].answers);
+        free(c->slots[i].sources);
+    }
+    free(c->slots);
+}
+
+int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec, Error *err)
+{
+    Collection c = {.o = o};
+    make_slots(&c, tasks);
+    int rc = batchlog_open(&c.log, o->output, spec, remember, &c, err);
+    if (!rc) {
+        rc = waves(&c, q, err);
+        if (!rc) rc = write_all(&c, spec, err);
+        if (rc)
+            batchlog_keep(&c.log, NULL);
+        else
+            rc = batchlog_discard(&c.log, err);
+    }
+    long successes = 0, trials = 0;
+    for (int i = 0; i < c.n; i++) successes += c.slots[i].successes, trials += c.slots[i].trials;
+    if (!rc) log_info("%ld answers, %ld distinct correct ones", trials, successes);
+    free_slots(&c);
+    return rc;
+}

@@ -1,0 +1,47 @@
+/* quern-filter: samples and their verdicts in, the dataset of stage 1 out. */
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "stages/config.h"
+#include "stages/sft/dataset.h"
+
+int main(int argc, char **argv)
+{
+    const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief";
+    int64_t contrastive = 2, seed = 1;
+    const Flag flags[] = {
+        {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
+        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
+        {"output", FLAG_TEXT, &output, "dataset artifact to write", .required = 1, .aside = 1},
+        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
+        {"contrastive", FLAG_INT, &contrastive, "contrastive examples a kernel", 0, 64},
+        {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
+        {0}};
+    const FlagSpec spec = {"quern-filter", "--samples FILE --verdicts FILE --output FILE",
+                           "Keep what ran and was correct, once each, and make training examples of it.", flags, 0, 0, 0};
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    log_open("quern-filter");
+    stop_install();
+    Error err;
+    ArtifactSpec out;
+    artifact_spec_init(&out, "dataset", "quern-filter");
+    config_from_flags(&out, flags);
+    TaskSet tasks;
+    SampleSet set;
+    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err) ||
+        artifact_spec_input(&out, verdicts, &err))
+        log_die(1, &err);
+    artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (artifact_same(&out, output)) return 0;
+    long kept;
+    const DatasetOptions o = {(int)contrastive, style[0] == 'f', (uint64_t)seed};
+    if (samples_load(samples, verdicts, &set, &err) || dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
+        log_die(1, &err);
+    log_info("%ld of %ld samples kept: correct, distinct, of train tasks", kept, set.n);
+    samples_release(&set);
+    taskset_release(&tasks);
+    artifact_spec_release(&out);
+    return log_close(0);
+}

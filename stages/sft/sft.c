@@ -1,0 +1,95 @@
+#include "stages/sft/sft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+enum { SPECIALS = sizeof specials / sizeof *specials };
+
+int sft_new_policy(const char *dataset, const SmallModel *shape, Policy *out, Error *err)
+{
+    *out = (Policy){0};
+    ArtifactReader *r;
+    if (artifact_open(dataset, "dataset", &r, err)) return -1;
+    size_t count = 2 * (size_t)artifact_count(r), n = 0;
+    const char **text = memory_array(count, sizeof *text);
+    size_t *len = memory_array(count, sizeof *len);
+    View v;
+    int rc = 0, more = 0;
+    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
+        rc = view_text(&v, "prompt", &text[n], &len[n], err) || view_text(&v, "answer", &text[n + 1], &len[n + 1], err);
+        n += 2;
+    }
+    rc = rc || more < 0 || tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ? -1 : 0;
+    free(text);
+    free(len);
+    artifact_close(r);
+    if (rc) return -1;
+    out->im_start = tokenizer_special(out->tokenizer, "<|im_start|>");
+    out->im_end = tokenizer_special(out->tokenizer, "<|im_end|>");
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = (tokenizer_size(out->tokenizer) + 31) / 32 * 32,
+                     .hidden = shape->hidden,
+                     .ff = shape->ff,
+                     .layers = shape->layers,
+                     .heads = shape->heads,
+                     .kv_heads = shape->kv_heads,
+                     .head_dim = shape->hidden / shape->heads,
+                     .max_position = shape->max_position,
+                     .rope_theta = 10000.0f,
+                     .norm_eps = 1e-6f,
+                     .tied = 1,
+                     .qkv_bias = 1,
+                     .eos = {out->im_end},
+                     .n_eos = 1,
+                     .pad = tokenizer_special(out->tokenizer, "<|endoftext|>")};
+    if (!model_create(&c, shape->seed, &out->model, err)) return 0;
+    policy_release(out);
+    return -1;
+}
+
+static int example_of(const Policy *p, const View *v, Example *e, Error *err)
+{
+    const char *prompt, *answer;
+    size_t np, na, n_prompt, n_answer;
+    int32_t *a = NULL;
+    *e = (Example){.advantage = 1};
+    if (view_text(v, "prompt", &prompt, &np, err) || view_text(v, "answer", &answer, &na, err)) return -1;
+    int rc = policy_encode_prompt(p, prompt, np, &e->ids, &n_prompt, err) ||
+             policy_encode_answer(p, answer, na, &a, &n_answer, err);
+    if (!rc) {
+        e->ids = memory_grow(e->ids, n_prompt + n_answer, sizeof *e->ids);
+        memcpy(e->ids + n_prompt, a, n_answer * sizeof *a);
+        e->prompt = (int)n_prompt;
+        e->len = (int)(n_prompt + n_answer);
+    }
+    free(a);
+    return rc ? -1 : 0;
+}
+
+int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *dropped, Error *err)
+{
+    ArtifactReader *r;
+    *out = NULL;
+    *n = *dropped = 0;
+    if (artifact_open(dataset, "dataset", &r, err)) return -1;
+    *out = memory_array((size_t)artifact_count(r), sizeof **out);
+    View v;
+    int rc = 0, more = 0;
+    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
+        Example *e = &(*out)[*n];
+        rc = example_of(p, &v, e, err);
+        if (e->len <= max_len) {
+            (*n)++;
+            continue;
+        }
+        free(e->ids);
+        (*dropped)++;
+    }
+    artifact_close(r);
+    if (!rc && more == 0) return 0;
+    examples_free(*out, *n);
+    return -1;
+}

@@ -1,0 +1,164 @@
+#include "stages/sft/teacher.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "llm/llm.h"
+#include "stages/answer.h"
+#include "stages/prompt.h"
+#include "stages/promptset.h"
+#include "stages/sft/describe.h"
+#include "stages/sft/template.h"
+
+enum { MAX_SOURCE = 1 << 20 };
+
+static int is_endpoint(const char *name)
+{
+    return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
+}
+
+int teacher_check(const char *name, Error *err)
+{
+    const char *colon = strchr(name, ':');
+    if (!strcmp(name, "template") || (colon && colon[1] && (is_endpoint(name) || !strncmp(name, "dir:", 4)))) return 0;
+    return error_set(err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
+}
+
+void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size)
+{
+    snprintf(out, size, "collect/%s/%s/%d", task->name, t->name, trial);
+}
+
+/* The record of an answer; the group is (task, teacher). */
+static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed, const char *finish, const char *prompt,
+                             const char *text, size_t len)
+{
+    char id[512];
+    teacher_sample_id(t, q->task, q->trial, id, sizeof id);
+    *strrchr(id, '/') = 0;
+    PromptItem p = {.id = id, .task = (char *)q->task->name, .text = (char *)prompt,
+                    .split = (char *)(q->task->heldout ? "heldout" : "train")};
+    return promptset_answer(&p, "collect", t->name, q->trial, seed, finish, text, len);
+}
+
+static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
+{
+    Random r;
+    random_init(&r, t->seed ^ random_hash(q->task->name, strlen(q->task->name)), (uint64_t)q->trial);
+    return random_u64(&r);
+}
+
+/* ---- the grammar ---- */
+
+static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
+{
+    TemplateKernel k;
+    uint64_t seed = seed_of(t, q);
+    if (template_generate(q->task->name, q->task->op_type, seed, t->mistakes, &k, err)) return -1;
+    Buffer text;
+    buffer_init(&text, MAX_SOURCE);
+    answer_write(&text, k.analysis, k.design, k.source);
+    q->record = answer_record(t, q, seed, "stop", "", text.data, text.len);
+    buffer_release(&text);
+    template_release(&k);
+    return 0;
+}
+
+/* ---- a directory ---- */
+
+static int is_source(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
+}
+
+static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
+{
+    char dir[4096], path[4400];
+    struct dirent **names;
+    snprintf(dir, sizeof dir, "%s/%s", t->name + 4, q->task->name);
+    int n = file_exists(dir) ? scandir(dir, &names, is_source, alphasort) : 0, rc = 0;
+    if (n < 0) return error_errno(err, "cannot read %s", dir);
+    if (q->trial < n) {
+        Buffer source, text, design;
+        buffer_init(&source, MAX_SOURCE);
+        buffer_init(&design, MAX_SOURCE);
+        buffer_init(&text, 4 * MAX_SOURCE);
+        snprintf(path, sizeof path, "%s/%s", dir, names[q->trial]->d_name);
+        rc = file_read(path, MAX_SOURCE, &source, err) || describe_source(source.data, source.len, &design) ? -1 : 0;
+        if (!rc) answer_write(&text, design.data, design.data, source.data);
+        if (!rc) q->record = answer_record(t, q, 0, "stop", "", text.data, text.len);
+        buffer_release(&source);
+        buffer_release(&design);
+        buffer_release(&text);
+    }
+    for (int i = 0; i < n; i++) free(names[i]);
+    if (n > 0) free(names);
+    return rc;
+}
+
+/* ---- an endpoint ---- */
+
+typedef struct {
+    const Teacher *t;
+    TeacherRequest *req;
+    char **prompt;
+    TeacherDone *done;
+    void *ctx;
+} Ask;
+
+static const char *ask_prompt(void *ctx, size_t index, uint64_t *seed)
+{
+    Ask *a = ctx;
+    *seed = seed_of(a->t, &a->req[index]) >> 33;
+    return a->prompt[index];
+}
+
+static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
+{
+    Ask *a = ctx;
+    TeacherRequest *q = &a->req[reply->index];
+    const char *text = reply->text ? reply->text : "";
+    if (reply->error) log_warn("%s, trial %d: %s", q->task->name, q->trial, reply->error);
+    q->record = answer_record(a->t, q, seed_of(a->t, q), reply->finish, a->prompt[reply->index], text, strlen(text));
+    Record *usage = record_map(q->record, "usage");
+    record_int(usage, "prompt_tokens", reply->prompt_tokens);
+    record_int(usage, "completion_tokens", reply->completion_tokens);
+    return a->done(a->ctx, q, err);
+}
+
+static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+{
+    Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
+    for (size_t i = 0; i < n; i++) {
+        Buffer b;
+        buffer_init(&b, MAX_SOURCE);
+        prompt_write(&b, req[i].task, NULL, 0, 1);
+        a.prompt[i] = buffer_detach(&b);
+        buffer_release(&b);
+    }
+    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = strchr(t->name, ':') + 1,
+                    .temperature = 1, .max_tokens = t->max_tokens, .concurrency = t->concurrency, .connect_timeout_s = 10,
+                    .request_timeout_s = 600, .give_up_s = 900};
+    int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
+    for (size_t i = 0; i < n; i++) free(a.prompt[i]);
+    free(a.prompt);
+    return rc;
+}
+
+int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+{
+    if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
+    int directory = !strncmp(t->name, "dir:", 4);
+    for (size_t i = 0; i < n; i++) {
+        if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;
+        if (done(ctx, &req[i], err)) return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* Where stage 1's samples come from. A teacher is named by a text:
+ *   template               the built-in grammar of kernels
+ *   openai:MODEL, anthropic:MODEL   an endpoint
+ *   dir:PATH               sources on disk: PATH/<task>/NAME.cu, in the order of their names
+ */
+#ifndef STAGES_SFT_TEACHER_H
+#define STAGES_SFT_TEACHER_H
+
+#include "artifacts/record.h"
+#include "tasks/task.h"
+
+/* One answer that is wanted, and the record that came (NULL: the teacher has no more of it). */
+typedef struct {
+    const Task *task;
+    int trial;
+    Record *record;
+} TeacherRequest;
+
+typedef struct {
+    const char *name;              /* as above */
+    double mistakes;               /* of the template teacher: share of kernels with one */
+    int max_tokens, concurrency;   /* of an endpoint */
+    uint64_t seed;
+} Teacher;
+
+/* -1 with a sentence when the name is none of the above. */
+int teacher_check(const char *name, Error *err);
+
+/* Called for each answer as it comes; persist before returning. */
+typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);
+int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err);
+
+/* "collect/<task>/<teacher>/<trial>" */
+void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size);
+
+#endif

@@ -1,0 +1,209 @@
+#include "tasks/gate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8 };
+static const double scales[] = {1.0, 0.125, 8.0};
+
+/* One workload's inputs and outputs as doubles. */
+typedef struct {
+    Task *task;
+    const Workload *w;
+    double scale;
+    size_t in_n[TASK_MAX_TENSORS], out_n[TASK_MAX_TENSORS];
+    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
+} Case;
+
+static void case_release(Case *c)
+{
+    for (int i = 0; i < c->task->n_inputs; i++) free(c->in[i]);
+    for (int i = 0; i < c->task->n_outputs; i++) free(c->out[i]);
+}
+
+static int draw_input(Case *c, int i, uint64_t seed, Error *err)
+{
+    const TaskTensor *x = &c->task->inputs[i];
+    void *raw = memory_array(c->in_n[i], dtype_size(x->dtype));
+    int rc = task_draw(c->task, c->w, i, seed, c->scale, raw, err);
+    if (!rc) dtype_to_double(x->dtype, raw, c->in[i], c->in_n[i]);
+    free(raw);
+    return rc;
+}
+
+static int run_reference(Case *c, double *const *out, double poison, Error *err)
+{
+    const double *in[TASK_MAX_TENSORS];
+    for (int i = 0; i < c->task->n_inputs; i++) in[i] = c->in[i];
+    for (int i = 0; i < c->task->n_outputs; i++)
+        for (size_t j = 0; j < c->out_n[i]; j++) out[i][j] = poison;
+    return task_reference(c->task, c->w, in, out, err);
+}
+
+static int case_init(Case *c, Task *t, const Workload *w, double scale, uint64_t seed, Error *err)
+{
+    *c = (Case){.task = t, .w = w, .scale = scale};
+    for (int i = 0; i < t->n_inputs; i++) {
+        if (task_elements(t, w, &t->inputs[i], &c->in_n[i], err)) return -1;
+        c->in[i] = memory_array(c->in_n[i], sizeof(double));
+        if (draw_input(c, i, seed, err)) return -1;
+    }
+    for (int i = 0; i < t->n_outputs; i++) {
+        if (task_elements(t, w, &t->outputs[i], &c->out_n[i], err)) return -1;
+        c->out[i] = memory_array(c->out_n[i], sizeof(double));
+    }
+    return run_reference(c, c->out, NAN, err);
+}
+
+static void outputs_alloc(const Case *c, double **out)
+{
+    for (int i = 0; i < c->task->n_outputs; i++) out[i] = memory_array(c->out_n[i], sizeof(double));
+}
+
+static void outputs_free(const Case *c, double **out)
+{
+    for (int i = 0; i < c->task->n_outputs; i++) free(out[i]);
+}
+
+static void refuse(const Case *c, GateResult *r, const char *what)
+{
+    char where[512];
+    task_workload_text(c->task, c->w, where, sizeof where);
+    if (r->refused) return; /* the first reason is the sentence */
+    r->refused = 1;
+    snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where, c->scale);
+}
+
+/* Would an output made of these values pass? */
+static int passes(const Case *c, int output, const double *values)
+{
+    Dtype d = c->task->outputs[output].dtype;
+    void *raw = memory_array(c->out_n[output], dtype_size(d));
+    dtype_from_double(d, values, raw, c->out_n[output]);
+    int differs = task_compare(c->task, c->w, output, raw, c->out[output], c->scale, NULL);
+    free(raw);
+    return !differs;
+}
+
+static void try_null(const Case *c, int output, const double *values, const char *model, const char *of, GateResult *r)
+{
+    char what[256];
+    if (!passes(c, output, values)) return;
+    snprintf(what, sizeof what, "a kernel that writes %s%s into %s passes", model, of, c->task->outputs[output].name);
+    refuse(c, r, what);
+}
+
+static int null_models(Case *c, GateResult *r, Error *err)
+{
+    double *mean[TASK_MAX_TENSORS], *other[TASK_MAX_TENSORS];
+    const Task *t = c->task;
+    int rc = 0;
+    outputs_alloc(c, mean);
+    outputs_alloc(c, other);
+    for (uint64_t s = 1; s <= GATE_OTHER_SEEDS && !rc; s++) {
+        Case o;
+        rc = case_init(&o, c->task, c->w, c->scale, GATE_SEED + s, err);
+        for (int i = 0; i < t->n_outputs && !rc; i++)
+            for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / GATE_OTHER_SEEDS;
+        case_release(&o);
+    }
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        double sum = 0;
+        memset(other[i], 0, c->out_n[i] * sizeof(double));
+        try_null(c, i, other[i], "zeros", "", r);
+        for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = 1.0, sum += mean[i][j];
+        try_null(c, i, other[i], "ones", "", r);
+        for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = sum / (double)c->out_n[i];
+        try_null(c, i, other[i], "the mean of other outputs", "", r);
+        try_null(c, i, mean[i], "the element-wise mean of other outputs", "", r);
+        for (int k = 0; k < t->n_inputs; k++)
+            if (c->in_n[k] == c->out_n[i]) try_null(c, i, c->in[k], "a copy of ", t->inputs[k].name, r);
+    }
+    outputs_free(c, mean);
+    outputs_free(c, other);
+    return rc;
+}
+
+static int moved(const Case *c, double *const *after)
+{
+    for (int i = 0; i < c->task->n_outputs; i++) {
+        double atol, rtol;
+        if (task_tolerance(c->task, c->w, i, c->scale, &atol, &rtol, NULL)) return 0;
+        for (size_t j = 0; j < c->out_n[i]; j++)
+            if (fabs(after[i][j] - c->out[i][j]) > 10 * (atol + rtol * fabs(c->out[i][j]))) return 1;
+    }
+    return 0;
+}
+
+static int perturb(Case *c, GateResult *r, Error *err)
+{
+    double *after[TASK_MAX_TENSORS];
+    int rc = 0;
+    outputs_alloc(c, after);
+    for (int i = 0; i < c->task->n_inputs && !rc; i++) {
+        rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
+        if (!rc && !moved(c, after)) {
+            char what[256];
+            snprintf(what, sizeof what, "other values of the input %s move no output by more than 10 tolerances", c->task->inputs[i].name);
+            refuse(c, r, what);
+        }
+        if (!rc) rc = draw_input(c, i, GATE_SEED, err);
+    }
+    outputs_free(c, after);
+    return rc;
+}
+
+/* Poisoned differently and run again: an element not written, or another result, shows. */
+static int repeatable(Case *c, GateResult *r, Error *err)
+{
+    double *again[TASK_MAX_TENSORS];
+    outputs_alloc(c, again);
+    int rc = run_reference(c, again, -12345.5, err);
+    for (int i = 0; i < c->task->n_outputs && !rc; i++) {
+        char what[256];
+        size_t bad = 0;
+        for (size_t j = 0; j < c->out_n[i]; j++) bad += !isfinite(c->out[i][j]);
+        if (bad) {
+            snprintf(what, sizeof what, "the reference leaves %zu of %zu elements of %s unwritten or not finite", bad, c->out_n[i],
+                     c->task->outputs[i].name);
+            refuse(c, r, what);
+        } else if (memcmp(again[i], c->out[i], c->out_n[i] * sizeof(double))) {
+            snprintf(what, sizeof what, "the reference gives other bits for %s when it runs again", c->task->outputs[i].name);
+            refuse(c, r, what);
+        }
+    }
+    outputs_free(c, again);
+    return rc;
+}
+
+static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard, GateResult *soft, Error *err)
+{
+    Case c;
+    int rc = case_init(&c, t, w, scale, GATE_SEED, err);
+    if (!rc) rc = repeatable(&c, hard, err);
+    if (!rc && !hard->refused) rc = null_models(&c, soft, err);
+    if (!rc && !hard->refused) rc = perturb(&c, soft, err);
+    case_release(&c);
+    return rc;
+}
+
+int task_gate(Task *t, GateResult *out, Error *err)
+{
+    GateResult hard = {0}, soft = {0};
+    for (int i = 0; i < t->n_workloads && !hard.refused; i++) {
+        if (t->workloads[i].role != ROLE_CHECK) continue;
+        for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
+            if (gate_workload(t, &t->workloads[i], scales[s], &hard, &soft, err)) return -1;
+    }
+    if (hard.refused || !soft.refused || !t->degenerate) {
+        *out = hard.refused ? hard : soft;
+        return 0;
+    }
+    *out = soft;
+    out->refused = 0;
+    return 0;
+}

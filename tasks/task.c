@@ -1,0 +1,425 @@
+/* One task folder: read, check, and the arithmetic of its axes and shapes. */
+#include "tasks/task.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+enum { TASK_MAX_FILE = 1 << 20 };
+static const size_t TASK_MAX_ELEMENTS = (size_t)1 << 31; /* of one tensor: indices fit an int */
+
+/* A name that kernels and plans can use as it is. */
+static int is_name(const char *s, size_t max)
+{
+    if (!(isalpha((unsigned char)*s) || *s == '_') || strlen(s) >= max) return 0;
+    for (; *s; s++)
+        if (!(isalnum((unsigned char)*s) || *s == '_')) return 0;
+    return 1;
+}
+
+static int is_taken(const Task *t, const char *name)
+{
+    for (int i = 0; i < t->n_axes; i++)
+        if (!strcmp(t->axis_name[i], name)) return 1;
+    for (int i = 0; i < t->n_inputs; i++)
+        if (!strcmp(t->inputs[i].name, name)) return 1;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!strcmp(t->outputs[i].name, name)) return 1;
+    return 0;
+}
+
+static int add_name(const Task *t, char *dst, size_t size, const char *name, const char *where, Error *err)
+{
+    if (!is_name(name, size))
+        return error_set(err, "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where, name, size - 1);
+    if (is_taken(t, name)) return error_set(err, "%s: the name \"%s\" is used twice", where, name);
+    snprintf(dst, size, "%s", name);
+    return 0;
+}
+
+static int known_fields(const json_t *obj, const char *const *known, const char *where, Error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)obj, key, value)
+    {
+        int ok = 0;
+        for (int i = 0; known[i]; i++) ok |= !strcmp(key, known[i]);
+        if (!ok) return error_set(err, "%s: unknown field \"%s\"", where, key);
+    }
+    return 0;
+}
+
+static int choose(const char *text, const char *const *names, int n, const char *what, const char *where, Error *err)
+{
+    Buffer list;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(text, names[i])) return i;
+    buffer_init(&list, 256);
+    for (int i = 0; i < n; i++) buffer_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    error_set(err, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"", where, what, list.data, text);
+    buffer_release(&list);
+    return -1;
+}
+
+/* ---- reading ---- */
+
+static int read_axes(Task *t, const json_t *root, const char *file, Error *err)
+{
+    json_t *axes = json_need_object(root, "axes", file, err), *axis;
+    const char *name;
+    if (!axes) return -1;
+    size_t n = json_object_size(axes);
+    if (n < 1 || n > TASK_MAX_AXES) return error_set(err, "%s: 1 to %d axes expected, found %zu", file, TASK_MAX_AXES, n);
+    json_object_foreach(axes, name, axis)
+    {
+        char where[4200];
+        snprintf(where, sizeof where, "%s, axes.%s", file, name);
+        if (!json_is_object(axis)) return error_set(err, "%s: an object {\"description\": \"...\"} expected", where);
+        if (!json_need_text(axis, "description", where, err)) return -1;
+        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err)) return -1;
+        t->n_axes++;
+    }
+    return 0;
+}
+
+static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error *err)
+{
+    json_t *shape = json_need_array(obj, "shape", where, err);
+    if (!shape) return -1;
+    size_t rank = json_array_size(shape);
+    if (rank > TASK_MAX_RANK) return error_set(err, "%s: shape of at most %d axes expected, found %zu", where, TASK_MAX_RANK, rank);
+    for (; x->rank < (int)rank; x->rank++) {
+        json_t *e = json_array_get(shape, (size_t)x->rank);
+        if (json_is_string(e))
+            x->shape[x->rank] = memory_strdup(json_string_value(e));
+        else if (json_is_integer(e))
+            x->shape[x->rank] = memory_printf("%lld", (long long)json_integer_value(e));
+        else
+            return error_set(err, "%s: shape[%d] is expected to be an expression over the axes or an integer", where, x->rank);
+    }
+    return 0;
+}
+
+static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error *err)
+{
+    static const char *const draws[] = {"normal", "uniform", "positive", "integer", "mixed"};
+    const char *text = json_need_text(obj, "draw", where, err);
+    int draw = text ? choose(text, draws, 5, "draw", where, err) : -1;
+    if (draw < 0) return -1;
+    x->draw = (Draw)draw;
+    if (x->draw != DRAW_INTEGER) return 0;
+    if (json_need_int(obj, "low", where, &x->draw_low, err) || json_need_int(obj, "high", where, &x->draw_high, err)) return -1;
+    if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
+        return error_set(err, "%s: low <= high expected, both of 32 bits", where);
+    return 0;
+}
+
+static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *list, int *n, const char *file, Error *err)
+{
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int32"};
+    static const char *const in_fields[] = {"dtype", "shape", "draw", "low", "high", "description", NULL};
+    static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
+    json_t *tensors = json_need_object(root, key, file, err), *obj;
+    const char *name;
+    if (!tensors) return -1;
+    size_t count = json_object_size(tensors);
+    if (count < 1 || count > TASK_MAX_TENSORS)
+        return error_set(err, "%s: 1 to %d %s expected, found %zu", file, TASK_MAX_TENSORS, key, count);
+    json_object_foreach(tensors, name, obj)
+    {
+        char where[4200];
+        snprintf(where, sizeof where, "%s, %s.%s", file, key, name);
+        TaskTensor *x = &list[*n];
+        if (!json_is_object(obj)) return error_set(err, "%s: an object with dtype and shape expected", where);
+        if (known_fields(obj, list == t->inputs ? in_fields : out_fields, where, err)) return -1;
+        if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
+        ++*n;
+        const char *text = json_need_text(obj, "dtype", where, err);
+        int dtype = text ? choose(text, dtypes, 4, "dtype", where, err) : -1;
+        if (dtype < 0) return -1;
+        x->dtype = (Dtype)dtype;
+        if (read_shape(x, obj, where, err)) return -1;
+        if (list == t->inputs && read_draw(x, obj, where, err)) return -1;
+    }
+    return 0;
+}
+
+static int read_tolerance(Task *t, const json_t *root, const char *file, Error *err)
+{
+    static const char *const fields[] = {"float32", "float16", "bfloat16", "int32", "terms", "degree", NULL};
+    json_t *tolerance = json_need_object(root, "tolerance", file, err);
+    char where[4200];
+    snprintf(where, sizeof where, "%s, tolerance", file);
+    if (!tolerance || known_fields(tolerance, fields, where, err)) return -1;
+    for (int d = 0; d < 4; d++) t->atol[d] = t->rtol[d] = -1;
+    for (int i = 0; i < t->n_outputs; i++) {
+        Dtype d = t->outputs[i].dtype;
+        json_t *obj = json_need_object(tolerance, dtype_name(d), where, err);
+        if (!obj || json_need_number(obj, "atol", where, &t->atol[d], err) || json_need_number(obj, "rtol", where, &t->rtol[d], err))
+            return -1;
+        if (!(t->atol[d] >= 0 && t->atol[d] < 1 && t->rtol[d] >= 0 && t->rtol[d] < 1))
+            return error_set(err, "%s: atol and rtol of %s are expected in [0, 1)", where, dtype_name(d));
+    }
+    int64_t degree = 1;
+    if (json_object_get(tolerance, "degree") && json_need_int(tolerance, "degree", where, &degree, err)) return -1;
+    if (degree < 0 || degree > 8) return error_set(err, "%s: degree is expected in 0..8, found %lld", where, (long long)degree);
+    t->degree = (int)degree;
+    if (!json_object_get(tolerance, "terms")) return 0;
+    const char *terms = json_need_text(tolerance, "terms", where, err);
+    if (!terms) return -1;
+    t->terms = memory_strdup(terms);
+    return 0;
+}
+
+static int read_workload(Task *t, const json_t *obj, int index, const char *file, Error *err)
+{
+    static const char *const roles[] = {"check", "time", "sim"};
+    char where[4200];
+    snprintf(where, sizeof where, "%s, workloads[%d]", file, index);
+    const char *text = json_need_text(obj, "role", where, err);
+    int role = text ? choose(text, roles, 3, "role", where, err) : -1;
+    json_t *axes = role < 0 ? NULL : json_need_object(obj, "axes", where, err);
+    if (!axes) return -1;
+    Workload *w = &t->workloads[t->n_workloads++];
+    w->role = (Role)role;
+    for (int i = 0; i < t->n_axes; i++) {
+        if (json_need_int(axes, t->axis_name[i], where, &w->axis[i], err)) return -1;
+        if (w->axis[i] < 1) return error_set(err, "%s: %s is expected to be at least 1", where, t->axis_name[i]);
+    }
+    if (json_object_size(axes) != (size_t)t->n_axes)
+        return error_set(err, "%s: it names an axis that \"axes\" does not declare", where);
+    return 0;
+}
+
+static int read_workloads(Task *t, const json_t *root, const char *file, Error *err)
+{
+    json_t *list = json_need_array(root, "workloads", file, err);
+    if (!list) return -1;
+    size_t n = json_array_size(list);
+    if (n > TASK_MAX_WORKLOADS) return error_set(err, "%s: at most %d workloads, found %zu", file, TASK_MAX_WORKLOADS, n);
+    int count[3] = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (read_workload(t, json_array_get(list, i), (int)i, file, err)) return -1;
+        count[t->workloads[i].role]++;
+    }
+    if (!count[ROLE_CHECK] || !count[ROLE_TIME] || count[ROLE_SIM] != 1)
+        return error_set(err, "%s: workloads: at least one \"check\" and one \"time\" and exactly one \"sim\" expected, found %d, %d and %d",
+                         file, count[ROLE_CHECK], count[ROLE_TIME], count[ROLE_SIM]);
+    return 0;
+}
+
+static int read_tags(Task *t, const json_t *root, const char *file, Error *err)
+{
+    json_t *tags = json_need_array(root, "tags", file, err), *tag;
+    size_t i;
+    if (!tags) return -1;
+    json_array_foreach(tags, i, tag)
+    {
+        if (!json_is_string(tag)) return error_set(err, "%s: tags[%zu] is expected to be a text", file, i);
+        t->degenerate |= !strcmp(json_string_value(tag), "degenerate");
+    }
+    return 0;
+}
+
+static int read_head(Task *t, const json_t *root, const char *file, Error *err)
+{
+    static const char *const splits[] = {"train", "heldout"};
+    const char *folder = strrchr(t->dir, '/'), *name, *op_type, *text;
+    folder = folder ? folder + 1 : t->dir;
+    int64_t level;
+    int split;
+    if (!(name = json_need_text(root, "name", file, err)) || !(op_type = json_need_text(root, "op_type", file, err))) return -1;
+    if (!is_name(name, sizeof t->name)) return error_set(err, "%s: name \"%s\": letters, digits and _ expected, at most %zu", file, name, sizeof t->name - 1);
+    if (strcmp(name, folder)) return error_set(err, "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file, name, folder);
+    if (strlen(op_type) >= sizeof t->op_type) return error_set(err, "%s: op_type of at most %zu bytes expected", file, sizeof t->op_type - 1);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->op_type, sizeof t->op_type, "%s", op_type);
+    if (!(text = json_need_text(root, "description", file, err))) return -1;
+    t->description = memory_strdup(text);
+    if (json_need_int(root, "level", file, &level, err)) return -1;
+    if (level < 1 || level > 3) return error_set(err, "%s: level is expected to be 1, 2 or 3, found %lld", file, (long long)level);
+    t->level = (int)level;
+    if (!(text = json_need_text(root, "split", file, err)) || (split = choose(text, splits, 2, "split", file, err)) < 0) return -1;
+    t->heldout = split;
+    return read_tags(t, root, file, err);
+}
+
+/* Every expression must hold for every workload: found here, not in the middle of a run. */
+static int check_workloads(const Task *t, const char *file, Error *err)
+{
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        double bytes, flops, atol, rtol;
+        size_t n;
+        int bad = 0;
+        for (int j = 0; j < t->n_inputs && !bad; j++) bad = task_elements(t, w, &t->inputs[j], &n, err);
+        for (int j = 0; j < t->n_outputs && !bad; j++)
+            bad = task_elements(t, w, &t->outputs[j], &n, err) || task_tolerance(t, w, j, 1.0, &atol, &rtol, err);
+        if (bad || task_cost(t, w, &bytes, &flops, err)) return error_prefix(err, "%s, workloads[%d]", file, i);
+    }
+    return 0;
+}
+
+static int read_source(const Task *t, const char *name, char **out, Error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    Buffer b;
+    buffer_init(&b, TASK_MAX_FILE);
+    if (file_read(path, TASK_MAX_FILE, &b, err)) {
+        buffer_release(&b);
+        return -1;
+    }
+    if (strlen(b.data) != b.len) {
+        buffer_release(&b);
+        return error_set(err, "%s: a text file expected, found a NUL byte", path);
+    }
+    *out = buffer_detach(&b);
+    buffer_release(&b);
+    return 0;
+}
+
+static int parse(Task *t, const char *file, Error *err)
+{
+    static const char *const fields[] = {"name", "description", "op_type", "tags", "level", "split", "axes", "inputs", "outputs",
+                                         "tolerance", "bytes", "flops", "workloads", NULL};
+    char *text = NULL;
+    const char *bytes, *flops;
+    if (read_source(t, "task.json", &text, err)) return -1;
+    json_t *root = json_read_text(text, strlen(text), file, err);
+    int rc = -1;
+    if (!root) goto out;
+    if (!json_is_object(root)) {
+        error_set(err, "%s: an object expected", file);
+        goto out;
+    }
+    if (known_fields(root, fields, file, err) || read_head(t, root, file, err) || read_axes(t, root, file, err) ||
+        read_tensors(t, root, "inputs", t->inputs, &t->n_inputs, file, err) ||
+        read_tensors(t, root, "outputs", t->outputs, &t->n_outputs, file, err) || read_tolerance(t, root, file, err) ||
+        read_workloads(t, root, file, err) || !(bytes = json_need_text(root, "bytes", file, err)) ||
+        !(flops = json_need_text(root, "flops", file, err)))
+        goto out;
+    t->bytes = memory_strdup(bytes);
+    t->flops = memory_strdup(flops);
+    if (read_source(t, "reference.c", &t->reference_source, err) || read_source(t, "baseline.cu", &t->baseline_source, err) ||
+        check_workloads(t, file, err))
+        goto out;
+    Digester d;
+    Digest digest;
+    digester_init(&d);
+    digester_add_field(&d, text, strlen(text));
+    digester_add_field(&d, t->reference_source, strlen(t->reference_source));
+    digester_add_field(&d, t->baseline_source, strlen(t->baseline_source));
+    digester_finish(&d, &digest);
+    digest_hex(&digest, t->digest);
+    rc = 0;
+out:
+    json_decref(root);
+    free(text);
+    return rc;
+}
+
+int task_load(const char *dir, Task **out, Error *err)
+{
+    size_t len = strlen(dir);
+    while (len > 1 && dir[len - 1] == '/') len--;
+    if (len > 3900) return error_set(err, "task folder: a path of at most 3900 bytes expected");
+    Task *t = memory_alloc(sizeof *t);
+    t->dir = memory_strndup(dir, len);
+    char file[4096];
+    snprintf(file, sizeof file, "%s/task.json", t->dir);
+    if (parse(t, file, err)) {
+        task_free(t);
+        return -1;
+    }
+    *out = t;
+    return 0;
+}
+
+static void release_tensors(TaskTensor *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < list[i].rank; j++) free(list[i].shape[j]);
+}
+
+void task_free(Task *t)
+{
+    if (!t) return;
+    release_tensors(t->inputs, t->n_inputs);
+    release_tensors(t->outputs, t->n_outputs);
+    if (t->library) dlclose(t->library);
+    free(t->description);
+    free(t->dir);
+    free(t->reference_source);
+    free(t->baseline_source);
+    free(t->bytes);
+    free(t->flops);
+    free(t->terms);
+    free(t);
+}
+
+/* ---- arithmetic ---- */
+
+int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value)
+{
+    const TaskScope *s = task_scope;
+    for (int i = 0; i < s->task->n_axes; i++) {
+        const char *axis = s->task->axis_name[i];
+        if (strlen(axis) == len && !memcmp(axis, name, len)) {
+            *value = s->workload->axis[i];
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK], Error *err)
+{
+    TaskScope scope = {t, w};
+    for (int i = 0; i < x->rank; i++) {
+        if (expr_eval(x->shape[i], strlen(x->shape[i]), task_lookup, &scope, &shape[i], err))
+            return error_prefix(err, "%s.shape[%d]", x->name, i);
+        if (shape[i] < 1)
+            return error_set(err, "%s.shape[%d]: \"%s\" is %lld, at least 1 expected", x->name, i, x->shape[i], (long long)shape[i]);
+    }
+    return 0;
+}
+
+int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err)
+{
+    int64_t shape[TASK_MAX_RANK];
+    if (task_shape(t, w, x, shape, err)) return -1;
+    *n = 1;
+    for (int i = 0; i < x->rank; i++)
+        if (__builtin_mul_overflow(*n, (size_t)shape[i], n) || *n > TASK_MAX_ELEMENTS)
+            return error_set(err, "%s: more than %zu elements", x->name, TASK_MAX_ELEMENTS);
+    return 0;
+}
+
+int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
+{
+    TaskScope scope = {t, w};
+    int64_t b, f;
+    if (expr_eval(t->bytes, strlen(t->bytes), task_lookup, &scope, &b, err)) return error_prefix(err, "bytes");
+    if (expr_eval(t->flops, strlen(t->flops), task_lookup, &scope, &f, err)) return error_prefix(err, "flops");
+    if (b < 0 || f < 0) return error_set(err, "bytes and flops: at least 0 expected, found %lld and %lld", (long long)b, (long long)f);
+    *bytes = (double)b;
+    *flops = (double)f;
+    return 0;
+}
+
+void task_workload_text(const Task *t, const Workload *w, char *out, size_t size)
+{
+    static const char *const roles[] = {"check", "time", "sim"};
+    size_t len = (size_t)snprintf(out, size, "%s", roles[w->role]);
+    for (int i = 0; i < t->n_axes && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, " %s=%lld", t->axis_name[i], (long long)w->axis[i]);
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""A chat endpoint that misbehaves to order: the peer of tests/shell/llm.t. Listens on 127.0.0.1, prints the port.
+
+The user message holds "script: step step ..."; the k-th request with the same message gets step k, the last step
+repeats. Every request is appended to LOG as one JSON line: path, whether the key came, body, step, requests in work.
+"""
+import gzip, http.server, json, re, socket, sys, threading, time
+
+log = open(sys.argv[1], "a", buffering=1)
+lock = threading.Lock()
+seen, working = {}, 0
+
+
+def answer(text, finish="stop", **message):
+    return {"id": "x", "model": "fake-1", "choices": [{"index": 0, "finish_reason": finish,
+            "message": {"role": "assistant", "content": text, **message}}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 5}}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def send(self, status, body, **headers):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_POST(self):
+        global working
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = body["messages"][-1]["content"]
+        steps = re.search(r"script: (.*)", prompt).group(1).split()
+        with lock:
+            count = seen[prompt] = seen.get(prompt, 0) + 1
+            working += 1
+            now = working
+        step = steps[min(count, len(steps)) - 1]
+        key = self.headers.get("Authorization") or self.headers.get("x-api-key") or ""
+        log.write(json.dumps({"path": self.path, "key": key, "step": step, "working": now, "body": body,
+                              "time": time.time(), "version": self.headers.get("anthropic-version", "")}) + "\n")
+        try:
+            self.play(step, body, prompt, key)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        finally:
+            with lock:
+                working -= 1
+
+    def play(self, step, body, prompt, key):
+        name, _, value = step.partition(":")
+        error = {"error": {"message": "said the fake server", "type": "t", "code": None}}
+        if name == "ok":
+            time.sleep(float(value or 0))
+            self.send(200, answer("echo " + prompt.split(" ")[0]))
+        elif name == "429":
+            self.send(429, error, **({"Retry_After": value} if value else {}))
+        elif name == "429ms":
+            self.send(429, error, Retry_After_Ms=value)
+        elif name == "crowded":  # 429 while more than VALUE requests are in work
+            time.sleep(0.02)
+            over = working > int(value)
+            self.send(429 if over else 200, error if over else answer("not crowded"))
+        elif name == "remaining":
+            self.send(200, answer("few left"), x_ratelimit_remaining_requests=value)
+        elif name.isdigit():
+            self.send(int(name), error)
+        elif name == "never":
+            self.send(500, error, x_should_retry="false")
+        elif name == "quota":
+            self.send(429, {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}})
+        elif name == "echokey":
+            self.send(400, {"error": {"message": "bad header " + key}})
+        elif name == "keyanswer":
+            self.send(200, answer("your header is " + key))
+        elif name == "truncated":
+            self.send(200, json.dumps(answer("x")).encode()[:-20])
+        elif name == "half":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"choices": [')
+            self.close_connection = True
+        elif name == "nothing":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+        elif name == "drip":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            for _ in range(1000):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(0.1)
+        elif name == "huge":
+            self.send_response(200)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            for _ in range(40):
+                self.wfile.write(b" " * (1 << 20))
+        elif name == "bomb":
+            self.send(200, gzip.compress(b" " * (40 << 20)), Content_Encoding="gzip")
+        elif name == "gzip":
+            self.send(200, gzip.compress(json.dumps(answer("unzipped")).encode()), Content_Encoding="gzip")
+        elif name == "none":
+            self.send(200, {"choices": [], "model": "fake-1"})
+        elif name == "two":
+            reply = answer("first")
+            reply["choices"].insert(0, {"index": 1, "finish_reason": "stop", "message": {"content": "second"}})
+            self.send(200, reply)
+        elif name == "error200":
+            self.send(200, error)
+        elif name == "length":
+            self.send(200, answer("cut", "length"))
+        elif name == "filter":
+            self.send(200, answer("", "content_filter"))
+        elif name == "reasoning":
+            self.send(200, answer("fine", reasoning_content="deep"))
+        elif name == "think":
+            self.send(200, answer("<think>deep</think>\n\nfine"))
+        elif name == "newname":
+            if "max_tokens" in body:
+                self.send(400, {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",
+                                          "param": "max_tokens", "code": "unsupported_parameter"}})
+            else:
+                self.send(200, answer("new name"))
+        elif name == "redirect":
+            self.send(307, b"", Location="http://127.0.0.1:9/elsewhere")
+        elif name == "claude":
+            self.send(200, {"model": "fake-c", "stop_reason": value or "end_turn", "usage": {"input_tokens": 1, "output_tokens": 2},
+                            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+server = Server(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()

@@ -1,0 +1,145 @@
+#!/bin/bash
+# The client of chat endpoints against a server that misbehaves to order (fake_llm.py). TAP on stdout.
+set -u
+cd "$(dirname "$0")/../.."
+root=$PWD
+DRIVE=$(cd "${QUERN_BUILD:-build}/test/llm" && pwd)/drive_llm
+command -v python3 >/dev/null || { echo '1..0 # SKIP the fake server needs python3'; exit 0; }
+tmp=$(mktemp -d)
+cd "$tmp"
+python3 "$root/tests/shell/fake_llm.py" "$tmp/log" >port 2>server.err &
+server=$!
+trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+for _ in $(seq 100); do [ -s port ] && break; sleep 0.05; done
+export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 QUERN_LOG=debug
+export OPENAI_BASE_URL=http://127.0.0.1:$(cat port)/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:$(cat port)
+export OPENAI_API_KEY=sk-secret-0123456789abcdef ANTHROPIC_API_KEY=sk-ant-secret-0123456789
+n=0 failed=0
+ok() {
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        sed 's/^/# /' out err server.err
+        failed=1
+    fi
+    cat out err >>said
+}
+# drive FLAGS -- PROMPT... : each prompt is "name script: steps"
+drive() {
+    local flags=()
+    while [ "$1" != -- ]; do flags+=("$1"); shift; done
+    shift
+    : >log
+    printf '%s\n' "$@" | timeout 60 "$DRIVE" "${flags[@]}" --give-up "${GIVE_UP:-5}" >out 2>err
+    rc=$?
+    sort -n -o out out
+}
+# field FILE... : Python expression over the logged requests, as `r`
+logged() { python3 -c "import json,sys
+r = [json.loads(l) for l in open('log')]
+sys.exit(0 if ($1) else 1)"; }
+
+drive -- 'a script: ok' 'b script: ok' 'skip' 'c script: ok'
+[ $rc = 0 ] && [ "$(cat out)" = '0 200 1 stop 5 echo a
+1 200 1 stop 5 echo b
+3 200 1 stop 5 echo c' ]; ok $? 'answers, one skipped'
+logged "len(r) == 3 and r[0]['path'] == '/v1/chat/completions' and r[0]['key'] == 'Bearer sk-secret-0123456789abcdef'"; ok $? 'path and key'
+logged "sorted(q['body']['seed'] for q in r) == [100, 101, 103] and all(q['body']['model'] == 'm' and q['body']['max_tokens'] == 50
+    and q['body']['temperature'] == 0.5 and q['body']['messages'][0] == {'role': 'system', 'content': 'be brief'} for q in r)"; ok $? 'the body'
+
+drive -- 'd script: 429:1 ok'
+[ $rc = 0 ] && grep -q '^0 200 2 stop 5 echo d$' out && logged "r[1]['time'] - r[0]['time'] >= 1"; ok $? '429 with Retry-After: waited at least so long'
+drive -- 'e script: 429ms:700 ok'
+[ $rc = 0 ] && grep -q '^0 200 2 ' out && logged "r[1]['time'] - r[0]['time'] >= 0.7"; ok $? '429 with retry-after-ms'
+drive -- "f script: 429:$(LC_ALL=C date -u -d '+2 seconds' '+%a,_%d_%b_%Y_%H:%M:%S_GMT' | tr _ ' ' | sed 's/ /\x1f/g') ok" 2>/dev/null
+[ $rc = 0 ]; ok $? '429 with a date'
+drive -- 'g script: 500 529 503 408 ok'
+[ $rc = 0 ] && grep -q '^0 200 5 stop 5 echo g$' out; ok $? '500, 529, 503 and 408 are tried again'
+drive -- 'h script: truncated ok' 'i script: half ok' 'j script: nothing ok' 'k script: none ok' 'l script: error200 ok'
+[ $rc = 0 ] && [ "$(cut -d' ' -f1-4 out | sort -u)" = '0 200 2 stop
+1 200 2 stop
+2 200 2 stop
+3 200 2 stop
+4 200 2 stop' ]; ok $? 'truncated JSON, half a body, no reply, no choice, an error under 200: tried again'
+drive --timeout 0.5 -- 'm script: drip ok'
+[ $rc = 0 ] && grep -q '^0 200 2 stop' out; ok $? 'a slow drip ends at the time limit'
+drive -- 'n script: huge' 'o script: bomb' 'p script: ok'
+[ $rc = 0 ] && [ "$(grep -c 'error 0 http.*a reply of more than 16777216 bytes' out)" = 2 ] && grep -q '^2 200 1 stop' out && logged 'len(r) == 3'
+ok $? 'a huge body and a gzip bomb are cut off, and not asked for again'
+drive -- 'q script: two' 'r script: gzip' 's script: length' 't script: reasoning' 'u script: think'
+[ $rc = 0 ] && [ "$(cat out)" = '0 200 1 stop 5 first
+1 200 1 stop 5 unzipped
+2 200 1 length 5 cut
+3 200 1 stop 5 fine | deep
+4 200 1 stop 5 fine | deep' ]; ok $? 'two choices, gzip, length, reasoning in either form'
+drive -- 'v script: 400' 'w script: 422' 'x script: never' 'y script: filter' 'z script: redirect' 'aa script: ok'
+[ $rc = 0 ] && [ "$(cut -d' ' -f1-4 out)" = '0 400 1 error
+1 422 1 error
+2 500 1 error
+3 200 1 error
+4 307 1 error
+5 200 1 stop' ] && grep -q 'answered 400 (said the fake server)' out; ok $? 'what no retry mends is not retried, the rest goes on'
+GIVE_UP=1.5 drive -- 'ab script: 500' 'ac script: ok'
+[ $rc = 0 ] && grep -q '^0 500 [2-9]* error .*given up after' out && grep -q '^1 200 1 stop' out; ok $? 'patience ends'
+GIVE_UP=1 drive -- 'ad script: 429:3600'
+[ $rc = 0 ] && grep -q 'asks to wait 3600 s, more than the 1 s' out; ok $? 'a Retry-After of an hour is not waited for'
+
+# ---- ends of the whole run ----
+for step in 401 403 404 402 quota; do
+    drive --concurrency 1 -- "ba$step script: $step" "bb$step script: ok"
+    [ $rc = 1 ] && [ ! -s out ] && grep -q 'answered 4.*; 0 of 2 requests had ended' err && logged 'len(r) == 1'
+    ok $? "$step stops the run at the first answer"
+done
+prompts=(); for i in $(seq 30); do prompts+=("bc$i script: 400"); done
+drive --concurrency 2 -- "${prompts[@]}"
+[ $rc = 1 ] && grep -q '10 requests in a row failed for good' err && logged 'len(r) <= 12'; ok $? 'the breaker'
+drive --concurrency 2 --stop-after 2 -- 'bd script: ok' 'be script: ok' 'bf script: ok' 'bg script: ok:0.2' 'bh script: ok'
+[ $rc = 1 ] && [ "$(wc -l <out)" = 2 ] && grep -q "the caller's disk is full" err; ok $? 'the caller can end the run'
+OPENAI_BASE_URL=http://127.0.0.1:1/v1 GIVE_UP=1 drive -- 'bi script: ok'
+[ $rc = 0 ] && grep -q '^0 0 .* error 0 http://127.0.0.1:1/v1/chat/completions: .*given up after' out; ok $? 'nobody listens'
+OPENAI_BASE_URL='ftp://me:pw@host/x' drive -- 'bj script: ok'
+[ $rc = 1 ] && grep -q 'OPENAI_BASE_URL: expected an http or https URL' err && ! grep -q pw err; ok $? 'a wrong URL; its password is not repeated'
+OPENAI_API_KEY=$'bad\nkey' drive -- 'bk script: ok'
+[ $rc = 1 ] && grep -q 'OPENAI_API_KEY: character 4 of 7' err; ok $? 'a key with a line feed cannot smuggle a header'
+OPENAI_API_KEY= OPENAI_BASE_URL= drive -- 'bl script: ok'
+[ $rc = 1 ] && grep -q 'OPENAI_API_KEY is not set' err; ok $? "the vendor's endpoint without a key"
+
+# ---- concurrency ----
+prompts=(); for i in $(seq 40); do prompts+=("c$i script: crowded:3"); done
+GIVE_UP=30 drive --concurrency 16 -- "${prompts[@]}"
+[ $rc = 0 ] && [ "$(grep -c ' stop 5 not crowded$' out)" = 40 ] && logged "len(r) < 40 + 60"; ok $? '429s lower the concurrency until all are served'
+prompts=(); for i in $(seq 12); do prompts+=("d$i script: ok:0.3"); done
+drive --concurrency 12 -- "${prompts[@]}"
+[ $rc = 0 ] && logged "max(q['working'] for q in r) >= 10"; ok $? 'as many at once as asked for'
+prompts=('e0 script: remaining:2'); for i in $(seq 12); do prompts+=("e$i script: ok:0.1"); done
+drive --concurrency 1 -- 'e script: ok'; drive --concurrency 8 -- "${prompts[@]}"
+[ $rc = 0 ] && [ "$(wc -l <out)" = 13 ]; ok $? 'x-ratelimit-remaining-requests is understood'
+drive --concurrency 2 -- 'f1 script: newname' 'f2 script: newname' 'f3 script: newname'
+[ $rc = 0 ] && [ "$(grep -c 'new name' out)" = 3 ] && logged "r[-1]['body'].get('max_completion_tokens') == 50"; ok $? 'a refused field is left out from then on'
+
+# ---- signals ----
+: >log
+printf '%s\n' 'g1 script: ok:1' 'g2 script: ok:1' 'g3 script: ok' | "$DRIVE" --concurrency 2 >out 2>err &
+drive=$!
+for _ in $(seq 100); do [ "$(wc -l <log)" = 2 ] && break; sleep 0.02; done
+kill -TERM $drive; wait $drive; rc=$?
+[ $rc = 1 ] && [ "$(wc -l <out)" = 2 ] && grep -q 'stopped by signal 15; 2 of 3 requests had ended' err && logged 'len(r) == 2'
+ok $? 'a signal: what runs is finished and handed over, nothing new is begun'
+
+# ---- Anthropic ----
+drive --api anthropic -- 'h1 script: claude' 'h2 script: claude:max_tokens' 'h3 script: claude:refusal' 'h4 script: 529 claude'
+[ $rc = 0 ] && [ "$(cut -d' ' -f1-5 out)" = '0 200 1 stop 2
+1 200 1 length 2
+2 200 1 error 0
+3 200 2 stop 2' ] && grep -q '^0 .* ab | hm$' out; ok $? 'Anthropic: blocks, stop reasons, overload'
+logged "r[0]['path'] == '/v1/messages' and r[0]['key'] == 'sk-ant-secret-0123456789' and r[0]['version'] == '2023-06-01'
+    and r[0]['body']['system'] == 'be brief' and 'seed' not in r[0]['body'] and len(r[0]['body']['messages']) == 1"; ok $? 'Anthropic: headers and body'
+drive --api anthropic --temperature 1.5 -- 'h5 script: claude'
+[ $rc = 1 ] && grep -q 'expects a temperature of 0 to 1, found 1.5' err; ok $? 'Anthropic: temperature above 1'
+
+# ---- the key ----
+drive -- 'i1 script: echokey' 'i2 script: keyanswer'
+[ $rc = 0 ] && grep -q 'bad header Bearer \*\*\*\*' out; ok $? 'a server that repeats the key'
+! grep -q 'secret' said; ok $? 'the key is in no output of any run above'
+echo "1..$n"
+exit $failed

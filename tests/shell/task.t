@@ -1,0 +1,87 @@
+#!/bin/bash
+# quern-task: what it lists, what it refuses, and a thirteenth folder.
+set -u
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD=${QUERN_BUILD:-build}
+case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
+BIN=$BUILD/bin
+DIR=$(mktemp -d)
+trap 'rm -rf "$DIR"' EXIT
+n=0
+ok() { n=$((n + 1)); if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; sed 's/^/# /' "$DIR/out" "$DIR/err"; fi; }
+task() { "$BIN/quern-task" "$@" >"$DIR/out" 2>"$DIR/err"; }
+# refused NAME TEXT: gate of that copy exits 1 and says so
+refused() { task gate "$1" --root "$DIR/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$DIR/out"; }
+# broken NAME SED-SCRIPT: a copy of softmax with its task.json edited
+broken() { cp -r "$ROOT/tasks/softmax" "$DIR/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$DIR/tasks/$1/task.json"; }
+compile() { mkdir -p "$DIR/so"; gcc -std=c11 -O2 -fPIC -shared -o "$DIR/so/$1.so" "$DIR/tasks/$1/reference.c" -lm; }
+
+task list; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 13 ]; ok $? "list names the twelve"
+task show matmul; [ $? = 0 ] && grep -q 'check m=65 n=129 k=31' "$DIR/out" && grep -q '//@ launch matmul' "$DIR/out"; ok $? "show prints workloads and baseline"
+task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$DIR/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
+task show nosuch; [ $? = 1 ] && grep -q 'no task "nosuch"' "$DIR/err"; ok $? "an unknown task is one sentence"
+task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
+task list --root "$DIR/nowhere"; [ $? = 1 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
+
+mkdir -p "$DIR/tasks"
+broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
+refused shape "unknown name 'colz'"; ok $? "a wrong shape expression names itself"
+broken missing '/"tolerance"/d'
+refused missing 'expected the field "tolerance"'; ok $? "a missing field is named"
+broken split 's/"split": "train"/"split": "test"/'
+refused split 'expected to be one of train, heldout; found "test"'; ok $? "a bad split is named"
+broken extra 's/"level": 1/"level": 1, "tolerence": {}/'
+refused extra 'unknown field "tolerence"'; ok $? "an unknown field is named"
+broken small 's/"rows": 3, "cols": 1024/"rows": 0, "cols": 1024/'
+refused small 'rows is expected to be at least 1'; ok $? "an axis of zero is refused"
+broken twice 's/"y": {"dtype"/"x": {"dtype"/'
+refused twice 'the name "x" is used twice'; ok $? "a name used twice is refused"
+broken dtype 's/"float32", "shape": \["rows", "cols"\], "draw"/"float33", "shape": ["rows", "cols"], "draw"/'
+refused dtype 'found "float33"'; ok $? "an unknown dtype is named"
+broken huge 's/"rows": 16384/"rows": 4611686018427387904/'
+refused huge 'more than 2147483648 elements'; ok $? "a shape that overflows is refused"
+broken cut '10,$d'
+refused cut 'not valid JSON'; ok $? "a truncated task.json is refused"
+broken nosrc 's/level/level/'; rm "$DIR/tasks/nosrc/baseline.cu"
+refused nosrc 'baseline.cu'; ok $? "a missing baseline is named"
+rm -rf "$DIR"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,cut,nosrc}
+
+# A planted task: subtract the row's mean from the row's mean of itself, which is nothing.
+export QUERN_REFERENCES=$DIR/so
+broken planted 's/level/level/'
+refused planted 'run make'; ok $? "a reference that is not built asks for make"
+cat >"$DIR/tasks/planted/reference.c" <<'C'
+#include <stdint.h>
+void reference(const int64_t *axis, const double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < axis[0] * axis[1]; i++) out[0][i] = (in[0][i] - in[0][i]) * 3;
+}
+C
+compile planted
+refused planted 'a kernel that writes zeros into y passes'; ok $? "a task that zeros would pass is refused"
+sed -i 's/in\[0\]\[i\] - in\[0\]\[i\]) \* 3/in[0][i]) * 1/' "$DIR/tasks/planted/reference.c"
+refused planted 'is older than'; ok $? "a stale reference asks for make"
+compile planted
+refused planted 'a kernel that writes a copy of x into y passes'; ok $? "a task that a copy would pass is refused"
+sed -i 's/axis\[0\] \* axis\[1\]/axis[0] * axis[1] - 1/; s/\* 1/* 2/' "$DIR/tasks/planted/reference.c"
+compile planted
+refused planted 'unwritten or not finite'; ok $? "a reference that leaves an element is refused"
+sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % 7);/; s/ - 1//' "$DIR/tasks/planted/reference.c"
+compile planted
+refused planted 'mean of other outputs'; ok $? "outputs that no input moves are refused"
+rm -rf "$DIR/tasks/planted"
+
+# A thirteenth folder: scale by three.
+broken triple 's/"op_type": "softmax"/"op_type": "elementwise"/'
+cat >"$DIR/tasks/triple/reference.c" <<'C'
+#include <stdint.h>
+void reference(const int64_t *axis, const double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < axis[0] * axis[1]; i++) out[0][i] = 3 * in[0][i];
+}
+C
+compile triple
+cp -r "$ROOT"/tasks/*/ "$DIR/tasks/"
+task list --root "$DIR/tasks"; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 14 ] && grep -q '^triple' "$DIR/out"; ok $? "a thirteenth folder is listed"
+task gate triple --root "$DIR/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$DIR/out"; ok $? "and passes the gate"
+echo "1..$n"

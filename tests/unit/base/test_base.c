@@ -1,0 +1,139 @@
+/* Buffers, digests, random numbers, atomic files and child processes. */
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/random.h"
+
+static void buffer_bound(void **state)
+{
+    (void)state;
+    Buffer b;
+    buffer_init(&b, 10);
+    assert_int_equal(buffer_puts(&b, "12345"), 0);
+    assert_int_equal(buffer_printf(&b, "%s", "123456"), -1);
+    assert_int_equal(b.len, 5);
+    assert_true(b.full);
+    assert_int_equal(buffer_append(&b, "67890", 5), 0);
+    assert_string_equal(b.data, "1234567890");
+    assert_int_equal(buffer_append(&b, "x", SIZE_MAX), -1);
+    buffer_release(&b);
+}
+
+static void known_digests(void **state)
+{
+    (void)state;
+    Digest d;
+    char hex[DIGEST_HEX];
+    digest_of("abc", 3, &d);
+    digest_hex(&d, hex);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-4 */
+    assert_int_equal(digest_crc32c(0, "123456789", 9), 0xe3069283u);                              /* RFC 3720 */
+    assert_int_equal(digest_crc32c(digest_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+static void random_law(void **state)
+{
+    (void)state;
+    Random a, b;
+    random_init(&a, 1, 2);
+    random_init(&b, 1, 2);
+    assert_true(random_u64(&a) == random_u64(&b));
+    random_init(&b, 1, 3);
+    assert_true(random_u64(&a) != random_u64(&b));
+    double mean = 0, square = 0;
+    int counts[7] = {0};
+    enum { N = 70000 };
+    for (int i = 0; i < N; i++) {
+        double x = random_normal(&a);
+        mean += x / N;
+        square += x * x / N;
+        counts[random_below(&a, 7)]++;
+    }
+    assert_true(fabs(mean) < 0.02 && fabs(square - 1) < 0.03);
+    for (int i = 0; i < 7; i++) assert_true(abs(counts[i] - N / 7) < 400);
+}
+
+static void atomic_file(void **state)
+{
+    (void)state;
+    Error err;
+    Buffer b;
+    buffer_init(&b, 100);
+    assert_int_equal(file_mkdirs("a/b/c", &err), 0);
+    assert_int_equal(file_write_atomic("a/b/c/f", "one", 3, &err), 0);
+    pid_t pid = fork(); /* a full disk: the old content stays */
+    if (pid == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){4, 4});
+        _exit(file_write_atomic("a/b/c/f", "longer", 6, &err) == -1 ? 0 : 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(file_read("a/b/c/f", 100, &b, &err), 0);
+    assert_string_equal(b.data, "one");
+    Buffer small;
+    buffer_init(&small, 2);
+    assert_int_equal(file_read("a/b/c/f", 2, &small, &err), -1);
+    assert_int_equal(file_read("absent", 100, &b, &err), -1);
+    assert_non_null(strstr(err.text, "absent"));
+    assert_int_equal(file_remove_tree("a", &err), 0);
+    assert_false(file_exists("a"));
+    buffer_release(&b);
+    buffer_release(&small);
+}
+
+static void child_process(void **state)
+{
+    (void)state;
+    Error err;
+    Buffer out, errout;
+    ProcessResult r;
+    buffer_init(&out, 1000);
+    buffer_init(&errout, 1000);
+    const char *cat[] = {"sh", "-c", "cat; echo oops >&2; exit 3", NULL};
+    ProcessOptions o = {.timeout_s = 10, .input = "hello", .input_len = 5};
+    assert_int_equal(process_run(cat, &o, &out, &errout, &r, &err), 0);
+    assert_string_equal(out.data, "hello");
+    assert_string_equal(errout.data, "oops\n");
+    assert_int_equal(r.exit_code, 3);
+    const char *hang[] = {"sh", "-c", "sleep 100 & sleep 100", NULL}; /* the grandchild goes too */
+    double start = clock_seconds();
+    o = (ProcessOptions){.timeout_s = 0.2};
+    assert_int_equal(process_run(hang, &o, &out, NULL, &r, &err), 0);
+    assert_true(r.timed_out && r.signal == SIGKILL && clock_seconds() - start < 5);
+    const char *flood[] = {"yes", NULL};
+    assert_int_equal(process_run(flood, &o, &out, NULL, &r, &err), 0);
+    assert_true(r.output_full && out.len <= 1000);
+    const char *absent[] = {"/nonexistent/program", NULL};
+    assert_int_equal(process_run(absent, &o, &out, &errout, &r, &err), 0);
+    assert_int_equal(r.exit_code, 127);
+    buffer_release(&out);
+    buffer_release(&errout);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound), cmocka_unit_test(known_digests),
+                                       cmocka_unit_test(random_law), cmocka_unit_test(atomic_file),
+                                       cmocka_unit_test(child_process)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* Sampling: the law, the recorded log-probabilities, and that a sample depends on its prompt and its
+ * seed alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "model/draw.h"
+#include "model/transformer.h"
+
+enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5 };
+
+static Model *small(const char *type, double spread)
+{
+    ModelConfig c = {.vocab = VOCAB, .hidden = 40, .ff = 56, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 12,
+                     .max_position = 256, .rope_theta = 10000, .norm_eps = 1e-6f, .eos = {5}, .n_eos = 1, .pad = -1};
+    strcpy(c.model_type, type);
+    c.qkv_bias = !strcmp(type, "qwen2");
+    c.qk_norm = !strcmp(type, "qwen3");
+    c.tied = strcmp(type, "llama") != 0;
+    Error err;
+    Model *m;
+    if (model_create(&c, 11, &m, &err)) fail_msg("%s", err.text);
+    Random r;
+    random_init(&r, 11, 1);
+    for (int i = 0; i < m->n_tensors; i++)
+        for (size_t j = 0; j < m->tensor[i].count; j++) m->data[m->tensor[i].at + j] += (float)(spread * random_normal(&r));
+    return m;
+}
+
+typedef struct {
+    int32_t ids[NEW];
+    float logp[NEW];
+    int n, stopped;
+} Kept;
+
+typedef struct {
+    Kept sample[PROMPTS][COPIES];
+    int done;
+} Result;
+
+static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+{
+    Result *r = ctx;
+    assert_int_equal(request * COPIES + copy, r->done); /* in order */
+    r->done++;
+    Kept *k = &r->sample[request][copy];
+    assert_true(n >= 1 && n <= NEW);
+    memcpy(k->ids, ids, (size_t)n * sizeof *ids);
+    memcpy(k->logp, logp, (size_t)n * sizeof *logp);
+    k->n = n;
+    k->stopped = stopped;
+}
+
+typedef struct {
+    int32_t prompt[PROMPTS][40];
+    uint64_t seed[PROMPTS][COPIES];
+    SampleRequest req[PROMPTS];
+} Ask;
+
+static void make_ask(Ask *a)
+{
+    Random r;
+    random_init(&r, 5, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        int len = 3 + 17 * i; /* 3, 20, 37 tokens */
+        for (int t = 0; t < len; t++) a->prompt[i][t] = (int32_t)random_below(&r, VOCAB);
+        for (int c = 0; c < COPIES; c++) a->seed[i][c] = random_u64(&r);
+        a->req[i] = (SampleRequest){a->prompt[i], len, COPIES, a->seed[i]};
+    }
+}
+
+static void sample(Model *m, const Ask *a, const SampleOptions *opt, Result *out)
+{
+    Error err;
+    memset(out, 0, sizeof *out);
+    if (model_sample(m, a->req, PROMPTS, opt, keep, out, &err)) fail_msg("%s", err.text);
+    assert_int_equal(out->done, PROMPTS * COPIES);
+}
+
+static const SampleOptions plain = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4};
+
+/* The recorded log-probabilities are those of a forward pass over the whole sequence. */
+static void decoding_equals_forward(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"qwen2", "qwen3", "llama"};
+    for (int f = 0; f < 3; f++) {
+        Model *m = small(types[f], 0.15);
+        Ask a;
+        Result r;
+        make_ask(&a);
+        sample(m, &a, &plain, &r);
+        double sum = 0, worst = 0;
+        int n = 0, stopped = 0, long_ones = 0;
+        for (int i = 0; i < PROMPTS; i++)
+            for (int c = 0; c < COPIES; c++) {
+                const Kept *k = &r.sample[i][c];
+                int len = a.req[i].prompt_len;
+                int32_t all[40 + NEW];
+                float logp[40 + NEW], *row = logp;
+                memcpy(all, a.prompt[i], (size_t)len * sizeof *all);
+                memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
+                Sequence s = {all, len + k->n};
+                Error err;
+                assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+                for (int t = 0; t < k->n; t++, n++) {
+                    double d = fabs((double)logp[len + t] - (double)k->logp[t]);
+                    sum += d;
+                    worst = d > worst ? d : worst;
+                }
+                assert_int_equal(k->stopped, k->ids[k->n - 1] == 5);
+                stopped += k->stopped;
+                long_ones += k->n == NEW;
+            }
+        assert_true(n > 100 && stopped > 0 && stopped + long_ones == PROMPTS * COPIES);
+        if (!(sum / n < 1e-5 && worst < 1e-4)) fail_msg("%s: mean |dlogp| %g, worst %g", types[f], sum / n, worst);
+        model_free(m);
+    }
+}
+
+/* Bit for bit the same from any batch size, from a call of its own, and from a second run. */
+static void only_prompt_and_seed(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.15);
+    Ask a;
+    Result one, other;
+    make_ask(&a);
+    sample(m, &a, &plain, &one);
+    for (int batch = 1; batch <= 16; batch++) {
+        SampleOptions opt = plain;
+        opt.batch = batch;
+        sample(m, &a, &opt, &other);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    Ask swapped = a; /* the copies of prompt 1 in another order */
+    for (int c = 0; c < COPIES; c++) swapped.seed[1][c] = a.seed[1][COPIES - 1 - c];
+    for (int i = 0; i < PROMPTS; i++) swapped.req[i].seeds = swapped.seed[i];
+    sample(m, &swapped, &plain, &other);
+    for (int c = 0; c < COPIES; c++) assert_memory_equal(&one.sample[1][c], &other.sample[1][COPIES - 1 - c], sizeof(Kept));
+    assert_true(memcmp(&one.sample[0][0], &one.sample[0][1], sizeof(Kept)) != 0);
+    model_free(m);
+}
+
+typedef struct {
+    int count[VOCAB], n;
+} Tally;
+
+static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+{
+    (void)request, (void)copy, (void)logp, (void)stopped;
+    assert_int_equal(n, 1);
+    ((Tally *)ctx)->count[ids[0]]++;
+    ((Tally *)ctx)->n++;
+}
+
+enum { DRAWS = 20000 };
+
+static void first_tokens(Model *m, const SampleOptions *opt, Tally *out)
+{
+    int32_t prompt[2] = {3, 8};
+    uint64_t *seeds = memory_array(DRAWS, sizeof *seeds);
+    for (int i = 0; i < DRAWS; i++) seeds[i] = (uint64_t)i;
+    SampleRequest req = {prompt, 2, DRAWS, seeds};
+    Error err;
+    *out = (Tally){0};
+    if (model_sample(m, &req, 1, opt, tally, out, &err)) fail_msg("%s", err.text);
+    assert_int_equal(out->n, DRAWS);
+    free(seeds);
+}
+
+static void law(Model *m, float temperature, double *p)
+{
+    int32_t ids[3] = {3, 8, 0};
+    double sum = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        float logp[3], *row = logp;
+        ids[2] = i;
+        Sequence s = {ids, 3};
+        Error err;
+        assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+        sum += p[i] = exp((double)logp[2] / (double)temperature);
+    }
+    for (int i = 0; i < VOCAB; i++) p[i] /= sum;
+}
+
+/* Pearson's statistic over cells that expect at least 10; mean: cells - 1, variance: twice that. */
+static void check_law(const Tally *t, const double *p)
+{
+    double chi = 0, rest = 0;
+    int cells = 0, rest_count = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        double want = p[i] * DRAWS;
+        if (want < 10) {
+            rest += want;
+            rest_count += t->count[i];
+            if (p[i] == 0) assert_int_equal(t->count[i], 0);
+        } else {
+            chi += (t->count[i] - want) * (t->count[i] - want) / want;
+            cells++;
+        }
+    }
+    if (rest >= 10) {
+        chi += (rest_count - rest) * (rest_count - rest) / rest;
+        cells++;
+    }
+    assert_true(cells > 3);
+    if (!(chi < cells + 5 * sqrt(2.0 * cells))) fail_msg("chi-square %g over %d cells", chi, cells);
+}
+
+static void sampling_law(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.15);
+    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = 1, .batch = 512};
+    Tally t;
+    double p[VOCAB];
+    law(m, 1, p);
+    first_tokens(m, &opt, &t);
+    check_law(&t, p);
+
+    opt.temperature = 0.5f;
+    law(m, 0.5f, p);
+    first_tokens(m, &opt, &t);
+    check_law(&t, p);
+
+    int banned[2] = {0, 0}; /* the two likeliest */
+    for (int i = 0; i < VOCAB; i++)
+        if (p[i] > p[banned[0]]) banned[0] = i;
+    banned[1] = !banned[0];
+    for (int i = 0; i < VOCAB; i++)
+        if (i != banned[0] && p[i] > p[banned[1]]) banned[1] = i;
+    opt.banned = banned;
+    opt.n_banned = 2;
+    double left = 1 - p[banned[0]] - p[banned[1]];
+    p[banned[0]] = p[banned[1]] = 0;
+    for (int i = 0; i < VOCAB; i++) p[i] /= left;
+    first_tokens(m, &opt, &t);
+    check_law(&t, p);
+
+    opt.n_banned = 0;
+    opt.temperature = 1;
+    opt.top_p = 0.6f;
+    law(m, 1, p);
+    double q[VOCAB] = {0}, mass = 0;
+    while (mass < 0.6) {
+        int best = -1;
+        for (int i = 0; i < VOCAB; i++)
+            if (q[i] == 0 && (best < 0 || p[i] > p[best])) best = i;
+        mass += q[best] = p[best];
+    }
+    for (int i = 0; i < VOCAB; i++) q[i] /= mass;
+    first_tokens(m, &opt, &t);
+    check_law(&t, q);
+    model_free(m);
+}
+
+static void greedy(void **state)
+{
+    (void)state;
+    Model *m = small("llama", 0.15);
+    Ask a;
+    Result r;
+    make_ask(&a);
+    SampleOptions opt = plain;
+    opt.temperature = 0;
+    sample(m, &a, &opt, &r);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int c = 1; c < COPIES; c++) assert_memory_equal(&r.sample[i][0], &r.sample[i][c], sizeof(Kept));
+    const Kept *k = &r.sample[1][0];
+    int32_t all[40];
+    float logp[40], *row = logp;
+    memcpy(all, a.prompt[1], (size_t)a.req[1].prompt_len * sizeof *all);
+    for (int i = 0; i < VOCAB; i++) {
+        Error err;
+        all[a.req[1].prompt_len] = i;
+        Sequence s = {all, a.req[1].prompt_len + 1};
+        assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+        assert_true(logp[s.len - 1] <= k->logp[0] + 1e-5f);
+    }
+    model_free(m);
+}
+
+/* u at both ends, one id left, and a row whose mass sits in one id. */
+static void draw_edges(void **state)
+{
+    (void)state;
+    float z[VOCAB], probs[VOCAB], logp;
+    DrawCandidate order[VOCAB];
+    int banned[VOCAB];
+    for (int i = 0; i < VOCAB; i++) z[i] = i == 42 ? 200.0f : -200.0f;
+    DrawLaw one = {1, 1, VOCAB, banned, 0};
+    const double almost = 1 - 0x1p-53;
+    assert_int_equal(draw_token(&one, z, 0, probs, order, &logp), 42);
+    assert_int_equal(draw_token(&one, z, almost, probs, order, &logp), 42);
+    assert_true(logp == 0);
+    one.top_p = 0.01f;
+    assert_int_equal(draw_token(&one, z, almost, probs, order, &logp), 42);
+    for (int i = 0; i < VOCAB; i++) z[i] = 0;
+    for (int i = 0; i < VOCAB - 1; i++) banned[i] = i < 7 ? i : i + 1;
+    DrawLaw left = {1, 1, VOCAB, banned, VOCAB - 1};
+    assert_int_equal(draw_token(&left, z, 0, probs, order, &logp), 7);
+    assert_int_equal(draw_token(&left, z, almost, probs, order, &logp), 7);
+    assert_true(fabs((double)logp + log(VOCAB)) < 1e-5); /* of the full softmax */
+    DrawLaw all = {1, 1, VOCAB, NULL, 0};
+    assert_int_equal(draw_token(&all, z, 0, probs, order, &logp), 0);
+    assert_int_equal(draw_token(&all, z, almost, probs, order, &logp), VOCAB - 1);
+}
+
+static void refused(Model *m, const SampleRequest *req, const SampleOptions *opt, const char *word)
+{
+    Error err = {""};
+    Tally t = {0};
+    assert_int_equal(model_sample(m, req, 1, opt, tally, &t, &err), -1);
+    if (!strstr(err.text, word)) fail_msg("\"%s\" does not say %s", err.text, word);
+}
+
+static void bad_requests(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.1);
+    int32_t prompt[2] = {1, 2}, outside[1] = {VOCAB};
+    uint64_t seed = 1;
+    int every[VOCAB];
+    for (int i = 0; i < VOCAB; i++) every[i] = i;
+    SampleRequest ok = {prompt, 2, 1, &seed}, bad = {outside, 1, 1, &seed}, none = {prompt, 0, 1, &seed};
+    SampleOptions opt = plain, hot = plain, wide = plain, no = plain, far = plain;
+    hot.temperature = -1;
+    wide.top_p = 1.5f;
+    no.banned = every;
+    no.n_banned = VOCAB;
+    far.max_new = 255;
+    refused(m, &bad, &opt, "request 0");
+    refused(m, &none, &opt, "request 0");
+    refused(m, &ok, &hot, "temperature");
+    refused(m, &ok, &wide, "top_p");
+    refused(m, &ok, &no, "banned");
+    refused(m, &ok, &far, "256 positions");
+    model_free(m);
+}
+
+int main(void)
+{
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(only_prompt_and_seed),
+                                       cmocka_unit_test(sampling_law),            cmocka_unit_test(greedy),
+                                       cmocka_unit_test(draw_edges),              cmocka_unit_test(bad_requests)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/pretoken.h"
+#include "model/tokenizer.h"
+#include "model/unicode.h"
+
+#define FIXTURES QUERN_ROOT "/tests/fixtures/tokenizer/"
+
+static char dir[64], path[128];
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/quern-tokenizer-XXXXXX");
+    if (!mkdtemp(dir)) return -1;
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    Error err;
+    return file_remove_tree(dir, &err);
+}
+
+static Tokenizer *load(const char *name)
+{
+    Error err = {""};
+    Tokenizer *t;
+    if (tokenizer_load(name, &t, &err)) fail_msg("%s", err.text);
+    return t;
+}
+
+static void encodes_to(const Tokenizer *t, const char *text, size_t len, const json_t *ids)
+{
+    Error err;
+    int32_t *got = NULL;
+    size_t n = 0;
+    assert_int_equal(tokenizer_encode(t, text, len, &got, &n, &err), 0);
+    if (n != json_array_size(ids)) fail_msg("%zu ids, expected %zu: %s", n, json_array_size(ids), text);
+    for (size_t i = 0; i < n; i++) {
+        json_int_t want = json_integer_value(json_array_get(ids, i));
+        if (got[i] != want) fail_msg("id %zu is %d, expected %d: %s", i, got[i], (int)want, text);
+    }
+    free(got);
+}
+
+/* Ids stored by make_tokenizer.py, from Hugging Face's library; twice, so that the cache answers too. */
+static void equals_stored_ids(void **state)
+{
+    (void)state;
+    json_t *cases = json_load_file(FIXTURES "cases.json", 0, NULL);
+    json_t *texts = json_object_get(cases, "texts");
+    assert_true(json_array_size(texts) >= 25);
+    static const char *const names[] = {"qwen2", "llama3"};
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, FIXTURES "%s.json", names[k]);
+        Tokenizer *t = load(path);
+        for (size_t i = 0; i < 2 * json_array_size(texts); i++) {
+            json_t *bytes = json_array_get(texts, i / 2);
+            size_t n = json_array_size(bytes);
+            char *text = memory_alloc(n + 1);
+            for (size_t b = 0; b < n; b++) text[b] = (char)json_integer_value(json_array_get(bytes, b));
+            encodes_to(t, text, n, json_array_get(json_object_get(cases, names[k]), i / 2));
+            free(text);
+        }
+        tokenizer_free(t);
+    }
+    json_decref(cases);
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+}
+
+static void specials(void **state)
+{
+    (void)state;
+    Error err;
+    Tokenizer *t = load(FIXTURES "qwen2.json");
+    int end = tokenizer_special(t, "<|im_end|>"), call = tokenizer_special(t, "<tool_call>");
+    assert_true(end > 0 && call > 0 && end < tokenizer_size(t));
+    assert_int_equal(tokenizer_special(t, "<|im"), -1);
+    int32_t *ids = NULL;
+    size_t n = 0;
+    const char *text = "<|im_end|><tool_call>";
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), &ids, &n, &err), 0);
+    assert_true(n > 2);
+    for (size_t i = 0; i < n; i++) assert_int_not_equal(ids[i], end); /* never out of text */
+    assert_int_equal(ids[n - 1], call);                               /* added, but not special */
+    ids[0] = end;
+    Buffer out;
+    buffer_init(&out, 1 << 10);
+    assert_int_equal(tokenizer_decode(t, ids, 1, 0, &out, &err), 0);
+    assert_int_equal(out.len, 0);
+    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), 0);
+    assert_string_equal(out.data, "<|im_end|>");
+    ids[0] = tokenizer_size(t);
+    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), -1);
+    ids[0] = -1;
+    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), -1);
+    buffer_release(&out);
+    free(ids);
+    tokenizer_free(t);
+}
+
+static void decodes_back(const Tokenizer *t, const char *text, const char *expected)
+{
+    Error err;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    Buffer out;
+    buffer_init(&out, 1 << 16);
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), &ids, &n, &err), 0);
+    assert_int_equal(tokenizer_decode(t, ids, n, 0, &out, &err), 0);
+    assert_string_equal(out.data, expected);
+    buffer_release(&out);
+    free(ids);
+}
+
+static void repairs_and_normalises(void **state)
+{
+    (void)state;
+    Tokenizer *t = load(FIXTURES "qwen2.json");
+    decodes_back(t, "a\xff\xfe z", "a\uFFFD\uFFFD z");
+    decodes_back(t, "\xE2\x82", "\uFFFD");             /* cut short: one for its longest sound part */
+    decodes_back(t, "\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"); /* a surrogate */
+    decodes_back(t, "\xC0\xAF\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+    decodes_back(t, "\xF0\x9F\x9A(", "\uFFFD(");
+    decodes_back(t, "e\u0301 \u2126", "\u00E9 \u03A9");
+    decodes_back(t, "e\u0323\u0307\xff", "\u1EB9\u0307\uFFFD");
+    tokenizer_free(t);
+    t = load(FIXTURES "llama3.json"); /* no normaliser */
+    decodes_back(t, "e\u0301", "e\u0301");
+    tokenizer_free(t);
+}
+
+/* Pieces written with | between them. */
+static void pieces(int digits, const char *expected)
+{
+    char text[256];
+    size_t n = 0, at = 0;
+    for (const char *p = expected; *p; p++)
+        if (*p != '|') text[n++] = *p;
+    for (const char *p = expected; *p; at++, p++) {
+        size_t len = strcspn(p, "|"), end = pretoken_end(text, n, at, digits);
+        if (end != at + len) fail_msg("'%.*s' where '%.*s' was expected", (int)(end - at), text + at, (int)len, p);
+        p += len;
+        at = end - 1;
+        if (!*p) break;
+    }
+}
+
+static void cuts_pieces(void **state)
+{
+    (void)state;
+    pieces(1, "hello| world|   | x|\n\n| | y|;\n|z");
+    pieces(1, "1|2|3|4| |5");
+    pieces(3, "123|4| |567|89");
+    pieces(1, "I|'m| don|'t|'ſ| '|5|'t|is|'LL");
+    pieces(1, "(int|)\n\n|\t|\ta|\r\n|b| +=|   ");
+    pieces(1, "y|[i|]|  \n  \n|  | x|.w| =| {\n|   | }\n");
+    pieces(1, " \n|\t|1|\u00a0x|\u3000|9");
+}
+
+static const char *const corpus[] = {
+    "for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i] * x[i];\n",
+    "for (int j = threadIdx.x; j < n; j += blockDim.x) sum += x[j];\nlow lower lowest newer\n",
+};
+
+static Tokenizer *train(int vocab, int repeat)
+{
+    Error err = {""};
+    const char *texts[8];
+    size_t lens[8];
+    for (int i = 0; i < 2 * repeat; i++) lens[i] = strlen(texts[i] = corpus[i % 2]);
+    static const char *const names[] = {"<|endoftext|>", "<|im_end|>"};
+    Tokenizer *t;
+    if (tokenizer_train(texts, lens, (size_t)(2 * repeat), vocab, 0, names, 2, &t, &err)) fail_msg("%s", err.text);
+    return t;
+}
+
+static void trains(void **state)
+{
+    (void)state;
+    Error err;
+    Buffer first, again;
+    buffer_init(&first, 1 << 20);
+    buffer_init(&again, 1 << 20);
+    Tokenizer *t = train(300, 2);
+    assert_int_equal(tokenizer_size(t), 300);
+    assert_int_equal(tokenizer_special(t, "<|im_end|>"), 299);
+    decodes_back(t, corpus[1], corpus[1]);
+    assert_int_equal(tokenizer_save(t, path, &err), 0);
+    assert_int_equal(file_read(path, 1 << 20, &first, &err), 0);
+    Tokenizer *loaded = load(path);
+    int32_t *a = NULL, *b = NULL;
+    size_t na = 0, nb = 0;
+    assert_int_equal(tokenizer_encode(t, corpus[0], strlen(corpus[0]), &a, &na, &err), 0);
+    assert_int_equal(tokenizer_encode(loaded, corpus[0], strlen(corpus[0]), &b, &nb, &err), 0);
+    assert_true(na == nb && na < 60);
+    assert_memory_equal(a, b, na * sizeof *a);
+    assert_int_equal(tokenizer_save(loaded, path, &err), 0); /* a loaded file is kept byte for byte */
+    assert_int_equal(file_read(path, 1 << 20, &again, &err), 0);
+    assert_string_equal(first.data, again.data);
+    tokenizer_free(t);
+    t = train(300, 2); /* equal texts, equal file */
+    assert_int_equal(tokenizer_save(t, path, &err), 0);
+    assert_int_equal(file_read(path, 1 << 20, &again, &err), 0);
+    assert_string_equal(first.data, again.data);
+    tokenizer_free(t);
+    tokenizer_free(loaded);
+    free(a);
+    free(b);
+    buffer_release(&first);
+    buffer_release(&again);
+}
+
+/* "ab ab ab" : the pairs (a,b) and (space,ab) are the only ones seen twice. */
+static void training_by_hand(void **state)
+{
+    (void)state;
+    Error err;
+    Tokenizer *t;
+    const char *text = "ab ab ab";
+    size_t len = strlen(text), n = 0;
+    int32_t *ids = NULL;
+    assert_int_equal(tokenizer_train(&text, &len, 1, 1000, 0, NULL, 0, &t, &err), 0);
+    assert_int_equal(tokenizer_size(t), 258);
+    assert_int_equal(tokenizer_encode(t, text, len, &ids, &n, &err), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(ids[0], 256); /* seen three times, first */
+    assert_int_equal(ids[1], 257);
+    assert_int_equal(ids[2], 257);
+    free(ids);
+    tokenizer_free(t);
+    assert_int_equal(tokenizer_train(&text, &len, 1, 255, 0, NULL, 0, &t, &err), -1);
+    const char *twice[] = {"<x>", "<x>"};
+    assert_int_equal(tokenizer_train(&text, &len, 1, 300, 0, twice, 2, &t, &err), -1);
+    assert_non_null(strstr(err.text, "<x>"));
+    assert_null(t);
+}
+
+/* One change each to a sound file. */
+static void refuses(const char *find, const char *replace, const char *expected)
+{
+    Error err = {""};
+    Buffer b, out;
+    buffer_init(&b, 1 << 20);
+    buffer_init(&out, 1 << 20);
+    assert_int_equal(file_read(FIXTURES "qwen2.json", 1 << 20, &b, &err), 0);
+    char *at = strstr(b.data, find);
+    if (!at) fail_msg("no %s in the fixture", find);
+    buffer_append(&out, b.data, (size_t)(at - b.data));
+    buffer_puts(&out, replace);
+    buffer_puts(&out, at + strlen(find));
+    assert_int_equal(file_write_atomic(path, out.data, out.len, &err), 0);
+    Tokenizer *t;
+    assert_int_equal(tokenizer_load(path, &t, &err), -1);
+    assert_null(t);
+    if (!strstr(err.text, expected)) fail_msg("expected '%s' in '%s'", expected, err.text);
+    buffer_release(&b);
+    buffer_release(&out);
+}
+
+static void refuses_other_files(void **state)
+{
+    (void)state;
+    refuses("\"type\":\"NFC\"", "\"type\":\"NFKC\"", "normalizer: expected NFC");
+    refuses("\\\\p{N}|", "\\\\p{N}{1,2}|", "neither Qwen2's nor Llama-3's");
+    refuses("\"Isolated\"", "\"Removed\"", "Isolated");
+    refuses("\"invert\":false", "\"invert\":true", "not inverted");
+    refuses("\"type\":\"Split\"", "\"type\":\"Digits\"", "Digits");
+    refuses("\"use_regex\":false", "\"use_regex\":true", "ByteLevel");
+    refuses("\"add_prefix_space\":false", "\"add_prefix_space\":true", "ByteLevel");
+    refuses("\"type\":\"BPE\"", "\"type\":\"WordPiece\"", "expected BPE, found WordPiece");
+    refuses("\"byte_fallback\":false", "\"byte_fallback\":true", "byte_fallback");
+    refuses("\"unk_token\":null", "\"unk_token\":\"x\"", "unk_token");
+    refuses("\"dropout\":null", "\"dropout\":0.1", "dropout");
+    refuses("\"continuing_subword_prefix\":null", "\"continuing_subword_prefix\":\"##\"", "continuing_subword_prefix");
+    refuses("\"vocab\":{", "\"vocab\":[],\"x\":{", "vocab");
+    refuses("\"merges\":[", "\"merges\":{},\"x\":[", "merges");
+    refuses("\"!\":0", "\"!\":\"0\"", "no integer");
+    refuses("\"!\":0", "\"!\":1", "the id 1");
+    refuses("\"!\":0", "\"!\":-1", "not within");
+    refuses("\"!\":0", "\"!\":99999999999", "not within");
+    refuses("\"\u00C0\":", "\"\u00C0\u00C0\":", "the byte 0xC0");
+    refuses("\"!\":0", "\"! \":0", "byte alphabet");
+    refuses("\"!\":0", "\"\":0", "0 bytes");
+    refuses("\"!\":0", "\"!\":0,\"!\":0", "JSON");
+    refuses("\"merges\":[", "\"merges\":[7,", "merges[0]: expected two tokens");
+    refuses("\"merges\":[", "\"merges\":[\"a b c\",", "merges[0]: expected two tokens");
+    refuses("\"merges\":[", "\"merges\":[[\"a\",\"bbbbb\"],", "bbbbb is not in the vocabulary");
+    refuses("\"merges\":[", "\"merges\":[[\"!\",\"~\"],", "merges[0]: the merge");
+    refuses("\"merges\":[", "\"merges\":[[\"\xC4\xA0\",\"\xC4\xA0\"],[\"\xC4\xA0\",\"\xC4\xA0\"],", "given twice");
+    refuses("\"content\":\"<|endoftext|>\"", "\"content\":\"\"", "added_tokens[0]");
+    refuses("\"content\":\"<|endoftext|>\"", "\"content\":5", "added_tokens[0]");
+    refuses("\"id\":700,", "\"id\":0,", "two tokens have the id 0");
+    refuses("\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":false",
+            "\"single_word\":true,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":false", "single_word");
+    Error err;
+    Tokenizer *t;
+    assert_int_equal(tokenizer_load("/nowhere/tokenizer.json", &t, &err), -1);
+}
+
+/* The line rule: a piece is a line with its end, so a token may span words, and never two lines. */
+static void lines(void **state)
+{
+    (void)state;
+    static const char text[] = "int i = 0;\nint j = 1;\nint i = 0;\nint j = 1;\n";
+    const char *texts[] = {text};
+    size_t lens[] = {sizeof text - 1}, n = 0;
+    Tokenizer *t, *again;
+    Error err;
+    Buffer b;
+    int32_t *ids = NULL;
+    assert_int_equal(tokenizer_train(texts, lens, 1, 400, 1, NULL, 0, &t, &err), 0);
+    assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, &ids, &n, &err), 0);
+    assert_int_equal(n, 4); /* every line was seen twice: one token each */
+    assert_int_equal(tokenizer_save(t, "lines.json", &err), 0);
+    assert_int_equal(tokenizer_load("lines.json", &again, &err), 0);
+    buffer_init(&b, 1000);
+    assert_int_equal(tokenizer_decode(again, ids, n, 0, &b, &err), 0);
+    assert_string_equal(b.data, text);
+    free(ids);
+    ids = NULL;
+    n = 0;
+    assert_int_equal(tokenizer_encode(again, "new line", 8, &ids, &n, &err), 0);
+    buffer_clear(&b);
+    assert_int_equal(tokenizer_decode(again, ids, n, 0, &b, &err), 0);
+    assert_string_equal(b.data, "new line");
+    free(ids);
+    buffer_release(&b);
+    tokenizer_free(t);
+    tokenizer_free(again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines),
+        cmocka_unit_test(equals_stored_ids), cmocka_unit_test(specials),         cmocka_unit_test(repairs_and_normalises),
+        cmocka_unit_test(cuts_pieces),       cmocka_unit_test(trains),           cmocka_unit_test(training_by_hand),
+        cmocka_unit_test(refuses_other_files),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

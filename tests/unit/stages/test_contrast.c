@@ -1,0 +1,129 @@
+/* Stage 3's arithmetic: smoothed rewards, group advantages, and the law that exemplars are drawn by,
+ * against values computed by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stages/crl/exemplar.h"
+#include "stages/crl/reward.h"
+
+static void advantage_of_a_group(void **state)
+{
+    (void)state;
+    double a[4];
+    const double r[4] = {1, 0, 0, 1};
+    reward_advantage(r, 4, 0, a); /* mean 0.5, unbiased deviation sqrt(1/3) */
+    for (int i = 0; i < 4; i++) assert_true(fabs(a[i] - (r[i] - 0.5) / sqrt(1.0 / 3)) < 1e-12);
+    const double same[3] = {2, 2, 2};
+    reward_advantage(same, 3, 0.1, a);
+    for (int i = 0; i < 3; i++) assert_true(a[i] == 0);
+    const double near_tie[2] = {1.0, 1.001};
+    reward_advantage(near_tie, 2, 0.1, a); /* the floor keeps it small */
+    assert_true(fabs(a[1]) < 0.01 && a[1] > 0);
+    reward_advantage(r, 1, 0.1, a);
+    assert_true(a[0] == 0);
+}
+
+static Sample sample(const char *task, double score)
+{
+    Sample s = {.task = (char *)task, .score = score, .outcome = OUTCOME_OK};
+    return s;
+}
+
+static void smoothing(void **state)
+{
+    (void)state;
+    Sample items[5] = {sample("a", 0), sample("a", 0), sample("a", 2), sample("a", 2), sample("b", 7)};
+    SampleSet set = {.items = items, .n = 5};
+    RewardStats s;
+    reward_stats_init(&s);
+    assert_int_equal(reward_stats_update(&s, &set, 0.5, NULL), 0);
+    assert_true(fabs(reward_smooth(&s, "a", 2, 1.5) - 1) < 1e-12);   /* mean 1, deviation 1 */
+    assert_true(fabs(reward_smooth(&s, "a", 50, 1.5) - 1.5) < 1e-12);
+    assert_true(fabs(reward_smooth(&s, "a", -50, 1.5) + 1.5) < 1e-12);
+    assert_true(reward_smooth(&s, "b", 9, 1.5) == 0);                /* no deviation yet */
+    assert_true(reward_smooth(&s, "unknown", 9, 1.5) == 0);
+    /* a second round of 4s: weights 4 * 0.5 old, 4 new: mean (2*1 + 4*4)/6 = 3 */
+    Sample next[4] = {sample("a", 4), sample("a", 4), sample("a", 4), sample("a", 4)};
+    SampleSet round2 = {.items = next, .n = 4};
+    assert_int_equal(reward_stats_update(&s, &round2, 0.5, NULL), 0);
+    double var = (2 * 2.0 + 4 * 16) / 6 - 9;
+    assert_true(fabs(reward_smooth(&s, "a", 4, 1.5) - 1 / sqrt(var)) < 1e-12);
+    reward_stats_release(&s);
+}
+
+/* Three buckets of log2 score 0, 1, 2, two kernels each. */
+static Pool make_pool(PoolItem items[6])
+{
+    static const double score[6] = {1, 1.01, 2, 2.02, 4, 4.04};
+    static char *const digest[6] = {"a", "b", "c", "d", "e", "f"};
+    for (int i = 0; i < 6; i++) {
+        items[i] = (PoolItem){.task = "t", .score = score[i]};
+        memset(items[i].source_digest, digest[i][0], 64);
+    }
+    return (Pool){items, 6};
+}
+
+static void bucket_law(void **state)
+{
+    (void)state;
+    PoolItem items[6];
+    Pool p = make_pool(items);
+    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0};
+    const PoolItem *picks[EXEMPLAR_MAX];
+    Random rng;
+    random_init(&rng, 7, 0);
+    enum { DRAWS = 20000 };
+    int first[3] = {0};
+    for (int i = 0; i < DRAWS; i++) {
+        assert_int_equal(exemplar_draw(&p, "t", &o, 1, &rng, picks), 1);
+        first[picks[0]->score < 1.5 ? 0 : picks[0]->score < 3 ? 1 : 2]++;
+    }
+    double mean[3] = {log2(1.01) / 2, 1 + log2(1.01) / 2, 2 + log2(1.01) / 2}, tau = sqrt(2.0 / 3), sum = 0;
+    for (int k = 0; k < 3; k++) sum += exp(mean[k] / tau);
+    for (int k = 0; k < 3; k++) {
+        double expected = DRAWS * exp(mean[k] / tau) / sum, sigma = sqrt(expected);
+        assert_true(fabs(first[k] - expected) < 4 * sigma);
+    }
+    for (int i = 0; i < 200; i++) { /* two picks: always of distinct buckets */
+        assert_int_equal(exemplar_draw(&p, "t", &o, 2, &rng, picks), 2);
+        assert_true(fabs(log2(picks[0]->score / picks[1]->score)) > 0.5);
+    }
+}
+
+static void other_rules(void **state)
+{
+    (void)state;
+    PoolItem items[6];
+    Pool p = make_pool(items);
+    const PoolItem *picks[EXEMPLAR_MAX];
+    ExemplarRule rule;
+    Random rng;
+    random_init(&rng, 7, 1);
+    assert_int_equal(exemplar_rule("greedy", &rule), -1);
+    for (int r = 0; r < 3; r++) {
+        const char *const names[3] = {"bucket", "island", "random"};
+        assert_int_equal(exemplar_rule(names[r], &rule), 0);
+        const ExemplarOptions o = {rule, 0.25, 1.0};
+        for (int i = 0; i < 100; i++) {
+            int n = exemplar_draw(&p, "t", &o, 2, &rng, picks);
+            assert_int_equal(n, 2);
+            assert_ptr_not_equal(picks[0], picks[1]);
+        }
+        assert_int_equal(exemplar_draw(&p, "absent", &o, 2, &rng, picks), 0);
+        assert_int_equal(exemplar_draw(&p, "t", &o, EXEMPLAR_MAX, &rng, picks), rule == EXEMPLAR_BUCKET ? 3 : 6);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group), cmocka_unit_test(smoothing),
+                                       cmocka_unit_test(bucket_law), cmocka_unit_test(other_rules)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("contrast", tests, NULL, NULL);
+}

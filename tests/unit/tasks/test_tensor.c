@@ -1,0 +1,175 @@
+/* Elements: rounding of the narrow types, draws that repeat, comparison. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tasks/task.h"
+
+static Task *relu(void)
+{
+    Task *t;
+    Error err;
+    if (task_load(QUERN_ROOT "/tasks/relu", &t, &err)) fail_msg("%s", err.text);
+    return t;
+}
+
+static uint16_t round_to(Dtype d, double x)
+{
+    uint16_t h;
+    dtype_from_double(d, &x, &h, 1);
+    return h;
+}
+
+static void test_half(void **state)
+{
+    (void)state;
+    assert_int_equal(round_to(DTYPE_F16, 1.0), 0x3c00);
+    assert_int_equal(round_to(DTYPE_F16, -2.0), 0xc000);
+    assert_int_equal(round_to(DTYPE_F16, 65504.0), 0x7bff);
+    assert_int_equal(round_to(DTYPE_F16, 65519.0), 0x7bff);
+    assert_int_equal(round_to(DTYPE_F16, 65520.0), 0x7c00);
+    assert_int_equal(round_to(DTYPE_F16, 0x1p-24), 0x0001);
+    assert_int_equal(round_to(DTYPE_F16, 0x1p-25), 0x0000);              /* tie to even */
+    assert_int_equal(round_to(DTYPE_F16, 0x1.8p-24), 0x0002);            /* tie to even, upwards */
+    assert_int_equal(round_to(DTYPE_F16, 0x1p-14 - 0x1p-26), 0x0400);    /* rounds up into the normal range */
+    assert_int_equal(round_to(DTYPE_F16, 1.0 + 0x1p-11), 0x3c00);
+    assert_int_equal(round_to(DTYPE_F16, 1.0 + 0x1p-11 + 0x1p-40), 0x3c01);
+    assert_int_equal(round_to(DTYPE_F16, 2.0 - 0x1p-12), 0x4000);        /* carries into the exponent */
+    assert_int_equal(round_to(DTYPE_F16, -0.0), 0x8000);
+}
+
+static void test_bfloat(void **state)
+{
+    (void)state;
+    assert_int_equal(round_to(DTYPE_BF16, 1.0), 0x3f80);
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8), 0x3f80);             /* tie to even */
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8 + 0x1p-40), 0x3f81);   /* not a tie: one rounding only */
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 3 * 0x1p-8), 0x3f82);
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 3 * 0x1p-8 - 0x1p-40), 0x3f81);
+    assert_int_equal(round_to(DTYPE_BF16, -INFINITY), 0xff80);
+    assert_int_equal(round_to(DTYPE_BF16, 0.0), 0);
+}
+
+/* Every finite pattern comes back to itself. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 65536; h++) {
+        Dtype types[] = {DTYPE_F16, DTYPE_BF16};
+        for (int i = 0; i < 2; i++) {
+            uint16_t bits = (uint16_t)h;
+            double x;
+            dtype_to_double(types[i], &bits, &x, 1);
+            if (isnan(x)) continue;
+            assert_int_equal(round_to(types[i], x), bits);
+        }
+    }
+}
+
+static void test_draws(void **state)
+{
+    (void)state;
+    Task *t = relu();
+    Workload w = {.role = ROLE_CHECK, .axis = {4096}};
+    float a[4096], b[4096], c[4096];
+    Error err;
+    double sum = 0, squares = 0;
+    assert_int_equal(task_draw(t, &w, 0, 7, 1.0, a, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, 7, 1.0, b, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, 8, 1.0, c, &err), 0);
+    assert_memory_equal(a, b, sizeof a);
+    assert_memory_not_equal(a, c, sizeof a);
+    assert_int_equal(task_draw(t, &w, 0, 7, 4.0, b, &err), 0);
+    int negative = 0, zero = 0, large = 0;
+    for (int i = 0; i < 4096; i++) {
+        assert_true(b[i] == a[i] * 4.0f);
+        negative += a[i] < 0;
+        zero += a[i] == 0;
+        large += fabsf(a[i]) > 6;
+    }
+    assert_in_range(negative, 1700, 2200);
+    assert_in_range(zero, 180, 340);
+    assert_in_range(large, 100, 260);
+    t->inputs[0].draw = DRAW_NORMAL;
+    task_draw(t, &w, 0, 7, 1.0, a, &err);
+    for (int i = 0; i < 4096; i++) sum += (double)a[i], squares += (double)a[i] * (double)a[i];
+    assert_true(fabs(sum / 4096) < 0.06 && fabs(squares / 4096 - 1) < 0.1);
+    t->inputs[0].draw = DRAW_INTEGER;
+    t->inputs[0].dtype = DTYPE_I32;
+    t->inputs[0].draw_low = -2;
+    t->inputs[0].draw_high = 3;
+    int32_t n[4096];
+    int seen[6] = {0};
+    task_draw(t, &w, 0, 7, 100.0, n, &err);
+    for (int i = 0; i < 4096; i++) {
+        assert_true(n[i] >= -2 && n[i] <= 3);
+        seen[n[i] + 2]++;
+    }
+    for (int i = 0; i < 6; i++) assert_in_range(seen[i], 560, 800);
+    task_free(t);
+}
+
+static void test_compare(void **state)
+{
+    (void)state;
+    Task *t = relu();
+    Error message;
+    Workload w = {.role = ROLE_CHECK, .axis = {4}};
+    t->atol[DTYPE_F32] = 0.01;
+    t->rtol[DTYPE_F32] = 0.1;
+    double want[4] = {1.0, -10.0, 0.0, NAN};
+    float got[4] = {1.1f, -10.9f, 0.005f, NAN};
+    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 0);
+    got[1] = -12.0f;
+    got[2] = 5.0f;
+    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    assert_non_null(strstr(message.text, "2 of 4 elements of y differ"));
+    assert_non_null(strstr(message.text, "first y[1] is -12, expected -10"));
+    assert_non_null(strstr(message.text, "worst y[2] is 5, expected 0"));
+    got[1] = -10.0f;
+    got[2] = NAN;
+    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    got[2] = 0.07f; /* scale 8 widens atol to 0.08, scale 1/8 narrows it */
+    assert_int_equal(task_compare(t, &w, 0, got, want, 8.0, &message), 0);
+    got[2] = 0.005f;
+    assert_int_equal(task_compare(t, &w, 0, got, want, 0.125, &message), 1);
+    want[3] = INFINITY;
+    got[2] = 0;
+    got[3] = -INFINITY;
+    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    got[3] = INFINITY;
+    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 0);
+    task_free(t);
+}
+
+/* atol counts the terms of the sum: matmul's grows with k, and with the square of the scale. */
+static void test_tolerance(void **state)
+{
+    (void)state;
+    Task *t;
+    Error err;
+    double atol, rtol, twice;
+    if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
+    Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
+    assert_int_equal(task_tolerance(t, &w, 0, 1.0, &atol, &rtol, &err), 0);
+    assert_true(fabs(atol - 100 * t->atol[DTYPE_F32]) < 1e-12);
+    w.axis[2] = 200;
+    task_tolerance(t, &w, 0, 4.0, &twice, &rtol, &err);
+    assert_true(fabs(twice / atol - 32) < 1e-9);
+    task_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),    cmocka_unit_test(test_bfloat),
+                                       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
+                                       cmocka_unit_test(test_compare), cmocka_unit_test(test_tolerance)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
