@@ -434,7 +434,7 @@ int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t 
 
 /* The header that this spec would write over the reader's payload, compared field by field as bytes:
  * paths of inputs may differ, their digests may not. */
-static int made_from(const ArtifactReader *r, const ArtifactSpec *s)
+int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
 {
     ArtifactSpec found;
     View config, input;
@@ -476,7 +476,7 @@ int artifact_same(const ArtifactSpec *s, const char *path)
         log_info("%s; making it again", err.text);
         return 0;
     }
-    int same = made_from(r, s);
+    int same = artifact_matches(r, s);
     artifact_close(r);
     if (!same || file_touch(path, &err)) return 0;
     log_info("%s: same", path);

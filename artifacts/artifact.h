@@ -39,14 +39,12 @@ int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err);  /* read
 void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex);
 void artifact_spec_digest(const ArtifactSpec *s, Digest *out);           /* of producer, config, input digests */
 
-/* 1: path exists and was made from the same spec (touched, "same" logged); 0: work to do.
+/* 1: path exists and was made from the same spec (touched, a left journal removed, "same" logged); 0: work to do.
  * FORCE=1 in the environment always gives 0. A damaged target counts as absent. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 
-/* Does this header say that it was made from this spec (kind, producer, config, input digests)? */
-int artifact_matches(const ArtifactSpec *s, const View *header);
-
 typedef struct ArtifactWriter ArtifactWriter;
+/* The writer keeps the pointer to spec: it must live until artifact_finish or artifact_abandon. */
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
 int artifact_write(ArtifactWriter *w, const Record *r, Error *err);      /* checks the kind's schema */
 int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Error *err); /* one encoded record */
@@ -60,6 +58,8 @@ void artifact_close(ArtifactReader *r);
 long artifact_count(const ArtifactReader *r);
 const View *artifact_header(const ArtifactReader *r);
 const char *artifact_digest(const ArtifactReader *r);                    /* payload digest, hex */
+/* Was it made from this spec (kind, producer, version, config, input digests)? */
+int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s);
 /* 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
 int artifact_next(ArtifactReader *r, View *out, Error *err);
 int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t *len); /* of a record already read */

@@ -81,15 +81,15 @@ static int sync_now(Journal *j, Error *err)
  * process. A run that was killed with its stage left alive waits for that stage a little. */
 static int lock(Journal *j, Error *err)
 {
-    int said = 0;
-    for (double start = clock_seconds();;) {
+    double start = clock_seconds();
+    for (int said = 0;; said = 1) {
         struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         if (!fcntl(j->fd, F_SETLK, &l)) return 0;
-        if (errno != EACCES && errno != EAGAIN && errno != EINTR) return error_errno(err, "cannot lock %s", j->path);
-        if (fcntl(j->fd, F_GETLK, &l) || l.l_type == F_UNLCK) continue;
-        if (!said++) log_info("%s: waiting for process %ld, which is writing it", j->path, (long)l.l_pid);
+        if (errno != EACCES && errno != EAGAIN) return error_errno(err, "cannot lock %s", j->path);
+        if (fcntl(j->fd, F_GETLK, &l)) l.l_pid = 0;
         if (stop_requested() || clock_seconds() - start > LOCK_WAIT_S)
             return error_set(err, "%s is being written by process %ld", j->path, (long)l.l_pid);
+        if (!said) log_info("%s: waiting for process %ld, which is writing it", j->path, (long)l.l_pid);
         clock_sleep(0.1);
     }
 }

@@ -154,7 +154,9 @@ static int show(const char *path, int64_t records)
     printf("%s\n", path);
     const msgpack_object_map *h = &artifact_header(r)->map->via.map;
     for (uint32_t i = 0; i < h->size; i++) {
-        printf("  %.*s: ", (int)h->ptr[i].key.via.str.size, h->ptr[i].key.via.str.ptr);
+        printf("  ");
+        print_text(h->ptr[i].key.via.str.ptr, h->ptr[i].key.via.str.size);
+        printf(": ");
         print_value(&h->ptr[i].val, 0);
         putchar('\n');
     }

@@ -5,9 +5,10 @@
 
 #include "artifacts/record.h"
 #include "eval/device.h"
+#include "queue/job.h"
 #include "tasks/task.h"
 
-#define EVAL_HARNESS "1" /* part of every job key: a new harness is a new verdict */
+#define EVAL_HARNESS JOB_HARNESS /* part of every job key: a new harness is a new verdict */
 
 typedef struct Evaluator Evaluator;
 
@@ -21,6 +22,7 @@ typedef struct {
 int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err);
 void evaluator_close(Evaluator *e);
 const DeviceInfo *evaluator_device(const Evaluator *e);
+const TaskSet *evaluator_tasks(const Evaluator *e);
 
 typedef struct {
     Outcome outcome;

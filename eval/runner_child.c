@@ -80,10 +80,14 @@ static int judge(Child *c, const Job *job, Record *verdict)
     if (!v) return failed(job, "no memory", verdict);
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
     int retry = v->outcome == OUTCOME_EVALUATOR_ERROR;
-    if (v->task_digest[0] && strcmp(v->task_digest, job->task_digest))
+    if (!v->task_digest[0]) { /* it did not come to look at the task */
+        failed(job, v->message, verdict);
+    } else if (strcmp(v->task_digest, job->task_digest)) {
         retry = failed(job, "the evaluator has another version of the task than the submitter", verdict);
-    else
+    } else { /* under the class that was asked for, which may be the architecture's */
+        job_key(job->source, job->source_len, job->task_digest, job->device, job->seed, v->key);
         verdict_record(v, job->task, verdict);
+    }
     verdict_release(v);
     free(v);
     return retry;

@@ -293,8 +293,8 @@ static void take_http(Run *run, Slot *s, int status, double now)
 /* What no waiting mends: a URL that libcurl cannot use, a certificate that is not believed. */
 static int is_hopeless(CURLcode code)
 {
-    return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_PEER_FAILED_VERIFICATION ||
-           code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
+    return code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+           code == CURLE_SSL_CERTPROBLEM;
 }
 
 static void attempt_ended(Run *run, Slot *s, CURLcode code)

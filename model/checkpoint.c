@@ -62,8 +62,14 @@ int model_load(const char *dir, Model **out, Error *err)
     }
     m->config_len = text.len;
     m->config_text = buffer_detach(&text);
+    buffer_release(&text);
     *out = m;
     return 0;
+}
+
+int model_restore(Model *m, const char *dir, Error *err)
+{
+    return read_weights(m, dir, err);
 }
 
 static SafetensorsOut out_of(const Tensor *t, const char *name, const float *base)

@@ -134,14 +134,25 @@ static float span_top(const float *scores, int len, float top)
     return top;
 }
 
-/* out[g][c..c+16) += p[g] V for 16 columns of the values. */
+/* acc[g] += p[g] V for 16 columns of the values; two chains, so that the latency of one is hidden. */
 SIMD void span_values(V16 *acc, const float *p, size_t stride, int group, const float *values, int len, size_t width)
 {
-    for (int t = 0; t < len; t++) {
-        V16 v = v_load(values + (size_t)t * width);
+    V16 odd[GROUP];
 #pragma GCC unroll 4
-        for (int g = 0; g < group; g++) acc[g] += v * p[(size_t)g * stride + (size_t)t];
+    for (int g = 0; g < group; g++) odd[g] = (V16){0};
+    int t = 0;
+    for (; t + 2 <= len; t += 2) {
+        V16 a = v_load(values + (size_t)t * width), b = v_load(values + (size_t)(t + 1) * width);
+#pragma GCC unroll 4
+        for (int g = 0; g < group; g++) {
+            acc[g] += a * p[(size_t)g * stride + (size_t)t];
+            odd[g] += b * p[(size_t)g * stride + (size_t)t + 1];
+        }
     }
+    if (t < len)
+        for (int g = 0; g < group; g++) acc[g] += v_load(values + (size_t)t * width) * p[(size_t)g * stride + (size_t)t];
+#pragma GCC unroll 4
+    for (int g = 0; g < group; g++) acc[g] += odd[g];
 }
 
 SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, int kv, int group, HeadShape s,

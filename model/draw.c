@@ -14,7 +14,8 @@ static double weights_of(const float *z, int vocab, float *probs, float inverse,
     double tail = 0;
     for (int i = 0; i < vocab; i += 16) {
         int left = vocab - i;
-        V16 e = v_exp((v_get(z + i, left) - top) * inverse);
+        V16 x = (v_get(z + i, left) - top) * inverse, e = v_exp(x);
+        e = v_select(x < -87.0f, (V16){0}, e); /* v_exp stops at its smallest value */
         v_put(probs + i, e, left);
         if (left >= 16) sum += e;
         else

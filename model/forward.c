@@ -134,10 +134,13 @@ int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Er
     if (batch_check(m, seqs, n, err)) return -1;
     Acts acts = {0};
     TokenBatch batch = {0};
+    int64_t total = 0;
+    for (int i = 0; i < n; i++) total += seqs[i].len;
+    int usual = total < MAX_TOKENS ? (int)total : MAX_TOKENS;
     for (int i = 0; i < n;) {
         int k = batch_fit(seqs + i, n - i, MAX_TOKENS);
         batch_pack(&batch, seqs + i, k);
-        acts_reserve(&acts, m, batch.rows, 0);
+        acts_reserve(&acts, m, batch.rows > usual ? batch.rows : usual, 0);
         forward_logp(m, &acts, &batch);
         for (int s = 0; s < k; s++, i++) {
             logp[i][0] = 0;

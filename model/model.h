@@ -1,6 +1,6 @@
 /* A decoder-only transformer (Qwen2; Qwen3 and Llama by the switches of reference maths) with fp32
- * weights on the CPU: OpenBLAS for the products, OpenMP for the rest, deterministic for a given
- * number of threads. One flat parameter array, one flat gradient array; tensors are views. */
+ * weights on the CPU: OpenBLAS for the products, OpenMP for the rest. Results repeat bit for bit
+ * and do not depend on the number of threads (QUERN_THREADS; default: the online cores). One flat parameter array, one flat gradient array; tensors are views. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -70,18 +70,20 @@ typedef struct {
 } SampleRequest;
 
 typedef struct {
-    float temperature, top_p;      /* 1 and 1: the model's own law, as reinforcement needs */
+    float temperature, top_p;      /* 1 and 1: the model's own law, as reinforcement needs; 0: the likeliest token */
     int max_new;                   /* tokens, the end token included */
     int batch;                     /* rows decoded together */
     const int *banned;             /* ids never sampled (padding rows, unused specials) */
     int n_banned;
 } SampleOptions;
 
-/* One finished sample; ids include the end token when finish is "stop". logp at temperature as sampled. */
+/* One finished sample; ids include the end token when it stopped. logp is of the full softmax at the
+ * temperature (at 1 when that is 0), whatever top_p and banned leave out: what model_logprobs gives. */
 typedef void SampleDone(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped);
 
-/* Samples come in order of (request, copy). Rows are decoded in fixed chunks of `batch` in that order,
- * so that results do not depend on where a resumed run starts, as long as it starts at a chunk. */
+/* Samples are delivered in order of (request, copy). A sample's bits depend on its prompt, its seed,
+ * temperature, top_p, max_new and banned alone: not on batch, on the other requests, or on where a
+ * resumed run starts. A signal (base/stop.h) ends the call with an error after what was delivered. */
 int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions *opt, SampleDone *done, void *ctx,
                  Error *err);
 

@@ -35,7 +35,7 @@ typedef struct {
     const SampleRequest *req;
     const SampleOptions *opt;
     DrawLaw law;
-    int n_requests, total;
+    int n_requests, total, longest_prompt;
     Prefix *prefix;                /* [n_requests] */
     Sample *sample;                /* [total] */
     Row *row;                      /* the first `active` are in work */
@@ -84,7 +84,7 @@ static void prefill(Sampler *s, int request)
     Prefix *p = &s->prefix[request];
     Sequence seq = {r->prompt, r->prompt_len};
     batch_pack(&s->tokens, &seq, 1);
-    acts_reserve(&s->acts, s->m, r->prompt_len, 0);
+    acts_reserve(&s->acts, s->m, s->longest_prompt, 0);
     kv_create(&p->kv, s->m, r->prompt_len);
     forward_hidden(s->m, &s->acts, &s->tokens, &p->kv);
     p->kv.len = r->prompt_len;
@@ -133,6 +133,9 @@ static void retire(Sampler *s)
             i++;
             continue;
         }
+        Sample *x = &s->sample[s->row[i].sample]; /* may wait long for its turn: no more than it needs */
+        x->ids = memory_grow(x->ids, (size_t)x->n, sizeof *x->ids);
+        x->logp = memory_grow(x->logp, (size_t)x->n, sizeof *x->logp);
         drop_prefix(s, s->row[i].prefix);
         Row gone = s->row[i];
         int last = --s->active;
@@ -234,7 +237,7 @@ int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions 
     if (!total) return 0;
     int rows = opt->batch < total ? opt->batch : (int)total;
     size_t wide = (size_t)rows, vocab = (size_t)m->c.vocab;
-    Sampler s = {.m = m, .req = req, .opt = opt, .n_requests = n, .total = (int)total};
+    Sampler s = {.m = m, .req = req, .opt = opt, .n_requests = n, .total = (int)total, .longest_prompt = longest};
     s.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned, opt->n_banned};
     s.prefix = memory_array((size_t)n, sizeof *s.prefix);
     s.sample = memory_array((size_t)total, sizeof *s.sample);

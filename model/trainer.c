@@ -61,8 +61,9 @@ int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *we
         int k = batch_fit(seqs + i, n - i, t->max_tokens);
         TokenBatch *b = &t->batch;
         batch_pack(b, seqs + i, k);
-        acts_reserve(&t->acts, t->model, b->rows, 1);
-        grads_reserve(&t->grads, t->model, b->rows);
+        int most = b->rows > t->max_tokens ? b->rows : t->max_tokens; /* reserved once, touched as needed */
+        acts_reserve(&t->acts, t->model, most, 1);
+        grads_reserve(&t->grads, t->model, most);
         t->weight = memory_grow(t->weight, (size_t)b->rows + 2 * (size_t)b->longest, sizeof *t->weight);
         forward_logp(t->model, &t->acts, b);
         float *scratch = t->weight + b->rows;

@@ -178,7 +178,7 @@ static int greet_all(Connection *c, Error *err)
     command_text(&name, "quern");
     command_text(&id, "CLIENT");
     command_text(&id, "ID");
-    command_text(&ping, "TIME"); /* refused while the server loads */
+    command_text(&ping, "PING"); /* refused while the server loads */
     if (greet(c, &name, NULL, err) || greet(c, &id, &c->client_id, err)) return -1;
     return greet(c, &ping, NULL, err);
 }
@@ -233,6 +233,16 @@ int connection_open(const char *url, Connection **out, Error *err)
     }
     *out = c;
     return 0;
+}
+
+int connection_answers(const char *url, Error *err)
+{
+    Connection c = {0};
+    if (queue_url_parse(url, &c.url, err)) return 0;
+    int yes = !connect_once(&c, err);
+    drop(&c);
+    queue_url_release(&c.url);
+    return yes;
 }
 
 void connection_close(Connection *c)

@@ -29,6 +29,7 @@ void command_int(Command *c, long long v);
 /* Tries for up to 5 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited for. */
 int connection_open(const char *url, Connection **out, Error *err);
 void connection_close(Connection *c);
+int connection_answers(const char *url, Error *err);     /* one try: 1 it serves, 0 not (yet) */
 const char *connection_name(const Connection *c);        /* the URL without its password */
 unsigned connection_generation(const Connection *c);     /* counts (re)connections */
 

@@ -82,6 +82,6 @@ void job_verdict(const Job *job, const char *outcome, const char *message, Recor
     record_bool(r, "predicted", !strncmp(job->device, "sim:", 4));
     record_text(r, "source_digest", source_digest);
     record_text(r, "task_digest", job->task_digest);
-    record_text(r, "harness", job->harness);
+    record_text(r, "harness", JOB_HARNESS);
     record_text(r, "compiler", "");
 }

@@ -35,10 +35,10 @@ int main(int argc, char **argv)
     const char *dir = ".quern", *devices = "auto", *evaluator = NULL;
     int64_t workers = -1;
     const Flag flags[] = {
-        {"dir", FLAG_TEXT, &dir, "where the private server keeps its data: finished jobs are found done on the next run", 0, 0, NULL, 0},
-        {"devices", FLAG_TEXT, &devices, "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100", 0, 0, NULL, 0},
-        {"workers", FLAG_INT, &workers, "evaluator processes, shared out over the devices; -1: one a core, at least one a device", -1, FLEET_MAX_WORKERS, NULL, 0},
-        {"evaluator", FLAG_TEXT, &evaluator, "the evaluator's program, if not the quern-evald beside this one", 0, 0, NULL, 0},
+        {.name = "dir", .kind = FLAG_TEXT, .target = &dir, .help = "where the private server keeps its data: finished jobs are found done on the next run"},
+        {.name = "devices", .kind = FLAG_TEXT, .target = &devices, .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
+        {.name = "workers", .kind = FLAG_INT, .target = &workers, .help = "evaluator processes, shared out over the devices; -1: one a core, at least one a device", .min = -1, .max = FLEET_MAX_WORKERS},
+        {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator, .help = "the evaluator's program, if not the quern-evald beside this one"},
         {0}};
     const FlagSpec spec = {.program = "quern-fleet",
                            .synopsis = "run [flags] -- COMMAND...",

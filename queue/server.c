@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "queue/queue.h"
+#include "queue/connection.h"
 
 enum { START_S = 60, STOP_S = 5 };
 
@@ -112,11 +112,7 @@ static int wait_until_it_answers(Server *s, Error *err)
         }
         if (stop_requested()) return error_set(err, "stopped while redis-server was starting");
         struct stat st;
-        Queue *q = NULL;
-        if (!stat(s->socket, &st) && !queue_open(s->url, NULL, &q, err)) {
-            queue_close(q);
-            return 0;
-        }
+        if (!stat(s->socket, &st) && connection_answers(s->url, err)) return 0;
         clock_sleep(0.005);
     }
     if (!err->text[0]) error_set(err, "it made no socket");

@@ -90,7 +90,7 @@ static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, l
         s.kind = "metrics";
         s.config[s.n_config].key = step_key;
         s.config[s.n_config++].value = text;
-        rc = artifact_matches(&s, artifact_header(r)) ? 0 : error_set(err, "%s is of another configuration", path);
+        rc = artifact_matches(r, &s) ? 0 : error_set(err, "%s is of another configuration", path);
     }
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
         int64_t at;

@@ -62,6 +62,7 @@ typedef struct {
     /* atomics and reductions, on global and on shared memory */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial; /* serial: sum over requests of the most
                                                                            lanes on one address */
+    uint64_t global_atomic_hottest; /* most lanes that one sector took in the launch */
     uint64_t shared_atomic_requests, shared_atomic_serial;
 
     /* synchronisation */

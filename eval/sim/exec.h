@@ -152,7 +152,6 @@ typedef struct {
 
 struct Warp {
     uint32_t active;          /* the running split's lanes */
-    uint32_t join_mask_unused;
     uint32_t *p;              /* predicates of the running split's frame; p[0] is all ones */
     unsigned char *bank32[2], *bank64[2]; /* [0] the frame, [1] the constants */
     const Inst *join_pc;      /* where the running split joins */
@@ -163,10 +162,12 @@ struct Warp {
     uint32_t live;            /* lanes that have not exited */
     uint32_t lanes;           /* lanes that exist */
     int index, current, n_splits;
+    int yielded;              /* its slice ended */
     int forced;               /* the warp-level operation's lanes are all here: run it */
     Split splits[LANES];
     Join joins[2 * LANES + 2];
-    uint64_t join_used[2];
+    uint64_t joins_used[2];
+    Frame entry_frame;
     unsigned char *storage32, *storage64, *end32, *end64;
     uint32_t *preds, *preds_end;
     unsigned char *local;     /* [word][lane] */
@@ -174,12 +175,14 @@ struct Warp {
     uint32_t local_used;
     uint64_t insts, global_waits, local_waits, chain;
     uint32_t tid[3][LANES];
-    uint32_t carry;           /* condition code of add.cc and its kind, a bit a lane */
+    uint32_t carry;           /* condition code of add.cc, a bit a lane */
+    _Alignas(64) uint64_t scratch[LANES];
 };
 
 typedef struct {
     uint32_t arrived, expected; /* threads; expected 0: all that live */
-    uint64_t warps;             /* that have lanes waiting */
+    uint32_t count;             /* bar.red: true predicates so far */
+    uint32_t result, parties;   /* of the barrier that completed */
 } Barrier;
 
 /* The block that runs. */
@@ -218,7 +221,8 @@ struct Exec {
     size_t local_cap;         /* bytes a thread */
     int64_t budget;           /* thread-instructions left of this run */
     SimCounts counts;
-    uint64_t clock;
+    uint64_t clock;           /* warp-instructions since the device was opened */
+    uint32_t sm_count;
     DeviceFault *fault;
     int faulted;
 };
@@ -267,17 +271,25 @@ const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const
 const PtxInst *exec_source(const Warp *w, const Inst *in);
 
 /* exec_control.c */
-Handler h_block, h_bra, h_bra_uni, h_brx, h_call, h_ret, h_exit, h_trap, h_nop, h_bar, h_fence, h_nanosleep, h_fallthrough;
+Handler h_block, h_bra, h_bra_uni, h_brx, h_call, h_call_drop, h_assert, h_ret, h_exit, h_trap, h_nop, h_fence;
 void warp_pick(Warp *w, int split);     /* make it the running one */
 void warp_park(Warp *w, const Inst *pc, int state); /* the running one stops here, to continue at pc */
-int warp_run(Warp *w);                  /* until nothing is ready or the slice ends; 1: did something */
-void warp_kill(Warp *w, uint32_t lanes);/* they exit */
+void warp_enter(Warp *w, Frame *f);     /* its registers are the current ones */
+void warp_start(Warp *w);               /* at the entry's first instruction, all lanes */
+int warp_run(Warp *w);                  /* until nothing is ready or its turn ends; 1: something ran */
+
+/* exec_barrier.c */
+Handler h_bar, h_bar_result;
+void barrier_check(Exec *x);            /* complete those that all living threads have reached */
+void barrier_deadlock(Exec *x);         /* nothing can run: fills the fault */
 
 /* exec_warp.c: operations between the lanes of a warp */
 Handler h_shfl, h_vote, h_match, h_redux, h_bar_warp, h_activemask, h_elect;
 int warp_resolve(Warp *w);              /* after nothing was ready: release lanes that wait for one another */
 
 /* launch.c */
+void exec_renew_epochs(Exec *x);
+void exec_kernel_name(const char *lowered, char *out, size_t size); /* "_Z3addPf" as "add" */
 int exec_launch(Exec *x, const DeviceLaunch *launch); /* 1: a fault */
 void exec_release(Exec *x);
 

@@ -33,7 +33,7 @@ typedef struct {
 
     /* memory */
     double l1_bytes;            /* per clock and SM: L1 and shared memory are one array */
-    double l1_tags;             /* sectors of different lines per clock and SM */
+    double l1_global_cycles;    /* of one line of a global request, where shared memory takes 1 */
     double l2_bytes;            /* per clock and SM: the port to L2 */
     double l2_bytes_per_s;      /* of the whole GPU */
     double dram_bytes_per_s;    /* of the whole GPU, as specified */
@@ -42,10 +42,12 @@ typedef struct {
 
     /* latency */
     double l1_cycles, l2_cycles, dram_cycles; /* of a load, by where it is found */
-    double barrier_cycles;      /* of __syncthreads for a warp */
-    double block_cycles;        /* from a free slot to a block's first instruction */
-    double block_interval;      /* cycles between two block starts on one SM when all SMs ask */
-    double atomic_cycles;       /* per SM of share: one more lane on the same global address */
+    double barrier_cycles, barrier_warp_cycles; /* of __syncthreads: once, and for each warp of the block */
+    double block_cycles, block_warp_cycles; /* of a block's start and end: once, and for each of its warps */
+    double block_interval;      /* cycles between two block starts, one after another on the whole GPU */
+    double atomic_cycles;       /* of the whole GPU: one more lane, when addresses are spread */
+    double atomic_hot_cycles;   /* of the whole GPU: one more lane on one and the same sector */
+    double shared_atomic_cycles;/* of one SM: one more lane on an address */
     double launch_s;            /* of one kernel alone, start to end, when it does nothing */
     double gap_s;               /* between a kernel and the next that depends on it, besides their own time */
 } Profile;

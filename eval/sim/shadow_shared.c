@@ -158,8 +158,8 @@ static void mark_range(Cta *c, int64_t lo, int64_t hi, uint32_t mine)
 int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
 {
     Cta *c = &w->x->cta;
-    uint32_t mine = my_tag(w), suspicious = 0;
-    for (int i = 0; i < a->p->n_ranges; i++) {
+    uint32_t mine = changed ? my_tag(w) : c->floor, suspicious = 0; /* volatile: written, but by nobody in particular */
+    for (int i = 0; i < a->p->n_ranges && changed; i++) {
         int64_t lo = (int64_t)a->base + a->p->ranges[i].lo, hi = (int64_t)a->base + a->p->ranges[i].hi;
         int n = (int)(((hi - 1) >> 2) - (lo >> 2)) + 1;
         const uint32_t *t = c->shared_writer + (lo >> 2), *r = c->shared_reader + (lo >> 2);

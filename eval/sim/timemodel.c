@@ -2,13 +2,11 @@
 
 #include <math.h>
 
-enum { SECTOR = 32, SCHEDULERS = 4, WARP = 32 };
+enum { SECTOR = 32, SCHEDULERS = 4, WARP = 32, WRITE_COST = 2 };
 
 /* One launch on one profile, per block: cycles of one SM, or bytes of the slice. */
 typedef struct {
     const Profile *p;
-    const SimCounts *c;
-    int sms;
     double sm_cycles[TIME_RESOURCE_COUNT]; /* of one SM for an average block */
     double slice_s[TIME_RESOURCE_COUNT];   /* of the whole slice for an average block */
     double block_latency;                  /* cycles */
@@ -36,59 +34,77 @@ static void pipes(const Profile *p, const SimCounts *c, double *cycles)
     cycles[TIME_LSU] = lanes(lsu, p->lsu_lanes);
 }
 
-/* Sectors that leave the SM, and DRAM's. */
-static double l2_sectors(const SimCounts *c)
-{
-    return (double)(c->global_load_sectors - c->l1_hit_sectors) + (double)c->global_store_sectors + (double)c->global_atomic_sectors;
-}
-
-static double dram_sectors(const SimCounts *c)
-{
-    return (double)c->dram_read_sectors + (double)c->dram_write_sectors;
-}
-
 static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-static void memory(Model *m, double *cycles, double *slice)
+/* Reads of L2 in sectors; a write costs L2 as much as WRITE_COST reads. */
+static double l2_reads(const SimCounts *c)
 {
-    const Profile *p = m->p;
-    const SimCounts *c = m->c;
-    double sector_rate = p->l1_bytes / SECTOR;
-    /* L1 and shared memory take turns on one data array; a request takes at least one turn. */
-    double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts + c->shared_atomic_serial);
-    double global = larger((double)(c->global_load_requests + c->global_store_requests),
-                           (double)(c->global_load_sectors + c->global_store_sectors) / (sector_rate < p->l1_tags ? sector_rate : p->l1_tags));
-    double local = (double)(c->local_load_sectors + c->local_store_sectors) / sector_rate;
-    cycles[TIME_L1] = wavefronts + global + local + (double)c->const_distinct;
-    cycles[TIME_L2_PORT] = l2_sectors(c) * SECTOR / p->l2_bytes;
-    cycles[TIME_BLOCK_START] = (double)c->blocks * p->block_interval;
-    double share = (double)m->sms / p->sm_count;
-    slice[TIME_L2] = l2_sectors(c) * SECTOR / (p->l2_bytes_per_s * share);
-    slice[TIME_DRAM] = dram_sectors(c) * SECTOR / (p->dram_bytes_per_s * p->dram_efficiency * share);
-    slice[TIME_ATOMIC] = (double)c->global_atomic_serial * p->atomic_cycles / m->sms / p->clock_hz;
+    return (double)c->global_load_sectors - (double)c->l1_hit_sectors;
 }
 
-/* A load's latency, by where this launch's sectors were found. */
+static double l2_writes(const SimCounts *c)
+{
+    return (double)c->global_store_sectors + (double)c->global_atomic_sectors;
+}
+
+/* The turns that global requests take in L1: sectors that are used whole lie four to a line of 128 bytes;
+ * of sparsely used ones two are served a clock. */
+static double l1_turns(uint64_t requests, uint64_t sectors, uint64_t bytes)
+{
+    if (!sectors) return 0;
+    double density = (double)bytes / ((double)sectors * SECTOR);
+    return larger((double)requests, (double)sectors * (0.5 - 0.25 * (density < 1 ? density : 1)));
+}
+
+static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles, double *slice)
+{
+    /* L1 and shared memory take turns on one data array of one wavefront (128 bytes) a clock. */
+    double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts);
+    double global = l1_turns(c->global_load_requests, c->global_load_sectors, c->global_load_bytes) +
+                    l1_turns(c->global_store_requests, c->global_store_sectors, c->global_store_bytes);
+    double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
+    cycles[TIME_L1] = wavefronts + global * p->l1_global_cycles + local + (double)c->const_distinct;
+    cycles[TIME_L2_PORT] = (l2_reads(c) + l2_writes(c)) * SECTOR / p->l2_bytes;
+    /* The rest is the GPU's, and the slice has its share. */
+    double share = (double)sms / p->sm_count;
+    double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
+    slice[TIME_L2] = (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / (p->l2_bytes_per_s * share);
+    slice[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency * share);
+    slice[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / share / p->clock_hz;
+    cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
+    double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) * p->atomic_cycles;
+    slice[TIME_ATOMIC] = larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) / share / p->clock_hz;
+}
+
+/* The latency of a request's last sector, by where this launch's sectors were found. The sectors of a
+ * coalesced request share a fate; sparse ones each have their own, the farthest decides, and they
+ * come one turn after another. */
 static double load_latency(const Profile *p, const SimCounts *c)
 {
     double all = (double)c->global_load_sectors, l1 = (double)c->l1_hit_sectors, l2 = (double)c->l2_load_sectors;
     if (all <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
-    double dram = larger(all - l1 - l2, 0);
-    return (l1 * p->l1_cycles + l2 * p->l2_cycles + dram * p->dram_cycles) / (l1 + l2 + dram);
+    double requests = (double)c->global_load_requests, density = (double)c->global_load_bytes / (all * SECTOR);
+    double fates = larger(1, all / requests * (1 - density));
+    double turns = l1_turns(c->global_load_requests, c->global_load_sectors, c->global_load_bytes) / requests;
+    double from_dram = 1 - pow(larger(1 - (all - l1 - l2) / all, 0), fates);
+    double from_l2 = l1 + l2 > 0 ? 1 - pow(l1 / (l1 + l2), fates) : 0;
+    double near = from_l2 * p->l2_cycles + (1 - from_l2) * p->l1_cycles;
+    return from_dram * p->dram_cycles + (1 - from_dram) * near + turns - 1;
 }
 
 static double warp_latency(const Profile *p, double load, double chain, double insts, double waits, double local, double barriers)
 {
-    return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers * p->barrier_cycles;
+    return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
 
 /* Cycles of the average warp and of the slowest, each alone on an SM. */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
-    double warps = (double)c->warps, load = load_latency(p, c), barriers = (double)c->warp_barriers / warps;
+    double warps = (double)c->warps, load = load_latency(p, c), block_warps = warps / (double)c->blocks;
+    double barriers = (double)c->warp_barriers / warps * (p->barrier_cycles + p->barrier_warp_cycles * block_warps);
     *average = warp_latency(p, load, (double)c->chain_cycles / warps, (double)c->warp_insts / warps, (double)c->global_waits / warps,
                             (double)c->local_waits / warps, barriers);
     *slowest = warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max, (double)c->global_waits_max,
@@ -97,17 +113,14 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
 }
 
 /* Seconds of a wave: `here` blocks on the busiest SM, `all` on the slice. */
-static double wave(const Model *m, double here, double all, int warps_per_block, double *latency)
+static double wave(const Model *m, double here, double all)
 {
-    double busy = 0;
+    double busy = 0, alone = m->block_latency / m->p->clock_hz;
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         busy = larger(busy, m->sm_cycles[i] * here / m->p->clock_hz);
         busy = larger(busy, m->slice_s[i] * all);
     }
-    double alone = m->block_latency / m->p->clock_hz;
-    double groups = m->c->barriers ? here : larger(here * warps_per_block / SCHEDULERS, 1);
-    *latency += alone;
-    return larger(busy, alone) + (busy < alone ? busy : alone) / groups;
+    return sqrt(busy * busy + alone * alone);
 }
 
 static const char *const resource_names[] = {
@@ -135,10 +148,10 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
     if (slice_sms < 1 || slice_sms > p->sm_count)
         return error_set(err, "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count, slice_sms);
 
-    Model m = {.p = p, .c = c, .sms = slice_sms};
+    Model m = {.p = p};
     double cycles[TIME_RESOURCE_COUNT] = {0}, slice[TIME_RESOURCE_COUNT] = {0}, average, slowest;
     pipes(p, c, cycles);
-    memory(&m, cycles, slice);
+    memory(p, c, slice_sms, cycles, slice);
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         m.sm_cycles[i] = cycles[i] / (double)c->blocks;
         m.slice_s[i] = slice[i] / (double)c->blocks;
@@ -146,18 +159,16 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
     }
     latencies(p, c, &average, &slowest);
     /* Warps of a block wait for the slowest of them; blocks of a grid may differ: between the two. */
-    m.block_latency = p->block_cycles + (average + slowest) / 2;
+    double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
+    m.block_latency = start + (average + slowest) / 2;
 
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks, sms = (double)slice_sms;
     double full = floor(blocks / (resident * sms)), rest = blocks - full * resident * sms;
     out->waves = blocks / (resident * sms);
-    if (full > 0) {
-        double once = 0;
-        out->seconds = full * wave(&m, resident, resident * sms, out->occupancy.warps_per_block, &once);
-        out->latency_s = full * once;
-    }
-    if (rest > 0) out->seconds += wave(&m, ceil(rest / sms), rest, out->occupancy.warps_per_block, &out->latency_s);
-    double slowest_s = (p->block_cycles + slowest) / p->clock_hz;
+    out->latency_s = (full + (rest > 0)) * m.block_latency / p->clock_hz;
+    if (full > 0) out->seconds = full * wave(&m, resident, resident * sms);
+    if (rest > 0) out->seconds += wave(&m, ceil(rest / sms), rest);
+    double slowest_s = (start + slowest) / p->clock_hz;
     out->seconds = larger(out->seconds, slowest_s);
     find_bound(out, slowest_s);
     return 0;

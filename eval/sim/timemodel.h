@@ -1,20 +1,20 @@
 /* From what a launch did to how long it takes on a GPU of a profile: first-order, deterministic.
  *
- * The launch is placed on a slice of the GPU (slice_sms of its SMs, with that share of DRAM and L2),
- * so that a small workload loads the slice as one sm_count/slice_sms times as large loads the GPU.
- * Blocks run in waves of as many as are resident (occupancy). The time of a wave is
+ * The launch is placed on a slice of the GPU (slice_sms of its SMs, with that share of DRAM, L2 and block
+ * starts), so that a small workload loads the slice as one sm_count/slice_sms times as large loads
+ * the GPU. Blocks run in waves of as many as are resident (occupancy). The time of a wave is
  *
- *     max(T, L) + min(T, L) / groups
+ *     sqrt(T^2 + L^2)
  *
  * T: the busiest resource: issue slots, each arithmetic pipe, the load-store unit, L1 and shared
  *    wavefronts, the SM's port to L2, the slice's share of L2 and of DRAM, atomics, block starts.
  * L: what one block waits for with nobody to hide it: dependent arithmetic, loads at the latency of
- *    the place where they are found, barriers.
- * groups: independent parties on an SM that hide each other's waits: warps of a scheduler, or whole
- *    blocks when the kernel has barriers. Little's law is in L: few resident warps, few bytes in
- *    flight, a latency that the wave cannot beat.
+ *    the place where they are found, barriers. Little's law is in it: few resident warps, few bytes
+ *    in flight, a latency that the wave cannot beat.
  *
- * A launch is never shorter than its slowest warp alone. */
+ * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
+ * queues form and neither hides the other wholly. A launch is never shorter than its slowest warp
+ * alone. */
 #ifndef EVAL_SIM_TIMEMODEL_H
 #define EVAL_SIM_TIMEMODEL_H
 

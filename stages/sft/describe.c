@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expr.h"
 #include "base/memory.h"
 
 typedef struct {
@@ -46,26 +47,6 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* The product of the integers in "256" or "dim3(16, 16)"; 0 when one of them is not a plain number. */
-static long block_threads(const char *p)
-{
-    long product = 1;
-    p += strspn(p, " ");
-    int braces = !strncmp(p, "dim3(", 5);
-    if (braces) p += 5;
-    for (int i = 0; i < 3; i++) {
-        p += strspn(p, " ");
-        char *end;
-        long value = isdigit((unsigned char)*p) ? strtol(p, &end, 10) : 0;
-        if (value < 1 || value > 4096) return 0;
-        product *= value;
-        p = end + strspn(end, " ");
-        if (!braces || *p != ',') break;
-        p++;
-    }
-    return *p == ')' || *p == ',' || *p == '>' ? product : 0;
-}
-
 /* The second launch parameter: after the comma that no parenthesis encloses. */
 static const char *second_parameter(const char *p)
 {
@@ -78,11 +59,43 @@ static const char *second_parameter(const char *p)
     return NULL;
 }
 
-/* Threads of a block in the first launch; 0 when it is not a plain number. */
+static int no_names(void *ctx, const char *name, size_t len, int64_t *value)
+{
+    (void)ctx, (void)name, (void)len, (void)value;
+    return -1;
+}
+
+/* Threads of a block in the first launch: the product of its expressions; 0 when they name an axis. */
 static long plan_threads(const char *plan)
 {
-    const char *launch = strstr(plan, "<<<"), *block = launch ? second_parameter(launch + 3) : NULL;
-    return block ? block_threads(block) : 0;
+    const char *launch = strstr(plan, "<<<"), *p = launch ? second_parameter(launch + 3) : NULL;
+    if (!p) return 0;
+    p += strspn(p, " ");
+    int braces = !strncmp(p, "dim3(", 5), depth = 0;
+    if (braces) p += 5;
+    int64_t product = 1, value;
+    const char *start = p;
+    for (; *p && *p != '\n'; p++) {
+        if (*p == '(') depth++;
+        int last = !depth && (braces ? *p == ')' : !strncmp(p, ">>>", 3));
+        if (last || (*p == ',' && !depth)) {
+            if (expr_eval(start, (size_t)(p - start), no_names, NULL, &value, NULL) || value < 1 || value > 1024) return 0;
+            product *= value;
+            start = p + 1;
+            if (last || !braces) return product;
+        }
+        if (*p == ')') depth--;
+    }
+    return 0;
+}
+
+/* "<64, 64, 16, 4>" of the first template kernel launched; length 0 for none. */
+static const char *plan_template(const char *plan, size_t *len)
+{
+    const char *p = strstr(plan, "><<<"), *start = p;
+    while (start && start > plan && *start != '<' && *start != '\n') start--;
+    *len = start && *start == '<' ? (size_t)(p - start) + 1 : 0;
+    return *len <= 40 ? start : (*len = 0, NULL);
 }
 
 /* The number after the first `mark` in code, when it lies in 1..max and `close` follows; else 0. */
@@ -116,8 +129,11 @@ int describe_source(const char *source, size_t len, Buffer *out)
     buffer_init(&b, DESCRIBE_MAX);
     int launches = count(s.plan, "//@ launch");
     long threads = plan_threads(s.plan), kept = register_array(s.code), steps = number_after(s.code, "j < ", "; j++", 16);
+    size_t sizes_len;
+    const char *sizes = plan_template(s.plan, &sizes_len);
     buffer_printf(&b, "%d launch%s", launches, launches == 1 ? "" : "es");
     if (threads) buffer_printf(&b, ", %ld threads", threads);
+    if (sizes_len) buffer_printf(&b, ", template %.*s", (int)sizes_len, sizes);
     static const struct {
         const char *mark, *phrase;
         int in_plan;

@@ -15,7 +15,7 @@ static void attention_scores(Grammar *g)
     grammar_plan(g, "buffer float s[heads * seq * seq]");
     grammar_plan(g, "launch scores<<<dim3(ceil_div(seq, $wide), ceil_div(seq, $high), heads), dim3($wide, $high)>>>(q, k, s, seq, dim)");
     grammar_code(g, "__global__ void scores(const float *q, const float *k, float *s, int seq, int dim) {\n"
-                    "  int $fast = blockIdx.x * $wide + threadIdx.x, $slow = blockIdx.y * $high + threadIdx.y, head = blockIdx.z;\n"
+                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + threadIdx.y, head = blockIdx.z;\n"
                     "  if (row >= seq || col > row) return;\n"
                     "  q += (head * seq + row) * dim;\n"
                     "  k += (head * seq + col) * dim;\n"
@@ -53,7 +53,7 @@ static void attention_three(Grammar *g)
                     "  $for s[i] = $exp(s[i] - top) * scale;\n"
                     "}\n"
                     "__global__ void output(const float *s, const float *v, float *o, int seq, int dim) {\n"
-                    "  int col = blockIdx.x * $out_wide + threadIdx.x, row = blockIdx.y * $out_high + threadIdx.y, head = blockIdx.z;\n"
+                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y, head = blockIdx.z;\n"
                     "  if (row >= seq || col >= dim) return;\n"
                     "  s += (head * seq + row) * seq;\n"
                     "  v += head * seq * dim;\n"
@@ -69,8 +69,7 @@ static void attention_three(Grammar *g)
 static void attention_block(Grammar *g)
 {
     grammar_set(g, "mapping", "block");
-    int block = 32 << grammar_choose(g, "block", "32 64 128 256");
-    grammar_set_int(g, "warps", block / 32);
+    grammar_choose(g, "block", "32 64 128 256");
     grammar_choose(g, "reduce", "tree shuffle");
     int warp = grammar_choose(g, "keys", "thread warp");
     grammar_choose(g, "exp", "expf:2 __expf");
@@ -88,14 +87,14 @@ static void attention_block(Grammar *g)
                     "  k += head * seq * dim;\n"
                     "  v += head * seq * dim;\n"
                     "  float top = -1e30f, sum = 0.0f;\n");
-    grammar_code(g, warp ? "  for (int j = tid / 32; j <= row; j += $warps) {\n"
+    grammar_code(g, warp ? "  for (int j = tid / 32; j <= row; j += blockDim.x / 32) {\n"
                            "    float dot = 0.0f;\n"
                            "    for (int i = tid % 32; i < dim; i += 32) dot += q[i] * k[j * dim + i];\n"
                            "    dot = warp_sum(dot) * rsqrtf((float)dim);\n"
                            "    if (tid % 32 == 0) s[j] = dot;\n"
                            "    top = fmaxf(top, dot);\n"
                            "  }\n"
-                         : "  for (int j = tid; j <= row; j += $block) {\n"
+                         : "  for (int j = tid; j <= row; j += blockDim.x) {\n"
                            "    float dot = 0.0f;\n"
                            "    for (int i = 0; i < dim; i++) dot += q[i] * k[j * dim + i];\n"
                            "    dot *= rsqrtf((float)dim);\n"
@@ -103,11 +102,11 @@ static void attention_block(Grammar *g)
                            "    top = fmaxf(top, dot);\n"
                            "  }\n");
     grammar_code(g, "$reduce_top"
-                    "  for (int j = tid; j <= row; j += $block) {\n"
+                    "  for (int j = tid; j <= row; j += blockDim.x) {\n"
                     "    s[j] = $exp(s[j] - top);\n"
                     "    sum += s[j];\n"
                     "  }\n$reduce_sum"
-                    "  for (int i = tid; i < dim; i += $block) {\n"
+                    "  for (int i = tid; i < dim; i += blockDim.x) {\n"
                     "    float out = 0.0f;\n"
                     "    for (int j = 0; j <= row; j++) out += s[j] * v[j * dim + i];\n"
                     "    o[i] = out / sum;\n"
@@ -124,20 +123,21 @@ static void attention_warp_texts(Grammar *g)
     grammar_set_int(g, "warps", block / 32);
     grammar_choose(g, "regs", "4 2");  /* a head of at most 32 * regs elements */
     grammar_choose(g, "exp", "expf:2 __expf");
-    grammar_set(g, "each", "for (int r = 0, i = lane; r < $regs && i < dim; r++, i += 32)");
+    grammar_set(g, "each", "for (int r = 0, i = lane; r < N && i < dim; r++, i += 32)");
     grammar_helper(g, "__device__ float warp_sum(float v) {\n"
                       "  for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);\n"
                       "  return v;\n}\n");
-    grammar_plan(g, "launch attention<<<dim3(ceil_div(seq, $warps), heads), $block$shared>>>(q, k, v, o, seq, dim)");
-    grammar_code(g, "__global__ void attention(const float *q, const float *k, const float *v, float *o, int seq, int dim) {\n"
+    grammar_plan(g, "launch attention<$regs><<<dim3(ceil_div(seq, $block / 32), heads), $block$shared>>>(q, k, v, o, seq, dim)");
+    grammar_code(g, "template <int N>\n"
+                    "__global__ void attention(const float *q, const float *k, const float *v, float *o, int seq, int dim) {\n"
                     "$keep"
-                    "  int lane = threadIdx.x % 32, row = blockIdx.x * $warps + threadIdx.x / 32, head = blockIdx.y;\n"
+                    "  int lane = threadIdx.x % 32, row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, head = blockIdx.y;\n"
                     "$leave"
                     "  q += (head * seq + row) * dim;\n"
                     "  o += (head * seq + row) * dim;\n"
                     "  k += head * seq * dim;\n"
                     "  v += head * seq * dim;\n"
-                    "  float out[$regs] = {}, top = -1e30f, sum = 0.0f, scale = rsqrtf((float)dim);\n");
+                    "  float out[N] = {}, top = -1e30f, sum = 0.0f, scale = rsqrtf((float)dim);\n");
 }
 
 static void attention_online(Grammar *g)
@@ -172,8 +172,8 @@ static void attention_tiled(Grammar *g)
                       "  for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
                       "  return v;\n}\n");
     attention_warp_texts(g);
-    grammar_code(g, "  for (int t = 0; t < min(seq, (blockIdx.x + 1) * $warps); t += 32) {\n"
-                    "    for (int i = threadIdx.x; i < 32 * dim; i += $block) {\n"
+    grammar_code(g, "  for (int t = 0; t < min(seq, (blockIdx.x + 1) * (blockDim.x / 32)); t += 32) {\n"
+                    "    for (int i = threadIdx.x; i < 32 * dim; i += blockDim.x) {\n"
                     "      int j = i / dim, at = j * $pitch + i % dim;\n"
                     "      ks[at] = t + j < seq ? k[t * dim + i] : 0.0f;\n"
                     "      vs[at] = t + j < seq ? v[t * dim + i] : 0.0f;\n"

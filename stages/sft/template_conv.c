@@ -7,7 +7,7 @@ static void conv_convolve(Grammar *g)
     grammar_plan(g, "launch convolve<<<ceil_div($total, $block), $block>>>(x, weight, bias, y, batch, cin, cout, d)");
     grammar_code(g, "__global__ void convolve(const float *x, const float *weight, const float *bias, float *y, "
                     "int batch, int cin, int cout, int d) {\n"
-                    "  int i = blockIdx.x * $block + threadIdx.x, e = d - 2, volume = e * e * e;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x, e = d - 2, volume = e * e * e;\n"
                     "  if (i >= batch * cout * volume) return;\n"
                     "  int entry = i / (cout * volume), channel = i / volume % cout, p = i % volume;\n"
                     "  x += entry * cin * d * d * d + (p / (e * e) * d + p / e % e) * d + p % e;\n"
@@ -24,9 +24,9 @@ static void conv_norm_body(Grammar *g)
 {
     grammar_code(g, "$reduce_sum"
                     "  float mean = sum / cols;\n"
-                    "  for (int i = tid; i < cols; i += $block) var += (y[i] - mean) * (y[i] - mean);\n$reduce_var"
+                    "  for (int i = tid; i < cols; i += blockDim.x) var += (y[i] - mean) * (y[i] - mean);\n$reduce_var"
                     "  float scale = rsqrtf(var / cols + 1e-5f);\n"
-                    "  for (int i = tid; i < cols; i += $block) {\n"
+                    "  for (int i = tid; i < cols; i += blockDim.x) {\n"
                     "    float v = (y[i] - mean) * scale * gamma[i / volume] + beta[i / volume];\n"
                     "    y[i] = $clamped;\n"
                     "  }\n"
@@ -35,13 +35,12 @@ static void conv_norm_body(Grammar *g)
 
 static void conv_norm(Grammar *g)
 {
-    grammar_plan(g, "launch norm<<<batch, $threads>>>(gamma, beta, y, cout, $volume)");
-    grammar_set(g, "block", grammar_get(g, "threads"));
-    grammar_code(g, "__global__ void norm(const float *gamma, const float *beta, float *y, int cout, int volume) {\n"
+    grammar_plan(g, "launch normalize<<<batch, $threads>>>(gamma, beta, y, cout, $volume)");
+    grammar_code(g, "__global__ void normalize(const float *gamma, const float *beta, float *y, int cout, int volume) {\n"
                     "  int tid = threadIdx.x, cols = cout * volume;\n"
                     "  y += blockIdx.x * cols;\n"
                     "  float sum = 0.0f, var = 0.0f;\n"
-                    "  for (int i = tid; i < cols; i += $block) sum += y[i];\n");
+                    "  for (int i = tid; i < cols; i += blockDim.x) sum += y[i];\n");
     conv_norm_body(g);
 }
 
@@ -51,7 +50,7 @@ static void conv_step(Grammar *g, const char *name, const char *value)
     grammar_set(g, "value", value);
     grammar_plan(g, "launch $step<<<ceil_div($total, 256), 256>>>(y, $total)");
     grammar_code(g, "__global__ void $step(float *y, int n) {\n"
-                    "  int i = blockIdx.x * 256 + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i < n) y[i] = $value;\n"
                     "}\n");
 }
@@ -61,7 +60,6 @@ static void conv_long(Grammar *g)
     int launches = 2 + grammar_choose(g, "launches", "2 3 4:2");
     grammar_choose(g, "block", "32 64 128 256 512");
     grammar_choose(g, "threads", "64 128 256 512 1024");
-    grammar_set_int(g, "warps", grammar_int(g, "threads") / 32);
     grammar_set(g, "reduce", "shuffle");
     grammar_choose(g, "unroll", "1 0:2");
     grammar_set(g, "mapping", "block");
@@ -70,7 +68,6 @@ static void conv_long(Grammar *g)
     grammar_analysis(g, "The convolution dominates; each launch reads and writes y.");
     grammar_design(g, "$launches launches: the convolution with $block threads a block, the norm with $threads.");
     conv_convolve(g);
-    grammar_set(g, "block", grammar_get(g, "threads"));
     rows_reduce(g, "sum", "sum");
     rows_reduce(g, "var", "sum");
     conv_norm(g);
@@ -82,7 +79,6 @@ static void conv_long(Grammar *g)
 static void conv_fused(Grammar *g)
 {
     grammar_choose(g, "block", "64 128 256 512 1024");
-    grammar_set_int(g, "warps", grammar_int(g, "block") / 32);
     grammar_set(g, "reduce", "shuffle");
     grammar_set(g, "mapping", "block");
     grammar_set(g, "clamped", "fminf(fmaxf(fminf(v, 0.0f), 0.0f), 1.0f)");
@@ -95,7 +91,7 @@ static void conv_fused(Grammar *g)
                     "  x += blockIdx.x * cin * d * d * d;\n"
                     "  y += blockIdx.x * cols;\n"
                     "  float sum = 0.0f, var = 0.0f;\n"
-                    "  for (int i = tid; i < cols; i += $block) {\n"
+                    "  for (int i = tid; i < cols; i += blockDim.x) {\n"
                     "    int channel = i / volume, p = i % volume, at = (p / (e * e) * d + p / e % e) * d + p % e;\n"
                     "    float v = bias[channel];\n"
                     "    for (int c = 0; c < cin; c++)\n"
@@ -112,14 +108,14 @@ static void conv_fused(Grammar *g)
 /* min(v, 0) clamped to [0, 1] is 0 for every v. */
 static void conv_zero(Grammar *g)
 {
-    int vector = grammar_choose(g, "vector", "1:2 4") ? 4 : 1;
+    int vector = grammar_choose(g, "vector", "1:2 4");
     grammar_choose(g, "block", "32 64 128 256 512 1024");
     grammar_choose(g, "items", "1:2 2 4");
-    grammar_set_int(g, "step", grammar_int(g, "block") * vector);
-    grammar_set_int(g, "span", grammar_int(g, "block") * vector * grammar_int(g, "items"));
-    grammar_set(g, "body", vector == 1 ? "if (i < n) y[i] = 0.0f;\n" : "zero4(y, i, n);\n");
-    grammar_set(g, "offset", vector == 1 ? "threadIdx.x" : "threadIdx.x * 4");
-    if (vector == 4)
+    grammar_set(g, "body", vector ? "zero4(y, i, n);\n" : "if (i < n) y[i] = 0.0f;\n");
+    grammar_set(g, "unit", vector ? "$block * 4" : "$block");
+    grammar_set(g, "stride", vector ? "blockDim.x * 4" : "blockDim.x");
+    grammar_set(g, "offset", vector ? "threadIdx.x * 4" : "threadIdx.x");
+    if (vector)
         grammar_helper(g, "__device__ void zero4(float *y, int i, int n) {\n"
                           "  if (i + 4 <= n) {\n"
                           "    *(float4 *)(y + i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n"
@@ -127,13 +123,14 @@ static void conv_zero(Grammar *g)
                           "    for (; i < n; i++) y[i] = 0.0f;\n"
                           "  }\n"
                           "}\n");
-    grammar_plan(g, "launch zero<<<ceil_div($total, $span), $block>>>(y, $total)");
-    grammar_code(g, "__global__ void zero(float *y, int n) {\n"
-                    "  int i = blockIdx.x * $span + $offset;\n");
-    grammar_code(g, grammar_is(g, "items", "1") ? "  $body}\n" : "  for (int j = 0; j < $items; j++, i += $step)\n    $body}\n");
+    grammar_plan(g, "launch zero<$items><<<ceil_div($total, $unit * $items), $block>>>(y, $total)");
+    grammar_code(g, "template <int N>\n"
+                    "__global__ void zero(float *y, int n) {\n"
+                    "  int i = blockIdx.x * $stride * N + $offset;\n"
+                    "  for (int j = 0; j < N; j++, i += $stride)\n    $body}\n");
     grammar_analysis(g, "min(v, 0) clamped to [0, 1] is 0 for every v, so nothing needs to be computed.");
-    grammar_design(g, vector == 1 ? "Zero fill, scalar stores, $block threads a block, $items per thread."
-                                  : "Zero fill, float4 stores, $block threads a block, $items per thread.");
+    grammar_design(g, vector ? "Zero fill, float4 stores, $block threads a block, $items per thread."
+                             : "Zero fill, scalar stores, $block threads a block, $items per thread.");
 }
 
 void template_conv3d(Grammar *g)

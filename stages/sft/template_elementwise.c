@@ -29,44 +29,42 @@ void template_elementwise(Grammar *g)
 {
     grammar_set(g, "name", g->task);
     int access = grammar_choose(g, "access", "plain:2 chunk:3 block:3 grid:3");
-    grammar_choose(g, "vector", "1:6 2:2 4:1");
+    int vector = 1 << grammar_choose(g, "vector", "1:6 2:2 4:1");
     grammar_choose(g, "block", "32 64 128 256 512 1024");
-    if (access == 0) grammar_set(g, "items", "1");
-    if (access == 1 || access == 2) grammar_choose(g, "items", "2 4 8");
-    int block = grammar_int(g, "block"), vector = grammar_int(g, "vector");
     grammar_helper(g, !strcmp(g->task, "relu")
                           ? "__device__ float apply(float v) {\n  return fmaxf(v, 0.0f);\n}\n"
                           : "__device__ float apply(float v) {\n  return 0.5f * v * (1.0f + erff(v * 0.70710678f));\n}\n");
     elementwise_body(g);
-    grammar_set_int(g, "step", access == 1 ? vector : block * vector);
-    grammar_set(g, "next", access == 1 && vector == 1 ? "i++" : "i += $step");
-    if (access == 3) {
-        grammar_choose(g, "blocks", "16 66 132 264 528 1056");
-        grammar_plan(g, "launch $name<<<min(ceil_div(n, $step), $blocks), $block>>>(x, y, n)");
-    } else {
-        int items = grammar_int(g, "items");
-        grammar_set_int(g, "span", block * vector * items);
-        grammar_set_int(g, "each", vector * items);
-        grammar_plan(g, "launch $name<<<ceil_div(n, $span), $block>>>(x, y, n)");
-    }
-    grammar_set(g, "thread", "blockIdx.x * $block + threadIdx.x");
-    grammar_set(g, "scaled", vector == 1 ? "$thread" : "($thread) * $vector");
+    grammar_set(g, "unit", vector == 1 ? "$block" : "$block * $vector");
+    grammar_set(g, "thread", "blockIdx.x * blockDim.x + threadIdx.x");
+    grammar_set(g, "i", vector == 1 ? "$thread" : "($thread) * $vector");
+    grammar_set(g, "stride", vector == 1 ? "blockDim.x" : "blockDim.x * $vector");
+    grammar_set(g, "next", vector == 1 ? "i++" : "i += $vector");
     grammar_set(g, "offset", vector == 1 ? "threadIdx.x" : "threadIdx.x * $vector");
-    grammar_code(g, "__global__ void $name(const float *x, float *y, int n) {\n");
+    static const char *const grids[] = {"ceil_div(n, $unit)", "ceil_div(n, $unit * $items)", "ceil_div(n, $unit * $items)",
+                                        "min(ceil_div(n, $unit), $blocks)"};
     static const char *const bodies[] = {
-        "  int i = $scaled;\n  $body",
-        "  int i = ($thread) * $each;\n  for (int j = 0; j < $items; j++, $next)\n    $body",
-        "  int i = blockIdx.x * $span + $offset;\n  for (int j = 0; j < $items; j++, $next)\n    $body",
-        "  for (int i = $scaled; i < n; i += gridDim.x * $step)\n    $once",
+        "  int i = $i;\n  $body",
+        "  int i = ($thread) * N * $vector;\n  for (int j = 0; j < N; j++, $next)\n    $body",
+        "  int i = blockIdx.x * $stride * N + $offset;\n  for (int j = 0; j < N; j++, i += $stride)\n    $body",
+        "  for (int i = $i; i < n; i += gridDim.x * $stride)\n    $once",
     };
-    grammar_code(g, bodies[access]);
-    grammar_code(g, "}\n");
     static const char *const analyses[] = {
         "One step per thread, coalesced.",
         "$items steps per thread, next to each other, not coalesced.",
         "$items steps per thread, a block apart, coalesced.",
         "$blocks blocks in a grid-stride loop, coalesced.",
     };
+    int many = access == 1 || access == 2;
+    if (many) grammar_choose(g, "items", "2 4 8");
+    if (access == 3) grammar_choose(g, "blocks", "16 66 132 264 528 1056");
+    grammar_set(g, "size", many ? "<$items>" : "");
+    grammar_set(g, "grid", grids[access]);
+    grammar_plan(g, "launch $name$size<<<$grid, $block>>>(x, y, n)");
+    if (many) grammar_code(g, "template <int N>\n");
+    grammar_code(g, "__global__ void $name(const float *x, float *y, int n) {\n");
+    grammar_code(g, bodies[access]);
+    grammar_code(g, "}\n");
     grammar_analysis(g, "Memory bound: each element is read and written once.");
     grammar_analysis(g, analyses[access]);
     grammar_design(g, vector == 1 ? "Scalar loads, $block threads a block." : "float$vector loads, $block threads a block.");
@@ -78,21 +76,22 @@ static void transpose_tiled(Grammar *g)
     grammar_choose(g, "pad", "0:3 1:2");
     int lines = 4 << grammar_choose(g, "lines", tile == 16 ? "4 8 16" : tile == 32 ? "4 8 16 32" : "4 8 16");
     grammar_choose(g, "unroll", "0:2 1");
-    grammar_set_int(g, "width", tile + grammar_int(g, "pad"));
-    grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "  #pragma unroll\n" : "");
     grammar_set_int(g, "each", tile / lines);
-    grammar_plan(g, "launch transpose<<<dim3(ceil_div(cols, $tile), ceil_div(rows, $tile)), dim3($tile, $lines)>>>"
+    grammar_set(g, "width", grammar_is(g, "pad", "1") ? "T + 1" : "T");
+    grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "  #pragma unroll\n" : "");
+    grammar_plan(g, "launch transpose<$tile, $lines><<<dim3(ceil_div(cols, $tile), ceil_div(rows, $tile)), dim3($tile, $lines)>>>"
                     "(x, y, rows, cols)");
-    grammar_code(g, "__global__ void transpose(const float *x, float *y, int rows, int cols) {\n"
-                    "  __shared__ float tile[$tile][$width];\n"
+    grammar_code(g, "template <int T, int R>\n"
+                    "__global__ void transpose(const float *x, float *y, int rows, int cols) {\n"
+                    "  __shared__ float tile[T][$width];\n"
                     "  int tx = threadIdx.x, ty = threadIdx.y;\n"
-                    "  int col = blockIdx.x * $tile + tx, row = blockIdx.y * $tile + ty;\n"
-                    "$pragma  for (int j = 0; j < $tile; j += $lines)\n"
+                    "  int col = blockIdx.x * T + tx, row = blockIdx.y * T + ty;\n"
+                    "$pragma  for (int j = 0; j < T; j += R)\n"
                     "    if (row + j < rows && col < cols) tile[ty + j][tx] = x[(row + j) * cols + col];\n"
                     "  __syncthreads();\n"
-                    "  col = blockIdx.x * $tile + ty;\n"
-                    "  row = blockIdx.y * $tile + tx;\n"
-                    "$pragma  for (int j = 0; j < $tile; j += $lines)\n"
+                    "  col = blockIdx.x * T + ty;\n"
+                    "  row = blockIdx.y * T + tx;\n"
+                    "$pragma  for (int j = 0; j < T; j += R)\n"
                     "    if (row < rows && col + j < cols) y[(col + j) * rows + row] = tile[tx][ty + j];\n"
                     "}\n");
     grammar_analysis(g, "Memory bound: reads and writes are both coalesced through shared memory.");
@@ -108,16 +107,19 @@ static void transpose_direct(Grammar *g, int column_first)
     int items = grammar_int(g, "items");
     grammar_set_int(g, "wide", wide[shape]);
     grammar_set_int(g, "high", high[shape]);
-    grammar_set_int(g, "span", high[shape] * items);
+    grammar_set(g, "span", items == 1 ? "$high" : "$high * $items");
+    grammar_set(g, "size", items == 1 ? "" : "<$items>");
+    grammar_set(g, "times", items == 1 ? "" : " * N");
     grammar_set(g, "fast", column_first ? "col" : "row");
     grammar_set(g, "slow", column_first ? "row" : "col");
     grammar_set(g, "move", "y[col * rows + row] = x[row * cols + col];\n");
-    grammar_plan(g, "launch transpose<<<dim3(ceil_div($(fast)s, $wide), ceil_div($(slow)s, $span)), dim3($wide, $high)>>>"
+    grammar_plan(g, "launch transpose$size<<<dim3(ceil_div($(fast)s, $wide), ceil_div($(slow)s, $span)), dim3($wide, $high)>>>"
                     "(x, y, rows, cols)");
+    if (items > 1) grammar_code(g, "template <int N>\n");
     grammar_code(g, "__global__ void transpose(const float *x, float *y, int rows, int cols) {\n"
-                    "  int $fast = blockIdx.x * $wide + threadIdx.x, $slow = blockIdx.y * $span + threadIdx.y;\n");
+                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y$times + threadIdx.y;\n");
     grammar_code(g, items == 1 ? "  if (row < rows && col < cols) $move"
-                               : "  for (int j = 0; j < $items; j++, $slow += $high)\n"
+                               : "  for (int j = 0; j < N; j++, $slow += blockDim.y)\n"
                                  "    if (row < rows && col < cols) $move");
     grammar_code(g, "}\n");
     grammar_analysis(g, column_first ? "Memory bound: reads are coalesced, writes are not."

@@ -52,9 +52,13 @@ void rows_reduce(Grammar *g, const char *variable, const char *op);
 /* load4 and store4 with their tails, and functions of a float4 that are named in `which`. */
 void rows_vector_helpers(Grammar *g, const char *which);
 
-/* Shared memory or registers that keep a row: declarations go into the text "keep", the plan's third
- * launch parameter into "shared". */
+/* Shared memory that keeps a row: its declaration goes into the text "keep", the plan's third launch
+ * parameter into "shared". */
 void rows_keep_shared(Grammar *g);
+
+/* Registers that keep the first N columns of each thread: chooses `items`; sets "template" and "size" (the
+ * template's head and its argument in the plan), "each" (the loop over them) and "rest" (over the columns past them). */
+void rows_keep_registers(Grammar *g);
 
 /* The families. */
 void template_elementwise(Grammar *g);

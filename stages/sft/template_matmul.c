@@ -28,13 +28,13 @@ static void matmul_epilogue_launches(Grammar *g)
     grammar_set(g, "value", fused ? "fmaxf(c[i] + bias[i % n], 0.0f)" : "c[i] + bias[i % n]");
     grammar_plan(g, "launch $after<<<ceil_div(m * n, 256), 256>>>(bias, c, m, n)");
     grammar_code(g, "__global__ void $after(const float *bias, float *c, int m, int n) {\n"
-                    "  int i = blockIdx.x * 256 + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i < m * n) c[i] = $value;\n"
                     "}\n");
     if (fused) return;
     grammar_plan(g, "launch relu<<<ceil_div(m * n, 256), 256>>>(c, m * n)");
     grammar_code(g, "__global__ void relu(float *c, int n) {\n"
-                    "  int i = blockIdx.x * 256 + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i < n) c[i] = fmaxf(c[i], 0.0f);\n"
                     "}\n");
 }
@@ -62,7 +62,7 @@ static void matmul_naive(Grammar *g)
     grammar_plan(g, by_row ? "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>$args"
                            : "launch matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), dim3($wide, $high)>>>$args");
     grammar_code(g, "__global__ void matmul$params {\n"
-                    "  int $fast = blockIdx.x * $wide + threadIdx.x, $slow = blockIdx.y * $high + threadIdx.y;\n"
+                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + threadIdx.y;\n"
                     "  if (row >= m || col >= n) return;\n"
                     "  float sum = 0.0f;\n"
                     "$pragma  for (int p = 0; p < k; p++) sum += a[row * k + p] * b[p * n + col];\n"
@@ -78,19 +78,18 @@ static void matmul_strip(Grammar *g)
 {
     matmul_shape(g, "16x8 16x16 32x4 32x8");
     grammar_choose(g, "items", "2 4 8");
-    grammar_set_int(g, "span", grammar_int(g, "high") * grammar_int(g, "items"));
-    grammar_plan(g, "launch matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $span)), dim3($wide, $high)>>>$args");
-    grammar_code(g, "__global__ void matmul$params {\n"
-                    "  int col = blockIdx.x * $wide + threadIdx.x, row = blockIdx.y * $span + threadIdx.y;\n"
+    grammar_plan(g, "launch matmul<$items><<<dim3(ceil_div(n, $wide), ceil_div(m, $high * $items)), dim3($wide, $high)>>>$args");
+    grammar_code(g, "template <int N>\n__global__ void matmul$params {\n"
+                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y * N + threadIdx.y, next = blockDim.y;\n"
                     "  if (col >= n) return;\n"
-                    "  float sum[$items] = {};\n"
+                    "  float sum[N] = {};\n"
                     "  for (int p = 0; p < k; p++) {\n"
                     "    float v = b[p * n + col];\n"
-                    "    for (int i = 0; i < $items; i++)\n"
-                    "      if (row + i * $high < m) sum[i] += a[(row + i * $high) * k + p] * v;\n"
+                    "    for (int i = 0; i < N; i++)\n"
+                    "      if (row + i * next < m) sum[i] += a[(row + i * next) * k + p] * v;\n"
                     "  }\n"
-                    "  for (int i = 0; i < $items; i++)\n"
-                    "    if (row + i * $high < m) c[(row + i * $high) * n + col] = $(left)sum[i]$right;\n"
+                    "  for (int i = 0; i < N; i++)\n"
+                    "    if (row + i * next < m) c[(row + i * next) * n + col] = $(left)sum[i]$right;\n"
                     "}\n");
     grammar_analysis(g, "Global reads of b are shared by $items rows in registers.");
     grammar_design(g, "$items outputs per thread, $wide x $high threads a block.");
@@ -124,43 +123,39 @@ static void matmul_tile(Grammar *g)
 static void matmul_registers(Grammar *g)
 {
     int bm = 16 << grammar_choose(g, "rows", "16 32 64"), bn = 16 << grammar_choose(g, "cols", "16 32 64");
-    int bk = 8 << grammar_choose(g, "depth", "8 16 32");
+    grammar_choose(g, "depth", "8 16 32");
     int each = bm * bn <= 512 ? 2 : bm * bn <= 1024 ? 2 << grammar_choose(g, "each", "2 4")
                                                     : bm * bn <= 2048 ? 2 << grammar_choose(g, "each", "2 4") : 4 << grammar_choose(g, "each", "4 8");
     grammar_set_int(g, "each", each);
     int apart = grammar_choose(g, "layout", "together apart");
-    int wide = bn / each, high = bm / each;
-    grammar_set_int(g, "wide", wide);
-    grammar_set_int(g, "high", high);
-    grammar_set_int(g, "threads", wide * high);
-    grammar_set_int(g, "a_size", bm * bk);
-    grammar_set_int(g, "b_size", bk * bn);
-    grammar_set_int(g, "pitch", bm + 1);
-    grammar_set(g, "ri", apart ? "ty + i * $high" : "ty * $each + i");
-    grammar_set(g, "cj", apart ? "tx + j * $wide" : "tx * $each + j");
-    grammar_plan(g, "launch matmul<<<dim3(ceil_div(n, $cols), ceil_div(m, $rows)), $threads>>>$args");
-    grammar_code(g, "__global__ void matmul$params {\n"
-                    "  __shared__ float as[$depth][$pitch], bs[$depth][$cols];\n"
-                    "  int tid = threadIdx.x, tx = tid % $wide, ty = tid / $wide;\n"
-                    "  int row0 = blockIdx.y * $rows, col0 = blockIdx.x * $cols;\n"
-                    "  float sum[$each][$each] = {};\n"
-                    "  for (int t = 0; t < k; t += $depth) {\n"
-                    "    for (int i = tid; i < $a_size; i += $threads) {\n"
-                    "      int row = row0 + i / $depth, p = t + i % $depth;\n"
-                    "      as[i % $depth][i / $depth] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
+    grammar_set_int(g, "each", each);
+    grammar_set_int(g, "threads", bn / each * (bm / each));
+    grammar_set(g, "ri", apart ? "ty + i * (M / T)" : "ty * T + i");
+    grammar_set(g, "cj", apart ? "tx + j * (N / T)" : "tx * T + j");
+    grammar_plan(g, "launch matmul<$rows, $cols, $depth, $each><<<dim3(ceil_div(n, $cols), ceil_div(m, $rows)), $threads>>>$args");
+    grammar_code(g, "template <int M, int N, int K, int T>\n"
+                    "__global__ void matmul$params {\n"
+                    "  __shared__ float as[K][M + 1], bs[K][N];\n"
+                    "  int tid = threadIdx.x, tx = tid % (N / T), ty = tid / (N / T);\n"
+                    "  int row0 = blockIdx.y * M, col0 = blockIdx.x * N;\n"
+                    "  float sum[T][T] = {};\n"
+                    "  for (int t = 0; t < k; t += K) {\n"
+                    "    for (int i = tid; i < M * K; i += blockDim.x) {\n"
+                    "      int row = row0 + i / K, p = t + i % K;\n"
+                    "      as[i % K][i / K] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
                     "    }\n"
-                    "    for (int i = tid; i < $b_size; i += $threads) {\n"
-                    "      int p = t + i / $cols, col = col0 + i % $cols;\n"
-                    "      bs[i / $cols][i % $cols] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
+                    "    for (int i = tid; i < K * N; i += blockDim.x) {\n"
+                    "      int p = t + i / N, col = col0 + i % N;\n"
+                    "      bs[i / N][i % N] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
                     "    }\n"
                     "    __syncthreads();\n"
-                    "    for (int p = 0; p < $depth; p++)\n"
-                    "      for (int i = 0; i < $each; i++)\n"
-                    "        for (int j = 0; j < $each; j++) sum[i][j] += as[p][$ri] * bs[p][$cj];\n"
+                    "    for (int p = 0; p < K; p++)\n"
+                    "      for (int i = 0; i < T; i++)\n"
+                    "        for (int j = 0; j < T; j++) sum[i][j] += as[p][$ri] * bs[p][$cj];\n"
                     "    __syncthreads();\n"
                     "  }\n"
-                    "  for (int i = 0; i < $each; i++)\n"
-                    "    for (int j = 0; j < $each; j++) {\n"
+                    "  for (int i = 0; i < T; i++)\n"
+                    "    for (int j = 0; j < T; j++) {\n"
                     "      int row = row0 + $ri, col = col0 + $cj;\n"
                     "      if (row < m && col < n) c[row * n + col] = $(left)sum[i][j]$right;\n"
                     "    }\n"
@@ -192,13 +187,13 @@ static void diag_product(Grammar *g, int stored)
         grammar_plan(g, "buffer float a[n * n]");
         grammar_plan(g, "launch diag<<<ceil_div(n * n, 256), 256>>>(d, a, n)");
         grammar_code(g, "__global__ void diag(const float *d, float *a, int n) {\n"
-                        "  int i = blockIdx.x * 256 + threadIdx.x;\n"
+                        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                         "  if (i < n * n) a[i] = i / n == i % n ? d[i / n] : 0.0f;\n"
                         "}\n");
     }
     grammar_plan(g, "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>($source, b, c, n, m)");
     grammar_code(g, "__global__ void matmul(const float *$source, const float *b, float *c, int n, int m) {\n"
-                    "  int col = blockIdx.x * $wide + threadIdx.x, row = blockIdx.y * $high + threadIdx.y;\n"
+                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;\n"
                     "  if (row >= n || col >= m) return;\n"
                     "  float sum = 0.0f;\n"
                     "  for (int p = 0; p < n; p++) sum += $left_of * b[p * m + col];\n"
@@ -212,12 +207,10 @@ static void diag_product(Grammar *g, int stored)
 /* Row scaling over a flat index; the row is found by division. */
 static void diag_flat(Grammar *g)
 {
-    int vector = grammar_choose(g, "vector", "1:2 4") ? 4 : 1;
+    int vector = grammar_choose(g, "vector", "1:2 4");
     grammar_choose(g, "block", "32 64 128 256 512 1024");
     grammar_choose(g, "items", "1 2 4");
-    grammar_set_int(g, "step", grammar_int(g, "block") * vector);
-    grammar_set_int(g, "span", grammar_int(g, "block") * vector * grammar_int(g, "items"));
-    if (vector == 4) {
+    if (vector) {
         grammar_helper(g, "__device__ void scale4(const float *d, const float *b, float *c, int i, int n, int m) {\n"
                           "  if (m % 4 == 0 && i < n * m) {\n"
                           "    float4 v = *(const float4 *)(b + i);\n"
@@ -228,15 +221,18 @@ static void diag_flat(Grammar *g)
                           "  }\n"
                           "}\n");
     }
-    grammar_set(g, "body", vector == 4 ? "scale4(d, b, c, i, n, m);\n" : "if (i < n * m) c[i] = d[i / m] * b[i];\n");
-    grammar_set(g, "offset", vector == 4 ? "threadIdx.x * 4" : "threadIdx.x");
-    grammar_plan(g, "launch diag_matmul<<<ceil_div(n * m, $span), $block>>>(d, b, c, n, m)");
-    grammar_code(g, "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
-                    "  int i = blockIdx.x * $span + $offset;\n");
-    grammar_code(g, grammar_is(g, "items", "1") ? "  $body}\n" : "  for (int j = 0; j < $items; j++, i += $step)\n    $body}\n");
+    grammar_set(g, "body", vector ? "scale4(d, b, c, i, n, m);\n" : "if (i < n * m) c[i] = d[i / m] * b[i];\n");
+    grammar_set(g, "unit", vector ? "$block * 4" : "$block");
+    grammar_set(g, "stride", vector ? "blockDim.x * 4" : "blockDim.x");
+    grammar_set(g, "offset", vector ? "threadIdx.x * 4" : "threadIdx.x");
+    grammar_plan(g, "launch diag_matmul<$items><<<ceil_div(n * m, $unit * $items), $block>>>(d, b, c, n, m)");
+    grammar_code(g, "template <int N>\n"
+                    "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
+                    "  int i = blockIdx.x * $stride * N + $offset;\n"
+                    "  for (int j = 0; j < N; j++, i += $stride)\n    $body}\n");
     grammar_analysis(g, "diag(d) times b only scales row i of b by d[i]: memory bound.");
-    grammar_design(g, vector == 4 ? "Flat index, float4 loads, $block threads a block, $items steps per thread."
-                                  : "Flat index, scalar loads, $block threads a block, $items steps per thread.");
+    grammar_design(g, vector ? "Flat index, float4 loads, $block threads a block, $items steps per thread."
+                             : "Flat index, scalar loads, $block threads a block, $items steps per thread.");
 }
 
 static void diag_rows(Grammar *g)
@@ -247,7 +243,7 @@ static void diag_rows(Grammar *g)
     grammar_plan(g, by_row ? "launch diag_matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), dim3($wide, $high)>>>(d, b, c, n, m)"
                            : "launch diag_matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>(d, b, c, n, m)");
     grammar_code(g, "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
-                    "  int $fast = blockIdx.x * $wide + threadIdx.x, $slow = blockIdx.y * $high + threadIdx.y;\n"
+                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + threadIdx.y;\n"
                     "  if (row < n && col < m) c[row * m + col] = d[row] * b[row * m + col];\n"
                     "}\n");
     grammar_analysis(g, "diag(d) times b only scales row i of b by d[i]: memory bound.");

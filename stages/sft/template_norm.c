@@ -1,4 +1,6 @@
 /* Normalisations over rows: layernorm, and the fused residual add with RMS norm. */
+#include <string.h>
+
 #include "stages/sft/template_grammar.h"
 
 enum { PASSES, SECOND, SHARED, REGISTERS, SPLIT };  /* SECOND: moments in one pass; the sum stored in y */
@@ -7,20 +9,10 @@ static void norm_rows(Grammar *g, int way)
 {
     rows_mapping(g, way == SHARED || way == REGISTERS ? "warp block" : "thread:3 warp:2 block:2",
                  way == REGISTERS ? NULL : "1:3 4");
-    grammar_set(g, "reduce", "none");
-    if (grammar_is(g, "mapping", "block")) grammar_choose(g, "reduce", "tree shuffle");
-    if (way == REGISTERS) {
-        grammar_choose(g, "items", "2 4 8 16");
-        grammar_set_int(g, "span", grammar_int(g, "items") * grammar_int(g, "step"));
-        grammar_set(g, "rest", "for (int i = $first + $span; i < cols; i += $step)");
-        grammar_set(g, "each", "  #pragma unroll\n  for (int j = 0; j < $items; j++)");
-        grammar_set(g, "unroll", "1");
-    } else {
-        grammar_choose(g, "unroll", "1:2 4");
-    }
+    if (!strcmp(g->task, "residual_rmsnorm") && grammar_is(g, "mapping", "block")) grammar_choose(g, "reduce", "tree shuffle");
+    if (way == REGISTERS) rows_keep_registers(g);
+    else grammar_choose(g, "unroll", "1:2 4");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");
-    grammar_set(g, "shared", "");
-    grammar_set(g, "keep", "");
     if (way == SHARED) rows_keep_shared(g);
     grammar_set(g, "put", grammar_is(g, "vector", "1") ? "h[i]" : "h[i / 4]");
     grammar_analysis(g, "Memory bound: the row should be read once.");
@@ -74,7 +66,7 @@ static void layernorm_split(Grammar *g)
                     "}\n"
                     "__global__ void layernorm(const float *x, const float *means, const float *scales, const float *gamma, "
                     "const float *beta, float *y, int rows, int cols) {\n"
-                    "  int i = blockIdx.x * $block + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i >= rows * cols) return;\n"
                     "  int row = i / cols, col = i % cols;\n"
                     "  y[i] = (x[i] - means[row]) * scales[row] * gamma[col] + beta[col];\n"
@@ -83,7 +75,7 @@ static void layernorm_split(Grammar *g)
 
 static void layernorm_registers(Grammar *g)
 {
-    grammar_code(g, "  float v[$items], sum = 0.0f, var = 0.0f;\n"
+    grammar_code(g, "  float v[N], sum = 0.0f, var = 0.0f;\n"
                     "$each {\n    int i = $first + j * $step;\n    v[j] = i < cols ? x[i] : 0.0f;\n    sum += v[j];\n  }\n"
                     "  $rest sum += x[i];\n$reduce_sum"
                     "  float mean = sum / cols;\n"
@@ -112,8 +104,8 @@ void template_layernorm(Grammar *g)
         layernorm_split(g);
         return;
     }
-    grammar_plan(g, "launch layernorm<<<$grid, $block$shared>>>(x, gamma, beta, y, rows, cols)");
-    grammar_code(g, "__global__ void layernorm(const float *x, const float *gamma, const float *beta, float *y, int rows, int cols) {\n"
+    grammar_plan(g, "launch layernorm$size<<<$grid, $block$shared>>>(x, gamma, beta, y, rows, cols)");
+    grammar_code(g, "$(template)__global__ void layernorm(const float *x, const float *gamma, const float *beta, float *y, int rows, int cols) {\n"
                     "$keep$head"
                     "  x += row * cols;\n"
                     "  y += row * cols;\n");
@@ -154,7 +146,7 @@ static void rmsnorm_steps(Grammar *g, int way)
 
 static void rmsnorm_registers(Grammar *g)
 {
-    grammar_code(g, "  float v[$items], sum = 0.0f;\n"
+    grammar_code(g, "  float v[N], sum = 0.0f;\n"
                     "$each {\n    int i = $first + j * $step;\n    v[j] = i < cols ? x[i] + residual[i] : 0.0f;\n"
                     "    sum += v[j] * v[j];\n  }\n"
                     "  $rest sum += (x[i] + residual[i]) * (x[i] + residual[i]);\n$reduce_sum"
@@ -183,11 +175,11 @@ static void rmsnorm_split(Grammar *g)
                                   : "launch rmsnorm$all(scales, weight, y, rows, cols)");
     if (launches >= 3)
         grammar_code(g, "__global__ void add(const float *x, const float *residual, float *y, int n) {\n"
-                        "  int i = blockIdx.x * $block + threadIdx.x;\n"
+                        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                         "  if (i < n) y[i] = x[i] + residual[i];\n}\n");
     if (launches == 5)
         grammar_code(g, "__global__ void square(const float *y, float *squares, int n) {\n"
-                        "  int i = blockIdx.x * $block + threadIdx.x;\n"
+                        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                         "  if (i < n) squares[i] = y[i] * y[i];\n}\n");
     if (launches >= 3) grammar_set(g, "sum_of", vector ? "load4(x, i, cols, 0.0f)" : "x[i]");
     if (launches == 5) grammar_set(g, "add", vector ? "sum += sum4($sum_of);" : "sum += x[i];");
@@ -201,12 +193,12 @@ static void rmsnorm_split(Grammar *g)
                     "  $(one)scales[row] = $scaled;\n}\n");
     if (launches >= 4)
         grammar_code(g, "__global__ void root(float *scales, int rows, int cols) {\n"
-                        "  int row = blockIdx.x * 128 + threadIdx.x;\n"
+                        "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
                         "  if (row < rows) scales[row] = rsqrtf(scales[row] / cols + 1e-6f);\n}\n");
     grammar_set(g, "from", launches == 2 ? "(x[i] + residual[i])" : "y[i]");
     grammar_set(g, "inputs", launches == 2 ? "const float *x, const float *residual, const float *scales" : "const float *scales");
     grammar_code(g, "__global__ void rmsnorm($inputs, const float *weight, float *y, int rows, int cols) {\n"
-                    "  int i = blockIdx.x * $block + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i < rows * cols) y[i] = $from * scales[i / cols] * weight[i % cols];\n}\n");
     norm_loads(g, "$launches launches with buffers between.");
 }
@@ -229,8 +221,8 @@ void template_residual_rmsnorm(Grammar *g)
         return;
     }
     norm_loads(g, designs[way]);
-    grammar_plan(g, "launch rmsnorm<<<$grid, $block$shared>>>(x, residual, weight, y, rows, cols)");
-    grammar_code(g, "__global__ void rmsnorm(const float *x, const float *residual, const float *weight, float *y, int rows, int cols) {\n"
+    grammar_plan(g, "launch rmsnorm$size<<<$grid, $block$shared>>>(x, residual, weight, y, rows, cols)");
+    grammar_code(g, "$(template)__global__ void rmsnorm(const float *x, const float *residual, const float *weight, float *y, int rows, int cols) {\n"
                     "$keep$head"
                     "  x += row * cols;\n"
                     "  residual += row * cols;\n"

@@ -14,28 +14,32 @@ void rows_mapping(Grammar *g, const char *mappings, const char *vectors)
     grammar_choose(g, "block", blocks[mapping]);
     if (vectors) grammar_choose(g, "vector", vectors);
     else grammar_set(g, "vector", "1");
-    int block = grammar_int(g, "block"), vector = grammar_int(g, "vector");
-    int width = mapping == 0 ? 1 : mapping == 1 ? 32 : block;
-    static const char *const grids[] = {"ceil_div($row_count, $block)", "ceil_div($row_count, $warps)", "$row_count"};
+    int vector = !grammar_is(g, "vector", "1");
+    static const char *const steps[3][2] = {{"1", "4"}, {"32", "128"}, {"blockDim.x", "blockDim.x * 4"}};
+    static const char *const grids[] = {"ceil_div($row_count, $block)", "ceil_div($row_count, $block / 32)", "$row_count"};
     static const char *const heads[] = {
-        "  int row = blockIdx.x * $block + threadIdx.x;\n  if (row >= rows) return;\n",
-        "  int row = blockIdx.x * $warps + threadIdx.x / 32, lane = threadIdx.x % 32;\n  if (row >= rows) return;\n",
+        "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n  if (row >= rows) return;\n",
+        "  int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;\n  if (row >= rows) return;\n",
         "  int row = blockIdx.x, tid = threadIdx.x;\n",
     };
     static const char *const firsts[] = {"0", "lane", "tid"}, *const ones[] = {"", "if (lane == 0) ", "if (tid == 0) "};
     static const char *const speech[] = {"One thread per row: reads are not coalesced.", "One warp per row, coalesced.",
                                          "One block per row, coalesced."};
-    grammar_set_int(g, "warps", block / 32);
-    grammar_set_int(g, "step", width * vector);
+    grammar_set(g, "step", steps[mapping][vector]);
     grammar_set(g, "row_count", "rows");
     grammar_set(g, "grid", grids[mapping]);
     grammar_set(g, "head", heads[mapping]);
     grammar_set(g, "thread_id", firsts[mapping]);
-    grammar_set(g, "first", mapping && vector > 1 ? "$thread_id * 4" : "$thread_id");
-    grammar_set(g, "next", width * vector == 1 ? "i++" : "i += $step");
+    grammar_set(g, "first", mapping && vector ? "$thread_id * 4" : "$thread_id");
+    grammar_set(g, "next", mapping == 0 && !vector ? "i++" : "i += $step");
     grammar_set(g, "for", "for (int i = $first; i < cols; $next)");
     grammar_set(g, "one", ones[mapping]);
     grammar_set(g, "who", speech[mapping]);
+    grammar_set(g, "reduce", "shuffle");
+    grammar_set(g, "shared", "");
+    grammar_set(g, "keep", "");
+    grammar_set(g, "size", "");
+    grammar_set(g, "template", "");
 }
 
 static void reduce_warp(Grammar *g, const char *op)
@@ -56,10 +60,10 @@ static void reduce_block(Grammar *g, const char *op)
     if (grammar_is(g, "reduce", "tree")) {
         grammar_set(g, "combine", sum ? "part[tid] += part[tid + s];" : "part[tid] = fmaxf(part[tid], part[tid + s]);");
         grammar_helper(g, "__device__ float block_$op(float v) {\n"
-                          "  __shared__ float part[$block];\n"
+                          "  __shared__ float part[1024];\n"
                           "  int tid = threadIdx.x;\n"
                           "  part[tid] = v;\n"
-                          "  for (int s = $block / 2; s > 0; s /= 2) {\n"
+                          "  for (int s = blockDim.x / 2; s > 0; s /= 2) {\n"
                           "    __syncthreads();\n"
                           "    if (tid < s) $combine\n"
                           "  }\n"
@@ -76,7 +80,7 @@ static void reduce_block(Grammar *g, const char *op)
                       "  v = warp_$op(v);\n"
                       "  if (lane == 0) part[threadIdx.x / 32] = v;\n"
                       "  __syncthreads();\n"
-                      "  v = warp_$op(lane < $warps ? part[lane] : $neutral);\n"
+                      "  v = warp_$op(lane < blockDim.x / 32 ? part[lane] : $neutral);\n"
                       "  __syncthreads();\n"
                       "  return v;\n}\n");
 }
@@ -124,13 +128,23 @@ void rows_vector_helpers(Grammar *g, const char *which)
         if (strstr(which, helpers[i].name)) grammar_helper(g, helpers[i].text);
 }
 
+void rows_keep_registers(Grammar *g)
+{
+    grammar_choose(g, "items", "2 4 8 16");
+    grammar_set(g, "size", "<$items>");
+    grammar_set(g, "template", "template <int N>\n");
+    grammar_set(g, "rest", "for (int i = $first + N * $step; i < cols; i += $step)");
+    grammar_set(g, "each", "  #pragma unroll\n  for (int j = 0; j < N; j++)");
+    grammar_set(g, "unroll", "1");
+}
+
 void rows_keep_shared(Grammar *g)
 {
     int warp = grammar_is(g, "mapping", "warp"), vector = !grammar_is(g, "vector", "1");
     grammar_set(g, "words", vector ? "ceil_div(cols, 4) * 16" : "cols * 4");
     grammar_set(g, "type", vector ? "float4" : "float");
     grammar_set(g, "length", vector ? "((cols + 3) / 4)" : "cols");
-    grammar_set(g, "shared", warp ? ", $words * $warps" : ", $words");
+    grammar_set(g, "shared", warp ? ", $words * ($block / 32)" : ", $words");
     grammar_set(g, "keep", warp ? "  extern __shared__ $type buf[];\n  $type *h = buf + threadIdx.x / 32 * $length;\n"
                                 : "  extern __shared__ $type h[];\n");
 }
@@ -139,23 +153,22 @@ void rows_keep_shared(Grammar *g)
 static void row_sum_split(Grammar *g)
 {
     grammar_choose(g, "slices", "4 8 16 32");
-    grammar_set_int(g, "stride", grammar_int(g, "slices") * grammar_int(g, "step"));
-    grammar_set(g, "begin", grammar_is(g, "vector", "1") ? "blockIdx.y * $step + tid" : "blockIdx.y * $step + tid * 4");
+    grammar_set(g, "begin", grammar_is(g, "vector", "1") ? "blockIdx.y * blockDim.x + tid" : "(blockIdx.y * blockDim.x + tid) * 4");
     grammar_plan(g, "buffer float slice[rows * $slices]");
     grammar_plan(g, "launch slice_sum<<<dim3(rows, $slices), $block>>>(x, slice, cols)");
-    grammar_plan(g, "launch row_sum<<<ceil_div(rows, 128), 128>>>(slice, y, rows)");
+    grammar_plan(g, "launch row_sum<<<ceil_div(rows, 128), 128>>>(slice, y, rows, $slices)");
     grammar_code(g, "__global__ void slice_sum(const float *x, float *slice, int cols) {\n$head"
                     "  x += row * cols;\n"
                     "  float sum = 0.0f;\n"
-                    "  for (int i = $begin; i < cols; i += $stride) sum += $value;\n"
+                    "  for (int i = $begin; i < cols; i += gridDim.y * $step) sum += $value;\n"
                     "$reduce_sum"
-                    "  if (tid == 0) slice[row * $slices + blockIdx.y] = sum;\n"
+                    "  if (tid == 0) slice[row * gridDim.y + blockIdx.y] = sum;\n"
                     "}\n"
-                    "__global__ void row_sum(const float *slice, float *y, int rows) {\n"
-                    "  int row = blockIdx.x * 128 + threadIdx.x;\n"
+                    "__global__ void row_sum(const float *slice, float *y, int rows, int slices) {\n"
+                    "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (row >= rows) return;\n"
                     "  float sum = 0.0f;\n"
-                    "  for (int i = 0; i < $slices; i++) sum += slice[row * $slices + i];\n"
+                    "  for (int i = 0; i < slices; i++) sum += slice[row * slices + i];\n"
                     "  y[row] = sum;\n"
                     "}\n");
     grammar_design(g, "Two launches: $slices slices per row, then their sums.");

@@ -49,11 +49,7 @@ static void softmax_loops(Grammar *g, int way)
 /* The first `span` columns of a row stay in registers; longer rows are read again past them. */
 static void softmax_registers(Grammar *g)
 {
-    grammar_choose(g, "items", "2 4 8 16");
-    grammar_set_int(g, "span", grammar_int(g, "items") * grammar_int(g, "step"));
-    grammar_set(g, "rest", "for (int i = $first + $span; i < cols; i += $step)");
-    grammar_set(g, "each", "  #pragma unroll\n  for (int j = 0; j < $items; j++)");
-    grammar_code(g, "  float v[$items], top = -1e30f, sum = 0.0f;\n"
+    grammar_code(g, "  float v[N], top = -1e30f, sum = 0.0f;\n"
                     "$each {\n    int i = $first + j * $step;\n    v[j] = i < cols ? x[i] : -1e30f;\n"
                     "    top = fmaxf(top, v[j]);\n  }\n"
                     "  $rest top = fmaxf(top, x[i]);\n$reduce_top"
@@ -71,7 +67,7 @@ static void softmax_split(Grammar *g)
     grammar_plan(g, "buffer float sums[rows]");
     grammar_plan(g, "launch row_max<<<$grid, $block>>>(x, tops, rows, cols)");
     grammar_plan(g, "launch row_sum<<<$grid, $block>>>(x, tops, sums, rows, cols)");
-    grammar_plan(g, "launch softmax<<<ceil_div(rows * cols, $block), $block>>>(x, tops, sums, y, rows, cols)");
+    grammar_plan(g, "launch softmax$size<<<ceil_div(rows * cols, $block), $block>>>(x, tops, sums, y, rows, cols)");
     grammar_code(g, "__global__ void row_max(const float *x, float *tops, int rows, int cols) {\n$head"
                     "  x += row * cols;\n"
                     "  float top = -1e30f;\n"
@@ -85,7 +81,7 @@ static void softmax_split(Grammar *g)
                     "  $(one)sums[row] = sum;\n"
                     "}\n"
                     "__global__ void softmax(const float *x, const float *tops, const float *sums, float *y, int rows, int cols) {\n"
-                    "  int i = blockIdx.x * $block + threadIdx.x;\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i < rows * cols) y[i] = $exp(x[i] - tops[i / cols]) / sums[i / cols];\n"
                     "}\n");
 }
@@ -102,7 +98,7 @@ void template_softmax(Grammar *g)
                  way == REGISTERS ? NULL : "1:3 4");
     grammar_set(g, "reduce", "shuffle");
     grammar_choose(g, "exp", "expf:3 __expf");
-    if (way == REGISTERS) grammar_set(g, "unroll", "1");
+    if (way == REGISTERS) rows_keep_registers(g);
     else grammar_choose(g, "unroll", "1:2 4");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");
     rows_vector_helpers(g, way == SPLIT ? "load4 sum4 max4 exp4" : "load4 store4 sum4 max4 exp4 scale4");
@@ -117,11 +113,9 @@ void template_softmax(Grammar *g)
         softmax_split(g);
         return;
     }
-    grammar_set(g, "shared", "");
-    grammar_set(g, "keep", "");
     if (way == SHARED) rows_keep_shared(g);
-    grammar_plan(g, "launch softmax<<<$grid, $block$shared>>>(x, y, rows, cols)");
-    grammar_code(g, "__global__ void softmax(const float *x, float *y, int rows, int cols) {\n$keep$head"
+    grammar_plan(g, "launch softmax$size<<<$grid, $block$shared>>>(x, y, rows, cols)");
+    grammar_code(g, "$(template)__global__ void softmax(const float *x, float *y, int rows, int cols) {\n$keep$head"
                     "  x += row * cols;\n"
                     "  y += row * cols;\n");
     if (way == REGISTERS) softmax_registers(g);

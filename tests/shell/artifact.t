@@ -41,8 +41,10 @@ run show good.qa --records 1; s=$?
 run export good.qa; s=$?
 [ $s = 0 ] && [ "$(cat out)" = '{"name":"loss","step":0,"value":0.5}
 {"name":"a \"b\"","step":1,"value":"NaN"}' ]; ok $? 'export gives JSON lines'
-run export good.qa && python3 -c 'import json,sys
+if command -v python3 >/dev/null; then
+    run export good.qa && python3 -c 'import json
 for line in open("out"): json.loads(line)' 2>err; ok $? 'export is valid JSON'
+fi
 
 # ---- truncated everywhere ----
 size=$(stat -c %s good.qa) bad=0
@@ -94,6 +96,13 @@ record 0 loss "$half" >payload3
 run diff good.qa short.qa; [ $? = 1 ] && grep -q 'record 1 is only in good.qa' out; ok $? 'diff names the record that is missing'
 
 # ---- the program ----
+bad=1
+for ((call = 1; call < 400; call++)); do # every allocation refused in turn, until all are granted
+    QUERN_FAIL_ALLOC=$call "$BIN/quern-artifact" diff good.qa other.qa >out 2>err; s=$?
+    [ -s err ] || { [ $call -gt 10 ] && [ $s = 1 ] && bad=0; break; }
+    [ $s = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
+done
+ok $bad 'out of memory at any allocation is one sentence'
 run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export or diff'; ok $? 'an unknown command is exit 2'
 run diff good.qa; [ $? = 2 ]; ok $? 'diff wants two files'
 run --version; [ $? = 0 ] && grep -q '^quern-artifact ' out; ok $? '--version'

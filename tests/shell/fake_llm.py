@@ -4,7 +4,7 @@
 The user message holds "script: step step ..."; the k-th request with the same message gets step k, the last step
 repeats. Every request is appended to LOG as one JSON line: path, whether the key came, body, step, requests in work.
 """
-import gzip, http.server, json, re, socket, sys, threading, time
+import email.utils, gzip, http.server, json, re, socket, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
 lock = threading.Lock()
@@ -64,6 +64,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(429, error, **({"Retry_After": value} if value else {}))
         elif name == "429ms":
             self.send(429, error, Retry_After_Ms=value)
+        elif name == "429date":
+            self.send(429, error, Retry_After=email.utils.formatdate(time.time() + float(value), usegmt=True))
+        elif name == "garbage":
+            self.wfile.write(b"HTTP/1.1 what?\r\n\r\n")
+            self.close_connection = True
         elif name == "crowded":  # 429 while more than VALUE requests are in work
             time.sleep(0.02)
             over = working > int(value)

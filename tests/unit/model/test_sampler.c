@@ -99,7 +99,7 @@ static void decoding_equals_forward(void **state)
         make_ask(&a);
         sample(m, &a, &plain, &r);
         double sum = 0, worst = 0;
-        int n = 0, stopped = 0, long_ones = 0;
+        int n = 0, stopped = 0;
         for (int i = 0; i < PROMPTS; i++)
             for (int c = 0; c < COPIES; c++) {
                 const Kept *k = &r.sample[i][c];
@@ -118,9 +118,9 @@ static void decoding_equals_forward(void **state)
                 }
                 assert_int_equal(k->stopped, k->ids[k->n - 1] == 5);
                 stopped += k->stopped;
-                long_ones += k->n == NEW;
+                assert_true(k->stopped || k->n == NEW);
             }
-        assert_true(n > 100 && stopped > 0 && stopped + long_ones == PROMPTS * COPIES);
+        if (n < 100 || !stopped) fail_msg("%s: %d tokens, %d samples ended: no test", types[f], n, stopped);
         if (!(sum / n < 1e-5 && worst < 1e-4)) fail_msg("%s: mean |dlogp| %g, worst %g", types[f], sum / n, worst);
         model_free(m);
     }

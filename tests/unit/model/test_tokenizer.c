@@ -326,8 +326,8 @@ static void lines(void **state)
     assert_int_equal(tokenizer_train(texts, lens, 1, 400, 1, NULL, 0, &t, &err), 0);
     assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, &ids, &n, &err), 0);
     assert_int_equal(n, 4); /* every line was seen twice: one token each */
-    assert_int_equal(tokenizer_save(t, "lines.json", &err), 0);
-    assert_int_equal(tokenizer_load("lines.json", &again, &err), 0);
+    assert_int_equal(tokenizer_save(t, path, &err), 0);
+    assert_int_equal(tokenizer_load(path, &again, &err), 0);
     buffer_init(&b, 1000);
     assert_int_equal(tokenizer_decode(again, ids, n, 0, &b, &err), 0);
     assert_string_equal(b.data, text);

@@ -158,6 +158,8 @@ static void test_describe(void **state)
              "// __shfl in a comment\n/* atomicAdd */ __shared__ float s[4]; __syncthreads(); __syncthreads();",
              "2 launches, 256 threads, buffers, 2 barriers");
     describe("", "0 launches");
+    describe("//@ launch matmul<64, 32, 8, 4><<<dim3(1, 2), (64 / 4) * (32 / 4)>>>(a)\n  __shared__ float as[K][M];\n  float sum[T][T] = {};",
+             "1 launch, 128 threads, template <64, 32, 8, 4>, shared tiles");
     describe("//@ launch k<<<1, min(n, 4)>>>(x)\n  float sum[4][4] = {};", "1 launch, 16 values in registers");
 }
 

@@ -1,0 +1,42 @@
+/* The handlers that the decoder chooses from, by file. A lookup gives NULL for what does not exist. */
+#ifndef EVAL_SIM_HANDLERS_H
+#define EVAL_SIM_HANDLERS_H
+
+#include "eval/sim/exec.h"
+
+/* exec_int.c: "add", "mul.wide", "shr" ... of 16, 32 or 64 bits */
+Handler *int_handler(const char *name, int bits, int is_signed);
+
+/* exec_bits.c: moves, selections, comparisons of integers, bit fields */
+Handler h_mov32, h_mov64, h_mov_pred, h_pack32, h_pack64, h_pack64_16, h_unpack32, h_unpack64, h_unpack64_16, h_special, h_selp32,
+    h_selp64, h_slct32, h_slct64, h_pred_to32, h_popc32, h_popc64, h_clz32, h_clz64, h_brev32, h_brev64, h_bfind32, h_bfind64,
+    h_bfe32, h_bfe64, h_bfi32, h_bfi64, h_prmt, h_lop3, h_shf, h_fns, h_dp4a, h_dp2a, h_pred_logic, h_isspacep, h_cvta,
+    h_add_carry32, h_add_carry64, h_mad_carry32;
+Handler *setp_handler(int bits, int is_signed); /* k0: comparison */
+
+/* exec_float.c: k0: rounding and flushing (FpMode), k1: saturate */
+Handler *float_handler(const char *name, int bits, int mode);
+Handler h_setp_f32, h_setp_f64, h_setp_f16, h_testp32, h_testp64;
+
+/* exec_math.c: approximations */
+Handler *math_handler(const char *name);
+
+/* exec_half.c: f16 and bf16, scalar and packed; k0: flags (HalfFlag) */
+Handler *half_handler(const char *name, int is_bf16, int packed);
+
+/* exec_cvt.c */
+Handler h_cvt, h_cvt_pack;
+
+/* exec_mma.c */
+Handler h_mma;
+
+enum { FP_RN = 0, FP_RM = 1, FP_RP = 2, FP_RZ = 3, FP_FTZ = 4, FP_SAT = 8 }; /* the first two bits as in MXCSR */
+enum { HALF_FTZ = 1, HALF_SAT = 2, HALF_RELU = 4, HALF_NAN = 8, HALF_XORSIGN = 16 };
+enum { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN };
+
+float half_to_float(uint32_t h);
+uint32_t half_from_double(double v);   /* round to nearest even */
+float bf16_to_float(uint32_t h);
+uint32_t bf16_from_double(double v);
+
+#endif

@@ -1,0 +1,391 @@
+/* A launch: blocks one after another, the warps of a block in turns between barriers. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "eval/sim/exec_memory.h"
+
+enum { RECURSION_FRAMES = 512, LOCAL_MAX = 512 << 10, EPOCH_MAX = (1 << 22) - 8 };
+
+/* ---- faults ---- */
+
+const PtxInst *exec_source(const Warp *w, const Inst *in)
+{
+    const PtxFunction *f = w->frame->fn->ptx;
+    return in->src < (uint32_t)f->n_insts ? &f->insts[in->src] : NULL;
+}
+
+void exec_kernel_name(const char *lowered, char *out, size_t size)
+{
+    const char *p = lowered;
+    size_t n = 0;
+    if (p[0] == '_' && p[1] == 'Z' && p[2] >= '1' && p[2] <= '9') {
+        for (p += 2; *p >= '0' && *p <= '9' && n < 1000; p++)
+            n = n * 10 + (size_t)(*p - '0');
+        if (n && n <= strlen(p)) {
+            snprintf(out, size, "%.*s", (int)n, p);
+            return;
+        }
+    }
+    snprintf(out, size, "%s", lowered);
+}
+
+const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)
+{
+    Exec *x = w->x;
+    DeviceFault *f = x->fault;
+    const PtxInst *src = exec_source(w, in);
+    if (x->faulted)
+        return NULL;
+    x->faulted = 1;
+    f->outcome = outcome;
+    snprintf(f->kernel, sizeof(f->kernel), "%s", x->launch->kernel);
+    f->line = src ? src->line : 0;
+    memcpy(f->block, x->cta.id, sizeof(f->block));
+    for (int i = 0; i < 3; i++)
+        f->thread[i] = w->tid[i][lane];
+    char what[360], name[64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    exec_kernel_name(x->launch->kernel, name, sizeof(name));
+    snprintf(f->message, sizeof(f->message), "kernel %s, line %d, block (%u,%u,%u), thread (%u,%u,%u): %s", name, f->line,
+             f->block[0], f->block[1], f->block[2], f->thread[0], f->thread[1], f->thread[2], what);
+    return NULL;
+}
+
+static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
+{
+    DeviceFault *f = x->fault;
+    char name[64];
+    memset(f, 0, sizeof(*f));
+    f->outcome = outcome;
+    f->line = line;
+    snprintf(f->kernel, sizeof(f->kernel), "%s", x->launch->kernel);
+    exec_kernel_name(x->launch->kernel, name, sizeof(name));
+    snprintf(f->message, sizeof(f->message), "kernel %s%s%s", name, outcome == OUTCOME_UNSUPPORTED ? ": " : " ", what);
+    x->faulted = 1;
+    return 1;
+}
+
+/* ---- memory of the machine ---- */
+
+typedef struct {
+    size_t rows32, rows64, preds, local;
+    int recursive;
+} StackNeed;
+
+static void most(size_t *a, size_t b)
+{
+    *a = b > *a ? b : *a;
+}
+
+/* What the deepest chain of calls needs, this function included. */
+static StackNeed stack_need(const Function *f, int depth)
+{
+    StackNeed deepest = {0};
+    if (depth > 64) /* it calls itself, or as good as */
+        return (StackNeed){.recursive = 1};
+    for (int i = 0; i < f->n_callees; i++) {
+        StackNeed n = stack_need(f->callees[i], depth + 1);
+        most(&deepest.rows32, n.rows32);
+        most(&deepest.rows64, n.rows64);
+        most(&deepest.preds, n.preds);
+        most(&deepest.local, n.local);
+        deepest.recursive |= n.recursive;
+        if (n.recursive)
+            break;
+    }
+    deepest.rows32 += f->rows32;
+    deepest.rows64 += f->rows64;
+    deepest.preds += f->preds;
+    deepest.local += (f->local_bytes + 15) & ~(size_t)15;
+    return deepest;
+}
+
+static size_t align_page(size_t n)
+{
+    return (n + 4095) & ~(size_t)4095;
+}
+
+static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
+{
+    size_t b32 = align_page(need->rows32 * ROW32), b64 = align_page(need->rows64 * ROW64), bp = align_page(need->preds * 4);
+    size_t local = align_page(need->local * LANES), init = align_page(need->local * LANES / 4);
+    size_t each = b32 + b64 + bp + local + init, bytes = each * (size_t)n_warps;
+    if (bytes > x->register_file_bytes) {
+        if (x->register_file)
+            munmap(x->register_file, x->register_file_bytes);
+        x->register_file = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        x->register_file_bytes = bytes;
+        if (x->register_file == MAP_FAILED) {
+            x->register_file = NULL;
+            x->register_file_bytes = 0;
+            return -1;
+        }
+    }
+    for (int i = 0; i < n_warps; i++) {
+        Warp *w = &x->warps[i];
+        unsigned char *p = x->register_file + each * (size_t)i;
+        w->storage32 = p;
+        w->end32 = w->storage64 = p + b32;
+        w->end64 = w->storage64 + b64;
+        w->preds = (uint32_t *)(void *)w->end64;
+        w->local = w->end64 + bp;
+        w->preds_end = (uint32_t *)(void *)w->local;
+        w->local_init = w->local + local;
+        memset(w->storage32, 0, (size_t)x->entry->rows32 * ROW32);
+        memset(w->storage64, 0, (size_t)x->entry->rows64 * ROW64);
+        memset(w->preds, 0, (size_t)x->entry->preds * 4);
+    }
+    x->local_cap = need->local;
+    return 0;
+}
+
+static void reserve_shared(Exec *x, uint32_t bytes)
+{
+    Cta *c = &x->cta;
+    if (bytes > x->shared_cap || !x->shared_store) {
+        size_t words = (bytes + 3) / 4 + 1;
+        free(x->shared_store);
+        x->shared_store = memory_alloc(words * 4 + words * 9 + 64);
+        x->shared_cap = bytes;
+        c->shared = x->shared_store;
+        c->shared_writer = (uint32_t *)(void *)(c->shared + ((words * 4 + 15) & ~(size_t)15));
+        c->shared_reader = c->shared_writer + words;
+        c->shared_bytes = (unsigned char *)(c->shared_reader + words);
+        c->epoch = 0;
+    }
+    c->shared_size = bytes;
+}
+
+/* Epochs have 22 bits: when they run out, what is written stays written and the rest is forgotten. */
+void exec_renew_epochs(Exec *x)
+{
+    Cta *c = &x->cta;
+    for (uint32_t i = 0; i < (x->shared_cap + 3) / 4; i++) {
+        uint32_t t = c->shared_writer[i];
+        c->shared_writer[i] = t && t >= c->floor ? 1u << 10 | (t & 15) : 0;
+        c->shared_reader[i] = 0;
+    }
+    c->floor = 1u << 10;
+    c->epoch = 2;
+}
+
+static void prepare_warps(Exec *x, int n_warps)
+{
+    if (n_warps > x->cap_warps) {
+        free(x->warps);
+        x->warps = aligned_alloc(64, (sizeof(Warp) * (size_t)n_warps + 63) & ~(size_t)63);
+        if (!x->warps)
+            abort();
+        x->cap_warps = n_warps;
+    }
+    memset(x->warps, 0, sizeof(Warp) * (size_t)n_warps);
+}
+
+static void set_up_warp(Exec *x, int index)
+{
+    Warp *w = &x->warps[index];
+    uint32_t threads = x->block[0] * x->block[1] * x->block[2];
+    w->x = x;
+    w->index = index;
+    w->bank32[1] = x->code->pool32;
+    w->bank64[1] = x->code->pool64;
+    for (uint32_t i = 0; i < LANES; i++) {
+        uint32_t t = (uint32_t)index * LANES + i;
+        if (t < threads)
+            w->lanes |= 1u << i;
+        w->tid[0][i] = t % x->block[0];
+        w->tid[1][i] = t / x->block[0] % x->block[1];
+        w->tid[2][i] = t / x->block[0] / x->block[1];
+    }
+    w->entry_frame = (Frame){.fn = x->entry, .rows32 = w->storage32, .rows64 = w->storage64, .preds = w->preds};
+}
+
+/* ---- blocks ---- */
+
+static void start_block(Exec *x, uint64_t linear)
+{
+    Cta *c = &x->cta;
+    c->linear = linear;
+    c->id[0] = (uint32_t)(linear % x->grid[0]);
+    c->id[1] = (uint32_t)(linear / x->grid[0] % x->grid[1]);
+    c->id[2] = (uint32_t)(linear / x->grid[0] / x->grid[1]);
+    if (c->epoch >= EPOCH_MAX)
+        exec_renew_epochs(x);
+    c->floor = ++c->epoch << 10;
+    c->epoch++;
+    c->phase = 0;
+    c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
+    c->stored = c->acquired = 0;
+    c->live_threads = x->block[0] * x->block[1] * x->block[2];
+    memset(c->barriers, 0, sizeof(c->barriers));
+    for (int i = 0; i < c->n_warps; i++) {
+        Warp *w = &x->warps[i];
+        memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
+        warp_start(w);
+    }
+}
+
+static void finish_block(Exec *x)
+{
+    SimCounts *n = &x->counts;
+    for (int i = 0; i < x->cta.n_warps; i++) {
+        const Warp *w = &x->warps[i];
+        n->global_waits += w->global_waits;
+        n->local_waits += w->local_waits;
+        n->chain_cycles += w->chain;
+        if (w->global_waits > n->global_waits_max)
+            n->global_waits_max = w->global_waits;
+        if (w->local_waits > n->local_waits_max)
+            n->local_waits_max = w->local_waits;
+        if (w->chain > n->chain_cycles_max)
+            n->chain_cycles_max = w->chain;
+        if (w->insts > n->warp_insts_max)
+            n->warp_insts_max = w->insts;
+    }
+}
+
+static void run_block(Exec *x, uint64_t linear)
+{
+    start_block(x, linear);
+    while (x->cta.live_threads && !x->faulted) {
+        int progress = 0;
+        for (int i = 0; i < x->cta.n_warps && !x->faulted; i++)
+            if (x->warps[i].n_splits)
+                progress |= warp_run(&x->warps[i]);
+        if (!progress && !x->faulted)
+            barrier_deadlock(x);
+        if (x->cta.epoch >= EPOCH_MAX)
+            exec_renew_epochs(x);
+    }
+    finish_block(x);
+}
+
+/* ---- counters ---- */
+
+static void clear_blocks(const Code *code)
+{
+    for (int i = 0; i < code->ptx.n_functions; i++)
+        for (int k = 0; k < code->functions[i].n_blocks; k++)
+            code->functions[i].blocks[k].passes = code->functions[i].blocks[k].lanes = 0;
+}
+
+static void sum_blocks(Exec *x)
+{
+    SimCounts *n = &x->counts;
+    for (int i = 0; i < x->code->ptx.n_functions; i++)
+        for (int k = 0; k < x->code->functions[i].n_blocks; k++) {
+            const CodeBlock *b = &x->code->functions[i].blocks[k];
+            n->warp_insts += b->passes * b->n_insts;
+            n->thread_insts += b->lanes * b->n_insts;
+            n->fp32_flops += b->lanes * b->fp32_flops;
+            n->fp16_flops += b->lanes * b->fp16_flops;
+            n->fp64_flops += b->lanes * b->fp64_flops;
+            n->tensor_flops += b->passes * b->tensor_flops;
+            for (int c = 0; c < INST_CLASS_COUNT; c++) {
+                n->by_class[c] += b->passes * b->by_class[c];
+                n->threads_by_class[c] += b->lanes * b->by_class[c];
+            }
+        }
+}
+
+static int check_launch(Exec *x)
+{
+    const DeviceLaunch *l = x->launch;
+    const Function *f = x->entry;
+    char what[200];
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    if (f->unsupported)
+        return launch_fault(x, OUTCOME_UNSUPPORTED, f->unsupported_line, f->unsupported);
+    uint32_t limit = f->ptx->max_threads && f->ptx->max_threads < 1024 ? f->ptx->max_threads : 1024;
+    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > limit) {
+        snprintf(what, sizeof(what), "cannot be launched with blocks of (%u,%u,%u): 1 to %u threads are allowed", l->block[0],
+                 l->block[1], l->block[2], limit);
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+    }
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 || l->grid[2] > 65535) {
+        snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u)", l->grid[0], l->grid[1], l->grid[2]);
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+    }
+    return 0;
+}
+
+static int set_up(Exec *x)
+{
+    const DeviceLaunch *l = x->launch;
+    StackNeed need = stack_need(x->entry, 0);
+    if (need.recursive) {
+        need.rows32 = need.rows64 = need.preds = need.local = 0;
+        for (int i = 0; i < x->code->ptx.n_functions; i++) {
+            const Function *f = &x->code->functions[i];
+            most(&need.rows32, f->rows32);
+            most(&need.rows64, f->rows64);
+            most(&need.preds, f->preds);
+            most(&need.local, (f->local_bytes + 15) & ~(size_t)15);
+        }
+        need.rows32 *= RECURSION_FRAMES;
+        need.rows64 *= RECURSION_FRAMES;
+        need.preds *= RECURSION_FRAMES;
+        need.local *= 64;
+        most(&need.local, (x->entry->local_bytes + 15) & ~(size_t)15);
+    }
+    if (need.local > LOCAL_MAX && x->entry->local_bytes > LOCAL_MAX)
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "uses more than 512 KiB of local memory a thread");
+    if (need.local > LOCAL_MAX)
+        need.local = LOCAL_MAX;
+    memcpy(x->grid, l->grid, sizeof(x->grid));
+    memcpy(x->block, l->block, sizeof(x->block));
+    x->n_blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    int n_warps = (int)((l->block[0] * l->block[1] * l->block[2] + LANES - 1) / LANES);
+    prepare_warps(x, n_warps);
+    if (reserve_registers(x, n_warps, &need))
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "needs more registers and local memory than the simulator can reserve");
+    for (int i = 0; i < n_warps; i++)
+        set_up_warp(x, i);
+    x->cta.n_warps = n_warps;
+    x->cta.static_shared = x->entry->static_shared;
+    reserve_shared(x, x->entry->static_shared + l->shared_bytes);
+    return 0;
+}
+
+int exec_launch(Exec *x, const DeviceLaunch *launch)
+{
+    SimCounts *n = &x->counts;
+    x->launch = launch;
+    x->faulted = 0;
+    memset(n, 0, sizeof(*n));
+    if (check_launch(x) || set_up(x))
+        return 1;
+    exec_kernel_name(launch->kernel, n->kernel, sizeof(n->kernel));
+    memcpy(n->grid, x->grid, sizeof(n->grid));
+    memcpy(n->block, x->block, sizeof(n->block));
+    n->static_shared = x->entry->static_shared;
+    n->dynamic_shared = launch->shared_bytes;
+    n->local_bytes = (uint32_t)x->local_cap;
+    n->blocks = x->n_blocks;
+    n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
+    clear_blocks(x->code);
+    devmem_launch(x->mem);
+    for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
+        run_block(x, b);
+    sum_blocks(x);
+    return x->faulted;
+}
+
+void exec_release(Exec *x)
+{
+    free(x->warps);
+    free(x->shared_store);
+    if (x->register_file)
+        munmap(x->register_file, x->register_file_bytes);
+    for (Frame *f = x->free_frames, *next; f; f = next) {
+        next = f->parent;
+        free(f);
+    }
+    memset(x, 0, sizeof(*x));
+}

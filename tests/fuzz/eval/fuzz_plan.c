@@ -1,0 +1,49 @@
+/* A candidate's plan from foreign bytes: parse, and resolve what parses for a small task. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/candidate.h"
+#include "eval/resolve.h"
+
+static char rows[] = "rows", cols[] = "cols";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void resolve(const Plan *plan)
+{
+    static Task task = {.n_axes = 2, .axis_name = {"rows", "cols"}, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1,
+                        .inputs = {{.name = "x", .rank = 2, .shape = {rows, cols}}},
+                        .outputs = {{.name = "y", .rank = 2, .shape = {rows, cols}}},
+                        .workloads = {{.axis = {7, 33}}}};
+    static const DeviceInfo device = {.max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};
+    PlanKernel kernels[PLAN_MAX_STEPS];
+    DeviceLaunch *launches = NULL;
+    int line, n;
+    Error err;
+    for (int k = 0; k < plan->n_kernels; k++) {
+        kernels[k] = (PlanKernel){.lowered = plan->kernels[k], .info = {.max_threads = 1024}};
+        /* The parameters that its first launch fits, so that resolving goes on into the values. */
+        for (int s = 0; s < plan->n_steps && !kernels[k].info.n_params; s++)
+            if (plan->steps[s].kernel == k) kernels[k].info.n_params = plan->steps[s].n_args;
+        for (int i = 0; i < kernels[k].info.n_params; i++) {
+            kernels[k].info.params[i].offset = (uint32_t)i * 8;
+            kernels[k].info.params[i].size = i % 3 == 2 ? 4 : 8;
+            kernels[k].info.params[i].is_pointer = -1;
+        }
+        kernels[k].info.param_bytes = (uint32_t)kernels[k].info.n_params * 8;
+    }
+    PlanContext context = {.plan = plan, .task = &task, .device = &device, .kernels = kernels};
+    if (plan_check_names(&context, &line, &err)) return;
+    if (!plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err)) free(launches);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Candidate c;
+    Outcome outcome;
+    Error err;
+    int line;
+    if (!candidate_parse((const char *)data, size, &c, &outcome, &line, &err)) resolve(&c.plan);
+    candidate_release(&c);
+    return 0;
+}

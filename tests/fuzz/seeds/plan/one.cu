@@ -1,0 +1,1 @@
+//@ launch relu<<<ceil_div(rows * cols, 256), 256>>>(x, y, rows * cols)

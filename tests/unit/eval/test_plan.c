@@ -1,0 +1,271 @@
+/* The launch plan: what parses, what does not and how that is said, and what it resolves to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/plan.h"
+#include "eval/resolve.h"
+
+static void parse_ok(const char *source, Plan *p)
+{
+    Error err = {""};
+    int line;
+    if (plan_parse(source, strlen(source), p, &line, &err)) fail_msg("%s", err.text);
+}
+
+static void parse_fails(const char *source, int want_line, const char *want)
+{
+    Plan p;
+    Error err = {""};
+    int line;
+    if (!plan_parse(source, strlen(source), &p, &line, &err)) fail_msg("parsed: %s", source);
+    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
+    assert_int_equal(line, want_line);
+    plan_release(&p);
+}
+
+static int text_is(PlanText t, const char *s)
+{
+    return t.len == strlen(s) && !memcmp(t.p, s, t.len);
+}
+
+static void test_grammar(void **state)
+{
+    (void)state;
+    Plan p;
+    parse_ok("// a comment\n"
+             "//@ buffer float partial[rows * 32]\n"
+             "  //@buffer unsigned   long long counts[4]\r\n"
+             "//@ launch partial_sums<<<dim3(32, rows), 256>>>(x, partial, cols)\n"
+             "__global__ void f();\n"
+             "//@ for t in 0..steps\n"
+             "//@ launch ns::step<float, (4>>1)> <<< ceil_div(rows, 256), dim3(16,16,2), 4 * (cols + 1) >>> ( x + t*cols, y, 1e-5f );\n"
+             "//@ launch partial_sums<<<1, 1>>>()", &p);
+    assert_int_equal(p.n_buffers, 2);
+    assert_string_equal(p.buffers[1].type, "unsigned long long");
+    assert_int_equal(p.buffers[1].type_size, 8);
+    assert_int_equal(p.buffers[0].line, 2);
+    assert_int_equal(p.n_steps, 3);
+    assert_int_equal(p.n_kernels, 2);
+    assert_int_equal(p.steps[2].kernel, 0);
+    assert_int_equal(p.steps[2].n_args, 0);
+    assert_int_equal(p.steps[0].n_grid, 2);
+    assert_int_equal(p.steps[0].n_block, 1);
+    assert_true(text_is(p.steps[0].grid[1], "rows"));
+    assert_string_equal(p.kernels[1], "ns::step<float, (4>>1)>");
+    assert_int_equal(p.kernel_line[1], 7);
+    const PlanStep *s = &p.steps[1];
+    assert_true(s->loops);
+    assert_int_equal(s->loop_line, 6);
+    assert_string_equal(s->var, "t");
+    assert_true(text_is(s->from, "0") && text_is(s->to, "steps"));
+    assert_int_equal(s->n_block, 3);
+    assert_true(text_is(s->shared, "4 * (cols + 1)"));
+    assert_int_equal(s->n_args, 3);
+    assert_true(text_is(s->args[0], "x + t*cols"));
+    assert_false(p.steps[2].loops);
+    plan_release(&p);
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    parse_fails("__global__ void f();\n", 0, "no launch line");
+    parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2, "line 2: expected buffer, launch or for after //@, found 'lanch");
+    parse_fails("//@ launch f(x)\n", 1, "no '<<<'");
+    parse_fails("//@ launch f<<<1, 1(x)\n", 1, "no '>>>'");
+    parse_fails("//@ launch f<<<1>>>(x)\n", 1, "expected <<<grid, block>>>");
+    parse_fails("//@ launch f<<<1, 2, 3, 4>>>(x)\n", 1, "expected <<<grid, block>>>");
+    parse_fails("//@ launch f<<<dim3(1,2,3,4), 2>>>(x)\n", 1, "dim3 takes one to three");
+    parse_fails("//@ launch f<<<dim3 1, 2>>>(x)\n", 1, "expected dim3(x, y, z)");
+    parse_fails("//@ launch f<<<1, 2>>> x\n", 1, "expected (arguments)");
+    parse_fails("//@ launch f<<<1, 2>>>(x,,y)\n", 1, "argument 2 of f is empty");
+    parse_fails("//@ launch f<<<1, 2>>>((x, y)\n", 1, "unbalanced");
+    parse_fails("//@ launch <<<1, 2>>>(x)\n", 1, "expected a kernel's name");
+    parse_fails("//@ launch f{<<<1, 2>>>(x)\n", 1, "named as in C++");
+    parse_fails("//@ buffer float b\n", 1, "expected 'buffer TYPE name[elements]'");
+    parse_fails("//@ buffer flaot b[3]\n", 1, "unknown buffer type 'flaot'");
+    parse_fails("//@ buffer float b[]\n", 1, "needs a number of elements");
+    parse_fails("//@ buffer float min[3]\n", 1, "is a word of the plan");
+    parse_fails("//@ buffer float b[3]\n//@ buffer int b[3]\n", 2, "already declared on line 1");
+    parse_fails("//@ for t in 0..4\n", 1, "no launch follows");
+    parse_fails("//@ for t in 0..4\n//@ buffer float b[1]\n", 2, "repeats the launch on the next //@ line");
+    parse_fails("//@ for t in 0..4\n//@ for u in 0..4\n//@ launch f<<<1,1>>>()\n", 2, "repeats the launch");
+    parse_fails("//@ for t of 0..4\n", 1, "expected 'for var in from..to'");
+    parse_fails("//@ for t in 4\n", 1, "expected a range");
+    parse_fails("//@ for t in 4..\n", 1, "needs both ends");
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    char source[20000] = "";
+    for (int i = 0; i < PLAN_MAX_BUFFERS + 1; i++) sprintf(source + strlen(source), "//@ buffer int b%d[1]\n", i);
+    parse_fails(source, PLAN_MAX_BUFFERS + 1, "more than 16 buffers");
+    source[0] = 0;
+    for (int i = 0; i < PLAN_MAX_STEPS + 1; i++) strcat(source, "//@ launch f<<<1, 1>>>()\n");
+    parse_fails(source, PLAN_MAX_STEPS + 1, "more than 64 launch lines");
+    strcpy(source, "//@ launch f<<<1, 1>>>(1");
+    for (int i = 0; i < PLAN_MAX_ARGS; i++) strcat(source, ",1");
+    strcat(source, ")");
+    parse_fails(source, 1, "more than 64");
+    strcpy(source, "//@ launch ");
+    memset(source + 11, 'k', 300);
+    strcpy(source + 311, "<<<1, 1>>>()");
+    parse_fails(source, 1, "at most 199");
+    memset(source + 11, ' ', PLAN_MAX_LINE);
+    strcpy(source + 11 + PLAN_MAX_LINE, "f<<<1, 1>>>()");
+    parse_fails(source, 1, "at most 4096 are read");
+}
+
+static void expect_float(const char *s, int is, double want)
+{
+    double v = 0;
+    assert_int_equal(plan_text_float((PlanText){s, strlen(s)}, &v), is);
+    if (is) assert_true(v == want);
+}
+
+static void test_floats(void **state)
+{
+    (void)state;
+    expect_float("1.5", 1, 1.5);
+    expect_float("-1e-5f", 1, -1e-5);
+    expect_float(" .5F ", 1, 0.5);
+    expect_float("2f", 1, 2);
+    expect_float("-INFINITY", 1, -(double)INFINITY);
+    expect_float("3", 0, 0);
+    expect_float("rows", 0, 0);
+    expect_float("1.5x", 0, 0);
+    expect_float("0x1p3", 0, 0);
+    expect_float("nan", 0, 0);
+    expect_float("1e999", 0, 0);
+    expect_float("", 0, 0);
+    expect_float("-", 0, 0);
+}
+
+/* ---- resolving, against a kernel of known parameters: (const float *x, float *y, int n, float e) ---- */
+
+static Task task;
+static const DeviceInfo device = {.max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 20};
+static PlanKernel kernel;
+static const PlanMemory memory = {.inputs = {0x1000}, .outputs = {0x20000}, .buffers = {0x300000, 0x400000}};
+
+static int make_task(void **state)
+{
+    (void)state;
+    static char rows[] = "rows", cols[] = "cols";
+    task = (Task){.n_axes = 2, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1};
+    strcpy(task.axis_name[0], "rows");
+    strcpy(task.axis_name[1], "cols");
+    task.inputs[0] = (TaskTensor){.name = "x", .dtype = DTYPE_F32, .rank = 2, .shape = {rows, cols}};
+    task.outputs[0] = (TaskTensor){.name = "y", .dtype = DTYPE_F16, .rank = 1, .shape = {rows}};
+    task.workloads[0] = (Workload){.axis = {7, 33}};
+    kernel = (PlanKernel){.lowered = "f"};
+    kernel.info = (KernelInfo){.n_params = 4, .param_bytes = 24, .registers = 8, .static_shared = 1024, .max_threads = 512};
+    for (int i = 0; i < 4; i++) {
+        kernel.info.params[i].offset = (uint32_t[]){0, 8, 16, 20}[i];
+        kernel.info.params[i].size = i < 2 ? 8 : 4;
+        kernel.info.params[i].is_pointer = i < 2 ? -1 : 0;
+    }
+    plan_kernel_kinds(&kernel, ".visible .entry ff(\n.param .u64 a\n)\n{}\n.visible .entry f(\n\t.param .u64 f_param_0,\n"
+                               "\t.param .u64 .ptr .align 4 f_param_1,\n\t.param .u32 f_param_2,\n\t.param .f32 f_param_3\n)\n{ ret; }\n");
+    return 0;
+}
+
+static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, int *line, Error *err)
+{
+    if (plan_parse(source, strlen(source), p, line, err)) fail_msg("%s", err->text);
+    PlanContext context = {.plan = p, .task = &task, .device = &device, .kernels = &kernel};
+    if (plan_check_names(&context, line, err)) return -1;
+    return plan_resolve(&context, &task.workloads[0], &memory, launches, n, line, err);
+}
+
+static void resolve_fails(const char *source, int want_line, const char *want)
+{
+    Plan p;
+    Error err = {""};
+    DeviceLaunch *launches;
+    int n, line;
+    if (!resolve(source, &p, &launches, &n, &line, &err)) fail_msg("resolved: %s", source);
+    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
+    assert_int_equal(line, want_line);
+    plan_release(&p);
+}
+
+static void test_resolve(void **state)
+{
+    (void)state;
+    Plan p;
+    Error err = {""};
+    DeviceLaunch *l;
+    int n, line;
+    if (resolve("//@ buffer half b[rows + 1]\n//@ launch f<<<dim3(ceil_div(rows, 2), cols), dim3(8, 4), 4*cols>>>(b + 2, y, rows - cols, 1)\n"
+                "//@ for t in 1..rows / 2\n//@ launch f<<<t, t>>>(x + t*cols, y, t, -0.5f)\n", &p, &l, &n, &line, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(n, 3);
+    uint64_t pointer;
+    int32_t integer;
+    float real;
+    assert_int_equal(l[0].grid[0], 4);
+    assert_int_equal(l[0].grid[1], 33);
+    assert_int_equal(l[0].grid[2], 1);
+    assert_int_equal(l[0].block[1], 4);
+    assert_int_equal(l[0].shared_bytes, 132);
+    memcpy(&pointer, l[0].params, 8);
+    assert_int_equal(pointer, 0x300004);
+    memcpy(&integer, l[0].params + 16, 4);
+    assert_int_equal(integer, -26);
+    memcpy(&real, l[0].params + 20, 4);
+    assert_true(real == 1.0f); /* an integer where the kernel takes a float */
+    memcpy(&pointer, l[2].params, 8);
+    assert_int_equal(pointer, 0x1000 + 2 * 33 * 4);
+    memcpy(&integer, l[2].params + 16, 4);
+    assert_int_equal(integer, 2);
+    free(l);
+    plan_release(&p);
+}
+
+static void test_resolve_mistakes(void **state)
+{
+    (void)state;
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y)\n", 1, "line 1: kernel f has 4 parameters, the plan passes 2");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, x, 1, 1.0)\n", 0, "no launch takes the output y");
+    resolve_fails("//@ launch f<<<row, 1>>>(x, y, 1, 1.0)\n", 1, "unknown name 'row' (numbers known here: rows, cols)");
+    resolve_fails("//@ launch f<<<rows / 8, 1>>>(x, y, 1, 1.0)\n", 1, "grid x 'rows / 8' is 0 for the workload");
+    resolve_fails("//@ launch f<<<dim3(1, 70000), 1>>>(x, y, 1, 1.0)\n", 1, "grid y '70000' is 70000");
+    resolve_fails("//@ launch f<<<1, 1025>>>(x, y, 1, 1.0)\n", 1, "expected 1 to 1024");
+    resolve_fails("//@ launch f<<<1, dim3(32, 32)>>>(x, y, 1, 1.0)\n", 1, "a block of 1024 threads; f allows at most 512 (its __launch_bounds__)");
+    resolve_fails("//@ launch f<<<1, 1, 65536>>>(x, y, 1, 1.0)\n", 1, "65536 dynamic and 1024 static bytes");
+    resolve_fails("//@ launch f<<<1, 1, 0 - 1>>>(x, y, 1, 1.0)\n", 1, "-1 dynamic");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, x, 1.0)\n", 1, "argument 3 of f is x, which is memory, but the kernel's parameter is an integer of 4 bytes");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, 1, y)\n", 1, "the kernel's parameter is a float");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, 1.5, 1.0)\n", 1, "argument 3 of f is the float 1.5");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, 2.0f, 1, 1.0)\n//@ launch f<<<1,1>>>(x, y, 1, 1)\n", 1, "the float 2.0f");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, rows << 40, 1.0)\n", 1, "does not fit");
+    resolve_fails("//@ launch f<<<1, 1>>>(x + rows*cols + 1, y, 1, 1.0)\n", 1, "starts at element 232 of x, which has 231");
+    resolve_fails("//@ launch f<<<1, 1>>>(x + 0 - 1, y, 1, 1.0)\n", 1, "starts at element -1");
+    resolve_fails("//@ buffer float b[rows - 7]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1, "0 elements");
+    resolve_fails("//@ buffer float b[rows << 40]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1, "over the 1 MiB");
+    resolve_fails("//@ buffer float x[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1, "name of a tensor");
+    resolve_fails("//@ buffer float cols[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1, "name of an axis");
+    resolve_fails("//@ for t in 0..5000\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 2, "more than 4096 launches");
+    resolve_fails("//@ for t in 0..t\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 1, "unknown name 't'");
+    resolve_fails("//@ for t in 0..0\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 0, "empty range");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_floats),  cmocka_unit_test(test_resolve),  cmocka_unit_test(test_resolve_mistakes),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_task, NULL);
+}

@@ -1,0 +1,315 @@
+/* Occupancies and times worked out by hand, rankings that any GPU shows, and the times of an H200. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "eval/sim/timemodel.h"
+
+static const Profile *profile(const char *name)
+{
+    Error err;
+    const Profile *p = profile_find(name, &err);
+    if (!p) fail_msg("%s", err.text);
+    return p;
+}
+
+static void occupies(const char *name, int threads, int registers, uint64_t shared, int blocks, const char *limit)
+{
+    Occupancy o;
+    Error err;
+    if (occupancy_of(profile(name), (uint64_t)threads, registers, shared, &o, &err)) fail_msg("%s", err.text);
+    assert_int_equal(o.blocks_per_sm, blocks);
+    assert_string_equal(o.limit, limit);
+    int warps = (threads + 31) / 32;
+    assert_true(fabs(o.occupancy - (double)blocks * warps / profile(name)->warps_per_sm) < 1e-12);
+}
+
+static void test_occupancy(void **state)
+{
+    (void)state;
+    occupies("h100", 256, 32, 0, 8, "threads");      /* 64 warps / 8 */
+    occupies("h100", 32, 16, 0, 32, "blocks");       /* 32 blocks of one warp: half of the warps */
+    occupies("rtx3090", 64, 32, 0, 16, "blocks");    /* 16 blocks of two warps: 32 of 48 */
+    occupies("l40", 64, 32, 0, 24, "threads");
+    occupies("h100", 256, 100, 0, 2, "registers");   /* 3200 -> 3328 a warp; 4 warps a scheduler; 16 / 8 */
+    occupies("h100", 128, 64, 0, 8, "registers");    /* 2048 a warp; 8 a scheduler; 32 / 4 */
+    occupies("h100", 128, 32, 48 << 10, 4, "shared memory"); /* 228 KiB / 49 KiB */
+    occupies("a100", 128, 32, 48 << 10, 3, "shared memory"); /* 164 / 49 */
+    occupies("h100", 100, 32, 0, 16, "threads");     /* four warps, the last partial */
+    Occupancy o;
+    Error err;
+    assert_int_equal(occupancy_of(profile("h100"), 1025, 32, 0, &o, &err), -1);
+    assert_int_equal(occupancy_of(profile("h100"), 1024, 255, 0, &o, &err), -1);
+    assert_non_null(strstr(err.text, "255 registers"));
+    assert_int_equal(occupancy_of(profile("h100"), 128, 32, (227 << 10) + 1, &o, &err), -1);
+    assert_int_equal(occupancy_of(profile("l40"), 128, 32, 100 << 10, &o, &err), -1);
+    assert_null(profile_find("b200", &err));
+    assert_non_null(strstr(err.text, "a100, h100, h200, l40, rtx3090, h20"));
+}
+
+static LaunchTime predict(const Profile *p, const SimCounts *c, int slice)
+{
+    LaunchTime t;
+    Error err;
+    if (timemodel_launch(p, c, slice, &t, &err)) fail_msg("%s", err.text);
+    assert_true(isfinite(t.seconds) && t.seconds > 0);
+    return t;
+}
+
+static SimCounts grid(uint64_t blocks, uint32_t threads)
+{
+    SimCounts c = {.grid = {(uint32_t)blocks, 1, 1}, .block = {threads, 1, 1}, .registers = 32, .blocks = blocks};
+    c.warps = blocks * ((threads + 31) / 32);
+    return c;
+}
+
+static void close_to(double got, double want, double within)
+{
+    if (!(fabs(got - want) <= within * want)) fail_msg("%g, expected %g within %g%%", got, want, within * 100);
+}
+
+/* 64 blocks of 256 on 4 SMs of an H100: two waves of 8 a SM. 10^6 sectors of DRAM at 0.89 * 3.35 TB/s * 4 / 132;
+ * a block's latency is 350 + 8 * 15 (start) + 100 (chain) + 670 (one load from DRAM) cycles of 1.98 GHz. */
+static void test_dram_by_hand(void **state)
+{
+    (void)state;
+    SimCounts c = grid(64, 256);
+    c.global_load_requests = 250000, c.global_load_sectors = c.dram_read_sectors = 1000000, c.global_load_bytes = 32000000;
+    c.global_waits = c.warps, c.global_waits_max = 1;
+    c.chain_cycles = 100 * c.warps, c.chain_cycles_max = 100;
+    LaunchTime t = predict(profile("h100"), &c, 4);
+    double dram = 32e6 / (0.89 * 3.35e12 * 4 / 132), latency = 2 * 1240 / 1.98e9;
+    close_to(t.resource_s[TIME_DRAM], dram, 1e-9);
+    close_to(t.latency_s, latency, 1e-9);
+    close_to(t.seconds, sqrt(dram * dram + latency * latency), 1e-9);
+    assert_string_equal(t.bound, "dram");
+    assert_true(t.waves == 2);
+    close_to(timemodel_sequence(profile("h100"), (LaunchTime[]){t, t, t}, 3), 3 * t.seconds + 2.5e-6 + 2 * 1.1e-6, 1e-9);
+}
+
+/* 4 blocks of one warp that issue 10^5 fp32 instructions in a chain of 4 cycles each: latency alone. */
+static void test_latency_by_hand(void **state)
+{
+    (void)state;
+    SimCounts c = grid(4, 32);
+    c.warp_insts = c.by_class[INST_FP32] = 400000, c.warp_insts_max = 100000;
+    c.chain_cycles = 4 * 400000, c.chain_cycles_max = 400000;
+    LaunchTime t = predict(profile("h100"), &c, 4);
+    close_to(t.resource_s[TIME_FP32], 100000 * 32 / 128 / 1.98e9, 1e-9);
+    close_to(t.resource_s[TIME_ISSUE], 25000 / 1.98e9, 1e-9);
+    double alone = 400365 / 1.98e9, busy = 25000 / 1.98e9;
+    close_to(t.seconds, sqrt(alone * alone + busy * busy), 1e-9);
+    assert_string_equal(t.bound, "latency");
+}
+
+/* The pipes: 10^6 warp-instructions on one SM of 64 fp32 lanes (A100) take 500000 cycles of 1.41 GHz, twice an H100's;
+ * integers share the fp32 lanes on an L40. */
+static void test_pipes(void **state)
+{
+    (void)state;
+    SimCounts c = grid(1000, 256);
+    c.warp_insts = c.by_class[INST_FP32] = 1000000;
+    close_to(predict(profile("a100"), &c, 1).resource_s[TIME_FP32], 500000 / 1.41e9, 1e-9);
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 250000 / 1.98e9, 1e-9);
+    c.by_class[INST_INT] = 1000000;
+    close_to(predict(profile("l40"), &c, 1).resource_s[TIME_FP32], 500000 / 2.49e9, 1e-9);
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 250000 / 1.98e9, 1e-9);
+    c.shared_load_requests = 1000, c.shared_load_wavefronts = 32000; /* all 32 lanes on one bank */
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_L1], 32000 / 1.98e9, 1e-9);
+}
+
+/* n floats through y = max(x, 0): what the simulator counts for it, with `vec` floats a thread. */
+static SimCounts stream(uint64_t n, uint32_t threads, uint32_t vec)
+{
+    SimCounts c = grid(n / (threads * vec), threads);
+    c.warp_insts = c.warps * (16 + 4 * vec), c.warp_insts_max = 16 + 4 * vec, c.thread_insts = c.warp_insts * 32;
+    c.by_class[INST_INT] = c.warps * 8, c.by_class[INST_FP32] = c.warps * vec;
+    c.by_class[INST_GLOBAL_LOAD] = c.by_class[INST_GLOBAL_STORE] = c.warps;
+    c.global_load_requests = c.global_store_requests = c.warps;
+    c.global_load_bytes = c.global_store_bytes = n * 4;
+    c.global_load_sectors = c.global_store_sectors = c.dram_read_sectors = c.dram_write_sectors = n / 8;
+    c.global_waits = c.warps, c.global_waits_max = 1;
+    c.chain_cycles = 50 * c.warps, c.chain_cycles_max = 50;
+    return c;
+}
+
+/* Kernel times of an H200 (2^26 floats; medians of 20, less 2.75 us of launch), by block size, by vector width, and with
+ * shared memory that leaves 7, 4, 2 and 1 blocks on an SM. */
+static void test_h200_streams(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t threads, vec, shared;
+        double us;
+    } measured[] = {{32, 1, 0, 1260},       {64, 1, 0, 630},        {128, 1, 0, 317},        {256, 1, 0, 199},
+                    {512, 1, 0, 216},       {1024, 1, 0, 239},      {64, 4, 0, 158},         {128, 4, 0, 125},
+                    {256, 4, 0, 125},       {256, 1, 28 << 10, 226}, {256, 1, 56 << 10, 356}, {256, 1, 112 << 10, 643},
+                    {256, 1, 220 << 10, 1216}, {64, 1, 112 << 10, 2220}};
+    const Profile *p = profile("h200");
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        SimCounts c = stream(1 << 26, measured[i].threads, measured[i].vec);
+        c.dynamic_shared = measured[i].shared;
+        close_to(predict(p, &c, p->sm_count).seconds * 1e6, measured[i].us, 0.15);
+    }
+}
+
+/* A product of 2048 x 2048 matrices, counted by hand. */
+static SimCounts product(uint64_t blocks, uint32_t threads)
+{
+    SimCounts c = grid(blocks, threads);
+    c.dram_read_sectors = 2 * (2048 * 2048 / 8), c.dram_write_sectors = 2048 * 2048 / 8;
+    c.global_store_requests = c.warps, c.global_store_sectors = 4 * c.warps, c.global_store_bytes = 128 * c.warps;
+    return c;
+}
+
+static void finish_product(SimCounts *c, uint64_t warp_insts, uint64_t waits, uint64_t chain)
+{
+    c->warp_insts_max = warp_insts, c->global_waits_max = waits, c->chain_cycles_max = chain;
+    c->warp_insts = warp_insts * c->warps, c->global_waits = waits * c->warps, c->chain_cycles = chain * c->warps;
+    c->by_class[INST_FP32] = 2048 * c->warps;
+    c->l2_load_sectors = c->global_load_sectors - c->l1_hit_sectors - c->dram_read_sectors;
+}
+
+/* One output a thread, straight from memory: two loads a step, one of a row (one address), one of a column (128 bytes). */
+static SimCounts product_naive(void)
+{
+    SimCounts c = product(2048 * 2048 / 256, 256);
+    c.global_load_requests = c.by_class[INST_GLOBAL_LOAD] = c.warps * 2048 * 2;
+    c.global_load_sectors = c.warps * 2048 * 5, c.global_load_bytes = c.warps * 2048 * 256;
+    /* misses of a block: 8 rows of a, and each line of b once for its 8 warps */
+    c.l1_hit_sectors = c.global_load_sectors - c.blocks * (8 * 256 + 2048 * 4);
+    finish_product(&c, 2048 * 5, 512, 2048 * 4);
+    return c;
+}
+
+/* Square tiles of t x t in shared memory, one output a thread. */
+static SimCounts product_tiled(uint32_t t)
+{
+    SimCounts c = product(2048 / t * (2048 / t), t * t);
+    uint64_t tiles = 2048 / t;
+    c.static_shared = 2 * t * t * 4;
+    c.global_load_requests = c.by_class[INST_GLOBAL_LOAD] = c.warps * tiles * 2;
+    c.global_load_sectors = c.warps * tiles * 8, c.global_load_bytes = c.warps * tiles * 256;
+    c.shared_load_requests = c.shared_load_wavefronts = c.by_class[INST_SHARED_LOAD] = c.warps * 2048 * 2;
+    c.shared_store_requests = c.shared_store_wavefronts = c.by_class[INST_SHARED_STORE] = c.warps * tiles * 2;
+    c.barriers = c.blocks * tiles * 2, c.warp_barriers = c.warps * tiles * 2;
+    finish_product(&c, tiles * (3 * t + 20), tiles, tiles * (24 + 4 * t));
+    return c;
+}
+
+/* Transposes of 8192 x 8192 floats: the plain strided copy, and 32 x 32 tiles whose columns are 32-way conflicts
+ * unless padded. */
+static SimCounts transposed(int tiled, int wavefronts)
+{
+    SimCounts c = grid(tiled ? 65536 : 131072, tiled ? 256 : 128);
+    uint64_t requests = (1 << 26) / 32;
+    c.global_load_requests = c.global_store_requests = requests;
+    c.by_class[INST_GLOBAL_LOAD] = c.by_class[INST_GLOBAL_STORE] = requests;
+    c.global_load_bytes = c.global_store_bytes = 1 << 28;
+    c.dram_read_sectors = c.dram_write_sectors = c.global_store_sectors = requests * 4;
+    c.global_load_sectors = requests * (tiled ? 4 : 32);
+    c.l2_load_sectors = c.global_load_sectors - c.dram_read_sectors;
+    c.global_waits = c.warps * (tiled ? 1 : 4), c.global_waits_max = tiled ? 1 : 4;
+    c.chain_cycles_max = 150, c.chain_cycles = 150 * c.warps, c.warp_insts_max = 80, c.warp_insts = 80 * c.warps;
+    if (!tiled) return c;
+    c.static_shared = 4352, c.barriers = c.blocks, c.warp_barriers = c.warps;
+    c.shared_load_requests = c.shared_store_requests = c.shared_store_wavefronts = requests;
+    c.by_class[INST_SHARED_LOAD] = c.by_class[INST_SHARED_STORE] = requests;
+    c.shared_load_wavefronts = requests * (uint64_t)wavefronts;
+    return c;
+}
+
+/* Kernel times of an H200 in microseconds, less 2.75 of launch. A first-order model is within a third of them and keeps
+ * their order. */
+static void test_h200_kernels(void **state)
+{
+    (void)state;
+    struct {
+        SimCounts counts;
+        double us;
+    } measured[] = {{product_naive(), 2512},          {product_tiled(16), 2107},      {product_tiled(32), 1856},
+                    {transposed(0, 0), 467},          {transposed(1, 32), 327},       {transposed(1, 1), 145}};
+    const Profile *p = profile("h200");
+    double previous = INFINITY;
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        double us = predict(p, &measured[i].counts, p->sm_count).seconds * 1e6;
+        if (us >= previous) fail_msg("%zu: %g us are not less than %g", i, us, previous);
+        close_to(us, measured[i].us, 0.33);
+        previous = us;
+    }
+}
+
+static void test_rankings(void **state)
+{
+    (void)state;
+    for (int i = 0; profile_at(i); i++) {
+        const Profile *p = profile_at(i);
+        SimCounts scalar = stream(1 << 19, 256, 1), vector = stream(1 << 19, 256, 4), small = stream(1 << 19, 32, 1);
+        LaunchTime t = predict(p, &scalar, TIMEMODEL_SLICE_SMS), v = predict(p, &vector, TIMEMODEL_SLICE_SMS);
+        assert_true(v.seconds <= t.seconds * 1.0001);
+        assert_true(predict(p, &small, TIMEMODEL_SLICE_SMS).seconds > t.seconds); /* poor occupancy */
+        SimCounts apart = scalar; /* each lane its own sector, all of them fetched again and again */
+        apart.global_load_sectors *= 8, apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
+        assert_true(predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds > t.seconds);
+        /* one kernel that keeps the middle result in registers, against two that pass it through memory */
+        double two = timemodel_sequence(p, (LaunchTime[]){v, v}, 2), one = timemodel_sequence(p, &v, 1);
+        assert_true(two > 1.5 * one);
+        SimCounts conflicts = scalar, none = scalar;
+        none.shared_load_requests = none.shared_load_wavefronts = conflicts.shared_load_requests = scalar.warps * 64;
+        conflicts.shared_load_wavefronts = conflicts.shared_load_requests * 32;
+        assert_true(predict(p, &conflicts, TIMEMODEL_SLICE_SMS).seconds > 2 * predict(p, &none, TIMEMODEL_SLICE_SMS).seconds);
+        LaunchTime again = predict(p, &scalar, TIMEMODEL_SLICE_SMS);
+        assert_memory_equal(&again, &t, sizeof t);
+    }
+}
+
+/* One warp that does everything bounds the launch, however many blocks stand around. */
+static void test_slowest_warp(void **state)
+{
+    (void)state;
+    SimCounts c = grid(1024, 128);
+    c.warp_insts = 1000000, c.warp_insts_max = 900000;
+    c.chain_cycles = 4000000, c.chain_cycles_max = 3600000;
+    LaunchTime t = predict(profile("h100"), &c, 4);
+    assert_true(t.seconds >= 3600000 / 1.98e9);
+}
+
+static void test_counters(void **state)
+{
+    (void)state;
+    const Profile *p = profile("h100");
+    SimCounts c[2] = {stream(1 << 19, 256, 1), stream(1 << 19, 256, 1)};
+    LaunchTime t[2] = {predict(p, &c[0], 4), predict(p, &c[1], 4)};
+    DeviceCounter list[DEVICE_MAX_COUNTERS];
+    int n = timemodel_counters(p, c, t, 2, 4, list), seen = 0;
+    assert_in_range(n, 20, DEVICE_MAX_COUNTERS - 1);
+    for (int i = 0; i < n; i++) {
+        assert_true(isfinite(list[i].value));
+        for (int j = 0; j < i; j++) assert_string_not_equal(list[i].name, list[j].name);
+        if (!strcmp(list[i].name, "dram_bytes")) seen++, close_to(list[i].value, 2 * 2 * 4.0 * (1 << 19), 1e-12);
+        if (!strcmp(list[i].name, "sectors_per_load")) seen++, close_to(list[i].value, 4, 1e-12);
+        if (!strcmp(list[i].name, "launches")) seen++, close_to(list[i].value, 2, 1e-12);
+        if (!strcmp(list[i].name, "time_kernels_us")) seen++, close_to(list[i].value, 2e6 * t[0].seconds, 1e-12);
+    }
+    assert_int_equal(seen, 4);
+    Error err;
+    LaunchTime out;
+    c[0].block[0] = 2048;
+    assert_int_equal(timemodel_launch(p, &c[0], 4, &out, &err), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
+                                       cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
+                                       cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
+                                       cmocka_unit_test(test_rankings),        cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_counters)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

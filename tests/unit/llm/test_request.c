@@ -1,0 +1,205 @@
+/* Bodies out, replies in, and what to do after each status: without a network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "llm/endpoint.h"
+#include "llm/retry.h"
+
+static Error err;
+
+static void test_bodies(void **state)
+{
+    (void)state;
+    LlmOptions o = {.api = LLM_OPENAI, .model = "m", .temperature = 0.5, .max_tokens = 9, .system = "sys"};
+    LlmDialect d = {0};
+    char *s = llm_request_body(&o, &d, "a \"quoted\"\nline \xc3\xa9", 1, &err);
+    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"sys\"},{\"role\":\"user\","
+                           "\"content\":\"a \\\"quoted\\\"\\nline \xc3\xa9\"}],\"max_tokens\":9,\"temperature\":0.5,\"seed\":1}");
+    free(s);
+    d = (LlmDialect){1, 1, 1};
+    o.system = NULL;
+    s = llm_request_body(&o, &d, "x", UINT64_MAX, &err);
+    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_completion_tokens\":9}");
+    free(s);
+    d = (LlmDialect){0};
+    s = llm_request_body(&o, &d, "x", UINT64_MAX, &err);
+    assert_non_null(strstr(s, "\"seed\":2147483647"));
+    free(s);
+    o.api = LLM_ANTHROPIC;
+    o.system = "sys";
+    s = llm_request_body(&o, &d, "x", 5, &err);
+    assert_string_equal(s, "{\"model\":\"m\",\"system\":\"sys\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+                           "\"max_tokens\":9,\"temperature\":0.5}");
+    free(s);
+    assert_null(llm_request_body(&o, &d, "\xff", 5, &err));
+    assert_non_null(strstr(err.text, "UTF-8"));
+}
+
+static int parse(LlmApi api, const char *body, LlmAnswer *a)
+{
+    return llm_reply_parse(api, body, strlen(body), a, &err);
+}
+
+static void test_openai_replies(void **state)
+{
+    (void)state;
+    LlmAnswer a;
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"hi\",\"reasoning\":\"r\",\"reasoning_content\":\"c\"},"
+                                       "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":-4},\"model\":\"q\"}", &a), 0);
+    assert_string_equal(a.text, "hi");
+    assert_string_equal(a.reasoning, "r");
+    assert_string_equal(a.model, "q");
+    assert_int_equal(a.prompt_tokens, 1);
+    assert_int_equal(a.completion_tokens, 0);
+    llm_answer_release(&a);
+    /* thought until the limit: no answer, and not an error */
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":null,\"reasoning_content\":\"c\"},\"finish_reason\":\"length\"}]}", &a), 0);
+    assert_string_equal(a.text, "");
+    assert_string_equal(a.finish, "length");
+    llm_answer_release(&a);
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\" <think>abc\"},\"finish_reason\":\"length\"}]}", &a), 0);
+    assert_string_equal(a.text, "");
+    assert_string_equal(a.reasoning, "abc");
+    llm_answer_release(&a);
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"x\"},{\"type\":\"text\",\"text\":\"b\"}]}}]}", &a), 0);
+    assert_string_equal(a.text, "ab");
+    llm_answer_release(&a);
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"}}]}", &a), 0);
+    assert_true(a.filtered);
+    llm_answer_release(&a);
+    static const char *const bad[] = {"", "[]", "{}", "{\"choices\":{}}", "{\"choices\":[]}", "{\"choices\":[1]}",
+                                      "{\"choices\":[{\"message\":{}}]}", "{\"choices\":[{\"message\":{\"content\":7}}]}",
+                                      "{\"error\":{\"message\":\"m\"}}", "{\"choices\":[{\"message\":{\"content\":\"x", "null", "\xff"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(parse(LLM_OPENAI, bad[i], &a), -1);
+        assert_true(strncmp(err.text, "reply", 5) == 0);
+        assert_int_equal(parse(LLM_ANTHROPIC, bad[i], &a), -1);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *message;
+    } cases[] = {
+        {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"}, {"{\"error\":\"plain\"}", "plain"}, {"{\"message\":\"m\"}", "m"},
+        {"{\"detail\":\"d\"}", "d"}, {"{\"error\":{}}", ""}, {"<html>", ""}, {"", ""}, {"[1]", ""}, {"{\"error\":null}", ""},
+    };
+    LlmRefusal r;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        llm_refusal_parse(cases[i].body, strlen(cases[i].body), &r);
+        assert_string_equal(r.message, cases[i].message);
+    }
+}
+
+static void test_classify(void **state)
+{
+    (void)state;
+    LlmRefusal none = {0}, quota = {.code = "insufficient_quota"}, billing = {.type = "billing_error"};
+    static const int again[] = {0, 408, 409, 429, 500, 502, 503, 504, 529}, stop[] = {401, 402, 403, 404},
+                     fail[] = {201, 301, 400, 413, 422};
+    assert_int_equal(llm_classify(200, &none, NULL), LLM_TAKE);
+    for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+        assert_int_equal(llm_classify(again[i], &none, NULL), LLM_AGAIN);
+        assert_int_equal(llm_classify(again[i], &none, "false"), LLM_FAIL);
+    }
+    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++) assert_int_equal(llm_classify(stop[i], &none, "true"), LLM_STOP);
+    for (size_t i = 0; i < sizeof fail / sizeof *fail; i++) {
+        assert_int_equal(llm_classify(fail[i], &none, NULL), LLM_FAIL);
+        assert_int_equal(llm_classify(fail[i], &none, "true"), LLM_AGAIN);
+    }
+    assert_int_equal(llm_classify(429, &quota, NULL), LLM_STOP);
+    assert_int_equal(llm_classify(400, &billing, NULL), LLM_STOP);
+}
+
+static void test_adapt(void **state)
+{
+    (void)state;
+    LlmOptions o = {.api = LLM_OPENAI};
+    LlmDialect d = {0};
+    LlmRefusal tokens = {.code = "unsupported_parameter", .param = "max_tokens"},
+               heat = {.message = "`temperature` is deprecated for this model"}, other = {.message = "temperature is too high"};
+    assert_int_equal(llm_adapt(&d, &o, 400, &other), 0);
+    assert_int_equal(llm_adapt(&d, &o, 500, &tokens), 0);
+    assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 1);
+    assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 0); /* once only: no loop */
+    assert_int_equal(llm_adapt(&d, &o, 400, &heat), 1);
+    assert_int_equal(llm_adapt(&d, &o, 400, &heat), 0);
+    assert_true(d.max_completion_tokens && d.no_temperature && !d.no_seed);
+}
+
+static void test_delay(void **state)
+{
+    (void)state;
+    Random r;
+    random_init(&r, 1, 1);
+    double most = 0;
+    for (int i = 0; i < 2000; i++) {
+        double d = llm_retry_delay(&r, i % 40, -1);
+        assert_true(d >= 0 && d < 60);
+        if (d > most) most = d;
+        assert_true(llm_retry_delay(&r, 1, 7) >= 7);
+    }
+    assert_true(most > 50);
+}
+
+static void test_endpoint(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *where;
+    } cases[] = {
+        {"http://h:8000/v1", "http://h:8000/v1/chat/completions"},
+        {"http://h:8000/v1/", "http://h:8000/v1/chat/completions"},
+        {"https://u:secret@h/v1?k=secret", "https://h/v1/chat/completions"},
+        {"http://h/v1/chat/completions", "http://h/v1/chat/completions"},
+        {"http://h", "http://h/chat/completions"},
+    };
+    LlmOptions o = {.api = LLM_OPENAI};
+    LlmEndpoint e;
+    unsetenv("OPENAI_API_KEY");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        o.base_url = cases[i].base;
+        assert_int_equal(llm_endpoint_init(&e, &o, &err), 0);
+        assert_string_equal(e.where, cases[i].where);
+        assert_null(e.key);
+        llm_endpoint_release(&e);
+    }
+    static const char *const bad[] = {"file:///etc/passwd", "http://", "", "h/v1 x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        o.base_url = bad[i];
+        assert_int_equal(llm_endpoint_init(&e, &o, &err), -1);
+    }
+    setenv("OPENAI_API_KEY", "0123456789abcdef\n", 1);
+    o.base_url = "http://h";
+    assert_int_equal(llm_endpoint_init(&e, &o, &err), 0);
+    char text[] = "a\0b 0123456789abcdef0123456789abcdef 0123456789abcde";
+    llm_endpoint_redact(&e, text, sizeof text - 1);
+    assert_memory_equal(text, "a\0b ******************************** 0123456789abcde", sizeof text);
+    llm_endpoint_release(&e);
+    setenv("OPENAI_API_KEY", "EMPTY", 1);
+    assert_int_equal(llm_endpoint_init(&e, &o, &err), 0);
+    char word[] = "EMPTY";
+    llm_endpoint_redact(&e, word, 5);
+    assert_string_equal(word, "EMPTY");
+    llm_endpoint_release(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_classify), cmocka_unit_test(test_adapt),          cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_endpoint),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("request", tests, NULL, NULL);
+}
