@@ -97,6 +97,10 @@ test-san:
 san-run: build $(UNIT_TESTS) $(FUZZERS)
 	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=300 prove --timer -j2 --exec tests/run $(UNIT_TESTS) tests/shell/fuzz.t
 
+# Speeds, one after another, in one table.
+bench: build
+	@mk/bench $(BUILD)
+
 clean:
 	rm -rf $(BUILD)
 

@@ -155,13 +155,13 @@ $(STAGES:%=$(R)/report/%/pool.qa):
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ \
 	  --stage $(notdir $(@D)) --round 0
 
-# ---- the best of the run, and every baseline, on every device class ----
+# ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
 $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-pool --best --pool $< $(tasks_flag) --output $@
 class_file = $(R)/best/verdicts-$(subst :,-,$(1)).qa
 define class_rule
 $(call class_file,$(1)): $(R)/best/samples.qa
-	$$(run) $(B)/quern-evaluate $$< --output $$@ --device $(1)
+	$$(run) $(if $(filter-out $(DEVICE),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ --device $(1)
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
 $(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_file,$(c))) $(R)/cfg/report

@@ -71,7 +71,6 @@ static int start_server(Compiler *c, Error *err)
     c->pid = pid;
     c->to = in[1];
     c->from = out[0];
-    c->version[0] = 0;
     return 0;
 }
 
@@ -83,6 +82,7 @@ static void stop_server(Compiler *c)
     kill(c->pid, SIGKILL);
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {}
     c->pid = 0;
+    c->version[0] = 0; /* the next one says hello again */
 }
 
 int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
@@ -240,6 +240,9 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     }
     if (used) used--;
     out->message[used] = 0;
+    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own and the C ones, such as math.h)";
+    if (strstr(out->message, "could not open source file") && used + sizeof hint < sizeof out->message)
+        memcpy(out->message + used, hint, sizeof hint);
     if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
 }
 

@@ -23,13 +23,13 @@ static int longest(const int *start, int n)
 /* Scores of one row become exp(score - max), zero past `valid`; returns the log-sum-exp and 1/sum. */
 static float softmax_row(float *row, int valid, int width, float *inverse)
 {
-    V16 top = v_splat(-INFINITY), sum = {0};
-    int whole = valid & ~15;
-    for (int i = 0; i < whole; i += 16) top = v_max(v_load(row + i), top);
+    Vec top = v_splat(-INFINITY), sum = {0};
+    int whole = valid & -LANES;
+    for (int i = 0; i < whole; i += LANES) top = v_max(v_load(row + i), top);
     float m = v_top(top);
     for (int i = whole; i < valid; i++) m = row[i] > m ? row[i] : m;
-    for (int i = 0; i < valid; i += 16) {
-        V16 e = v_exp(v_get(row + i, valid - i) - m);
+    for (int i = 0; i < valid; i += LANES) {
+        Vec e = v_exp(v_get(row + i, valid - i) - m);
         v_put(row + i, e, valid - i);
         sum += i < whole ? e : v_load_part(row + i, valid - i);
     }
@@ -79,8 +79,8 @@ void cpu_attention(float *out, float *lse, const float *qkv, const int *start, i
 /* p holds scores and becomes probabilities; dp becomes p (dp - delta) scale. */
 static void score_grad_row(float *p, float *dp, float lse, float delta, float scale, int valid, int width)
 {
-    for (int i = 0; i < valid; i += 16) {
-        V16 e = v_exp(v_get(p + i, valid - i) - lse);
+    for (int i = 0; i < valid; i += LANES) {
+        Vec e = v_exp(v_get(p + i, valid - i) - lse);
         v_put(p + i, e, valid - i);
         v_put(dp + i, e * (v_get(dp + i, valid - i) - delta) * scale, valid - i);
     }
@@ -106,8 +106,8 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, keys, d, 1, d_o, wide, g->v, ld, 0, dp, keys);
         for (int r = 0; r < rows; r++) {
             size_t row = (size_t)r * (size_t)wide;
-            V16 delta = {0};
-            for (int i = 0; i < d; i += 16) delta += v_get(o + row + i, d - i) * v_get(d_o + row + i, d - i);
+            Vec delta = {0};
+            for (int i = 0; i < d; i += LANES) delta += v_get(o + row + i, d - i) * v_get(d_o + row + i, d - i);
             score_grad_row(p + (size_t)r * (size_t)keys, dp + (size_t)r * (size_t)keys,
                            g->lse[(size_t)(at + r) * (size_t)s.heads], v_sum(delta), scale, at + r + 1, keys);
         }

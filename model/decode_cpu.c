@@ -6,12 +6,8 @@
 #include "model/ops.h"
 #include "model/simd.h"
 
-enum { PANEL = 32 };
-#ifdef __AVX512F__
-enum { ROWS = 8 }; /* 16 accumulators of 32 registers */
-#else
-enum { ROWS = 2 };
-#endif
+/* Accumulators of a product: 16 of AVX-512's 32 registers, 12 of the 16 there are elsewhere. */
+enum { PANEL = 2 * LANES, ROWS = LANES == 16 ? 8 : 6 };
 
 void cpu_pack(Packed *p, const float *w, int n, int k)
 {
@@ -29,11 +25,11 @@ void cpu_pack(Packed *p, const float *w, int n, int k)
 
 SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel, int rows, int columns, int add)
 {
-    V16 acc[ROWS][2];
+    Vec acc[ROWS][2];
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (V16){0};
+    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (Vec){0};
     for (int i = 0; i < k; i++) {
-        V16 a = v_load(panel + (size_t)i * PANEL), b = v_load(panel + (size_t)i * PANEL + 16);
+        Vec a = v_load(panel + (size_t)i * PANEL), b = v_load(panel + (size_t)i * PANEL + LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             float s = x[(size_t)r * (size_t)k + (size_t)i];
@@ -44,8 +40,8 @@ SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel,
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 2; c++) {
-            int left = columns - 16 * c;
-            float *to = y + (size_t)r * (size_t)n + 16 * c;
+            int left = columns - LANES * c;
+            float *to = y + (size_t)r * (size_t)n + LANES * c;
             if (left > 0) v_put(to, add ? acc[r][c] + v_get(to, left) : acc[r][c], left);
         }
 }
@@ -83,8 +79,8 @@ void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, Head
         for (int h = 0; h < s.kv_heads; h++) {
             const float *k = qkv + (size_t)r * ld + (size_t)(s.heads + h) * d, *v = k + (size_t)s.kv_heads * d;
             size_t t = (size_t)(at + r);
-            float *block = keys_of(to, layer, h, s) + t / 16 * 16 * d + t % 16;
-            for (size_t i = 0; i < d; i++) block[i * 16] = k[i];
+            float *block = keys_of(to, layer, h, s) + t / LANES * LANES * d + t % LANES;
+            for (size_t i = 0; i < d; i++) block[i * LANES] = k[i];
             memcpy(values_of(to, layer, h, s) + t * padded(s.dim), v, d * sizeof *v);
         }
 }
@@ -95,12 +91,12 @@ enum { GROUP = 4 }; /* query heads that read a key block together */
 SIMD void span_scores(float *scores, size_t stride, const float *q, int group, const float *keys, int len, int dim,
                       float scale)
 {
-    for (int t = 0; t < len; t += 16) {
+    for (int t = 0; t < len; t += LANES) {
         const float *block = keys + (size_t)t * (size_t)dim;
-        V16 even[GROUP], odd[GROUP];
-        for (int g = 0; g < group; g++) even[g] = odd[g] = (V16){0};
+        Vec even[GROUP], odd[GROUP];
+        for (int g = 0; g < group; g++) even[g] = odd[g] = (Vec){0};
         for (int i = 0; i < dim; i += 2) {
-            V16 a = v_load(block + (size_t)i * 16), b = v_load(block + (size_t)i * 16 + 16);
+            Vec a = v_load(block + (size_t)i * LANES), b = v_load(block + (size_t)(i + 1) * LANES);
 #pragma GCC unroll 4
             for (int g = 0; g < group; g++) {
                 even[g] += a * q[(size_t)g * (size_t)dim + (size_t)i];
@@ -112,12 +108,11 @@ SIMD void span_scores(float *scores, size_t stride, const float *q, int group, c
 }
 
 /* exp(score - top) in place, zero past len; returns the sum's lanes added to `sum`. */
-static V16 span_exp(float *scores, int len, float top, V16 sum)
+static Vec span_exp(float *scores, int len, float top, Vec sum)
 {
-    for (int t = 0; t < len; t += 16) {
-        V16 e = v_exp(v_load(scores + t) - top);
-        if (len - t < 16)
-            for (int i = len - t; i < 16; i++) e[i] = 0;
+    for (int t = 0; t < len; t += LANES) {
+        Vec e = v_exp(v_load(scores + t) - top);
+        for (int i = len - t; i < LANES; i++) e[i] = 0;
         v_store(scores + t, e);
         sum += e;
     }
@@ -126,23 +121,23 @@ static V16 span_exp(float *scores, int len, float top, V16 sum)
 
 static float span_top(const float *scores, int len, float top)
 {
-    V16 m = v_splat(top);
-    int whole = len & ~15;
-    for (int t = 0; t < whole; t += 16) m = v_max(v_load(scores + t), m);
+    Vec m = v_splat(top);
+    int whole = len & -LANES;
+    for (int t = 0; t < whole; t += LANES) m = v_max(v_load(scores + t), m);
     top = v_top(m);
     for (int t = whole; t < len; t++) top = scores[t] > top ? scores[t] : top;
     return top;
 }
 
-/* acc[g] += p[g] V for 16 columns of the values; two chains, so that the latency of one is hidden. */
-SIMD void span_values(V16 *acc, const float *p, size_t stride, int group, const float *values, int len, size_t width)
+/* acc[g] += p[g] V for one vector of columns; two chains, so that the latency of one is hidden. */
+SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const float *values, int len, size_t width)
 {
-    V16 odd[GROUP];
+    Vec odd[GROUP];
 #pragma GCC unroll 4
-    for (int g = 0; g < group; g++) odd[g] = (V16){0};
+    for (int g = 0; g < group; g++) odd[g] = (Vec){0};
     int t = 0;
     for (; t + 2 <= len; t += 2) {
-        V16 a = v_load(values + (size_t)t * width), b = v_load(values + (size_t)(t + 1) * width);
+        Vec a = v_load(values + (size_t)t * width), b = v_load(values + (size_t)(t + 1) * width);
 #pragma GCC unroll 4
         for (int g = 0; g < group; g++) {
             acc[g] += a * p[(size_t)g * stride + (size_t)t];
@@ -166,12 +161,12 @@ SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, 
     for (int g = 0; g < group; g++) {
         float *mine = scores + (size_t)g * stride, top = span_top(mine, a->len, -INFINITY);
         top = span_top(mine + split, b->len, top);
-        V16 sum = span_exp(mine, a->len, top, (V16){0});
+        Vec sum = span_exp(mine, a->len, top, (Vec){0});
         inverse[g] = 1.0f / v_sum(span_exp(mine + split, b->len, top, sum));
     }
-    for (int c = 0; c < s.dim; c += 16) {
-        V16 acc[GROUP];
-        for (int g = 0; g < group; g++) acc[g] = (V16){0};
+    for (int c = 0; c < s.dim; c += LANES) {
+        Vec acc[GROUP];
+        for (int g = 0; g < group; g++) acc[g] = (Vec){0};
         span_values(acc, scores, stride, group, values_of(a, layer, kv, s) + c, a->len, width);
         span_values(acc, scores + split, stride, group, values_of(b, layer, kv, s) + c, b->len, width);
         for (int g = 0; g < group; g++) v_put(out + (size_t)g * (size_t)s.dim + c, acc[g] * inverse[g], s.dim - c);

@@ -10,14 +10,14 @@ enum { RUN = 64 }; /* probabilities are summed in runs, so that the search looks
 /* probs = e^((z - top) inverse); returns their sum. */
 static double weights_of(const float *z, int vocab, float *probs, float inverse, float top)
 {
-    V16 sum = {0};
+    Vec sum = {0};
     double tail = 0;
-    for (int i = 0; i < vocab; i += 16) {
+    for (int i = 0; i < vocab; i += LANES) {
         int left = vocab - i;
-        V16 x = (v_get(z + i, left) - top) * inverse, e = v_exp(x);
-        e = v_select(x < -87.0f, (V16){0}, e); /* v_exp stops at its smallest value */
+        Vec x = (v_get(z + i, left) - top) * inverse, e = v_exp(x);
+        e = v_select(x < -87.0f, (Vec){0}, e); /* v_exp stops at its smallest value */
         v_put(probs + i, e, left);
-        if (left >= 16) sum += e;
+        if (left >= LANES) sum += e;
         else
             for (int j = 0; j < left; j++) tail += (double)e[j];
     }
@@ -26,8 +26,8 @@ static double weights_of(const float *z, int vocab, float *probs, float inverse,
 
 static double run_sum(const float *p, int n)
 {
-    V16 sum = {0};
-    for (int i = 0; i < n; i += 16) sum += v_get(p + i, n - i);
+    Vec sum = {0};
+    for (int i = 0; i < n; i += LANES) sum += v_get(p + i, n - i);
     return (double)v_sum(sum);
 }
 
@@ -88,9 +88,9 @@ int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *pro
 {
     int greedy = law->temperature == 0;
     float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = -INFINITY;
-    int whole = law->vocab & ~15;
-    V16 tops = v_splat(-INFINITY);
-    for (int i = 0; i < whole; i += 16) tops = v_max(v_load(logits + i), tops);
+    int whole = law->vocab & -LANES;
+    Vec tops = v_splat(-INFINITY);
+    for (int i = 0; i < whole; i += LANES) tops = v_max(v_load(logits + i), tops);
     top = v_top(tops);
     for (int i = whole; i < law->vocab; i++) top = logits[i] > top ? logits[i] : top;
     double sum = weights_of(logits, law->vocab, probs, inverse, top);

@@ -55,7 +55,7 @@ void trainer_free(Trainer *t);
  * weight*logp in *loss. */
 int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx, double *loss, Error *err);
 /* AdamW on the accumulated gradient, which is cleared; *norm is its global norm before clipping. A
- * gradient that is not finite is an error and changes nothing. */
+ * gradient that is not finite is an error: it is dropped and nothing else changes. */
 int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err);
 /* Exact resume: optimizer.safetensors (m, v in F32; the step in __metadata__ or a tensor). */
 int trainer_save(const Trainer *t, const char *path, Error *err);

@@ -15,8 +15,9 @@ typedef struct {
 
 static inline int head_row(HeadShape s) { return (s.heads + 2 * s.kv_heads) * s.dim; }
 
-/* Keys and values of one token sequence for all layers. Keys lie in blocks of 16 tokens, [dim][16],
- * values as rows padded to a multiple of 16 floats: both are read with whole vectors. */
+/* Keys and values of one token sequence for all layers. How they lie is the device's
+ * own: on the CPU keys in blocks of a vector's tokens, [dim][lanes], values as rows padded to a
+ * multiple of 16 floats, both read with whole vectors. */
 typedef struct {
     float *k, *v;
     int len, cap;                  /* tokens; cap is a multiple of 16 */
@@ -28,7 +29,7 @@ typedef struct {
     KvStore *own;
 } KvRow;
 
-/* A weight matrix [n, k] laid out for multiplication by few rows: panels of 32 outputs. */
+/* A weight matrix [n, k] laid out for multiplication by few rows: panels of some outputs. */
 typedef struct {
     float *data;
     int n, k;

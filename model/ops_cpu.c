@@ -93,8 +93,8 @@ static void add_bias(float *y, const float *bias, int rows, int n)
 static void bias_grad(float *db, const float *dy, int rows, int n)
 {
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
-    for (int i = 0; i < n; i += 16) {
-        V16 sum = {0};
+    for (int i = 0; i < n; i += LANES) {
+        Vec sum = {0};
         for (int r = 0; r < rows; r++) sum += v_get(dy + (size_t)r * (size_t)n + i, n - i);
         v_put(db + i, v_get(db + i, n - i) + sum, n - i);
     }
@@ -102,9 +102,9 @@ static void bias_grad(float *db, const float *dy, int rows, int n)
 
 static float inverse_rms(const float *x, int n, float eps)
 {
-    V16 sum = {0};
-    for (int i = 0; i < n; i += 16) {
-        V16 v = v_get(x + i, n - i);
+    Vec sum = {0};
+    for (int i = 0; i < n; i += LANES) {
+        Vec v = v_get(x + i, n - i);
         sum += v * v;
     }
     return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
@@ -117,7 +117,7 @@ static void rmsnorm(float *y, const float *x, const float *w, int rows, int grou
         for (int g = 0; g < groups; g++) {
             size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
             float inv = inverse_rms(x + at, n, eps);
-            for (int i = 0; i < n; i += 16)
+            for (int i = 0; i < n; i += LANES)
                 v_put(y + at + i, v_get(x + at + i, n - i) * inv * v_get(w + i, n - i), n - i);
         }
 }
@@ -127,15 +127,15 @@ static void rmsnorm_grad_one(float *dx, int add, float *dw, const float *dy, con
                              float eps)
 {
     float inv = inverse_rms(x, n, eps);
-    V16 dot = {0};
-    for (int i = 0; i < n; i += 16) {
-        V16 d = v_get(dy + i, n - i), v = v_get(x + i, n - i);
+    Vec dot = {0};
+    for (int i = 0; i < n; i += LANES) {
+        Vec d = v_get(dy + i, n - i), v = v_get(x + i, n - i);
         dot += d * v_get(w + i, n - i) * v;
         v_put(dw + i, v_get(dw + i, n - i) + d * v * inv, n - i);
     }
     float back = v_sum(dot) / (float)n * inv * inv * inv;
-    for (int i = 0; i < n; i += 16) {
-        V16 out = v_get(dy + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
+    for (int i = 0; i < n; i += LANES) {
+        Vec out = v_get(dy + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
         v_put(dx + i, add ? v_get(dx + i, n - i) + out : out, n - i);
     }
 }
@@ -167,9 +167,9 @@ static void rope(float *qkv, const int32_t *pos, const float *cosines, const flo
         const float *cs = cosines + (size_t)pos[r] * (size_t)half, *sn = sines + (size_t)pos[r] * (size_t)half;
         for (int h = 0; h < s.heads + s.kv_heads; h++) {
             float *a = qkv + (size_t)r * (size_t)ld + (size_t)h * (size_t)s.dim, *b = a + half;
-            for (int i = 0; i < half; i += 16) {
-                V16 x = v_get(a + i, half - i), y = v_get(b + i, half - i);
-                V16 c = v_get(cs + i, half - i), t = v_get(sn + i, half - i) * sign;
+            for (int i = 0; i < half; i += LANES) {
+                Vec x = v_get(a + i, half - i), y = v_get(b + i, half - i);
+                Vec c = v_get(cs + i, half - i), t = v_get(sn + i, half - i) * sign;
                 v_put(a + i, x * c - y * t, half - i);
                 v_put(b + i, y * c + x * t, half - i);
             }
@@ -183,8 +183,8 @@ static void swiglu(float *act, const float *gate_up, int rows, int ff)
     for (int r = 0; r < rows; r++) {
         const float *g = gate_up + (size_t)r * 2 * (size_t)ff, *u = g + ff;
         float *out = act + (size_t)r * (size_t)ff;
-        for (int i = 0; i < ff; i += 16) {
-            V16 z = v_get(g + i, ff - i);
+        for (int i = 0; i < ff; i += LANES) {
+            Vec z = v_get(g + i, ff - i);
             v_put(out + i, z / (1.0f + v_exp(-z)) * v_get(u + i, ff - i), ff - i);
         }
     }
@@ -197,9 +197,9 @@ static void swiglu_grad(float *dgate_up, const float *dact, const float *gate_up
         size_t at = (size_t)r * 2 * (size_t)ff;
         const float *g = gate_up + at, *u = g + ff, *dy = dact + (size_t)r * (size_t)ff;
         float *dg = dgate_up + at, *du = dg + ff;
-        for (int i = 0; i < ff; i += 16) {
-            V16 z = v_get(g + i, ff - i), d = v_get(dy + i, ff - i);
-            V16 sig = 1.0f / (1.0f + v_exp(-z)), silu = z * sig;
+        for (int i = 0; i < ff; i += LANES) {
+            Vec z = v_get(g + i, ff - i), d = v_get(dy + i, ff - i);
+            Vec sig = 1.0f / (1.0f + v_exp(-z)), silu = z * sig;
             v_put(dg + i, d * v_get(u + i, ff - i) * (sig + silu * (1.0f - sig)), ff - i);
             v_put(du + i, d * silu, ff - i);
         }
@@ -218,7 +218,7 @@ static void embed_grad(float *dtable, const float *dx, const int32_t *ids, int r
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
     for (int i = 0; i < n; i += 32)
         for (int r = 0; r < rows; r++)
-            for (int j = i; j < n && j < i + 32; j += 16) {
+            for (int j = i; j < n && j < i + 32; j += LANES) {
                 float *to = dtable + (size_t)ids[r] * (size_t)n + j;
                 v_put(to, v_get(to, n - j) + v_get(dx + (size_t)r * (size_t)n + j, n - j), n - j);
             }
@@ -226,12 +226,12 @@ static void embed_grad(float *dtable, const float *dx, const int32_t *ids, int r
 
 static float row_lse(const float *z, int vocab)
 {
-    V16 top = v_splat(-INFINITY), sum = {0};
-    int whole = vocab & ~15;
-    for (int i = 0; i < whole; i += 16) top = v_max(v_load(z + i), top);
+    Vec top = v_splat(-INFINITY), sum = {0};
+    int whole = vocab & -LANES;
+    for (int i = 0; i < whole; i += LANES) top = v_max(v_load(z + i), top);
     float m = v_top(top);
     for (int i = whole; i < vocab; i++) m = z[i] > m ? z[i] : m;
-    for (int i = 0; i < whole; i += 16) sum += v_exp(v_load(z + i) - m);
+    for (int i = 0; i < whole; i += LANES) sum += v_exp(v_load(z + i) - m);
     double s = v_sum(sum);
     for (int i = whole; i < vocab; i++) s += exp((double)z[i] - (double)m);
     return (float)((double)m + log(s));
@@ -253,7 +253,7 @@ static void cross_entropy_grad(float *logits, const float *lse, const int32_t *t
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
     for (int r = 0; r < rows; r++) {
         float *z = logits + (size_t)r * (size_t)vocab, w = target[r] < 0 ? 0 : weight[r];
-        for (int i = 0; i < vocab; i += 16)
+        for (int i = 0; i < vocab; i += LANES)
             v_put(z + i, v_exp(v_get(z + i, vocab - i) - lse[r]) * -w, vocab - i);
         if (target[r] >= 0) z[target[r]] += w;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #include "queue/server.h"
 
 /* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. */
-enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, DRAIN_S = 10, LOCK_S = 10 };
+enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 20 };
 
 typedef struct {
     double times[DEATHS];
@@ -47,6 +48,7 @@ typedef struct {
     pid_t command;
     int command_status;  /* as waitpid gives it */
     int lock, child_fd;
+    int parent_fd;       /* readable when the parent has ended; -1: none, or it has */
     int forwarded;       /* the signal that the command was sent */
     double kill_at;      /* when a command that was asked to stop is killed */
 } Fleet;
@@ -221,16 +223,28 @@ static void forward_stop(Fleet *f)
         f->kill_at = now + STOP_GRACE_S;
         log_info("stopping (again to end at once)");
         kill(-f->command, sig);
-    } else if (sig && now > f->kill_at) {
+    } else if (f->forwarded && now > f->kill_at) {
         kill(-f->command, SIGKILL);
     }
+}
+
+/* Whoever asked for this run was killed: nobody waits for it, and a rerun needs the directory. */
+static void parent_ended(Fleet *f)
+{
+    log_warn("process %d has ended; ending the command too", f->opt->parent);
+    close(f->parent_fd);
+    f->parent_fd = -1;
+    if (!f->forwarded) kill(-f->command, SIGTERM);
+    f->forwarded = SIGTERM;
+    f->kill_at = clock_seconds() + ORPHAN_GRACE_S;
 }
 
 static int supervise(Fleet *f, Error *err)
 {
     while (f->command) {
-        struct pollfd fds[2] = {{f->child_fd, POLLIN, 0}, {f->forwarded ? -1 : stop_fd(), POLLIN, 0}};
-        if (poll(fds, 2, 100) < 0 && errno != EINTR) return error_errno(err, "cannot wait for processes");
+        struct pollfd fds[3] = {{f->child_fd, POLLIN, 0}, {f->forwarded ? -1 : stop_fd(), POLLIN, 0}, {f->parent_fd, POLLIN, 0}};
+        if (poll(fds, 3, 100) < 0 && errno != EINTR) return error_errno(err, "cannot wait for processes");
+        if (f->parent_fd >= 0 && fds[2].revents) parent_ended(f);
         struct signalfd_siginfo info;
         while (read(f->child_fd, &info, sizeof info) > 0) continue;
         if (reap(f, err)) return -1;
@@ -273,19 +287,24 @@ static void take_down(Fleet *f)
     guard_end(&f->guard);
     if (f->lock >= 0) close(f->lock);
     if (f->child_fd >= 0) close(f->child_fd);
+    if (f->parent_fd >= 0) close(f->parent_fd);
 }
 
 int fleet_run(const FleetOptions *opt, int *status, Error *err)
 {
     Fleet *f = calloc(1, sizeof *f);
     if (!f) return error_set(err, "no memory");
-    *f = (Fleet){.opt = opt, .lock = -1, .guard = {.pipe = -1}};
+    *f = (Fleet){.opt = opt, .lock = -1, .parent_fd = -1, .guard = {.pipe = -1}};
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_BLOCK, &children, NULL);
     f->child_fd = signalfd(-1, &children, SFD_NONBLOCK | SFD_CLOEXEC);
-    int rc = f->child_fd < 0 ? error_errno(err, "cannot watch for ended processes") : start_all(f, err);
+    if (opt->parent) f->parent_fd = pidfd_open(opt->parent, 0);
+    int rc = 0;
+    if (f->child_fd < 0) rc = error_errno(err, "cannot watch for ended processes");
+    else if (opt->parent && f->parent_fd < 0) rc = error_errno(err, "cannot watch process %d", opt->parent);
+    else rc = start_all(f, err);
     if (!rc) rc = supervise(f, err);
     int s = f->command_status;
     take_down(f);

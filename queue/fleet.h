@@ -13,6 +13,7 @@ typedef struct {
     const char *const *devices;  /* n_devices; worker i serves device i modulo n_devices */
     int n_devices, workers;
     char *const *command;        /* NULL-terminated argv */
+    int parent;                  /* process whose end ends all, as Ctrl-C would; 0: none */
 } FleetOptions;
 
 /* Run it to its end. 0 with the command's status as a shell gives it (128+n for a signal), or -1. */

@@ -24,7 +24,10 @@ static int split_devices(char *text, const char **devices, const FlagSpec *spec)
     int n = 0;
     for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
         if (n == FLEET_MAX_WORKERS) flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
-        devices[n++] = strcmp(d, "auto") ? d : "sim:h100";
+        int is_auto = !strcmp(d, "auto");
+        if (is_auto && !access("/dev/nvidiactl", F_OK))
+            log_info("there is a GPU here, but no device of Quern's for it yet: the simulator sim:h100 is used");
+        devices[n++] = is_auto ? "sim:h100" : d;
     }
     if (!n) flags_usage_error(spec, "--devices names no device");
     return n;
@@ -33,12 +36,13 @@ static int split_devices(char *text, const char **devices, const FlagSpec *spec)
 int main(int argc, char **argv)
 {
     const char *dir = ".quern", *devices = "auto", *evaluator = NULL;
-    int64_t workers = -1;
+    int64_t workers = -1, parent = 0;
     const Flag flags[] = {
         {.name = "dir", .kind = FLAG_TEXT, .target = &dir, .help = "where the private server keeps its data: finished jobs are found done on the next run"},
         {.name = "devices", .kind = FLAG_TEXT, .target = &devices, .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
         {.name = "workers", .kind = FLAG_INT, .target = &workers, .help = "evaluator processes, shared out over the devices; -1: one a core, at least one a device", .min = -1, .max = FLEET_MAX_WORKERS},
         {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator, .help = "the evaluator's program, if not the quern-evald beside this one"},
+        {.name = "parent", .kind = FLAG_INT, .target = &parent, .help = "a process whose end also ends COMMAND; 0: none", .min = 0, .max = 1 << 30},
         {0}};
     const FlagSpec spec = {.program = "quern-fleet",
                            .synopsis = "run [flags] -- COMMAND...",
@@ -76,6 +80,7 @@ int main(int argc, char **argv)
                               .devices = list,
                               .n_devices = n_devices,
                               .workers = (int)workers,
+                              .parent = (int)parent,
                               .command = (char *const *)(words + 1)};
     int status = 0;
     if (fleet_run(&opt, &status, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);

@@ -125,3 +125,13 @@ int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, l
     snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
     return model_restore(m, dir, err) || trainer_load(t, path, err) ? -1 : 0;
 }
+
+void checkpoint_remove(const char *dir)
+{
+    static const char *const ends[] = {"", ".new", ".old"};
+    char path[4200];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s%s", dir, ends[i]);
+        file_remove_tree(path, NULL);
+    }
+}

@@ -32,5 +32,7 @@ typedef struct {
 int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log, long step, Error *err);
 /* *step stays 0 when there is none, or one of another configuration (which is said, and left alone). */
 int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step, Error *err);
+/* The checkpoint, and what a killed save left beside it. */
+void checkpoint_remove(const char *dir);
 
 #endif

@@ -23,14 +23,12 @@ typedef struct {
     const Example *const *ex;
     const TrainingOptions *o;
     double z;                      /* answer tokens of the minibatch */
-    double clipped, kl;            /* sums over tokens */
+    TokenCounts counts;
 } Batch;
 
-static void token_weights(void *ctx, int sequence, const float *logp, float *weight)
+void training_weights(const Example *e, const TrainingOptions *o, double z, const float *logp, float *weight,
+                      TokenCounts *counts)
 {
-    Batch *b = ctx;
-    const Example *e = b->ex[sequence];
-    const TrainingOptions *o = b->o;
     for (int t = 1; t < e->len; t++) {
         int k = t - e->prompt;
         weight[t] = 0;
@@ -40,16 +38,22 @@ static void token_weights(void *ctx, int sequence, const float *logp, float *wei
             double d = (double)logp[t] - (double)e->old_logp[k];
             double rho = exp(fmax(-20.0, fmin(20.0, d)));
             int outside = e->advantage > 0 ? rho > 1 + o->eps_high : rho < 1 - o->eps_low;
-            b->clipped += outside;
+            counts->clipped += outside;
             w = outside ? 0 : -e->advantage * rho;
         }
         if (e->ref_logp) {
             double d = fmax(-20.0, fmin(20.0, (double)e->ref_logp[k] - (double)logp[t]));
-            b->kl += exp(d) - d - 1;
+            counts->kl += exp(d) - d - 1;
             w += o->kl * (1 - exp(d));
         }
-        weight[t] = (float)(w / b->z);
+        weight[t] = (float)(w / z);
     }
+}
+
+static void token_weights(void *ctx, int sequence, const float *logp, float *weight)
+{
+    Batch *b = ctx;
+    training_weights(b->ex[sequence], b->o, b->z, logp, weight, &b->counts);
 }
 
 /* Order of the examples: each epoch a permutation of its own. */
@@ -101,8 +105,8 @@ static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, Me
     metric_add(log, step, "loss", loss);
     metric_add(log, step, "norm", norm);
     metric_add(log, step, "lr", lr);
-    if (l->ex[0].old_logp) metric_add(log, step, "clipped", b.clipped / b.z);
-    if (l->ex[0].ref_logp) metric_add(log, step, "kl", b.kl / b.z);
+    if (l->ex[0].old_logp) metric_add(log, step, "clipped", b.counts.clipped / b.z);
+    if (l->ex[0].ref_logp) metric_add(log, step, "kl", b.counts.kl / b.z);
     return 0;
 }
 
@@ -155,7 +159,7 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, 
 
 void training_forget(const TrainingOptions *o)
 {
-    if (o->checkpoint) file_remove_tree(o->checkpoint, NULL);
+    if (o->checkpoint) checkpoint_remove(o->checkpoint);
 }
 
 int training_logprobs(Model *m, const Example *ex, long n, int batch, float **out, Error *err)

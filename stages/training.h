@@ -32,6 +32,14 @@ typedef struct {
 
 void training_defaults(TrainingOptions *o);
 
+/* The weights above of one example whose tokens have logp now, z as Z; clipped and kl (sums over its tokens)
+ * are added to. */
+typedef struct {
+    double clipped, kl;
+} TokenCounts;
+void training_weights(const Example *e, const TrainingOptions *o, double z, const float *logp, float *weight,
+                      TokenCounts *counts);
+
 /* Train; metrics (kind metrics: loss, norm, lr, clipped, kl by step) go to metrics_path unless NULL. A
  * requested stop keeps a checkpoint and returns -1 with "stopped". The checkpoint stays until
  * training_forget: it is removed after the model is saved. */

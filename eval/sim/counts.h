@@ -40,11 +40,15 @@ typedef struct {
     uint64_t threads_by_class[INST_CLASS_COUNT];
     uint64_t fp32_flops, fp16_flops, fp64_flops; /* per thread; fma counts 2, packed halves count 2 or 4 */
     uint64_t tensor_flops;
+    uint64_t expansion_slots;     /* warp-level issue slots beyond one an instruction, where the assembler expands it:
+                                     division, remainder, exact square root, 64-bit products */
     uint64_t branches, divergent_branches;
 
     /* global memory; a sector is 32 bytes. A sector of one request counts once. */
     uint64_t global_load_requests, global_store_requests;  /* warp-level */
     uint64_t global_load_sectors, global_store_sectors;    /* after coalescing */
+    uint64_t global_load_wavefronts, global_store_wavefronts; /* turns of L1: the bank conflicts of shared memory, and at
+                                                                 most four lines of 128 bytes a turn */
     uint64_t global_load_bytes, global_store_bytes;        /* that the threads asked for */
     uint64_t l1_hit_sectors;      /* of the load sectors: found in a 64 KiB direct-mapped cache, emptied per block */
     uint64_t l2_load_sectors;     /* load sectors past L1 that this launch had touched before */

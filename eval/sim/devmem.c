@@ -38,12 +38,13 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->writer = reserve(bytes * 2);
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
+    m->atomics = reserve(bytes / 4);
     m->l1 = memory_array(L1_SECTORS, sizeof(*m->l1));
     m->next_tag = m->tag_floor = 1;
-    if (m->data && m->written && m->writer && m->reader && m->touched)
+    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics)
         return 0;
     error_errno(err, "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved", bytes >> 20,
-                (bytes * 4 + bytes / 4) >> 20);
+                (bytes * 4 + bytes / 2) >> 20);
     devmem_close(m);
     return -1;
 }
@@ -60,6 +61,8 @@ void devmem_close(DevMem *m)
         munmap(m->reader, m->bytes * 2);
     if (m->touched)
         munmap(m->touched, m->bytes / 8);
+    if (m->atomics)
+        munmap(m->atomics, m->bytes / 4);
     free(m->l1);
     free(m->allocs);
     free(m->tag_block);
@@ -108,6 +111,7 @@ int devmem_free(DevMem *m, uint64_t address)
     forget(m->writer, from * 2, bytes * 2);
     forget(m->reader, from * 2, bytes * 2);
     forget(m->touched, from / 8, bytes / 8);
+    forget(m->atomics, from / 4, bytes / 4);
     m->used -= bytes;
     int i = (int)(a - m->allocs);
     memmove(a, a + 1, sizeof(Alloc) * (size_t)(m->n_allocs - i - 1));
@@ -195,6 +199,7 @@ void devmem_launch(DevMem *m)
     }
     if (++m->launch_id >= 1u << 30) {
         forget(m->touched, 0, m->bytes / 8);
+        forget(m->atomics, 0, m->bytes / 4);
         m->launch_id = 1;
     }
     m->tag_floor = m->next_tag++; /* the floor itself stands for "several blocks" */

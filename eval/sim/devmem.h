@@ -1,6 +1,6 @@
 /* The simulated device's global memory: one arena of reserved address space, a sorted table of
  * allocations with gaps between them, and the shadows that the checks read: a bit a byte for
- * "written", two tags a word for the last writer and reader, a tag a sector for first touches.
+ * "written", two tags a word for the last writer and reader, a tag and a count of atomics a sector.
  * All shadows are epoch-tagged: a launch starts without clearing them. */
 #ifndef EVAL_SIM_DEVMEM_H
 #define EVAL_SIM_DEVMEM_H
@@ -32,6 +32,7 @@ typedef struct {
     uint64_t *written;        /* a bit a byte */
     uint64_t *writer, *reader;/* a tag a word: block tag << 32 | phase << 10 | warp << 4 | bytes */
     uint32_t *touched;        /* a sector: launch << 2 | written << 1 | read */
+    uint64_t *atomics;        /* a sector: launch << 32 | lanes of atomics */
     uint64_t *l1;             /* block tag << 32 | sector */
     size_t bytes;             /* of the arena */
     size_t used;

@@ -67,7 +67,7 @@ typedef struct CodeBlock {
     uint16_t by_class[INST_CLASS_COUNT];
     uint16_t fp32_flops, fp16_flops, fp64_flops;
     uint16_t global_waits, local_waits;
-    uint32_t chain, tensor_flops;
+    uint32_t chain, tensor_flops, expansion;
     uint64_t passes, lanes;   /* counters of the current launch */
 } CodeBlock;
 
@@ -80,13 +80,13 @@ struct Function {
     int n_blocks;
     uint32_t rows32, rows64, preds; /* of a frame */
     uint32_t local_bytes;           /* of its frame */
-    uint32_t param_row, return_row; /* its incoming parameters and its results: first 32-bit rows */
     const char *unsupported;        /* a sentence, or NULL */
     int unsupported_line;
     const Function **callees;
     int n_callees;
-    int visited;
+    int visited;                    /* mark of a walk over the calls */
     uint32_t static_shared;         /* of an entry, with what it calls */
+    uint32_t dynamic_at;            /* where dynamic shared memory starts; 0: at static_shared */
 };
 
 /* ---- memory instructions ---- */

@@ -1,6 +1,6 @@
 /* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop; other rounding modes and
  * flushing run the same loop under another MXCSR. */
-#pragma GCC optimize("O3")
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* f16 and bf16 arithmetic, scalar and packed. Sums and products of two are exact or safely rounded in fp32; fused ones
  * go through fp64 and a round-to-odd fp32. */
-#pragma GCC optimize("O3")
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
 #include "eval/sim/half.h"

@@ -1,7 +1,7 @@
 /* The approximate functions, computed in double precision with polynomials of our own and rounded once: the same
  * on every machine, and closer than the bounds that the PTX manual states (ex2 2 ulp, lg2 2^-22, sin and cos
  * 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative). k0: FP_FTZ. */
-#pragma GCC optimize("O3")
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
 #include "eval/sim/handlers.h"

@@ -271,6 +271,32 @@ const Inst *h_ldparam(Warp *w, const Inst *in)
     return in + 1;
 }
 
+const Inst *h_param_get(Warp *w, const Inst *in)
+{
+    const uint32_t *a = row32(w, in->a);
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t v = a[i] >> in->k0;
+        uint64_t r = fetch((unsigned char *)&v, in->k1 / 8, in->k2, (int)in->e);
+        if (in->e == 64)
+            row64(w, in->d)[i] = r;
+        else
+            row32(w, in->d)[i] = (uint32_t)r;
+    }
+    return in + 1;
+}
+
+const Inst *h_param_put(Warp *w, const Inst *in)
+{
+    uint32_t *d = row32(w, in->d), keep = (in->k1 == 32 ? FULL_MASK : (1u << in->k1) - 1) << in->k0;
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t v = in->e == 64 ? (uint32_t)row64(w, in->a)[i] : row32(w, in->a)[i];
+        d[i] = (d[i] & ~keep) | (v << in->k0 & keep);
+    }
+    return in + 1;
+}
+
 /* ---- cp.async: global to shared, without registers. It is done at once; the wait is only counted. ---- */
 
 static int copy_lane(Warp *w, const Inst *in, int lane, uint32_t size)

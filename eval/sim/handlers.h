@@ -24,15 +24,22 @@ Handler *math_handler(const char *name);
 /* exec_half.c: f16 and bf16, scalar and packed; k0: flags (HalfFlag) */
 Handler *half_handler(const char *name, int is_bf16, int packed);
 
-/* exec_cvt.c */
-Handler h_cvt, h_cvt_pack;
+/* exec_cvt.c: from and to are value types; k0 to, k1 from, k2 rounding to an integer (RoundInt), k3 FP_* flags, e bits of
+ * the destination register, f bits of the source's */
+Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int from_bits);
+Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0 type, k3 flags */
 
 /* exec_mma.c */
 Handler h_mma;
 
+enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_INC, ATOM_DEC };
 enum { FP_RN = 0, FP_RM = 1, FP_RP = 2, FP_RZ = 3, FP_FTZ = 4, FP_SAT = 8 }; /* the first two bits as in MXCSR */
 enum { HALF_FTZ = 1, HALF_SAT = 2, HALF_RELU = 4, HALF_NAN = 8, HALF_XORSIGN = 16 };
 enum { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN };
+
+enum { T_U8, T_S8, T_U16, T_S16, T_U32, T_S32, T_U64, T_S64, T_F16, T_BF16, T_F32, T_F64, T_TF32 };
+enum { INT_NONE, INT_NEAREST, INT_ZERO, INT_DOWN, INT_UP };
+enum { CVT_RELU = 16, CVT_RNA = 32, CVT_SATFINITE = 64 };
 
 float half_to_float(uint32_t h);
 uint32_t half_from_double(double v);   /* round to nearest even */

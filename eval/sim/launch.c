@@ -286,6 +286,7 @@ static void sum_blocks(Exec *x)
             n->fp32_flops += b->lanes * b->fp32_flops;
             n->fp16_flops += b->lanes * b->fp16_flops;
             n->fp64_flops += b->lanes * b->fp64_flops;
+            n->expansion_slots += b->passes * b->expansion;
             n->tensor_flops += b->passes * b->tensor_flops;
             for (int c = 0; c < INST_CLASS_COUNT; c++) {
                 n->by_class[c] += b->passes * b->by_class[c];
@@ -349,7 +350,8 @@ static int set_up(Exec *x)
         set_up_warp(x, i);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
-    reserve_shared(x, x->entry->static_shared + l->shared_bytes);
+    uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
+    reserve_shared(x, dynamic_at + l->shared_bytes);
     return 0;
 }
 

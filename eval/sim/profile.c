@@ -10,7 +10,7 @@
     .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32, .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64,       \
     .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350,                       \
     .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 3.5, .shared_atomic_cycles = 8,              \
-    .l1_global_cycles = 1.25
+    .l1_global_cycles = 1.2
 
 /* Compute capability 9.0. Latencies, intervals and overheads: measured on an H200. */
 #define HOPPER                                                                                                        \

@@ -33,7 +33,7 @@ typedef struct {
 
     /* memory */
     double l1_bytes;            /* per clock and SM: L1 and shared memory are one array */
-    double l1_global_cycles;    /* of one line of a global request, where shared memory takes 1 */
+    double l1_global_cycles;    /* of one wavefront of a global request, where shared memory takes 1 */
     double l2_bytes;            /* per clock and SM: the port to L2 */
     double l2_bytes_per_s;      /* of the whole GPU */
     double dram_bytes_per_s;    /* of the whole GPU, as specified */

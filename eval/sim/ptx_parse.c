@@ -192,7 +192,7 @@ static int parse_dimensions(PtxParser *p, PtxVar *v, uint64_t max)
             v->size = 0;
             continue;
         }
-        uint64_t n;
+        uint64_t n = 0;
         if (parse_count(p, max, &n) || ptx_expect(p, "]"))
             return -1;
         if (v->size && n > max / v->size)
@@ -210,7 +210,7 @@ static int parse_declarator(PtxParser *p, PtxVar *v, uint64_t max)
     v->align = 0;
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
         if (ptx_lex_accept(&p->lex, ".align")) {
-            uint64_t align;
+            uint64_t align = 0;
             if (parse_count(p, 4096, &align))
                 return -1;
             if (!v->is_pointer)
@@ -332,7 +332,7 @@ static int parse_directives(PtxParser *p, PtxFunction *f)
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
         int threads = ptx_lex_is(&p->lex, ".maxntid") || ptx_lex_is(&p->lex, ".reqntid");
         ptx_lex_next(&p->lex);
-        uint64_t product = 1, n;
+        uint64_t product = 1, n = 0;
         while (p->lex.tok.kind == TOK_INT) {
             if (parse_count(p, 1u << 30, &n))
                 return -1;

@@ -287,27 +287,48 @@ static void count_store_sector(Exec *x, uint64_t sector)
     mem->touched[sector] = t | 2;
 }
 
+/* Atomics on one sector go one after another, wherever they come from. */
+static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
+{
+    DevMem *mem = x->mem;
+    uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[sector];
+    if (*slot >> 32 != mem->launch_id)
+        *slot = launch;
+    *slot += lanes;
+    if (*slot - launch > x->counts.global_atomic_hottest)
+        x->counts.global_atomic_hottest = *slot - launch;
+    count_store_sector(x, sector);
+}
+
 void global_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
     SimCounts *n = &x->counts;
-    uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0;
+    uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
-        for (s = s < next ? next : s; s <= last; s++, sectors++)
+        for (s = s < next ? next : s; s <= last; s++, sectors++) {
+            lines += s >> 2 != line;
+            line = s >> 2;
             if (kind == MEM_LOAD)
                 count_load_sector(x, s);
-            else
+            else if (kind == MEM_STORE)
                 count_store_sector(x, s);
+            else
+                count_atomic_sector(x, s, a->p->most);
+        }
         next = last + 1 > next ? last + 1 : next;
     }
+    uint64_t turns = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
         n->global_load_requests++;
+        n->global_load_wavefronts += turns;
         n->global_load_bytes += bytes;
     } else if (kind == MEM_STORE) {
         n->global_store_requests++;
+        n->global_store_wavefronts += turns;
         n->global_store_sectors += sectors;
         n->global_store_bytes += bytes;
     } else {

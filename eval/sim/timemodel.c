@@ -50,21 +50,11 @@ static double l2_writes(const SimCounts *c)
     return (double)c->global_store_sectors + (double)c->global_atomic_sectors;
 }
 
-/* The turns that global requests take in L1: sectors that are used whole lie four to a line of 128 bytes;
- * of sparsely used ones two are served a clock. */
-static double l1_turns(uint64_t requests, uint64_t sectors, uint64_t bytes)
-{
-    if (!sectors) return 0;
-    double density = (double)bytes / ((double)sectors * SECTOR);
-    return larger((double)requests, (double)sectors * (0.5 - 0.25 * (density < 1 ? density : 1)));
-}
-
 static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles, double *slice)
 {
     /* L1 and shared memory take turns on one data array of one wavefront (128 bytes) a clock. */
     double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts);
-    double global = l1_turns(c->global_load_requests, c->global_load_sectors, c->global_load_bytes) +
-                    l1_turns(c->global_store_requests, c->global_store_sectors, c->global_store_bytes);
+    double global = (double)(c->global_load_wavefronts + c->global_store_wavefronts);
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
     cycles[TIME_L1] = wavefronts + global * p->l1_global_cycles + local + (double)c->const_distinct;
     cycles[TIME_L2_PORT] = (l2_reads(c) + l2_writes(c)) * SECTOR / p->l2_bytes;
@@ -88,7 +78,7 @@ static double load_latency(const Profile *p, const SimCounts *c)
     if (all <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
     double requests = (double)c->global_load_requests, density = (double)c->global_load_bytes / (all * SECTOR);
     double fates = larger(1, all / requests * (1 - density));
-    double turns = l1_turns(c->global_load_requests, c->global_load_sectors, c->global_load_bytes) / requests;
+    double turns = larger(1, (double)c->global_load_wavefronts / requests);
     double from_dram = 1 - pow(larger(1 - (all - l1 - l2) / all, 0), fates);
     double from_l2 = l1 + l2 > 0 ? 1 - pow(l1 / (l1 + l2), fates) : 0;
     double near = from_l2 * p->l2_cycles + (1 - from_l2) * p->l1_cycles;

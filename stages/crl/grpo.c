@@ -16,17 +16,21 @@ static long group_end(const SampleSet *s, long first)
 static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
                      Example *out, long *n, GrpoStats *report, Error *err)
 {
-    int size = (int)(last - first), rc = 0, signal = 0;
-    double *reward = memory_array((size_t)size, sizeof *reward), *adv = memory_array((size_t)size, sizeof *adv);
-    for (int i = 0; i < size; i++) {
-        const Sample *x = &s->items[first + i];
-        reward[i] = reward_smooth(stats, x->task, x->score, o->clip);
+    int size = 0, rc = 0, signal = 0;
+    size_t cap = (size_t)(last - first);
+    double *reward = memory_array(cap, sizeof *reward), *adv = memory_array(cap, sizeof *adv);
+    const Sample **member = memory_array(cap, sizeof *member);
+    for (long i = first; i < last; i++) {
+        const Sample *x = &s->items[i];
+        if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
+        reward[size] = reward_smooth(stats, x->task, x->score, o->clip);
+        member[size++] = x;
         report->mean_reward += x->score / (double)s->n;
         report->success += (x->outcome == OUTCOME_OK) / (double)s->n;
     }
     reward_advantage(reward, size, o->floor_std, adv);
     for (int i = 0; !rc && i < size; i++) {
-        const Sample *x = &s->items[first + i];
+        const Sample *x = member[i];
         signal |= adv[i] != 0;
         if (adv[i] == 0 || x->n_prompt + x->n_ids > o->max_len) continue;
         rc = learn_example(x, adv[i], 1, &out[*n], err);
@@ -35,6 +39,7 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
     report->constant += !signal;
     free(reward);
     free(adv);
+    free(member);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 /* From scored samples to GRPO's examples: raw score -> smoothed reward -> advantage within the group of
- * samples of one prompt. Groups whose rewards are all the same teach nothing and are dropped. */
+ * samples of one prompt. Groups whose rewards are all the same teach nothing and are dropped, and so is a
+ * sample whose evaluator failed: that says nothing of the candidate. */
 #ifndef STAGES_CRL_GRPO_H
 #define STAGES_CRL_GRPO_H
 

@@ -30,6 +30,7 @@ int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Erro
 {
     for (int i = 0; i < s->n; i++) s->weight[i] *= decay;
     for (long i = 0; i < set->n; i++) {
+        if (set->items[i].outcome == OUTCOME_EVALUATOR_ERROR) continue;
         int k = slot(s, set->items[i].task, err);
         if (k < 0) return -1;
         double r = set->items[i].score, w = s->weight[k] + 1;

@@ -76,10 +76,10 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     key_figure(b, isnan(held->geomean) ? "–" : value, what);
     buffer_puts(b, "</div>\n");
     if (r->predicted)
-        buffer_puts(b, "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes from a simulator: kernels were compiled "
+        buffer_printf(b, "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes from a simulator: kernels were compiled "
                        "by NVRTC, executed instruction by instruction and checked, and a first-order model turned the counts into "
                        "microseconds. Correctness and counters can be believed; the order of kernels mostly; the absolute times and "
-                       "small differences cannot. No GPU was timed.</p>\n");
+                       "small differences cannot.%s</p>\n", r->measured ? "" : " No GPU was timed.");
 }
 
 /* ---- the stage table ---- */
@@ -234,21 +234,13 @@ static void task_sections(const Report *r, Buffer *b)
     for (int i = 0; i < r->tasks.n; i++) order[i] = &r->task[i];
     qsort(order, (size_t)r->tasks.n, sizeof *order, by_score);
     buffer_puts(b, "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its baseline, fastest first. A score is the lower "
-                   "bound of the speedup. Counters that hardly differ are left out; bars show the ratio, shorter to the left is less. "
+                   "bound of the speedup. Counters that hardly differ are left out; bars to the left are less, to the right more. "
                    "Sources are in <code>best/</code>.</p>\n");
     for (int i = 0; i < r->tasks.n; i++) task_section(order[i], i == 0, b);
     free(order);
 }
 
 /* ---- failures, provenance ---- */
-
-static long outcome_total(const Report *r, Outcome o)
-{
-    long n = 0;
-    for (int i = 0; i < r->n_messages; i++)
-        if (r->messages[i].outcome == o) n += r->messages[i].count;
-    return n;
-}
 
 static void failures(const Report *r, Buffer *b)
 {
@@ -263,7 +255,7 @@ static void failures(const Report *r, Buffer *b)
         if (rank)
             buffer_puts(b, "<tr><td><td>");
         else
-            buffer_printf(b, "<tr class=\"top\"><td>%s<td>%ld", outcome_name(m->outcome), outcome_total(r, m->outcome));
+            buffer_printf(b, "<tr class=\"top\"><td>%s<td>%ld", outcome_name(m->outcome), r->failed[m->outcome]);
         buffer_printf(b, "<td>%ld<td class=\"left wrap\">", m->count);
         size_t n = strlen(m->text);
         html_escape(b, m->text, n < 300 ? n : 300);

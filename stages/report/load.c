@@ -117,6 +117,7 @@ static char *message_key(Outcome outcome, const char *text)
 static void note_failure(Report *r, Outcome outcome, const View *verdict)
 {
     char *text = view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL;
+    r->failed[outcome]++;
     if (!text) return;
     char *key = message_key(outcome, text);
     int i = 0;
@@ -144,6 +145,13 @@ static int by_count(const void *a, const void *b)
 
 /* ---- the best kernel of a task ---- */
 
+static void note_clock(Report *r, ReportTask *t, int predicted)
+{
+    t->predicted = predicted;
+    r->predicted |= predicted;
+    r->measured |= !predicted;
+}
+
 static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
 {
     View detail;
@@ -157,8 +165,7 @@ static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
     view_float(&s->verdict, "time_us", &t->time_us, NULL);
     view_float(&s->verdict, "baseline_us", &t->baseline_us, NULL);
     view_bool(&s->verdict, "predicted", &predicted, NULL);
-    t->predicted = predicted;
-    r->predicted |= predicted;
+    note_clock(r, t, predicted);
     t->best.n = 0;
     read_counters(&s->verdict, "counters", &t->best);
     if (view_has(&s->verdict, "detail") && !view_map(&s->verdict, "detail", &detail, NULL))
@@ -291,6 +298,7 @@ static int load_result(Report *r, const View *v, Error *err)
     if (t) {
         t->class_score[k] = score;
         r->predicted |= predicted;
+        r->measured |= !predicted;
         if (!strcmp(device, r->device)) {
             read_counters(v, "baseline_counters", &t->baseline);
             if (t->source && !strcmp(t->source, source)) {
@@ -328,6 +336,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     for (int i = 0; i < r->tasks.n; i++) {
         r->task[i].task = r->tasks.tasks[i];
         r->task[i].run.best = 1.0;
+        r->task[i].predicted = !strncmp(f->device, "sim:", 4);
         for (int s = 0; s < REPORT_STAGES; s++) r->task[i].stage[s].best = 1.0;
     }
     int rc = 0;

@@ -63,7 +63,8 @@ typedef struct {
     int n_messages;
     ReportInput *inputs;
     int n_inputs;
-    int predicted;                      /* some time is a model's */
+    long failed[OUTCOME_COUNT];         /* of the whole run */
+    int predicted, measured;            /* some time is a model's; some is a clock's */
 } Report;
 
 typedef struct {

@@ -64,5 +64,5 @@ const char *const report_style =
     "pre .n{color:var(--num)}pre .p{color:var(--plan-c);font-weight:600}pre .b{color:var(--blt)}\n"
     "dl{font-size:13.5px;margin:12px 0}dt{font-weight:600;overflow-wrap:anywhere}dd{margin:0 0 10px;color:var(--soft);"
     "overflow-wrap:anywhere}\n"
-    "@media(max-width:820px){main{padding:24px 16px 60px}.pair{grid-template-columns:1fr}h1{font-size:25px}}\n"
+    "@media(max-width:820px){main{padding:24px 16px 60px}.pair{grid-template-columns:1fr}.task{padding:14px}.task td,.task th{padding-right:12px}.task td.bar{min-width:90px}h1{font-size:25px}}\n"
     "@media print{.task{break-inside:avoid}pre{max-height:none}}\n";

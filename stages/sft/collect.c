@@ -30,8 +30,8 @@ static void keep_source(Slot *s, int trial, const char *source, size_t len)
     s->sources[trial] = memory_strndup(source, len);
 }
 
-/* The source inside a record that was just made: decoded back from its encoding. */
-static int read_answer(const void *data, size_t len, char **id, char **source, Record *copy, Error *err)
+/* The fields of an encoded record. A text that came from an endpoint that failed is `lost`. */
+static int read_answer(const void *data, size_t len, char **id, char **source, int *lost, Record *copy, Error *err)
 {
     msgpack_zone zone;
     View v;
@@ -40,7 +40,10 @@ static int read_answer(const void *data, size_t len, char **id, char **source, R
     if (!rc) {
         *id = view_strdup(&v, "id", err);
         *source = view_strdup(&v, "source", err);
-        rc = *id && *source ? 0 : -1;
+        char *finish = view_strdup(&v, "finish", err);
+        rc = *id && *source && finish ? 0 : -1;
+        *lost = finish && !strcmp(finish, "error");
+        free(finish);
         if (!rc && copy) record_copy(copy, &v);
     }
     msgpack_zone_destroy(&zone);
@@ -53,7 +56,7 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
     Collection *c = ctx;
     char *id = NULL, *source = NULL, name[512];
     Record *copy = record_new();
-    int rc = read_answer(record, len, &id, &source, copy, err), placed = 0;
+    int lost, rc = read_answer(record, len, &id, &source, &lost, copy, err), placed = 0;
     for (int i = 0; !rc && i < c->n && !placed; i++) {
         Slot *s = &c->slots[i];
         teacher_sample_id(s->teacher, s->task, 0, name, sizeof name);
@@ -61,6 +64,8 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
         if (strncmp(id, name, n)) continue;
         long trial = strtol(id + n, NULL, 10);
         if (trial < 0 || trial >= c->o->trials || s->answers[trial]) continue;
+        teacher_sample_id(s->teacher, s->task, (int)trial, name, sizeof name);
+        if (strcmp(id, name)) continue; /* "dir:a" and "dir:a/b" begin alike */
         s->answers[trial] = copy;
         keep_source(s, (int)trial, source, strlen(source));
         placed = 1;
@@ -77,6 +82,8 @@ typedef struct {
     TeacherRequest *req;
 } Wave;
 
+/* Each answer is in the journal before the next one comes: some are paid for. A failed request is not,
+ * so that a continued run asks again. */
 static int on_answer(void *ctx, TeacherRequest *q, Error *err)
 {
     Wave *w = ctx;
@@ -88,10 +95,10 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
     Buffer b;
     char *id = NULL, *source = NULL;
     buffer_init(&b, 1 << 24);
-    int rc = record_encode(q->record, &b, err) || read_answer(b.data, b.len, &id, &source, NULL, err);
+    int lost = 0, rc = record_encode(q->record, &b, err) || read_answer(b.data, b.len, &id, &source, &lost, NULL, err);
     if (!rc) keep_source(s, q->trial, source, strlen(source));
     s->answers[q->trial] = q->record;
-    if (!rc) rc = batchlog_add(&w->c->log, q->record, err);
+    if (!rc && !lost) rc = batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err);
     buffer_release(&b);
     free(id);
     free(source);
@@ -110,7 +117,6 @@ static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err
             w.req[n++] = (TeacherRequest){c->slots[i].task, k, NULL};
         }
     int rc = n ? teacher_ask(t, w.req, n, on_answer, &w, err) : 0;
-    if (n && c->log.batch.len && batchlog_commit(&c->log, rc ? NULL : err)) rc = -1;
     free(w.slot_of);
     free(w.req);
     return rc;

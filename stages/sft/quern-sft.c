@@ -8,6 +8,14 @@
 #include "stages/config.h"
 #include "stages/sft/sft.h"
 
+static void say_size(const Policy *p, const Example *ex, long n, long dropped, long long context)
+{
+    long tokens = 0;
+    for (long i = 0; i < n; i++) tokens += ex[i].len;
+    log_info("%ld examples of %.0f tokens on average, %ld dropped as longer than %lld; %zu parameters, %d tokens in the vocabulary",
+             n, n ? (double)tokens / (double)n : 0.0, dropped, context, model_parameters(p->model), tokenizer_size(p->tokenizer));
+}
+
 int main(int argc, char **argv)
 {
     const char *dataset = NULL, *output = NULL, *base = NULL;
@@ -64,11 +72,7 @@ int main(int argc, char **argv)
     if ((base ? policy_load(base, &p, &err) : sft_new_policy(dataset, &shape, &p, &err)) ||
         sft_examples(&p, dataset, (int)context, &ex, &n, &dropped, &err))
         log_die(1, &err);
-    long tokens = 0;
-    for (long i = 0; i < n; i++) tokens += ex[i].len;
-    log_info("%ld examples of %.0f tokens on average, %ld dropped as longer than %lld; %zu parameters, %d tokens in the vocabulary",
-             n, n ? (double)tokens / (double)n : 0.0, dropped, (long long)context, model_parameters(p.model),
-             tokenizer_size(p.tokenizer));
+    say_size(&p, ex, n, dropped, context);
     if (file_mkdirs(output, &err)) log_die(1, &err);
     if (training_run(p.model, ex, n, &o, metrics, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     if (policy_save(&p, output, base, &out, &err)) log_die(1, &err);

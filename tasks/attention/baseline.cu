@@ -1,11 +1,11 @@
-// One kernel per operator: batched q k^T, scale and causal mask, softmax over the row, batched p v. The
+// One kernel per operator: batched q k^T, scale and causal mask, softmax (a warp a row), batched p v. The
 // products are 16x16 tiles in shared memory, weaker than a vendor library's.
 //@ buffer float scores[heads * seq * seq]
 //@ buffer float masked[heads * seq * seq]
 //@ buffer float p[heads * seq * seq]
 //@ launch scores_qk<<<dim3(ceil_div(seq, 16), ceil_div(seq, 16), heads), dim3(16, 16)>>>(q, k, scores, seq, dim)
 //@ launch scale_mask<<<ceil_div(heads * seq * seq, 512), 128>>>(scores, masked, heads * seq * seq, seq, dim)
-//@ launch softmax<<<heads * seq, 128>>>(masked, p, seq)
+//@ launch softmax<<<ceil_div(heads * seq, 4), 128>>>(masked, p, heads * seq, seq)
 //@ launch weighted_v<<<dim3(ceil_div(dim, 16), ceil_div(seq, 16), heads), dim3(16, 16)>>>(p, v, o, seq, dim)
 extern "C" __global__ void scores_qk(const float *q, const float *k, float *scores, int seq, int dim)
 {
@@ -49,24 +49,18 @@ __device__ float warp_sum(float v)
     return v;
 }
 
-extern "C" __global__ void softmax(const float *x, float *y, int cols)
+extern "C" __global__ void softmax(const float *x, float *y, int rows, int cols)
 {
-    __shared__ float maxima[4], sums[4];
-    const float *row = x + (long long)blockIdx.x * cols;
-    float *out = y + (long long)blockIdx.x * cols;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int r = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (r >= rows) return;
+    const float *row = x + (long long)r * cols;
+    float *out = y + (long long)r * cols;
     float max = __int_as_float(0xff800000), sum = 0.0f;
-    for (int c = threadIdx.x; c < cols; c += 128) max = fmaxf(max, row[c]);
+    for (int c = lane; c < cols; c += 32) max = fmaxf(max, row[c]);
     max = warp_max(max);
-    if (lane == 0) maxima[warp] = max;
-    __syncthreads();
-    max = fmaxf(fmaxf(maxima[0], maxima[1]), fmaxf(maxima[2], maxima[3]));
-    for (int c = threadIdx.x; c < cols; c += 128) sum += expf(row[c] - max);
+    for (int c = lane; c < cols; c += 32) sum += expf(row[c] - max);
     sum = warp_sum(sum);
-    if (lane == 0) sums[warp] = sum;
-    __syncthreads();
-    sum = sums[0] + sums[1] + sums[2] + sums[3];
-    for (int c = threadIdx.x; c < cols; c += 128) out[c] = expf(row[c] - max) / sum;
+    for (int c = lane; c < cols; c += 32) out[c] = expf(row[c] - max) / sum;
 }
 
 extern "C" __global__ void weighted_v(const float *p, const float *v, float *o, int seq, int dim)

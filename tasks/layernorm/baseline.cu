@@ -1,5 +1,5 @@
-// One block a row: a pass for mean and variance, merged between threads by their counts, and a pass
-// that writes. An eager framework launches this one kernel.
+// One block a row: a pass for mean and variance, four elements a step where the row's alignment allows
+// it, merged between threads by their counts, and a pass that writes. An eager framework launches this one kernel.
 //@ launch layernorm<<<rows, 128>>>(x, gamma, beta, y, cols)
 struct Moments {
     float count, mean, m2;
@@ -12,6 +12,16 @@ __device__ Moments merge(Moments a, Moments b)
     float delta = b.mean - a.mean, share = r.count > 0.0f ? b.count / r.count : 0.0f;
     r.mean = a.mean + delta * share;
     r.m2 = a.m2 + b.m2 + delta * delta * a.count * share;
+    return r;
+}
+
+__device__ Moments of_four(float4 v)
+{
+    Moments r;
+    r.count = 4.0f;
+    r.mean = (v.x + v.y + v.z + v.w) * 0.25f;
+    float a = v.x - r.mean, b = v.y - r.mean, c = v.z - r.mean, d = v.w - r.mean;
+    r.m2 = a * a + b * b + c * c + d * d;
     return r;
 }
 
@@ -32,19 +42,27 @@ extern "C" __global__ void layernorm(const float *x, const float *gamma, const f
     __shared__ Moments part[4];
     const float *row = x + (long long)blockIdx.x * cols;
     float *out = y + (long long)blockIdx.x * cols;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, fours = cols % 4 == 0 ? cols / 4 : 0;
 
     Moments v = {0.0f, 0.0f, 0.0f};
-    for (int c = threadIdx.x; c < cols; c += 128) {
-        float value = row[c], delta = value - v.mean;
-        v.count += 1.0f;
-        v.mean += delta / v.count;
-        v.m2 += delta * (value - v.mean);
+    for (int c = threadIdx.x; c < fours; c += 128) v = merge(v, of_four(reinterpret_cast<const float4 *>(row)[c]));
+    for (int c = fours * 4 + threadIdx.x; c < cols; c += 128) {
+        Moments one = {1.0f, row[c], 0.0f};
+        v = merge(v, one);
     }
     v = warp_merge(v);
     if (lane == 0) part[warp] = v;
     __syncthreads();
     v = merge(merge(part[0], part[1]), merge(part[2], part[3]));
-    float scale = rsqrtf(v.m2 / (float)cols + 1e-5f);
-    for (int c = threadIdx.x; c < cols; c += 128) out[c] = (row[c] - v.mean) * scale * gamma[c] + beta[c];
+    float mean = v.mean, scale = rsqrtf(v.m2 / (float)cols + 1e-5f);
+    for (int c = threadIdx.x; c < fours; c += 128) {
+        float4 e = reinterpret_cast<const float4 *>(row)[c];
+        float4 g = reinterpret_cast<const float4 *>(gamma)[c], b = reinterpret_cast<const float4 *>(beta)[c];
+        e.x = (e.x - mean) * scale * g.x + b.x;
+        e.y = (e.y - mean) * scale * g.y + b.y;
+        e.z = (e.z - mean) * scale * g.z + b.z;
+        e.w = (e.w - mean) * scale * g.w + b.w;
+        reinterpret_cast<float4 *>(out)[c] = e;
+    }
+    for (int c = fours * 4 + threadIdx.x; c < cols; c += 128) out[c] = (row[c] - mean) * scale * gamma[c] + beta[c];
 }

@@ -66,7 +66,7 @@ EOF
 "$BIN/quern-eval" --task relu "$TMP/long.cu" >/dev/null 2>&1 &
 pid=$!
 for i in $(seq 100); do
-    server=$(pgrep -P $pid -f serve) && child=$(pgrep -P "$server") && break
+    server=$(pgrep -P $pid quern-compile) && child=$(pgrep -P "$server") && break
     sleep 0.05
 done
 kill -9 $pid

@@ -122,6 +122,10 @@ sleep 0.4; kill -INT $fleet; wait $fleet; s=$?
 fleet int sh -c 'trap "" INT; sleep 60'
 sleep 0.4; kill -INT $fleet; sleep 0.2; kill -INT $fleet; wait $fleet; s=$?
 [ $s = 130 ]; ok $? 'a second Ctrl-C ends it at once'
+sleep 60 & parent=$!
+"$BIN/quern-fleet" run --workers 0 --dir int --parent $parent -- sleep 60 >out 2>log & fleet=$!
+sleep 0.3; kill -9 $parent; wait $parent 2>/dev/null; wait $fleet; s=$?
+[ $s = 143 ] && grep -q "process $parent has ended" log; ok $? 'the end of its --parent ends it'
 none_left; ok $? 'signals: no process is left'
 
 # ---- workers of other hosts: only leases tell that they are gone ----

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +169,36 @@ static void test_bombs(void **state)
     compile_result_release(&r);
 }
 
+/* A server killed between two requests is started again, and the request does not notice. */
+static void test_server_killed(void **state)
+{
+    (void)state;
+    char command[200];
+    CompileResult r;
+    snprintf(command, sizeof command, "kill -9 $(pgrep -P %ld quern-compile)", (long)getpid());
+    assert_int_equal(system(command), 0);
+    compile(source_templates, 0, NULL, &r);
+    assert_true(r.ok);
+    compile_result_release(&r);
+}
+
+static void test_cache_that_cannot_be_written(void **state)
+{
+    (void)state;
+    Compiler *c;
+    Error err = {""};
+    CompileResult r;
+    CompileRequest request = {"sm_90", source_templates, strlen(source_templates), 0, NULL};
+    setenv("QUERN_LOG", "quiet", 1);
+    assert_int_equal(compiler_open(&(CompilerOptions){.cache_dir = "/dev/null/cache"}, &c, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(compiler_run(c, &request, &r, &err), 0);
+        assert_true(r.ok && !r.cached);
+        compile_result_release(&r);
+    }
+    compiler_close(c);
+}
+
 static void test_cache(void **state)
 {
     (void)state;
@@ -243,7 +272,9 @@ int main(void)
         cmocka_unit_test(test_bad_names),
         cmocka_unit_test(test_nothing_outside_is_read),
         cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_server_killed),
         cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache_that_cannot_be_written),
         cmocka_unit_test(test_cache_is_bounded),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,4 +1,6 @@
-/* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals. */
+/* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals.
+ * test_tokenizer --ids TOKENIZER.json reads (u32 length, text) and writes (u32 n, n int32 ids) until its
+ * input ends: make_tokenizer.py --compare asks it for a million strings. */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -344,8 +346,29 @@ static void lines(void **state)
     tokenizer_free(again);
 }
 
-int main(void)
+static int stream_ids(const char *tokenizer)
 {
+    Error err;
+    Tokenizer *t;
+    uint32_t len;
+    int rc = tokenizer_load(tokenizer, &t, &err);
+    while (!rc && fread(&len, sizeof len, 1, stdin) == 1) {
+        char *text = memory_alloc(len);
+        int32_t *ids = NULL;
+        size_t n = 0;
+        rc = fread(text, 1, len, stdin) != len || tokenizer_encode(t, text, len, &ids, &n, &err);
+        uint32_t count = (uint32_t)n;
+        rc = rc || fwrite(&count, sizeof count, 1, stdout) != 1 || fwrite(ids, sizeof *ids, n, stdout) != n;
+        free(ids);
+        free(text);
+    }
+    tokenizer_free(t);
+    return rc ? 1 : fflush(stdout) != 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "--ids")) return stream_ids(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines),
         cmocka_unit_test(equals_stored_ids), cmocka_unit_test(specials),         cmocka_unit_test(repairs_and_normalises),

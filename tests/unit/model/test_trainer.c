@@ -85,6 +85,52 @@ static void loss_falls(void **state)
     model_free(m);
 }
 
+/* Two steps against the formulas in double: clipping, bias correction, decay of projections only. */
+static void adamw_formula(void **state)
+{
+    (void)state;
+    Text x;
+    make_text(&x);
+    Model *m = small(6);
+    Trainer *t;
+    Error err;
+    assert_int_equal(trainer_create(m, 100, &t, &err), 0);
+    AdamW o = optimiser;
+    o.weight_decay = 0.5;
+    o.clip = 0.05;
+    double *p = memory_array(m->size, sizeof *p), *a = memory_array(m->size, sizeof *a), *b = memory_array(m->size, sizeof *b);
+    for (size_t i = 0; i < m->size; i++) p[i] = (double)m->data[i];
+    for (int k = 1; k <= 2; k++) {
+        double loss, norm, sum = 0, scale;
+        assert_int_equal(trainer_accumulate(t, x.seqs, N, mean_loss, &x, &loss, &err), 0);
+        for (size_t i = 0; i < m->size; i++) sum += (double)t->grad[i] * (double)t->grad[i];
+        scale = o.clip / sqrt(sum);
+        assert_true(scale < 1);
+        for (int n = 0; n < m->n_tensors; n++) {
+            const Tensor *w = &m->tensor[n];
+            assert_int_equal(w->decay, w->rank == 2 && !strstr(w->name, "embed"));
+            for (size_t i = w->at; i < w->at + w->count; i++) {
+                double g = (double)t->grad[i] * scale;
+                a[i] = o.beta1 * a[i] + (1 - o.beta1) * g;
+                b[i] = o.beta2 * b[i] + (1 - o.beta2) * g * g;
+                double mean = a[i] / (1 - pow(o.beta1, k)), square = b[i] / (1 - pow(o.beta2, k));
+                p[i] -= o.lr * (mean / (sqrt(square) + o.eps) + (w->decay ? o.weight_decay * p[i] : 0));
+            }
+        }
+        assert_int_equal(trainer_step(t, &o, &norm, &err), 0);
+        assert_true(fabs(norm / sqrt(sum) - 1) < 1e-9);
+        for (size_t i = 0; i < m->size; i++) {
+            assert_true(fabs((double)m->data[i] - p[i]) < 3e-6);
+            assert_true(t->grad[i] == 0);
+        }
+    }
+    free(p);
+    free(a);
+    free(b);
+    trainer_free(t);
+    model_free(m);
+}
+
 static char *temp_dir(void)
 {
     char *dir = memory_strdup("/tmp/quern-model-test.XXXXXX");
@@ -334,7 +380,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "digest")) return print_digest(atoi(argv[2]));
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loss_falls),  cmocka_unit_test(exact_resume),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(loss_falls),  cmocka_unit_test(adamw_formula), cmocka_unit_test(exact_resume),
                                        cmocka_unit_test(bandit),      cmocka_unit_test(threads_change_nothing),
                                        cmocka_unit_test(not_finite),  cmocka_unit_test(configs)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,387 @@
+/* "sim:PROFILE" as a device: buffers, modules, launches, and times by the model. */
+#include "eval/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/cubin.h"
+#include "eval/sim/decode.h"
+#include "eval/sim/timemodel.h"
+
+enum { ARENA_BYTES = 2047 << 20, DEFAULT_LIMIT = 2000000000 };
+
+struct Device {
+    const Profile *profile;
+    DeviceInfo info;
+    DevMem mem;
+    Exec exec;
+    int64_t limit;            /* thread-instructions of one run */
+    DeviceModule *modules;
+};
+
+struct DeviceModule {
+    Code code;
+    Cubin cubin;
+    DeviceModule *next;
+    int n_variables;
+    uint64_t *variables;      /* addresses of its .global variables */
+};
+
+/* ---- life ---- */
+
+static int64_t instruction_limit(void)
+{
+    const char *text = getenv("QUERN_SIM_LIMIT");
+    char *end;
+    if (!text || !*text)
+        return DEFAULT_LIMIT;
+    double v = strtod(text, &end);
+    return *end || !(v >= 1 && v <= 1e15) ? DEFAULT_LIMIT : (int64_t)v;
+}
+
+static int sim_open(const char *arg, Device **out, Error *err)
+{
+    const Profile *p = profile_find(arg, err);
+    if (!p)
+        return -1;
+    Device *d = memory_alloc(sizeof(*d));
+    d->profile = p;
+    d->limit = instruction_limit();
+    size_t bytes = p->memory_bytes < ARENA_BYTES ? (size_t)p->memory_bytes : (size_t)ARENA_BYTES;
+    if (devmem_open(&d->mem, bytes & ~(size_t)4095, err)) {
+        free(d);
+        return -1;
+    }
+    DeviceInfo *i = &d->info;
+    snprintf(i->device_class, sizeof(i->device_class), "sim:%s", p->name);
+    snprintf(i->name, sizeof(i->name), "%s", p->title);
+    snprintf(i->arch, sizeof(i->arch), "%s", p->arch);
+    i->predicted = 1;
+    i->sm_count = p->sm_count;
+    i->max_threads_per_block = p->threads_per_block;
+    i->max_shared_per_block = p->shared_per_block;
+    i->memory_bytes = d->mem.bytes - (16 << 20);
+    double share = (double)TIMEMODEL_SLICE_SMS / p->sm_count; /* times are of a slice of the GPU */
+    i->dram_bytes_per_s = p->dram_bytes_per_s * share;
+    double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
+    i->flops_per_s = (tensor > fp32 ? tensor : fp32) * TIMEMODEL_SLICE_SMS * p->clock_hz;
+    d->exec.mem = &d->mem;
+    d->exec.sm_count = (uint32_t)p->sm_count;
+    *out = d;
+    return 0;
+}
+
+static void sim_unload(Device *d, DeviceModule *m)
+{
+    for (DeviceModule **at = &d->modules; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            break;
+        }
+    for (int i = 0; i < m->n_variables; i++)
+        devmem_free(&d->mem, m->variables[i]);
+    free(m->variables);
+    cubin_release(&m->cubin);
+    code_release(&m->code);
+    free(m);
+}
+
+static void sim_close(Device *d)
+{
+    if (!d)
+        return;
+    while (d->modules)
+        sim_unload(d, d->modules);
+    exec_release(&d->exec);
+    devmem_close(&d->mem);
+    free(d);
+}
+
+static const DeviceInfo *sim_info(Device *d)
+{
+    return &d->info;
+}
+
+/* ---- modules ---- */
+
+static PtxVar *find_variable(const PtxModule *m, const char *name)
+{
+    for (PtxVar *v = m->vars; v; v = v->next)
+        if (!strcmp(v->name, name))
+            return v;
+    return NULL;
+}
+
+/* Addresses of other variables in the initial value. */
+static int relocate(const PtxModule *ptx, PtxVar *v, Error *err)
+{
+    for (int i = 0; i < v->n_relocs; i++) {
+        const struct PtxReloc *r = &v->relocs[i];
+        const PtxVar *to = find_variable(ptx, r->name);
+        if (!to || to->space != SPACE_GLOBAL || v->element != 8)
+            return error_set(err, "variable %s is initialised with %s, which is no variable in global memory", v->name, r->name);
+        uint64_t address = to->address + (uint64_t)r->addend;
+        memcpy(v->init + r->at, &address, 8);
+    }
+    return 0;
+}
+
+static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Error *err)
+{
+    char label[64];
+    int cap = 0;
+    for (PtxVar *v = ptx->vars; v; v = v->next) {
+        if (v->space != SPACE_GLOBAL || v->is_extern || !v->size)
+            continue;
+        snprintf(label, sizeof(label), "variable %s", v->name);
+        if (devmem_new(&d->mem, v->size, label, &v->address, err))
+            return -1;
+        if (m->n_variables == cap) {
+            cap = cap ? cap * 2 : 16;
+            m->variables = memory_grow(m->variables, (size_t)cap, sizeof(uint64_t));
+        }
+        m->variables[m->n_variables++] = v->address;
+    }
+    for (PtxVar *v = ptx->vars; v; v = v->next) {
+        if (relocate(ptx, v, err))
+            return -1;
+        if (!v->address)
+            continue;
+        if (v->init)
+            memcpy(devmem_host(&d->mem, v->address), v->init, v->size);
+        else
+            memset(devmem_host(&d->mem, v->address), 0, v->size);
+        devmem_set_written(&d->mem, v->address, v->size);
+        devmem_at(&d->mem, v->address)->is_variable = 1;
+    }
+    return 0;
+}
+
+static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
+{
+    memset(fault, 0, sizeof(*fault));
+    fault->outcome = outcome;
+    snprintf(fault->message, sizeof(fault->message), "the module cannot be loaded: %.460s", why->text);
+    return 1;
+}
+
+static int sim_load(Device *d, const DeviceCode *code, DeviceModule **out, DeviceFault *fault, Error *err)
+{
+    Error why;
+    PtxModule ptx;
+    (void)err;
+    if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
+        return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
+    DeviceModule *m = memory_alloc(sizeof(*m));
+    if (code->cubin_len && cubin_parse(code->cubin, code->cubin_len, &m->cubin, &why)) {
+        ptx_release(&ptx);
+        free(m);
+        return load_fault(fault, OUTCOME_LAUNCH_ERROR, &why);
+    }
+    m->next = d->modules;
+    d->modules = m;
+    if (place_variables(d, m, &ptx, &why)) {
+        ptx_release(&ptx);
+        sim_unload(d, m);
+        return load_fault(fault, OUTCOME_LAUNCH_ERROR, &why);
+    }
+    if (code_build(&ptx, &m->code, &why)) {
+        sim_unload(d, m);
+        return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
+    }
+    *out = m;
+    return 0;
+}
+
+static int sim_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
+{
+    const Function *f = code_find_entry(&m->code, lowered);
+    if (!f)
+        return error_set(err, "no kernel %s in the module", lowered);
+    memset(out, 0, sizeof(*out));
+    if (f->ptx->n_params > KERNEL_MAX_PARAMS)
+        return error_set(err, "kernel %s has %d parameters; %d are allowed", lowered, f->ptx->n_params, KERNEL_MAX_PARAMS);
+    out->n_params = f->ptx->n_params;
+    for (int i = 0; i < out->n_params; i++) {
+        const PtxVar *v = f->ptx->params[i];
+        if (v->offset + v->size > KERNEL_MAX_PARAM_BYTES)
+            return error_set(err, "the parameters of kernel %s take more than %d bytes", lowered, KERNEL_MAX_PARAM_BYTES);
+        out->params[i].offset = (uint32_t)v->offset;
+        out->params[i].size = (uint32_t)v->size;
+        out->params[i].is_pointer = v->is_pointer;
+        out->param_bytes = (uint32_t)(v->offset + v->size);
+    }
+    const CubinKernel *k = cubin_find(&m->cubin, lowered);
+    out->registers = k ? k->registers : 0;
+    out->static_shared = f->static_shared;
+    out->local_bytes = k ? k->local_bytes : f->local_bytes;
+    out->max_threads = f->ptx->max_threads && (int)f->ptx->max_threads < d->info.max_threads_per_block ?
+                           (int)f->ptx->max_threads : d->info.max_threads_per_block;
+    return 0;
+}
+
+/* ---- buffers ---- */
+
+static int sim_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    return devmem_new(&d->mem, bytes, label, out, err);
+}
+
+static void sim_free(Device *d, DevicePtr p)
+{
+    devmem_free(&d->mem, p);
+}
+
+/* The allocation that holds all of [p, p + bytes). */
+static Alloc *range_of(Device *d, DevicePtr p, size_t bytes, Error *err)
+{
+    int i = devmem_find(&d->mem, p);
+    Alloc *a = i >= 0 ? &d->mem.allocs[i] : devmem_at(&d->mem, p);
+    if (a && bytes <= a->bytes - (p - a->base))
+        return a;
+    error_set(err, "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes, (unsigned long long)p);
+    return NULL;
+}
+
+static int sim_write(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err)
+{
+    if (!range_of(d, p, bytes, err))
+        return -1;
+    if (bytes)
+        memcpy(devmem_host(&d->mem, p), src, bytes);
+    devmem_set_written(&d->mem, p, bytes);
+    return 0;
+}
+
+static int sim_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
+{
+    if (!range_of(d, p, bytes, err))
+        return -1;
+    if (bytes)
+        memcpy(dst, devmem_host(&d->mem, p), bytes);
+    return 0;
+}
+
+static int sim_poison(Device *d, DevicePtr p, Error *err)
+{
+    Alloc *a = devmem_at(&d->mem, p);
+    if (!a)
+        return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    devmem_poison(&d->mem, a);
+    return 0;
+}
+
+static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
+{
+    Alloc *a = devmem_at(&d->mem, p);
+    if (!a)
+        return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    a->read_only = read_only != 0;
+    return 0;
+}
+
+/* No access passes a bound unseen, so the zones between buffers are as they were. */
+static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
+{
+    (void)d, (void)fault, (void)err;
+    return 0;
+}
+
+/* ---- launches ---- */
+
+static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what, size_t a, size_t b)
+{
+    char name[64];
+    exec_kernel_name(l->kernel, name, sizeof(name));
+    fault->outcome = OUTCOME_LAUNCH_ERROR;
+    snprintf(fault->kernel, sizeof(fault->kernel), "%s", l->kernel);
+    snprintf(fault->message, sizeof(fault->message), fmt, name, a, b, what);
+    return 1;
+}
+
+/* 0, 1 a fault; counts are in d->exec.counts. */
+static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *err)
+{
+    Exec *x = &d->exec;
+    const Function *f = code_find_entry(&l->module->code, l->kernel);
+    if (!f)
+        return error_set(err, "no kernel %s in the module", l->kernel);
+    size_t shared = (size_t)f->static_shared + l->shared_bytes;
+    if (shared > d->info.max_shared_per_block)
+        return refuse(fault, l, "kernel %s cannot be launched: it needs %zu bytes of shared memory a block and %zu are allowed%s", "",
+                      shared, d->info.max_shared_per_block);
+    x->code = &l->module->code;
+    x->entry = f;
+    x->fault = fault;
+    int r = exec_launch(x, l);
+    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
+    x->counts.registers = k ? k->registers : 0;
+    return r;
+}
+
+static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts, LaunchTime *times, DeviceFault *fault,
+                        Error *err)
+{
+    memset(fault, 0, sizeof(*fault));
+    d->exec.budget = d->limit;
+    for (int i = 0; i < n; i++) {
+        int r = run_one(d, &launches[i], fault, err);
+        fault->launch = i;
+        if (r)
+            return r;
+        if (!times)
+            continue;
+        counts[i] = d->exec.counts;
+        Error why;
+        if (timemodel_launch(d->profile, &counts[i], TIMEMODEL_SLICE_SMS, &times[i], &why))
+            return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s", why.text, 0, 0);
+    }
+    return 0;
+}
+
+static int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+{
+    return run_sequence(d, launches, n, NULL, NULL, fault, err);
+}
+
+static int time_side(Device *d, const DeviceSide *side, double *us, DeviceCounter *counters, int *n_counters, DeviceFault *fault,
+                     Error *err)
+{
+    int n = side->n_launches;
+    SimCounts *counts = memory_array((size_t)n + 1, sizeof(*counts));
+    LaunchTime *times = memory_array((size_t)n + 1, sizeof(*times));
+    int r = run_sequence(d, side->launches, n, counts, times, fault, err);
+    if (!r) {
+        *us = timemodel_sequence(d->profile, times, n) * 1e6;
+        *n_counters = timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, counters);
+    }
+    free(counts);
+    free(times);
+    return r;
+}
+
+/* One run of each side: counting is always on, and a prediction has no noise to repeat against. */
+static int sim_time(Device *d, const DeviceSide *baseline, const DeviceSide *candidate, double budget_s, uint64_t seed,
+                    DeviceTiming *out, DeviceFault *fault, Error *err)
+{
+    (void)budget_s, (void)seed;
+    out->n = 1;
+    out->n_counters = out->n_baseline_counters = 0;
+    out->baseline_us[0] = out->candidate_us[0] = 0;
+    if (baseline) {
+        int r = time_side(d, baseline, &out->baseline_us[0], out->baseline_counters, &out->n_baseline_counters, fault, err);
+        if (r > 0) /* the baseline is ours */
+            return error_set(err, "the baseline failed: %s", fault->message);
+        if (r)
+            return r;
+    }
+    return time_side(d, candidate, &out->candidate_us[0], out->counters, &out->n_counters, fault, err);
+}
+
+const DeviceOps sim_device_ops = {
+    .prefix = "sim", .open = sim_open, .close = sim_close, .info = sim_info, .load = sim_load, .unload = sim_unload,
+    .kernel = sim_kernel, .alloc = sim_alloc, .free = sim_free, .write = sim_write, .read = sim_read, .poison = sim_poison,
+    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .time = sim_time,
+};

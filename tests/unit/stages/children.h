@@ -1,0 +1,50 @@
+/* Work in child processes: what is killed there, or starts threads there, leaves the test as it was. */
+#ifndef TESTS_CHILDREN_H
+#define TESTS_CHILDREN_H
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+
+/* Run work(ctx) in a child; its return value is the exit status. delay 0: wait for its end; else send sig after
+ * so many seconds. Returns the wait status. */
+static inline int child(int (*work)(void *), void *ctx, double delay, int sig)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("QUERN_LOG", "quiet", 1);
+        setenv("QUERN_THREADS", "1", 1); /* the models are tiny; results do not depend on it */
+        log_open("test");
+        _exit(work(ctx));
+    }
+    int status = -1;
+    for (double start = clock_seconds(); delay > 0 && clock_seconds() - start < delay;) {
+        if (waitpid(pid, &status, WNOHANG) == pid) return status;
+        clock_sleep(0.002);
+    }
+    if (delay > 0) kill(pid, sig);
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static inline void assert_equal_files(const char *a, const char *b)
+{
+    Buffer x, y;
+    Error err;
+    buffer_init(&x, 1 << 28);
+    buffer_init(&y, 1 << 28);
+    if (file_read(a, 1 << 28, &x, &err) || file_read(b, 1 << 28, &y, &err)) fail_msg("%s", err.text);
+    if (x.len != y.len || memcmp(x.data, y.data, x.len)) fail_msg("%s and %s differ", a, b);
+    buffer_release(&x);
+    buffer_release(&y);
+}
+
+#endif

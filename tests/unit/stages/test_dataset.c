@@ -1,0 +1,213 @@
+/* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples whose prompt shows two
+ * other kernels and whose answer compares them rightly. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "stages/answer.h"
+#include "stages/sft/dataset.h"
+
+enum { KERNELS = 9 };
+
+typedef struct {
+    char id[32], source[400], text[700];
+} Storage;
+
+/* Five relu kernels (the last two equal), two of row_sum, one wrong, one of a heldout task. */
+static const struct {
+    const char *task;
+    int variant;
+    Outcome outcome;
+    double score;
+} plan[KERNELS] = {{"relu", 0, OUTCOME_OK, 1.25},  {"relu", 1, OUTCOME_OK, 0.5},          {"relu", 2, OUTCOME_OK, 2.0},
+                   {"relu", 3, OUTCOME_OK, 2.0},   {"relu", 3, OUTCOME_OK, 2.0},          {"row_sum", 0, OUTCOME_OK, 1.0},
+                   {"row_sum", 1, OUTCOME_OK, 1.5}, {"relu", 5, OUTCOME_WRONG_RESULT, 0}, {"gelu", 0, OUTCOME_OK, 3.0}};
+
+static void make_samples(Sample items[KERNELS], Storage store[KERNELS])
+{
+    for (int i = 0; i < KERNELS; i++) {
+        Storage *s = &store[i];
+        snprintf(s->id, sizeof s->id, "collect/%s/template/%d", plan[i].task, i);
+        snprintf(s->source, sizeof s->source, "//@ launch k<<<ceil_div(n, %d), %d>>>(x, y, n)\n__global__ void k() {}\n",
+                 64 << plan[i].variant, 64 << plan[i].variant);
+        Buffer b;
+        buffer_init(&b, sizeof s->text - 1);
+        answer_write(&b, "Bytes decide.", "One thread an element.", s->source);
+        memcpy(s->text, b.data, b.len + 1);
+        buffer_release(&b);
+        items[i] = (Sample){.id = s->id, .task = (char *)plan[i].task, .source = s->source, .text = s->text,
+                            .outcome = plan[i].outcome, .score = plan[i].score, .heldout = !strcmp(plan[i].task, "gelu")};
+        Digest d;
+        digest_of(s->source, strlen(s->source), &d);
+        digest_hex(&d, items[i].source_digest);
+    }
+}
+
+static int sample_with_source(const char *source, size_t len)
+{
+    Storage store[KERNELS];
+    Sample items[KERNELS];
+    make_samples(items, store);
+    for (int i = 0; i < KERNELS; i++)
+        if (strlen(items[i].source) == len && !memcmp(items[i].source, source, len)) return i;
+    return -1;
+}
+
+/* The kernel below "// codeK (score S)", as an index into plan; its score as shown. */
+static int shown(const char *prompt, int k, double *score)
+{
+    char mark[32];
+    snprintf(mark, sizeof mark, "// code%d (score ", k);
+    const char *at = strstr(prompt, mark);
+    assert_non_null(at);
+    *score = atof(at + strlen(mark));
+    const char *source = strchr(at, '\n') + 1, *end = strstr(source, "// code");
+    return sample_with_source(source, end ? (size_t)(end - source) : strlen(source));
+}
+
+static void check_contrastive(const char *prompt, const char *answer)
+{
+    double s1, s2, fast, slow;
+    size_t len;
+    int a = shown(prompt, 1, &s1), b = shown(prompt, 2, &s2), winner;
+    const char *code = answer_code(answer, strlen(answer), &len);
+    int self = code ? sample_with_source(code, len) : -1;
+    assert_true(a >= 0 && b >= 0 && self >= 0);
+    assert_string_not_equal(plan[a].task, "gelu");
+    assert_string_equal(plan[a].task, plan[self].task);
+    assert_true(plan[a].variant != plan[b].variant && plan[a].variant != plan[self].variant &&
+                plan[b].variant != plan[self].variant);
+    assert_true(fabs(s1 - plan[a].score) < 0.006 && fabs(s2 - plan[b].score) < 0.006);
+    static const char head[] = "## Performance Analysis\n";
+    assert_memory_equal(answer, head, sizeof head - 1);
+    const char *text = answer + sizeof head - 1;
+    if (plan[a].score == plan[b].score) {
+        assert_non_null(strstr(text, "code1 and code2 are equally fast"));
+        return;
+    }
+    assert_int_equal(sscanf(text, "code%d is faster: %lf against %lf.", &winner, &fast, &slow), 3);
+    assert_int_equal(winner, plan[a].score > plan[b].score ? 1 : 2);
+    assert_true(fabs(fast - fmax(s1, s2)) < 0.006 && fabs(slow - fmin(s1, s2)) < 0.006);
+    char threads[2][24];
+    snprintf(threads[0], 24, "%d threads", 64 << plan[a].variant);
+    snprintf(threads[1], 24, "%d threads", 64 << plan[b].variant);
+    const char *one = strstr(text, " code1: "), *two = strstr(text, " code2: ");
+    assert_true(one && two && one < two);
+    assert_true(strstr(one, threads[0]) && strstr(one, threads[0]) < two && strstr(two, threads[1]));
+}
+
+static TaskSet tasks;
+
+static void write_dataset(const char *path, int contrastive, uint64_t seed, long *kept)
+{
+    Storage store[KERNELS];
+    Sample items[KERNELS];
+    make_samples(items, store);
+    const SampleSet set = {.items = items, .n = KERNELS};
+    ArtifactSpec spec;
+    Error err;
+    artifact_spec_init(&spec, "dataset", "test_dataset");
+    const DatasetOptions o = {contrastive, 0, seed};
+    if (dataset_write(&set, &tasks, &o, path, &spec, kept, &err)) fail_msg("%s", err.text);
+    artifact_spec_release(&spec);
+}
+
+static void examples(void **state)
+{
+    (void)state;
+    enum { CONTRASTIVE = 6 };
+    long kept, plain = 0, contrastive = 0;
+    write_dataset("d.qa", CONTRASTIVE, 7, &kept);
+    assert_int_equal(kept, 6); /* 4 distinct of relu, 2 of row_sum */
+    ArtifactReader *r;
+    Error err;
+    View v;
+    assert_int_equal(artifact_open("d.qa", "dataset", &r, &err), 0);
+    while (artifact_next(r, &v, &err) == 1) {
+        char *task = view_strdup(&v, "task", &err), *kind = view_strdup(&v, "kind", &err);
+        char *prompt = view_strdup(&v, "prompt", &err), *answer = view_strdup(&v, "answer", &err);
+        assert_true(!strcmp(task, "relu") || !strcmp(task, "row_sum"));
+        assert_null(strstr(prompt, "gelu"));
+        if (!strcmp(kind, "plain")) {
+            assert_null(strstr(prompt, "// code"));
+            assert_non_null(strstr(answer, "One thread an element."));
+            plain++;
+        } else {
+            check_contrastive(prompt, answer);
+            contrastive++;
+        }
+        free(task);
+        free(kind);
+        free(prompt);
+        free(answer);
+    }
+    artifact_close(r);
+    assert_int_equal(plain, 6);
+    assert_int_equal(contrastive, 4 * CONTRASTIVE); /* row_sum has no two others to show */
+}
+
+static void repeats(void **state)
+{
+    (void)state;
+    long kept;
+    char *digest[3];
+    static const uint64_t seeds[3] = {7, 7, 8};
+    for (int i = 0; i < 3; i++) {
+        ArtifactReader *r;
+        Error err;
+        write_dataset("r.qa", 2, seeds[i], &kept);
+        assert_int_equal(artifact_open("r.qa", "dataset", &r, &err), 0);
+        digest[i] = memory_strdup(artifact_digest(r));
+        artifact_close(r);
+    }
+    assert_string_equal(digest[0], digest[1]);
+    assert_string_not_equal(digest[0], digest[2]);
+    for (int i = 0; i < 3; i++) free(digest[i]);
+}
+
+static void nothing_correct(void **state)
+{
+    (void)state;
+    Storage store[KERNELS];
+    Sample items[KERNELS];
+    make_samples(items, store);
+    const SampleSet set = {.items = items + 7, .n = 2}; /* a wrong one, and one of a heldout task */
+    ArtifactSpec spec;
+    Error err;
+    long kept;
+    artifact_spec_init(&spec, "dataset", "test_dataset");
+    const DatasetOptions o = {2, 0, 1};
+    assert_int_equal(dataset_write(&set, &tasks, &o, "none.qa", &spec, &kept, &err), -1);
+    assert_non_null(strstr(err.text, "nothing to learn from"));
+    assert_int_equal(fopen("none.qa", "r") == NULL, 1);
+    artifact_spec_release(&spec);
+}
+
+static int load_tasks(void **state)
+{
+    (void)state;
+    Error err;
+    return taskset_load(NULL, "relu,row_sum,gelu", &tasks, &err);
+}
+
+static int release_tasks(void **state)
+{
+    (void)state;
+    taskset_release(&tasks);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(examples), cmocka_unit_test(repeats), cmocka_unit_test(nothing_correct)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("dataset", tests, load_tasks, release_tasks);
+}

@@ -1,0 +1,117 @@
+/* The pool: correct kernels of train tasks, once each; and what GRPO makes of scored samples. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stages/crl/grpo.h"
+#include "stages/crl/pool.h"
+
+static Sample sample(const char *id, const char *task, const char *source, Outcome outcome, double score)
+{
+    Sample s = {.id = (char *)id, .task = (char *)task, .source = (char *)source, .outcome = outcome, .score = score,
+                .speedup = score};
+    Digest d;
+    digest_of(source, strlen(source), &d);
+    digest_hex(&d, s.source_digest);
+    return s;
+}
+
+static void what_enters(void **state)
+{
+    (void)state;
+    Sample items[] = {sample("1", "relu", "A", OUTCOME_OK, 1.5),          sample("2", "relu", "A", OUTCOME_OK, 1.5),
+                      sample("3", "softmax", "A", OUTCOME_OK, 0.7),       sample("4", "relu", "B", OUTCOME_WRONG_RESULT, 0),
+                      sample("5", "gelu", "C", OUTCOME_OK, 3.0),          sample("6", "relu", "D", OUTCOME_OK, 2.5),
+                      sample("7", "relu", "E", OUTCOME_EVALUATOR_ERROR, 0), sample("8", "relu", "F", OUTCOME_OK, 2.5)};
+    items[4].heldout = 1;
+    SampleSet set = {.items = items, .n = 8};
+    Pool p = {0}, again;
+    Error err;
+    assert_int_equal(pool_add(&p, &set, "selfsup", 3), 4); /* 1, 3, 6, 8 */
+    assert_int_equal(pool_add(&p, &set, "crl", 4), 0);     /* nothing new */
+    assert_string_equal(pool_best(&p, "relu")->id, "6");   /* 8 is as fast, but later */
+    assert_string_equal(pool_best(&p, "softmax")->id, "3");
+    assert_null(pool_best(&p, "gelu"));
+    ArtifactSpec spec;
+    artifact_spec_init(&spec, "pool", "test_pool");
+    if (pool_write(&p, "pool.qa", &spec, &err) || pool_load("pool.qa", &again, &err)) fail_msg("%s", err.text);
+    assert_int_equal(again.n, p.n);
+    for (long i = 0; i < p.n; i++) {
+        assert_string_equal(again.items[i].id, p.items[i].id);
+        assert_string_equal(again.items[i].source, p.items[i].source);
+        assert_string_equal(again.items[i].source_digest, p.items[i].source_digest);
+        assert_string_equal(again.items[i].stage, "selfsup");
+        assert_int_equal(again.items[i].round, 3);
+        assert_true(again.items[i].score == p.items[i].score);
+    }
+    pool_release(&p);
+    pool_release(&again);
+    artifact_spec_release(&spec);
+    assert_int_equal(pool_load(NULL, &p, &err), 0);
+    assert_int_equal(p.n, 0);
+    pool_release(&p);
+}
+
+enum { ANSWER = 3, PROMPT = 2 };
+
+/* Two groups of one task: scores 0, 2 and a lost one; then two equal ones. */
+static void examples_of_groups(void **state)
+{
+    (void)state;
+    static int32_t ids[ANSWER] = {5, 6, 7}, prompt[PROMPT] = {1, 2};
+    static float lp[ANSWER] = {-1, -2, -3};
+    Sample items[] = {sample("a0", "relu", "A", OUTCOME_OK, 2),    sample("a1", "relu", "B", OUTCOME_TIMEOUT, 0),
+                      sample("a2", "relu", "C", OUTCOME_EVALUATOR_ERROR, 0), sample("b0", "relu", "D", OUTCOME_OK, 1),
+                      sample("b1", "relu", "E", OUTCOME_OK, 1)};
+    for (int i = 0; i < 5; i++) {
+        items[i].group = (char *)(i < 3 ? "a" : "b");
+        items[i].ids = ids, items[i].n_ids = ANSWER, items[i].prompt_ids = prompt, items[i].n_prompt = PROMPT;
+        items[i].logprobs = lp;
+    }
+    SampleSet set = {.items = items, .n = 5};
+    RewardStats stats;
+    Example *ex;
+    long n;
+    GrpoStats g;
+    Error err;
+    reward_stats_init(&stats);
+    assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
+    /* The evaluator's failure is no reward: mean 1 and variance 1/2 of 2, 0, 1, 1. */
+    assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
+    const GrpoOptions o = {1.5, 0.1, 100};
+    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(g.groups, 2);
+    assert_int_equal(g.constant, 1);
+    double a = sqrt(2.0) / (2.0 + 0.1); /* smoothed rewards +-sqrt(2), deviation 2 unbiased */
+    assert_true(fabs(ex[0].advantage - a) < 1e-12 && fabs(ex[1].advantage + a) < 1e-12);
+    assert_int_equal(ex[0].prompt, PROMPT);
+    assert_int_equal(ex[0].len, PROMPT + ANSWER);
+    assert_memory_equal(ex[0].ids, prompt, sizeof prompt);
+    assert_memory_equal(ex[0].ids + PROMPT, ids, sizeof ids);
+    assert_memory_equal(ex[0].old_logp, lp, sizeof lp);
+    examples_free(ex, n);
+    const GrpoOptions tight = {1.5, 0.1, PROMPT + ANSWER - 1};
+    assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
+    assert_int_equal(n, 0); /* longer than fits */
+    examples_free(ex, n);
+    items[0].ids = NULL; /* an endpoint's answer holds no ids */
+    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), -1);
+    assert_non_null(strstr(err.text, "a0"));
+    examples_free(ex, n);
+    reward_stats_release(&stats);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_enters), cmocka_unit_test(examples_of_groups)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}

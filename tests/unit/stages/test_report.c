@@ -1,0 +1,319 @@
+/* The report: statistics against numbers worked out by hand, a small run read from artifacts, and what
+ * the page must and must not hold. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "stages/report/report.h"
+
+static char dir[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/quern-report-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    Error err;
+    return file_remove_tree(dir, &err);
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) < 1e-9)) fail_msg("%.12g, expected %.12g", got, want);
+}
+
+static void percentiles(void **state)
+{
+    (void)state;
+    const double v[] = {1, 2, 4, 8};
+    near(table_percentile(v, 4, 0), 1);
+    near(table_percentile(v, 4, 0.25), 1.75);
+    near(table_percentile(v, 4, 0.5), 3);
+    near(table_percentile(v, 4, 0.75), 5);
+    near(table_percentile(v, 4, 1), 8);
+    near(table_percentile(v, 1, 0.25), 1);
+}
+
+static void statistics(void **state)
+{
+    (void)state;
+    TableRow w;
+    double v[] = {4, 1, 1.01, 2, 1};
+    table_statistics(v, 5, &w);
+    assert_int_equal(w.tasks, 5);
+    assert_int_equal(w.faster, 2); /* 1.01 is not faster */
+    near(w.mean, 9.01 / 5);
+    near(w.geomean, pow(8.08, 0.2));
+    near(w.median, 1.01);
+    near(w.max, 4);
+    near(w.p25, 1);
+    near(w.p75, 2);
+    table_statistics(v, 0, &w);
+    assert_int_equal(w.tasks, 0);
+    assert_true(isnan(w.mean) && isnan(w.geomean) && isnan(w.p75));
+}
+
+/* ---- a small run ---- */
+
+typedef struct {
+    const char *task, *outcome;
+    double score;
+} Row;
+
+static void counters(Record *r, const char *key, double dram, double conflicts)
+{
+    Record *m = record_map(r, key);
+    record_float(m, "dram_bytes", dram);
+    record_float(m, "bank_conflicts", conflicts);
+    record_float(m, "launches", 1);
+    record_float(m, "time_dram_us", dram / 1e6);
+}
+
+static Record *verdict(const Row *row, const char *id)
+{
+    Record *r = record_new();
+    int ok = !strcmp(row->outcome, "ok");
+    static const char *const texts[] = {"id", "task", "outcome", "key", "source_digest", "task_digest", "harness", "compiler"};
+    const char *values[] = {id, row->task, row->outcome, "k", "d", "t", "1", "nvrtc"};
+    for (int i = 0; i < 8; i++) record_text(r, texts[i], values[i]);
+    record_text(r, "device", "sim:h100");
+    record_text(r, "message", ok ? "" : "index 17 of <y> is 0.5");
+    record_int(r, "line", 0);
+    record_float(r, "score", row->score);
+    record_float(r, "speedup", row->score);
+    record_float(r, "low", row->score);
+    record_float(r, "high", row->score);
+    record_float(r, "time_us", ok ? 12 / row->score : 0);
+    record_float(r, "baseline_us", 12);
+    record_bool(r, "predicted", 1);
+    if (ok) {
+        counters(r, "counters", 4e6, 0);
+        counters(record_map(r, "detail"), "baseline_counters", 12e6, 640);
+    }
+    return r;
+}
+
+static Record *sample(const Row *row, const char *id)
+{
+    Record *r = record_new();
+    static const char *const texts[] = {"stage", "producer", "group", "text", "prompt"};
+    for (int i = 0; i < 5; i++) record_text(r, texts[i], "x");
+    record_text(r, "id", id);
+    record_text(r, "task", row->task);
+    record_text(r, "split", !strcmp(row->task, "gelu") ? "heldout" : "train");
+    record_text(r, "finish", "stop");
+    record_int(r, "trial", 0);
+    record_int(r, "seed", 0);
+    record_text(r, "source", "//@ launch k<<<1, 32>>>(x)\nif (a < b) y = \"</pre>\"; // <b>\n");
+    return r;
+}
+
+/* dir/NAME/samples.qa and verdicts.qa; the paths live until the test ends. */
+static void write_pair(const char *name, const Row *rows, int n, const char **samples, const char **verdicts)
+{
+    static char paths[16][128];
+    static int used;
+    Error err = {""};
+    ArtifactSpec specs[2];
+    ArtifactWriter *w[2];
+    char *folder = paths[used++ % 16];
+    snprintf(folder, 128, "%s/%s", dir, name);
+    assert_int_equal(file_mkdirs(folder, &err), 0);
+    for (int k = 0; k < 2; k++) {
+        char *path = paths[used++ % 16];
+        snprintf(path, 128, "%s/%s/%s.qa", dir, name, k ? "verdicts" : "samples");
+        *(k ? verdicts : samples) = path;
+        artifact_spec_init(&specs[k], k ? "verdicts" : "samples", "quern-test");
+        artifact_spec_config(&specs[k], "name", "<%s>", name);
+        assert_int_equal(artifact_create(path, &specs[k], &w[k], &err), 0);
+        for (int i = 0; i < n; i++) {
+            char id[64];
+            snprintf(id, sizeof id, "%s/%d", name, i);
+            Record *r = k ? verdict(&rows[i], id) : sample(&rows[i], id);
+            if (artifact_write(w[k], r, &err)) fail_msg("%s", err.text);
+            record_free(r);
+        }
+        assert_int_equal(artifact_finish(w[k], &err), 0);
+        artifact_spec_release(&specs[k]);
+    }
+}
+
+static const Row sft[] = {{"relu", "ok", 2}, {"relu", "wrong_result", 0}, {"softmax", "race", 0}, {"softmax", "ok", 0.7},
+                          {"gelu", "ok", 0.5}, {"gelu", "ok", 3}, {"diag_matmul", "ok", 9}};
+static const Row others[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}, {"gelu", "timeout", 0}};
+static const Row round_1[] = {{"relu", "ok", 4}, {"softmax", "ok", 1.005}, {"softmax", "race", 0}, {"diag_matmul", "ok", 20}};
+
+static void load_run(Report *r)
+{
+    Error err = {""};
+    ReportFiles f = {.run = "a<b", .profile = "smoke", .device = "sim:h100", .tasks = "relu,softmax,gelu,diag_matmul",
+                     .task_root = QUERN_ROOT "/tasks"};
+    const char *unused;
+    write_pair("sft", sft, 7, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
+    write_pair("selfsup", others, 3, &f.samples[REPORT_SELFSUP], &f.verdicts[REPORT_SELFSUP]);
+    write_pair("crl", others, 3, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
+    write_pair("crl/1", round_1, 4, &unused, &f.rounds);
+    if (report_load(&f, r, &err)) fail_msg("%s", err.text);
+}
+
+static void row_is(const TableRow *w, int tasks, long attempted, long succeeded, int faster, double mean, double geomean,
+                   double median, double p25)
+{
+    assert_int_equal(w->tasks, tasks);
+    assert_int_equal(w->attempted, attempted);
+    assert_int_equal(w->succeeded, succeeded);
+    assert_int_equal(w->faster, faster);
+    near(w->mean, mean);
+    near(w->geomean, geomean);
+    near(w->median, median);
+    near(w->p25, p25);
+}
+
+static void table_of_a_run(void **state)
+{
+    (void)state;
+    Report r;
+    TableRow w[TABLE_ROWS];
+    Buffer tsv;
+    load_run(&r);
+    table_rows(&r, w);
+    assert_string_equal(w[0].stage, "sft");
+    row_is(&w[0], 2, 4, 2, 1, 1.5, sqrt(2), 1.5, 1.25);     /* train: 2 and 1 (0.7 is not better); diag_matmul is left out */
+    row_is(&w[1], 1, 2, 2, 1, 3, 3, 3, 3);                  /* heldout */
+    row_is(&w[2], 3, 6, 4, 2, 2, cbrt(6), 2, 1.5);          /* all: 1, 2, 3 */
+    row_is(&w[7], 1, 1, 0, 0, 1, 1, 1, 1);                  /* crl, heldout: nothing was correct */
+    row_is(&w[9], 2, 11, 8, 2, 2.6, sqrt(4.8), 2.6, 1.9);   /* best, train: 4 of round 1, 1.2 of selfsup */
+    row_is(&w[10], 1, 4, 2, 1, 3, 3, 3, 3);
+    buffer_init(&tsv, 1 << 16);
+    table_tsv(w, &tsv);
+    assert_non_null(strstr(tsv.data, "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax\tp25\tp75\n"
+                                     "sft\ttrain\t2\t4\t2\t1\t1.5000\t1.4142\t1.5000\t2.0000\t1.2500\t1.7500\n"));
+    buffer_release(&tsv);
+    near(r.task[2].round[0].best, 4);
+    assert_string_equal(r.round_name[0], "crl 1");
+    assert_int_equal(r.failed[OUTCOME_RACE], 2); /* the two messages differ in nothing: counted as one */
+    assert_int_equal(r.failed[OUTCOME_TIMEOUT], 2);
+    assert_int_equal(r.outcomes[REPORT_SFT][OUTCOME_OK], 4);
+    report_release(&r);
+}
+
+static void explains(void **state)
+{
+    (void)state;
+    Report r;
+    Buffer b;
+    CounterRow rows[EXPLAIN_ROWS];
+    load_run(&r);
+    const ReportTask *relu = &r.task[2];
+    assert_string_equal(relu->task->name, "relu");
+    assert_string_equal(relu->found, "the report's sft samples");
+    int n = explain_rows(relu, rows);
+    assert_int_equal(n, 3); /* equal launches are left out */
+    assert_string_equal(rows[0].label, "predicted time");
+    near(rows[0].best, 6);
+    assert_string_equal(rows[1].label, "DRAM traffic");
+    near(rows[2].baseline, 640);
+    buffer_init(&b, 4096);
+    explain_text(relu, &b);
+    assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to and from DRAM: 4.00 MB instead of "
+                                "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
+    buffer_clear(&b);
+    explain_text(&(ReportTask){.source = NULL}, &b);
+    assert_string_equal(b.data, "No sample was correct; the baseline stands.");
+    buffer_release(&b);
+    report_release(&r);
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        double v;
+        const char *unit, *want;
+    } cases[] = {{0, "", "0"}, {7, "", "7"}, {0.5, "", "0.50"}, {42.25, "µs", "42.2 µs"}, {999, "", "999"}, {1000, "", "1,000"},
+                 {1234567, "", "1,234,567"}, {123456, "", "123,456"}, {512, "B", "512 B"}, {1.5e6, "B", "1.50 MB"},
+                 {25.6e9, "B", "25.6 GB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[40];
+        explain_number(cases[i].v, cases[i].unit, out, sizeof out);
+        assert_string_equal(out, cases[i].want);
+    }
+}
+
+static void highlights(void **state)
+{
+    (void)state;
+    Buffer b;
+    buffer_init(&b, 4096);
+    highlight_cuda(&b, "//@ launch k<<<1>>>(x)\n#define A 1.5f // c\nint a = \"x<\\\"\"[0] /* m\n */ & blockIdx.x; 'y");
+    assert_string_equal(b.data, "<i class=p>//@ launch k&lt;&lt;&lt;1&gt;&gt;&gt;(x)</i>\n<i class=k>#define</i> A <i class=n>1.5f</i> "
+                                "<i class=c>// c</i>\n<i class=k>int</i> a = <i class=s>&quot;x&lt;\\&quot;&quot;</i>[<i class=n>0</i>] "
+                                "<i class=c>/* m\n */</i> &amp; <i class=b>blockIdx</i>.x; <i class=s>'y</i>");
+    buffer_clear(&b);
+    highlight_cuda(&b, "/* open");
+    assert_string_equal(b.data, "<i class=c>/* open</i>");
+    buffer_release(&b);
+}
+
+static void page(void **state)
+{
+    (void)state;
+    Report r;
+    TableRow w[TABLE_ROWS];
+    Buffer b;
+    Error err = {""};
+    load_run(&r);
+    table_rows(&r, w);
+    buffer_init(&b, 1 << 22);
+    assert_int_equal(html_page(&r, w, &b, &err), 0);
+    static const char *const must[] = {
+        "prefers-color-scheme:dark", "Quern: the run a&lt;b", "2.00× predicted", "degenerate: in no mean", "No GPU was timed",
+        "index 17 of &lt;y&gt; is 0.5", "y = <i class=s>&quot;&lt;/pre&gt;&quot;</i>", "name=&lt;sft&gt;", "</main></body></html>"};
+    for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+        if (!strstr(b.data, must[i])) fail_msg("the page lacks '%s'", must[i]);
+    static const char *const must_not[] = {"http:", "https:", "src=", "url(", "@import", "<script", "nan", " inf"};
+    for (size_t i = 0; i < sizeof must_not / sizeof *must_not; i++)
+        if (strstr(b.data, must_not[i])) fail_msg("the page holds '%s'", must_not[i]);
+    for (int i = 0; i < r.n_inputs; i++) assert_non_null(strstr(b.data, r.inputs[i].path));
+    buffer_release(&b);
+    report_release(&r);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    Error err = {""};
+    Report r;
+    const char *unused;
+    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "relu", .task_root = QUERN_ROOT "/tasks"};
+    static const Row wrong[] = {{"relu", "fine", 1}};
+    write_pair("bad/1", wrong, 1, &unused, &f.rounds);
+    assert_int_equal(report_load(&f, &r, &err), -1);
+    assert_non_null(strstr(err.text, "unknown outcome 'fine'"));
+    report_release(&r);
+    f.rounds = "/nowhere/verdicts.qa";
+    assert_int_equal(report_load(&f, &r, &err), -1);
+    report_release(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(percentiles), cmocka_unit_test(statistics), cmocka_unit_test(table_of_a_run),
+        cmocka_unit_test(explains),    cmocka_unit_test(numbers),    cmocka_unit_test(highlights),
+        cmocka_unit_test(page),        cmocka_unit_test(refuses),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,270 @@
+/* The training loop: its per-token weights are the derivatives of the losses as they are written, and a run that
+ * was stopped or killed ends in the same bits as one that was not. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "stages/training.h"
+#include "tests/unit/stages/children.h"
+
+/* ---- weights ---- */
+
+enum { PROMPT = 2, LEN = 8, ANSWER = LEN - PROMPT };
+
+/* Loss of one example, from the formulas of training.h and the method's Eq. 6 and k3, in double precision. */
+static double loss_of(const Example *e, const TrainingOptions *o, double z, const double *lp)
+{
+    double sum = 0;
+    for (int k = 0; k < e->len - e->prompt; k++) {
+        double x = lp[e->prompt + k], a = e->advantage;
+        if (e->old_logp) {
+            double rho = exp(x - e->old_logp[k]), inside = fmin(fmax(rho, 1 - o->eps_low), 1 + o->eps_high);
+            sum -= fmin(rho * a, inside * a);
+        } else {
+            sum -= a * x;
+        }
+        if (e->ref_logp) {
+            double d = e->ref_logp[k] - x;
+            sum += o->kl * (exp(d) - d - 1);
+        }
+    }
+    return sum / z;
+}
+
+static TokenCounts check_weights(const Example *e, const TrainingOptions *o, const float *logp)
+{
+    const double z = 37, h = 1e-6;
+    float weight[LEN];
+    double lp[LEN];
+    TokenCounts counts = {0};
+    for (int t = 0; t < LEN; t++) weight[t] = 99, lp[t] = logp[t];
+    training_weights(e, o, z, logp, weight, &counts);
+    for (int t = 1; t < e->prompt; t++) assert_true(weight[t] == 0);
+    for (int t = e->prompt; t < LEN; t++) {
+        double at = lp[t];
+        lp[t] = at + h;
+        double up = loss_of(e, o, z, lp);
+        lp[t] = at - h;
+        double slope = (up - loss_of(e, o, z, lp)) / (2 * h);
+        lp[t] = at;
+        if (!(fabs(weight[t] - slope) <= 1e-5 * fmax(1e-3, fabs(slope))) && !(fabs(weight[t] - slope) < 1e-8))
+            fail_msg("token %d: weight %.9g, finite difference %.9g", t, (double)weight[t], slope);
+    }
+    return counts;
+}
+
+static const float logp[LEN] = {0, -1.0f, -0.5f, -2.0f, -0.1f, -3.0f, -1.5f, -0.7f};
+
+static void supervised_and_reinforce(void **state)
+{
+    (void)state;
+    int32_t ids[LEN] = {0};
+    TrainingOptions o;
+    training_defaults(&o);
+    Example e = {.ids = ids, .len = LEN, .prompt = PROMPT, .advantage = 1};
+    float weight[LEN];
+    TokenCounts counts = {0};
+    check_weights(&e, &o, logp);
+    training_weights(&e, &o, 6, logp, weight, &counts);
+    for (int t = PROMPT; t < LEN; t++) assert_true(weight[t] == (float)(-1.0 / 6)); /* cross-entropy */
+    e.advantage = 0; /* a failure under REINFORCE without a baseline */
+    training_weights(&e, &o, 6, logp, weight, &counts);
+    for (int t = PROMPT; t < LEN; t++) assert_true(weight[t] == 0);
+    assert_true(counts.clipped == 0 && counts.kl == 0);
+}
+
+static void grpo_clip(void **state)
+{
+    (void)state;
+    int32_t ids[LEN] = {0};
+    TrainingOptions o;
+    training_defaults(&o);
+    /* log rho of the answer's tokens: inside, above, below, just inside and just outside of 1.28 and 0.8 */
+    static const double shift[ANSWER] = {0.0, 0.5, -0.5, 0.2460, 0.2480, -0.2240};
+    float old[ANSWER];
+    for (int k = 0; k < ANSWER; k++) old[k] = (float)(logp[PROMPT + k] - shift[k]);
+    Example e = {.ids = ids, .len = LEN, .prompt = PROMPT, .advantage = 0.75, .old_logp = old};
+    assert_true(check_weights(&e, &o, logp).clipped == 2);  /* 0.5 and 0.2480: already likelier than the clip */
+    e.advantage = -0.75;
+    assert_true(check_weights(&e, &o, logp).clipped == 2);  /* -0.5 and -0.2240: already less likely */
+}
+
+static void kl_gradient(void **state)
+{
+    (void)state;
+    int32_t ids[LEN] = {0};
+    TrainingOptions o;
+    training_defaults(&o);
+    o.kl = 0.3;
+    float old[ANSWER], ref[ANSWER];
+    double kl = 0;
+    for (int k = 0; k < ANSWER; k++) {
+        old[k] = logp[PROMPT + k];
+        ref[k] = logp[PROMPT + k] + 0.3f * (float)(k - 2);
+        double d = (double)ref[k] - logp[PROMPT + k];
+        kl += exp(d) - d - 1;
+    }
+    Example e = {.ids = ids, .len = LEN, .prompt = PROMPT, .advantage = 1.2, .old_logp = old, .ref_logp = ref};
+    assert_true(fabs(check_weights(&e, &o, logp).kl - kl) < 1e-12);
+    e.advantage = 0;
+    check_weights(&e, &o, logp);
+}
+
+/* ---- resume ---- */
+
+enum { N = 20, VOCAB = 40, EPOCHS = 24, BATCH = 4, STEPS = EPOCHS * N / BATCH };
+
+typedef struct {
+    const char *name;      /* of the run: model in NAME/, metrics in NAME.qa, checkpoint in NAME.checkpoint */
+    double checkpoint_s;
+    int epochs, stop_first;
+} Run;
+
+static Example *make_examples(void)
+{
+    Random r;
+    random_init(&r, 5, 0);
+    Example *ex = memory_array(N, sizeof *ex);
+    for (int i = 0; i < N; i++) {
+        ex[i] = (Example){.len = 12 + i % 7, .prompt = 4, .advantage = i % 3 ? 1 : -0.5};
+        int answer = ex[i].len - ex[i].prompt;
+        ex[i].ids = memory_array((size_t)ex[i].len, sizeof *ex[i].ids);
+        ex[i].old_logp = memory_array((size_t)answer, sizeof(float));
+        ex[i].ref_logp = memory_array((size_t)answer, sizeof(float));
+        for (int t = 0; t < ex[i].len; t++) ex[i].ids[t] = (int32_t)random_below(&r, VOCAB);
+        for (int k = 0; k < answer; k++) ex[i].old_logp[k] = ex[i].ref_logp[k] = -3.7f;
+    }
+    return ex;
+}
+
+/* Exit status: 0 done, 3 stopped as it should, 4 any other error. */
+static int train(void *ctx)
+{
+    const Run *run = ctx;
+    const ModelConfig c = {.model_type = "qwen2", .vocab = VOCAB, .hidden = 32, .ff = 64, .layers = 2, .heads = 4,
+                           .kv_heads = 2, .head_dim = 8, .max_position = 64, .rope_theta = 10000, .norm_eps = 1e-6f,
+                           .tied = 1, .qkv_bias = 1, .eos = {1}, .n_eos = 1, .pad = 0};
+    char checkpoint[100], metrics[100];
+    snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", run->name);
+    snprintf(metrics, sizeof metrics, "%s.qa", run->name);
+    stop_install();
+    if (run->stop_first) raise(SIGTERM);
+    ArtifactSpec spec;
+    artifact_spec_init(&spec, "manifest", "test_training");
+    artifact_spec_config(&spec, "epochs", "%d", run->epochs);
+    TrainingOptions o;
+    training_defaults(&o);
+    o.batch = BATCH, o.epochs = run->epochs, o.kl = 0.02, o.seed = 3, o.checkpoint = checkpoint;
+    o.checkpoint_s = run->checkpoint_s, o.spec = &spec, o.max_tokens = 64;
+    Model *m;
+    Error err;
+    Example *ex = make_examples();
+    if (model_create(&c, 9, &m, &err)) return 4;
+    int rc = training_run(m, ex, N, &o, metrics, &err);
+    int stopped = rc && stop_requested() && !strncmp(err.text, "stopped at step ", 16);
+    if (rc && !stopped) fprintf(stderr, "%s\n", err.text);
+    if (!rc) rc = file_mkdirs(run->name, &err) || model_save(m, run->name, &err);
+    if (!rc) training_forget(&o);
+    examples_free(ex, N);
+    model_free(m);
+    artifact_spec_release(&spec);
+    return rc ? stopped ? 3 : 4 : 0;
+}
+
+static void same_as_straight(const char *name)
+{
+    static int trained;
+    Run straight = {"straight", 0, EPOCHS, 0};
+    if (!trained++) assert_int_equal(child(train, &straight, 0, 0), 0);
+    char a[100];
+    snprintf(a, sizeof a, "%s/model.safetensors", name);
+    assert_equal_files(a, "straight/model.safetensors");
+    snprintf(a, sizeof a, "%s.qa", name);
+    assert_equal_files(a, "straight.qa");
+    snprintf(a, sizeof a, "%s.checkpoint", name);
+    assert_false(file_exists(a)); /* forgotten with the rest once the model is there */
+    snprintf(a, sizeof a, "%s.checkpoint.new", name);
+    assert_false(file_exists(a));
+}
+
+static void metrics_of_every_step(void **state)
+{
+    (void)state;
+    Run straight = {"counted", 0, EPOCHS, 0};
+    assert_int_equal(child(train, &straight, 0, 0), 0);
+    ArtifactReader *r;
+    Error err;
+    assert_int_equal(artifact_open("counted.qa", "metrics", &r, &err), 0);
+    assert_int_equal(artifact_count(r), 5 * STEPS); /* loss, norm, lr, clipped, kl */
+    artifact_close(r);
+}
+
+static void stop_keeps_a_checkpoint(void **state)
+{
+    (void)state;
+    Run run = {"stopped", 0, EPOCHS, 1};
+    assert_int_equal(WEXITSTATUS(child(train, &run, 0, 0)), 3);
+    assert_true(file_exists("stopped.checkpoint/optimizer.safetensors"));
+    assert_false(file_exists("stopped.qa"));
+    run.stop_first = 0;
+    assert_int_equal(child(train, &run, 0, 0), 0);
+    same_as_straight("stopped");
+}
+
+/* Signals at moments that differ from run to run: whichever step they hit, the end is the same. */
+static void interrupted(const char *name, double checkpoint_s, double first, int sig, int expected)
+{
+    Run run = {name, checkpoint_s, EPOCHS, 0};
+    int status = -1, hits = 0;
+    for (int i = 1; i < 200; i++) {
+        status = child(train, &run, first * i * i, sig);
+        if (status == 0) break;
+        assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), expected);
+        hits++;
+    }
+    assert_int_equal(status, 0);
+    assert_true(hits > 0);
+    print_message("# %s: interrupted %d times\n", name, hits);
+    same_as_straight(name);
+}
+
+static void stopped_often(void **state)
+{
+    (void)state;
+    interrupted("often", 0, 0.004, SIGTERM, 3);
+}
+
+static void killed_often(void **state)
+{
+    (void)state;
+    interrupted("killed", 1e-9, 0.01, SIGKILL, SIGKILL); /* a checkpoint before every step */
+}
+
+static void another_configuration(void **state)
+{
+    (void)state;
+    Run run = {"other", 0, 2, 1};
+    assert_int_equal(WEXITSTATUS(child(train, &run, 0, 0)), 3);
+    run = (Run){"other", 0, EPOCHS, 0}; /* the checkpoint is of 2 epochs: not used */
+    assert_int_equal(child(train, &run, 0, 0), 0);
+    same_as_straight("other");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(supervised_and_reinforce), cmocka_unit_test(grpo_clip),
+        cmocka_unit_test(kl_gradient),              cmocka_unit_test(metrics_of_every_step),
+        cmocka_unit_test(stop_keeps_a_checkpoint),  cmocka_unit_test(stopped_often),
+        cmocka_unit_test(killed_often),             cmocka_unit_test(another_configuration)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("training", tests, NULL, NULL);
+}
