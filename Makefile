@@ -114,7 +114,7 @@ DEVICES ?= auto
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
 	+@if $(RUN_MAKE) -q $@ 2>/dev/null; then echo "quern: $@ of run $(RUN_NAME) is up to date: runs/$(RUN_NAME)/report.html"; \
-	else $(BUILD)/bin/quern-fleet run --dir runs/$(RUN_NAME)/queue --devices $(DEVICES) -- $(RUN_MAKE) $@; fi
+	else exec $(BUILD)/bin/quern-fleet run --parent $$PPID --dir runs/$(RUN_NAME)/queue --devices $(DEVICES) -- $(RUN_MAKE) $@; fi
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

@@ -7,6 +7,8 @@
 .SUFFIXES:
 MAKEFLAGS += -rR --no-print-directory
 SHELL := /bin/bash
+# threads that wait must not take a core from the evaluators
+export OMP_WAIT_POLICY ?= passive
 .SHELLFLAGS := -eu -o pipefail -c
 
 PROFILE ?= default

@@ -113,11 +113,15 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
 
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
 {
+    static char output[] = "--output"; /* "-o FILE", the one short form: everybody's fingers know it */
     int n = 0, only_words = 0;
     for (int i = 1; i < argc;) {
         if (!only_words && !strcmp(argv[i], "--")) {
             only_words = 1;
             i++;
+        } else if (!only_words && !strcmp(argv[i], "-o") && find(spec, "output", 6)) {
+            argv[i] = output;
+            i += one_flag(spec, argc, argv, i);
         } else if (!only_words && argv[i][0] == '-' && argv[i][1] == '-') {
             i += one_flag(spec, argc, argv, i);
         } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {

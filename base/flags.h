@@ -1,6 +1,7 @@
 /* Long command-line flags with checked values: --name VALUE or --name=VALUE, --name alone for
- * FLAG_BOOL. "--" ends the flags. --help prints the usage on stdout and exits 0, --version
- * likewise; a wrong flag or value prints one sentence on stderr and exits 2. For main only. */
+ * FLAG_BOOL; -o is short for a flag named output. "--" ends the flags. --help prints the usage on
+ * stdout and exits 0, --version likewise; a wrong flag or value prints one sentence on stderr and
+ * exits 2. For main only. */
 #ifndef BASE_FLAGS_H
 #define BASE_FLAGS_H
 

@@ -1,10 +1,10 @@
 # The default run: 2 cores, no GPU, about ten minutes.
-TRIALS ?= 200
-KEEP ?= 64
+TRIALS ?= 240
+KEEP ?= 100
 MISTAKES ?= 0.15
-CONTRASTIVE ?= 2
-SMALL_MODEL ?= --vocab 1536 --hidden 192 --ff 512 --layers 4 --heads 6 --kv-heads 2 --context 2048
-SFT ?= --epochs 3 --batch 24 --lr 2e-3
+CONTRASTIVE ?= 0.5
+SMALL_MODEL ?= --vocab 1536 --hidden 128 --ff 352 --layers 3 --heads 4 --kv-heads 2 --context 2048
+SFT ?= --plain-epochs 6 --epochs 3 --batch 8 --lr 3e-3
 MAX_NEW ?= 900
 BATCH ?= 64
 SELFSUP_ROUNDS ?= 2

@@ -241,7 +241,7 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     if (used) used--;
     out->message[used] = 0;
     static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own and the C ones, such as math.h)";
-    if (strstr(out->message, "could not open source file") && used + sizeof hint < sizeof out->message)
+    if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
     if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
 }

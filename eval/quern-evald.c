@@ -11,13 +11,19 @@ int main(int argc, char **argv)
     WorkerOptions opt = {.deadline_s = 120};
     const char *runner = "evaluator";
     const Flag flags[] = {
-        {.name = "device", .kind = FLAG_TEXT, .target = &opt.runner.device, .help = "what to evaluate on: sim:h100, cuda:0", .required = 1},
-        {.name = "redis", .kind = FLAG_TEXT, .target = &opt.redis, .help = "the queue's server, redis://host:port/db or unix:PATH, instead of QUERN_REDIS"},
+        {.name = "device", .kind = FLAG_TEXT, .target = &opt.runner.device,
+         .help = "what to evaluate on: sim:h100, cuda:0", .required = 1},
+        {.name = "redis", .kind = FLAG_TEXT, .target = &opt.redis,
+         .help = "the queue's server, redis://host:port/db or unix:PATH, instead of QUERN_REDIS"},
         {.name = "queue", .kind = FLAG_TEXT, .target = &opt.queue, .help = "the queue's name, if not quern"},
-        {.name = "consumer", .kind = FLAG_TEXT, .target = &opt.consumer, .help = "a name of its own among the workers, if not host, process and nonce"},
-        {.name = "deadline", .kind = FLAG_FLOAT, .target = &opt.deadline_s, .help = "seconds that one job may take before its runner is killed", .min = 0.1, .max = 86400},
+        {.name = "consumer", .kind = FLAG_TEXT, .target = &opt.consumer,
+         .help = "a name of its own among the workers, if not host, process and nonce"},
+        {.name = "deadline", .kind = FLAG_FLOAT, .target = &opt.deadline_s,
+         .help = "seconds that one job may take before its runner is killed", .min = 0.1, .max = 86400},
         {.name = "once", .kind = FLAG_BOOL, .target = &opt.once, .help = "end after one job"},
-        {.name = "runner", .kind = FLAG_TEXT, .target = &runner, .help = "who judges; noop answers every job with a fixed verdict, to test a queue", .choices = "evaluator|noop"},
+        {.name = "runner", .kind = FLAG_TEXT, .target = &runner,
+         .help = "who judges; noop answers every job with a fixed verdict, to test a "
+                 "queue", .choices = "evaluator|noop"},
         {0}};
     const FlagSpec spec = {.program = "quern-evald",
                            .synopsis = "--device DEVICE [flags]",
@@ -25,7 +31,8 @@ int main(int argc, char **argv)
                                     "SIGTERM: then it finishes or hands back what it has. Any number may serve one queue, on any host.",
                            .flags = flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (opt.redis && strchr(opt.redis, '@')) flags_usage_error(&spec, "--redis takes no user and password: others can read a command line; set QUERN_REDIS");
+    if (opt.redis && strchr(opt.redis, '@'))
+        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     opt.runner.noop = !strcmp(runner, "noop");
     log_open("quern-evald");
     stop_install();

@@ -112,7 +112,7 @@ static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisRe
 static int send_all(Connection *c, const Command *commands, int n, Error *err)
 {
     for (int i = 0; i < n; i++)
-        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv, commands[i].len) != REDIS_OK)
+        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv, commands[i].len))
             return broken(c, err);
     for (int done = 0; !done;)
         if (redisBufferWrite(c->context, &done) != REDIS_OK) return broken(c, err);

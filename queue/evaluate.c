@@ -203,7 +203,8 @@ static int take_result(void *ctx, size_t index, QueueState state, const void *re
         return 0;
     }
     if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
-    if (check_verdict(e, result, len, &u, err)) return error_prefix(err, "the queue's result of job %.16s", p->units[index]->key);
+    if (check_verdict(e, result, len, &u, err))
+        return error_prefix(err, "the queue's result of job %.16s", p->units[index]->key);
     keep_verdict(e, u, result, len);
     e->heard = clock_seconds();
     return journal_append(e->journal, result, len, err);
@@ -263,7 +264,9 @@ static int hear(Evaluate *e, Error *err)
         log_warn("nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?", SILENCE_S,
                  e->opt->devices[0]);
     if (silence > e->opt->patience_s)
-        return error_set(err, "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator (quern-evald --device %s) running?",
+        return error_set(err,
+                         "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator (quern-evald --device %s) "
+                         "running?",
                          silence, e->done, e->n_units, e->opt->devices[0]);
     return 0;
 }
@@ -279,7 +282,8 @@ static int evaluate_all(Evaluate *e, Error *err)
         if (submit(e, &outstanding, err) || collect(e, &outstanding, err)) return -1;
         progress_set(&progress, e->done);
         if (stop_requested())
-            return error_set(err, "stopped with %ld of %ld candidates evaluated; the same command continues", e->done, e->n_units);
+            return error_set(err, "stopped with %ld of %ld candidates evaluated; the same command continues", e->done,
+                             e->n_units);
         if (e->done == before && hear(e, err)) return -1;
     }
     progress_end(&progress);

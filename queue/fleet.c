@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,9 +174,19 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
     return error_set(err, "no evaluator stays up (quern-evald --device %s); what they said is above", f->opt->devices[0]);
 }
 
+/* With every change fsynced, redis-server ends itself when it cannot write. */
+static int disk_full(const char *dir)
+{
+    struct statvfs fs;
+    return !statvfs(dir, &fs) && (unsigned long long)fs.f_bavail * fs.f_frsize < 256 * 1024;
+}
+
 static int server_ended(Fleet *f, pid_t pid, Error *err)
 {
     guard_forget(&f->guard, pid);
+    if (disk_full(f->server.dir))
+        return error_set(err, "the disk that holds the queue's data, %s, is full; make room, and the same command continues",
+                         f->server.dir);
     if (too_many(&f->server_deaths))
         return error_set(err, "the private redis-server ended %d times within %d s; see %s/redis.log", DEATHS, DEATHS_S,
                          f->server.dir);
@@ -242,7 +253,8 @@ static void parent_ended(Fleet *f)
 static int supervise(Fleet *f, Error *err)
 {
     while (f->command) {
-        struct pollfd fds[3] = {{f->child_fd, POLLIN, 0}, {f->forwarded ? -1 : stop_fd(), POLLIN, 0}, {f->parent_fd, POLLIN, 0}};
+        int stop = f->forwarded ? -1 : stop_fd();
+        struct pollfd fds[3] = {{f->child_fd, POLLIN, 0}, {stop, POLLIN, 0}, {f->parent_fd, POLLIN, 0}};
         if (poll(fds, 3, 100) < 0 && errno != EINTR) return error_errno(err, "cannot wait for processes");
         if (f->parent_fd >= 0 && fds[2].revents) parent_ended(f);
         struct signalfd_siginfo info;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,10 +25,24 @@ static void close_others(int a, int b)
         if (fd != a && fd != b) close(fd);
 }
 
+/* Does the group's leader still run? A zombie does not; kill(pid, 0) could not tell. */
+static int leader_runs(pid_t pid)
+{
+    char path[32], stat[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, stat, sizeof stat - 1);
+    close(fd);
+    stat[n > 0 ? n : 0] = 0;
+    const char *state = strrchr(stat, ')'); /* "pid (name) S ...": the name may hold anything */
+    return state && state[1] && state[2] != 'Z' && state[2] != 'X';
+}
+
 static int alive(const pid_t *groups, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!kill(-groups[i], 0)) return 1;
+        if (leader_runs(groups[i])) return 1;
     return 0;
 }
 

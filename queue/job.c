@@ -39,7 +39,8 @@ static int copy_text(const View *v, const char *key, char *out, size_t size, Err
     const char *s;
     size_t n;
     if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size || memchr(s, 0, n)) return error_set(err, "%s: %s expects at most %zu bytes of text", v->where, key, size - 1);
+    if (n >= size || memchr(s, 0, n))
+        return error_set(err, "%s: %s expects at most %zu bytes of text", v->where, key, size - 1);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;

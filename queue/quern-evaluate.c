@@ -15,12 +15,15 @@ int main(int argc, char **argv)
     int64_t seed = 1;
     const Flag flags[] = {
         {.name = "output", .kind = FLAG_TEXT, .target = &opt.output, .help = "the verdicts artifact", .required = 1},
-        {.name = "device", .kind = FLAG_TEXT, .target = &devices, .help = "device classes, comma-separated; each sample gets a verdict of each"},
-        {.name = "seed", .kind = FLAG_INT, .target = &seed, .help = "of the inputs that the evaluators draw", .min = 0, .max = 9e15},
+        {.name = "device", .kind = FLAG_TEXT, .target = &devices,
+         .help = "device classes, comma-separated; each sample gets a verdict of each"},
+        {.name = "seed", .kind = FLAG_INT, .target = &seed,
+         .help = "of the inputs that the evaluators draw", .min = 0, .max = 9e15},
         {.name = "redis", .kind = FLAG_TEXT, .target = &opt.redis, .help = "the queue's server instead of QUERN_REDIS"},
         {.name = "queue", .kind = FLAG_TEXT, .target = &opt.queue, .help = "the queue's name, if not quern"},
         {.name = "urgent", .kind = FLAG_BOOL, .target = &opt.urgent, .help = "before all jobs that are not"},
-        {.name = "patience", .kind = FLAG_FLOAT, .target = &opt.patience_s, .help = "fail when nothing finishes for so many seconds", .min = 1, .max = 1e7},
+        {.name = "patience", .kind = FLAG_FLOAT, .target = &opt.patience_s,
+         .help = "fail when nothing finishes for so many seconds", .min = 1, .max = 1e7},
         {0}};
     const FlagSpec spec = {.program = "quern-evaluate",
                            .synopsis = "SAMPLES --output VERDICTS [--device CLASS,...]",
@@ -32,12 +35,14 @@ int main(int argc, char **argv)
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
     opt.samples = words[0];
-    if (opt.redis && strchr(opt.redis, '@')) flags_usage_error(&spec, "--redis takes no user and password: others can read a command line; set QUERN_REDIS");
+    if (opt.redis && strchr(opt.redis, '@'))
+        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     log_open("quern-evaluate");
     stop_install();
     char *text = memory_strdup(devices);
     for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
-        if (opt.n_devices == EVALUATE_MAX_DEVICES) flags_usage_error(&spec, "--device names more than %d classes", EVALUATE_MAX_DEVICES);
+        if (opt.n_devices == EVALUATE_MAX_DEVICES)
+            flags_usage_error(&spec, "--device names more than %d classes", EVALUATE_MAX_DEVICES);
         opt.devices[opt.n_devices++] = d;
     }
     if (!opt.n_devices) flags_usage_error(&spec, "--device names no class");

@@ -38,11 +38,17 @@ int main(int argc, char **argv)
     const char *dir = ".quern", *devices = "auto", *evaluator = NULL;
     int64_t workers = -1, parent = 0;
     const Flag flags[] = {
-        {.name = "dir", .kind = FLAG_TEXT, .target = &dir, .help = "where the private server keeps its data: finished jobs are found done on the next run"},
-        {.name = "devices", .kind = FLAG_TEXT, .target = &devices, .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
-        {.name = "workers", .kind = FLAG_INT, .target = &workers, .help = "evaluator processes, shared out over the devices; -1: one a core, at least one a device", .min = -1, .max = FLEET_MAX_WORKERS},
-        {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator, .help = "the evaluator's program, if not the quern-evald beside this one"},
-        {.name = "parent", .kind = FLAG_INT, .target = &parent, .help = "a process whose end also ends COMMAND; 0: none", .min = 0, .max = 1 << 30},
+        {.name = "dir", .kind = FLAG_TEXT, .target = &dir,
+         .help = "where the private server keeps its data: finished jobs are found done on the next run"},
+        {.name = "devices", .kind = FLAG_TEXT, .target = &devices,
+         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
+        {.name = "workers", .kind = FLAG_INT, .target = &workers,
+         .help = "evaluator processes, shared out over the devices; -1: one a core, at least one a "
+                 "device", .min = -1, .max = FLEET_MAX_WORKERS},
+        {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator,
+         .help = "the evaluator's program, if not the quern-evald beside this one"},
+        {.name = "parent", .kind = FLAG_INT, .target = &parent,
+         .help = "a process whose end also ends COMMAND; 0: none", .min = 0, .max = 1 << 30},
         {0}};
     const FlagSpec spec = {.program = "quern-fleet",
                            .synopsis = "run [flags] -- COMMAND...",

@@ -72,7 +72,8 @@ int main(int argc, char **argv)
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
     const char *verb = words[0];
-    if (redis && strchr(redis, '@')) flags_usage_error(&spec, "--redis takes no user and password: others can read a command line; set QUERN_REDIS");
+    if (redis && strchr(redis, '@'))
+        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     int known = 0;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) known |= !strcmp(verb, verbs[i]);
     if (!known) flags_usage_error(&spec, "expected status, retry, purge, pause or resume, found '%s'", verb);

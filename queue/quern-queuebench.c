@@ -118,10 +118,14 @@ int main(int argc, char **argv)
 {
     int64_t jobs = 50000, workers = 16, body_bytes = 1024;
     const char *dir = NULL;
-    const Flag flags[] = {{.name = "jobs", .kind = FLAG_INT, .target = &jobs, .help = "how many jobs", .min = 1, .max = 1e8},
-                          {.name = "workers", .kind = FLAG_INT, .target = &workers, .help = "worker processes", .min = 1, .max = MAX_WORKERS},
-                          {.name = "body", .kind = FLAG_INT, .target = &body_bytes, .help = "bytes of a job", .min = 1, .max = BODY_MAX},
-                          {.name = "dir", .kind = FLAG_TEXT, .target = &dir, .help = "where the server keeps its file: the disk that is measured"},
+    const Flag flags[] = {{.name = "jobs", .kind = FLAG_INT, .target = &jobs,
+                          .help = "how many jobs", .min = 1, .max = 1e8},
+                          {.name = "workers", .kind = FLAG_INT, .target = &workers,
+                           .help = "worker processes", .min = 1, .max = MAX_WORKERS},
+                          {.name = "body", .kind = FLAG_INT, .target = &body_bytes,
+                           .help = "bytes of a job", .min = 1, .max = BODY_MAX},
+                          {.name = "dir", .kind = FLAG_TEXT, .target = &dir,
+                           .help = "where the server keeps its file: the disk that is measured"},
                           {0}};
     const FlagSpec spec = {.program = "quern-queuebench",
                            .synopsis = "[--jobs N] [--workers N] [--dir DIR]",

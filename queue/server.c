@@ -36,7 +36,9 @@ int server_prepare(Server *s, const char *dir, Error *err)
     *s = (Server){0};
     if (file_mkdirs(dir, err)) return -1;
     if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
-    if (strpbrk(s->dir, "\"\\\n")) return error_set(err, "the queue's directory may not have quotes or backslashes in its name: %s", s->dir);
+    if (strpbrk(s->dir, "\"\\\n"))
+        return error_set(err, "the queue's directory may not have quotes or backslashes in its name: %s",
+                         s->dir);
     const char *place = s->dir;
     if (strlen(s->dir) + strlen("/redis.sock") >= sizeof s->socket) {
         snprintf(s->short_dir, sizeof s->short_dir, "/tmp/quern-XXXXXX");

@@ -79,7 +79,8 @@ static double learning_rate(const TrainingOptions *o, long step, long steps)
 
 typedef struct {
     const Example *ex;
-    long n, per_epoch, steps, epoch;
+    long n, steps, epoch;
+    long first_steps, first_per_epoch, per_epoch; /* of the epochs over the first examples, and over all */
     long *order;
     const Example **members;
     Sequence *seqs;
@@ -87,12 +88,14 @@ typedef struct {
 
 static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, MetricLog *log, Error *err)
 {
-    long epoch = step / l->per_epoch, first = step % l->per_epoch * o->batch;
-    if (epoch != l->epoch) shuffle(l->order, l->n, o->seed, epoch);
+    int early = step < l->first_steps;
+    long at = early ? step : step - l->first_steps, per_epoch = early ? l->first_per_epoch : l->per_epoch;
+    long n = early ? o->n_first : l->n, epoch = at / per_epoch + (early ? 0 : o->first_epochs), first = at % per_epoch * o->batch;
+    if (epoch != l->epoch) shuffle(l->order, n, o->seed, epoch);
     l->epoch = epoch;
     int k = 0;
     Batch b = {.ex = l->members, .o = o};
-    for (long i = first; i < l->n && k < o->batch; i++, k++) {
+    for (long i = first; i < n && k < o->batch; i++, k++) {
         const Example *e = &l->ex[l->order[i]];
         l->members[k] = e;
         l->seqs[k] = (Sequence){e->ids, e->len};
@@ -141,7 +144,9 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, 
     if (trainer_create(m, o->max_tokens, &t, err)) return -1;
     Loop l = {.ex = ex, .n = n, .epoch = -1};
     l.per_epoch = (n + o->batch - 1) / o->batch;
-    l.steps = l.per_epoch * o->epochs;
+    l.first_per_epoch = (o->n_first + o->batch - 1) / o->batch;
+    l.first_steps = l.first_per_epoch * o->first_epochs;
+    l.steps = l.first_steps + l.per_epoch * o->epochs;
     l.order = memory_array((size_t)n, sizeof *l.order);
     l.members = memory_array((size_t)o->batch, sizeof *l.members);
     l.seqs = memory_array((size_t)o->batch, sizeof *l.seqs);

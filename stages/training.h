@@ -24,6 +24,8 @@ typedef struct {
     double clip_norm, weight_decay, beta2;
     double eps_low, eps_high, kl;
     int batch, epochs, max_tokens; /* sequences a step; max_tokens of one micro-batch */
+    long n_first;                  /* before the epochs over all, first_epochs over the first n_first examples alone */
+    int first_epochs;
     uint64_t seed;
     const char *checkpoint;        /* directory for exact resume, or NULL */
     double checkpoint_s;           /* how often; 0 never */

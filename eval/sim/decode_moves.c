@@ -181,7 +181,7 @@ static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q
 {
     int op = comparison(d, t), bits = t->bits, bool_op = decode_has(d, "and") ? 1 : decode_has(d, "or") ? 2 : decode_has(d, "xor") ? 3 : 0;
     uint32_t a, b, c = 0, flip = 0;
-    if (op < 0 || bits == 8 || t->packed) {
+    if (op < 0 || bits == 8) {
         decode_refuse(d, "a comparison that its type does not have");
         return NULL;
     }
@@ -202,7 +202,7 @@ static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q
     in->k0 = (uint8_t)op;
     in->k1 = (uint8_t)bool_op;
     in->k2 = (uint8_t)decode_has(d, "ftz");
-    in->k3 = t->type == T_BF16;
+    in->k3 = (uint8_t)((t->type == T_BF16 ? HALF_BF16 : 0) | (t->packed ? HALF_PACKED : 0));
     d->inst_class = half ? INST_FP16 : !t->is_float ? INST_INT : bits == 64 ? INST_FP64 : INST_FP32;
     return in;
 }
@@ -217,9 +217,25 @@ static int setp_op(Decoder *d)
     return compare_into(d, t, p, q) ? 0 : -1;
 }
 
+/* set of halves: a mask or 1.0 */
+static int set_halves(Decoder *d, const ValueType *from, const ValueType *to)
+{
+    uint32_t dest;
+    if (to->bits == 64 || to->type == T_F32 || (from->packed && to->bits != 32) || decode_dest(d, 0, to->bits, &dest))
+        return decode_refuse(d, "a type that it does not exist for");
+    Inst *in = compare_into(d, from, dest, 0);
+    if (!in || in->k1)
+        return decode_refuse(d, "a predicate to combine with");
+    in->fn = h_set_f16;
+    in->f = to->type == T_F16 ? 0x3c00 : to->type == T_BF16 ? 0x3f80 : from->packed || to->bits == 16 ? 0xffff : FULL_MASK;
+    return 0;
+}
+
 static int set_op(Decoder *d)
 {
     const ValueType *from = decode_type(d), *to = decode_type(d);
+    if (from && to && (from->type == T_F16 || from->type == T_BF16))
+        return set_halves(d, from, to);
     uint32_t dest, p = decode_temp_pred(d);
     if (!from || !to || to->bits != 32 || to->packed || decode_dest(d, 0, 32, &dest))
         return decode_refuse(d, "a type that it does not exist for");

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "eval/sim/cubin.h"
 #include "eval/sim/decode.h"
+#include "eval/sim/sim.h"
 #include "eval/sim/timemodel.h"
 
 enum { ARENA_BYTES = 2047 << 20, DEFAULT_LIMIT = 2000000000 };
@@ -378,6 +379,16 @@ static int sim_time(Device *d, const DeviceSide *baseline, const DeviceSide *can
             return r;
     }
     return time_side(d, candidate, &out->candidate_us[0], out->counters, &out->n_counters, fault, err);
+}
+
+const SimCounts *sim_last_counts(const Device *d)
+{
+    return &d->exec.counts;
+}
+
+void sim_set_limit(Device *d, int64_t thread_instructions)
+{
+    d->limit = thread_instructions;
 }
 
 const DeviceOps sim_device_ops = {

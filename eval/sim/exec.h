@@ -225,6 +225,8 @@ struct Exec {
     uint32_t sm_count;
     DeviceFault *fault;
     int faulted;
+    int has_pending;          /* a read of unwritten shared memory: a race if another warp writes it before the next barrier */
+    DeviceFault pending;
 };
 
 /* ---- code: a module decoded ---- */
@@ -268,6 +270,7 @@ static inline void blend64(uint64_t *d, const uint64_t *v, uint32_t m)
 /* Faults: each fills x->fault, stops the run and returns NULL. */
 const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+void exec_raise_pending(Exec *x);
 const PtxInst *exec_source(const Warp *w, const Inst *in);
 
 /* exec_control.c */

@@ -12,6 +12,7 @@ static void complete(Exec *x, int index)
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
     x->counts.barriers++;
+    exec_raise_pending(x);
     c->phase++;
     if (++c->epoch >= (1 << 22) - 8)
         exec_renew_epochs(x);

@@ -349,9 +349,17 @@ static int next_ready(const Warp *w)
     return -1;
 }
 
-/* The split's turn is over: the others first. */
+/* The split's turn is over: the others first. Lanes that wait for it at a join may be what it waits for (they hold a
+ * lock): they go on alone. */
 static void move_to_front(Warp *w)
 {
+    for (Join *j = w->splits[w->current].join; j; j = j->parent) {
+        uint32_t waiting = j->arrived & w->live;
+        j->expected &= ~j->arrived;
+        j->arrived = 0;
+        if (waiting)
+            add_split(w, waiting, j->pc, j->frame, j->parent);
+    }
     Split s = w->splits[w->current];
     memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
     w->splits[0] = s;

@@ -165,7 +165,7 @@ Handler *float_handler(const char *name, int bits, int mode)
 
 /* ---- comparisons: k0 op, k1 bool, k2 flush ---- */
 
-static inline int compare(int op, double a, double b)
+int float_compare(int op, double a, double b)
 {
     int unordered = a != a || b != b;
     switch (op) {
@@ -186,9 +186,9 @@ static inline int compare(int op, double a, double b)
     }
 }
 
-static const Inst *set_preds(Warp *w, const Inst *in, uint32_t r)
+static const Inst *set_both(Warp *w, const Inst *in, uint32_t r, uint32_t q)
 {
-    uint32_t m = exec_mask(w, in), q = ~r, c = w->p[in->c] ^ in->f;
+    uint32_t m = exec_mask(w, in), c = w->p[in->c] ^ in->f;
     switch (in->k1) {
     case 1: r &= c, q &= c; break;
     case 2: r |= c, q |= c; break;
@@ -199,6 +199,11 @@ static const Inst *set_preds(Warp *w, const Inst *in, uint32_t r)
     if (in->e)
         w->p[in->e] = (w->p[in->e] & ~m) | (q & m);
     return in + 1;
+}
+
+static const Inst *set_preds(Warp *w, const Inst *in, uint32_t r)
+{
+    return set_both(w, in, r, ~r);
 }
 
 #define CMP_CASE(op, x) case op: LOOP_LANES { r |= (uint32_t)(x) << i; } break;
@@ -223,7 +228,7 @@ const Inst *h_setp_f32(Warp *w, const Inst *in)
         CMP_CASE(CMP_GEU, !(a[i] < b[i]))
     default:
         for (int i = 0; i < LANES; i++)
-            r |= (uint32_t)compare(in->k0, a[i], b[i]) << i;
+            r |= (uint32_t)float_compare(in->k0, a[i], b[i]) << i;
     }
     return set_preds(w, in, r);
 }
@@ -233,24 +238,23 @@ const Inst *h_setp_f64(Warp *w, const Inst *in)
     uint32_t r = 0;
     const uint64_t *ra = row64(w, in->a), *rb = row64(w, in->b);
     for (int i = 0; i < LANES; i++)
-        r |= (uint32_t)compare(in->k0, as_double(ra[i]), as_double(rb[i])) << i;
+        r |= (uint32_t)float_compare(in->k0, as_double(ra[i]), as_double(rb[i])) << i;
     return set_preds(w, in, r);
 }
 
-/* k3: 0 f16, 1 bf16 */
-const Inst *h_setp_f16(Warp *w, const Inst *in)
+static uint32_t compare_halves(const Inst *in, const uint32_t *a, const uint32_t *b, int shift)
 {
     uint32_t r = 0;
+    for (int i = 0; i < LANES; i++)
+        r |= (uint32_t)half_compare(in, a[i] >> shift, b[i] >> shift) << i;
+    return r;
+}
+
+const Inst *h_setp_f16(Warp *w, const Inst *in)
+{
     const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
-    for (int i = 0; i < LANES; i++) {
-        float a = in->k3 ? bf16_to_float(ra[i]) : half_to_float(ra[i]), b = in->k3 ? bf16_to_float(rb[i]) : half_to_float(rb[i]);
-        if (in->k2 && !in->k3) {
-            a = fabsf(a) < 0x1p-14f ? 0 * a : a;
-            b = fabsf(b) < 0x1p-14f ? 0 * b : b;
-        }
-        r |= (uint32_t)compare(in->k0, a, b) << i;
-    }
-    return set_preds(w, in, r);
+    uint32_t r = compare_halves(in, ra, rb, 0);
+    return set_both(w, in, r, in->k3 & HALF_PACKED ? compare_halves(in, ra, rb, 16) : ~r);
 }
 
 /* k0: finite infinite number notanumber normal subnormal */

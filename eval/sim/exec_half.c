@@ -123,3 +123,28 @@ Handler *half_handler(const char *name, int is_bf16, int packed)
             return is_bf16 ? table[i].bf16[packed] : table[i].f16[packed];
     return NULL;
 }
+
+/* ---- comparisons: k0 op, k2 flush, k3 HALF_BF16 and HALF_PACKED ---- */
+
+int half_compare(const Inst *in, uint32_t a, uint32_t b)
+{
+    int flags = in->k2 ? HALF_FTZ : 0;
+    if (in->k3 & HALF_BF16)
+        return float_compare(in->k0, (double)in_bf16(a, 0), (double)in_bf16(b, 0));
+    return float_compare(in->k0, (double)in_f16(a, flags), (double)in_f16(b, flags));
+}
+
+/* set: f = what true gives, in each half when packed */
+const Inst *h_set_f16(Warp *w, const Inst *in)
+{
+    const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
+    uint32_t *d = row32(w, in->d);
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t r = half_compare(in, ra[i], rb[i]) ? in->f : 0;
+        if (in->k3 & HALF_PACKED)
+            r |= half_compare(in, ra[i] >> 16, rb[i] >> 16) ? in->f << 16 : 0;
+        d[i] = r;
+    }
+    return in + 1;
+}

@@ -16,6 +16,7 @@ Handler *setp_handler(int bits, int is_signed); /* k0: comparison */
 
 /* exec_float.c: k0: rounding and flushing (FpMode), k1: saturate */
 Handler *float_handler(const char *name, int bits, int mode);
+int float_compare(int op, double a, double b); /* CMP_* */
 Handler h_setp_f32, h_setp_f64, h_setp_f16, h_testp32, h_testp64;
 
 /* exec_math.c: approximations */
@@ -23,6 +24,9 @@ Handler *math_handler(const char *name);
 
 /* exec_half.c: f16 and bf16, scalar and packed; k0: flags (HalfFlag) */
 Handler *half_handler(const char *name, int is_bf16, int packed);
+Handler h_set_f16;
+int half_compare(const Inst *in, uint32_t a, uint32_t b);
+enum { HALF_BF16 = 1, HALF_PACKED = 2 };
 
 /* exec_cvt.c: from and to are value types; k0 to, k1 from, k2 rounding to an integer (RoundInt), k3 FP_* flags, e bits of
  * the destination register, f bits of the source's */

@@ -57,6 +57,14 @@ const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const
     return NULL;
 }
 
+void exec_raise_pending(Exec *x)
+{
+    if (!x->has_pending || x->faulted)
+        return;
+    *x->fault = x->pending;
+    x->faulted = 1;
+}
+
 static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
 {
     DeviceFault *f = x->fault;
@@ -263,6 +271,7 @@ static void run_block(Exec *x, uint64_t linear)
         if (x->cta.epoch >= EPOCH_MAX)
             exec_renew_epochs(x);
     }
+    exec_raise_pending(x);
     finish_block(x);
 }
 
@@ -359,7 +368,7 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
 {
     SimCounts *n = &x->counts;
     x->launch = launch;
-    x->faulted = 0;
+    x->faulted = x->has_pending = 0;
     memset(n, 0, sizeof(*n));
     if (check_launch(x) || set_up(x))
         return 1;

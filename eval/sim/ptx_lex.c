@@ -198,7 +198,9 @@ void ptx_lex_next(PtxLexer *l)
     if (is_ident_start((unsigned char)*l->p)) {
         l->tok.kind = TOK_IDENT;
         while (l->p < l->end) {
-            if (is_ident((unsigned char)*l->p))
+            if (*l->p == '.' && *l->tok.start == '.' && l->p != l->tok.start)
+                break; /* .reg.b32: two directives */
+            else if (is_ident((unsigned char)*l->p))
                 l->p++;
             else if (l->end - l->p >= 3 && l->p[0] == ':' && l->p[1] == ':' && is_ident((unsigned char)l->p[2]))
                 l->p += 3;

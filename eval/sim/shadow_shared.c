@@ -45,18 +45,27 @@ static int first_lane_on(const Access *a, int64_t word)
     return a->first;
 }
 
+/* Nobody wrote it, so far: the first such read is kept until the next barrier, where it is a fault of its own unless a
+ * write by another warp has made it a race. */
 static int load_fault(Warp *w, const Access *a, int64_t word, uint32_t need)
 {
-    const Cta *c = &w->x->cta;
+    Exec *x = w->x;
+    const Cta *c = &x->cta;
     int lane = first_lane_on(a, word);
-    if ((have_bytes(c, (uint32_t)word) & (int)need) != (int)need)
+    if ((have_bytes(c, (uint32_t)word) & (int)need) != (int)need) {
+        if (x->has_pending)
+            return 0;
         exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
                    "reads %d bytes at offset %lld of shared memory that no thread of the block has written", a->size,
                    (long long)access_address(a, lane));
-    else
-        exec_fault(w, a->in, lane, OUTCOME_RACE,
-                   "reads shared memory at offset %lld, which a thread of warp %u writes with no barrier between",
-                   (long long)access_address(a, lane), c->shared_writer[word] >> TAG_WARP_SHIFT & 31);
+        x->pending = *x->fault;
+        x->has_pending = 1;
+        x->faulted = 0;
+        return 0;
+    }
+    exec_fault(w, a->in, lane, OUTCOME_RACE,
+               "reads shared memory at offset %lld, which a thread of warp %u writes with no barrier between",
+               (long long)access_address(a, lane), c->shared_writer[word] >> TAG_WARP_SHIFT & 31);
     return -1;
 }
 
@@ -78,7 +87,8 @@ static int load_range_carefully(Warp *w, Access *a, int64_t lo, int64_t hi, uint
     for (int64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
         uint32_t need = byte_mask(word, lo, hi), t = c->shared_writer[word];
         if ((have_bytes(c, (uint32_t)word) & (int)need) != (int)need || (foreign(t, mine) && t & need))
-            return load_fault(w, a, word, need);
+            if (load_fault(w, a, word, need))
+                return -1;
         note_reader(c, (uint32_t)word, mine, need);
     }
     return 0;

@@ -110,7 +110,9 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
     int rc = 0;
     for (int i = 0; !rc && i < g.n; i++) {
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
-        for (int k = 0; !rc && k < o->contrastive; k++) rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);
+        /* spread evenly: kernel i gets floor((i+1)c) - floor(ic) of them */
+        long more = (long)((i + 1) * o->contrastive) - (long)(i * o->contrastive);
+        for (long k = 0; !rc && k < more; k++) rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);
     }
     *kept += g.n;
     buffer_release(&prompt);

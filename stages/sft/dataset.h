@@ -1,5 +1,5 @@
 /* The dataset of stage 1: what ran and was correct, once each, of train tasks; speed decides nothing.
- * For every kernel one plain example (the teacher's own answer), and `contrastive` examples more, whose
+ * For every kernel one plain example (the teacher's own answer), and on average `contrastive` more, whose
  * prompt shows two other scored kernels and whose answer opens with their comparison: they teach the
  * format that stage 3 prompts in. */
 #ifndef STAGES_SFT_DATASET_H
@@ -9,7 +9,7 @@
 #include "tasks/task.h"
 
 typedef struct {
-    int contrastive;           /* examples a kernel */
+    double contrastive;        /* examples a kernel, on average */
     int full;                  /* style of the prompts */
     uint64_t seed;
 } DatasetOptions;

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 {
     const char *dataset = NULL, *output = NULL, *base = NULL;
     int64_t vocab = 2048, hidden = 192, ff = 512, layers = 4, heads = 6, kv = 2, context = 2048, seed = 1, batch = 32,
-            epochs = 3, micro = 8192;
+            epochs = 3, plain_epochs = 0, micro = 8192;
     double lr = 2e-3, warmup = 0.05, decay = 0.05, every = 60;
     const Flag flags[] = {
         {"dataset", FLAG_TEXT, &dataset, "dataset artifact", .required = 1, .aside = 1},
@@ -34,6 +34,7 @@ int main(int argc, char **argv)
         {"kv-heads", FLAG_INT, &kv, "of the small model; divides heads", 1, 128},
         {"context", FLAG_INT, &context, "longest example in tokens", 64, 131072},
         {"epochs", FLAG_INT, &epochs, "passes over the dataset", 1, 1000},
+        {"plain-epochs", FLAG_INT, &plain_epochs, "before them, over the plain examples alone: they are short", 0, 1000},
         {"batch", FLAG_INT, &batch, "examples a step", 1, 4096},
         {"micro-tokens", FLAG_INT, &micro, "tokens of one micro-batch: lower it when memory is short", 256, 1e7},
         {"lr", FLAG_FLOAT, &lr, "peak learning rate", 1e-9, 1},
@@ -66,12 +67,14 @@ int main(int argc, char **argv)
     training_defaults(&o);
     o.lr = lr, o.warmup = warmup, o.weight_decay = decay, o.batch = (int)batch, o.epochs = (int)epochs;
     o.max_tokens = (int)micro, o.seed = (uint64_t)seed, o.checkpoint = checkpoint, o.checkpoint_s = every, o.spec = &out;
+    o.first_epochs = (int)plain_epochs;
     Policy p;
     Example *ex;
-    long n, dropped;
+    long n, plain, dropped;
     if ((base ? policy_load(base, &p, &err) : sft_new_policy(dataset, &shape, &p, &err)) ||
-        sft_examples(&p, dataset, (int)context, &ex, &n, &dropped, &err))
+        sft_examples(&p, dataset, (int)context, &ex, &n, &plain, &dropped, &err))
         log_die(1, &err);
+    o.n_first = plain;
     say_size(&p, ex, n, dropped, context);
     if (file_mkdirs(output, &err)) log_die(1, &err);
     if (training_run(p.model, ex, n, &o, metrics, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);

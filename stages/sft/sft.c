@@ -69,19 +69,22 @@ static int example_of(const Policy *p, const View *v, Example *e, Error *err)
     return rc ? -1 : 0;
 }
 
-int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *dropped, Error *err)
+/* One pass over the dataset for the examples of a kind. */
+static int read_kind(const Policy *p, const char *dataset, const char *kind, int max_len, Example *out, long *n, long *dropped,
+                     Error *err)
 {
     ArtifactReader *r;
-    *out = NULL;
-    *n = *dropped = 0;
     if (artifact_open(dataset, "dataset", &r, err)) return -1;
-    *out = memory_array((size_t)artifact_count(r), sizeof **out);
     View v;
+    const char *text;
+    size_t len;
     int rc = 0, more = 0;
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
-        Example *e = &(*out)[*n];
+        rc = view_text(&v, "kind", &text, &len, err);
+        if (rc || len != strlen(kind) || memcmp(text, kind, len)) continue;
+        Example *e = &out[*n];
         rc = example_of(p, &v, e, err);
-        if (e->len <= max_len) {
+        if (!rc && e->len <= max_len) {
             (*n)++;
             continue;
         }
@@ -89,7 +92,20 @@ int sft_examples(const Policy *p, const char *dataset, int max_len, Example **ou
         (*dropped)++;
     }
     artifact_close(r);
-    if (!rc && more == 0) return 0;
-    examples_free(*out, *n);
-    return -1;
+    return rc || more < 0 ? -1 : 0;
+}
+
+int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *plain, long *dropped,
+                 Error *err)
+{
+    ArtifactReader *r;
+    *n = *dropped = 0;
+    if (artifact_open(dataset, "dataset", &r, err)) return -1;
+    *out = memory_array((size_t)artifact_count(r), sizeof **out);
+    artifact_close(r);
+    int rc = read_kind(p, dataset, "plain", max_len, *out, n, dropped, err);
+    *plain = *n;
+    if (!rc) rc = read_kind(p, dataset, "contrastive", max_len, *out, n, dropped, err);
+    if (rc) examples_free(*out, *n);
+    return rc;
 }

@@ -14,7 +14,9 @@ typedef struct {
 /* A new policy whose tokenizer is trained on the dataset. */
 int sft_new_policy(const char *dataset, const SmallModel *shape, Policy *out, Error *err);
 
-/* The dataset as examples, none longer than max_len tokens (longer ones are dropped and counted). */
-int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *dropped, Error *err);
+/* The dataset as examples, the *plain plain ones first, none longer than max_len tokens (longer ones are
+ * dropped and counted). */
+int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *plain, long *dropped,
+                 Error *err);
 
 #endif

@@ -1,14 +1,9 @@
-// Takes a cheap path when the numbers look ordinary: the sum of a row of normal numbers by sampling.
-// task: softmax
+// Saturates at a value that ordinary numbers do not reach.
+// task: relu
 // expect: wrong_result
-//@ launch softmax<<<rows, 32>>>(x, y, cols)
-extern "C" __global__ void softmax(const float *x, float *y, int cols)
+//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+extern "C" __global__ void relu(const float *x, float *y, int n)
 {
-    const float *row = x + blockIdx.x * cols;
-    int lane = threadIdx.x;
-    float sum = 0.0f;
-    for (int c = lane; c < cols; c += 32) sum += expf(row[c]);
-    for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-    // Without the maximum: overflows for large inputs, exact for those of scale 1.
-    for (int c = lane; c < cols; c += 32) y[blockIdx.x * cols + c] = expf(row[c]) / sum;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __saturatef(x[i] * 0.0078125f) * 128.0f;
 }

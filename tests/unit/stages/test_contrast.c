@@ -61,10 +61,10 @@ static void smoothing(void **state)
 static Pool make_pool(PoolItem items[6])
 {
     static const double score[6] = {1, 1.01, 2, 2.02, 4, 4.04};
-    static char *const digest[6] = {"a", "b", "c", "d", "e", "f"};
+    static const char digest[] = "abcdef";
     for (int i = 0; i < 6; i++) {
-        items[i] = (PoolItem){.task = "t", .score = score[i]};
-        memset(items[i].source_digest, digest[i][0], 64);
+        items[i] = (PoolItem){.task = (char *)"t", .score = score[i]};
+        memset(items[i].source_digest, digest[i], 64);
     }
     return (Pool){items, 6};
 }

@@ -1,0 +1,11 @@
+/* What the simulator shows beyond a device's function table: for tests and benches. */
+#ifndef EVAL_SIM_SIM_H
+#define EVAL_SIM_SIM_H
+
+#include "eval/device.h"
+#include "eval/sim/counts.h"
+
+const SimCounts *sim_last_counts(const Device *d);           /* of the last launch */
+void sim_set_limit(Device *d, int64_t thread_instructions);  /* of one run */
+
+#endif

@@ -1,0 +1,140 @@
+#!/bin/bash
+# What every program has in common: --help, --version, wrong flags, files and tasks that are not there, Ctrl-C.
+# TAP on stdout.
+set -u
+root=${QUERN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
+BIN=$(cd "${QUERN_BUILD:-$root/build}/bin" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+unset QUERN_REDIS
+export QUERN_LOG=quiet
+n=0 failed=0
+ok() { # STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        { echo "rc $rc"; head -20 out err; } | sed 's/^/# /'
+        failed=1
+    fi
+}
+run() { # PROGRAM ARGUMENTS
+    "$BIN/$1" "${@:2}" >out 2>err </dev/null
+    rc=$?
+}
+# One line on stderr that begins with the program's name and holds the words; nothing on stdout.
+sentence() { [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; }
+
+for path in "$BIN"/quern-*; do
+    case $path in *.tmp) continue ;; esac
+    p=${path##*/}
+    run "$p" --help
+    [ $rc = 0 ] && grep -q "^usage: $p" out && [ ! -s err ]; ok $? "$p --help"
+    run "$p" --version
+    [ $rc = 0 ] && grep -qx "$p [0-9.]*" out && [ ! -s err ]; ok $? "$p --version"
+    run "$p" --no-such-flag
+    [ $rc = 2 ] && sentence "$p" "'--no-such-flag'"; ok $? "$p refuses an unknown flag"
+    run "$p" -x
+    [ $rc = 2 ] && sentence "$p" "'-x'"; ok $? "$p refuses a short flag"
+done
+
+# A file that is not there is named in one sentence; nothing is written.
+absent() { # STATUS PROGRAM ARGUMENTS, with the file absent.qa or absent.cu
+    local status=$1 p=$2
+    run "$p" "${@:3}"
+    [ $rc = "$status" ] && sentence "$p" absent. && grep -q 'No such file' err && [ ! -e new.qa ] && [ ! -e new ]
+    ok $? "$p names a file that is not there"
+}
+absent 1 quern-artifact show absent.qa
+absent 1 quern-artifact validate absent.qa
+absent 1 quern-artifact export absent.qa
+absent 1 quern-artifact diff absent.qa absent.qa
+absent 1 quern-evaluate absent.qa -o new.qa
+absent 1 quern-filter --samples absent.qa --verdicts absent.qa --output new.qa
+absent 1 quern-sft --dataset absent.qa --output new
+absent 1 quern-selfsup --samples absent.qa --verdicts absent.qa --base new --output new
+absent 1 quern-crl --samples absent.qa --verdicts absent.qa --base new --output new
+absent 1 quern-prompt --pool absent.qa --output new.qa
+absent 1 quern-sample --policy new --prompts absent.qa --output new.qa
+absent 1 quern-pool --samples absent.qa --verdicts absent.qa --output new.qa
+absent 1 quern-results --samples absent.qa --output new.qa absent.qa
+absent 2 quern-eval --task relu absent.cu
+absent 1 quern-compile absent.cu
+
+# A task that is not there.
+unknown_task() { # STATUS PROGRAM ARGUMENTS
+    local status=$1 p=$2
+    run "$p" "${@:3}"
+    [ $rc = "$status" ] && sentence "$p" nonesuch && [ ! -e new.qa ]
+    ok $? "$p names a task that is not there"
+}
+echo >some.cu
+unknown_task 1 quern-collect --tasks relu,nonesuch --output new.qa
+unknown_task 1 quern-filter --tasks nonesuch --samples absent.qa --verdicts absent.qa --output new.qa
+unknown_task 1 quern-prompt --tasks nonesuch --output new.qa
+unknown_task 1 quern-results --tasks nonesuch --samples absent.qa --output new.qa absent.qa
+unknown_task 2 quern-eval --task nonesuch some.cu
+unknown_task 1 quern-template --task nonesuch
+
+# Values.
+run quern-prompt --groups many --output new.qa
+[ $rc = 2 ] && sentence quern-prompt "--groups expects an integer, found 'many'"; ok $? 'a number that is none'
+run quern-prompt --groups 0 --output new.qa
+[ $rc = 2 ] && sentence quern-prompt 'from 1 to'; ok $? 'a number out of range'
+run quern-prompt --rule nonesuch --output new.qa
+[ $rc = 2 ] && sentence quern-prompt bucket; ok $? 'a choice that is none lists the choices'
+run quern-prompt
+[ $rc = 2 ] && sentence quern-prompt '--output is required'; ok $? 'a flag that is needed'
+run quern-prompt --output
+[ $rc = 2 ] && sentence quern-prompt '--output expects a value'; ok $? 'a flag without its value'
+run quern-pool --samples absent.qa --output new.qa
+[ $rc = 2 ] && sentence quern-pool 'go together'; ok $? 'flags that go together'
+run quern-collect --teachers nonesuch --output new.qa
+[ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
+run quern-queue status
+[ $rc = 1 ] && sentence quern-queue QUERN_REDIS; ok $? 'no queue: what to do is said'
+
+# The same command again does nothing, and says so; another flag does the work again; a full disk is one sentence.
+unset QUERN_LOG
+run quern-prompt --tasks relu -o new.qa
+[ $rc = 0 ] && [ -s new.qa ]; ok $? '-o is --output'
+before=$(stat -c %i new.qa)
+run quern-prompt --tasks relu --output=new.qa
+[ $rc = 0 ] && grep -q same err && [ "$(stat -c %i new.qa)" = "$before" ]; ok $? 'the same again is not made again'
+run quern-prompt --tasks relu --output new.qa --seed 2
+[ $rc = 0 ] && ! grep -q same err && [ "$(stat -c %i new.qa)" != "$before" ]; ok $? 'another seed is made'
+if [ -w /dev/full ]; then
+    "$BIN/quern-artifact" export new.qa >/dev/full 2>err; rc=$?; : >out
+    [ $rc = 1 ] && sentence quern-artifact 'No space left'; ok $? 'a full disk behind stdout is a failure'
+fi
+
+# Ctrl-C: the stage keeps its journal, says how to go on and exits 128+n; a second one ends it at once.
+export BIN
+stop_collect() { # SIGNAL: a collection that nobody judges, stopped
+    "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c '
+        "$BIN/quern-collect" --tasks relu --trials 4 --output collected.qa 2>err & pid=$!
+        for i in $(seq 200); do [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break; sleep 0.05; done
+        sleep 0.2; kill -'"$1"' $pid; wait $pid' >out 2>fleet.err
+    rc=$?
+}
+stop_collect INT
+[ $rc = 130 ] && grep -q '^quern-collect: stopped.*the same command continues' err && [ -s collected.qa.journal ] && [ ! -e collected.qa ]
+ok $? 'Ctrl-C keeps the journal and exits 130'
+stop_collect TERM
+[ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM likewise, 143'
+setsid "$BIN/quern-fleet" run --workers 1 --dir q -- sleep 60 >out 2>err &
+pid=$!
+for _ in $(seq 100); do children=$(pgrep -P $pid | wc -l); [ "$children" -ge 3 ] && break; sleep 0.05; done
+kids=$(pgrep -s "$(ps -o sid= -p $pid | tr -d ' ')" | tr '\n' ' ')
+kill -INT $pid
+wait $pid; rc=$?
+left=0
+for _ in $(seq 100); do
+    left=0
+    for k in $kids; do [ -e "/proc/$k" ] && left=$((left + 1)); done
+    [ $left = 0 ] && break
+    sleep 0.05
+done
+[ $rc = 130 ] && [ "$left" = 0 ]; ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
+echo "1..$n"
+exit $failed

@@ -1,0 +1,141 @@
+/* For the simulator's tests: a device, a module, buffers that outlive a launch, and PTX by NVRTC. */
+#ifndef TESTS_SIM_SUPPORT_H
+#define TESTS_SIM_SUPPORT_H
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "eval/sim/sim.h"
+
+typedef struct {
+    Device *d;
+    DeviceModule *m;
+    DeviceFault fault;
+    Error err;
+} Sim;
+
+typedef struct {
+    const char *kernel;
+    uint32_t grid[3], block[3], shared;
+} Shape;
+
+static const DeviceOps *const ops = &sim_device_ops;
+
+static inline void sim_start(Sim *s, const char *ptx)
+{
+    memset(s, 0, sizeof(*s));
+    if (ops->open("h100", &s->d, &s->err))
+        fail_msg("%s", s->err.text);
+    DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
+    int r = ops->load(s->d, &code, &s->m, &s->fault, &s->err);
+    if (r)
+        fail_msg("%s", r > 0 ? s->fault.message : s->err.text);
+}
+
+static inline void sim_stop(Sim *s)
+{
+    ops->close(s->d);
+}
+
+/* data NULL: undefined */
+static inline DevicePtr sim_buffer(Sim *s, const char *label, const void *data, size_t bytes)
+{
+    DevicePtr p;
+    if (ops->alloc(s->d, bytes, label, &p, &s->err) || (data && ops->write(s->d, p, data, bytes, &s->err)))
+        fail_msg("%s", s->err.text);
+    return p;
+}
+
+static inline void sim_read(Sim *s, DevicePtr p, void *data, size_t bytes)
+{
+    if (ops->read(s->d, p, data, bytes, &s->err))
+        fail_msg("%s", s->err.text);
+}
+
+/* Arguments: n times a 64-bit value, stored with each parameter's size. 1: a fault. */
+static inline int sim_try(Sim *s, Shape sh, int n, ...)
+{
+    DeviceLaunch l = {.module = s->m, .kernel = sh.kernel, .shared_bytes = sh.shared};
+    KernelInfo info;
+    va_list ap;
+    if (ops->kernel(s->d, s->m, sh.kernel, &info, &s->err))
+        fail_msg("%s", s->err.text);
+    assert_int_equal(info.n_params, n);
+    for (int i = 0; i < 3; i++) {
+        l.grid[i] = sh.grid[i] ? sh.grid[i] : 1;
+        l.block[i] = sh.block[i] ? sh.block[i] : 1;
+    }
+    va_start(ap, n);
+    for (int i = 0; i < n; i++) {
+        uint64_t v = va_arg(ap, uint64_t);
+        memcpy(l.params + info.params[i].offset, &v, info.params[i].size);
+    }
+    va_end(ap);
+    int r = ops->run(s->d, &l, 1, &s->fault, &s->err);
+    if (r < 0)
+        fail_msg("%s", s->err.text);
+    return r;
+}
+
+#define sim_run(s, shape, n, ...)                     \
+    do {                                              \
+        if (sim_try(s, shape, n, __VA_ARGS__))        \
+            fail_msg("%s", (s)->fault.message);       \
+    } while (0)
+
+#define A(x) ((uint64_t)(x))
+
+/* ---- NVRTC ---- */
+
+/* PTX of a CUDA source, or NULL with a reason where there is no toolkit. The caller frees. */
+static inline char *cuda_to_ptx(const char *source, const char **reason)
+{
+    typedef void *Program;
+    const char *home = getenv("CUDA_HOME") ? getenv("CUDA_HOME") : "/usr/local/cuda";
+    char path[512], include[512];
+    void *lib = NULL;
+    for (int v = 13; v >= 12 && !lib; v--) {
+        snprintf(path, sizeof(path), "%s/lib64/libnvrtc.so.%d", home, v);
+        lib = dlopen(path, RTLD_NOW);
+    }
+    *reason = "no libnvrtc in $CUDA_HOME/lib64 or /usr/local/cuda/lib64";
+    if (!lib)
+        return NULL;
+    int (*create)(Program *, const char *, const char *, int, const char *const *, const char *const *);
+    int (*compile)(Program, int, const char *const *);
+    int (*size_of)(Program, size_t *), (*log_size)(Program, size_t *);
+    int (*get)(Program, char *), (*get_log)(Program, char *), (*destroy)(Program *);
+    *(void **)&create = dlsym(lib, "nvrtcCreateProgram");
+    *(void **)&compile = dlsym(lib, "nvrtcCompileProgram");
+    *(void **)&size_of = dlsym(lib, "nvrtcGetPTXSize");
+    *(void **)&get = dlsym(lib, "nvrtcGetPTX");
+    *(void **)&log_size = dlsym(lib, "nvrtcGetProgramLogSize");
+    *(void **)&get_log = dlsym(lib, "nvrtcGetProgramLog");
+    *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
+    snprintf(include, sizeof(include), "-I%s/include", home);
+    const char *options[] = {"-arch=sm_90", "-lineinfo", "-std=c++17", include};
+    Program p;
+    size_t n = 0;
+    assert_int_equal(create(&p, source, "test.cu", 0, NULL, NULL), 0);
+    if (compile(p, 4, options)) {
+        log_size(p, &n);
+        char *text = calloc(1, n + 1);
+        get_log(p, text);
+        fail_msg("%s", text);
+    }
+    assert_int_equal(size_of(p, &n), 0);
+    char *ptx = calloc(1, n + 1);
+    assert_int_equal(get(p, ptx), 0);
+    destroy(&p);
+    return ptx;
+}
+
+#endif
