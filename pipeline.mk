@@ -129,9 +129,11 @@ $(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.q
 	$(run) $(B)/quern-sample --policy $(call policy,$(call c_model,$(call prev,$*))) --prompts $< --output $@ --stage crl-$* \
 	  --copies $(COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-# earlier rounds of the stage, oldest first: their rewards are in the running statistics
+# the eight rounds before this one, oldest first: their rewards are in the running statistics (each older one at half
+# the weight, so that those before them do not matter)
 empty :=
-earlier = $(subst $(empty) ,$(comma),$(foreach k,$(filter-out $(1),$(call seq,$(1))),$(R)/crl/$(k)/samples.qa:$(R)/crl/$(k)/verdicts.qa))
+before = $(shell seq $$(($(1) > 8 ? $(1) - 8 : 1)) $$(($(1) - 1)))
+earlier = $(subst $(empty) ,$(comma),$(strip $(foreach k,$(call before,$(1)),$(R)/crl/$(k)/samples.qa:$(R)/crl/$(k)/verdicts.qa)))
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
 	  --output $(@D) --history "$(call earlier,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) --seed $(SEED)

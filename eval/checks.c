@@ -28,12 +28,11 @@ static int resolve_dry(Loaded *l, const Workload *w, Finding *f)
     return rc ? 1 : 0;
 }
 
-int checks_plan(Loaded *l, const Workload *timed, Finding *f, Error *err)
+int checks_plan(Loaded *l, const Workload *timed, Finding *f)
 {
     const Task *t = l->task;
     Error text;
     int line;
-    (void)err;
     if (plan_check_names(&l->context, &line, &text)) {
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
@@ -48,7 +47,7 @@ int checks_explain_wrong(Rig *r, Finding *f, Error *err)
     Finding fresh;
     if (f->outcome != OUTCOME_WRONG_RESULT || r->loaded->runs < 2) return 1;
     int rc = loaded_again(r->loaded, &fresh, err);
-    if (!rc) rc = rig_resolve(r, &fresh, err);
+    if (!rc) rc = rig_resolve(r, &fresh);
     if (!rc) rc = rig_run(r, &fresh, err);
     if (!rc) rc = rig_compare(r, &fresh, err);
     if (rc < 0) return -1;
@@ -76,7 +75,8 @@ static int repeat(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
     if (!rc) rc = rig_digest(r, &second, err);
     if (rc) return rc;
     if (memcmp(&first, &second, sizeof first)) {
-        finding_set(f, OUTCOME_NONDETERMINISTIC, 0, "two runs on equal inputs give outputs that differ in their bytes (%s)", r->where);
+        finding_set(f, OUTCOME_NONDETERMINISTIC, 0, "two runs on equal inputs give outputs that differ in their bytes (%s)",
+                    r->where);
         return 1;
     }
     checks_pass(passed, "%s: equal bytes on a second run", r->where);

@@ -14,7 +14,7 @@ typedef struct {
 } ChecksPassed;
 
 /* Every launch of every workload that will run, resolved without running: a plan's mistakes first. */
-int checks_plan(Loaded *l, const Workload *timed, Finding *f, Error *err);
+int checks_plan(Loaded *l, const Workload *timed, Finding *f);
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
 /* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,

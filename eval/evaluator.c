@@ -122,7 +122,7 @@ static int prepare_baseline(Evaluator *e, Task *t, const Workload *w, Baseline *
     if (candidate_parse(t->baseline_source, strlen(t->baseline_source), &b->candidate, &outcome, &line, err))
         return error_prefix(err, "the baseline of task %s", t->name);
     rc = compile_and_load(e, t, &b->candidate, &b->loaded, &f, err);
-    if (!rc) rc = checks_plan(&b->loaded, w, &f, err);
+    if (!rc) rc = checks_plan(&b->loaded, w, &f);
     if (!rc && evaluator_device(e)->predicted) {
         DeviceTiming *timing = memory_alloc(sizeof *timing);
         rc = timing_measure(NULL, &b->loaded, e->cases, w, e->seed, TIMING_BUDGET_S, timing, &passed, &f, err);
@@ -201,7 +201,7 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     const Workload *w = timed_workload(e, t, err);
     if (!w) return -1;
     int rc = compile_and_load(e, t, c, &l, f, err);
-    if (!rc) rc = checks_plan(&l, w, f, err);
+    if (!rc) rc = checks_plan(&l, w, f);
     compile_ms = lap(&since);
     if (!rc) v->registers = l.registers;
     if (!rc) rc = checks_run(&l, e->cases, e->seed, passed, f, err);

@@ -118,11 +118,10 @@ int rig_reset(Rig *r, Error *err)
     return 0;
 }
 
-int rig_resolve(Rig *r, Finding *f, Error *err)
+int rig_resolve(Rig *r, Finding *f)
 {
     Error text;
     int line;
-    (void)err;
     free(r->launches);
     r->launches = NULL;
     if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches, &r->n_launches, &line, &text)) return 0;
@@ -151,7 +150,7 @@ int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err)
         return 1;
     }
     if (allocate(r, bytes, err) || write_inputs(r, 1, err)) return -1;
-    return rig_resolve(r, f, err);
+    return rig_resolve(r, f);
 }
 
 void rig_close(Rig *r)

@@ -52,7 +52,7 @@ int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err);
 void rig_close(Rig *r);
 int rig_refill(Rig *r, const Case *c, Error *err);      /* other contents, same workload, same addresses */
 int rig_reset(Rig *r, Error *err);                      /* outputs and buffers undefined again */
-int rig_resolve(Rig *r, Finding *f, Error *err);        /* the launches anew: after loaded_again */
+int rig_resolve(Rig *r, Finding *f);                    /* the launches anew: after loaded_again */
 int rig_run(Rig *r, Finding *f, Error *err);            /* reset, launch all; guards and inputs checked after */
 int rig_inspect(Rig *r, Finding *f, Error *err);        /* guards and inputs, after launches made elsewhere */
 int rig_compare(Rig *r, Finding *f, Error *err);        /* every output with the reference */

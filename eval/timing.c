@@ -29,8 +29,8 @@ static int open_slot(Bench *b, int slot, Cases *cases, const Workload *w, uint64
     if (!b->loaded[0] || slot % 2 == 0) return 0;
     /* Two equal buffers differ in speed by their addresses alone: each side has either in turn. */
     rig_exchange(&b->rigs[0][slot], &b->rigs[1][slot]);
-    int rc = rig_resolve(&b->rigs[0][slot], f, err);
-    return rc ? rc : rig_resolve(&b->rigs[1][slot], f, err);
+    int rc = rig_resolve(&b->rigs[0][slot], f);
+    return rc ? rc : rig_resolve(&b->rigs[1][slot], f);
 }
 
 static void gather(Bench *b, int side, DeviceSide *out)

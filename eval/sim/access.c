@@ -1,3 +1,4 @@
+#pragma GCC optimize("O3")
 #include "eval/sim/access.h"
 
 #include <stdio.h>
@@ -108,6 +109,14 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
             p->ranges[p->n_ranges].lo = sorted[i];
             p->ranges[p->n_ranges++].hi = sorted[i] + size;
         }
+    }
+    for (int h = 0; h < 2; h++) {
+        int same = m == FULL_MASK, next = same;
+        for (int i = 16 * h + 1; i < 16 * h + 16; i++) {
+            same &= delta[i] == delta[i - 1];
+            next &= delta[i] == delta[i - 1] + 4;
+        }
+        p->half[h] = (uint8_t)(same ? HALF_SAME : next ? HALF_ROW : HALF_ANY);
     }
     p->aligned = (low_bits & (size - 1)) == 0;
     p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase);

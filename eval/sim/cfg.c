@@ -14,12 +14,13 @@ typedef struct {
     int *order, *number;      /* reverse postorder from the exit, and each block's place in it; -1 unreached */
     int n_order;
     int *idom;
+    int skip_exits;
 } Graph;
 
-/* Lanes that only exit need no join, so edges to such blocks are left out. */
-static int add_edge(const Decoder *d, int *edges, int n, int to)
+/* Lanes that only exit need no join, so edges to such blocks can be left out. */
+static int add_edge(const Decoder *d, const Graph *g, int *edges, int n, int to)
 {
-    if (d->blocks[to].pure_exit)
+    if (d->blocks[to].pure_exit && g->skip_exits)
         return n;
     edges[n] = to;
     return n + 1;
@@ -38,11 +39,11 @@ static void find_edges(const Decoder *d, Graph *g)
         int start = n;
         g->first[b] = n;
         if (info->end == END_BRANCH || info->end == END_COND)
-            n = add_edge(d, g->edges, n, info->target);
+            n = add_edge(d, g, g->edges, n, info->target);
         if ((info->end == END_COND || info->end == END_FALL) && b + 1 < g->n)
-            n = add_edge(d, g->edges, n, b + 1);
+            n = add_edge(d, g, g->edges, n, b + 1);
         for (int k = 0; k < info->n_table; k++)
-            n = add_edge(d, g->edges, n, info->table[k]);
+            n = add_edge(d, g, g->edges, n, info->table[k]);
         if (n == start)
             g->edges[n++] = g->n;
     }
@@ -133,15 +134,17 @@ static void dominate(Graph *g)
     }
 }
 
-void cfg_joins(Decoder *d)
+/* Fills in the joins that are still open. */
+static void find_joins(Decoder *d, int skip_exits)
 {
-    Graph g = {.n = d->n_blocks};
+    Graph g = {.n = d->n_blocks, .skip_exits = skip_exits};
     find_edges(d, &g);
     reverse_edges(&g);
     number_blocks(&g);
     dominate(&g);
     for (int b = 0; b < g.n; b++)
-        d->blocks[b].join = g.number[b] >= 0 && g.idom[b] < g.n ? g.idom[b] : -1;
+        if (d->blocks[b].join < 0 && g.number[b] >= 0 && g.idom[b] < g.n)
+            d->blocks[b].join = g.idom[b];
     free(g.edges);
     free(g.first);
     free(g.preds);
@@ -149,6 +152,14 @@ void cfg_joins(Decoder *d)
     free(g.order);
     free(g.number);
     free(g.idom);
+}
+
+/* An early exit must not keep the rest from meeting, so exits are left out first; where nothing but an exit is common,
+ * that is where they meet. */
+void cfg_joins(Decoder *d)
+{
+    find_joins(d, 1);
+    find_joins(d, 0);
 }
 
 /* ---- costs ---- */

@@ -94,12 +94,15 @@ struct Function {
 enum { MEM_LOAD, MEM_STORE, MEM_ATOM, MEM_RED };
 enum { ORDER_WEAK, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE };
 
+enum { HALF_ANY, HALF_SAME, HALF_ROW };
+
 typedef struct {
     uint32_t mask, phase;
     int size;                 /* bytes a lane; 0: nothing cached */
     int32_t delta[LANES];
     int32_t min, max;
     uint8_t uniform, consecutive, aligned;
+    uint8_t half[2];          /* lanes 0..15 and 16..31 of a full mask: one address, a row of words, or neither */
     uint16_t wavefronts, distinct, most;
     int n_ranges;
     struct {

@@ -24,16 +24,19 @@ static void load_row32(uint32_t *d, const Access *a, int at)
     const unsigned char *p = a->host + at;
     const Pattern *pt = a->p;
     if (a->mask == FULL_MASK) {
-        if (pt->uniform) {
+        for (int h = 0; h < LANES; h += 16) {
+            const unsigned char *q = p + pt->delta[h];
             uint32_t v;
-            memcpy(&v, p, 4);
-            for (int i = 0; i < LANES; i++)
-                d[i] = v;
-        } else if (pt->consecutive && a->size == 4) {
-            memcpy(d, p, ROW32);
-        } else {
-            for (int i = 0; i < LANES; i++)
-                memcpy(&d[i], p + pt->delta[i], 4);
+            if (pt->half[h / 16] == HALF_SAME) {
+                memcpy(&v, q, 4);
+                for (int i = 0; i < 16; i++)
+                    d[h + i] = v;
+            } else if (pt->half[h / 16] == HALF_ROW) {
+                memcpy(d + h, q, 64);
+            } else {
+                for (int i = h; i < h + 16; i++)
+                    memcpy(&d[i], p + pt->delta[i], 4);
+            }
         }
         return;
     }

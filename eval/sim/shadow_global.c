@@ -4,6 +4,7 @@
  * a new tag at each fence: what it wrote under the old one is then released, and a block that has
  * since executed an atomic, a volatile access or a fence may read it. That is what the usual last-block and
  * look-back patterns do; a plain access with no such order is a race. */
+#pragma GCC optimize("O3")
 #include "eval/sim/access.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * epoch << 10 | warp << 4 | bytes. An epoch is one phase of one block between two barriers; a word whose writer's
  * tag is older than the block's first epoch has not been written. Warps run one after another between
  * barriers, so a conflict is seen at the later access, whatever the order on a device would be. */
+#pragma GCC optimize("O3")
 #include "eval/sim/access.h"
 
 #include <stdio.h>

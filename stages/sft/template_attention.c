@@ -119,8 +119,7 @@ static void attention_block(Grammar *g)
 /* What the two online variants share: a warp per query, its output in registers. */
 static void attention_warp_texts(Grammar *g)
 {
-    int block = 32 << grammar_choose(g, "block", "32 64 128 256 512");
-    grammar_set_int(g, "warps", block / 32);
+    grammar_choose(g, "block", "32 64 128 256 512 1024");
     grammar_choose(g, "regs", "4 2");  /* a head of at most 32 * regs elements */
     grammar_choose(g, "exp", "expf:2 __expf");
     grammar_set(g, "each", "for (int r = 0, i = lane; r < N && i < dim; r++, i += 32)");
@@ -158,20 +157,25 @@ static void attention_online(Grammar *g)
                     "  $each o[i] = out[r] / sum;\n"
                     "}\n");
     grammar_analysis(g, "Nothing goes through memory but q, k, v and o; a reduction per key is latency bound.");
-    grammar_design(g, "One warp per query, online softmax, $warps queries a block.");
+    grammar_design(g, "One warp per query, online softmax, $block threads a block.");
 }
 
 static void attention_tiled(Grammar *g)
 {
     grammar_choose(g, "pad", "0 1:2");
     grammar_set(g, "pitch", grammar_is(g, "pad", "1") ? "(dim + 1)" : "dim");
-    grammar_set(g, "shared", ", 64 * $pitch * 4");
-    grammar_set(g, "keep", "  extern __shared__ float ks[];\n  float *vs = ks + 32 * $pitch;\n");
+    int kept = grammar_choose(g, "query", "global:2 shared");
+    grammar_set(g, "qs", kept ? "qs" : "q");
+    grammar_set(g, "shared", kept ? ", (64 * $pitch + $block / 32 * dim) * 4" : ", 64 * $pitch * 4");
+    grammar_set(g, "keep", kept ? "  extern __shared__ float ks[];\n"
+                                  "  float *vs = ks + 32 * $pitch, *qs = vs + 32 * $pitch + threadIdx.x / 32 * dim;\n"
+                                : "  extern __shared__ float ks[];\n  float *vs = ks + 32 * $pitch;\n");
     grammar_set(g, "leave", "");
     grammar_helper(g, "__device__ float warp_max(float v) {\n"
                       "  for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
                       "  return v;\n}\n");
     attention_warp_texts(g);
+    if (kept) grammar_code(g, "  if (row < seq)\n    for (int i = lane; i < dim; i += 32) qs[i] = q[i];\n");
     grammar_code(g, "  for (int t = 0; t < min(seq, (blockIdx.x + 1) * (blockDim.x / 32)); t += 32) {\n"
                     "    for (int i = threadIdx.x; i < 32 * dim; i += blockDim.x) {\n"
                     "      int j = i / dim, at = j * $pitch + i % dim;\n"
@@ -181,7 +185,7 @@ static void attention_tiled(Grammar *g)
                     "    __syncthreads();\n"
                     "    float dot = 0.0f;\n"
                     "    if (row < seq && t + lane <= row) {\n"
-                    "      for (int i = 0; i < dim; i++) dot += q[i] * ks[lane * $pitch + i];\n"
+                    "      for (int i = 0; i < dim; i++) dot += $qs[i] * ks[lane * $pitch + i];\n"
                     "      dot *= scale;\n"
                     "    } else {\n"
                     "      dot = -1e30f;\n"
@@ -199,7 +203,7 @@ static void attention_tiled(Grammar *g)
                     "  if (row < seq) $each o[i] = out[r] / sum;\n"
                     "}\n");
     grammar_analysis(g, "Keys and values are read once per block into shared memory; a lane per key.");
-    grammar_design(g, "Tiles of 32 keys in shared memory, one warp per query, online softmax, $warps queries a block.");
+    grammar_design(g, "Tiles of 32 keys in shared memory, one warp per query, online softmax, $block threads a block.");
 }
 
 void template_attention(Grammar *g)

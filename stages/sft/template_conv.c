@@ -137,7 +137,7 @@ void template_conv3d(Grammar *g)
 {
     grammar_set(g, "volume", "(d - 2) * (d - 2) * (d - 2)");
     grammar_set(g, "total", "batch * cout * $volume");
-    switch (grammar_choose(g, "way", "long:8 fused:4 zero:1")) {
+    switch (grammar_choose(g, "way", "long:16 fused:8 zero:1")) {
     case 0: conv_long(g); break;
     case 1: conv_fused(g); break;
     default: conv_zero(g);

@@ -29,7 +29,7 @@ void template_elementwise(Grammar *g)
 {
     grammar_set(g, "name", g->task);
     int access = grammar_choose(g, "access", "plain:2 chunk:3 block:3 grid:3");
-    int vector = 1 << grammar_choose(g, "vector", "1:6 2:2 4:1");
+    int vector = 1 << grammar_choose(g, "vector", "1:20 2:4 4:1");
     grammar_choose(g, "block", "32 64 128 256 512 1024");
     grammar_helper(g, !strcmp(g->task, "relu")
                           ? "__device__ float apply(float v) {\n  return fmaxf(v, 0.0f);\n}\n"
@@ -73,8 +73,8 @@ void template_elementwise(Grammar *g)
 static void transpose_tiled(Grammar *g)
 {
     int tile = 16 << grammar_choose(g, "tile", "16 32 64");
-    grammar_choose(g, "pad", "0:3 1:2");
-    int lines = 4 << grammar_choose(g, "lines", tile == 16 ? "4 8 16" : tile == 32 ? "4 8 16 32" : "4 8 16");
+    grammar_choose(g, "pad", "0:5 1");
+    int lines = 4 << grammar_choose(g, "lines", tile == 16 ? "4 8 16:2" : tile == 32 ? "4 8 16:2 32:2" : "4 8 16:2");
     grammar_choose(g, "unroll", "0:2 1");
     grammar_set_int(g, "each", tile / lines);
     grammar_set(g, "width", grammar_is(g, "pad", "1") ? "T + 1" : "T");
@@ -103,7 +103,7 @@ static void transpose_direct(Grammar *g, int column_first)
 {
     int shape = grammar_choose(g, "shape", "32x8 16x16 32x32 8x32 8x8 64x4 128x1 256x1");
     static const int wide[] = {32, 16, 32, 8, 8, 64, 128, 256}, high[] = {8, 16, 32, 32, 8, 4, 1, 1};
-    grammar_choose(g, "items", "1:2 2 4");
+    grammar_choose(g, "items", "1:8 2:3 4");
     int items = grammar_int(g, "items");
     grammar_set_int(g, "wide", wide[shape]);
     grammar_set_int(g, "high", high[shape]);
@@ -129,7 +129,7 @@ static void transpose_direct(Grammar *g, int column_first)
 
 void template_transpose(Grammar *g)
 {
-    int way = grammar_choose(g, "way", "read:3 write:3 tile:3");
+    int way = grammar_choose(g, "way", "read:3 write:3 tile:2");
     if (way == 2) transpose_tiled(g);
     else transpose_direct(g, way == 0);
 }

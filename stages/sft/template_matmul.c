@@ -119,35 +119,57 @@ static void matmul_tile(Grammar *g)
     grammar_design(g, "Shared tile $tile x $tile, one output per thread.");
 }
 
+/* How a tile goes from global to shared memory: element by element, or all loads of a thread first,
+ * so that they are under way together (can_batch: each thread has at least one of both). */
+static void matmul_stage(Grammar *g, int can_batch)
+{
+    if (grammar_choose(g, "stage", can_batch ? "direct:3 batch" : "direct") == 0) {
+        grammar_set(g, "fill", "    for (int i = tid; i < M * K; i += P) {\n"
+                               "      int row = row0 + i / K, p = t + i % K;\n"
+                               "      as[i % K][i / K] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
+                               "    }\n"
+                               "    for (int i = tid; i < K * N; i += P) {\n"
+                               "      int p = t + i / N, col = col0 + i % N;\n"
+                               "      bs[i / N][i % N] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
+                               "    }\n");
+        return;
+    }
+    grammar_set(g, "fill", "    float va[M * K / P], vb[K * N / P];\n"
+                           "    for (int j = 0; j < M * K / P; j++) {\n"
+                           "      int i = tid + j * P, row = row0 + i / K, p = t + i % K;\n"
+                           "      va[j] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
+                           "    }\n"
+                           "    for (int j = 0; j < K * N / P; j++) {\n"
+                           "      int i = tid + j * P, p = t + i / N, col = col0 + i % N;\n"
+                           "      vb[j] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
+                           "    }\n"
+                           "    for (int j = 0; j < M * K / P; j++) as[(tid + j * P) % K][(tid + j * P) / K] = va[j];\n"
+                           "    for (int j = 0; j < K * N / P; j++) bs[(tid + j * P) / N][(tid + j * P) % N] = vb[j];\n");
+}
+
 /* Shared tiles and a small square of outputs in each thread's registers. */
 static void matmul_registers(Grammar *g)
 {
     int bm = 16 << grammar_choose(g, "rows", "16 32 64"), bn = 16 << grammar_choose(g, "cols", "16 32 64");
-    grammar_choose(g, "depth", "8 16 32");
-    int each = bm * bn <= 512 ? 2 : bm * bn <= 1024 ? 2 << grammar_choose(g, "each", "2 4")
-                                                    : bm * bn <= 2048 ? 2 << grammar_choose(g, "each", "2 4") : 4 << grammar_choose(g, "each", "4 8");
-    grammar_set_int(g, "each", each);
+    grammar_choose(g, "depth", "8:2 16:2 32 64");
+    int each = 2 << grammar_choose(g, "each", bm * bn <= 512 ? "2" : bm * bn <= 2048 ? "2 4" : "2 4 8");
     int apart = grammar_choose(g, "layout", "together apart");
-    grammar_set_int(g, "each", each);
-    grammar_set_int(g, "threads", bn / each * (bm / each));
+    grammar_choose(g, "pad", "1:2 4");
+    int threads = bn / each * (bm / each), depth = grammar_int(g, "depth");
+    matmul_stage(g, depth * (bm < bn ? bm : bn) >= threads);
+    grammar_set_int(g, "threads", threads);
     grammar_set(g, "ri", apart ? "ty + i * (M / T)" : "ty * T + i");
     grammar_set(g, "cj", apart ? "tx + j * (N / T)" : "tx * T + j");
     grammar_plan(g, "launch matmul<$rows, $cols, $depth, $each><<<dim3(ceil_div(n, $cols), ceil_div(m, $rows)), $threads>>>$args");
     grammar_code(g, "template <int M, int N, int K, int T>\n"
                     "__global__ void matmul$params {\n"
-                    "  __shared__ float as[K][M + 1], bs[K][N];\n"
+                    "  __shared__ __align__(16) float as[K][M + $pad], bs[K][N];\n"
+                    "  const int P = M / T * (N / T);\n"
                     "  int tid = threadIdx.x, tx = tid % (N / T), ty = tid / (N / T);\n"
                     "  int row0 = blockIdx.y * M, col0 = blockIdx.x * N;\n"
                     "  float sum[T][T] = {};\n"
                     "  for (int t = 0; t < k; t += K) {\n"
-                    "    for (int i = tid; i < M * K; i += blockDim.x) {\n"
-                    "      int row = row0 + i / K, p = t + i % K;\n"
-                    "      as[i % K][i / K] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
-                    "    }\n"
-                    "    for (int i = tid; i < K * N; i += blockDim.x) {\n"
-                    "      int p = t + i / N, col = col0 + i % N;\n"
-                    "      bs[i / N][i % N] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
-                    "    }\n"
+                    "$fill"
                     "    __syncthreads();\n"
                     "    for (int p = 0; p < K; p++)\n"
                     "      for (int i = 0; i < T; i++)\n"

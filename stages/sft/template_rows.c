@@ -177,7 +177,7 @@ static void row_sum_split(Grammar *g)
 void template_row_sum(Grammar *g)
 {
     int launches = 1 + grammar_choose(g, "launches", "1:4 2");
-    rows_mapping(g, launches == 1 ? "thread:3 warp:2 block:3" : "block", "1:3 4");
+    rows_mapping(g, launches == 1 ? "thread:3 warp:1 block:3" : "block", "1:6 4");
     if (grammar_is(g, "mapping", "block")) grammar_choose(g, "reduce", "tree:2 shuffle");
     grammar_choose(g, "unroll", "1:2 4");
     rows_vector_helpers(g, "load4 sum4");

@@ -93,9 +93,9 @@ void template_softmax(Grammar *g)
         "Online softmax: maximum and sum in one pass.",     "The row is kept in shared memory, read once.",
         "The row is kept in registers, read once.",         "Three launches: row maximum, row sum, write.",
     };
-    int way = grammar_choose(g, "way", "three:3 store:3 online:3 shared:2 registers:2 split:3");
-    rows_mapping(g, way == SHARED || way == REGISTERS ? "warp block" : "thread:3 warp:2 block:2",
-                 way == REGISTERS ? NULL : "1:3 4");
+    int way = grammar_choose(g, "way", "three:3 store:3 online:2 shared:1 registers:2 split:4");
+    rows_mapping(g, way == SHARED || way == REGISTERS ? "warp block" : "thread:3 warp:1 block:3",
+                 way == REGISTERS ? NULL : "1:6 4");
     grammar_set(g, "reduce", "shuffle");
     grammar_choose(g, "exp", "expf:3 __expf");
     if (way == REGISTERS) rows_keep_registers(g);

@@ -263,7 +263,7 @@ static void expect(const char *kernel, Outcome want, const char *cheat, const ch
     Error err = {""};
     ChecksPassed passed = {0};
     load(&l, kernel, "(x, y, n)");
-    int rc = checks_plan(&l, sim_workload(), &f, &err);
+    int rc = checks_plan(&l, sim_workload(), &f);
     if (!rc) rc = checks_run(&l, cases, 3, &passed, &f, &err);
     if (rc < 0) fail_msg("%s", err.text);
     if (f.outcome != want) fail_msg("%s: got %s: %s", kernel, outcome_name(f.outcome), f.message);
@@ -294,10 +294,9 @@ static void test_plan_is_checked_first(void **state)
     (void)state;
     Loaded l;
     Finding f;
-    Error err;
     int before = fake.launches;
     load(&l, "relu", "(x, y)");
-    assert_int_equal(checks_plan(&l, sim_workload(), &f, &err), 1);
+    assert_int_equal(checks_plan(&l, sim_workload(), &f), 1);
     assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
     assert_int_equal(f.line, 1);
     assert_int_equal(fake.launches, before);

@@ -12,13 +12,20 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/stop.h"
 
 /* Run work(ctx) in a child; its return value is the exit status. delay 0: wait for its end; else send sig after
  * so many seconds. Returns the wait status. */
 static inline int child(int (*work)(void *), void *ctx, double delay, int sig)
 {
     fflush(stdout);
+    sigset_t term, before;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, &before); /* until the child's handler is there */
     pid_t pid = fork();
+    if (pid == 0) stop_install();
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid == 0) {
         setenv("QUERN_LOG", "quiet", 1);
         setenv("QUERN_THREADS", "1", 1); /* the models are tiny; results do not depend on it */

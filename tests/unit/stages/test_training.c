@@ -120,7 +120,8 @@ static void kl_gradient(void **state)
 
 /* ---- resume ---- */
 
-enum { N = 20, VOCAB = 40, EPOCHS = 24, BATCH = 4, STEPS = EPOCHS * N / BATCH };
+enum { N = 20, VOCAB = 40, EPOCHS = 24, BATCH = 4, FIRST = 12, FIRST_EPOCHS = 4,
+       STEPS = EPOCHS * N / BATCH + FIRST_EPOCHS * FIRST / BATCH };
 
 typedef struct {
     const char *name;      /* of the run: model in NAME/, metrics in NAME.qa, checkpoint in NAME.checkpoint */
@@ -155,14 +156,14 @@ static int train(void *ctx)
     char checkpoint[100], metrics[100];
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", run->name);
     snprintf(metrics, sizeof metrics, "%s.qa", run->name);
-    stop_install();
     if (run->stop_first) raise(SIGTERM);
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_training");
     artifact_spec_config(&spec, "epochs", "%d", run->epochs);
     TrainingOptions o;
     training_defaults(&o);
-    o.batch = BATCH, o.epochs = run->epochs, o.kl = 0.02, o.seed = 3, o.checkpoint = checkpoint;
+    o.batch = BATCH, o.epochs = run->epochs, o.kl = 0.02, o.seed = 3, o.n_first = FIRST, o.first_epochs = FIRST_EPOCHS;
+    o.checkpoint = checkpoint;
     o.checkpoint_s = run->checkpoint_s, o.spec = &spec, o.max_tokens = 64;
     Model *m;
     Error err;
