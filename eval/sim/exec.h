@@ -134,6 +134,7 @@ typedef struct Frame {
     unsigned char *rows32, *rows64;
     uint32_t *preds;
     uint32_t local_base, depth, lanes; /* lanes still inside */
+    struct Frame *next;       /* of all that were ever made */
 } Frame;
 
 typedef struct Join {
@@ -215,8 +216,7 @@ struct Exec {
     Cta cta;
     Warp *warps;
     int cap_warps;
-    Frame *free_frames;
-    uint32_t n_frames;
+    Frame *free_frames, *all_frames;
     unsigned char *register_file;
     size_t register_file_bytes;
     unsigned char *shared_store;

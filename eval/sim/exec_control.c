@@ -215,10 +215,13 @@ const Inst *h_brx(Warp *w, const Inst *in)
 static Frame *new_frame(Exec *x)
 {
     Frame *f = x->free_frames;
-    if (f)
+    if (f) {
         x->free_frames = f->parent;
-    else
-        f = memory_alloc(sizeof(*f));
+        return f;
+    }
+    f = memory_alloc(sizeof(*f));
+    f->next = x->all_frames;
+    x->all_frames = f;
     return f;
 }
 
@@ -243,7 +246,7 @@ const Inst *h_call(Warp *w, const Inst *in)
     const CallOp *call = in->call;
     const Function *fn = call->callee, *caller = w->frame->fn;
     Frame *f = new_frame(w->x), *up = w->frame;
-    *f = (Frame){.parent = up, .fn = fn, .ret = in + 1, .call = call};
+    *f = (Frame){.parent = up, .fn = fn, .ret = in + 1, .call = call, .next = f->next};
     f->rows32 = up->rows32 + (size_t)caller->rows32 * ROW32;
     f->rows64 = up->rows64 + (size_t)caller->rows64 * ROW64;
     f->preds = up->preds + caller->preds;

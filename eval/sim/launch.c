@@ -91,14 +91,15 @@ static void most(size_t *a, size_t b)
     *a = b > *a ? b : *a;
 }
 
-/* What the deepest chain of calls needs, this function included. */
-static StackNeed stack_need(const Function *f, int depth)
+/* What the deepest chain of calls needs, this function included. `steps` bounds the walk: a graph that needs more is
+ * taken for recursive. */
+static StackNeed stack_need(const Function *f, int depth, int *steps)
 {
     StackNeed deepest = {0};
-    if (depth > 64) /* it calls itself, or as good as */
+    if (depth > 64 || --*steps < 0) /* it calls itself, or as good as */
         return (StackNeed){.recursive = 1};
     for (int i = 0; i < f->n_callees; i++) {
-        StackNeed n = stack_need(f->callees[i], depth + 1);
+        StackNeed n = stack_need(f->callees[i], depth + 1, steps);
         most(&deepest.rows32, n.rows32);
         most(&deepest.rows64, n.rows64);
         most(&deepest.preds, n.preds);
@@ -328,7 +329,8 @@ static int check_launch(Exec *x)
 static int set_up(Exec *x)
 {
     const DeviceLaunch *l = x->launch;
-    StackNeed need = stack_need(x->entry, 0);
+    int steps = 10000;
+    StackNeed need = stack_need(x->entry, 0, &steps);
     if (need.recursive) {
         need.rows32 = need.rows64 = need.preds = need.local = 0;
         for (int i = 0; i < x->code->ptx.n_functions; i++) {
@@ -357,6 +359,11 @@ static int set_up(Exec *x)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "needs more registers and local memory than the simulator can reserve");
     for (int i = 0; i < n_warps; i++)
         set_up_warp(x, i);
+    x->free_frames = NULL; /* also those that a fault left in use */
+    for (Frame *f = x->all_frames; f; f = f->next) {
+        f->parent = x->free_frames;
+        x->free_frames = f;
+    }
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
     uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
@@ -394,8 +401,8 @@ void exec_release(Exec *x)
     free(x->shared_store);
     if (x->register_file)
         munmap(x->register_file, x->register_file_bytes);
-    for (Frame *f = x->free_frames, *next; f; f = next) {
-        next = f->parent;
+    for (Frame *f = x->all_frames, *next; f; f = next) {
+        next = f->next;
         free(f);
     }
     memset(x, 0, sizeof(*x));
