@@ -92,6 +92,7 @@ test: build $(UNIT_TESTS) $(FUZZERS)
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 test-san:
+	@mkdir -p $(BUILD)/san; [ ! -d $(BUILD)/cuda ] || ln -sfn ../cuda $(BUILD)/san/cuda # the wheels once
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g -march=native" san-run
 .PHONY: san-run
 san-run: build $(UNIT_TESTS) $(FUZZERS)

@@ -10,11 +10,15 @@ SHELL := /bin/bash
 # threads that wait must not take a core from the evaluators
 export OMP_WAIT_POLICY ?= passive
 .SHELLFLAGS := -eu -o pipefail -c
+empty :=
+comma := ,
 
 PROFILE ?= default
 ifneq ($(CONFIG),)
+$(if $(wildcard $(CONFIG)),,$(error CONFIG=$(CONFIG): there is no such file))
 include $(CONFIG)
 endif
+$(if $(wildcard configs/$(PROFILE).mk),,$(error PROFILE=$(PROFILE): expected the name of a file in configs/, such as smoke or default))
 include configs/$(PROFILE).mk
 RUN ?= $(PROFILE)
 BUILD ?= build
@@ -22,7 +26,9 @@ TASKS ?= all
 TEACHERS ?= template
 POLICY ?= small
 SEED ?= 1
-DEVICE ?= sim:h100
+DEVICES ?= auto
+# what judges during the run is what the local evaluators serve
+DEVICE ?= $(firstword $(subst $(comma), ,$(filter-out auto auto$(comma)%,$(DEVICES))) sim:h100)
 CLASSES ?= sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20
 STYLE ?= $(if $(filter small,$(POLICY)),brief,full)
 
@@ -30,19 +36,30 @@ R := runs/$(RUN)
 B := $(BUILD)/bin
 run = @mk/run $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
 
-tasks_flag := $(if $(filter all,$(TASKS)),,--tasks $(TASKS))
-comma := ,
 task_names := $(if $(filter all,$(TASKS)),*,$(subst $(comma), ,$(TASKS)))
+tasks_flag := $(if $(filter all,$(TASKS)),,--tasks $(subst $(empty) ,$(comma),$(strip $(task_names))))
 TASK_FILES := $(wildcard $(task_names:%=tasks/%/*))
-ifeq ($(TASK_FILES),)
-$(error TASKS=$(TASKS): expected names of folders in tasks/, comma separated)
-endif
+
+# ---- a wrong setting is one sentence now, not a failed stage hours later ----
+$(if $(filter 1,$(words $(RUN))),,$(error RUN=$(RUN): expected one word, the name of a folder below runs/))
+$(foreach c,: % \# $$,$(if $(findstring $(c),$(RUN)),$(error RUN=$(RUN): a run's name may not have a '$(c)')))
+$(foreach t,$(task_names),$(if $(wildcard tasks/$(t)/task.json),,$(error TASKS=$(TASKS): there is no tasks/$(t)/task.json)))
+$(foreach v,TRIALS KEEP MISTAKES CONTRASTIVE SMALL_MODEL SFT MAX_NEW BATCH SELFSUP_ROUNDS SELFSUP_GROUPS SELFSUP_PLAIN \
+  SELFSUP_COPIES SELFSUP ROUNDS GROUPS PLAIN COPIES CRL EXEMPLARS REPORT_SAMPLES,$(if $($(v)),,$(error $(v) is not set: neither PROFILE=$(PROFILE) nor CONFIG=$(CONFIG) does)))
+digits := 0 1 2 3 4 5 6 7 8 9
+without = $(if $(1),$(call without,$(wordlist 2,10,$(1)),$(subst $(firstword $(1)),,$(2))),$(2))
+$(foreach v,SEED SELFSUP_ROUNDS ROUNDS,$(if $(filter 1,$(words $($(v))))$(filter 0%,$($(v):0=)),$(if $(call without,$(digits),$($(v))),$(error $(v)=$($(v)): expected a whole number)),$(error $(v)=$($(v)): expected a whole number)))
+simulated := a100 h100 h200 l40 rtx3090 h20
+$(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(DEVICE) $(CLASSES))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
 
 # ---- what an endpoint or an open-weights model changes ----
 endpoint := $(filter openai:% anthropic:%,$(POLICY))
 base := $(if $(filter native:%,$(POLICY)),--base $(patsubst native:%,%,$(POLICY)))
 ifeq ($(endpoint)$(base)$(filter small,$(POLICY)),)
 $(error POLICY=$(POLICY): expected small, native:DIR, openai:MODEL or anthropic:MODEL)
+endif
+ifneq ($(base),)
+$(if $(wildcard $(POLICY:native:%=%)/config.json),,$(error POLICY=$(POLICY): there is no $(POLICY:native:%=%)/config.json, so it is no model directory))
 endif
 
 # ---- stamps: a changed setting is seen when make reads this file, so that make -n and -q tell the truth ----
@@ -82,10 +99,10 @@ $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) --seed $(SEED)
 
 # ---- rounds: selfsup/N and crl/N; round 0 is what the stage starts from ----
-seq = $(shell seq 1 $(1))
-S_ROUNDS := $(call seq,$(SELFSUP_ROUNDS))
-C_ROUNDS := $(call seq,$(ROUNDS))
-prev = $(word $(1),0 $(call seq,$(1)))
+NUMBERS := $(shell seq 1 $$(($(SELFSUP_ROUNDS) + $(ROUNDS))))
+S_ROUNDS := $(wordlist 1,$(SELFSUP_ROUNDS),$(NUMBERS))
+C_ROUNDS := $(wordlist 1,$(ROUNDS),$(NUMBERS))
+prev = $(word $(1),0 $(NUMBERS))
 S_LAST := $(SELFSUP_ROUNDS)
 
 # model of a round, and the pool after it
@@ -131,8 +148,7 @@ $(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.q
 
 # the eight rounds before this one, oldest first: their rewards are in the running statistics (each older one at half
 # the weight, so that those before them do not matter)
-empty :=
-before = $(shell seq $$(($(1) > 8 ? $(1) - 8 : 1)) $$(($(1) - 1)))
+before = $(wordlist $(words x $(wordlist 9,$(call prev,$(1)),$(NUMBERS))),$(call prev,$(1)),$(NUMBERS))
 earlier = $(subst $(empty) ,$(comma),$(strip $(foreach k,$(call before,$(1)),$(R)/crl/$(k)/samples.qa:$(R)/crl/$(k)/verdicts.qa)))
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \

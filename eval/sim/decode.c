@@ -305,7 +305,7 @@ static void refuse_instruction(Decoder *d)
 
 static int decode_one(Decoder *d)
 {
-    static int (*const parts[])(Decoder *) = {decode_alu, decode_moves, decode_memory, decode_control};
+    static int (*const parts[])(Decoder *) = {decode_alu, decode_moves, decode_memory, decode_control, decode_mma};
     d->mods_used = 0;
     d->why = NULL;
     d->flops = d->expansion = 0;

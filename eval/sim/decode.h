@@ -70,6 +70,7 @@ int decode_alu(Decoder *d);
 int decode_moves(Decoder *d);
 int decode_memory(Decoder *d);
 int decode_control(Decoder *d);
+int decode_mma(Decoder *d);
 
 /* cfg.c */
 void cfg_joins(Decoder *d);

@@ -124,6 +124,14 @@ typedef struct MemOp {
     Pattern pattern;
 } MemOp;
 
+/* mma.sync m16n8kK */
+typedef struct MmaOp {
+    uint8_t k, n_a, n_b, n_c; /* registers of a thread */
+    uint8_t a_type, b_type, acc_type; /* T_* ; acc: T_F32, T_F16 or T_S32 */
+    uint8_t saturate;
+    uint32_t d[4], a[4], b[2], c[4];
+} MmaOp;
+
 /* ---- the running machine ---- */
 
 typedef struct Frame {
@@ -291,6 +299,8 @@ void barrier_deadlock(Exec *x);         /* nothing can run: fills the fault */
 
 /* exec_warp.c: operations between the lanes of a warp */
 Handler h_shfl, h_vote, h_match, h_redux, h_bar_warp, h_activemask, h_elect;
+/* 1: all lanes that take part are here. Otherwise the split waits, and warp_resolve runs the handler again once they are. */
+int warp_all_here(Warp *w, const Inst *in, uint32_t m, uint32_t wants);
 int warp_resolve(Warp *w);              /* after nothing was ready: release lanes that wait for one another */
 
 /* launch.c */

@@ -4,7 +4,7 @@
 
 #include "eval/sim/access.h"
 
-Handler h_mem, h_ldparam, h_cp_async, h_atom, h_ldmatrix;
+Handler h_mem, h_ldparam, h_cp_async, h_atom;
 Handler h_param_get, h_param_put; /* part of a parameter's word: k0 shift, k1 bits, k2 signed (get), e bits of the register */
 
 PtxSpace access_space(uint64_t address);

@@ -2,9 +2,7 @@
  * names its lanes; those that are elsewhere are waited for, those that have exited are not. */
 #include "eval/sim/exec_memory.h"
 
-/* 1: all lanes that take part are here. Otherwise the split waits, and the handler is run again by
- * warp_resolve once they are. */
-static int all_here(Warp *w, const Inst *in, uint32_t m, uint32_t wants)
+int warp_all_here(Warp *w, const Inst *in, uint32_t m, uint32_t wants)
 {
     if (w->forced || !(wants & w->live & ~m))
         return 1;
@@ -92,7 +90,7 @@ const Inst *h_shfl(Warp *w, const Inst *in)
     uint32_t m = exec_mask(w, in);
     if (!m)
         return in + 1;
-    if (!all_here(w, in, m, first_value(w, in->f, m)))
+    if (!warp_all_here(w, in, m, first_value(w, in->f, m)))
         return NULL;
     m = exec_mask(w, in);
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b), *c = row32(w, in->c);
@@ -133,7 +131,7 @@ const Inst *h_vote(Warp *w, const Inst *in)
     if (!m)
         return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!all_here(w, in, m, wants))
+    if (!warp_all_here(w, in, m, wants))
         return NULL;
     m = exec_mask(w, in);
     uint32_t part = m & wants, votes = (w->p[in->a] ^ in->e) & part;
@@ -154,7 +152,7 @@ const Inst *h_match(Warp *w, const Inst *in)
     if (!m)
         return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!all_here(w, in, m, wants))
+    if (!warp_all_here(w, in, m, wants))
         return NULL;
     m = exec_mask(w, in);
     uint64_t v[LANES];
@@ -196,7 +194,7 @@ const Inst *h_redux(Warp *w, const Inst *in)
     if (!m)
         return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!all_here(w, in, m, wants))
+    if (!warp_all_here(w, in, m, wants))
         return NULL;
     m = exec_mask(w, in);
     const uint32_t *a = row32(w, in->a);
@@ -216,7 +214,7 @@ const Inst *h_redux(Warp *w, const Inst *in)
 const Inst *h_bar_warp(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m || all_here(w, in, m, first_value(w, in->f, m)))
+    if (!m || warp_all_here(w, in, m, first_value(w, in->f, m)))
         return in + 1;
     return NULL;
 }
@@ -237,7 +235,7 @@ const Inst *h_elect(Warp *w, const Inst *in)
     if (!m)
         return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!all_here(w, in, m, wants))
+    if (!warp_all_here(w, in, m, wants))
         return NULL;
     m = exec_mask(w, in);
     uint32_t part = m & wants ? m & wants : m, leader = (uint32_t)__builtin_ctz(part);

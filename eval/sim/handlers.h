@@ -34,7 +34,7 @@ Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int
 Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0 type, k3 flags */
 
 /* exec_mma.c */
-Handler h_mma;
+Handler h_mma, h_ldmatrix; /* h_ldmatrix: mem, k0 matrices, k1 transposed */
 
 enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_INC, ATOM_DEC };
 enum { FP_RN = 0, FP_RM = 1, FP_RP = 2, FP_RZ = 3, FP_FTZ = 4, FP_SAT = 8 }; /* the first two bits as in MXCSR */
