@@ -87,7 +87,7 @@ SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
 
 # prove runs each test in a process and a folder of its own, under its own time limit.
 test: build $(UNIT_TESTS) $(FUZZERS)
-	@QUERN_BUILD=$(abspath $(BUILD)) prove --timer -j2 --exec tests/run $(UNIT_TESTS) $(SHELL_TESTS)
+	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(UNIT_TESTS) $(SHELL_TESTS)
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -109,13 +109,9 @@ clean:
 PROFILE ?= default
 RUN_SETTINGS := PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
 export $(foreach v,$(RUN_SETTINGS),$(if $(filter command environment,$(firstword $(origin $(v)))),$(v)))
-RUN_MAKE = $(MAKE) --no-print-directory -f pipeline.mk BUILD=$(BUILD)
-RUN_NAME := $(or $(RUN),$(if $(CONFIG),$(shell sed -n 's/^RUN *?= *//p' $(CONFIG))),$(PROFILE))
-DEVICES ?= auto
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
-	+@if $(RUN_MAKE) -q $@ 2>/dev/null; then echo "quern: $@ of run $(RUN_NAME) is up to date: runs/$(RUN_NAME)/report.html"; \
-	else exec $(BUILD)/bin/quern-fleet run --parent $$PPID --dir runs/$(RUN_NAME)/queue --devices $(DEVICES) -- $(RUN_MAKE) $@; fi
+	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' $(MAKE)
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

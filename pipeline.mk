@@ -48,7 +48,8 @@ $(foreach v,TRIALS KEEP MISTAKES CONTRASTIVE SMALL_MODEL SFT MAX_NEW BATCH SELFS
   SELFSUP_COPIES SELFSUP ROUNDS GROUPS PLAIN COPIES CRL EXEMPLARS REPORT_SAMPLES,$(if $($(v)),,$(error $(v) is not set: neither PROFILE=$(PROFILE) nor CONFIG=$(CONFIG) does)))
 digits := 0 1 2 3 4 5 6 7 8 9
 without = $(if $(1),$(call without,$(wordlist 2,10,$(1)),$(subst $(firstword $(1)),,$(2))),$(2))
-$(foreach v,SEED SELFSUP_ROUNDS ROUNDS,$(if $(filter 1,$(words $($(v))))$(filter 0%,$($(v):0=)),$(if $(call without,$(digits),$($(v))),$(error $(v)=$($(v)): expected a whole number)),$(error $(v)=$($(v)): expected a whole number)))
+is_number = $(if $(filter 1,$(words $(1))),$(if $(call without,$(digits),$(1)),,yes))
+$(foreach v,SEED SELFSUP_ROUNDS ROUNDS,$(if $(call is_number,$($(v))),,$(error $(v)=$($(v)): expected a whole number)))
 simulated := a100 h100 h200 l40 rtx3090 h20
 $(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(DEVICE) $(CLASSES))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
 
@@ -77,6 +78,11 @@ $(eval $(call stamp,$(R)/cfg/selfsup,$(MAX_NEW) $(BATCH) $(SELFSUP_GROUPS) $(SEL
 $(eval $(call stamp,$(R)/cfg/crl,$(MAX_NEW) $(BATCH) $(GROUPS) $(PLAIN) $(COPIES) $(CRL) $(EXEMPLARS) $(SEED)))
 $(eval $(call stamp,$(R)/cfg/report,$(MAX_NEW) $(BATCH) $(REPORT_SAMPLES) $(SEED) $(ROUNDS) $(SELFSUP_ROUNDS) $(CLASSES)))
 
+# What mk/pipeline has to know before it starts a fleet.
+ifneq ($(ASK),)
+$(info asked: $(RUN) $(DEVICES))
+endif
+
 .PHONY: collect sft selfsup crl
 crl: $(R)/report.html
 
@@ -94,7 +100,7 @@ $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/s
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks_flag) \
 	  --contrastive $(CONTRASTIVE) --style $(STYLE) --seed $(SEED)
 
-sft: $(R)/sft/model/manifest.qa
+sft: $(if $(endpoint),$(R)/sft/dataset.qa,$(R)/sft/model/manifest.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) --seed $(SEED)
 
@@ -128,14 +134,14 @@ $(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup
 	$(run) $(B)/quern-sample --policy $(call policy,$(call s_model,$(call prev,$*))) --prompts $< --output $@ --stage selfsup-$* \
 	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/selfsup
-	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
+$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $$(call s_pool,$$(call prev,$$*)) $(R)/cfg/selfsup
+	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) --pool $(word 4,$^) \
 	  --output $(@D) $(SELFSUP) --seed $(SEED)
 
 $(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage selfsup --round $*
 
-selfsup: $(call s_model,$(S_LAST))/manifest.qa
+selfsup: $(if $(endpoint),$(call s_pool,$(S_LAST)),$(call s_model,$(S_LAST))/manifest.qa)
 
 # Stage 3
 $(C_ROUNDS:%=$(R)/crl/%/prompts.qa): $(R)/crl/%/prompts.qa: $$(call c_pool,$$(call prev,$$*)) $(R)/cfg/crl $(TASK_FILES)

@@ -24,6 +24,7 @@ void stop_install(void)
     sigaction(SIGHUP, &sa, NULL);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a limit on files is a failed write like any other */
 }
 
 int stop_requested(void)

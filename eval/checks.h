@@ -15,6 +15,7 @@ typedef struct {
 
 /* Every launch of every workload that will run, resolved without running: a plan's mistakes first. */
 int checks_plan(Loaded *l, const Workload *timed, Finding *f);
+int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err); /* once more in another order, where the device can */
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
 /* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,

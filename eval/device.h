@@ -115,6 +115,9 @@ typedef struct {
     int (*check_guards)(Device *d, DeviceFault *fault, Error *err);
     /* Run in order, with all checks, under a limit of instructions or seconds by the device. */
     int (*run)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+    /* From now on `run` takes blocks and warps in another order than usual, under a limit of a few times
+     * the last usual run; 0: as usual again. NULL: the order is the hardware's own. */
+    void (*disturb)(Device *d, int on);
     /* baseline may be NULL: only the candidate's times are filled (a simulator's caller caches). */
     int (*time)(Device *d, const DeviceSide *baseline, const DeviceSide *candidate, double budget_s, uint64_t seed,
                 DeviceTiming *out, DeviceFault *fault, Error *err);

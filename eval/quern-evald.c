@@ -37,6 +37,7 @@ int main(int argc, char **argv)
     log_open("quern-evald");
     stop_install();
     Error err = {0};
-    if (worker_run(&opt, &err)) log_die(1, &err);
+    int rc = worker_run(&opt, &err);
+    if (rc) log_die(rc > 0 ? 2 : 1, &err);
     return log_close(0);
 }

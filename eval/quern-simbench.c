@@ -113,6 +113,7 @@ int main(int argc, char **argv)
         flags_usage_error(&spec, "--size %d is not a multiple of 64", (int)n);
     if (ops->open("h100", &d, &err))
         log_die(1, &err);
+    sim_set_limit(d, (int64_t)1 << 50);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (measure(d, &cases[i], (int)n, (int)runs, &err))
             log_die(1, &err);

@@ -33,12 +33,19 @@ static int load_module(Loaded *l, Finding *f, Error *err)
     return rc;
 }
 
-static int load_kernels(Loaded *l, Error *err)
+/* What a device cannot say of a kernel that was compiled is the source's doing: too many parameters, or a module
+ * bent by inline assembler. */
+static int load_kernels(Loaded *l, Finding *f)
 {
+    Error why;
     for (int i = 0; i < l->plan->n_kernels; i++) {
         PlanKernel *k = &l->kernels[i];
+        int line = l->plan->kernel_line[i];
         k->lowered = l->code.lowered[i];
-        if (l->ops->kernel(l->device, l->context.module, k->lowered, &k->info, err)) return -1;
+        if (l->ops->kernel(l->device, l->context.module, k->lowered, &k->info, &why)) {
+            finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
+            return 1;
+        }
         plan_kernel_kinds(k, l->code.ptx);
         if (k->info.registers > l->registers) l->registers = k->info.registers;
     }
@@ -56,7 +63,7 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     memset(code, 0, sizeof *code);
     l->context = (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
     int rc = load_module(l, f, err);
-    return rc ? rc : load_kernels(l, err);
+    return rc ? rc : load_kernels(l, f);
 }
 
 int loaded_again(Loaded *l, Finding *f, Error *err)

@@ -81,6 +81,7 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     buffer_init(&frame, 8192);
     int got = wire_read_frame(r->fd, 8192, HELLO_S, &frame, err);
     int rc = got == 1 ? read_hello(r, &frame, err) : error_set(err, "the runner of %s did not start", opt->device);
+    if (got == 1 && rc) rc = 1;
     buffer_release(&frame);
     if (rc) runner_kill(r);
     return rc;

@@ -24,7 +24,7 @@ typedef struct {
     int predicted;
 } Runner;
 
-/* Start it and wait for its hello, at most 60 s. */
+/* Start it and wait for its hello, at most 60 s. 1: it said why it cannot serve the device. */
 int runner_start(Runner *r, const RunnerOptions *opt, Error *err);
 int runner_send(Runner *r, const void *body, size_t len, Error *err);
 

@@ -78,7 +78,7 @@ static int look_after(Bench *b, ChecksPassed *passed, Finding *f, Error *err)
         if (rc) return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
     }
     checks_pass(passed, "%s: outputs after timing", b->rigs[1][0].where);
-    return 0;
+    return checks_disturbed(&b->rigs[1][0], passed, f, err);
 }
 
 int timing_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, uint64_t seed, double budget_s,

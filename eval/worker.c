@@ -43,7 +43,8 @@ static void set_consumer(Worker *w)
 
 static int start_runner(Worker *w, Error *err)
 {
-    if (runner_start(&w->runner, &w->opt->runner, err)) return -1;
+    int rc = runner_start(&w->runner, &w->opt->runner, err);
+    if (rc) return rc;
     w->classes[0] = w->runner.device_class;
     w->classes[1] = w->runner.arch;
     /* a simulator speaks for its profile alone; real devices also take jobs for their architecture */
@@ -169,7 +170,8 @@ int worker_run(const WorkerOptions *opt, Error *err)
 {
     Worker w = {.opt = opt, .runner = {.fd = -1}};
     set_consumer(&w);
-    int rc = start_runner(&w, err) || queue_open(opt->redis, opt->queue, &w.queue, err);
+    int rc = start_runner(&w, err);
+    if (!rc) rc = queue_open(opt->redis, opt->queue, &w.queue, err);
     if (!rc) {
         log_debug("serves %s as %s", w.classes[0], w.consumer);
         rc = serve(&w, err);
@@ -177,5 +179,5 @@ int worker_run(const WorkerOptions *opt, Error *err)
     runner_kill(&w.runner);
     queue_close(w.queue);
     if (!rc) log_debug("judged %ld jobs", w.judged);
-    return rc ? -1 : 0;
+    return rc;
 }

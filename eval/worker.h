@@ -14,7 +14,8 @@ typedef struct {
     int once;                   /* end after one job */
 } WorkerOptions;
 
-/* Until SIGTERM (drains: what runs gets 5 s, then it is handed back), or an error. */
+/* Until SIGTERM (drains: what runs gets 5 s, then it is handed back), or an error: -1, or 1 when the device cannot
+ * be used at all, so that another try would not help. */
 int worker_run(const WorkerOptions *opt, Error *err);
 
 #endif

@@ -38,6 +38,7 @@ enum {
     MAX_REPLY = 16 << 20,  /* bytes of one reply, decompressed */
     DRAIN_S = 20,          /* that running requests get after a stop: they are paid for */
     BREAKER = 10,          /* requests given up in a row that end the run */
+    ABSENT_S = 60,         /* without a connection since the start: the address is wrong, or nothing runs there */
     SAY_EVERY_S = 30,
     MAX_CONCURRENCY = 1024
 };
@@ -56,6 +57,7 @@ typedef struct {
     double limit;          /* of running requests: additive increase, multiplicative decrease */
     double last_cut, paused_until, last_said;
     int given_up_in_row;
+    int reached;           /* a connection has been made */
     int halted;            /* no more starts; why says the reason */
     double drain_until;
     Error why;
@@ -305,6 +307,7 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
     curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_multi_remove_handle(run->multi, s->easy);
     run->running--;
+    run->reached |= code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
     llm_endpoint_redact(&run->endpoint, s->reply.data, s->reply.len);
     llm_endpoint_redact(&run->endpoint, s->curl_says, strlen(s->curl_says));
     if (code == CURLE_OK) {
@@ -317,6 +320,10 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
         give_up(run, s, (int)status, &e);
     } else if (is_hopeless(code)) {
         run->why = run->halted ? run->why : e;
+        halt(run, 0);
+        empty_slot(s);
+    } else if (!run->reached && s->first_failure > 0 && now - s->first_failure > ABSENT_S) {
+        if (!run->halted) error_set(&run->why, "%s; nothing was reached there for %d s", e.text, ABSENT_S);
         halt(run, 0);
         empty_slot(s);
     } else {

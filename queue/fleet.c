@@ -64,6 +64,15 @@ static int too_many(Deaths *d)
     return d->n > DEATHS && now - oldest < DEATHS_S;
 }
 
+/* Who holds the lock, as written into it; 0 when it is about to go: dead, or told to end with a parent that is. */
+static int lock_holder(int fd)
+{
+    char who[64] = "";
+    int pid = 0, parent = 0;
+    if (pread(fd, who, sizeof who - 1, 0) <= 0 || sscanf(who, "%d %d", &pid, &parent) != 2) return 0;
+    return guard_process_runs(pid) && (!parent || guard_process_runs(parent)) ? pid : 0;
+}
+
 static int lock_dir(Fleet *f, Error *err)
 {
     char path[PATH_MAX + 8];
@@ -73,10 +82,17 @@ static int lock_dir(Fleet *f, Error *err)
     /* a fleet that was just killed is still being cleared away by its guard */
     for (double end = clock_seconds() + LOCK_S; flock(f->lock, LOCK_EX | LOCK_NB);) {
         if (errno != EWOULDBLOCK && errno != EINTR) return error_errno(err, "cannot lock %s", path);
-        if (clock_seconds() > end || stop_requested())
-            return error_set(err, "another quern-fleet uses %s; end it, or give --dir another place", f->server.dir);
+        int holder = lock_holder(f->lock);
+        if (holder)
+            return error_set(err, "%s is in use by a run that is going on (process %d): wait for it, or end it first",
+                             f->server.dir, holder);
+        if (stop_requested()) return error_set(err, "stopped while an earlier run was still ending");
+        if (clock_seconds() > end) return error_set(err, "%s is locked, by no process that it names", f->server.dir);
         clock_sleep(0.02);
     }
+    char who[64];
+    int n = snprintf(who, sizeof who, "%d %d\n", (int)getpid(), f->opt->parent);
+    if (ftruncate(f->lock, 0) || pwrite(f->lock, who, (size_t)n, 0) != n) return error_errno(err, "cannot write %s", path);
     return 0;
 }
 
@@ -107,7 +123,14 @@ static void start_slot(Fleet *f, int i)
 static void start_command(Fleet *f, Error *err)
 {
     pid_t parent = getpid();
+    sigset_t stops, before; /* one that comes before the command is itself must not fall to our handler in it */
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGHUP);
+    sigprocmask(SIG_BLOCK, &stops, &before);
     f->command = fork();
+    if (f->command) sigprocmask(SIG_SETMASK, &before, NULL);
     if (f->command == 0) {
         server_child_setup(parent);
         int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY) : -1; /* its group is not the terminal's */
@@ -135,11 +158,8 @@ static int start_server(Fleet *f, Error *err)
 static int start_all(Fleet *f, Error *err)
 {
     const FleetOptions *o = f->opt;
-    f->url = o->redis;
-    if (!f->url) {
-        if (server_prepare(&f->server, o->dir, err) || lock_dir(f, err)) return -1;
-        f->url = f->server.url;
-    }
+    if (o->dir && (server_prepare(&f->server, o->dir, err) || lock_dir(f, err))) return -1;
+    f->url = o->redis ? o->redis : f->server.url;
     const char *short_dir = f->server.short_dir[0] ? f->server.short_dir : NULL;
     if (guard_start(&f->guard, f->lock, o->redis ? NULL : f->server.socket, short_dir, err)) return -1;
     if (!o->redis && start_server(f, err)) return -1;
@@ -165,10 +185,11 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
     if (crashed) log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
     long n = 0;
     if (queue_release(f->queue, s->consumer, 1, &n, err)) return -1;
-    s->given_up = too_many(&s->deaths);
+    int cannot_start = WIFEXITED(status) && WEXITSTATUS(status) == 2; /* and has said why */
+    s->given_up = cannot_start || too_many(&s->deaths);
     s->start_at = clock_seconds() + (crashed ? 0.02 : 0.3);
     if (!s->given_up) return 0;
-    log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS, DEATHS_S);
+    if (!cannot_start) log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS, DEATHS_S);
     for (int k = 0; k < f->opt->workers; k++)
         if (!f->slots[k].given_up) return 0;
     return error_set(err, "no evaluator stays up (quern-evald --device %s); what they said is above", f->opt->devices[0]);

@@ -7,7 +7,7 @@
 enum { FLEET_MAX_WORKERS = 256 };
 
 typedef struct {
-    const char *dir;             /* of the private server; holds its data from run to run */
+    const char *dir;             /* of the private server's data, and of the lock; NULL with an outside one: no lock */
     const char *redis;           /* an outside server, or NULL: start a private one */
     const char *evaluator;       /* path of quern-evald */
     const char *const *devices;  /* n_devices; worker i serves device i modulo n_devices */

@@ -25,8 +25,7 @@ static void close_others(int a, int b)
         if (fd != a && fd != b) close(fd);
 }
 
-/* Does the group's leader still run? A zombie does not; kill(pid, 0) could not tell. */
-static int leader_runs(pid_t pid)
+int guard_process_runs(pid_t pid)
 {
     char path[32], stat[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -42,7 +41,7 @@ static int leader_runs(pid_t pid)
 static int alive(const pid_t *groups, int n)
 {
     for (int i = 0; i < n; i++)
-        if (leader_runs(groups[i])) return 1;
+        if (guard_process_runs(groups[i])) return 1;
     return 0;
 }
 

@@ -20,4 +20,7 @@ void guard_watch(Guard *g, pid_t group);
 void guard_forget(Guard *g, pid_t group);
 void guard_end(Guard *g); /* all is down already: no kill; waits for it */
 
+/* Does it still run? A zombie does not; kill(pid, 0) could not tell. */
+int guard_process_runs(pid_t pid);
+
 #endif

@@ -35,11 +35,12 @@ static int split_devices(char *text, const char **devices, const FlagSpec *spec)
 
 int main(int argc, char **argv)
 {
-    const char *dir = ".quern", *devices = "auto", *evaluator = NULL;
+    const char *dir = NULL, *devices = "auto", *evaluator = NULL;
     int64_t workers = -1, parent = 0;
     const Flag flags[] = {
         {.name = "dir", .kind = FLAG_TEXT, .target = &dir,
-         .help = "where the private server keeps its data: finished jobs are found done on the next run"},
+         .help = "where the private server keeps its data: finished jobs are found done on the next run; "
+                 ".quern if not given. One fleet at a time has it, with an outside server too"},
         {.name = "devices", .kind = FLAG_TEXT, .target = &devices,
          .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
         {.name = "workers", .kind = FLAG_INT, .target = &workers,
@@ -80,8 +81,9 @@ int main(int argc, char **argv)
         log_die(1, &err);
     }
     const char *redis = getenv("QUERN_REDIS");
-    const FleetOptions opt = {.dir = dir,
-                              .redis = redis && *redis ? redis : NULL,
+    if (redis && !*redis) redis = NULL;
+    const FleetOptions opt = {.dir = dir || redis ? dir : ".quern",
+                              .redis = redis,
                               .evaluator = evaluator,
                               .devices = list,
                               .n_devices = n_devices,

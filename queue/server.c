@@ -24,11 +24,11 @@ void server_child_setup(pid_t parent)
     setpgid(0, 0);
     process_die_with_parent();
     if (getppid() != parent) _exit(127); /* it died before we could ask to die with it */
-    sigset_t none;
+    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
+    sigset_t none; /* last, so that what came meanwhile acts by default */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    static const int signals[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
 }
 
 int server_prepare(Server *s, const char *dir, Error *err)

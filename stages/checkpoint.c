@@ -123,7 +123,10 @@ int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, l
         return 0;
     }
     snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
-    return model_restore(m, dir, err) || trainer_load(t, path, err) ? -1 : 0;
+    if (!model_restore(m, dir, err) && !trainer_load(t, path, err)) return 0;
+    snprintf(path, sizeof path, "%s.damaged", c->dir);
+    if (!file_remove_tree(path, NULL) && !rename(dir, path)) error_prefix(err, "%s is put aside; the same command starts over", path);
+    return -1;
 }
 
 void checkpoint_remove(const char *dir)

@@ -1,8 +1,10 @@
 #include "stages/policy.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -106,6 +108,9 @@ static int write_manifest(const char *dir, const ArtifactSpec *spec, Error *err)
 int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec, Error *err)
 {
     char path[4096];
+    /* a manifest that stayed would vouch for files that are half of this model and half of the one before */
+    snprintf(path, sizeof path, "%s/manifest.qa", dir);
+    if (unlink(path) && errno != ENOENT) return error_errno(err, "cannot remove %s", path);
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
     if (file_mkdirs(dir, err) || (from_dir && copy_extras(from_dir, dir, err)) || tokenizer_save(p->tokenizer, path, err) ||
         model_save(p->model, dir, err))

@@ -36,9 +36,11 @@ const Inst *access_wild_fault(Warp *w, const Inst *in, int lane, uint64_t addres
  * `changed` compares what a lane is about to write. */
 typedef int AccessChanged(const Access *a, const Warp *w, int lane, const unsigned char *now);
 int shared_check_load(Warp *w, Access *a);
+int shared_check_written(Warp *w, Access *a);  /* of a volatile load: no race, but there must be something */
 int shared_check_store(Warp *w, Access *a, AccessChanged *changed);
 int shared_check_atomic(Warp *w, Access *a);
 int global_check_load(Warp *w, Access *a);
+int global_check_read_only(Warp *w, const Access *a); /* ld.global.nc: nobody has written it in this launch */
 int global_check_store(Warp *w, Access *a, AccessChanged *changed);
 int global_check_atomic(Warp *w, Access *a);
 void global_fence(Warp *w);

@@ -194,7 +194,7 @@ static int is_entry_param(const Decoder *d, const PtxVar *v)
 static int load_store(Decoder *d, int kind)
 {
     int space = space_of(d), order = order_of(d), count = vector_of(d), store = kind == MEM_STORE;
-    int hint = 0;
+    int hint = 0, read_only = decode_has(d, "nc");
     for (int i = 0; i < d->in->n_mods; i++)
         hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
@@ -216,6 +216,7 @@ static int load_store(Decoder *d, int kind)
     mo->kind = (uint8_t)kind;
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)order;
+    mo->read_only = (uint8_t)read_only;
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->is_signed = t->is_signed && !t->is_float;
@@ -273,13 +274,23 @@ static int atomic(Decoder *d, int returns)
 
 /* ---- cp.async ---- */
 
+static int copy_async_group(Decoder *d, int waits, int all)
+{
+    const PtxOperand *o = decode_operand(d, 0);
+    if (waits && !all && (!o || o->kind != OPND_INT || o->value < 0))
+        return decode_refuse(d, "no number of groups");
+    Inst *in = decode_emit(d, h_cp_async_group);
+    in->k0 = (uint8_t)waits;
+    in->imm = all ? UINT64_MAX : o ? (uint64_t)o->value : 0;
+    d->inst_class = INST_BARRIER;
+    return 0;
+}
+
 static int copy_async(Decoder *d)
 {
-    if (decode_has(d, "commit_group") || decode_has(d, "wait_group") || decode_has(d, "wait_all")) {
-        d->inst_class = INST_BARRIER;
-        decode_emit(d, h_nop);
-        return 0;
-    }
+    int commits = decode_has(d, "commit_group"), all = decode_has(d, "wait_all");
+    if (commits || all || decode_has(d, "wait_group"))
+        return copy_async_group(d, !commits, all);
     int shared = decode_has(d, "shared") | decode_has(d, "shared::cta"), global = decode_has(d, "global");
     order_of(d);
     const PtxOperand *to = decode_operand(d, 0), *bytes = decode_operand(d, 2);

@@ -11,14 +11,16 @@
 #include "eval/sim/sim.h"
 #include "eval/sim/timemodel.h"
 
-enum { ARENA_BYTES = 2047 << 20, DEFAULT_LIMIT = 2000000000 };
+/* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the task's tensors. */
+enum { ARENA_BYTES = 2047 << 20, CANDIDATE_BYTES = 512 << 20, DEFAULT_LIMIT = 2000000000, CHECK_SHARE = 8, SLACK = 10000000 };
 
 struct Device {
     const Profile *profile;
     DeviceInfo info;
     DevMem mem;
     Exec exec;
-    int64_t limit;            /* thread-instructions of one run */
+    int64_t limit;            /* thread-instructions of a timed run, and an eighth of it of any other: those are small */
+    int64_t used;             /* by the last run in the usual order */
     DeviceModule *modules;
 };
 
@@ -63,7 +65,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->sm_count = p->sm_count;
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;
-    i->memory_bytes = d->mem.bytes - (16 << 20);
+    i->memory_bytes = CANDIDATE_BYTES;
     double share = (double)TIMEMODEL_SLICE_SMS / p->sm_count; /* times are of a slice of the GPU */
     i->dram_bytes_per_s = p->dram_bytes_per_s * share;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
@@ -133,9 +135,12 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Error *er
 {
     char label[64];
     int cap = 0;
+    uint64_t total = 0;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
         if (v->space != SPACE_GLOBAL || v->is_extern || !v->size)
             continue;
+        if (v->size > CANDIDATE_BYTES || (total += v->size) > CANDIDATE_BYTES)
+            return error_set(err, "variable %s brings the module's variables over %d MiB", v->name, CANDIDATE_BYTES >> 20);
         snprintf(label, sizeof(label), "variable %s", v->name);
         if (devmem_new(&d->mem, v->size, label, &v->address, err))
             return -1;
@@ -302,6 +307,23 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
+/* The PTX that runs has no spills: what the assembler put into local memory beyond the kernel's own arrays counts as
+ * registers, as far as a block still fits. So a launch bound that forces spills wins no occupancy by them. */
+static int registers_of(const Device *d, const DeviceLaunch *l)
+{
+    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
+    if (!k)
+        return 0;
+    const SimCounts *c = &d->exec.counts;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], shared = (uint64_t)c->static_shared + c->dynamic_shared;
+    uint32_t spilled = k->local_bytes > c->local_bytes ? (k->local_bytes - c->local_bytes) / 4 : 0;
+    int most = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
+    Occupancy o;
+    while (most > k->registers && occupancy_of(d->profile, threads, most, shared, &o, NULL))
+        most--;
+    return most > k->registers ? most : k->registers;
+}
+
 /* 0, 1 a fault; counts are in d->exec.counts. */
 static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *err)
 {
@@ -317,8 +339,7 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     x->entry = f;
     x->fault = fault;
     int r = exec_launch(x, l);
-    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    x->counts.registers = k ? k->registers : 0;
+    x->counts.registers = registers_of(d, l);
     return r;
 }
 
@@ -326,7 +347,10 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
                         Error *err)
 {
     memset(fault, 0, sizeof(*fault));
-    d->exec.budget = d->limit;
+    int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
+    if (d->exec.reversed && d->used < (limit - SLACK) / 4)
+        limit = 4 * d->used + SLACK;
+    d->exec.budget = limit;
     for (int i = 0; i < n; i++) {
         int r = run_one(d, &launches[i], fault, err);
         fault->launch = i;
@@ -339,12 +363,19 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
         if (timemodel_launch(d->profile, &counts[i], TIMEMODEL_SLICE_SMS, &times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s", why.text, 0, 0);
     }
+    if (!d->exec.reversed)
+        d->used = limit - d->exec.budget;
     return 0;
 }
 
 static int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
     return run_sequence(d, launches, n, NULL, NULL, fault, err);
+}
+
+static void sim_disturb(Device *d, int on)
+{
+    d->exec.reversed = on;
 }
 
 static int time_side(Device *d, const DeviceSide *side, double *us, DeviceCounter *counters, int *n_counters, DeviceFault *fault,
@@ -394,5 +425,5 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
 const DeviceOps sim_device_ops = {
     .prefix = "sim", .open = sim_open, .close = sim_close, .info = sim_info, .load = sim_load, .unload = sim_unload,
     .kernel = sim_kernel, .alloc = sim_alloc, .free = sim_free, .write = sim_write, .read = sim_read, .poison = sim_poison,
-    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .time = sim_time,
+    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .disturb = sim_disturb, .time = sim_time,
 };

@@ -27,6 +27,7 @@ enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16, ROW32 = 128, ROW64 = 256 }
 typedef struct Inst Inst;
 typedef struct Warp Warp;
 typedef struct Exec Exec;
+typedef struct AsyncCopies AsyncCopies;
 typedef const Inst *Handler(Warp *w, const Inst *in); /* the next instruction; NULL: the split stopped */
 
 struct Inst {
@@ -117,7 +118,8 @@ typedef struct MemOp {
     uint8_t address64;        /* class of the address row; 2: none, the offset is all */
     uint8_t width[4];         /* bits of each data register */
     uint8_t atom, type;       /* AtomOp, value type of an atomic */
-    uint8_t bypass;           /* cp.async: zero fill beyond the source size */
+    uint8_t bypass;           /* of an atomic: packed halves */
+    uint8_t read_only;        /* ld.global.nc: of what nobody writes during the launch */
     uint32_t data[8], address;
     int64_t offset;
     uint32_t hit;             /* the allocation of the last access */
@@ -188,7 +190,7 @@ struct Warp {
     uint64_t insts, global_waits, local_waits, chain;
     uint32_t tid[3][LANES];
     uint32_t carry;           /* condition code of add.cc, a bit a lane */
-    _Alignas(64) uint64_t scratch[LANES];
+    uint64_t scratch[LANES];
 };
 
 typedef struct {
@@ -221,6 +223,7 @@ struct Exec {
     const DeviceLaunch *launch;
     uint32_t grid[3], block[3];
     uint64_t n_blocks;
+    int reversed;             /* blocks, and the warps of a block, from the last to the first */
     Cta cta;
     Warp *warps;
     int cap_warps;
@@ -230,7 +233,10 @@ struct Exec {
     unsigned char *shared_store;
     uint32_t shared_cap;
     size_t local_cap;         /* bytes a thread */
+    size_t clear32, clear64, clear_preds; /* bytes of a warp's registers that a block starts with at zero */
     int64_t budget;           /* thread-instructions left of this run */
+    int64_t block_cost;       /* of it, for the start of a block */
+    AsyncCopies *async; /* cp.async on its way; NULL: none was issued */
     SimCounts counts;
     uint64_t clock;           /* warp-instructions since the device was opened */
     uint32_t sm_count;

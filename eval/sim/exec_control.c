@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-enum { SLICE = 20000, MAX_CALL_DEPTH = 512 };
+enum { SLICE = 20000, MAX_CALL_DEPTH = 512, LEAST_LANES = 8 /* a lane alone costs the simulator what eight do */ };
 
 /* ---- splits and joins ---- */
 
@@ -119,7 +119,7 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->global_waits += b->global_waits;
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;
-    x->budget -= (int64_t)b->n_insts * lanes + 1;
+    x->budget -= (int64_t)b->n_insts * (lanes < LEAST_LANES ? LEAST_LANES : lanes) + 1;
     if (x->budget < 0)
         return exec_fault(w, in + 1, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
                           "is still running after the limit of instructions: a loop that does not end, or far too much work");

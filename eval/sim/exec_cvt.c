@@ -75,11 +75,12 @@ static double round_to_int(double d, int how)
     }
 }
 
-static uint64_t float_to_int(double d, int to)
+/* Of NaN a device makes 0, but the top bit where a side has 64 bits. */
+static uint64_t float_to_int(double d, int to, int from)
 {
     int bits = type_bits(to);
     if (d != d)
-        return bits == 64 ? 1ull << 63 : 0;
+        return bits == 64 || (from == T_F64 && bits == 32) ? 1ull << (bits - 1) : 0;
     if (is_signed_int(to)) {
         double top = ldexp(1, bits - 1);
         int64_t max = (int64_t)(((uint64_t)1 << (bits - 1)) - 1);
@@ -187,7 +188,7 @@ static uint64_t convert(uint64_t v, const Inst *in)
     if (mode & FP_FTZ && from == T_F32 && !(v & 0x7f800000u))
         v &= 0x80000000u;
     double d = round_to_int(widen(v, from), in->k2);
-    return is_float(to) ? to_float_type(d, to, mode) : float_to_int(d, to);
+    return is_float(to) ? to_float_type(d, to, mode) : float_to_int(d, to, in->k1);
 }
 
 static const Inst *h_cvt(Warp *w, const Inst *in)

@@ -48,7 +48,7 @@ static inline float adjust(float f, int flags)
     if (flags & HALF_SAT)
         f = f > 0 ? (f < 1 ? f : 1) : 0;
     if (flags & HALF_RELU)
-        f = f < 0 ? 0 : f; /* NaN stays */
+        f = f <= 0 ? 0 : f; /* -0 too; NaN stays */
     return f;
 }
 

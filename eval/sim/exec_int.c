@@ -76,22 +76,22 @@ HANDLER64(mad_wide_s32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);, (uint64
 HANDLER32(mul24_u32, ROWS_32_2, (ra[i] & 0xffffff) * (rb[i] & 0xffffff))
 HANDLER32(mul24_s32, ROWS_32_2, (uint32_t)(S32(ra[i] << 8) >> 8) * (uint32_t)(S32(rb[i] << 8) >> 8))
 
-/* Division by zero gives all ones on the device; INT_MIN / -1 wraps. */
+/* Division by zero and its remainder give all ones on the device; INT_MIN / -1 wraps. */
 #define DIV_U(T, a, b) ((b) ? (a) / (b) : (T)~(T)0)
-#define REM_U(a, b) ((b) ? (a) % (b) : (a))
+#define REM_U(T, a, b) ((b) ? (a) % (b) : (T)~(T)0)
 #define DIV_S(UT, a, b) ((b) == 0 ? (UT)~(UT)0 : (b) == -1 ? (UT)0 - (UT)(a) : (UT)((a) / (b)))
-#define REM_S(UT, a, b) ((b) == 0 ? (UT)(a) : (b) == -1 ? (UT)0 : (UT)((a) % (b)))
+#define REM_S(UT, a, b) ((b) == 0 ? (UT)~(UT)0 : (b) == -1 ? (UT)0 : (UT)((a) % (b)))
 HANDLER32(div_u16, ROWS_32_2, U16(DIV_U(uint32_t, ra[i], rb[i])))
 HANDLER32(div_s16, ROWS_32_2, U16(DIV_S(uint32_t, S16(ra[i]), S16(rb[i]))))
 HANDLER32(div_u32, ROWS_32_2, DIV_U(uint32_t, ra[i], rb[i]))
 HANDLER32(div_s32, ROWS_32_2, DIV_S(uint32_t, S32(ra[i]), S32(rb[i])))
 HANDLER64(div_u64, ROWS_64_2, DIV_U(uint64_t, ra[i], rb[i]))
 HANDLER64(div_s64, ROWS_64_2, DIV_S(uint64_t, S64(ra[i]), S64(rb[i])))
-HANDLER32(rem_u16, ROWS_32_2, U16(REM_U(ra[i], rb[i])))
+HANDLER32(rem_u16, ROWS_32_2, U16(REM_U(uint32_t, ra[i], rb[i])))
 HANDLER32(rem_s16, ROWS_32_2, U16(REM_S(uint32_t, S16(ra[i]), S16(rb[i]))))
-HANDLER32(rem_u32, ROWS_32_2, REM_U(ra[i], rb[i]))
+HANDLER32(rem_u32, ROWS_32_2, REM_U(uint32_t, ra[i], rb[i]))
 HANDLER32(rem_s32, ROWS_32_2, REM_S(uint32_t, S32(ra[i]), S32(rb[i])))
-HANDLER64(rem_u64, ROWS_64_2, REM_U(ra[i], rb[i]))
+HANDLER64(rem_u64, ROWS_64_2, REM_U(uint64_t, ra[i], rb[i]))
 HANDLER64(rem_s64, ROWS_64_2, REM_S(uint64_t, S64(ra[i]), S64(rb[i])))
 
 /* Shift counts are 32-bit and clamped. */

@@ -170,7 +170,7 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
 static int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
-    if (access_shared_bounds(w, a, 0) || (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : 0))
+    if (access_shared_bounds(w, a, 0) || (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
         return -1;
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
@@ -185,7 +185,7 @@ static int load_global(Warp *w, Access *a)
         return r;
     if (a->mo->order != ORDER_WEAK)
         w->x->cta.acquired = 1;
-    if (global_check_load(w, a))
+    if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a)))
         return -1;
     global_count(w, a, MEM_LOAD);
     load_rows(w, a);
@@ -298,86 +298,4 @@ const Inst *h_param_put(Warp *w, const Inst *in)
         d[i] = (d[i] & ~keep) | (v << in->k0 & keep);
     }
     return in + 1;
-}
-
-/* ---- cp.async: global to shared, without registers. It is done at once; the wait is only counted. ---- */
-
-static int copy_lane(Warp *w, const Inst *in, int lane, uint32_t size)
-{
-    /* in->mem describes the global side; in->a is the row of shared addresses, in->imm2 in e/f its offset */
-    unsigned char *shared = w->x->cta.shared;
-    const MemOp *mo = in->mem;
-    uint64_t from = access_lane_address(w, mo, lane);
-    uint64_t to = (in->k0 ? row64(w, in->a)[lane] & 0xffffffffu : row32(w, in->a)[lane]) + (uint64_t)(int64_t)(int32_t)in->e;
-    memset(shared + to, 0, (size_t)(mo->element * mo->count));
-    if (size)
-        memcpy(shared + to, devmem_host(w->x->mem, from), size);
-    return 0;
-}
-
-/* The shared side, as an access of its own. */
-static int copy_begin_shared(Warp *w, const Inst *in, uint32_t m, Access *a, Inst *side, MemOp *mo)
-{
-    mo->kind = MEM_STORE;
-    mo->space = SPACE_SHARED;
-    mo->element = in->mem->element;
-    mo->count = in->mem->count;
-    mo->address64 = in->k0;
-    mo->address = in->a;
-    mo->offset = (int32_t)in->e;
-    *side = *in;
-    side->mem = mo;
-    if (!access_begin(w, side, m, a))
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS, "copies to addresses outside shared memory") ? 0 : -1;
-    a->base &= 0xffffffffu;
-    return access_shared_bounds(w, a, 1);
-}
-
-static int copy_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
-{
-    (void)a, (void)w, (void)lane, (void)now;
-    return 1;
-}
-
-static int copy_async(Warp *w, const Inst *in, uint32_t m)
-{
-    Access from, to;
-    Inst side;
-    MemOp mo = {0};
-    SimCounts *n = &w->x->counts;
-    uint32_t read = m;
-    const uint32_t *sizes = in->b == ROW_NONE ? NULL : row32(w, in->b);
-    int whole = in->mem->element * in->mem->count;
-    EACH_LANE(m, i)
-        if (sizes && !sizes[i])
-            read &= ~(1u << i); /* all zero fill: the source is not touched */
-    if (read) {
-        int r = access_begin(w, in, read, &from) ? access_global_bounds(w, &from, 0) : 1;
-        if (r)
-            return r;
-        if (global_check_load(w, &from))
-            return -1;
-        global_count(w, &from, MEM_LOAD);
-    }
-    if (copy_begin_shared(w, in, m, &to, &side, &mo) || shared_check_store(w, &to, copy_changes))
-        return -1;
-    n->shared_store_requests++;
-    n->shared_store_wavefronts += to.p->wavefronts;
-    n->async_copies++;
-    EACH_LANE(m, i)
-        copy_lane(w, in, (int)i, sizes ? (sizes[i] < (uint32_t)whole ? sizes[i] : (uint32_t)whole) : (uint32_t)whole);
-    return 0;
-}
-
-const Inst *h_cp_async(Warp *w, const Inst *in)
-{
-    uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
-    int r = copy_async(w, in, m);
-    if (r > 0)
-        EACH_LANE(m, i)
-            if (copy_async(w, in, 1u << i))
-                return NULL;
-    return r < 0 ? NULL : in + 1;
 }

@@ -4,7 +4,8 @@
 
 #include "eval/sim/access.h"
 
-Handler h_mem, h_ldparam, h_cp_async, h_atom;
+Handler h_mem, h_ldparam, h_atom;
+Handler h_cp_async, h_cp_async_group;
 Handler h_param_get, h_param_put; /* part of a parameter's word: k0 shift, k1 bits, k2 signed (get), e bits of the register */
 
 PtxSpace access_space(uint64_t address);
@@ -14,5 +15,9 @@ int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a);
 /* exec_local.c: 0 or -1 with a fault */
 int local_load(Warp *w, Access *a);
 int local_store(Warp *w, Access *a);
+
+/* exec_async.c */
+void async_start_block(Exec *x);
+void async_release(Exec *x);
 
 #endif

@@ -94,7 +94,8 @@ const Inst *h_shfl(Warp *w, const Inst *in)
         return NULL;
     m = exec_mask(w, in);
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b), *c = row32(w, in->c);
-    uint32_t out[LANES], valid = 0;
+    /* Nobody can take it for a result: 1e38 and -1e38 as a float. */
+    uint32_t out[LANES], valid = 0, undefined = w->x->reversed ? 0xfe967699u : 0x7e967699u;
     for (int i = 0; i < LANES; i++) {
         int clamp = (int)(c[i] & 31), segment = (int)(c[i] >> 8 & 31), bv = (int)(b[i] & 31);
         int max_lane = (i & segment) | (clamp & ~segment), min_lane = i & segment;
@@ -107,9 +108,7 @@ const Inst *h_shfl(Warp *w, const Inst *in)
         }
         if (!ok || j < 0 || j > 31)
             j = i;
-        if (!(m >> j & 1)) /* of a lane that takes no part: undefined on a device, its own here */
-            j = i;
-        out[i] = a[j];
+        out[i] = m >> j & 1 ? a[j] : undefined; /* of a lane that takes no part */
         valid |= (uint32_t)ok << i;
     }
     if (in->d != ROW_NONE)

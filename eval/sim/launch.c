@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "eval/sim/exec_memory.h"
 
-enum { RECURSION_FRAMES = 512, LOCAL_MAX = 512 << 10, EPOCH_MAX = (1 << 22) - 8 };
+enum { RECURSION_FRAMES = 512, LOCAL_MAX = 512 << 10, EPOCH_MAX = (1 << 22) - 8, BLOCK_COST = 128 };
 
 /* ---- faults ---- */
 
@@ -146,10 +146,13 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
         w->local = w->end64 + bp;
         w->preds_end = (uint32_t *)(void *)w->local;
         w->local_init = w->local + local;
-        memset(w->storage32, 0, (size_t)x->entry->rows32 * ROW32);
-        memset(w->storage64, 0, (size_t)x->entry->rows64 * ROW64);
-        memset(w->preds, 0, (size_t)x->entry->preds * 4);
     }
+    /* What the decoder added is written before it is read; a callee's registers may be anything that was left there. */
+    const PtxFunction *p = x->entry->ptx;
+    int calls = x->entry->n_callees > 0;
+    x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
+    x->clear64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
+    x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
     x->local_cap = need->local;
     return 0;
 }
@@ -188,9 +191,7 @@ static void prepare_warps(Exec *x, int n_warps)
 {
     if (n_warps > x->cap_warps) {
         free(x->warps);
-        x->warps = aligned_alloc(64, (sizeof(Warp) * (size_t)n_warps + 63) & ~(size_t)63);
-        if (!x->warps)
-            abort();
+        x->warps = memory_array((size_t)n_warps, sizeof(Warp));
         x->cap_warps = n_warps;
     }
     memset(x->warps, 0, sizeof(Warp) * (size_t)n_warps);
@@ -231,11 +232,16 @@ static void start_block(Exec *x, uint64_t linear)
     c->phase = 0;
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->stored = c->acquired = 0;
+    async_start_block(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
+    x->budget -= x->block_cost;
     memset(c->barriers, 0, sizeof(c->barriers));
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
+        memset(w->storage32, 0, x->clear32); /* or a block would find the registers of the one before */
+        memset(w->storage64, 0, x->clear64);
+        memset(w->preds, 0, x->clear_preds);
         warp_start(w);
     }
 }
@@ -264,9 +270,11 @@ static void run_block(Exec *x, uint64_t linear)
     start_block(x, linear);
     while (x->cta.live_threads && !x->faulted) {
         int progress = 0;
-        for (int i = 0; i < x->cta.n_warps && !x->faulted; i++)
-            if (x->warps[i].n_splits)
-                progress |= warp_run(&x->warps[i]);
+        for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
+            Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
+            if (w->n_splits)
+                progress |= warp_run(w);
+        }
         if (!progress && !x->faulted)
             barrier_deadlock(x);
         if (x->cta.epoch >= EPOCH_MAX)
@@ -323,6 +331,12 @@ static int check_launch(Exec *x)
         snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u)", l->grid[0], l->grid[1], l->grid[2]);
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
     }
+    for (int i = 0; i < 3; i++)
+        if (f->ptx->cluster[i] && l->grid[i] % f->ptx->cluster[i]) {
+            snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its clusters of (%u,%u,%u)",
+                     l->grid[0], l->grid[1], l->grid[2], f->ptx->cluster[0], f->ptx->cluster[1], f->ptx->cluster[2]);
+            return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+        }
     return 0;
 }
 
@@ -364,6 +378,10 @@ static int set_up(Exec *x)
         f->parent = x->free_frames;
         x->free_frames = f;
     }
+    /* What the simulator itself does for a block and for a launch counts as work of 64 bytes a thread-instruction:
+     * a grid of two thousand million empty blocks ends, too. */
+    size_t cleared = x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
+    x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
     uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
@@ -390,13 +408,14 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
     clear_blocks(x->code);
     devmem_launch(x->mem);
     for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
-        run_block(x, b);
+        run_block(x, x->reversed ? x->n_blocks - 1 - b : b);
     sum_blocks(x);
     return x->faulted;
 }
 
 void exec_release(Exec *x)
 {
+    async_release(x);
     free(x->warps);
     free(x->shared_store);
     if (x->register_file)

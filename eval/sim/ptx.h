@@ -102,6 +102,7 @@ typedef struct {
     int n_targets;
     PtxVar *vars;             /* local, shared and inner param variables, linked */
     uint32_t max_threads;     /* .maxntid or .reqntid product; 0 none */
+    uint32_t cluster[3];      /* .reqnctapercluster; 0 none */
     uint32_t entry_loc_file;  /* file of its first .loc */
 } PtxFunction;
 

@@ -330,13 +330,16 @@ static int parse_parameter_list(PtxParser *p, PtxVar ***list, int *n)
 static int parse_directives(PtxParser *p, PtxFunction *f)
 {
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
-        int threads = ptx_lex_is(&p->lex, ".maxntid") || ptx_lex_is(&p->lex, ".reqntid");
+        int threads = ptx_lex_is(&p->lex, ".maxntid") || ptx_lex_is(&p->lex, ".reqntid"), dim = 0;
+        int cluster = ptx_lex_is(&p->lex, ".reqnctapercluster");
         ptx_lex_next(&p->lex);
         uint64_t product = 1, n = 0;
         while (p->lex.tok.kind == TOK_INT) {
             if (parse_count(p, 1u << 30, &n))
                 return -1;
             product = n && product > (1u << 30) / n ? 1u << 30 : product * n;
+            if (cluster && dim < 3)
+                f->cluster[dim++] = (uint32_t)n;
             if (!ptx_lex_accept(&p->lex, ","))
                 break;
         }

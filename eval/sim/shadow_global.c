@@ -154,6 +154,25 @@ int global_check_load(Warp *w, Access *a)
     return 0;
 }
 
+int global_check_read_only(Warp *w, const Access *a)
+{
+    const DevMem *mem = w->x->mem;
+    uint64_t base = a->base - ARENA_BASE, floor = (uint64_t)mem->tag_floor << 32;
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo, hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
+        for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++)
+            if (mem->writer[word] >= floor && mem->writer[word] & word_bytes(word, lo, hi)) {
+                int lane = lane_of_word(a, word);
+                const Alloc *al = &mem->allocs[a->mo->hit];
+                exec_fault(w, a->in, lane, OUTCOME_RACE,
+                           "reads %s at offset %llu through the read-only cache (__ldg, or const __restrict__) after a write in the same launch",
+                           al->label, (unsigned long long)(access_address(a, lane) - al->base));
+                return -1;
+            }
+    }
+    return 0;
+}
+
 static int store_lane_check(Warp *w, Access *a, int lane, AccessChanged *changed)
 {
     DevMem *mem = w->x->mem;

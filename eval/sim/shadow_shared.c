@@ -95,6 +95,19 @@ static int load_range_carefully(Warp *w, Access *a, int64_t lo, int64_t hi, uint
     return 0;
 }
 
+int shared_check_written(Warp *w, Access *a)
+{
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        int64_t lo = (int64_t)a->base + a->p->ranges[i].lo, hi = (int64_t)a->base + a->p->ranges[i].hi;
+        for (int64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
+            uint32_t need = byte_mask(word, lo, hi);
+            if ((have_bytes(&w->x->cta, (uint32_t)word) & (int)need) != (int)need && load_fault(w, a, word, need))
+                return -1;
+        }
+    }
+    return 0;
+}
+
 int shared_check_load(Warp *w, Access *a)
 {
     Cta *c = &w->x->cta;

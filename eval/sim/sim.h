@@ -6,6 +6,6 @@
 #include "eval/sim/counts.h"
 
 const SimCounts *sim_last_counts(const Device *d);           /* of the last launch */
-void sim_set_limit(Device *d, int64_t thread_instructions);  /* of one run */
+void sim_set_limit(Device *d, int64_t thread_instructions);  /* of a timed run; an eighth of it for others */
 
 #endif

@@ -47,7 +47,7 @@ void pool_release(Pool *p)
     *p = (Pool){0};
 }
 
-static int holds(const Pool *p, const Sample *s)
+int pool_holds(const Pool *p, const Sample *s)
 {
     for (long i = 0; i < p->n; i++)
         if (!strcmp(p->items[i].source_digest, s->source_digest) && !strcmp(p->items[i].task, s->task)) return 1;
@@ -59,7 +59,7 @@ long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round)
     long added = 0;
     for (long i = 0; i < s->n; i++) {
         const Sample *x = &s->items[i];
-        if (x->outcome != OUTCOME_OK || x->heldout || holds(p, x)) continue;
+        if (x->outcome != OUTCOME_OK || x->heldout || pool_holds(p, x)) continue;
         p->items = memory_grow(p->items, (size_t)p->n + 1, sizeof *p->items);
         PoolItem *it = &p->items[p->n++];
         *it = (PoolItem){.id = memory_strdup(x->id),

@@ -19,6 +19,8 @@ typedef struct {
 
 int pool_load(const char *path, Pool *out, Error *err);   /* path NULL: empty */
 void pool_release(Pool *p);
+/* Is this kernel, by digest, already there for its task? */
+int pool_holds(const Pool *p, const Sample *s);
 /* Add the correct candidates of train tasks; returns how many were new. */
 long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round);
 int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error *err);

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/answer.h"
 #include "stages/prompt.h"
 #include "stages/sft/describe.h"
 
@@ -29,19 +28,30 @@ static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, l
     return rc;
 }
 
-/* "code2 is faster: 2.31 against 1.10. code1: ... code2: ..." */
+/* "code2 is faster than code1." and what the faster one does. */
 static int compare_text(Buffer *out, const Sample *a, const Sample *b)
 {
     int second = b->score > a->score;
-    const Sample *fast = second ? b : a, *slow = second ? a : b;
+    const Sample *fast = second ? b : a;
     if (fabs(a->score - b->score) < 0.005)
-        buffer_printf(out, "code1 and code2 are equally fast: %.2f.", a->score);
+        buffer_puts(out, "code1 and code2 are equally fast.\n");
     else
-        buffer_printf(out, "code%d is faster: %.2f against %.2f.", second ? 2 : 1, fast->score, slow->score);
-    buffer_puts(out, " code1: ");
-    if (describe_source(a->source, strlen(a->source), out)) return -1;
-    buffer_puts(out, " code2: ");
-    return describe_source(b->source, strlen(b->source), out);
+        buffer_printf(out, "code%d is faster than code%d.\n", second ? 2 : 1, second ? 1 : 2);
+    buffer_printf(out, "code%d: ", second ? 2 : 1);
+    if (describe_source(fast->source, strlen(fast->source), out)) return -1;
+    return buffer_puts(out, "\n");
+}
+
+/* The teacher's own answer with the comparison put in where its analysis begins. */
+static void contrastive_answer(Buffer *out, const char *answer, const char *comparison)
+{
+    static const char heading[] = "## Performance Analysis\n";
+    const char *at = strstr(answer, heading);
+    size_t head = at ? (size_t)(at - answer) + sizeof heading - 1 : 0;
+    if (!at) buffer_puts(out, heading);
+    buffer_append(out, answer, head);
+    buffer_puts(out, comparison);
+    buffer_puts(out, answer + head);
 }
 
 typedef struct {
@@ -70,19 +80,17 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     if (!pick_two(g, s, &rng, two)) return 0;
     Exemplar ex[2];
     for (int i = 0; i < 2; i++) ex[i] = (Exemplar){two[i]->id, two[i]->source, strlen(two[i]->source), two[i]->score};
-    Buffer prompt, analysis, design, answer;
+    Buffer prompt, comparison, answer;
     buffer_init(&prompt, MAX_TEXT);
-    buffer_init(&analysis, MAX_TEXT);
-    buffer_init(&design, MAX_TEXT);
+    buffer_init(&comparison, MAX_TEXT);
     buffer_init(&answer, MAX_TEXT);
     prompt_write(&prompt, t, ex, 2, o->full);
-    int rc = compare_text(&analysis, two[0], two[1]) || describe_source(s->source, strlen(s->source), &design);
-    if (rc) rc = error_set(err, "sample %s: cannot describe its source", s->id);
-    answer_write(&answer, analysis.data, design.data, s->source);
+    int rc = compare_text(&comparison, two[0], two[1]);
+    if (rc) rc = error_set(err, "sample %s: cannot describe its exemplars", s->id);
+    contrastive_answer(&answer, s->text, comparison.data);
     if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
     buffer_release(&prompt);
-    buffer_release(&analysis);
-    buffer_release(&design);
+    buffer_release(&comparison);
     buffer_release(&answer);
     return rc;
 }

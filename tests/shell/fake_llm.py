@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A chat endpoint that misbehaves to order: the peer of tests/shell/llm.t. Listens on 127.0.0.1, prints the port.
 
-The user message holds "script: step step ..."; the k-th request with the same message gets step k, the last step
-repeats. Every request is appended to LOG as one JSON line: path, whether the key came, body, step, requests in work.
+The user message may hold "script: step step ..." (without, STEPs of the command line, or a kernel); the k-th request with the
+same message gets step k, the last step repeats. Every request is appended to LOG as one JSON line: path, whether the
+key came, body, step, requests in work.
 """
 import email.utils, gzip, http.server, json, re, socket, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
+default = sys.argv[2:] or ["kernel:0.03"]
 lock = threading.Lock()
 seen, working = {}, 0
 
@@ -37,7 +39,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         global working
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][-1]["content"]
-        steps = re.search(r"script: (.*)", prompt).group(1).split()
+        script = re.search(r"script: (.*)", prompt)
+        steps = script.group(1).split() if script else default
         with lock:
             count = seen[prompt] = seen.get(prompt, 0) + 1
             working += 1
@@ -60,6 +63,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if name == "ok":
             time.sleep(float(value or 0))
             self.send(200, answer("echo " + prompt.split(" ")[0]))
+        elif name == "kernel":  # a candidate for the task relu, by the request's seed; one in four is wrong
+            time.sleep(float(value))
+            block, function = 32 << body.get("seed", 0) % 5, "fminf" if body.get("seed", 0) % 4 == 0 else "fmaxf"
+            self.send(200, answer("## Performance Analysis\na\n## Algorithm Design\nb\n## Code Implementation\n```cuda\n"
+                                  f"//@ launch k<<<ceil_div(n, {block}), {block}>>>(x, y, n)\n"
+                                  "__global__ void k(const float *x, float *y, int n) {\n"
+                                  f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
+                                  f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```"))
         elif name == "429":
             self.send(429, error, **({"Retry_After": value} if value else {}))
         elif name == "429ms":

@@ -3,6 +3,7 @@
 #define TESTS_SIM_SUPPORT_H
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,14 +100,23 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 static inline char *cuda_to_ptx(const char *source, const char **reason)
 {
     typedef void *Program;
-    const char *home = getenv("CUDA_HOME") ? getenv("CUDA_HOME") : "/usr/local/cuda";
-    char path[512], include[512];
+    const char *cuda = getenv("CUDA_HOME"), *build = getenv("QUERN_BUILD");
+    char home[3][480], path[512], include[512];
     void *lib = NULL;
-    for (int v = 13; v >= 12 && !lib; v--) {
-        snprintf(path, sizeof(path), "%s/lib64/libnvrtc.so.%d", home, v);
+    snprintf(home[0], sizeof(home[0]), "%s", cuda ? cuda : "/nowhere");
+    snprintf(home[1], sizeof(home[1]), "/usr/local/cuda");
+    snprintf(home[2], sizeof(home[2]), "%s/cuda", build ? build : "build"); /* NVIDIA's wheels, by make deps */
+    for (int i = 0; i < 12 && !lib; i++) {
+        snprintf(path, sizeof(path), "%s/%s/libnvrtc.so.%d", home[i / 4], i & 2 ? "lib" : "lib64", 13 - (i & 1));
         lib = dlopen(path, RTLD_NOW);
+        /* Its builtins, by their full path: under AddressSanitizer the loader does not see NVRTC's own search path. */
+        strcpy(strrchr(path, '/'), "/libnvrtc-builtins.so.*");
+        glob_t found = {0};
+        if (lib && !glob(path, 0, NULL, &found)) dlopen(found.gl_pathv[found.gl_pathc - 1], RTLD_NOW | RTLD_GLOBAL);
+        if (lib) globfree(&found);
+        snprintf(include, sizeof(include), "-I%s/include", home[i / 4]);
     }
-    *reason = "no libnvrtc in $CUDA_HOME/lib64 or /usr/local/cuda/lib64";
+    *reason = "no libnvrtc in $CUDA_HOME, /usr/local/cuda or $QUERN_BUILD/cuda";
     if (!lib)
         return NULL;
     int (*create)(Program *, const char *, const char *, int, const char *const *, const char *const *);
@@ -120,7 +130,6 @@ static inline char *cuda_to_ptx(const char *source, const char **reason)
     *(void **)&log_size = dlsym(lib, "nvrtcGetProgramLogSize");
     *(void **)&get_log = dlsym(lib, "nvrtcGetProgramLog");
     *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
-    snprintf(include, sizeof(include), "-I%s/include", home);
     const char *options[] = {"-arch=sm_90", "-lineinfo", "-std=c++17", include};
     Program p;
     size_t n = 0;

@@ -158,7 +158,7 @@ static void test_bombs(void **state)
         compile(bombs[i], 0, NULL, &r);
         double took = clock_seconds() - start;
         print_message("bomb %zu: %.2f s: %.100s\n", i, took, r.ok ? "compiled" : r.message);
-        assert_true(took < 20);
+        assert_true(took < 60); /* 5 s of CPU, on a machine that may be busy */
         assert_false(r.ok);
         assert_true(r.message[0]);
         compile_result_release(&r);

@@ -142,6 +142,12 @@ static const Case cases[] = {
     {"ld.param.v2.u16 {%h0, %h1}, [p1];\ncvt.u32.u16 %r0, %h0;", 1234},
     {"cp.async.ca.shared.global [s+32], [g], 4;\ncp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 %r0, [s+32];", 31},
     {"cp.async.cg.shared.global [s+32], [q], 16, 8;\ncp.async.wait_all;\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [s+32];\nmad.lo.u32 %r0, %r2, 1000, %r3;", 42000},
+    /* from one H200: by zero, of NaN, the relu of -0 */
+    {"mov.u32 %r1, 0;\nrem.u32 %r0, 7, %r1;", 0xffffffff},
+    {"mov.u32 %r1, 0;\nrem.s32 %r0, 7, %r1;", 0xffffffff},
+    {"mov.b64 %rd1, 0x7ff8000000000000;\nmov.b64 %fd0, %rd1;\ncvt.rni.s32.f64 %r0, %fd0;", 0x80000000},
+    {"mov.b32 %f0, 0x7fc00000;\ncvt.rni.s32.f32 %r0, %f0;", 0},
+    {"mov.b16 %h0, 0x8000;\nmov.b16 %h1, 0x3c00;\nfma.rn.relu.f16 %h2, %h0, %h1, %h0;\ncvt.u32.u16 %r0, %h2;", 0},
     {"{ .param .b64 a; .param .b32 r; st.param.b64 [a], 40; call (r), twice, (a); ld.param.b32 %r0, [r]; }", 80},
 };
 

@@ -1,0 +1,11 @@
+// Asks for nearly all of the device's memory, for each workload anew.
+// task: relu
+// expect: plan_error
+// line: 5
+//@ buffer char big[2030 * 1048576]
+//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+extern "C" __global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f);
+}

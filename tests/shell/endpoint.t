@@ -1,0 +1,67 @@
+#!/bin/bash
+# The stages with an endpoint behind them: as the policy and as a teacher, killed on the way. What was answered is
+# never asked for again, the artifact is that of an uninterrupted run, the key is nowhere. TAP on stdout.
+set -u
+root=${QUERN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
+BIN=$(cd "${QUERN_BUILD:-$root/build}/bin" && pwd)
+command -v python3 >/dev/null || { echo '1..0 # SKIP the fake server needs python3'; exit 0; }
+tmp=$(mktemp -d)
+cd "$tmp" || exit 1
+python3 "$root/tests/shell/fake_llm.py" "$tmp/log" >port 2>server.err &
+server=$!
+trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+for _ in $(seq 200); do [ -s port ] && break; sleep 0.05; done
+export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 OPENAI_BASE_URL=http://127.0.0.1:$(cat port)/v1 OPENAI_API_KEY=sk-secret-0123456789abcdef
+unset QUERN_REDIS
+export BIN
+n=0 failed=0
+ok() { # STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        tail -n 12 err server.err | sed 's/^/# /'
+        failed=1
+    fi
+}
+requests() { wc -l <log; }
+digest() { "$BIN/quern-artifact" validate "$1" 2>>err | sed 's/.*payload //'; }
+
+# ---- as the policy: 4 prompts, 8 answers each ----
+"$BIN/quern-prompt" --tasks relu --groups 4 --style full -o prompts.qa 2>err
+sample() { exec "$BIN/quern-sample" --policy openai:fake --prompts prompts.qa --copies 8 --concurrency 4 --output "$1" 2>>err; }
+: >log
+(sample straight.qa); ok $? 'an endpoint answers prompts'
+[ "$(requests)" = 32 ] && "$BIN/quern-artifact" export straight.qa | grep -c '"source": *"//@ launch k' | grep -qx 32; ok $? 'every answer holds its candidate'
+: >log
+kills=0
+for at in 6 14 22; do
+    sample killed.qa &
+    pid=$!
+    for _ in $(seq 300); do [ "$(requests)" -ge $at ] && break; sleep 0.01; done
+    kill -9 $pid 2>/dev/null && kills=$((kills + 1))
+    wait $pid 2>/dev/null
+done
+(sample killed.qa)
+[ $? = 0 ] && [ $kills = 3 ] && [ -n "$(digest straight.qa)" ] && [ "$(digest straight.qa)" = "$(digest killed.qa)" ]
+ok $? 'killed three times it gives the same artifact'
+# At most the four that were in work at each kill are asked for twice.
+[ "$(requests)" -gt 32 ] || [ "$(requests)" = 32 ] && [ "$(requests)" -le 44 ]; ok $? "and asks for nothing that it has ($(requests) requests for 32 answers)"
+[ ! -e killed.qa.journal ]; ok $? 'its journal is gone'
+
+# ---- as a teacher ----
+collect() { exec "$BIN/quern-collect" --tasks relu --teachers openai:fake --trials 12 --keep 6 --concurrency 2 --output "$1" 2>>err; }
+export -f collect requests
+: >log
+"$BIN/quern-fleet" run --workers 1 --dir q -- bash -c 'collect taught.qa' 2>>err
+[ $? = 0 ] && [ "$("$BIN/quern-artifact" export taught.qa | grep -c collect/relu/openai:fake/)" -ge 6 ]; ok $? 'an endpoint teaches'
+straight=$(requests)
+: >log
+"$BIN/quern-fleet" run --workers 1 --dir q -- bash -c 'collect torn.qa & pid=$!
+    for _ in $(seq 300); do [ "$(requests)" -ge 4 ] && break; sleep 0.01; done
+    kill -9 $pid; wait $pid; (collect torn.qa)' 2>>err
+[ $? = 0 ] && [ -n "$(digest taught.qa)" ] && [ "$(digest taught.qa)" = "$(digest torn.qa)" ]; ok $? 'killed in the middle it ends the same'
+[ "$(requests)" -le $((straight + 2)) ]; ok $? "and pays for nothing twice but what was under way ($(requests) requests, $straight without a kill)"
+
+! grep -rlF sk-secret --exclude=log . ; ok $? 'the key is in no artifact, journal or message'
+echo "1..$n"
+exit $failed

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# limit: 600
+# Bad settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows: each is one clear
+# sentence, no process is left, and the same command afterwards continues to what an undisturbed run makes.
+set -u
+. "$(dirname "$0")/pipeline.sh"
+server= full=$(dir full)
+trap '[ -z "$server" ] || kill $server; ! mountpoint -q "$full" || umount "$full"; clear_away' EXIT
+says() { grep -qE -- "$1" "$tmp/out"; }
+
+# ---- settings: refused before anything starts ----
+refused() { # SENTENCE NAME=VALUE...
+  local sentence=$1; shift
+  crl refused "$@"; local s=$?
+  [ $s = 2 ] && [ "$(grep -c '^quern' "$tmp/out")" = 1 ] && says "^quern: $sentence" && [ ! -e "$(dir refused)" ]; ok $? "$*: $(grep -m1 '^quern' "$tmp/out")"
+}
+refused 'TASKS=relu,unknown: there is no tasks/unknown/task.json' TASKS=relu,unknown
+refused 'PROFILE=unknown: expected' PROFILE=unknown
+refused 'CONFIG=/none.mk: there is no such file' CONFIG=/none.mk
+refused 'POLICY=foo: expected small, native:DIR' POLICY=foo
+refused "POLICY=native:$tmp: there is no $tmp/config.json" POLICY=native:"$tmp"
+refused 'ROUNDS=two: expected a whole number' ROUNDS=two
+refused 'sim:x100: expected sim:PROFILE' CLASSES='sim:h100 sim:x100'
+none_left; ok $? 'no process is left'
+
+crl calm; ok $? 'a tiny run'
+digests calm >"$tmp/calm"
+continues() { # RUN WHAT: the same command once more
+  crl "$1" "${@:3}"; local s=$?
+  digests "$1" >"$tmp/again" 2>/dev/null
+  [ $s = 0 ] && diff "$tmp/calm" "$tmp/again" >>"$tmp/out"; ok $? "$2: the same command continues, to the same digests"
+}
+
+# ---- damaged files ----
+f=$(dir calm)/collect/samples.qa
+truncate -s $(($(stat -c %s "$f") / 2)) "$f"
+crl calm; s=$?
+[ $s != 0 ] && says "samples.qa.*it is kept as .*samples.qa.damaged, and the same command makes it again"; ok $? "half an artifact: $(grep -m1 'kept as' "$tmp/out")"
+rm -f "$f.damaged"; continues calm 'half an artifact'
+f=$(dir calm)/sft/model/model.safetensors
+truncate -s $(($(stat -c %s "$f") / 2)) "$f"; rm "$(dir calm)/report/sft/samples.qa"
+crl calm; s=$?
+[ $s != 0 ] && says "model.safetensors.*kept as .*manifest.qa.damaged"; ok $? "half a model: $(grep -m1 'kept as' "$tmp/out")"
+rm -f "${f%/*}"/*.damaged; continues calm 'half a model'
+
+# ---- a full disk, at several places in the run ----
+mkdir -p "$full"
+if mount -t tmpfs -o size=100k tmpfs "$full" 2>/dev/null; then
+  sentences=0
+  for size in 300k 900k 1300k; do
+    mount -o remount,size=$size "$full"
+    crl full && break
+    says 'No space left on device|the disk .* is full' && sentences=$((sentences + 1))
+  done
+  [ $sentences = 3 ]; ok $? "a full disk, three times: $(grep -m1 -oE 'quern-.*(No space left on device|the disk .* is full).*' "$tmp/out")"
+  none_left; ok $? 'no process is left'
+  mount -o remount,size=64m "$full"
+  continues full 'room again'
+  umount "$full"
+else
+  ok 0 'a full disk # SKIP no right to mount'
+fi
+
+# ---- endpoints ----
+if command -v python3 >/dev/null; then
+  python3 tests/shell/fake_llm.py "$tmp/requests" 429:0.1 500 half nothing kernel:0 >"$tmp/port" 2>/dev/null &
+  server=$!
+  wait_for '[ -s $tmp/port ]'
+  export OPENAI_BASE_URL=http://127.0.0.1:$(cat "$tmp/port")/v1 OPENAI_API_KEY=sk-secret-0123456789abcdef no_proxy=127.0.0.1
+  crl endpoint TASKS=relu POLICY=openai:fake ROUNDS=1 REPORT_SAMPLES=2; s=$?
+  [ $s = 0 ] && awk -F'\t' '$1 == "crl" && $2 == "train" { exit !($4 == 2 && $5 > 0) }' "$(dir endpoint)/report.tsv"; ok $? 'POLICY=openai: 429, 500, half a JSON and nothing for each prompt, and the run ends in its report'
+  crl teacher TASKS=relu TEACHERS=openai:fake KEEP=2 ROUNDS=1; s=$?
+  [ $s = 0 ]; ok $? 'TEACHERS=openai likewise'
+  ! grep -rlF sk-secret "$(dir endpoint)" "$(dir teacher)" "$tmp/out"; ok $? 'the key is nowhere'
+  kill $server; wait $server 2>/dev/null
+  server=
+fi
+
+# ---- a model directory that an earlier run made ----
+crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?
+[ $s = 0 ] && [ -s "$(dir native)/report.html" ]; ok $? 'POLICY=native with the model of another run'
+
+# ---- tasks that were added: one of a family that the template teacher knows, one of none ----
+mkdir "$tmp/tasks" "$tmp/teacher"
+cp -r tasks/relu "$tmp/tasks/relu"; cp -r tasks/relu "$tmp/tasks/novel"
+sed -i 's/"name": *"relu"/"name": "novel"/; s/"op_type": *"[a-z_]*"/"op_type": "novelty"/' "$tmp/tasks/novel/task.json"
+QUERN_TASKS=$tmp/tasks "$BIN/quern-fleet" run --workers 1 --dir "$tmp/q" -- "$BIN/quern-collect" --output "$tmp/novel.qa" --trials 8 --keep 2 >"$tmp/out" 2>&1; s=$?
+[ $s = 0 ] && says 'the template teacher has no family for task novel \(op_type novelty\)' && "$BIN/quern-artifact" export "$tmp/novel.qa" | grep -q 'collect/relu/template'; ok $? 'a task of an unknown family is said; the others are collected'
+none_left; ok $? 'no process is left'
+done_testing

@@ -1,0 +1,165 @@
+#!/bin/bash
+# The simulator ranks kernels as a GPU would: pairs of right kernels, of which the second must score higher.
+set -u
+cd "$(dirname "$0")/../.."
+BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+export QUERN_LOG=quiet
+. tests/shell/verdicts.sh
+n=0
+
+score() { # TASK NAME: of $TMP/NAME.cu; nothing when it is not ok
+    local json
+    json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$TMP/$2.cu" 2>"$TMP/$2.err") || { echo "# $2: $json" >&2; return; }
+    printf '%.3f' "$(json_field score <<<"$json")"
+}
+
+below() { # TASK LOW HIGH SENTENCE
+    local low high
+    low=$(score "$1" "$2") high=$(score "$1" "$3")
+    n=$((n + 1))
+    if [ -n "$low" ] && [ -n "$high" ] && awk "BEGIN { exit !($low < $high) }"; then
+        echo "ok $n - $4 ($low < $high)"
+    else
+        echo "not ok $n - $4"
+        echo "# $2 scores '$low', $3 scores '$high'"
+    fi
+}
+
+# ---- elementwise: how a warp's addresses lie, how much a thread takes, how many launches ----
+
+relu() { # NAME LAUNCH BODY
+    printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(const float *x, float *y, int n)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
+}
+relu coalesced 'ceil_div(n, 256), 256' 'int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
+relu strided 'ceil_div(n, 8192), 256' 'for (int k = 0; k < 32; k++) {
+    int i = blockIdx.x * 8192 + threadIdx.x * 32 + k;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f); }'
+relu single 'ceil_div(n, 32768), 1' 'for (int k = 0; k < 32768; k++) {
+    int i = blockIdx.x * 32768 + k;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f); }'
+relu few_resident 'ceil_div(n, 64), 64, 100 * 1024' 'int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
+relu vector 'ceil_div(n, 1024), 256' 'int i = (blockIdx.x * 256 + threadIdx.x) * 4;
+    if (i + 3 < n) {
+        float4 v = *(const float4 *)(x + i);
+        *(float4 *)(y + i) = make_float4(fmaxf(v.x, 0), fmaxf(v.y, 0), fmaxf(v.z, 0), fmaxf(v.w, 0));
+    } else
+        for (; i < n; i++) y[i] = fmaxf(x[i], 0.0f);'
+cat >"$TMP/two_launches.cu" <<'EOF'
+//@ buffer float half[n]
+//@ launch scale<<<ceil_div(n, 256), 256>>>(x, half, n)
+//@ launch clamp<<<ceil_div(n, 256), 256>>>(half, y, n)
+extern "C" __global__ void scale(const float *x, float *half, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) half[i] = x[i] * 0.5f;
+}
+extern "C" __global__ void clamp(const float *half, float *y, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = fmaxf(half[i] * 2.0f, 0.0f);
+}
+EOF
+below relu strided coalesced "32 floats apart below coalesced"
+below relu few_resident coalesced "64 threads a block and two blocks on an SM below 256 and full"
+below relu two_launches coalesced "two launches below the fused one"
+below relu coalesced vector "4-byte loads below 16-byte loads"
+below relu single strided "one thread a block below 256 uncoalesced"
+
+# ---- matmul: reuse through shared memory, and conflicts of banks in it ----
+
+cat >"$TMP/naive.cu" <<'EOF'
+//@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
+extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, int n, int k)
+{
+    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row >= m || col >= n) return;
+    float sum = 0;
+    for (int i = 0; i < k; i++) sum += a[row * k + i] * b[i * n + col];
+    c[row * n + col] = sum;
+}
+EOF
+sed 's/blockIdx.y \* 16 + threadIdx.y, col = blockIdx.x \* 16 + threadIdx.x/blockIdx.y * 16 + threadIdx.x, col = blockIdx.x * 16 + threadIdx.y/' \
+    "$TMP/naive.cu" >"$TMP/turned.cu"
+tiled() { # PAD
+    cat <<EOF
+//@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
+extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, int n, int k)
+{
+    __shared__ float as[16][16 + $1], bs[16][16 + $1];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, col = blockIdx.x * 16 + tx;
+    float sum = 0;
+    for (int t = 0; t < k; t += 16) {
+        as[ty][tx] = row < m && t + tx < k ? a[row * k + t + tx] : 0;
+        bs[ty][tx] = t + ty < k && col < n ? b[(t + ty) * n + col] : 0;
+        __syncthreads();
+        #pragma unroll
+        for (int i = 0; i < 16; i++) sum += as[ty][i] * bs[i][tx];
+        __syncthreads();
+    }
+    if (row < m && col < n) c[row * n + col] = sum;
+}
+EOF
+}
+tiled 0 >"$TMP/tiled.cu"
+sed 's/bs\[ty\]\[tx\] =/bs[tx][ty] =/; s/bs\[i\]\[tx\]/bs[tx][i]/' "$TMP/tiled.cu" >"$TMP/conflicts.cu"
+below matmul naive tiled "naive below shared-memory tiles"
+below matmul turned naive "a warp along rows of the result below along columns"
+below matmul conflicts tiled "tiles with bank conflicts below tiles without"
+
+# ---- row_sum: idle threads, and a launch bound that forces spills ----
+
+rows() { # NAME THREADS BODY
+    printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(const float *x, float *y, int cols)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
+}
+rows one_thread 1 'float s = 0; for (int c = 0; c < cols; c++) s += x[(long long)blockIdx.x * cols + c]; y[blockIdx.x] = s;'
+rows warp 32 'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x == 0) y[blockIdx.x] = s;'
+below row_sum one_thread warp "one thread a row below a warp a row"
+
+# ---- what does not pay: set-up that is hidden in the runs before the timed one ----
+
+sed 's/if (ready) return;//' tests/cheats/warm_table.cu >"$TMP/paid.cu"
+cp tests/cheats/warm_table.cu "$TMP/warm.cu"
+n=$((n + 1))
+warm=$(score gelu warm) paid=$(score gelu paid)
+if awk "BEGIN { exit !(${warm:-9} < 1.02 * ${paid:-0}) }"; then
+    echo "ok $n - a table that was filled in earlier runs is filled again when timed ($warm, $paid)"
+else
+    echo "not ok $n - a table that was filled in earlier runs is filled again when timed: warm '$warm', paid '$paid'"
+fi
+
+spill() { # NAME BOUND
+    cat >"$TMP/$1.cu" <<EOF
+//@ launch k<<<ceil_div(rows, 256), 256>>>(x, y, rows, cols)
+extern "C" __global__ void $2 k(const float *x, float *y, int rows, int cols)
+{
+    int r = blockIdx.x * 256 + threadIdx.x;
+    if (r >= rows) return;
+    float v[64] = {}, sum = 0;
+    for (int c = 0; c < cols; c++) {
+        float e = x[(long long)r * cols + c];
+        #pragma unroll
+        for (int i = 0; i < 64; i++) v[i] = fmaf(e, (float)(i == c % 64), v[i]);
+    }
+    #pragma unroll
+    for (int i = 0; i < 64; i++) sum += v[i];
+    y[r] = sum;
+}
+EOF
+}
+spill free ""
+spill bound "__launch_bounds__(256, 8)"
+occupancy() { # NAME: the candidate's comes first in the verdict, its baseline's after it
+    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$TMP/$1.cu" | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
+}
+n=$((n + 1))
+free=$(occupancy free) bound=$(occupancy bound)
+if awk "BEGIN { exit !(${bound:-9} <= ${free:-0} && ${free:-9} < 1) }"; then
+    echo "ok $n - a launch bound that spills wins no occupancy ($bound, $free)"
+else
+    echo "not ok $n - a launch bound that spills wins no occupancy: bound '$bound', free '$free'"
+fi
+echo "1..$n"

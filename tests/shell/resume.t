@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# limit: 600
+# A whole run killed at ten random moments ends with the payload digests of one that was never disturbed, and
+# `make crl` does what is missing, nothing else, and tells the truth about it.
+set -u
+. "$(dirname "$0")/pipeline.sh"
+RANDOM=${QUERN_TEST_SEED:-7}
+now() { date +%s.%N; }
+
+crl calm; s=$?
+[ $s = 0 ] && [ -s "$(dir calm)/report.html" ]; ok $? 'a tiny run ends in a report'
+digests calm >"$tmp/calm"
+awk -F'\t' '$1 == "crl" && $2 == "all" { exit !($5 > 0) }' "$(dir calm)/report.tsv"; ok $? 'its model writes kernels that work'
+none_left; ok $? 'no process is left'
+
+# ---- nothing to do ----
+start=$(now); crl calm; s=$?; seconds=$(echo "$(now) - $start" | bc)
+[ $s = 0 ] && grep -q "crl of run $prefix-calm is up to date: runs/$prefix-calm/report.html" "$tmp/out" && [ -z "$(ran)" ]; ok $? "with nothing to do it says so ($seconds s)"
+crl calm -q; ok $? 'make -q: up to date'
+crl calm -n && ! grep -q 'mk/run\|fleet' "$tmp/out"; ok $? 'make -n: nothing to run'
+
+# ---- kill -9, ten times: the group, make alone, the fleet, the server, a stage, at moments spread over the run ----
+stages='quern-(collect|filter|pool|prompt|sample|sft|selfsup|crl|evaluate|results|report) '
+stage_process() {
+  local p
+  for p in $(pgrep -f "^$BIN/$stages"); do
+    grep -qzxF "QUERN_MARK=$tmp" "/proc/$p/environ" 2>/dev/null && echo "$p" && return
+  done
+  return 1
+}
+victim() { # what to kill for WHAT; empty when there is none now
+  case $1 in
+    group) echo "-$make" ;;
+    make) echo "$make" ;;
+    fleet) pgrep -P "$make" quern-fleet ;;
+    redis) pgrep -P "$(pgrep -P "$make" quern-fleet)" redis-server ;;
+    stage) stage_process ;;
+  esac
+}
+artifacts() { find "$(dir killed)" -name '*.qa' 2>/dev/null | wc -l; }
+start_run() {
+  setsid make -j2 crl "${settings[@]}" RUN="$prefix-killed" >>"$tmp/out" 2>&1 &
+  make=$!
+}
+alive() { kill -0 "$make" 2>/dev/null; }
+total=$(wc -l <"$tmp/calm")
+kills=0 starts=1
+: >"$tmp/out"
+start_run
+turn=0
+for what in group make fleet redis stage stage redis fleet make group; do
+  at=$((turn * total / 14 + RANDOM % 4)) turn=$((turn + 1))
+  alive || { wait "$make" 2>/dev/null; start_run; starts=$((starts + 1)); }
+  wait_for "[ \$(artifacts) -ge $at ] || ! alive" 1200
+  sleep "0.0$((RANDOM % 10))"
+  wait_for 'p=$(victim '"$what"' 2>/dev/null) && [ -n "$p" ] || ! alive' 400
+  [ -n "$p" ] && kill -9 -- "$p" 2>/dev/null && kills=$((kills + 1)) && echo "## killed $what, $(artifacts) artifacts" >>"$tmp/out"
+  [ "$what" = redis ] || wait "$make" 2>/dev/null
+done
+alive && wait "$make" 2>/dev/null
+[ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.html" ]; ok $? "ten kills ($kills) before the end, $starts starts"
+grep '^##' "$tmp/out" | sed 's/^/# /'
+crl killed; s=$?
+[ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'the same command then ends well'
+digests killed >"$tmp/killed"
+diff "$tmp/calm" "$tmp/killed" >"$tmp/diff"; ok $? 'with the digests of the run that was never killed'
+[ ! -s "$tmp/diff" ] || sed 's/^/# /' "$tmp/diff"
+none_left; ok $? 'no process is left'
+[ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/)" ]; ok $? 'no journal, checkpoint or torn file is left'
+find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/ | sed 's/^/# /'
+
+# ---- Ctrl-C, once and twice; a second run beside the first ----
+start_int() { # a job of its own, with SIGINT as a terminal's foreground job has it
+  : >"$tmp/out"
+  perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" SEED=2 "$@" >"$tmp/out" 2>&1 &
+  make=$!
+}
+before=$(sha256sum "$(dir killed)/report.tsv")
+start_int; wait_for "grep -q '^\[collect-samples\]' $tmp/out"
+start=$(now); kill -INT -- "-$make"; wait "$make"; s=$?
+[ $s -gt 128 ] && grep -q 'stopping (again to end at once)' "$tmp/out"; ok $? "Ctrl-C ends it in $(echo "$(now) - $start" | bc) s, exit $s"
+none_left; ok $? 'no process is left'
+start_int; wait_for "pgrep -P $make quern-fleet >/dev/null && [ -n \"\$(ours quern-evald)\" ]"
+cp "$tmp/out" "$tmp/first"
+start=$(now); crl killed SEED=2; s=$?
+[ $s != 0 ] && grep -q 'in use by a run that is going on (process [0-9]*)' "$tmp/out"; ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | bc) s)"
+kill -INT -- "-$make"; sleep 0.1; kill -INT -- "-$make"; wait "$make"; s=$?
+[ $s -gt 128 ]; ok $? "Ctrl-C twice ends it, exit $s"
+none_left; ok $? 'no process is left'
+crl killed SEED=2; s=$?
+crl other SEED=2
+digests killed >"$tmp/killed"; digests other >"$tmp/other"
+[ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null; ok $? 'and it continues to the digests of an undisturbed run with that seed'
+
+# ---- only what is missing ----
+runs_only() { # NAME RULES...: the last call ran these rules and no others; patterns
+  local name=$1 r extra= lacking=; shift
+  local pattern; pattern=$(printf '%s\n' "$@")
+  for r in $(ran); do grep -qxE "$pattern" <<<"$r" || extra+=" $r"; done
+  for r in "$@"; do ran | grep -qxE "$r" || lacking+=" $r"; done
+  [ -z "$extra$lacking" ]; ok $? "$name"
+  [ -z "$extra$lacking" ] || echo "# not expected:$extra; lacking:$lacking"
+}
+same() { sed -n "s|^[a-z-]*: runs/$prefix-$1/\(.*\): same\$|\1|p" "$tmp/out" | sort | tr '\n' ' '; }
+again=('report-.*' 'best-.*' report)
+crl calm ROUNDS=3; s=$?
+[ $s = 0 ] && [ -s "$(dir calm)/crl/3/model/manifest.qa" ]; ok $? 'ROUNDS=3 after 2'
+runs_only 'runs round 3 and the report' 'crl-3-.*' "${again[@]}"
+crl calm; runs_only 'and back at ROUNDS=2, the report alone' "${again[@]}"
+crl calm CRL='--epochs 1 --batch 8 --lr 1e-4'; s=$?
+[ $s = 0 ]; runs_only 'a changed setting of stage 3 reruns from there' 'crl-[12]-.*' "${again[@]}"
+crl calm; digests calm | grep -v crl/3 >"$tmp/back"
+diff "$tmp/calm" "$tmp/back"; ok $? 'and back again, to the same digests'
+rm "$(dir calm)/sft/dataset.qa"
+crl calm -q; [ $? = 1 ]; ok $? 'one artifact deleted: make -q says that there is something to do'
+crl calm -n; grep -q 'quern-filter' "$tmp/out" && ! grep -q quern-collect "$tmp/out" && [ ! -e "$(dir calm)/sft/dataset.qa" ]; ok $? 'make -n names the stages from there, and runs none'
+crl calm; s=$?
+digests calm | grep -v crl/3 >"$tmp/back"
+[ $s = 0 ] && diff "$tmp/calm" "$tmp/back" >/dev/null && [[ "$(same calm)" = *sft/model/manifest.qa* ]]; ok $? "it is made again, and what follows is the same: $(same calm)"
+crl calm -q; ok $? 'then all is up to date'
+none_left; ok $? 'no process is left'
+done_testing
