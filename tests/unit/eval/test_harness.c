@@ -25,7 +25,7 @@ typedef struct {
 struct Device {
     DeviceInfo info;
     Block blocks[MAX_BLOCKS];
-    int allocated, loads, launches;
+    int allocated, loads, launches, disturbed;
     int baseline_output[8], candidate_output[8]; /* seen while timing: which block, by slot */
 };
 
@@ -58,7 +58,8 @@ static void fake_unload(Device *d, DeviceModule *m)
 
 static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
 {
-    (void)d, (void)m, (void)lowered, (void)err;
+    (void)d, (void)m;
+    if (!strcmp(lowered, "unspeakable")) return error_set(err, "kernel unspeakable has 65 parameters; 64 are allowed");
     *out = (KernelInfo){.n_params = 3, .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}}, .param_bytes = 20, .registers = 16, .max_threads = 1024};
     return 0;
 }
@@ -155,7 +156,7 @@ static void execute(Device *d, const DeviceLaunch *l)
     if (!strcmp(k, "replay")) m->runs = n;
     for (int i = 0; !strcmp(k, "flaky") && i < n; i++) y[i] *= 1 + 1.2e-7f * (float)(m->runs % 2);
     if (!strcmp(k, "flaky")) m->runs++;
-    if (!strcmp(k, "wrong")) y[n / 3] += 1;
+    if (!strcmp(k, "wrong") || (!strcmp(k, "ordered") && d->disturbed)) y[n / 3] += 1;
     if (!strcmp(k, "mutate")) x[n - 1] = 7;
     if (!strcmp(k, "beyond")) y[n] = 1;
 }
@@ -164,13 +165,18 @@ static int fake_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault 
 {
     (void)err;
     for (int i = 0; i < n; i++) {
-        if (!strcmp(launches[i].kernel, "slow")) {
+        if (!strcmp(launches[i].kernel, "slow") || (!strcmp(launches[i].kernel, "waits") && d->disturbed)) {
             *fault = (DeviceFault){.outcome = OUTCOME_TIMEOUT, .line = 4, .message = "kernel slow runs too long"};
             return 1;
         }
         execute(d, &launches[i]);
     }
     return 0;
+}
+
+static void fake_disturb(Device *d, int on)
+{
+    d->disturbed = on;
 }
 
 static int output_block(Device *d, const DeviceLaunch *l)
@@ -206,7 +212,7 @@ static int fake_time(Device *d, const DeviceSide *baseline, const DeviceSide *ca
 static const DeviceOps fake_ops = {
     .prefix = "fake", .info = fake_info, .load = fake_load, .unload = fake_unload, .kernel = fake_kernel, .alloc = fake_alloc,
     .free = fake_free, .write = fake_write, .read = fake_read, .poison = fake_poison, .protect = fake_protect,
-    .check_guards = fake_check_guards, .run = fake_run, .time = fake_time,
+    .check_guards = fake_check_guards, .run = fake_run, .disturb = fake_disturb, .time = fake_time,
 };
 
 static TaskSet tasks;
@@ -256,7 +262,7 @@ static const Workload *sim_workload(void)
     return NULL;
 }
 
-static void expect(const char *kernel, Outcome want, const char *cheat, const char *says)
+static void expect_after(const char *kernel, int n_passed, Outcome want, const char *cheat, const char *says)
 {
     Loaded l;
     Finding f = {.outcome = OUTCOME_OK};
@@ -270,9 +276,16 @@ static void expect(const char *kernel, Outcome want, const char *cheat, const ch
     assert_int_equal(rc, want == OUTCOME_OK ? 0 : 1);
     if (want != OUTCOME_OK) assert_string_equal(f.cheat, cheat);
     if (want != OUTCOME_OK && !strstr(f.message, says)) fail_msg("expected '%s' in: %s", says, f.message);
-    if (want == OUTCOME_OK) assert_int_equal(passed.n, 9); /* seven workloads, the second run, the other inputs */
+    if (want == OUTCOME_OK) assert_int_equal(passed.n, n_passed);
     loaded_close(&l);
     assert_int_equal(fake.allocated, 0);
+    assert_int_equal(fake.disturbed, 0);
+}
+
+/* Passed by the good ones: seven workloads, the second run, the other inputs, the other order. */
+static void expect(const char *kernel, Outcome want, const char *cheat, const char *says)
+{
+    expect_after(kernel, 10, want, cheat, says);
 }
 
 static void test_outcomes(void **state)
@@ -286,6 +299,8 @@ static void test_outcomes(void **state)
     expect("flaky", OUTCOME_NONDETERMINISTIC, "", "differ in their bytes");
     expect("mutate", OUTCOME_CHEAT, "input_mutation", "changed its input x, first at element 30");
     expect("beyond", OUTCOME_OUT_OF_BOUNDS, "", "a guard was written");
+    expect("ordered", OUTCOME_RACE, "", "right when blocks and warps run in the order of their indices");
+    expect_after("waits", 9, OUTCOME_OK, "", ""); /* cannot be told, and is not held against it */
     expect("slow", OUTCOME_TIMEOUT, "", "kernel slow runs too long (check n=31");
 }
 
@@ -300,6 +315,26 @@ static void test_plan_is_checked_first(void **state)
     assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
     assert_int_equal(f.line, 1);
     assert_int_equal(fake.launches, before);
+    loaded_close(&l);
+}
+
+/* A kernel that the device cannot describe is the candidate's, with the line of its first launch. */
+static void test_kernel_refused(void **state)
+{
+    (void)state;
+    static const char source[] = "\n//@ launch unspeakable<<<1, 32>>>(x, y, n)\n";
+    Loaded l;
+    Finding f;
+    Error err = {""};
+    int line;
+    CompileResult code = {.ok = 1, .n_lowered = 1, .lowered = memory_array(1, sizeof *code.lowered), .ptx = memory_strdup("")};
+    code.lowered[0] = memory_strdup("unspeakable");
+    plan_release(&plan);
+    assert_int_equal(plan_parse(source, sizeof source - 1, &plan, &line, &err), 0);
+    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, &code, &f, &err), 1);
+    assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
+    assert_int_equal(f.line, 2);
+    assert_non_null(strstr(f.message, "64 are allowed"));
     loaded_close(&l);
 }
 
@@ -324,7 +359,7 @@ static void test_paired_timing(void **state)
     /* Blocks are numbered as allocated, the baseline's of a slot before the candidate's. */
     assert_true(fake.baseline_output[0] < fake.candidate_output[0]);
     assert_true(fake.baseline_output[1] > fake.candidate_output[1]);
-    assert_int_equal(passed.n, 1);
+    assert_int_equal(passed.n, 2); /* the outputs after timing, and in another order */
     loaded_close(&candidate);
     loaded_close(&baseline);
     plan_release(&kept);
@@ -380,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
+        cmocka_unit_test(test_kernel_refused),
         cmocka_unit_test(test_paired_timing),
         cmocka_unit_test(test_outputs_are_compared_after_timing),
         cmocka_unit_test(test_cases),
