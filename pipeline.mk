@@ -125,6 +125,11 @@ $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 
 .SECONDEXPANSION:
 
+# the eight rounds before this one, oldest first: their kernels are stage 2's, their rewards are in stage 3's running
+# statistics (each older one at half the weight, so that those before them do not matter)
+before = $(wordlist $(words x $(wordlist 9,$(call prev,$(1)),$(NUMBERS))),$(call prev,$(1)),$(NUMBERS))
+earlier = $(subst $(empty) ,$(comma),$(strip $(foreach k,$(call before,$(2)),$(R)/$(1)/$(k)/samples.qa:$(R)/$(1)/$(k)/verdicts.qa)))
+
 # Stage 2
 $(S_ROUNDS:%=$(R)/selfsup/%/prompts.qa): $(R)/selfsup/%/prompts.qa: $$(call s_pool,$$(call prev,$$*)) $(R)/cfg/selfsup $(TASK_FILES)
 	$(run) $(B)/quern-prompt --output $@ --pool $< $(tasks_flag) --stage selfsup-$* --groups $(SELFSUP_GROUPS) \
@@ -134,9 +139,9 @@ $(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup
 	$(run) $(B)/quern-sample --policy $(call policy,$(call s_model,$(call prev,$*))) --prompts $< --output $@ --stage selfsup-$* \
 	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $$(call s_pool,$$(call prev,$$*)) $(R)/cfg/selfsup
+$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/collect/pool.qa $(R)/cfg/selfsup
 	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) --pool $(word 4,$^) \
-	  --output $(@D) $(SELFSUP) --seed $(SEED)
+	  --history "$(call earlier,selfsup,$*)" --output $(@D) $(SELFSUP) --seed $(SEED)
 
 $(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage selfsup --round $*
@@ -152,13 +157,9 @@ $(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.q
 	$(run) $(B)/quern-sample --policy $(call policy,$(call c_model,$(call prev,$*))) --prompts $< --output $@ --stage crl-$* \
 	  --copies $(COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-# the eight rounds before this one, oldest first: their rewards are in the running statistics (each older one at half
-# the weight, so that those before them do not matter)
-before = $(wordlist $(words x $(wordlist 9,$(call prev,$(1)),$(NUMBERS))),$(call prev,$(1)),$(NUMBERS))
-earlier = $(subst $(empty) ,$(comma),$(strip $(foreach k,$(call before,$(1)),$(R)/crl/$(k)/samples.qa:$(R)/crl/$(k)/verdicts.qa)))
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
-	  --output $(@D) --history "$(call earlier,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) --seed $(SEED)
+	  --output $(@D) --history "$(call earlier,crl,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) --seed $(SEED)
 
 $(C_ROUNDS:%=$(R)/crl/%/pool.qa): $(R)/crl/%/pool.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage crl --round $*

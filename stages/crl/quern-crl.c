@@ -10,31 +10,17 @@
 #include "base/stop.h"
 #include "stages/config.h"
 #include "stages/crl/grpo.h"
+#include "stages/history.h"
 
-enum { MAX_HISTORY = 30 };
+typedef struct {
+    RewardStats stats;
+    double decay;
+} Rewards;
 
-/* "samples:verdicts,samples:verdicts,...", oldest first: fold each earlier round in. */
-static int fold_history(const char *history, RewardStats *stats, double decay, ArtifactSpec *spec, int fold, Error *err)
+static int fold_round(void *ctx, const SampleSet *round, Error *err)
 {
-    char *list = memory_strdup(history ? history : ""), *save = NULL;
-    int rc = 0, n = 0;
-    for (char *p = strtok_r(list, ",", &save); !rc && p; p = strtok_r(NULL, ",", &save)) {
-        char *colon = strchr(p, ':');
-        if (!colon || ++n > MAX_HISTORY) {
-            rc = error_set(err, "--history expects at most %d pairs SAMPLES:VERDICTS, found '%s'", MAX_HISTORY, p);
-            break;
-        }
-        *colon = 0;
-        SampleSet s;
-        if (!fold)
-            rc = artifact_spec_input(spec, colon + 1, err);
-        else if (!(rc = samples_load(p, colon + 1, &s, err))) {
-            rc = reward_stats_update(stats, &s, decay, err);
-            samples_release(&s);
-        }
-    }
-    free(list);
-    return rc;
+    Rewards *r = ctx;
+    return reward_stats_update(&r->stats, round, r->decay, err);
 }
 
 static void report(const GrpoStats *g, const SampleSet *s)
@@ -79,12 +65,12 @@ int main(int argc, char **argv)
     snprintf(manifest, sizeof manifest, "%s/manifest.qa", output);
     snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", base);
     ArtifactSpec out;
-    RewardStats stats;
-    reward_stats_init(&stats);
+    Rewards r = {.decay = decay};
+    reward_stats_init(&r.stats);
     artifact_spec_init(&out, "manifest", "quern-crl");
     config_from_flags(&out, flags);
     if (artifact_spec_input(&out, samples, &err) || artifact_spec_input(&out, verdicts, &err) ||
-        artifact_spec_input(&out, base_manifest, &err) || fold_history(history, NULL, 0, &out, 0, &err))
+        artifact_spec_input(&out, base_manifest, &err) || history_inputs(history, &out, &err))
         log_die(1, &err);
     if (artifact_same(&out, manifest)) return 0;
     SampleSet set;
@@ -92,8 +78,8 @@ int main(int argc, char **argv)
     long n;
     GrpoStats g;
     const GrpoOptions go = {clip, floor_std, (int)context};
-    if (samples_load(samples, verdicts, &set, &err) || fold_history(history, &stats, decay, &out, 1, &err) ||
-        reward_stats_update(&stats, &set, decay, &err) || grpo_examples(&set, &stats, &go, &ex, &n, &g, &err))
+    if (samples_load(samples, verdicts, &set, &err) || history_each(history, fold_round, &r, &err) ||
+        fold_round(&r, &set, &err) || grpo_examples(&set, &r.stats, &go, &ex, &n, &g, &err))
         log_die(1, &err);
     report(&g, &set);
     LearnOptions o = {.base = base, .output = output, .spec = &out, .reference = kl > 0 ? reference : NULL};
@@ -104,7 +90,7 @@ int main(int argc, char **argv)
     if (learn_run(&o, ex, n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     examples_free(ex, n);
     samples_release(&set);
-    reward_stats_release(&stats);
+    reward_stats_release(&r.stats);
     artifact_spec_release(&out);
     return log_close(0);
 }

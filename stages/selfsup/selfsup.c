@@ -1,0 +1,44 @@
+#include "stages/selfsup/selfsup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
+{
+    s->items = memory_grow(s->items, (size_t)(s->n + round->n), sizeof *s->items);
+    s->task = memory_grow(s->task, (size_t)(s->n + round->n), sizeof *s->task);
+    for (long i = 0; i < round->n; i++) {
+        const Sample *x = &round->items[i];
+        if (x->heldout || x->outcome != OUTCOME_OK || pool_holds(known, x)) continue;
+        const SampleSet one = {.items = &round->items[i], .n = 1};
+        if (learn_example(x, 1, 0, &s->items[s->n], err)) return -1;
+        s->task[s->n++] = memory_strdup(x->task);
+        pool_add(known, &one, "selfsup", 0);
+    }
+    return 0;
+}
+
+static long count_of(const Successes *s, const char *task)
+{
+    long n = 0;
+    for (long i = 0; i < s->n; i++) n += !strcmp(s->task[i], task);
+    return n;
+}
+
+void successes_balance(Successes *s)
+{
+    double inverse = 0; /* sum of 1/n over the examples: the number of tasks */
+    for (long i = 0; i < s->n; i++) inverse += 1.0 / (double)count_of(s, s->task[i]);
+    for (long i = 0; i < s->n; i++)
+        s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);
+}
+
+void successes_release(Successes *s)
+{
+    for (long i = 0; i < s->n; i++) free(s->task[i]);
+    free(s->task);
+    examples_free(s->items, s->n);
+    *s = (Successes){0};
+}

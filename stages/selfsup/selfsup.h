@@ -1,0 +1,28 @@
+/* Stage 2's examples: REINFORCE with reward 1 for a success, 0 for all else, no baseline (method, section 3), on
+ * the model's own kernels of this round and of the stage's earlier ones.
+ *
+ * Two choices that the paper leaves open:
+ * - Once each, as in stage 1: a kernel that the teachers wrote, or that an earlier round or sample wrote, does not
+ *   count again. Samples follow the model's habits, so the common ones would drown the rare, round by round; what
+ *   stage 3 starts from is how many different kernels the model can write.
+ * - Every task weighs the same: a success of a task with n of them weighs 1/n (times the mean of n, so that the
+ *   average weight stays 1). Else the easy tasks, which need it least, make up most of the gradient. */
+#ifndef STAGES_SELFSUP_SELFSUP_H
+#define STAGES_SELFSUP_SELFSUP_H
+
+#include "stages/crl/pool.h"
+#include "stages/learn.h"
+
+typedef struct {
+    Example *items;
+    char **task;               /* of each */
+    long n;
+} Successes;
+
+/* Add the successes of one round that are not in `known`, and enter them there. */
+int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err);
+/* Set the weights by task; call once, after the last round. */
+void successes_balance(Successes *s);
+void successes_release(Successes *s);
+
+#endif
