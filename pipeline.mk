@@ -139,8 +139,8 @@ $(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup
 	$(run) $(B)/quern-sample --policy $(call policy,$(call s_model,$(call prev,$*))) --prompts $< --output $@ --stage selfsup-$* \
 	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/collect/pool.qa $(R)/cfg/selfsup
-	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) --pool $(word 4,$^) \
+$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/selfsup
+	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
 	  --history "$(call earlier,selfsup,$*)" --output $(@D) $(SELFSUP) --seed $(SEED)
 
 $(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))

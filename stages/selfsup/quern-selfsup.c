@@ -21,13 +21,12 @@ static int add_round(void *ctx, const SampleSet *round, Error *err)
 
 int main(int argc, char **argv)
 {
-    const char *samples = NULL, *verdicts = NULL, *output = NULL, *base = NULL, *pool = NULL, *history = NULL;
+    const char *samples = NULL, *verdicts = NULL, *output = NULL, *base = NULL, *history = NULL;
     int64_t batch = 32, epochs = 1, seed = 1, micro = 8192;
     double lr = 3e-4;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples of the model in --base", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
-        {"pool", FLAG_TEXT, &pool, "kernels known before the stage, which do not count; left out: none", .aside = 1},
         {"history", FLAG_TEXT, &history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
         {"base", FLAG_TEXT, &base, "model directory", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &output, "model directory to write", .required = 1, .aside = 1},
@@ -50,13 +49,13 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "manifest", "quern-selfsup");
     config_from_flags(&out, flags);
     if (artifact_spec_input(&out, samples, &err) || artifact_spec_input(&out, verdicts, &err) ||
-        artifact_spec_input(&out, base_manifest, &err) || (pool && artifact_spec_input(&out, pool, &err)) ||
+        artifact_spec_input(&out, base_manifest, &err) ||
         history_inputs(history, &out, &err))
         log_die(1, &err);
     if (artifact_same(&out, manifest)) return 0;
     SampleSet set;
     Learning l = {0};
-    if (samples_load(samples, verdicts, &set, &err) || pool_load(pool, &l.known, &err) ||
+    if (samples_load(samples, verdicts, &set, &err) ||
         history_each(history, add_round, &l, &err))
         log_die(1, &err);
     long before = l.successes.n;

@@ -2,8 +2,7 @@
  * the model's own kernels of this round and of the stage's earlier ones.
  *
  * Two choices that the paper leaves open:
- * - Once each, as in stage 1: a kernel that the teachers wrote, or that an earlier round or sample wrote, does not
- *   count again. Samples follow the model's habits, so the common ones would drown the rare, round by round; what
+ * - Once each, as in stage 1: a kernel that an earlier round or sample wrote does not count again. Samples follow the model's habits, so the common ones would drown the rare, round by round; what
  *   stage 3 starts from is how many different kernels the model can write.
  * - Every task weighs the same: a success of a task with n of them weighs 1/n (times the mean of n, so that the
  *   average weight stays 1). Else the easy tasks, which need it least, make up most of the gradient. */
