@@ -105,6 +105,18 @@ static int write_manifest(const char *dir, const ArtifactSpec *spec, Error *err)
     return rc ? rc : artifact_finish(w, err);
 }
 
+/* The family's own tokenizer class has another pre-tokeniser than the line rule (docs/tokenizer.md). */
+static const char tokenizer_config[] =
+    "{\n  \"eos_token\": \"<|im_end|>\",\n  \"pad_token\": \"<|endoftext|>\",\n"
+    "  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
+
+static int write_tokenizer_config(const char *dir, Error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
+    return file_write_atomic(path, tokenizer_config, sizeof tokenizer_config - 1, err);
+}
+
 int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec, Error *err)
 {
     char path[4096];
@@ -112,8 +124,8 @@ int policy_save(const Policy *p, const char *dir, const char *from_dir, const Ar
     snprintf(path, sizeof path, "%s/manifest.qa", dir);
     if (unlink(path) && errno != ENOENT) return error_errno(err, "cannot remove %s", path);
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
-    if (file_mkdirs(dir, err) || (from_dir && copy_extras(from_dir, dir, err)) || tokenizer_save(p->tokenizer, path, err) ||
-        model_save(p->model, dir, err))
+    if (file_mkdirs(dir, err) || (from_dir ? copy_extras(from_dir, dir, err) : write_tokenizer_config(dir, err)) ||
+        tokenizer_save(p->tokenizer, path, err) || model_save(p->model, dir, err))
         return -1;
     return write_manifest(dir, spec, err);
 }
