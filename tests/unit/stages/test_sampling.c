@@ -238,10 +238,11 @@ static void policy_round_trip(void **state)
     assert_equal_files("model/tokenizer.json", "copy/tokenizer.json");
     assert_equal_files("model/config.json", "copy/config.json");
     assert_equal_files("model/generation_config.json", "copy/generation_config.json");
+    assert_equal_files("model/tokenizer_config.json", "copy/tokenizer_config.json");
     ArtifactReader *r;
     Error err;
     assert_int_equal(artifact_open("copy/manifest.qa", "manifest", &r, &err), 0);
-    assert_int_equal(artifact_count(r), 4);
+    assert_int_equal(artifact_count(r), 5);
     artifact_close(r);
     remove("model/generation_config.json");
 }
