@@ -195,7 +195,9 @@ $(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_f
 	$(run) $(B)/quern-results --samples $< $(tasks_flag) --output $@ $(foreach c,$(CLASSES),$(call class_file,$(c)))
 
 rounds_list = $(subst $(empty) ,$(comma),$(strip $(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa) $(C_ROUNDS:%=$(R)/crl/%/verdicts.qa)))
+# All else is finished here: what a kill -9 left between a commit and its clean-up goes first.
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
+	@find $(R) -name queue -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' \) -prune -exec rm -rf {} +
 	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device $(DEVICE) --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
 	  --collect-samples $(R)/collect/samples.qa --collect-verdicts $(R)/collect/verdicts.qa \
 	  $(foreach s,$(STAGES),--$(s)-samples $(R)/report/$(s)/samples.qa --$(s)-verdicts $(R)/report/$(s)/verdicts.qa) \
