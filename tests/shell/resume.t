@@ -50,12 +50,18 @@ start_run
 turn=0
 for what in group make fleet redis stage stage redis fleet make group; do
   at=$((turn * total / 14 + RANDOM % 4)) turn=$((turn + 1))
-  alive || { wait "$make" 2>/dev/null; start_run; starts=$((starts + 1)); }
-  wait_for "[ \$(artifacts) -ge $at ] || ! alive" 1200
-  sleep "0.0$((RANDOM % 10))"
-  wait_for 'p=$(victim '"$what"' 2>/dev/null) && [ -n "$p" ] || ! alive' 400
-  [ -n "$p" ] && kill -9 -- "$p" 2>/dev/null && kills=$((kills + 1)) && echo "## killed $what, $(artifacts) artifacts" >>"$tmp/out"
-  [ "$what" = redis ] || wait "$make" 2>/dev/null
+  for try in 1 2 3; do # a start that ends by itself (a fleet still dying, on a busy machine) is started again
+    alive || { wait "$make" 2>/dev/null; start_run; starts=$((starts + 1)); }
+    wait_for "[ \$(artifacts) -ge $at ] || ! alive" 6000
+    sleep "0.0$((RANDOM % 10))"
+    p=
+    wait_for 'p=$(victim '"$what"' 2>/dev/null) && [ -n "$p" ] || ! alive' 3000
+    [ -n "$p" ] && kill -9 -- "$p" 2>/dev/null || continue
+    kills=$((kills + 1))
+    echo "## killed $what, $(artifacts) artifacts" >>"$tmp/out"
+    break
+  done
+  [ "$what" = redis ] || [ -z "$p" ] || wait "$make" 2>/dev/null
 done
 alive && wait "$make" 2>/dev/null
 [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.html" ]; ok $? "ten kills ($kills) before the end, $starts starts"
