@@ -30,7 +30,8 @@ ours() { local p; for p in $(left); do [ "$(cat /proc/$p/comm 2>/dev/null)" = "$
 none_left() { local i; for i in $(seq 50); do [ -z "$(left)" ] && return 0; sleep 0.05; done
     for p in $(left); do echo "# left: $p $(tr '\0' ' ' </proc/$p/cmdline)"; done; return 1; }
 trap 'for p in $(left); do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
-wait_for() { local i; for i in $(seq 200); do eval "$1" && return 0; sleep 0.02; done; return 1; }
+# Up to 20 s and more on a busy machine: a lost worker costs leases and a hang its whole deadline.
+wait_for() { local i; for i in $(seq 1000); do eval "$1" && return 0; sleep 0.02; done; return 1; }
 payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
 status() { QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n'; }
 count() { status $1 | sed -n "s/.*\"$2\":\([0-9]*\).*/\1/p"; }
