@@ -27,9 +27,29 @@ TEACHERS ?= template
 POLICY ?= small
 SEED ?= 1
 DEVICES ?= auto
-# what judges during the run is what the local evaluators serve
-DEVICE ?= $(firstword $(subst $(comma), ,$(filter-out auto auto$(comma)%,$(DEVICES))) sim:h100)
-CLASSES ?= sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20
+# ---- devices: what a GPU's name is as a class, with + for its blanks (words of Make have none): cuda:0 NVIDIA+H200 ----
+space := $(empty) $(empty)
+as_word = $(subst $(space),+,$(strip $(1)))
+as_text = $(subst +, ,$(1))
+wanted := $(subst $(comma), ,$(DEVICES))
+# asked for only where a GPU is wanted, and there is one; FOUND=... stands for the answer in tests and below mk/pipeline
+ifneq ($(filter auto cuda:%,$(wanted)),)
+ifeq ($(origin FOUND),undefined)
+FOUND := $(if $(wildcard /dev/nvidiactl /dev/dxg),$(shell '$(BUILD)/bin/quern-devices' --gpus | sed 's/ /=/; s/ /+/g'))
+endif
+endif
+gpu_names := $(foreach g,$(FOUND),$(firstword $(subst =, ,$(g))))
+gpu_class = $(word 2,$(subst =, ,$(firstword $(filter $(1)=%,$(FOUND)))))
+LOCAL := $(foreach d,$(wanted),$(if $(filter auto,$(d)),$(or $(gpu_names),sim:h100),$(d)))
+$(foreach d,$(filter cuda:%,$(LOCAL)),$(if $(filter $(d),$(gpu_names)),,$(error DEVICES=$(DEVICES): there is no $(d) here$(if $(gpu_names),$(comma) but $(gpu_names)))))
+class_of = $(if $(filter cuda:%,$(1)),$(call gpu_class,$(1)),$(1))
+unique = $(if $(1),$(firstword $(1)) $(call unique,$(filter-out $(firstword $(1)),$(1))))
+local_classes := $(call unique,$(foreach d,$(LOCAL),$(call class_of,$(d))))
+# what judges during the run is what the local evaluators serve, and the first of them where they differ
+DEVICE ?= $(call as_text,$(firstword $(local_classes) sim:h100))
+override DEVICE := $(call as_text,$(DEVICE))
+device_word := $(call as_word,$(DEVICE))
+CLASSES ?= $(call unique,$(filter-out sim:%,$(device_word) $(local_classes)) sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20)
 STYLE ?= $(if $(filter small,$(POLICY)),brief,full)
 
 R := runs/$(RUN)
@@ -51,7 +71,7 @@ without = $(if $(1),$(call without,$(wordlist 2,10,$(1)),$(subst $(firstword $(1
 is_number = $(if $(filter 1,$(words $(1))),$(if $(call without,$(digits),$(1)),,yes))
 $(foreach v,SEED SELFSUP_ROUNDS ROUNDS,$(if $(call is_number,$($(v))),,$(error $(v)=$($(v)): expected a whole number)))
 simulated := a100 h100 h200 l40 rtx3090 h20
-$(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(DEVICE) $(CLASSES))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
+$(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(device_word) $(CLASSES) $(LOCAL))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
 
 # ---- what an endpoint or an open-weights model changes ----
 endpoint := $(filter openai:% anthropic:%,$(POLICY))
@@ -80,21 +100,21 @@ $(eval $(call stamp,$(R)/cfg/report,$(MAX_NEW) $(BATCH) $(REPORT_SAMPLES) $(SEED
 
 # What mk/pipeline has to know before it starts a fleet.
 ifneq ($(ASK),)
-$(info asked: $(RUN) $(DEVICES))
+$(info asked: $(RUN) $(subst $(space),$(comma),$(strip $(LOCAL))) $(FOUND))
 endif
 
 .PHONY: collect sft selfsup crl
 crl: $(R)/report.html
 
-# ---- verdicts: one rule for every samples artifact ----
+# ---- verdicts: one rule for every samples artifact; a round's are below ----
 %/verdicts.qa: %/samples.qa
-	$(run) $(B)/quern-evaluate $< --output $@ --device $(DEVICE)
+	$(run) $(B)/quern-evaluate $< --output $@ --device '$(DEVICE)'
 
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-collect --output $@ $(tasks_flag) --teachers $(TEACHERS) --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) --device $(DEVICE) --seed $(SEED)
+	  --mistakes $(MISTAKES) --device '$(DEVICE)' --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks_flag) \
@@ -139,9 +159,13 @@ $(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup
 	$(run) $(B)/quern-sample --policy $(call policy,$(call s_model,$(call prev,$*))) --prompts $< --output $@ --stage selfsup-$* \
 	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/selfsup
+# What is known before a round tells which of its scores are records (docs/evaluation.md).
+$(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa): $(R)/selfsup/%/verdicts.qa: $(R)/selfsup/%/samples.qa $$(call s_pool,$$(call prev,$$*))
+	$(run) $(B)/quern-evaluate $< --output $@ --best $(word 2,$^) --device '$(DEVICE)'
+
+$(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/sft/dataset.qa $(R)/cfg/selfsup
 	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
-	  --history "$(call earlier,selfsup,$*)" --output $(@D) $(SELFSUP) --seed $(SEED)
+	  --history "$(call earlier,selfsup,$*)" --rehearse $(R)/sft/dataset.qa --output $(@D) $(SELFSUP) --seed $(SEED)
 
 $(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage selfsup --round $*
@@ -156,6 +180,9 @@ $(C_ROUNDS:%=$(R)/crl/%/prompts.qa): $(R)/crl/%/prompts.qa: $$(call c_pool,$$(ca
 $(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.qa $$(call manifest,$$(call c_model,$$(call prev,$$*))) $(R)/cfg/crl
 	$(run) $(B)/quern-sample --policy $(call policy,$(call c_model,$(call prev,$*))) --prompts $< --output $@ --stage crl-$* \
 	  --copies $(COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
+
+$(C_ROUNDS:%=$(R)/crl/%/verdicts.qa): $(R)/crl/%/verdicts.qa: $(R)/crl/%/samples.qa $$(call c_pool,$$(call prev,$$*))
+	$(run) $(B)/quern-evaluate $< --output $@ --best $(word 2,$^) --device '$(DEVICE)'
 
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
@@ -185,10 +212,10 @@ $(STAGES:%=$(R)/report/%/pool.qa):
 # ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
 $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-pool --best --pool $< $(tasks_flag) --output $@
-class_file = $(R)/best/verdicts-$(subst :,-,$(1)).qa
+class_file = $(R)/best/verdicts-$(subst :,-,$(subst /,-,$(1))).qa
 define class_rule
 $(call class_file,$(1)): $(R)/best/samples.qa
-	$$(run) $(if $(filter-out $(DEVICE),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ --device $(1)
+	$$(run) $(if $(filter-out $(local_classes) $(device_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ --device '$(call as_text,$(1))'
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
 $(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_file,$(c))) $(R)/cfg/report
@@ -198,7 +225,7 @@ rounds_list = $(subst $(empty) ,$(comma),$(strip $(S_ROUNDS:%=$(R)/selfsup/%/ver
 # All else is finished here: what a kill -9 left between a commit and its clean-up goes first.
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
 	@find $(R) -name queue -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' \) -prune -exec rm -rf {} +
-	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device $(DEVICE) --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
+	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device '$(DEVICE)' --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
 	  --collect-samples $(R)/collect/samples.qa --collect-verdicts $(R)/collect/verdicts.qa \
 	  $(foreach s,$(STAGES),--$(s)-samples $(R)/report/$(s)/samples.qa --$(s)-verdicts $(R)/report/$(s)/verdicts.qa) \
 	  --rounds $(rounds_list)

@@ -1,4 +1,4 @@
-# The default run: 2 cores, no GPU, about nine minutes.
+# The default run: 2 cores, no GPU, about twelve minutes.
 TRIALS ?= 400
 KEEP ?= 160
 MISTAKES ?= 0.15
@@ -11,11 +11,11 @@ SELFSUP_ROUNDS ?= 2
 SELFSUP_GROUPS ?= 8
 SELFSUP_PLAIN ?= 6
 SELFSUP_COPIES ?= 48
-SELFSUP ?= --epochs 1 --batch 32 --lr 5e-4
+SELFSUP ?= --epochs 2 --batch 16 --lr 1e-3
 ROUNDS ?= 6
 GROUPS ?= 8
-PLAIN ?= 5
+PLAIN ?= 6
 COPIES ?= 16
-CRL ?= --epochs 1 --batch 32 --lr 2e-4 --reward-clip 4
+CRL ?= --epochs 1 --batch 32 --lr 1.5e-4 --reward-clip 4 --best-of 8 --success-worth 0.1
 EXEMPLARS ?= --exemplars 2 --rule bucket
-REPORT_SAMPLES ?= 16
+REPORT_SAMPLES ?= 64

@@ -42,7 +42,7 @@ static int submit(Queue *q, const char *device, uint64_t seed, const JudgeItem *
     snprintf(job.task_digest, sizeof job.task_digest, "%s", x->task->digest);
     snprintf(job.device, sizeof job.device, "%s", device);
     snprintf(job.harness, sizeof job.harness, "%s", JOB_HARNESS);
-    job_key(x->source, x->len, x->task->digest, device, seed, key);
+    job_key(&job, key);
     buffer_init(&body, MAX_BODY);
     int rc = job_encode(&job, &body, err) || queue_enqueue(q, device, key, body.data, body.len, &state, err) ? -1 : 0;
     buffer_release(&body);

@@ -5,11 +5,19 @@
 
 #include "base/memory.h"
 
-/* Samples of one prompt stand together in the artifact: its order is (prompt, copy). */
+static int same_prompt(const Sample *a, const Sample *b)
+{
+    if (!strcmp(a->group, b->group)) return 1;
+    return !strcmp(a->task, b->task) && a->n_prompt == b->n_prompt && a->prompt_ids && b->prompt_ids &&
+           !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
+}
+
+/* Samples of one prompt stand together in the artifact: its order is (prompt, copy), a task's plain prompts, which
+ * are all the same text, come first and make one group. */
 static long group_end(const SampleSet *s, long first)
 {
     long i = first + 1;
-    while (i < s->n && !strcmp(s->items[i].group, s->items[first].group)) i++;
+    while (i < s->n && same_prompt(&s->items[i], &s->items[first])) i++;
     return i;
 }
 
@@ -18,7 +26,8 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
 {
     int size = 0, rc = 0, signal = 0;
     size_t cap = (size_t)(last - first);
-    double *reward = memory_array(cap, sizeof *reward), *adv = memory_array(cap, sizeof *adv);
+    double *reward = memory_array(cap, sizeof *reward), *worth = memory_array(cap, sizeof *worth),
+           *adv = memory_array(cap, sizeof *adv);
     const Sample **member = memory_array(cap, sizeof *member);
     for (long i = first; i < last; i++) {
         const Sample *x = &s->items[i];
@@ -28,7 +37,9 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
         report->mean_reward += x->score / (double)s->n;
         report->success += (x->outcome == OUTCOME_OK) / (double)s->n;
     }
-    reward_advantage(reward, size, o->floor_std, adv);
+    reward_best_of(reward, size, o->best_of, worth);
+    for (int i = 0; i < size; i++) worth[i] += o->success_worth * (member[i]->outcome == OUTCOME_OK);
+    reward_advantage(worth, size, o->floor_std, adv);
     for (int i = 0; !rc && i < size; i++) {
         const Sample *x = member[i];
         signal |= adv[i] != 0;
@@ -38,6 +49,7 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
     }
     report->constant += !signal;
     free(reward);
+    free(worth);
     free(adv);
     free(member);
     return rc;

@@ -32,8 +32,8 @@ static void report(const GrpoStats *g, const SampleSet *s)
 int main(int argc, char **argv)
 {
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *base = NULL, *reference = NULL, *history = NULL;
-    int64_t batch = 32, epochs = 1, seed = 1, micro = 8192, context = 4096;
-    double lr = 2e-4, clip = 1.5, floor_std = 0.1, eps_low = 0.2, eps_high = 0.28, kl = 0, decay = 0.5;
+    int64_t batch = 32, epochs = 1, seed = 1, micro = 8192, context = 4096, best_of = 1;
+    double lr = 2e-4, clip = 1.5, floor_std = 0.1, eps_low = 0.2, eps_high = 0.28, kl = 0, decay = 0.5, success_worth = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples of the model in --base", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
@@ -44,6 +44,8 @@ int main(int argc, char **argv)
         {"kl", FLAG_FLOAT, &kl, "beta of the KL term; 0: none, as most such work does", 0, 100},
         {"reward-clip", FLAG_FLOAT, &clip, "k of the reward's z-score", 0.01, 100},
         {"reward-decay", FLAG_FLOAT, &decay, "weight of each earlier round's rewards in the statistics", 0, 1},
+        {"best-of", FLAG_INT, &best_of, "a group is worth its expected best of so many samples; 1: their mean", 1, 4096},
+        {"success-worth", FLAG_FLOAT, &success_worth, "added to a success's worth, in deviations of the reward", 0, 100},
         {"std-floor", FLAG_FLOAT, &floor_std, "added to a group's deviation: near-ties stay small", 0, 10},
         {"eps-low", FLAG_FLOAT, &eps_low, "ratio's lower clip", 0, 1},
         {"eps-high", FLAG_FLOAT, &eps_high, "ratio's upper clip", 0, 10},
@@ -77,7 +79,8 @@ int main(int argc, char **argv)
     Example *ex;
     long n;
     GrpoStats g;
-    const GrpoOptions go = {clip, floor_std, (int)context};
+    const GrpoOptions go = {.clip = clip, .floor_std = floor_std, .best_of = (int)best_of, .success_worth = success_worth,
+                            .max_len = (int)context};
     if (samples_load(samples, verdicts, &set, &err) || history_each(history, fold_round, &r, &err) ||
         fold_round(&r, &set, &err) || grpo_examples(&set, &r.stats, &go, &ex, &n, &g, &err))
         log_die(1, &err);

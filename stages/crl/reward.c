@@ -52,6 +52,42 @@ double reward_smooth(const RewardStats *s, const char *task, double raw, double 
     return 0;
 }
 
+typedef struct {
+    double value;
+    int at;
+} Ranked;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = ((const Ranked *)a)->value, y = ((const Ranked *)b)->value;
+    return (x > y) - (x < y);
+}
+
+/* Sorted upwards, m others below r_i: the best of the k - 1 drawn is the j-th with chance C(j, k-2)/C(n-1, k-1)
+ * (j others are below it), and only those below r_i leave a difference. Both chances are kept as running
+ * quotients: the binomials themselves overflow. */
+void reward_best_of(const double *reward, int n, int k, double *out)
+{
+    if (k > n) k = n;
+    if (k <= 1) {
+        for (int i = 0; i < n; i++) out[i] = reward[i];
+        return;
+    }
+    Ranked *r = memory_array((size_t)n, sizeof *r);
+    for (int i = 0; i < n; i++) r[i] = (Ranked){reward[i], i};
+    qsort(r, (size_t)n, sizeof *r, by_value);
+    for (int i = 0; i < n; i++) {
+        double sum = 0;
+        for (int j = k - 2; j < i; j++) {
+            double chance = (double)(k - 1) / (n - 1); /* that the j-th is drawn, and the k - 2 others among the j below it */
+            for (int t = 0; t < k - 2; t++) chance *= (double)(j - t) / (n - 2 - t);
+            sum += chance * (r[i].value - r[j].value);
+        }
+        out[r[i].at] = sum;
+    }
+    free(r);
+}
+
 void reward_advantage(const double *reward, int n, double floor_std, double *advantage)
 {
     double mean = 0, var = 0;

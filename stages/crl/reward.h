@@ -25,6 +25,10 @@ int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Erro
 /* clip((r - mean)/std, -k, k) by the task's statistics; 0 where its deviation is 0. */
 double reward_smooth(const RewardStats *s, const char *task, double raw, double k);
 
+/* What each member adds to the expected best of k members: the mean of max(0, r_i - max of k - 1 others) over
+ * every choice of the others (k is cut to n). k = 1: the reward itself. */
+void reward_best_of(const double *reward, int n, int k, double *out);
+
 /* Group advantage (r_i - mean)/(std + floor), std unbiased over the group of n; all 0 when n < 2 or when every
  * reward is the same. The floor keeps near-ties from being blown up to full size. */
 void reward_advantage(const double *reward, int n, double floor_std, double *advantage);

@@ -62,9 +62,9 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     buffer_printf(b, ", %d tasks, judged on <code>", r->tasks.n);
     text(b, r->device);
     buffer_printf(b, "</code>. Speedup is against each task's baseline%s.</p>\n<div class=\"keys\">\n",
-                  r->predicted ? ", by predicted times" : "");
+                  r->own_predicted ? ", by predicted times" : ", by measured times");
     snprintf(value, sizeof value, "%.2f×", best->geomean);
-    snprintf(what, sizeof what, "geomean of the best kernels of the run, %d train tasks%s", best->tasks, r->predicted ? " (predicted)" : "");
+    snprintf(what, sizeof what, "geomean of the best kernels of the run, %d train tasks%s", best->tasks, r->own_predicted ? " (predicted)" : "");
     key_figure(b, isnan(best->geomean) ? "–" : value, what);
     snprintf(value, sizeof value, "%d of %d", best->faster, best->tasks);
     key_figure(b, value, "train tasks with a kernel faster than the baseline");
@@ -72,10 +72,10 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)", percent(sft));
     key_figure(b, isnan(percent(crl)) ? "–" : value, what);
     snprintf(value, sizeof value, "%.2f×", held->geomean);
-    snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s", held->tasks, r->predicted ? " (predicted)" : "");
+    snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s", held->tasks, r->own_predicted ? " (predicted)" : "");
     key_figure(b, isnan(held->geomean) ? "–" : value, what);
     buffer_puts(b, "</div>\n");
-    if (r->predicted)
+    if (r->own_predicted)
         buffer_printf(b, "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes from a simulator: kernels were compiled "
                        "by NVRTC, executed instruction by instruction and checked, and a first-order model turned the counts into "
                        "microseconds. Correctness and counters can be believed; the order of kernels mostly; the absolute times and "
@@ -108,7 +108,7 @@ static void stage_table(const TableRow *rows, Buffer *b)
 
 static void figures(const Report *r, Buffer *b)
 {
-    const char *predicted = r->predicted ? " (predicted)" : "";
+    const char *predicted = r->own_predicted ? " (predicted)" : "";
     buffer_printf(b, "<h2>Best speedup by round</h2>\n<figure>\n");
     figure_rounds(r, b);
     buffer_printf(b, "<figcaption>Speedup%s of the best kernel among each round's own samples, logarithmic; 1× where none is better than "
@@ -184,7 +184,8 @@ static void task_head(const ReportTask *t, Buffer *b)
                      "<span class=\"tag\">%s</span>", k->name, k->name, k->level, k->heldout ? "heldout" : "train");
     if (k->degenerate) buffer_puts(b, "<span class=\"tag warn\">degenerate: in no mean</span>");
     if (t->source)
-        buffer_printf(b, "<span class=\"score\">%.2f×%s</span></div>\n", t->score, t->predicted ? " predicted" : "");
+        buffer_printf(b, "<span class=\"score\">%.2f×%s%s%s</span></div>\n", t->score, t->predicted ? " predicted" : "",
+                      t->doubt[0] ? " " : "", t->doubt);
     else
         buffer_puts(b, "<span class=\"score none\">no correct kernel</span></div>\n");
     buffer_puts(b, "<p class=\"soft\">");
@@ -234,7 +235,8 @@ static void task_sections(const Report *r, Buffer *b)
     for (int i = 0; i < r->tasks.n; i++) order[i] = &r->task[i];
     qsort(order, (size_t)r->tasks.n, sizeof *order, by_score);
     buffer_puts(b, "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its baseline, fastest first. A score is the lower "
-                   "bound of the speedup. Counters that hardly differ are left out; bars to the left are less, to the right more. "
+                   "bound of the speedup; a record that no second GPU judged is <em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
+                   "and shown with the lower score. Counters that hardly differ are left out; bars to the left are less, to the right more. "
                    "Sources are in <code>best/</code>.</p>\n");
     for (int i = 0; i < r->tasks.n; i++) task_section(order[i], i == 0, b);
     free(order);

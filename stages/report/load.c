@@ -143,6 +143,46 @@ static int by_count(const void *a, const void *b)
     return strcmp(x->key, y->key);
 }
 
+/* ---- records in doubt ---- */
+
+static int text_is(const View *v, const char *key, const char *want)
+{
+    const char *s;
+    size_t n;
+    return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
+}
+
+static void note_doubt(Report *r, const View *verdict)
+{
+    if (!view_has(verdict, "confirmed")) return;
+    int disputed = text_is(verdict, "confirmed", "no");
+    if (!disputed && !text_is(verdict, "confirmed", "alone")) return;
+    char *digest = view_strdup(verdict, "source_digest", NULL), *task = view_strdup(verdict, "task", NULL);
+    if (digest && task) {
+        r->doubts = memory_grow(r->doubts, (size_t)r->n_doubts + 1, sizeof *r->doubts);
+        ReportDoubt *d = &r->doubts[r->n_doubts++];
+        *d = (ReportDoubt){.task = task, .disputed = disputed};
+        snprintf(d->source_digest, sizeof d->source_digest, "%s", digest);
+        task = NULL;
+    }
+    free(task);
+    free(digest);
+}
+
+/* Of several verdicts of the same source the last counts. */
+static void doubt_best(Report *r, ReportTask *t)
+{
+    char hex[DIGEST_HEX];
+    Digest digest;
+    t->doubt = "";
+    if (!t->source) return;
+    digest_of(t->source, strlen(t->source), &digest);
+    digest_hex(&digest, hex);
+    for (int i = 0; i < r->n_doubts; i++)
+        if (!strcmp(r->doubts[i].source_digest, hex) && !strcmp(r->doubts[i].task, t->task->name))
+            t->doubt = r->doubts[i].disputed ? "disputed" : "unconfirmed";
+}
+
 /* ---- the best kernel of a task ---- */
 
 static void note_clock(Report *r, ReportTask *t, int predicted)
@@ -180,6 +220,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
         const Sample *s = &set.items[i];
         ReportTask *t = find_task(r, s->task);
         if (!t) continue; /* of a task that this report leaves out */
+        note_doubt(r, &s->verdict);
         tally(&t->stage[stage], s->outcome, s->score);
         tally(&t->run, s->outcome, s->score);
         if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
@@ -214,6 +255,7 @@ static int load_round_verdict(Report *r, int round, const View *v, Error *err)
     if (!rc && outcome_from_name(text, &outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t) {
+        note_doubt(r, v);
         tally(&t->round[round], outcome, score);
         tally(&t->run, outcome, score);
         if (outcome != OUTCOME_OK) note_failure(r, outcome, v);
@@ -330,13 +372,13 @@ static int load_results(Report *r, const char *path, Error *err)
 int report_load(const ReportFiles *f, Report *out, Error *err)
 {
     Report *r = out;
-    *r = (Report){.run = f->run, .profile = f->profile, .device = f->device};
+    *r = (Report){.run = f->run, .profile = f->profile, .device = f->device, .own_predicted = !strncmp(f->device, "sim:", 4)};
     if (taskset_load(f->task_root, f->tasks, &r->tasks, err)) return -1;
     r->task = memory_array((size_t)r->tasks.n, sizeof *r->task);
     for (int i = 0; i < r->tasks.n; i++) {
         r->task[i].task = r->tasks.tasks[i];
         r->task[i].run.best = 1.0;
-        r->task[i].predicted = !strncmp(f->device, "sim:", 4);
+        r->task[i].predicted = r->own_predicted;
         for (int s = 0; s < REPORT_STAGES; s++) r->task[i].stage[s].best = 1.0;
     }
     int rc = 0;
@@ -345,6 +387,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     if (!rc) rc = load_rounds(r, f->rounds, err);
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);
+    for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
     if (r->n_messages) qsort(r->messages, (size_t)r->n_messages, sizeof *r->messages, by_count);
     return rc;
 }
@@ -366,6 +409,8 @@ void report_release(Report *r)
         free(r->inputs[i].text);
         free(r->inputs[i].config);
     }
+    for (int i = 0; i < r->n_doubts; i++) free(r->doubts[i].task);
+    free(r->doubts);
     free(r->messages);
     free(r->inputs);
     free(r->task);

@@ -35,6 +35,7 @@ typedef struct {
     /* The best kernel: source NULL when no sample was correct. */
     char *source, *found;               /* found: "collect", "crl 3", "the report's sft samples" */
     double score, time_us, baseline_us;
+    const char *doubt;                  /* of a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
 } ReportTask;
@@ -44,6 +45,12 @@ typedef struct {
     char *text, *key;                   /* key: the text without its numbers, by which messages are counted */
     long count;
 } ReportMessage;
+
+/* A record that no second device confirmed: what it is of. */
+typedef struct {
+    char *task, source_digest[DIGEST_HEX];
+    int disputed;                       /* a second device found less; else there was none */
+} ReportDoubt;
 
 typedef struct {
     char *path, *text;                  /* text: kind, producer, count, digest, inputs: one line each */
@@ -61,10 +68,13 @@ typedef struct {
     long outcomes[REPORT_STAGES][OUTCOME_COUNT];
     ReportMessage *messages;            /* most frequent first after report_load */
     int n_messages;
+    ReportDoubt *doubts;
+    int n_doubts;
     ReportInput *inputs;
     int n_inputs;
     long failed[OUTCOME_COUNT];         /* of the whole run */
     int predicted, measured;            /* some time is a model's; some is a clock's */
+    int own_predicted;                  /* those of the run's own device are */
 } Report;
 
 typedef struct {

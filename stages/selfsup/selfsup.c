@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "stages/sft/sft.h"
 
 int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
 {
@@ -15,6 +16,7 @@ int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
         const SampleSet one = {.items = &round->items[i], .n = 1};
         if (learn_example(x, 1, 0, &s->items[s->n], err)) return -1;
         s->task[s->n++] = memory_strdup(x->task);
+        s->own = s->n;
         pool_add(known, &one, "selfsup", 0);
     }
     return 0;
@@ -35,9 +37,25 @@ void successes_balance(Successes *s)
         s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);
 }
 
+int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len, Error *err)
+{
+    Policy p;
+    Example *ex = NULL;
+    long n, plain, dropped;
+    if (policy_load(model_dir, &p, err)) return -1;
+    int rc = sft_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
+    policy_release(&p);
+    if (rc) return -1;
+    s->items = memory_grow(s->items, (size_t)(s->n + n), sizeof *s->items);
+    if (n) memcpy(s->items + s->n, ex, (size_t)n * sizeof *ex);
+    s->n += n;
+    free(ex);
+    return 0;
+}
+
 void successes_release(Successes *s)
 {
-    for (long i = 0; i < s->n; i++) free(s->task[i]);
+    for (long i = 0; i < s->own; i++) free(s->task[i]);
     free(s->task);
     examples_free(s->items, s->n);
     *s = (Successes){0};

@@ -29,6 +29,40 @@ static void advantage_of_a_group(void **state)
     assert_true(a[0] == 0);
 }
 
+/* The mean of max(0, r_i - max of the others drawn) over every choice of k - 1 others, counted out. */
+static double counted(const double *r, int n, int k, int i)
+{
+    double sum = 0;
+    int choices = 0;
+    for (unsigned set = 0; set < 1u << n; set++) {
+        if (__builtin_popcount(set) != k - 1 || set >> i & 1) continue;
+        double best = -1e9;
+        for (int j = 0; j < n; j++)
+            if (set >> j & 1) best = fmax(best, r[j]);
+        sum += fmax(0, r[i] - best);
+        choices++;
+    }
+    return sum / choices;
+}
+
+static void best_of_a_group(void **state)
+{
+    (void)state;
+    enum { N = 9 };
+    const double r[N] = {0.5, -1, 2, 2, -1, 3.5, -1, 0.25, 1};
+    double out[N];
+    for (int k = 2; k <= N; k++) {
+        reward_best_of(r, N, k, out);
+        for (int i = 0; i < N; i++) assert_true(fabs(out[i] - counted(r, N, k, i)) < 1e-12);
+    }
+    reward_best_of(r, N, 1, out); /* the mean's own gradient */
+    assert_memory_equal(out, r, sizeof r);
+    reward_best_of(r, 2, 8, out); /* k is cut to the group */
+    assert_true(fabs(out[0] - 1.5) < 1e-12 && out[1] == 0);
+    reward_best_of(r, 1, 8, out);
+    assert_true(out[0] == r[0]);
+}
+
 static Sample sample(const char *task, double score)
 {
     Sample s = {.task = (char *)task, .score = score, .outcome = OUTCOME_OK};
@@ -122,7 +156,8 @@ static void other_rules(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group), cmocka_unit_test(smoothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group), cmocka_unit_test(best_of_a_group),
+                                       cmocka_unit_test(smoothing),
                                        cmocka_unit_test(bucket_law), cmocka_unit_test(other_rules)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("contrast", tests, NULL, NULL);

@@ -61,18 +61,18 @@ static void what_enters(void **state)
 
 enum { ANSWER = 3, PROMPT = 2 };
 
-/* Two groups of one task: scores 0, 2 and a lost one; then two equal ones. */
+/* Two groups of one task: scores 0, 2 and a lost one; then two equal ones to another prompt. */
 static void examples_of_groups(void **state)
 {
     (void)state;
-    static int32_t ids[ANSWER] = {5, 6, 7}, prompt[PROMPT] = {1, 2};
+    static int32_t ids[ANSWER] = {5, 6, 7}, prompt[PROMPT] = {1, 2}, other[PROMPT] = {1, 3};
     static float lp[ANSWER] = {-1, -2, -3};
     Sample items[] = {sample("a0", "relu", "A", OUTCOME_OK, 2),    sample("a1", "relu", "B", OUTCOME_TIMEOUT, 0),
                       sample("a2", "relu", "C", OUTCOME_EVALUATOR_ERROR, 0), sample("b0", "relu", "D", OUTCOME_OK, 1),
                       sample("b1", "relu", "E", OUTCOME_OK, 1)};
     for (int i = 0; i < 5; i++) {
         items[i].group = (char *)(i < 3 ? "a" : "b");
-        items[i].ids = ids, items[i].n_ids = ANSWER, items[i].prompt_ids = prompt, items[i].n_prompt = PROMPT;
+        items[i].ids = ids, items[i].n_ids = ANSWER, items[i].prompt_ids = i < 3 ? prompt : other, items[i].n_prompt = PROMPT;
         items[i].logprobs = lp;
     }
     SampleSet set = {.items = items, .n = 5};
@@ -85,7 +85,7 @@ static void examples_of_groups(void **state)
     assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
     /* The evaluator's failure is no reward: mean 1 and variance 1/2 of 2, 0, 1, 1. */
     assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
-    const GrpoOptions o = {1.5, 0.1, 100};
+    const GrpoOptions o = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(g.groups, 2);
@@ -98,9 +98,22 @@ static void examples_of_groups(void **state)
     assert_memory_equal(ex[0].ids + PROMPT, ids, sizeof ids);
     assert_memory_equal(ex[0].old_logp, lp, sizeof lp);
     examples_free(ex, n);
-    const GrpoOptions tight = {1.5, 0.1, PROMPT + ANSWER - 1};
+    const GrpoOptions tight = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .max_len = PROMPT + ANSWER - 1};
     assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 0); /* longer than fits */
+    examples_free(ex, n);
+    items[3].prompt_ids = items[4].prompt_ids = prompt; /* one prompt under two names is one group */
+    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
+    assert_int_equal(g.groups, 1);
+    assert_int_equal(n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
+    examples_free(ex, n);
+    const GrpoOptions best = {.clip = 1.5, .floor_std = 0.1, .best_of = 2, .success_worth = 0.5, .max_len = 100};
+    assert_int_equal(grpo_examples(&set, &stats, &best, &ex, &n, &g, &err), 0);
+    assert_int_equal(n, 4);
+    /* worth: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice */
+    double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3}, expected[4];
+    reward_advantage(w, 4, 0.1, expected);
+    for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
     examples_free(ex, n);
     items[0].ids = NULL; /* an endpoint's answer holds no ids */
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), -1);

@@ -80,12 +80,19 @@ static void counters(Record *r, const char *key, double dram, double conflicts)
     record_float(m, "time_dram_us", dram / 1e6);
 }
 
+static const char source[] = "//@ launch k<<<1, 32>>>(x)\nif (a < b) y = \"</pre>\"; // <b>\n";
+
 static Record *verdict(const Row *row, const char *id)
 {
     Record *r = record_new();
     int ok = !strcmp(row->outcome, "ok");
     static const char *const texts[] = {"id", "task", "outcome", "key", "source_digest", "task_digest", "harness", "compiler"};
-    const char *values[] = {id, row->task, row->outcome, "k", "d", "t", "1", "nvrtc"};
+    char digest[DIGEST_HEX];
+    Digest d;
+    digest_of(source, strlen(source), &d);
+    digest_hex(&d, digest);
+    const char *values[] = {id, row->task, row->outcome, "k", digest, "t", "1", "nvrtc"};
+    record_text(r, "confirmed", row->score == 2 ? "alone" : row->score == 3 ? "no" : row->score == 9 ? "yes" : "");
     for (int i = 0; i < 8; i++) record_text(r, texts[i], values[i]);
     record_text(r, "device", "sim:h100");
     record_text(r, "message", ok ? "" : "index 17 of <y> is 0.5");
@@ -115,7 +122,7 @@ static Record *sample(const Row *row, const char *id)
     record_text(r, "finish", "stop");
     record_int(r, "trial", 0);
     record_int(r, "seed", 0);
-    record_text(r, "source", "//@ launch k<<<1, 32>>>(x)\nif (a < b) y = \"</pre>\"; // <b>\n");
+    record_text(r, "source", source);
     return r;
 }
 
@@ -200,6 +207,8 @@ static void table_of_a_run(void **state)
     assert_non_null(strstr(tsv.data, "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax\tp25\tp75\n"
                                      "sft\ttrain\t2\t4\t2\t1\t1.5000\t1.4142\t1.5000\t2.0000\t1.2500\t1.7500\n"));
     buffer_release(&tsv);
+    static const char *const doubts[] = {"", "disputed", "unconfirmed", ""}; /* diag_matmul, gelu, relu, softmax */
+    for (int i = 0; i < 4; i++) assert_string_equal(r.task[i].doubt, doubts[i]);
     near(r.task[2].round[0].best, 4);
     assert_string_equal(r.round_name[0], "crl 1");
     assert_int_equal(r.failed[OUTCOME_RACE], 2); /* the two messages differ in nothing: counted as one */

@@ -122,12 +122,17 @@ static void same_as_straight(const char *path)
 static void interrupted(const char *output, int sig, int expected)
 {
     Job job = {output, BATCH};
-    int status = -1, hits = 0, resumed = 0;
+    int status = -1, hits = 0, resumed = 0, again = 0;
     char journal[64];
     struct stat st;
     snprintf(journal, sizeof journal, "%s.journal", output);
     for (int i = 1; i < 200; i++) {
         status = child(sample, &job, 0.01 * i, sig);
+        if (status == 0 && !resumed && ++again < 9) { /* all was done while this process stood still: once more */
+            unlink(output);
+            i = 0;
+            continue;
+        }
         if (status == 0) break;
         assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), expected);
         hits++;

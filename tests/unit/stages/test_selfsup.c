@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "stages/selfsup/selfsup.h"
+#include "stages/sft/sft.h"
 
 static int32_t prompt[2] = {1, 2}, answer[3] = {3, 4, 5};
 
@@ -86,10 +88,74 @@ static void no_ids(void **state)
     pool_release(&known);
 }
 
+static int write_dataset(const char *path, Error *err)
+{
+    static const char *const answers[3] = {"one", "two", "a longer answer than max_len lets in, word after word after word"};
+    ArtifactSpec spec;
+    ArtifactWriter *w;
+    artifact_spec_init(&spec, "dataset", "test_selfsup");
+    if (artifact_create(path, &spec, &w, err)) return -1;
+    for (int i = 0; i < 3; i++) {
+        Record *r = record_new();
+        record_text(r, "id", answers[i]);
+        record_text(r, "task", "a");
+        record_float(r, "score", 1);
+        record_text(r, "kind", i ? "contrastive" : "plain");
+        record_text(r, "prompt", "# Task a\n");
+        record_text(r, "answer", answers[i]);
+        if (artifact_write(w, r, err)) return -1;
+        record_free(r);
+    }
+    int rc = artifact_finish(w, err);
+    artifact_spec_release(&spec);
+    return rc;
+}
+
+/* Stage 1's examples come beside the model's own, with weight 1 and their prompts masked; the own ones stay as they are. */
+static void rehearsal(void **state)
+{
+    (void)state;
+    Error err;
+    Policy p;
+    Successes s = {0};
+    Pool known = {0};
+    const SmallModel shape = {300, 16, 32, 1, 2, 1, 256, 3};
+    ArtifactSpec spec;
+    artifact_spec_init(&spec, "manifest", "test_selfsup");
+    if (write_dataset("dataset.qa", &err) || sft_new_policy("dataset.qa", &shape, &p, &err) ||
+        policy_save(&p, "model", NULL, &spec, &err))
+        fail_msg("%s", err.text);
+    Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0), sample("b", 'z', OUTCOME_OK, 0)};
+    const SampleSet round = {.items = own, .n = 3};
+    assert_int_equal(successes_add(&s, &round, &known, &err), 0);
+    successes_balance(&s);
+    int32_t *ids;
+    size_t n_prompt;
+    assert_int_equal(policy_encode_prompt(&p, "# Task a\n", 9, &ids, &n_prompt, &err), 0);
+    assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", (int)n_prompt + 20, &err), 0);
+    assert_int_equal(s.own, 3);
+    assert_int_equal(s.n, 5); /* the third is too long */
+    assert_true(fabs(s.items[2].advantage - 1.5) < 1e-12);
+    for (int i = 3; i < 5; i++) {
+        assert_true(s.items[i].advantage == 1);
+        assert_null(s.items[i].old_logp);
+        assert_int_equal(s.items[i].prompt, n_prompt);
+        assert_memory_equal(s.items[i].ids, ids, n_prompt * sizeof *ids);
+        assert_int_equal(s.items[i].ids[s.items[i].len - 1], p.im_end);
+    }
+    assert_int_equal(successes_rehearse(&s, "model", "absent.qa", 100, &err), -1);
+    assert_int_equal(s.n, 5);
+    free(ids);
+    successes_release(&s);
+    pool_release(&known);
+    policy_release(&p);
+    artifact_spec_release(&spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(once_each), cmocka_unit_test(tasks_weigh_the_same),
-                                       cmocka_unit_test(no_ids)};
+                                       cmocka_unit_test(no_ids), cmocka_unit_test(rehearsal)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("selfsup", tests, NULL, NULL);
 }

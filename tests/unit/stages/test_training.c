@@ -224,9 +224,13 @@ static void stop_keeps_a_checkpoint(void **state)
 static void interrupted(const char *name, double checkpoint_s, double first, int sig, int expected)
 {
     Run run = {name, checkpoint_s, EPOCHS, 0};
-    int status = -1, hits = 0;
+    int status = -1, hits = 0, again = 0;
     for (int i = 1; i < 200; i++) {
         status = child(train, &run, first * i * i, sig);
+        if (status == 0 && !hits && ++again < 9) { /* all was done while this process stood still: once more */
+            i = 0;
+            continue;
+        }
         if (status == 0) break;
         assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), expected);
         hits++;
