@@ -8,7 +8,7 @@ typedef struct {
     char optional; /* '?' or 0 */
 } SchemaField;
 
-enum { MAX_FIELDS = 24 };
+enum { MAX_FIELDS = 26 };
 
 typedef struct {
     const char *kind;
@@ -21,12 +21,12 @@ static const Schema schemas[] = {
                     {"group", 't', 0}, {"trial", 'i', 0}, {"seed", 'i', 0}, {"finish", 't', 0}, {"text", 't', 0},
                     {"source", 't', 0}, {"prompt", 't', 0}, {"prompt_ids", 'I', '?'}, {"ids", 'I', '?'},
                     {"logprobs", 'F', '?'}, {"usage", 'm', '?'}}},
-    {"verdicts", 1, {{"id", 't', 0}, {"task", 't', 0}, {"key", 't', 0}, {"device", 't', 0}, {"outcome", 't', 0},
+    {"verdicts", 2, {{"id", 't', 0}, {"task", 't', 0}, {"key", 't', 0}, {"device", 't', 0}, {"outcome", 't', 0},
                      {"message", 't', 0}, {"line", 'i', 0}, {"score", 'f', 0}, {"speedup", 'f', 0}, {"low", 'f', 0},
                      {"high", 'f', 0}, {"time_us", 'f', 0}, {"baseline_us", 'f', 0}, {"predicted", 'B', 0},
                      {"source_digest", 't', 0}, {"task_digest", 't', 0}, {"harness", 't', 0}, {"compiler", 't', 0},
                      {"registers", 'i', '?'}, {"counters", 'm', '?'}, {"checks", 'T', '?'}, {"cheat", 't', '?'},
-                     {"detail", 'm', '?'}}},
+                     {"detail", 'm', '?'}, {"confirmed", 't', '?'}, {"other", 'm', '?'}}},
     {"dataset", 1, {{"id", 't', 0}, {"task", 't', 0}, {"kind", 't', 0}, {"prompt", 't', 0}, {"answer", 't', 0},
                     {"score", 'f', 0}}},
     {"prompts", 1, {{"id", 't', 0}, {"task", 't', 0}, {"split", 't', 0}, {"kind", 't', 0}, {"text", 't', 0},

@@ -10,6 +10,7 @@
  *           score f (0 unless ok)  speedup f  low f  high f  time_us f  baseline_us f  predicted B
  *           source_digest t  task_digest t  harness t  compiler t  registers i?  counters m?  checks T?
  *           cheat t?  detail m?
+ *           confirmed t? (of a record, by a second device: yes no alone; "" no record)  other m? (the higher-scoring device's numbers)
  * dataset   id t  task t  kind t (plain contrastive)  prompt t  answer t  score f
  * prompts   id t  task t  split t  kind t  text t  exemplars L? ({id t, score f})
  * pool      id t  task t  source t  source_digest t  score f  speedup f  stage t  round i  counters m?

@@ -2,6 +2,13 @@
 
 #include <time.h>
 
+double clock_unix(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 double clock_seconds(void)
 {
     struct timespec t;

@@ -4,6 +4,7 @@
 #define BASE_CLOCK_H
 
 double clock_seconds(void);
+double clock_unix(void); /* seconds since 1970, for people to read and to compare between processes */
 void clock_sleep(double seconds); /* returns early on a signal */
 
 #endif

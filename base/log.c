@@ -12,6 +12,7 @@
 static const char *program_name = "quern";
 static int level = 1; /* 0 quiet, 1 info, 2 debug */
 static int on_terminal;
+static double started;
 static int line_open; /* a progress line is on the terminal */
 
 void log_open(const char *program)
@@ -20,6 +21,7 @@ void log_open(const char *program)
     const char *s = getenv("QUERN_LOG");
     level = !s ? 1 : !strcmp(s, "quiet") ? 0 : !strcmp(s, "debug") ? 2 : 1;
     on_terminal = isatty(STDERR_FILENO);
+    started = clock_seconds();
 }
 
 /* One write per line, so that lines of parallel programs do not mix. */
@@ -44,10 +46,12 @@ void log_info(const char *fmt, ...)
 
 void log_debug(const char *fmt, ...)
 {
+    char since[32];
     if (level < 2) return;
     va_list ap;
     va_start(ap, fmt);
-    say("", fmt, ap);
+    snprintf(since, sizeof since, "%.1f ms: ", (clock_seconds() - started) * 1e3);
+    say(since, fmt, ap);
     va_end(ap);
 }
 

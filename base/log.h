@@ -6,6 +6,7 @@
 
 void log_open(const char *program);           /* the name in front of every line; once, in main */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* With the milliseconds since log_open. */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void log_die(int status, const Error *err); /* main's last word: "program: text" */

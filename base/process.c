@@ -29,6 +29,18 @@ int process_self_dir(char *out, size_t size, Error *err)
     return 0;
 }
 
+int process_find_program(const char *name, char *out, size_t size, Error *err)
+{
+    static const char *const places[] = {"", "/../bin", "/../../bin"};
+    char self[3000];
+    if (process_self_dir(self, sizeof self, err)) return -1;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int n = snprintf(out, size, "%s%s/%s", self, places[i], name);
+        if (n > 0 && (size_t)n < size && !access(out, X_OK)) return 0;
+    }
+    return error_set(err, "%s is not beside this program (%s): run make", name, self);
+}
+
 static void set_limit(int which, size_t value)
 {
     if (!value) return;

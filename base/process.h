@@ -33,6 +33,8 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
 
 /* Directory of the running executable, to find the other programs beside it. */
 int process_self_dir(char *out, size_t size, Error *err);
+/* The path of another program of Quern: beside this one, or in the bin folder of the build that a test runs from. */
+int process_find_program(const char *name, char *out, size_t size, Error *err);
 
 /* In a child just forked: die when the parent does. */
 void process_die_with_parent(void);

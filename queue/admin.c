@@ -1,7 +1,9 @@
 /* What people do with a queue: look, revive, pause, empty. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "queue/store.h"
 
 int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
@@ -31,6 +33,67 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
         s->oldest_s = (double)e->element[5]->integer / 1000;
     }
     freeReplyObject(r);
+    return 0;
+}
+
+static int sick_command(Queue *q, const char *verb, const char *where, const char *value, redisReply **r, Error *err)
+{
+    QueueKey sick;
+    Command c = {0};
+    queue_key(q, sick, "sick", NULL);
+    command_text(&c, verb);
+    command_text(&c, sick);
+    if (where) command_text(&c, where);
+    if (value) command_text(&c, value);
+    return queue_exchange(q, &c, 1, r, 0, EXCHANGE_RETRY, err);
+}
+
+int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason, Error *err)
+{
+    char value[800];
+    redisReply *r = NULL;
+    snprintf(value, sizeof value, "%s\n%.3f\n%s", device_class, clock_unix(), reason);
+    if (sick_command(q, "HSET", where, value, &r, err)) return -1;
+    freeReplyObject(r);
+    return 0;
+}
+
+static void read_sick(const char *where, const char *value, QueueSick *out)
+{
+    const char *time = strchr(value, '\n'), *reason = time ? strchr(time + 1, '\n') : NULL;
+    snprintf(out->where, sizeof out->where, "%s", where);
+    snprintf(out->device_class, sizeof out->device_class, "%.*s", reason ? (int)(time - value) : 0, value);
+    snprintf(out->reason, sizeof out->reason, "%s", reason ? reason + 1 : value);
+    out->at = reason ? strtod(time + 1, NULL) : 0;
+}
+
+int queue_serves(Queue *q, const char *where, double since, Error *err)
+{
+    redisReply *r = NULL;
+    QueueSick s = {.at = since};
+    if (sick_command(q, "HGET", where, NULL, &r, err)) return -1;
+    if (r->type == REDIS_REPLY_STRING) read_sick(where, r->str, &s);
+    freeReplyObject(r);
+    if (s.at >= since) return 0;
+    if (sick_command(q, "HDEL", where, NULL, &r, err)) return -1;
+    freeReplyObject(r);
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return strcmp(((const QueueSick *)a)->where, ((const QueueSick *)b)->where);
+}
+
+int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
+{
+    redisReply *r = NULL;
+    if (sick_command(q, "HGETALL", NULL, NULL, &r, err)) return -1;
+    *n = 0;
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && *n < max; i += 2)
+        read_sick(r->element[i]->str, r->element[i + 1]->str, &out[(*n)++]);
+    freeReplyObject(r);
+    qsort(out, (size_t)*n, sizeof *out, by_place);
     return 0;
 }
 

@@ -14,7 +14,7 @@
 #include "queue/url.h"
 
 /* A server that answers nothing for REPLY_S beyond a command's own block time is taken as lost. */
-enum { REPLY_S = 10, CONNECT_S = 5, RETRY_S = 60, OPEN_S = 5, STOPPING_S = 5 };
+enum { REPLY_S = 10, CONNECT_S = 5, RETRY_S = 60, OPEN_S = 20, STOPPING_S = 5 };
 
 struct Connection {
     QueueUrl url;

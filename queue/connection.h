@@ -26,7 +26,7 @@ void command_text(Command *c, const char *s);
 void command_bytes(Command *c, const void *data, size_t len);
 void command_int(Command *c, long long v);
 
-/* Tries for up to 5 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited for. */
+/* Tries for up to 20 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited for. */
 int connection_open(const char *url, Connection **out, Error *err);
 void connection_close(Connection *c);
 int connection_answers(const char *url, Error *err);     /* one try: 1 it serves, 0 not (yet) */

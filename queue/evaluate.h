@@ -10,6 +10,8 @@ enum { EVALUATE_MAX_DEVICES = 16 };
 
 typedef struct {
     const char *samples, *output;
+    const char *best;                          /* a pool: what is known of each task, for records (queue/second.h); or NULL */
+    double second_wait_s;                      /* how long a record waits for a second device of its class to appear */
     const char *devices[EVALUATE_MAX_DEVICES]; /* device classes; a verdict for each sample and device */
     int n_devices;
     uint64_t seed;

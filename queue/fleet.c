@@ -22,8 +22,9 @@
 #include "queue/queue.h"
 #include "queue/server.h"
 
-/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. */
-enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 20 };
+/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. LOCK_S is far more than a fleet whose
+ * parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's stop. */
+enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 60 };
 
 typedef struct {
     double times[DEATHS];
@@ -185,7 +186,10 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
     if (crashed) log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
     long n = 0;
     if (queue_release(f->queue, s->consumer, 1, &n, err)) return -1;
-    int cannot_start = WIFEXITED(status) && WEXITSTATUS(status) == 2; /* and has said why */
+    int sick = WIFEXITED(status) && WEXITSTATUS(status) == 3;         /* its device left service */
+    int cannot_start = sick || (WIFEXITED(status) && WEXITSTATUS(status) == 2); /* and has said why */
+    if (sick) log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the others", i,
+                       f->opt->devices[i % f->opt->n_devices]);
     s->given_up = cannot_start || too_many(&s->deaths);
     s->start_at = clock_seconds() + (crashed ? 0.02 : 0.3);
     if (!s->given_up) return 0;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-enum { GUARD_MAX = 1024, GONE_S = 2 };
+enum { GUARD_MAX = 1024, GONE_S = 10 };
 
 typedef struct {
     enum { WATCH, FORGET, END } what;

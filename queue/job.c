@@ -3,19 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
-void job_key(const char *source, size_t len, const char *task_digest, const char *device_class, uint64_t seed,
-             char out[DIGEST_HEX])
+void job_key(const Job *job, char out[DIGEST_HEX])
 {
     char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)job->seed);
     Digester d;
     Digest digest;
     digester_init(&d);
-    digester_add_field(&d, source, len);
-    digester_add_field(&d, task_digest, strlen(task_digest));
-    digester_add_field(&d, device_class, strlen(device_class));
+    digester_add_field(&d, job->source, job->source_len);
+    digester_add_field(&d, job->task_digest, strlen(job->task_digest));
+    digester_add_field(&d, job->device, strlen(job->device));
     digester_add_field(&d, JOB_HARNESS, strlen(JOB_HARNESS));
     digester_add_field(&d, text, strlen(text));
+    digester_add_field(&d, job->not_on, strlen(job->not_on));
     digester_finish(&d, &digest);
     digest_hex(&digest, out);
 }
@@ -25,6 +25,7 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     Record *r = record_new();
     record_text(r, "device", job->device);
     record_text(r, "harness", job->harness);
+    if (job->not_on[0]) record_text(r, "not_on", job->not_on);
     record_int(r, "seed", (int64_t)job->seed);
     record_textn(r, "source", job->source, job->source_len);
     record_text(r, "task", job->task);
@@ -59,10 +60,23 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
              copy_text(&v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
              copy_text(&v, "device", out->device, sizeof out->device, err) ||
              copy_text(&v, "harness", out->harness, sizeof out->harness, err) || view_int(&v, "seed", &seed, err) ||
+             (view_has(&v, "not_on") && copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
              view_text(&v, "source", &out->source, &out->source_len, err);
     out->seed = (uint64_t)seed;
     msgpack_zone_destroy(&zone);
     return rc ? -1 : 0;
+}
+
+int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid, double timeout_s,
+             QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+{
+    Job j;
+    Error ignored;
+    int rc = queue_take(q, classes, n, consumer, timeout_s, dead_result, ctx, job, err);
+    if (rc <= 0 || !uuid[0] || job_decode(job->body.data, job->body.len, &j, &ignored) || strcmp(j.not_on, uuid)) return rc;
+    rc = queue_hand_back(q, job, consumer, err);
+    queue_job_release(job);
+    return rc < 0 ? -1 : 0;
 }
 
 void job_verdict(const Job *job, const char *outcome, const char *message, Record *r)
@@ -71,7 +85,7 @@ void job_verdict(const Job *job, const char *outcome, const char *message, Recor
     Digest d;
     digest_of(job->source, job->source_len, &d);
     digest_hex(&d, source_digest);
-    job_key(job->source, job->source_len, job->task_digest, job->device, job->seed, key);
+    job_key(job, key);
     static const char *const zeros[] = {"score", "speedup", "low", "high", "time_us", "baseline_us"};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) record_float(r, zeros[i], 0);
     record_text(r, "task", job->task);

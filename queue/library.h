@@ -8,6 +8,8 @@
  *   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res, body and cl when dead
  *   out               stream of finished keys, trimmed: it only wakes submitters
  *   dead, classes     sets;  stat: counters;  pause: exists while paused
+ *   d:CLASS           hash of the devices that serve it: uuid to "since until", in milliseconds
+ *   sick              hash of the devices out of service: host and device to "class\nunix time\nreason"
  * A finished job's entry is deleted, so XLEN counts waiting and leased jobs and needs no MAXLEN,
  * which would drop jobs. `pairs` and friends do not exist while a library loads (Redis 7.0). */
 #ifndef QUEUE_LIBRARY_H
@@ -60,6 +62,50 @@ static const char queue_library[] =
             return {i, e[1], f[2], f[4], n}
         end)
 
+    LUA(local function now_ms()
+            local t = call('TIME')
+            return t[1] * 1000 + math.floor(t[2] / 1000)
+        end)
+
+    LUA(local function serving(value, now)
+            local since, till = string.match(value or '', '^(%d+) (%d+)$')
+            if till and tonumber(till) > now then return tonumber(since) end
+        end)
+
+    /* devices | uuid lease */
+    LUA(local function announce(k, a)
+            local now = now_ms()
+            local since = serving(call('HGET', k[1], a[1]), now) or now
+            return call('HSET', k[1], a[1], string.format('%.0f %.0f', since, now + a[2]))
+        end)
+
+    /* devices | uuid -> how many others serve, milliseconds that this one has */
+    LUA(local function others(k, a)
+            local now = now_ms() local n = 0 local served = 0
+            local all = call('HGETALL', k[1])
+            for i = 1, #all, 2 do
+                local since = serving(all[i + 1], now)
+                if not since then call('HDEL', k[1], all[i])
+                elseif all[i] == a[1] then served = now - since
+                else n = n + 1 end
+            end
+            return {n, served}
+        end)
+
+    /* job | lease -> 1 gone, 0 somebody works on it, or it is finished */
+    LUA(local function withdraw(k, a)
+            local h = call('HMGET', k[1], 'st', 'id', 's')
+            if not h[1] then return 1 end
+            if h[1] ~= 'queued' then return 0 end
+            if call('EXISTS', h[3]) == 1 then
+                local p = call('XPENDING', h[3], GROUP, h[2], h[2], 1)
+                if #p == 1 and p[1][2] ~= NOBODY and p[1][3] < tonumber(a[1]) then return 0 end
+                drop(h[3], h[2])
+            end
+            call('DEL', k[1])
+            return 1
+        end)
+
     /* What this consumer holds already: entries whose delivery reply was lost with a connection. */
     LUA(local function own(s, i, who)
             local p = call('XPENDING', s, GROUP, '-', '+', 1, who)
@@ -68,11 +114,16 @@ static const char queue_library[] =
             if #e == 1 then return job(i, e[1], p[1][4]) end
         end)
 
+    /* NAME+N holds jobs that wait for NAME: nothing was tried yet, so the end of such a lease is no failed delivery. */
+    LUA(local function waits(who) return string.find(who, '%+%d+$') ~= nil end)
+
     LUA(local function expired(s, i, who, lease)
             local p = call('XPENDING', s, GROUP, 'IDLE', lease, '-', '+', 1)
             if #p == 0 then return nil end
-            local e = call('XCLAIM', s, GROUP, who, lease, p[1][1])
-            if #e == 1 then return job(i, e[1], p[1][4] + 1) end
+            local n = p[1][4]
+            if not waits(p[1][2]) then n = n + 1 end
+            local e = call('XCLAIM', s, GROUP, who, lease, p[1][1], 'RETRYCOUNT', n)
+            if #e == 1 then return job(i, e[1], n) end
         end)
 
     /* Consumers that hold nothing and were not seen for ten minutes; one that comes back is made anew. */
@@ -107,10 +158,10 @@ static const char queue_library[] =
             return false
         end)
 
-    /* stream | id who n -> 1 held on, 0 lost */
+    /* stream | id who n [other] -> 1 held on, by the other from now on when one is named; 0 lost */
     LUA(local function renew(k, a)
             if not held(k[1], a[1], a[2], a[3]) then return 0 end
-            call('XCLAIM', k[1], GROUP, a[2], 0, a[1], 'JUSTID')
+            call('XCLAIM', k[1], GROUP, a[4] or a[2], 0, a[1], 'JUSTID')
             return 1
         end)
 
@@ -154,8 +205,12 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* classes | prefix who counted -> how many. All leases of one consumer, or of all (''): their
-     * holders are known to be gone. */
+    LUA(local function belongs(holder, who)
+            return holder == who or (waits(holder) and string.gsub(holder, '%+%d+$', '') == who)
+        end)
+
+    /* classes | prefix who counted -> how many. All leases of one consumer, those that wait for it included, or of all
+     * (''): their holders are known to be gone. */
     LUA(local function release(k, a)
             local n = 0
             for _, class in ipairs(call('SMEMBERS', k[1])) do
@@ -164,9 +219,11 @@ static const char queue_library[] =
                     local list = {}
                     if call('EXISTS', s) == 1 then list = call('XPENDING', s, GROUP, '-', '+', 1000000) end
                     for _, p in ipairs(list) do
-                        if p[2] ~= NOBODY and (a[2] == '' or p[2] == a[2]) then
+                        if p[2] ~= NOBODY and (a[2] == '' or belongs(p[2], a[2])) then
+                            local counted = a[3]
+                            if waits(p[2]) then counted = 0 end
                             call('XCLAIM', s, GROUP, NOBODY, 0, p[1], 'IDLE', YESTERDAY,
-                                 'RETRYCOUNT', math.max(p[4] - 1 + a[3], 0), 'JUSTID')
+                                 'RETRYCOUNT', math.max(p[4] - 1 + counted, 0), 'JUSTID')
                             n = n + 1
                         end
                     end
@@ -187,8 +244,7 @@ static const char queue_library[] =
     /* classes stat | prefix -> {class waiting leased done dead oldest_ms}... */
     LUA(local function status(k, a)
             local out = {}
-            local t = call('TIME')
-            local now = t[1] * 1000 + math.floor(t[2] / 1000)
+            local now = now_ms()
             local classes = call('SMEMBERS', k[1])
             table.sort(classes)
             for _, class in ipairs(classes) do
@@ -226,6 +282,9 @@ static const char queue_library[] =
 
     /* PREFIX stands for the library's name. */
     LUA(redis.register_function('PREFIX_enqueue', enqueue)
+        redis.register_function('PREFIX_announce', announce)
+        redis.register_function('PREFIX_others', others)
+        redis.register_function('PREFIX_withdraw', withdraw)
         redis.register_function('PREFIX_take', take)
         redis.register_function('PREFIX_renew', renew)
         redis.register_function('PREFIX_complete', complete)

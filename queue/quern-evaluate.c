@@ -10,7 +10,7 @@
 
 int main(int argc, char **argv)
 {
-    EvaluateOptions opt = {.patience_s = 1800};
+    EvaluateOptions opt = {.patience_s = 1800, .second_wait_s = 30};
     const char *devices = "sim:h100";
     int64_t seed = 1;
     const Flag flags[] = {
@@ -24,6 +24,10 @@ int main(int argc, char **argv)
         {.name = "urgent", .kind = FLAG_BOOL, .target = &opt.urgent, .help = "before all jobs that are not"},
         {.name = "patience", .kind = FLAG_FLOAT, .target = &opt.patience_s,
          .help = "fail when nothing finishes for so many seconds", .min = 1, .max = 1e7},
+        {.name = "best", .kind = FLAG_TEXT, .target = &opt.best,
+         .help = "a pool; a measured score above twice its best of the task needs a second device, as any above 3 does"},
+        {.name = "second-wait", .kind = FLAG_FLOAT, .target = &opt.second_wait_s,
+         .help = "seconds for another device of the class to appear, else a record stays unconfirmed", .min = 0, .max = 86400},
         {0}};
     const FlagSpec spec = {.program = "quern-evaluate",
                            .synopsis = "SAMPLES --output VERDICTS [--device CLASS,...]",

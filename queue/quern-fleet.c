@@ -12,25 +12,78 @@
 #include "base/stop.h"
 #include "queue/fleet.h"
 
+enum { FIND_S = 30 };
+
 static int cores(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-/* "sim:h100,sim:a100" into a list; "auto" is the simulator, the one device that is everywhere. */
-static int split_devices(char *text, const char **devices, const FlagSpec *spec)
+typedef struct {
+    const char *names[FLEET_MAX_WORKERS]; /* never released */
+    int n;
+} Devices;
+
+static void add_device(Devices *d, const char *name, size_t len, const FlagSpec *spec)
 {
-    int n = 0;
-    for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
-        if (n == FLEET_MAX_WORKERS) flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
-        int is_auto = !strcmp(d, "auto");
-        if (is_auto && !access("/dev/nvidiactl", F_OK))
-            log_info("there is a GPU here, but no device of Quern's for it yet: the simulator sim:h100 is used");
-        devices[n++] = is_auto ? "sim:h100" : d;
+    if (d->n == FLEET_MAX_WORKERS) flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
+    d->names[d->n++] = memory_strndup(name, len);
+}
+
+/* Every GPU that quern-devices, beside this program, finds; else the simulator, the one device that is everywhere. */
+static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
+{
+    char program[4200];
+    Buffer out, said;
+    ProcessResult result = {.exit_code = -1};
+    Error err = {0};
+    int before = d->n;
+    buffer_init(&out, 64 * 1024);
+    buffer_init(&said, 4096);
+    snprintf(program, sizeof program, "%s/quern-devices", dir);
+    const char *const argv[] = {program, "--gpus", NULL};
+    if (process_run(argv, &(ProcessOptions){.timeout_s = FIND_S}, &out, &said, &result, &err)) log_warn("%s", err.text);
+    for (char *line = out.data; !strncmp(line, "cuda:", 5); line += strcspn(line, "\n") + 1) {
+        add_device(d, line, strcspn(line, " \n"), spec);
+        if (!line[strcspn(line, "\n")]) break;
     }
-    if (!n) flags_usage_error(spec, "--devices names no device");
-    return n;
+    if (d->n == before) {
+        add_device(d, "sim:h100", 8, spec);
+        said.data[strcspn(said.data, "\n")] = 0;
+        const char *why = result.timed_out ? "the CUDA driver does not answer" : said.data;
+        if (*why) log_info("there is a GPU here that cannot be used, so the simulator sim:h100 is: %s", why);
+    }
+    buffer_release(&out);
+    buffer_release(&said);
+}
+
+static void list_devices(Devices *d, const char *text, const char *dir, const FlagSpec *spec)
+{
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        if (n == 4 && !memcmp(text, "auto", 4)) add_found(d, dir, spec);
+        else if (n) add_device(d, text, n, spec);
+    }
+    if (!d->n) flags_usage_error(spec, "--devices names no device");
+}
+
+static int is_gpu(const char *name)
+{
+    return !strncmp(name, "cuda:", 5);
+}
+
+/* One evaluator a GPU; the simulators share the other cores, with at least one evaluator each. */
+static void share_out(Devices *d, const FlagSpec *spec)
+{
+    int simulated[FLEET_MAX_WORKERS], n = 0, gpus;
+    for (int i = 0; i < d->n; i++)
+        if (!is_gpu(d->names[i])) simulated[n++] = i;
+    gpus = d->n - n;
+    for (int k = n, spare = cores() - gpus; n && k < spare && d->n < FLEET_MAX_WORKERS; k++) {
+        const char *name = d->names[simulated[k % n]];
+        add_device(d, name, strlen(name), spec);
+    }
 }
 
 int main(int argc, char **argv)
@@ -42,10 +95,10 @@ int main(int argc, char **argv)
          .help = "where the private server keeps its data: finished jobs are found done on the next run; "
                  ".quern if not given. One fleet at a time has it, with an outside server too"},
         {.name = "devices", .kind = FLAG_TEXT, .target = &devices,
-         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto is sim:h100"},
+         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, without one sim:h100"},
         {.name = "workers", .kind = FLAG_INT, .target = &workers,
-         .help = "evaluator processes, shared out over the devices; -1: one a core, at least one a "
-                 "device", .min = -1, .max = FLEET_MAX_WORKERS},
+         .help = "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
+                 "simulators", .min = -1, .max = FLEET_MAX_WORKERS},
         {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator,
          .help = "the evaluator's program, if not the quern-evald beside this one"},
         {.name = "parent", .kind = FLAG_INT, .target = &parent,
@@ -65,17 +118,19 @@ int main(int argc, char **argv)
     words[n] = NULL;
     log_open("quern-fleet");
     stop_install();
-    const char *list[FLEET_MAX_WORKERS];
-    char *text = memory_strdup(devices);
-    int n_devices = split_devices(text, list, &spec);
+    static Devices list;
     Error err = {0};
-    char beside[4096];
+    char dir_of_self[4000], beside[4096];
+    if (process_self_dir(dir_of_self, sizeof dir_of_self, &err)) log_die(1, &err);
     if (!evaluator) {
-        if (process_self_dir(beside, sizeof beside - 16, &err)) log_die(1, &err);
-        strcat(beside, "/quern-evald");
+        snprintf(beside, sizeof beside, "%s/quern-evald", dir_of_self);
         evaluator = beside;
     }
-    if (workers < 0) workers = cores() > n_devices ? cores() : n_devices;
+    list_devices(&list, devices, dir_of_self, &spec);
+    if (workers < 0) {
+        share_out(&list, &spec);
+        workers = list.n;
+    }
     if (workers && access(evaluator, X_OK)) {
         error_errno(&err, "cannot run the evaluator %s", evaluator);
         log_die(1, &err);
@@ -85,14 +140,13 @@ int main(int argc, char **argv)
     const FleetOptions opt = {.dir = dir || redis ? dir : ".quern",
                               .redis = redis,
                               .evaluator = evaluator,
-                              .devices = list,
-                              .n_devices = n_devices,
+                              .devices = list.names,
+                              .n_devices = list.n,
                               .workers = (int)workers,
                               .parent = (int)parent,
                               .command = (char *const *)(words + 1)};
     int status = 0;
     if (fleet_run(&opt, &status, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
-    free(text);
     free(words);
     return log_close(status);
 }

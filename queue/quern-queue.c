@@ -3,29 +3,39 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "queue/queue.h"
 
-enum { MAX_CLASSES = 256 };
+enum { MAX_CLASSES = 256, MAX_SICK = 1024 };
 
-static void print_table(const QueueStatus *s, int n)
+static void print_table(const QueueStatus *s, int n, const QueueSick *sick, int n_sick)
 {
     printf("%-24s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead", "oldest");
     for (int i = 0; i < n; i++)
         printf("%-24s %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting, s[i].leased, s[i].done, s[i].dead,
                s[i].oldest_s);
+    for (int i = 0; i < n_sick; i++) {
+        char when[32] = "";
+        time_t at = (time_t)sick[i].at;
+        strftime(when, sizeof when, "%F %T UTC", gmtime(&at));
+        printf("out of service since %s: %s (%s): %s\n", when, sick[i].where, sick[i].device_class, sick[i].reason);
+    }
 }
 
-static void print_json(const QueueStatus *s, int n)
+static void print_json(const QueueStatus *s, int n, const QueueSick *sick, int n_sick)
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class, "waiting",
                                               (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased, "done",
                                               (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead, "oldest_s", s[i].oldest_s));
+    for (int i = 0; i < n_sick; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "class", sick[i].device_class, "quarantined", sick[i].where,
+                                              "reason", sick[i].reason, "since", (json_int_t)sick[i].at));
     json_dumpf(list, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(list);
@@ -34,10 +44,11 @@ static void print_json(const QueueStatus *s, int n)
 static int status(Queue *q, int as_json, Error *err)
 {
     static QueueStatus s[MAX_CLASSES];
-    int n = 0;
-    if (queue_status(q, s, MAX_CLASSES, &n, err)) return -1;
-    if (as_json) print_json(s, n);
-    else print_table(s, n);
+    static QueueSick sick[MAX_SICK];
+    int n = 0, n_sick = 0;
+    if (queue_status(q, s, MAX_CLASSES, &n, err) || queue_quarantined(q, sick, MAX_SICK, &n_sick, err)) return -1;
+    if (as_json) print_json(s, n, sick, n_sick);
+    else print_table(s, n, sick, n_sick);
     return 0;
 }
 
@@ -64,8 +75,9 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {.program = "quern-queue",
                            .synopsis = "status|retry|purge|pause|resume [--redis URL] [--queue NAME] [--json]",
-                           .about = "status: jobs waiting, leased, done and dead by device class, and the age of the oldest. retry: puts "
-                                    "dead jobs back. purge: forgets the queue, results too. pause, resume: whether evaluators take jobs.",
+                           .about = "status: jobs waiting, leased, done and dead by device class, the age of the oldest, and devices "
+                                    "out of service. retry: puts dead jobs back. purge: forgets the queue, results too. pause, resume: "
+                                    "whether evaluators take jobs.",
                            .flags = flags,
                            .min_words = 1,
                            .max_words = 1};

@@ -111,6 +111,21 @@ int queue_enqueue(Queue *q, const char *device_class, const char *key, const voi
     return queue_enqueue_many(q, &job, 1, state, err);
 }
 
+int queue_withdraw(Queue *q, const char *key, int *gone, Error *err)
+{
+    QueueKey job;
+    QueueFunction name;
+    Command c;
+    long long answer = 0;
+    queue_key(q, job, "j", key);
+    queue_function(q, &c, name, "withdraw", 1);
+    command_text(&c, job);
+    command_int(&c, (long long)(q->lease_s * 1000));
+    if (queue_call_int(q, &c, &answer, err)) return -1;
+    *gone = answer == 1;
+    return 0;
+}
+
 static int hand_over(const redisReply *r, size_t index, QueueResult *callback, void *ctx, Error *err)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements != 2)

@@ -206,13 +206,25 @@ static int leased_call(Queue *q, Leased *l, Error *err)
     return queue_call_int(q, &l->command, &held, err) ? -1 : held == 1;
 }
 
-int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err)
+/* other: who holds it from now on; NULL: as before. */
+static int renew(Queue *q, const QueueJob *job, const char *consumer, const char *other, Error *err)
 {
     Leased l;
     queue_function(q, &l.command, l.function, "renew", 1);
     command_text(&l.command, job->stream);
     leased_arguments(&l, job, consumer);
+    if (other) command_text(&l.command, other);
     return leased_call(q, &l, err);
+}
+
+int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err)
+{
+    return renew(q, job, consumer, NULL, err);
+}
+
+int queue_begin(Queue *q, const QueueJob *job, const char *waiting, const char *consumer, Error *err)
+{
+    return renew(q, job, waiting, consumer, err);
 }
 
 static int finish(Queue *q, const char *function, const QueueJob *job, const char *consumer, const void *result,
@@ -266,6 +278,38 @@ int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *
 int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err)
 {
     return give_back(q, job, consumer, 1, err);
+}
+
+int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *err)
+{
+    QueueKey devices;
+    QueueFunction name;
+    Command c;
+    long long added;
+    queue_key(q, devices, "d", device_class);
+    queue_function(q, &c, name, "announce", 1);
+    command_text(&c, devices);
+    command_text(&c, uuid);
+    command_int(&c, (long long)(q->lease_s * 1000));
+    return queue_call_int(q, &c, &added, err);
+}
+
+int queue_others(Queue *q, const char *device_class, const char *uuid, long *others, double *served_s, Error *err)
+{
+    QueueKey devices;
+    QueueFunction name;
+    Command c;
+    redisReply *r = NULL;
+    queue_key(q, devices, "d", device_class);
+    queue_function(q, &c, name, "others", 1);
+    command_text(&c, devices);
+    command_text(&c, uuid);
+    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    int ok = r->type == REDIS_REPLY_ARRAY && r->elements == 2;
+    *others = ok ? (long)r->element[0]->integer : 0;
+    *served_s = ok ? (double)r->element[1]->integer / 1000 : 0;
+    freeReplyObject(r);
+    return ok ? 0 : error_set(err, "the queue's server does not say which devices serve %s", device_class);
 }
 
 int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err)

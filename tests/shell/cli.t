@@ -113,7 +113,7 @@ export BIN
 stop_collect() { # SIGNAL: a collection that nobody judges, stopped
     "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c '
         "$BIN/quern-collect" --tasks relu --trials 4 --output collected.qa 2>err & pid=$!
-        for i in $(seq 200); do [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break; sleep 0.05; done
+        for i in $(seq 1000); do [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break; sleep 0.05; done
         sleep 0.2; kill -'"$1"' $pid; wait $pid' >out 2>fleet.err
     rc=$?
 }
@@ -124,12 +124,12 @@ stop_collect TERM
 [ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM likewise, 143'
 setsid "$BIN/quern-fleet" run --workers 1 --dir q -- sleep 60 >out 2>err &
 pid=$!
-for _ in $(seq 100); do children=$(pgrep -P $pid | wc -l); [ "$children" -ge 3 ] && break; sleep 0.05; done
+for _ in $(seq 600); do children=$(pgrep -P $pid | wc -l); [ "$children" -ge 3 ] && break; sleep 0.05; done
 kids=$(pgrep -s "$(ps -o sid= -p $pid | tr -d ' ')" | tr '\n' ' ')
 kill -INT $pid
 wait $pid; rc=$?
 left=0
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     left=0
     for k in $kids; do [ -e "/proc/$k" ] && left=$((left + 1)); done
     [ $left = 0 ] && break

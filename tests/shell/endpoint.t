@@ -10,7 +10,8 @@ cd "$tmp" || exit 1
 python3 "$root/tests/shell/fake_llm.py" "$tmp/log" >port 2>server.err &
 server=$!
 trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
-for _ in $(seq 200); do [ -s port ] && break; sleep 0.05; done
+wait_for() { local end=$((SECONDS + 60)); until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done; }
+wait_for '[ -s port ]'
 export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 OPENAI_BASE_URL=http://127.0.0.1:$(cat port)/v1 OPENAI_API_KEY=sk-secret-0123456789abcdef
 unset QUERN_REDIS
 export BIN
@@ -35,12 +36,14 @@ sample() { exec "$BIN/quern-sample" --policy openai:fake --prompts prompts.qa --
 : >log
 kills=0
 for at in 6 14 22; do
+    echo $at >log.hold
     sample killed.qa &
     pid=$!
-    for _ in $(seq 300); do [ "$(requests)" -ge $at ] && break; sleep 0.01; done
+    wait_for "[ \$(requests) -gt $at ]"
     kill -9 $pid 2>/dev/null && kills=$((kills + 1))
     wait $pid 2>/dev/null
 done
+rm log.hold
 (sample killed.qa)
 [ $? = 0 ] && [ $kills = 3 ] && [ -n "$(digest straight.qa)" ] && [ "$(digest straight.qa)" = "$(digest killed.qa)" ]
 ok $? 'killed three times it gives the same artifact'
@@ -50,15 +53,15 @@ ok $? 'killed three times it gives the same artifact'
 
 # ---- as a teacher ----
 collect() { exec "$BIN/quern-collect" --tasks relu --teachers openai:fake --trials 12 --keep 6 --concurrency 2 --output "$1" 2>>err; }
-export -f collect requests
+export -f collect requests wait_for
 : >log
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash -c 'collect taught.qa' 2>>err
 [ $? = 0 ] && [ "$("$BIN/quern-artifact" export taught.qa | grep -c collect/relu/openai:fake/)" -ge 6 ]; ok $? 'an endpoint teaches'
 straight=$(requests)
-: >log
+: >log; echo 4 >log.hold
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash -c 'collect torn.qa & pid=$!
-    for _ in $(seq 300); do [ "$(requests)" -ge 4 ] && break; sleep 0.01; done
-    kill -9 $pid; wait $pid; (collect torn.qa)' 2>>err
+    wait_for "[ \$(requests) -gt 4 ]"
+    kill -9 $pid; wait $pid; rm log.hold; (collect torn.qa)' 2>>err
 [ $? = 0 ] && [ -n "$(digest taught.qa)" ] && [ "$(digest taught.qa)" = "$(digest torn.qa)" ]; ok $? 'killed in the middle it ends the same'
 [ "$(requests)" -le $((straight + 2)) ]; ok $? "and pays for nothing twice but what was under way ($(requests) requests, $straight without a kill)"
 

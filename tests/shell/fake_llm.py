@@ -3,14 +3,30 @@
 
 The user message may hold "script: step step ..." (without, STEPs of the command line, or a kernel); the k-th request with the
 same message gets step k, the last step repeats. Every request is appended to LOG as one JSON line: path, whether the
-key came, body, step, requests in work.
+key came, body, step, requests in work. While there is a file LOG.hold, ok and kernel answer the first N requests of
+LOG alone, N being what the file holds: a test can act while the others are under way.
 """
 import email.utils, gzip, http.server, json, re, socket, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
 default = sys.argv[2:] or ["kernel:0.03"]
 lock = threading.Lock()
-seen, working = {}, 0
+seen, working, gathered = {}, 0, 0
+
+
+def until(condition):  # a minute at most
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+
+
+def held(number):
+    try:
+        with open(sys.argv[1] + ".hold") as f:
+            return int(f.read() or 0) < number
+    except FileNotFoundError:
+        return False
 
 
 def answer(text, finish="stop", **message):
@@ -47,8 +63,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             now = working
         step = steps[min(count, len(steps)) - 1]
         key = self.headers.get("Authorization") or self.headers.get("x-api-key") or ""
-        log.write(json.dumps({"path": self.path, "key": key, "step": step, "working": now, "body": body,
-                              "time": time.time(), "version": self.headers.get("anthropic-version", "")}) + "\n")
+        with lock:
+            log.write(json.dumps({"path": self.path, "key": key, "step": step, "working": now, "body": body,
+                                  "time": time.time(), "version": self.headers.get("anthropic-version", "")}) + "\n")
+            self.number = sum(1 for _ in open(sys.argv[1]))
         try:
             self.play(step, body, prompt, key)
         except (BrokenPipeError, ConnectionResetError):
@@ -60,6 +78,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def play(self, step, body, prompt, key):
         name, _, value = step.partition(":")
         error = {"error": {"message": "said the fake server", "type": "t", "code": None}}
+        if name in ("ok", "kernel"):
+            until(lambda: not held(self.number))
         if name == "ok":
             time.sleep(float(value or 0))
             self.send(200, answer("echo " + prompt.split(" ")[0]))
@@ -84,6 +104,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(0.02)
             over = working > int(value)
             self.send(429 if over else 200, error if over else answer("not crowded"))
+        elif name == "together":  # once VALUE requests with this step are in work
+            global gathered
+            with lock:
+                gathered += 1
+            until(lambda: gathered >= int(value))
+            self.send(200, answer("together"))
         elif name == "remaining":
             self.send(200, answer("few left"), x_ratelimit_remaining_requests=value)
         elif name.isdigit():

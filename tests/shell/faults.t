@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# limit: 600
+# limit: 900
 # Bad settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows: each is one clear
 # sentence, no process is left, and the same command afterwards continues to what an undisturbed run makes.
 set -u

@@ -46,7 +46,7 @@ settings=(BUILD="$build" PROFILE=smoke CONFIG="$tmp/tiny.mk")
 for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); done
 
 # crl RUN [NAME=VALUE...]: one `make crl`; what it says is in $tmp/out
-crl() { local run=$1; shift; timeout -k 5 "${limit:-150}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait $!; }
+crl() { local run=$1; shift; timeout -k 5 "${limit:-300}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait $!; }
 dir() { echo "runs/$prefix-$1"; }
 # The stages that the last call ran: names of rules, sorted.
 ran() { sed -n 's/^\[\([^]]*\)\] [0-9.]* s$/\1/p' "$tmp/out" | sort; }
@@ -69,11 +69,11 @@ left() {
 ours() { local p; for p in $(left); do [ "$(cat /proc/"$p"/comm 2>/dev/null)" = "$1" ] && echo "$p"; done; }
 none_left() {
   local i p
-  for i in $(seq 100); do [ -z "$(left)" ] && return 0; sleep 0.1; done
+  for i in $(seq 300); do [ -z "$(left)" ] && return 0; sleep 0.1; done
   for p in $(left); do echo "# left: $p $(tr '\0' ' ' </proc/"$p"/cmdline)"; done
   return 1
 }
-wait_for() { local i; for i in $(seq "${2:-600}"); do eval "$1" && return 0; sleep 0.05; done; return 1; }
+wait_for() { local i; for i in $(seq "${2:-1200}"); do eval "$1" && return 0; sleep 0.05; done; return 1; }
 clear_away() {
   for p in $(left); do kill -9 "$p"; done 2>/dev/null
   rm -rf "$tmp" "$source_dir/runs/$prefix"-*

@@ -1,0 +1,72 @@
+#!/bin/bash
+# What DEVICES=auto means: quern-devices, quern-fleet and the run's rules agree on devices and classes, with GPUs (a
+# quern-devices made for the test says so) and without. TAP on stdout.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+source_dir=$PWD
+build=$(cd "${QUERN_BUILD:-build}" && pwd)
+BIN=$build/bin
+tmp=$(mktemp -d)
+unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL DEVICE DEVICES CLASSES
+run=test-devices-$$
+trap 'rm -rf "$tmp" "$source_dir/runs/$run"' EXIT
+n=0 failed=0
+ok() { # ok STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
+    echo "not ok $n - $2"; failed=1
+    [ -s "$tmp/out" ] && tail -25 "$tmp/out" | sed 's/^/# /'
+}
+two='cuda:0=NVIDIA+H200 cuda:1=NVIDIA+H200'
+simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
+
+# ---- the list ----
+"$BIN/quern-devices" >"$tmp/out"
+[ $? = 0 ] && [ "$(grep '^sim:' "$tmp/out" | cut -d' ' -f1 | sort | tr '\n' ' ')" = "$(tr ' ' '\n' <<<"$simulated" | sort | tr '\n' ' ')" ]; ok $? 'quern-devices lists every simulator'
+! grep -qvE '^(cuda:[0-9]+ .+|sim:([a-z0-9]+) sim:[a-z0-9]+)$' "$tmp/out"; ok $? 'a name and a class on each line'
+"$BIN/quern-devices" --gpus >"$tmp/out"; ! grep -q sim: "$tmp/out"; ok $? '--gpus leaves them out'
+
+# ---- the rules ----
+rules() { make -s -n -f pipeline.mk "BUILD=$build" PROFILE=smoke "RUN=$run" "$@" crl >"$tmp/out" 2>&1; }
+ask() { make -s -q -f pipeline.mk "BUILD=$build" PROFILE=smoke "RUN=$run" ASK=1 "$@" crl 2>&1 | sed -n 's/^asked: //p'; }
+classes() { sed -n "s/.*verdicts-.*quern-evaluate .*best.samples.qa .*--device '\(.*\)'$/\1/p" "$tmp/out" | sort; }
+judges() { sed -n "s/.*quern-evaluate .*\(collect\|crl\)\/.*--device '\(.*\)'$/\2/p" "$tmp/out" | sort -u; }
+[ "$(ask FOUND=)" = "$run sim:h100 " ] && rules FOUND= && [ "$(judges)" = sim:h100 ]; ok $? 'no GPU: sim:h100'
+[ "$(ask "FOUND=$two")" = "$run cuda:0,cuda:1 $two" ]; ok $? 'two GPUs: both serve'
+rules "FOUND=$two" && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'their class judges'
+[ "$(classes)" = "$(printf '%s\n' 'NVIDIA H200' $simulated | sort)" ]; ok $? 'the final pass: the class of the GPUs once, and every simulator'
+! grep "device 'NVIDIA H200'" "$tmp/out" | grep -q quern-fleet && [ "$(grep -c 'quern-fleet run --devices sim:' "$tmp/out")" = 6 ]; ok $? 'each simulator brings its own evaluator, the GPU has one'
+grep -q "quern-results .*verdicts-NVIDIA+H200.qa .*verdicts-sim-a100.qa" "$tmp/out"; ok $? "the GPU's results come first"
+rules 'FOUND=cuda:0=NVIDIA+L40S cuda:1=NVIDIA+H200' && [ "$(judges)" = 'NVIDIA L40S' ] && classes | grep -qx 'NVIDIA H200'; ok $? 'unlike GPUs: the first judges, both are in the final pass'
+rules "FOUND=$two" DEVICES=sim:a100 && [ "$(judges)" = sim:a100 ] && ! grep -q H200 "$tmp/out"; ok $? 'DEVICES=sim:a100 leaves the GPUs alone'
+rules "FOUND=$two" DEVICES=cuda:1 CLASSES='NVIDIA+H200 sim:l40' && [ "$(judges)" = 'NVIDIA H200' ] && [ "$(classes | wc -l)" = 2 ]; ok $? 'a GPU by its name, and classes by theirs'
+rules FOUND= 'DEVICE=NVIDIA H200' && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'a class that other hosts serve'
+rules "FOUND=$two" DEVICES=cuda:7; [ $? = 2 ] && grep -q 'DEVICES=cuda:7: there is no cuda:7 here, but cuda:0 cuda:1' "$tmp/out"; ok $? 'a GPU that is not there is one sentence'
+
+# ---- the fleet: evaluators that only note their device ----
+if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
+mkdir "$tmp/bin"; cp "$BIN/quern-fleet" "$tmp/bin/"
+cat >"$tmp/bin/quern-evald" <<'END'
+#!/bin/bash
+echo "$2" >>"$QUERN_NOTES"; exec sleep 100
+END
+chmod +x "$tmp/bin/quern-evald"
+export QUERN_NOTES=$tmp/notes
+said() { printf '#!/bin/bash\n%s\n' "$1" >"$tmp/bin/quern-devices"; chmod +x "$tmp/bin/quern-devices"; }
+cores=$(nproc)
+fleet() { # DEVICES HOW_MANY: which devices its evaluators were given
+    rm -f "$QUERN_NOTES"
+    "$tmp/bin/quern-fleet" run --dir "$tmp/q" --devices "$1" -- bash -c "for i in \$(seq 500); do [ \"\$(cat '$QUERN_NOTES' 2>/dev/null | wc -l)\" -ge $2 ] && break; sleep 0.02; done; sleep 0.2" >"$tmp/out" 2>&1
+    sort "$QUERN_NOTES" | tr '\n' ' '
+}
+said "printf 'cuda:0 NVIDIA H200\ncuda:1 NVIDIA H200\n'"
+[ "$(fleet auto 2)" = 'cuda:0 cuda:1 ' ]; ok $? 'auto: one evaluator a GPU'
+said true
+[ "$(fleet auto $cores)" = "$(for i in $(seq $cores); do printf 'sim:h100 '; done)" ] && ! grep -q 'GPU here' "$tmp/out"; ok $? 'without a GPU: one simulator a core, and no word of GPUs'
+said 'echo "quern-devices: the driver is too old" >&2'
+[ "$(fleet auto $cores | tr ' ' '\n' | sort -u | tr -d '\n')" = sim:h100 ] && grep -q 'a GPU here that cannot be used, so the simulator sim:h100 is: .*the driver is too old' "$tmp/out"; ok $? 'a GPU that cannot be used is spoken of'
+said 'exit 1'
+[ "$(fleet cuda:0,sim:a100 2 | tr ' ' '\n' | sort | uniq -c | tr -s ' \n' ' ')" = " 1 cuda:0 $((cores > 2 ? cores - 1 : 1)) sim:a100 " ]; ok $? 'a GPU has one evaluator beside the simulators'
+echo "1..$n"
+exit $failed

@@ -1,0 +1,80 @@
+#!/bin/bash
+# A device that falls sick leaves service: its job goes back uncounted and is judged elsewhere, the queue tells of it,
+# and it is not started again before someone does. TAP on stdout.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
+if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
+tmp=$(mktemp -d)
+cd "$tmp"
+unset QUERN_REDIS
+export QUERN_LEASE_S=5
+n=0 failed=0 pids=()
+ok() { # ok STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
+    echo "not ok $n - $2"; failed=1
+    for f in log a.log b.log out err; do [ -s $f ] && sed "s/^/# $f: /" $f | tail -15; done
+}
+trap 'for p in "${pids[@]}"; do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
+wait_for() { local i; for i in $(seq 1000); do eval "$1" && return 0; sleep 0.02; done; return 1; }
+status() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d '\n'; }
+place="$(hostname) sim:h100"
+cat >noop <<END
+#!/bin/bash
+exec "$BIN/quern-evald" --runner noop "\$@"
+END
+chmod +x noop
+message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p'; }
+sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
+
+# ---- one evaluator falls sick over a job; another judges it ----
+"$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!; pids+=($fleet)
+export QUERN_REDIS=unix:$tmp/q/redis.sock
+wait_for '[ -S q/redis.sock ] && status >/dev/null'
+touch ill
+{ sick_over one; printf 'relu\tfine\n'; } | "$here/make_samples.pl" >s.qa
+"$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!; pids+=($submitter)
+wait_for 'status | grep -q "\"waiting\": 2"'
+./noop --device sim:h100 2>a.log; s=$?
+[ $s = 3 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 3 and one sentence'
+status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'; ok $? 'its job is in the queue again, neither done nor dead'
+status | grep -qF "\"quarantined\": \"$place\"" && status | grep -q '"reason": "this GPU is out of service: it was told'; ok $? 'the queue says which device, and why'
+"$BIN/quern-queue" status | grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): this GPU is out of service: it was told to be sick"; ok $? 'people read it too'
+"$BIN/quern-queue" status | head -1 | grep -q '^class .*waiting'; ok $? 'below the table'
+./noop --device sim:h100 2>b.log & worker=$!; pids+=($worker)
+wait $submitter; s=$?
+[ $s = 0 ] && [ "$(message v.qa)" = "noop
+noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator judges the job'
+! status | grep -q quarantined; ok $? 'and the mark is gone, since the device serves again'
+
+# ---- more sick evaluators than a job has deliveries do not kill it ----
+kill -TERM $worker; wait $worker
+sick_over again | "$here/make_samples.pl" >t.qa
+"$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!; pids+=($submitter)
+wait_for 'status | grep -q "\"waiting\": 1"'
+sick=0
+for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 3 ] && sick=$((sick + 1)); done
+[ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'; ok $? 'four devices that fall sick over one job leave it alive'
+./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
+[ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth judges it'
+unset QUERN_REDIS
+kill -TERM $fleet; wait $fleet
+
+# ---- a fleet: the sick one is not started again, its jobs go to the other ----
+touch ill
+{ sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done; } | "$here/make_samples.pl" >u.qa
+cat >command <<END
+"$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status && sleep 1 && pgrep -c -P \$PPID quern-evald >evaluators
+END
+"$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir f -- sh command >out 2>log; s=$?
+[ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out; ok $? 'every job of the fleet is done, and the sick device is named'
+grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
+[ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'
+touch ill
+sick_over alone | "$here/make_samples.pl" >y.qa
+timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa --output y.out >out 2>log; s=$?
+[ $s = 1 ] && grep -q 'no evaluator stays up' log; ok $? 'with no evaluator left the fleet ends, and says why'
+echo "1..$n"
+exit $failed
