@@ -14,6 +14,7 @@ static const double scales[] = {1.0, 0.125, 8.0};
 typedef struct {
     Task *task;
     const Workload *w;
+    Variant variant;
     double scale;
     size_t in_n[TASK_MAX_TENSORS], out_n[TASK_MAX_TENSORS];
     double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
@@ -29,7 +30,7 @@ static int draw_input(Case *c, int i, uint64_t seed, Error *err)
 {
     const TaskTensor *x = &c->task->inputs[i];
     void *raw = memory_array(c->in_n[i], dtype_size(x->dtype));
-    int rc = task_draw(c->task, c->w, i, seed, c->scale, raw, err);
+    int rc = task_draw(c->task, c->w, i, c->variant, seed, c->scale, raw, err);
     if (!rc) dtype_to_double(x->dtype, raw, c->in[i], c->in_n[i]);
     free(raw);
     return rc;
@@ -44,9 +45,9 @@ static int run_reference(Case *c, double *const *out, double poison, Error *err)
     return task_reference(c->task, c->w, in, out, err);
 }
 
-static int case_init(Case *c, Task *t, const Workload *w, double scale, uint64_t seed, Error *err)
+static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scale, uint64_t seed, Error *err)
 {
-    *c = (Case){.task = t, .w = w, .scale = scale};
+    *c = (Case){.task = t, .w = w, .variant = v, .scale = scale};
     for (int i = 0; i < t->n_inputs; i++) {
         if (task_elements(t, w, &t->inputs[i], &c->in_n[i], err)) return -1;
         c->in[i] = memory_array(c->in_n[i], sizeof(double));
@@ -75,16 +76,21 @@ static void refuse(const Case *c, GateResult *r, const char *what)
     task_workload_text(c->task, c->w, where, sizeof where);
     if (r->refused) return; /* the first reason is the sentence */
     r->refused = 1;
-    snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where, c->scale);
+    if (c->variant == VARIANT_DRAWN)
+        snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where, c->scale);
+    else
+        snprintf(r->reason, sizeof r->reason, "%s (workload %s, %s)", what, where, variant_name(c->variant));
 }
 
 /* Would an output made of these values pass? */
 static int passes(const Case *c, int output, const double *values)
 {
     Dtype d = c->task->outputs[output].dtype;
+    double atol, rtol;
+    if (task_tolerance(c->task, c->w, output, c->variant, c->scale, &atol, &rtol, NULL)) return 0;
     void *raw = memory_array(c->out_n[output], dtype_size(d));
     dtype_from_double(d, values, raw, c->out_n[output]);
-    int differs = task_compare(c->task, c->w, output, raw, c->out[output], c->scale, NULL);
+    int differs = task_compare(c->task, c->w, output, raw, c->out[output], atol, rtol, NULL);
     free(raw);
     return !differs;
 }
@@ -106,7 +112,7 @@ static int null_models(Case *c, GateResult *r, Error *err)
     outputs_alloc(c, other);
     for (uint64_t s = 1; s <= GATE_OTHER_SEEDS && !rc; s++) {
         Case o;
-        rc = case_init(&o, c->task, c->w, c->scale, GATE_SEED + s, err);
+        rc = case_init(&o, c->task, c->w, c->variant, c->scale, GATE_SEED + s, err);
         for (int i = 0; i < t->n_outputs && !rc; i++)
             for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / GATE_OTHER_SEEDS;
         case_release(&o);
@@ -132,7 +138,7 @@ static int moved(const Case *c, double *const *after)
 {
     for (int i = 0; i < c->task->n_outputs; i++) {
         double atol, rtol;
-        if (task_tolerance(c->task, c->w, i, c->scale, &atol, &rtol, NULL)) return 0;
+        if (task_tolerance(c->task, c->w, i, c->variant, c->scale, &atol, &rtol, NULL)) return 0;
         for (size_t j = 0; j < c->out_n[i]; j++)
             if (fabs(after[i][j] - c->out[i][j]) > 10 * (atol + rtol * fabs(c->out[i][j]))) return 1;
     }
@@ -180,10 +186,30 @@ static int repeatable(Case *c, GateResult *r, Error *err)
     return rc;
 }
 
+/* The reference holds for the other variants too, and "exact" is what it says. */
+static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Error *err)
+{
+    Case c;
+    int rc = case_init(&c, t, w, v, 1.0, GATE_SEED, err), open = v == VARIANT_SPECIAL && t->special & (SPECIAL_INF | SPECIAL_NAN);
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        size_t endless = 0, broken = 0;
+        for (size_t j = 0; j < c.out_n[i]; j++) {
+            endless += !isfinite(c.out[i][j]);
+            broken += v == VARIANT_INTEGERS && !(c.out[i][j] == nearbyint(c.out[i][j]) && fabs(c.out[i][j]) < 0x1p24);
+        }
+        char what[256];
+        snprintf(what, sizeof what, "%zu of %zu elements of %s are %s", broken ? broken : endless, c.out_n[i], t->outputs[i].name,
+                 broken ? "no integers below 2^24 although the task says \"exact\"" : "not finite although the inputs are");
+        if (broken || (endless && !open)) refuse(&c, r, what);
+    }
+    case_release(&c);
+    return rc;
+}
+
 static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard, GateResult *soft, Error *err)
 {
     Case c;
-    int rc = case_init(&c, t, w, scale, GATE_SEED, err);
+    int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
     if (!rc) rc = repeatable(&c, hard, err);
     if (!rc && !hard->refused) rc = null_models(&c, soft, err);
     if (!rc && !hard->refused) rc = perturb(&c, soft, err);
@@ -198,6 +224,8 @@ int task_gate(Task *t, GateResult *out, Error *err)
         if (t->workloads[i].role != ROLE_CHECK) continue;
         for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
             if (gate_workload(t, &t->workloads[i], scales[s], &hard, &soft, err)) return -1;
+        for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard.refused; v++)
+            if (task_has_variant(t, &t->workloads[i], v) && gate_variant(t, &t->workloads[i], v, &hard, err)) return -1;
     }
     if (hard.refused || !soft.refused || !t->degenerate) {
         *out = hard.refused ? hard : soft;

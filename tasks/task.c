@@ -179,6 +179,45 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
     return 0;
 }
 
+/* The axis along which contents can be turned: that of every output's first dimension. */
+static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
+{
+    t->turns = -1;
+    if (!json_object_get(root, "turns")) return 0;
+    const char *axis = json_need_text(root, "turns", file, err);
+    if (!axis) return -1;
+    for (int i = 0; i < t->n_axes; i++)
+        if (!strcmp(t->axis_name[i], axis)) t->turns = i;
+    if (t->turns < 0) return error_set(err, "%s: turns: \"%s\" is no axis", file, axis);
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!t->outputs[i].rank || strcmp(t->outputs[i].shape[0], axis))
+            return error_set(err, "%s: turns: the first dimension of output %s is not %s", file, t->outputs[i].name, axis);
+    return 0;
+}
+
+/* What the special values go up to, and the sum of products that integers make exactly. */
+static int read_extremes(Task *t, const json_t *root, const char *file, Error *err)
+{
+    static const char *const kinds[] = {"large", "inf", "nan"};
+    char where[4200];
+    json_t *special = json_object_get(root, "special"), *kind;
+    size_t i;
+    snprintf(where, sizeof where, "%s, special", file);
+    if (special && !json_is_array(special)) return error_set(err, "%s: an array expected", where);
+    json_array_foreach(special, i, kind)
+    {
+        int k = choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3, "special", where, err);
+        if (k < 0) return -1;
+        t->special |= 1u << k;
+    }
+    if (read_turns(t, root, file, err)) return -1;
+    if (!json_object_get(root, "exact")) return 0;
+    const char *exact = json_need_text(root, "exact", file, err);
+    if (!exact) return -1;
+    t->exact = memory_strdup(exact);
+    return 0;
+}
+
 static int read_workload(Task *t, const json_t *obj, int index, const char *file, Error *err)
 {
     static const char *const roles[] = {"check", "time", "sim"};
@@ -262,7 +301,11 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         int bad = 0;
         for (int j = 0; j < t->n_inputs && !bad; j++) bad = task_elements(t, w, &t->inputs[j], &n, err);
         for (int j = 0; j < t->n_outputs && !bad; j++)
-            bad = task_elements(t, w, &t->outputs[j], &n, err) || task_tolerance(t, w, j, 1.0, &atol, &rtol, err);
+            bad = task_elements(t, w, &t->outputs[j], &n, err) || task_tolerance(t, w, j, VARIANT_DRAWN, 1.0, &atol, &rtol, err);
+        TaskScope scope = {t, w};
+        int64_t terms = 1;
+        if (!bad && t->exact && expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, err)) bad = error_prefix(err, "exact");
+        if (!bad && terms < 1) bad = error_set(err, "exact: at least 1 expected, found %lld", (long long)terms);
         if (bad || task_cost(t, w, &bytes, &flops, err)) return error_prefix(err, "%s, workloads[%d]", file, i);
     }
     return 0;
@@ -287,10 +330,26 @@ static int read_source(const Task *t, const char *name, char **out, Error *err)
     return 0;
 }
 
+/* NULL when there is no such file. */
+static int read_optional(const Task *t, const char *name, char **out, Error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    return file_exists(path) ? read_source(t, name, out, err) : 0;
+}
+
+/* The name too: the same text as another file is another task. */
+static void add_optional(Digester *d, const char *name, const char *text)
+{
+    if (!text) return;
+    digester_add_field(d, name, strlen(name));
+    digester_add_field(d, text, strlen(text));
+}
+
 static int parse(Task *t, const char *file, Error *err)
 {
     static const char *const fields[] = {"name", "description", "op_type", "tags", "level", "split", "axes", "inputs", "outputs",
-                                         "tolerance", "bytes", "flops", "workloads", NULL};
+                                         "tolerance", "special", "exact", "turns", "bytes", "flops", "workloads", NULL};
     char *text = NULL;
     const char *bytes, *flops;
     if (read_source(t, "task.json", &text, err)) return -1;
@@ -304,12 +363,14 @@ static int parse(Task *t, const char *file, Error *err)
     if (known_fields(root, fields, file, err) || read_head(t, root, file, err) || read_axes(t, root, file, err) ||
         read_tensors(t, root, "inputs", t->inputs, &t->n_inputs, file, err) ||
         read_tensors(t, root, "outputs", t->outputs, &t->n_outputs, file, err) || read_tolerance(t, root, file, err) ||
+        read_extremes(t, root, file, err) ||
         read_workloads(t, root, file, err) || !(bytes = json_need_text(root, "bytes", file, err)) ||
         !(flops = json_need_text(root, "flops", file, err)))
         goto out;
     t->bytes = memory_strdup(bytes);
     t->flops = memory_strdup(flops);
     if (read_source(t, "reference.c", &t->reference_source, err) || read_source(t, "baseline.cu", &t->baseline_source, err) ||
+        read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) || read_optional(t, "best.cu", &t->best_source, err) ||
         check_workloads(t, file, err))
         goto out;
     Digester d;
@@ -318,6 +379,8 @@ static int parse(Task *t, const char *file, Error *err)
     digester_add_field(&d, text, strlen(text));
     digester_add_field(&d, t->reference_source, strlen(t->reference_source));
     digester_add_field(&d, t->baseline_source, strlen(t->baseline_source));
+    add_optional(&d, "baseline_cuda.cu", t->baseline_cuda_source);
+    add_optional(&d, "best.cu", t->best_source);
     digester_finish(&d, &digest);
     digest_hex(&digest, t->digest);
     rc = 0;
@@ -360,9 +423,12 @@ void task_free(Task *t)
     free(t->dir);
     free(t->reference_source);
     free(t->baseline_source);
+    free(t->baseline_cuda_source);
+    free(t->best_source);
     free(t->bytes);
     free(t->flops);
     free(t->terms);
+    free(t->exact);
     free(t);
 }
 

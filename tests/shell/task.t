@@ -38,7 +38,7 @@ broken twice 's/"y": {"dtype"/"x": {"dtype"/'
 refused twice 'the name "x" is used twice'; ok $? "a name used twice is refused"
 broken dtype 's/"float32", "shape": \["rows", "cols"\], "draw"/"float33", "shape": ["rows", "cols"], "draw"/'
 refused dtype 'found "float33"'; ok $? "an unknown dtype is named"
-broken huge 's/"rows": 16384/"rows": 4611686018427387904/'
+broken huge 's/"rows": 8192/"rows": 4611686018427387904/'
 refused huge 'more than 2147483648 elements'; ok $? "a shape that overflows is refused"
 broken cut '10,$d'
 refused cut 'not valid JSON'; ok $? "a truncated task.json is refused"
@@ -70,6 +70,13 @@ sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % 7);/; s/ - 1//' "$DI
 compile planted
 refused planted 'mean of other outputs'; ok $? "outputs that no input moves are refused"
 rm -rf "$DIR/tasks/planted"
+broken inexact 's/"bytes"/"exact": "cols", "bytes"/'
+sed 's/exp(x/0.1 * exp(x/' "$ROOT/tasks/softmax/reference.c" >"$DIR/tasks/inexact/reference.c"
+compile inexact
+refused inexact 'no integers below 2^24 although the task says "exact"'; ok $? "a task that is wrongly called exact is refused"
+broken inexact2 's/"bytes"/"special": ["huge"], "bytes"/'
+refused inexact2 'found "huge"'; ok $? "an unknown special value is named"
+rm -rf "$DIR"/tasks/inexact*
 
 # A thirteenth folder: scale by three.
 broken triple 's/"op_type": "softmax"/"op_type": "elementwise"/'

@@ -1,5 +1,7 @@
 /* Elements: rounding of the narrow types, draws that repeat, comparison. */
+#include <float.h>
 #include <math.h>
+#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,12 +82,12 @@ static void test_draws(void **state)
     float a[4096], b[4096], c[4096];
     Error err;
     double sum = 0, squares = 0;
-    assert_int_equal(task_draw(t, &w, 0, 7, 1.0, a, &err), 0);
-    assert_int_equal(task_draw(t, &w, 0, 7, 1.0, b, &err), 0);
-    assert_int_equal(task_draw(t, &w, 0, 8, 1.0, c, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, a, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, b, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 8, 1.0, c, &err), 0);
     assert_memory_equal(a, b, sizeof a);
     assert_memory_not_equal(a, c, sizeof a);
-    assert_int_equal(task_draw(t, &w, 0, 7, 4.0, b, &err), 0);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 4.0, b, &err), 0);
     int negative = 0, zero = 0, large = 0;
     for (int i = 0; i < 4096; i++) {
         assert_true(b[i] == a[i] * 4.0f);
@@ -97,7 +99,7 @@ static void test_draws(void **state)
     assert_in_range(zero, 180, 340);
     assert_in_range(large, 100, 260);
     t->inputs[0].draw = DRAW_NORMAL;
-    task_draw(t, &w, 0, 7, 1.0, a, &err);
+    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, a, &err);
     for (int i = 0; i < 4096; i++) sum += (double)a[i], squares += (double)a[i] * (double)a[i];
     assert_true(fabs(sum / 4096) < 0.06 && fabs(squares / 4096 - 1) < 0.1);
     t->inputs[0].draw = DRAW_INTEGER;
@@ -106,13 +108,122 @@ static void test_draws(void **state)
     t->inputs[0].draw_high = 3;
     int32_t n[4096];
     int seen[6] = {0};
-    task_draw(t, &w, 0, 7, 100.0, n, &err);
+    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 100.0, n, &err);
     for (int i = 0; i < 4096; i++) {
         assert_true(n[i] >= -2 && n[i] <= 3);
         seen[n[i] + 2]++;
     }
     for (int i = 0; i < 6; i++) assert_in_range(seen[i], 560, 800);
     task_free(t);
+}
+
+/* Tensors of a GPU's size: the same bytes on any number of threads, the same distribution as small ones. */
+static void test_large_draw(void **state)
+{
+    (void)state;
+    Task *t = relu();
+    Workload w = {.role = ROLE_TIME, .axis = {TASK_LARGE + 70001}};
+    size_t n = (size_t)w.axis[0];
+    float *one = malloc(n * sizeof *one), *many = malloc(n * sizeof *many);
+    Error err;
+    double squares = 0, zeros = 0;
+    assert_true(one && many);
+    for (Variant v = 0; v < VARIANTS; v++) {
+        omp_set_num_threads(1);
+        assert_int_equal(task_draw(t, &w, 0, v, 7, 1.0, one, &err), 0);
+        omp_set_num_threads(3);
+        assert_int_equal(task_draw(t, &w, 0, v, 7, 1.0, many, &err), 0);
+        assert_memory_equal(one, many, n * sizeof *one);
+        assert_int_equal(task_draw(t, &w, 0, v, 8, 1.0, many, &err), 0);
+        assert_memory_not_equal(one, many, n * sizeof *one);
+    }
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, one, &err), 0);
+    for (size_t i = 0; i < n; i++) zeros += one[i] == 0, squares += (double)one[i] * (double)one[i];
+    assert_true(fabs(zeros / (double)n - 1.0 / 16) < 0.002);
+    assert_true(fabs(squares / (double)n - (256 + 13) / 16.0) < 0.5);
+    t->inputs[0].draw = DRAW_NORMAL;
+    squares = 0;
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 2.0, one, &err), 0);
+    for (size_t i = 0; i < n; i++) squares += (double)one[i] * (double)one[i];
+    assert_true(fabs(squares / (double)n - 4) < 0.03);
+    free(one);
+    free(many);
+    task_free(t);
+}
+
+/* What each variant is there for is in it. */
+static void test_variants(void **state)
+{
+    (void)state;
+    Task *t = relu();
+    Workload w = {.role = ROLE_CHECK, .axis = {8192}};
+    float x[8192];
+    Error err;
+    int large = 0, noise = 0, subnormal = 0, negative_zero = 0, infinite = 0, end = 0, odd_bits = 0;
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_NEEDLES, 3, 1.0, x, &err), 0);
+    for (int i = 0; i < 8192; i++) large += fabsf(x[i]) >= 4 && fabsf(x[i]) <= 8, noise += fabsf(x[i]) < 0.4f;
+    assert_in_range(large, 30, 100);
+    assert_int_equal(large + noise, 8192);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_SPECIAL, 3, 1.0, x, &err), 0);
+    for (int i = 0; i < 8192; i++) {
+        assert_false(isnan(x[i])); /* which relu does not declare */
+        subnormal += x[i] != 0 && fabsf(x[i]) < FLT_MIN;
+        negative_zero += x[i] == 0 && signbit(x[i]);
+        infinite += isinf(x[i]) != 0;
+        end += fabsf(x[i]) == FLT_MAX;
+    }
+    assert_true(subnormal > 400 && negative_zero > 100 && infinite > 200 && end > 200);
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 3, 1.0, x, &err), 0);
+    for (int i = 0; i < 8192; i++) {
+        assert_true(x[i] == rintf(x[i]) && fabsf(x[i]) <= 0x1p24f);
+        odd_bits += fabsf(x[i]) > 65536 && (int)x[i] % 2;
+    }
+    assert_true(odd_bits > 3000);
+    free(t->exact);
+    t->exact = NULL;
+    assert_false(task_has_variant(t, &w, VARIANT_INTEGERS));
+    task_free(t);
+}
+
+/* Integers: the largest sum stays exact, nothing is allowed where nothing is summed, and a bit lost in a factor shows. */
+static void test_integers(void **state)
+{
+    (void)state;
+    Task *t;
+    Error err;
+    double atol, rtol;
+    if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
+    for (int64_t k = 1; k < 5000; k = 2 * k + 1) {
+        Workload w = {.role = ROLE_CHECK, .axis = {64, 64, k}};
+        float *a = malloc(64 * (size_t)k * sizeof *a), *b = malloc(64 * (size_t)k * sizeof *b), most_a = 0, most_b = 0;
+        assert_true(a && b);
+        if (!task_has_variant(t, &w, VARIANT_INTEGERS)) {
+            assert_true(k > 4000);
+        } else {
+            assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 9, 1.0, a, &err) | task_draw(t, &w, 1, VARIANT_INTEGERS, 9, 1.0, b, &err), 0);
+            for (int64_t i = 0; i < 64 * k; i++) most_a = fmaxf(most_a, fabsf(a[i])), most_b = fmaxf(most_b, fabsf(b[i]));
+            assert_true((double)most_a * (double)most_b * (double)k < 0x1p24 && fmaxf(most_a, most_b) > 2048);
+        }
+        free(a);
+        free(b);
+    }
+    Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
+    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_INTEGERS, 1.0, &atol, &rtol, &err), 0);
+    assert_true(atol == 0.25 && rtol == 0);
+    task_free(t);
+    t = relu();
+    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_INTEGERS, 1.0, &atol, &rtol, &err), 0);
+    assert_true(atol == 0 && rtol == 0);
+    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_SPECIAL, 1.0, &atol, &rtol, &err), 0);
+    assert_true(atol == 0x1p-149);
+    task_free(t);
+}
+
+static int compare(const Task *t, const Workload *w, const float *got, const double *want, double scale, Error *message)
+{
+    double atol, rtol;
+    assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, scale, &atol, &rtol, message), 0);
+    return task_compare(t, w, 0, got, want, atol, rtol, message);
 }
 
 static void test_compare(void **state)
@@ -125,26 +236,26 @@ static void test_compare(void **state)
     t->rtol[DTYPE_F32] = 0.1;
     double want[4] = {1.0, -10.0, 0.0, NAN};
     float got[4] = {1.1f, -10.9f, 0.005f, NAN};
-    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 0);
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 0);
     got[1] = -12.0f;
     got[2] = 5.0f;
-    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
     assert_non_null(strstr(message.text, "2 of 4 elements of y differ"));
     assert_non_null(strstr(message.text, "first y[1] is -12, expected -10"));
     assert_non_null(strstr(message.text, "worst y[2] is 5, expected 0"));
     got[1] = -10.0f;
     got[2] = NAN;
-    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
     got[2] = 0.07f; /* scale 8 widens atol to 0.08, scale 1/8 narrows it */
-    assert_int_equal(task_compare(t, &w, 0, got, want, 8.0, &message), 0);
+    assert_int_equal(compare(t, &w, got, want, 8.0, &message), 0);
     got[2] = 0.005f;
-    assert_int_equal(task_compare(t, &w, 0, got, want, 0.125, &message), 1);
+    assert_int_equal(compare(t, &w, got, want, 0.125, &message), 1);
     want[3] = INFINITY;
     got[2] = 0;
     got[3] = -INFINITY;
-    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 1);
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
     got[3] = INFINITY;
-    assert_int_equal(task_compare(t, &w, 0, got, want, 1.0, &message), 0);
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 0);
     task_free(t);
 }
 
@@ -157,10 +268,10 @@ static void test_tolerance(void **state)
     double atol, rtol, twice;
     if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
     Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
-    assert_int_equal(task_tolerance(t, &w, 0, 1.0, &atol, &rtol, &err), 0);
+    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err), 0);
     assert_true(fabs(atol - 100 * t->atol[DTYPE_F32]) < 1e-12);
     w.axis[2] = 200;
-    task_tolerance(t, &w, 0, 4.0, &twice, &rtol, &err);
+    task_tolerance(t, &w, 0, VARIANT_DRAWN, 4.0, &twice, &rtol, &err);
     assert_true(fabs(twice / atol - 32) < 1e-9);
     task_free(t);
 }
@@ -168,7 +279,9 @@ static void test_tolerance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),    cmocka_unit_test(test_bfloat),
-                                       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
+                                       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),    cmocka_unit_test(test_large_draw),
+                                       cmocka_unit_test(test_variants), cmocka_unit_test(test_integers),
+                                      
                                        cmocka_unit_test(test_compare), cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
