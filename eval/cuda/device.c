@@ -1,0 +1,329 @@
+/* "cuda:N": a GPU through the driver API. Candidates run in a process of their own (runner.c, quern-cudarunner.c), which
+ * sees only the buffers; baselines in another, its twin; everything else is in the harness's context here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "eval/cuda/gpus.h"
+#include "eval/cuda/light.h"
+#include "eval/cuda/state.h"
+
+enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, LOCK_S = 600 };
+static const uint64_t least_arena = (uint64_t)256 << 20;
+
+/* ---- the timing lock ---- */
+
+int device_enter(Device *d, Error *err)
+{
+    trusted_enter(&d->trusted);
+    if (lock_held(d->lock) != GPU_FREE) return 0;
+    if (lock_shared(d->lock, LOCK_S, err)) return -1;
+    d->sharing = 1;
+    return 0;
+}
+
+int device_leave(Device *d, int rc)
+{
+    if (d->sharing && !d->trusted.busy) {
+        lock_release(d->lock);
+        d->sharing = 0;
+    }
+    return rc;
+}
+
+static int cuda_lock(Device *d, int on, Error *err)
+{
+    trusted_enter(&d->trusted);
+    if (trusted_settle(&d->trusted, err)) return -1;
+    device_leave(d, 0);
+    if (on) return lock_alone(d->lock, LOCK_S, err);
+    lock_release(d->lock);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static void cuda_close(Device *d)
+{
+    if (!d) return;
+    log_debug("device closes");
+    /* Their contexts take as long to go as the one here: all at once. */
+    for (int home = 0; home < HOMES; home++) cudarunner_kill(&d->remotes[home].runner);
+    if (d->trusted.executor.context) trusted_enter(&d->trusted);
+    modules_close(d);
+    health_close(d->health);
+    buffers_close(d);
+    log_debug("buffers gone");
+    trusted_close(&d->trusted);
+    log_debug("context gone");
+    for (int home = 0; home < HOMES; home++) cudarunner_close(&d->remotes[home].runner);
+    log_debug("runner gone");
+    lock_close(d->lock);
+    free(d->cubin);
+    free(d);
+}
+
+/* Ceilings that no honest kernel passes: the greater of what the chip's clocks and widths allow and what was measured. */
+static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
+{
+    Light bound, measured;
+    DeviceInfo *i = &d->info;
+    if (light_bounds(cu, gpu, &bound, err)) return -1;
+    i->dram_bytes_per_s = light_dram(&bound);
+    i->flops_per_s = light_flops(&bound, DTYPE_F16);
+    i->l2_bytes = bound.l2_bytes;
+    if (light_load(gpu->uuid, &measured) != 1) return 0;
+    if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
+    if (light_flops(&measured, DTYPE_F16) > i->flops_per_s) i->flops_per_s = light_flops(&measured, DTYPE_F16);
+    i->launch_us = measured.launch_us;
+    i->light_bytes_per_s = light_dram(&measured);
+    for (int k = 0; k < 4; k++) i->light_flops_per_s[k] = light_flops(&measured, (Dtype)k);
+    return 0;
+}
+
+static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
+{
+    DeviceInfo *i = &d->info;
+    int optin = 0;
+    snprintf(i->device_class, sizeof i->device_class, "%s", gpu->name);
+    snprintf(i->name, sizeof i->name, "%s", gpu->name);
+    snprintf(i->arch, sizeof i->arch, "%s", gpu->arch);
+    snprintf(i->uuid, sizeof i->uuid, "%s", gpu->uuid);
+    gpus_driver(cu, i->driver, sizeof i->driver);
+    if (cuda_check(cu->device_attribute(&optin, CU_ATTRIBUTE_SHARED_OPTIN, gpu->device), "the device's attributes", err)) return -1;
+    i->sm_count = d->trusted.sms;
+    i->max_threads_per_block = d->trusted.executor.max_threads;
+    i->max_shared_per_block = (size_t)optin;
+    return find_light(d, cu, gpu, err);
+}
+
+/* Addresses for as much as buffers may ever take; memory comes as it is needed. */
+static int open_arena(Device *d, const CudaDriver *cu, Error *err)
+{
+    size_t free_bytes = 0, total = 0;
+    if (cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err)) return -1;
+    arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
+    if (d->arena.limit < least_arena)
+        return error_set(err, "only %zu MiB of %zu MiB of the GPU's memory are free", free_bytes >> 20, total >> 20);
+    d->info.memory_bytes = d->arena.limit / PLAN_SHARE; /* of one plan; the tensors of two sides take the rest */
+    return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);
+}
+
+static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
+{
+    Gpu gpu;
+    const void *cubin;
+    size_t cubin_len = 0;
+    const CudaDriver *cu = cuda_driver(err);
+    if (!cu || gpus_get(cu, ordinal, &gpu, err)) return -1;
+    log_debug("driver started");
+    harness_arch(harness, gpu.arch);
+    if (trusted_open(&d->trusted, cu, ordinal, err)) return -1;
+    log_debug("context made");
+    if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err)) return -1;
+    log_debug("addresses reserved");
+    if (harness_cubin(harness, &cubin, &cubin_len, err) || trusted_load(&d->trusted, cubin, err)) return -1;
+    log_debug("harness's kernels loaded");
+    d->cubin = memory_alloc(cubin_len);
+    d->cubin_len = cubin_len;
+    memcpy(d->cubin, cubin, cubin_len);
+    return health_open(cu, &gpu, cubin, &d->health, err);
+}
+
+/* Three things start at once: the runners, which open the driver too; the compiler of the harness's kernels, unless the
+ * cache has them; and the driver here. */
+static int cuda_open(const char *arg, Device **out, Error *err)
+{
+    char *end;
+    Harness *harness = NULL;
+    long ordinal = strtol(arg, &end, 10);
+    if (*end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX)
+        return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+    Device *d = memory_alloc(sizeof *d);
+    for (int home = 0; home < HOMES; home++) d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
+    int rc = cudarunner_open(&d->remotes[HOME_CANDIDATE].runner, (int)ordinal, 0, err); /* first, as it takes longest */
+    if (!rc) rc = cudarunner_open(&d->remotes[HOME_TRUSTED].runner, (int)ordinal, 1, err);
+    log_debug("runner started");
+    if (!rc) rc = harness_begin(arg, &harness, err);
+    if (!rc) rc = open_parts(d, (int)ordinal, harness, err);
+    harness_end(harness);
+    log_debug("canary's parts made");
+    if (rc) {
+        cuda_close(d);
+        return error_prefix(err, "device cuda:%s", arg);
+    }
+    *out = d;
+    return 0;
+}
+
+static const DeviceInfo *cuda_info(Device *d)
+{
+    return &d->info;
+}
+
+/* ---- modules and buffers ---- */
+
+static int cuda_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, module_load(d, code, trusted, out, fault, err));
+}
+
+static void cuda_unload(Device *d, DeviceModule *m)
+{
+    trusted_enter(&d->trusted);
+    module_unload(d, m);
+}
+
+static int cuda_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
+{
+    trusted_enter(&d->trusted);
+    if (m->trusted && module_present(d, m, err)) return -1;
+    const ModuleKernel *k = module_kernel(d, m, lowered, err);
+    if (!k) return -1;
+    *out = k->info;
+    return 0;
+}
+
+static int cuda_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, buffers_alloc(d, bytes, label, out, err));
+}
+
+static void cuda_free(Device *d, DevicePtr p)
+{
+    Error ignored; /* without its share of the GPU it frees all the same */
+    device_enter(d, &ignored);
+    buffers_free(d, p);
+    device_leave(d, 0);
+}
+
+static int cuda_write(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err)
+{
+    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_write(&d->trusted, p, src, bytes, err));
+}
+
+static int cuda_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
+{
+    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_read(&d->trusted, p, dst, bytes, err));
+}
+
+static const ArenaBuffer *buffer_at(Device *d, DevicePtr p, Error *err)
+{
+    const ArenaBuffer *b = arena_at(&d->arena, p - d->space.base);
+    if (!b) error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    return b;
+}
+
+static int cuda_poison(Device *d, DevicePtr p, Error *err)
+{
+    const ArenaBuffer *b = buffer_at(d, p, err);
+    if (!b || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_poison(&d->trusted, p, b->bytes, err));
+}
+
+/* A GPU's pages know no such right between kernels of one process: the inputs are compared after every run instead. */
+static int cuda_protect(Device *d, DevicePtr p, int read_only, Error *err)
+{
+    (void)read_only;
+    return buffer_at(d, p, err) ? 0 : -1;
+}
+
+static int cuda_check_guards(Device *d, DeviceFault *fault, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, buffers_check_guards(d, fault, err));
+}
+
+/* ---- launches ---- */
+
+static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, launches_run(d, launches, n, fault, err));
+}
+
+static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, launches_clock(d, launches, n, mode, out, fault, err));
+}
+
+static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, launches_count(d, launches, n, out, fault, err));
+}
+
+/* ---- contents on the harness's side ---- */
+
+static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    int rc = trusted_golden(&d->trusted, src, bytes, out, err);
+    if (!rc && trusted_settle(&d->trusted, err)) rc = -1; /* the host draws the next one, long enough to let others time */
+    return device_leave(d, rc);
+}
+
+static void cuda_golden_free(Device *d, DeviceGolden *g)
+{
+    trusted_enter(&d->trusted);
+    trusted_golden_free(&d->trusted, g);
+    device_leave(d, 0);
+}
+
+static int cuda_fill(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err)
+{
+    if (buffers_hold(d, p, g->bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_fill(&d->trusted, p, g, from, err));
+}
+
+static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err)
+{
+    if (buffers_hold(d, p, g->bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_same(&d->trusted, p, g, from, first, err));
+}
+
+static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
+                        DeviceDifference *out, Error *err)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes)) return error_set(err, "%zu elements are too many", n);
+    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
+}
+
+static int cuda_digest(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err)
+{
+    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
+    return device_leave(d, trusted_digest(&d->trusted, p, bytes, out, err));
+}
+
+/* ---- state of the GPU ---- */
+
+static int cuda_telemetry(Device *d, DeviceTelemetry *out, Error *err)
+{
+    (void)err;
+    nvml_telemetry(health_nvml(d->health), out);
+    return 0;
+}
+
+static int cuda_canary(Device *d, Error *err)
+{
+    if (device_enter(d, err)) return -1;
+    trusted_settle(&d->trusted, NULL); /* what failed there fails in the canary too, which has the words */
+    return device_leave(d, health_check(d->health, err));
+}
+
+const DeviceOps cuda_device_ops = {
+    .prefix = "cuda", .expected_arch = harness_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
+    .kernel = cuda_kernel, .alloc = cuda_alloc, .free = cuda_free, .write = cuda_write, .read = cuda_read, .poison = cuda_poison,
+    .protect = cuda_protect, .check_guards = cuda_check_guards, .run = cuda_run, .clock = cuda_clock, .telemetry = cuda_telemetry,
+    .lock = cuda_lock, .canary = cuda_canary, .counters = cuda_counters, .golden = cuda_golden, .golden_free = cuda_golden_free,
+    .fill = cuda_fill, .same = cuda_same, .compare = cuda_compare, .digest = cuda_digest,
+};

@@ -1,0 +1,52 @@
+#include "eval/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static CudaDriver table;
+
+static int open_library(Error *err)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return error_set(err, "no CUDA driver: %s", dlerror());
+    union {
+        void *object;
+        void (*function)(void);
+    } symbol;
+#define X(exported, name, args)                                                                                        \
+    symbol.object = dlsym(library, #exported);                                                                         \
+    if (!symbol.object) {                                                                                              \
+        dlclose(library);                                                                                              \
+        return error_set(err, "the CUDA driver has no %s; a driver of CUDA 12.4 or later is needed", #exported);       \
+    }                                                                                                                  \
+    memcpy(&table.name, &symbol, sizeof table.name);
+    CUDA_DRIVER_FUNCTIONS(X)
+#undef X
+    return 0;
+}
+
+const CudaDriver *cuda_driver(Error *err)
+{
+    static int ready;
+    if (ready) return &table;
+    int count = 0;
+    if (open_library(err)) return NULL;
+    if (cuda_check(table.init(0), "the CUDA driver does not start", err) ||
+        cuda_check(table.device_count(&count), "the CUDA driver does not count its devices", err))
+        return NULL;
+    if (!count) {
+        error_set(err, "the CUDA driver sees no GPU");
+        return NULL;
+    }
+    ready = 1;
+    return &table;
+}
+
+int cuda_check(CuResult r, const char *what, Error *err)
+{
+    const char *text = "unknown error", *name = "?";
+    if (r == CU_OK) return 0;
+    if (table.error_string) table.error_string(r, &text);
+    if (table.error_name) table.error_name(r, &name);
+    return error_set(err, "%s: %s (%s, %d)", what, text, name, r);
+}

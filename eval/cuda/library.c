@@ -1,0 +1,119 @@
+#include "eval/cuda/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "eval/cuda/driver.h"
+#include "eval/cuda/library_parts.h"
+
+static const struct {
+    const char *name, *kinds;   /* as library_find gives them */
+    int (*call)(const uint64_t *args, void *stream, Error *err);
+} calls[] = {
+    {"cublas.sgemm", "pppiii", library_cublas_sgemm},
+    {"cublas.sgemm_batched", "pppiiiibbd", library_cublas_sgemm_batched},
+    {"cublaslt.sgemm_bias_relu", "ppppiii", library_cublaslt_sgemm_bias_relu},
+    {"cudnn.conv3d_forward", "pppiiiiiiiiz", library_cudnn_conv3d_forward},
+};
+
+static struct {
+    CuPtr p;
+    size_t bytes;
+} workspace;
+
+int library_find(const char *name, const char **found, const char **kinds)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (strcmp(calls[i].name, name)) continue;
+        *found = calls[i].name;
+        *kinds = calls[i].kinds;
+        return 1;
+    }
+    return 0;
+}
+
+static int check_argument(const char *name, int i, char kind, uint64_t arg, Error *err)
+{
+    int64_t v = (int64_t)arg, low = kind == 'i', high = kind == 'b' ? 1 : INT32_MAX;
+    if (kind == 'd') return 0;
+    if (kind == 'p') return arg ? 0 : error_set(err, "%s: argument %d is a null pointer", name, i + 1);
+    if (v >= low && v <= high) return 0;
+    return error_set(err, "%s: argument %d is %lld; expected %lld to %lld", name, i + 1, (long long)v, (long long)low, (long long)high);
+}
+
+int library_call(const char *name, const uint64_t *args, int n, void *stream, Error *err)
+{
+    size_t c = 0;
+    while (c < sizeof calls / sizeof *calls && strcmp(calls[c].name, name)) c++;
+    if (c == sizeof calls / sizeof *calls) return error_set(err, "no library call is named \"%s\"", name);
+    int expected = (int)strlen(calls[c].kinds);
+    if (n != expected) return error_set(err, "%s takes %d arguments, found %d", name, expected, n);
+    for (int i = 0; i < n; i++)
+        if (check_argument(name, i, calls[c].kinds[i], args[i], err)) return -1;
+    if (calls[c].call(args, stream, err)) return error_prefix(err, "%s", name);
+    return 0;
+}
+
+int library_workspace(size_t bytes, void **p, Error *err)
+{
+    const CudaDriver *cu = cuda_driver(err);
+    if (!cu) return -1;
+    if (bytes > LIBRARY_MAX_WORKSPACE)
+        return error_set(err, "a workspace of %zu MiB; at most %d MiB are given", bytes >> 20, LIBRARY_MAX_WORKSPACE >> 20);
+    if (bytes > workspace.bytes) {
+        /* Calls enqueued earlier may still use the old one: freeing it waits for them. */
+        if (workspace.p) cu->memory_free(workspace.p);
+        workspace.p = 0;
+        workspace.bytes = 0;
+        if (cuda_check(cu->memory_alloc(&workspace.p, bytes), "no memory for a library's workspace", err)) return -1;
+        workspace.bytes = bytes;
+    }
+    *p = (void *)(uintptr_t)workspace.p;
+    return 0;
+}
+
+/* ---- opening ---- */
+
+/* why: the loader's first sentence about a file that is there, or about the bare name. */
+static void *open_first(const char *const *files, char *why, size_t size)
+{
+    static const char *const subdirs[] = {"lib64", "lib"};
+    const char *home = getenv("CUDA_HOME"), *dirs[3];
+    char path[4200];
+    int n = 0;
+    *why = 0;
+    if (home && *home) dirs[n++] = home;
+    dirs[n++] = "";
+    dirs[n++] = "/usr/local/cuda";
+    for (int i = 0; i < n * 2; i++) {
+        const char *dir = dirs[i / 2];
+        if (!*dir && i % 2) continue;
+        for (int f = 0; files[f]; f++) {
+            snprintf(path, sizeof path, "%.4000s%s%s%s%s", dir, *dir ? "/" : "", *dir ? subdirs[i % 2] : "", *dir ? "/" : "", files[f]);
+            if (*dir && !file_exists(path)) continue;
+            void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (library) return library;
+            if (!*why) snprintf(why, size, "%s", dlerror());
+        }
+    }
+    return NULL;
+}
+
+int library_open(const char *const *files, const LibrarySymbol *symbols, size_t n, Error *err)
+{
+    char why[400];
+    void *library = open_first(files, why, sizeof why);
+    if (!library) return error_set(err, "no %s in $CUDA_HOME, on the loader's path or in /usr/local/cuda (%s)", files[0], why);
+    for (size_t i = 0; i < n; i++) {
+        void *f = dlsym(library, symbols[i].name);
+        if (!f) {
+            dlclose(library);
+            return error_set(err, "%s has no %s", files[0], symbols[i].name);
+        }
+        memcpy(symbols[i].slot, &f, sizeof f);
+    }
+    return 0;
+}

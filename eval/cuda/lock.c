@@ -1,0 +1,157 @@
+#include "eval/cuda/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+/* Two bytes of the file: who wants to be alone keeps the gate, which those who share pass through on their way in. */
+enum { GATE = 0, ROOM = 1 };
+static const double shortest_s = 50e-6, longest_s = 1e-3;
+
+struct GpuLock {
+    int fd;
+    GpuHold held;
+    char path[PATH_MAX];
+};
+
+/* O_CREAT on another user's file in a sticky folder is refused by some kernels; so it is used for a new file only. */
+static int open_file(const char *path)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0 || errno != ENOENT) return fd;
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_CREAT | O_EXCL, 0666);
+        if (fd >= 0) {
+            if (!fchmod(fd, 0666)) return fd; /* whatever the umask says */
+            close(fd);
+            return -1;
+        }
+        if (errno != EEXIST) return -1;
+    }
+    return -1;
+}
+
+int lock_open(const char *uuid, GpuLock **out, Error *err)
+{
+    const char *dir = getenv("QUERN_LOCK_DIR");
+    struct stat st;
+    if (!*uuid || strchr(uuid, '/')) return error_set(err, "a GPU's lock needs its uuid, found \"%s\"", uuid);
+    GpuLock *l = memory_alloc(sizeof *l);
+    int n = snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
+    l->fd = n < (int)sizeof l->path ? open_file(l->path) : -1;
+    if (n >= (int)sizeof l->path) error_set(err, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
+    else if (l->fd < 0) error_errno(err, "cannot open the GPU's lock %s", l->path);
+    else if (fstat(l->fd, &st)) error_errno(err, "cannot look at the GPU's lock %s", l->path);
+    else if (!S_ISREG(st.st_mode)) error_set(err, "the GPU's lock %s is no file", l->path);
+    else {
+        *out = l;
+        return 0;
+    }
+    lock_close(l);
+    return -1;
+}
+
+void lock_close(GpuLock *l)
+{
+    if (!l) return;
+    if (l->fd >= 0) close(l->fd);
+    free(l);
+}
+
+/* 1 taken, 0 another has it, -1 */
+static int try_byte(const GpuLock *l, int byte, int type, Error *err)
+{
+    struct flock f = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    while (fcntl(l->fd, F_OFD_SETLK, &f)) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EACCES) return 0;
+        return error_errno(err, "cannot lock %s", l->path);
+    }
+    return 1;
+}
+
+static void free_byte(const GpuLock *l, int byte)
+{
+    try_byte(l, byte, F_UNLCK, NULL);
+}
+
+static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
+{
+    char who[32] = "";
+    int pid = 0;
+    if (pread(l->fd, who, sizeof who - 1, 0) > 0) pid = atoi(who);
+    if (pid > 0)
+        return error_set(err, "the GPU's lock %s was not free within %g s; the last to time was process %d", l->path, wait_s, pid);
+    return error_set(err, "the GPU's lock %s was not free within %g s", l->path, wait_s);
+}
+
+/* Both bytes, or neither. The gate is kept while waiting for those who share to leave. */
+static int take(GpuLock *l, int type, double wait_s, Error *err)
+{
+    double end = clock_seconds() + wait_s, pause = shortest_s;
+    int gate = 0;
+    for (;;) {
+        int rc = gate ? 1 : try_byte(l, GATE, type, err);
+        if (rc > 0) gate = 1;
+        if (gate) rc = try_byte(l, ROOM, type, err);
+        if (rc > 0) return 0;
+        if (gate && (rc < 0 || type == F_RDLCK)) {
+            free_byte(l, GATE);
+            gate = 0;
+        }
+        if (rc < 0) return -1;
+        if (clock_seconds() >= end) {
+            if (gate) free_byte(l, GATE);
+            return waited_too_long(l, wait_s, err);
+        }
+        clock_sleep(pause);
+        pause = pause * 2 < longest_s ? pause * 2 : longest_s;
+    }
+}
+
+static int refuse_nesting(const GpuLock *l, Error *err)
+{
+    if (l->held == GPU_FREE) return 0;
+    return error_set(err, "the GPU's lock %s is held %s by this process already", l->path, l->held == GPU_ALONE ? "alone" : "shared");
+}
+
+int lock_alone(GpuLock *l, double wait_s, Error *err)
+{
+    char who[32];
+    if (refuse_nesting(l, err) || take(l, F_WRLCK, wait_s, err)) return -1;
+    l->held = GPU_ALONE;
+    int n = snprintf(who, sizeof who, "%-11d\n", (int)getpid());
+    if (pwrite(l->fd, who, (size_t)n, 0) == n) return 0;
+    error_errno(err, "cannot write %s", l->path);
+    lock_release(l);
+    return -1;
+}
+
+int lock_shared(GpuLock *l, double wait_s, Error *err)
+{
+    if (refuse_nesting(l, err) || take(l, F_RDLCK, wait_s, err)) return -1;
+    free_byte(l, GATE);
+    l->held = GPU_SHARED;
+    return 0;
+}
+
+void lock_release(GpuLock *l)
+{
+    if (l->held == GPU_FREE) return;
+    free_byte(l, ROOM);
+    if (l->held == GPU_ALONE) free_byte(l, GATE);
+    l->held = GPU_FREE;
+}
+
+GpuHold lock_held(const GpuLock *l)
+{
+    return l->held;
+}

@@ -1,0 +1,205 @@
+/* Modules of the device "cuda:N", each in its home. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/cuda/state.h"
+#include "eval/sim/cubin.h"
+
+enum { LOAD_S = 30, KERNEL_S = 10, VARIABLE_BYTES = 512 << 20, MAX_PARKED = 4, PARKED_IMAGE = 4 << 20 };
+
+static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
+{
+    memset(fault, 0, sizeof *fault);
+    fault->outcome = outcome;
+    snprintf(fault->message, sizeof fault->message, "the module cannot be loaded: %.460s", why);
+    return 1;
+}
+
+/* What the driver says of the image; other failures are not the module's. */
+static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
+{
+    Error why;
+    cuda_check(r, "the driver refuses it", &why);
+    if (r == CU_INVALID_IMAGE || r == CU_NO_BINARY || r == CU_UNSUPPORTED_PTX) return refuse(fault, OUTCOME_UNSUPPORTED, why.text);
+    if (r == CU_OUT_OF_MEMORY) return refuse(fault, OUTCOME_LAUNCH_ERROR, "its variables need more memory than the device has");
+    return error_set(err, "a module cannot be loaded: %s", why.text);
+}
+
+static int check_image(const DeviceCode *code, int *has_state, DeviceFault *fault)
+{
+    Error why;
+    Cubin cubin;
+    char text[120];
+    if (!code->cubin_len || code->cubin_len > PROTOCOL_MAILBOX) return refuse(fault, OUTCOME_LAUNCH_ERROR, "its binary is too large");
+    if (cubin_parse(code->cubin, code->cubin_len, &cubin, &why)) return refuse(fault, OUTCOME_LAUNCH_ERROR, why.text);
+    uint64_t variables = cubin.variable_bytes;
+    *has_state = cubin.has_state;
+    cubin_release(&cubin);
+    if (variables <= VARIABLE_BYTES) return 0;
+    snprintf(text, sizeof text, "its __device__ variables take more than %d MiB", VARIABLE_BYTES >> 20);
+    return refuse(fault, OUTCOME_LAUNCH_ERROR, text);
+}
+
+static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes, DeviceFault *fault, Error *err)
+{
+    CudaAnswer a;
+    CudaCall call = {.kind = CALL_LOAD, .bytes = bytes};
+    Remote *r = remote_of(d, m);
+    if (remote_need(d, r, err)) return -1;
+    memcpy(r->runner.mailbox, image, bytes);
+    if (remote_ask(d, r, &call, -1, LOAD_S, NULL, 0, &a, err)) return -1;
+    if (a.end.step == END_LAUNCH) return refuse_image(a.end.result, fault, err);
+    if (a.end.step != END_OK) return error_set(err, "a module cannot be loaded: %s", a.end.text);
+    m->id = (uint32_t)a.value;
+    m->generation = r->runner.generation;
+    return 0;
+}
+
+/* ---- modules without state ----
+ * Loading a module anew makes its variables as they were at first. One that has none is the same before and after, so that
+ * timing, which loads both sides anew again and again, need not wait for the driver to do it. */
+
+static void release(Device *d, DeviceModule *m)
+{
+    CudaAnswer a;
+    CudaCall call = {.kind = CALL_UNLOAD, .value = m->id};
+    if (remote_has(d, m)) remote_ask(d, remote_of(d, m), &call, -1, LOAD_S, NULL, 0, &a, NULL);
+    for (int i = 0; i < m->n_kernels; i++) free(m->kernels[i].name);
+    free(m->kernels);
+    free(m->image);
+    free(m);
+}
+
+static void park(Device *d, DeviceModule *m)
+{
+    DeviceModule **at = &d->parked;
+    m->next = d->parked;
+    d->parked = m;
+    for (int i = 0; *at; i++) {
+        DeviceModule *one = *at;
+        if (i < MAX_PARKED && remote_has(d, one)) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        release(d, one);
+    }
+}
+
+static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
+{
+    for (DeviceModule **at = &d->parked; *at; at = &(*at)->next) {
+        DeviceModule *m = *at;
+        if (m->trusted != trusted || m->image_bytes != code->cubin_len || memcmp(m->image, code->cubin, code->cubin_len) ||
+            !remote_has(d, m))
+            continue;
+        *at = m->next;
+        return m;
+    }
+    return NULL;
+}
+
+static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+{
+    DeviceModule *m = memory_alloc(sizeof *m);
+    int has_state = 1;
+    m->trusted = trusted;
+    m->empty = !code;
+    int rc = code ? check_image(code, &has_state, fault) : trusted ? 0 : error_set(err, "a candidate's module has no code");
+    if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
+    if (rc) {
+        free(m);
+        return rc;
+    }
+    m->parks = !has_state && code->cubin_len <= PARKED_IMAGE;
+    if (m->parks || (trusted && code)) {
+        m->image = memory_alloc(code->cubin_len);
+        memcpy(m->image, code->cubin, code->cubin_len);
+        m->image_bytes = code->cubin_len;
+    }
+    *out = m;
+    return 0;
+}
+
+int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+{
+    DeviceModule *m = code ? unpark(d, code, trusted) : NULL;
+    int rc = m ? 0 : load_new(d, code, trusted, &m, fault, err);
+    if (rc) return rc;
+    m->next = d->modules;
+    d->modules = m;
+    *out = m;
+    return 0;
+}
+
+void module_unload(Device *d, DeviceModule *m)
+{
+    for (DeviceModule **at = &d->modules; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            break;
+        }
+    if (m->parks && remote_has(d, m)) park(d, m);
+    else release(d, m);
+}
+
+static void release_all(Device *d, DeviceModule **list)
+{
+    while (*list) {
+        DeviceModule *m = *list;
+        *list = m->next;
+        release(d, m);
+    }
+}
+
+void modules_close(Device *d)
+{
+    release_all(d, &d->modules);
+    release_all(d, &d->parked);
+}
+
+/* ---- kernels ---- */
+
+static int find_kernel(Device *d, DeviceModule *m, const char *name, ModuleKernel *k, Error *err)
+{
+    CudaAnswer a;
+    CudaCall call = {.kind = CALL_KERNEL, .value = m->id};
+    if (!remote_has(d, m)) return error_set(err, "kernel %.200s: the process that had its module is gone", name);
+    if (strlen(name) >= sizeof call.name) return error_set(err, "a kernel's name of %zu letters is too long", strlen(name));
+    snprintf(call.name, sizeof call.name, "%s", name);
+    if (remote_ask(d, remote_of(d, m), &call, -1, KERNEL_S, NULL, 0, &a, err)) return -1;
+    if (a.end.step != END_OK) return error_set(err, "%s", a.end.text);
+    k->kernel = (uint32_t)a.value;
+    k->info = a.u.kernel;
+    return 0;
+}
+
+const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, Error *err)
+{
+    ModuleKernel k = {0};
+    for (int i = 0; i < m->n_kernels; i++)
+        if (!strcmp(m->kernels[i].name, name)) return &m->kernels[i];
+    if (m->empty ? error_set(err, "no kernel %.200s in the module", name) : find_kernel(d, m, name, &k, err)) return NULL;
+    k.name = memory_strdup(name);
+    m->kernels = memory_grow(m->kernels, (size_t)m->n_kernels + 1, sizeof *m->kernels);
+    m->kernels[m->n_kernels] = k;
+    return &m->kernels[m->n_kernels++];
+}
+
+static int load_again(Device *d, DeviceModule *m, Error *err)
+{
+    DeviceFault fault;
+    int rc = load_image(d, m, m->image, m->image_bytes, &fault, err);
+    if (rc > 0) rc = error_set(err, "%s", fault.message);
+    for (int i = 0; i < m->n_kernels && !rc; i++) rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
+    if (rc) m->generation = 0; /* half of its kernels are the old ones' numbers */
+    return rc ? error_prefix(err, "a trusted module cannot be loaded again") : 0;
+}
+
+int module_present(Device *d, DeviceModule *m, Error *err)
+{
+    if (remote_need(d, remote_of(d, m), err)) return -1;
+    return m->empty || remote_has(d, m) ? 0 : load_again(d, m, err);
+}

@@ -1,0 +1,156 @@
+/* The runners, as the device sees them: brought to the state of the buffers before they are asked, replaced when they are gone. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "eval/cuda/fault.h"
+#include "eval/cuda/state.h"
+
+enum { SETUP_S = 30 };
+
+Remote *remote_of(Device *d, const DeviceModule *m)
+{
+    return &d->remotes[m->trusted ? HOME_TRUSTED : HOME_CANDIDATE];
+}
+
+static const char *name_of(const Remote *r)
+{
+    return r->runner.trusted ? "the baselines' runner" : "the runner";
+}
+
+/* What died without a launch to blame leaves a sentence for the modules that went with it. */
+static void remember(Remote *r, const DeviceFault *death)
+{
+    r->died = r->runner.generation;
+    r->death = *death;
+}
+
+/* Another runner starts while the harness goes on. */
+static void replace(Device *d, Remote *r)
+{
+    Error ignored; /* said by remote_need, which tries again */
+    buffers_poison_guards(d);
+    if (!cudarunner_stop(&r->runner, &ignored)) cudarunner_start(&r->runner, &ignored);
+}
+
+int remote_has(Device *d, const DeviceModule *m)
+{
+    const CudaRunner *runner = &remote_of(d, m)->runner;
+    return !m->empty && runner->ready && m->generation == runner->generation;
+}
+
+/* No kernel sends this signal: someone else ended the process, or the machine's memory did. */
+static int killed_from_outside(const Remote *r)
+{
+    return WIFSIGNALED(r->runner.status) && WTERMSIG(r->runner.status) == SIGKILL;
+}
+
+int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s, const DeviceLaunch *launches, int n, CudaAnswer *answer,
+               Error *err)
+{
+    DeviceFault death;
+    memset(&death, 0, sizeof death);
+    RunnerReply reply = cudarunner_call(&r->runner, call, fd, limit_s, answer, err);
+    if (reply == RUNNER_ANSWERED && !answer->end.dead) return 0;
+    if (reply == RUNNER_ANSWERED) {
+        /* The context is lost: the answer stands, the process does not. */
+        if (!n || !fault_explain(&answer->end, launches, n, &death)) n = 0;
+    } else if (n && reply == RUNNER_LATE) {
+        fault_timeout(launches, n, limit_s, &death);
+    } else if (n && reply == RUNNER_DIED && !killed_from_outside(r)) {
+        fault_death(launches, n, r->runner.status, &death);
+    } else {
+        n = 0;
+        if (reply == RUNNER_LATE) error_set(err, "%s did not answer call %u within %.3g s", name_of(r), call->kind, limit_s);
+        if (reply == RUNNER_DIED) error_set(err, "%s ended at call %u (wait status %d)", name_of(r), call->kind, r->runner.status);
+    }
+    if (n) remember(r, &death);
+    replace(d, r);
+    if (n) return 1;
+    return reply == RUNNER_ANSWERED ? 0 : -1;
+}
+
+/* The range may move until a runner has taken it: then pointers into it were given out. */
+static int move_range(Device *d, const Remote *r, Error *err)
+{
+    const Remote *other = &d->remotes[r->runner.trusted ? HOME_CANDIDATE : HOME_TRUSTED];
+    if (other->set_up) return error_set(err, "%s cannot have the buffers' range of addresses, which the other runner has", name_of(r));
+    return space_move(&d->space, err);
+}
+
+static int set_up(Device *d, Remote *r, Error *err)
+{
+    CudaAnswer a;
+    for (;;) {
+        CudaCall call = {.kind = CALL_SETUP, .at = d->space.base, .bytes = d->space.reserved};
+        RunnerReply reply = cudarunner_call(&r->runner, &call, r->runner.mailbox_fd, SETUP_S, &a, err);
+        if (reply != RUNNER_ANSWERED) return reply == RUNNER_BROKEN ? -1 : error_set(err, "%s does not take its set-up", name_of(r));
+        if (a.end.step != END_OK) return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+        if (!a.value) break;
+        if (move_range(d, r, err)) return -1;
+    }
+    memcpy(r->runner.mailbox, d->cubin, d->cubin_len);
+    CudaCall call = {.kind = CALL_ARM, .bytes = d->cubin_len};
+    RunnerReply reply = cudarunner_call(&r->runner, &call, -1, SETUP_S, &a, err);
+    if (reply != RUNNER_ANSWERED)
+        return reply == RUNNER_BROKEN ? -1 : error_set(err, "%s does not take the harness's kernels", name_of(r));
+    if (a.end.step != END_OK) return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+    r->set_up = r->runner.generation;
+    return 0;
+}
+
+static int map_extents(Device *d, Remote *r, Error *err)
+{
+    CudaAnswer a;
+    for (int i = 0; i < d->arena.n_extents; i++) {
+        int fd;
+        if (r->mapped[i] == r->runner.generation) continue;
+        CudaCall call = {.kind = CALL_MAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
+        if (space_export(&d->space, i, &fd, err)) return -1;
+        int rc = remote_ask(d, r, &call, fd, SETUP_S, NULL, 0, &a, err);
+        close(fd);
+        if (rc) return -1;
+        if (a.end.step != END_OK) return error_set(err, "%s cannot map the buffers: %s", name_of(r), a.end.text);
+        r->mapped[i] = r->runner.generation;
+    }
+    return 0;
+}
+
+int remote_need(Device *d, Remote *r, Error *err)
+{
+    cudarunner_look(&r->runner);
+    /* One that ended while nobody asked it anything, by someone's kill, is replaced without a word. */
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
+        if (!cudarunner_wait(&r->runner, err) && (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
+            return 0;
+        if (cudarunner_stop(&r->runner, err)) return -1;
+    }
+    return -1;
+}
+
+static int unmap_from(Device *d, Remote *r, int extents, Error *err)
+{
+    CudaAnswer a;
+    for (int i = d->arena.n_extents - extents; i < d->arena.n_extents; i++) {
+        unsigned had = r->mapped[i];
+        r->mapped[i] = 0; /* the next extent in this place is another */
+        if (!r->runner.pid || had != r->runner.generation) continue;
+        CudaCall call = {.kind = CALL_UNMAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
+        if (remote_ask(d, r, &call, -1, SETUP_S, NULL, 0, &a, err)) return -1;
+        if (a.end.step != END_OK) {
+            replace(d, r); /* one that keeps memory which others get must not go on */
+            return 0;
+        }
+    }
+    return 0;
+}
+
+int remote_unmap(Device *d, int extents, Error *err)
+{
+    for (int home = 0; home < HOMES; home++)
+        if (unmap_from(d, &d->remotes[home], extents, err)) return -1;
+    return 0;
+}

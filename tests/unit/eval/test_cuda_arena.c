@@ -1,0 +1,139 @@
+/* Places of buffers: never nearer to one another than the guard allows, inside what is mapped, and every byte that is no
+ * buffer is in exactly one zone. Then who is blamed for a byte that changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "eval/cuda/arena.h"
+
+enum { MIB = 1 << 20 };
+
+static Arena arena;
+
+static uint64_t place(uint64_t bytes, const char *label)
+{
+    uint64_t at = 0, more = 0;
+    Error err;
+    int rc = arena_place(&arena, bytes, label, &at, &more, &err);
+    if (rc == 1) {
+        assert_int_equal(more % ARENA_PAGE, 0);
+        assert_int_equal(arena_grown(&arena, more, &err), 0);
+        rc = arena_place(&arena, bytes, label, &at, &more, &err);
+    }
+    if (rc) fail_msg("%s", rc < 0 ? err.text : "asked to grow twice");
+    return at;
+}
+
+static void check(void)
+{
+    ArenaZone zones[ARENA_MAX_BUFFERS + 1];
+    uint64_t covered = 0, before = 0;
+    int n = arena_zones(&arena, zones);
+    for (int i = 0; i < arena.n; i++) {
+        const ArenaBuffer *b = &arena.buffers[i];
+        assert_true(b->at % ARENA_ALIGN == 0 && b->at >= before + ARENA_GUARD);
+        assert_true(b->bytes < ARENA_PAGE / 2 || b->at % ARENA_PAGE == 0);
+        before = b->at + b->bytes;
+        covered += b->bytes;
+    }
+    assert_true(!arena.n || before + ARENA_GUARD <= arena.mapped);
+    assert_true(arena.mapped <= arena.limit);
+    for (int i = 0; i < n; i++) {
+        covered += zones[i].bytes;
+        assert_int_equal((zones[i].at + zones[i].bytes) % 16, 0);
+        assert_true(i == 0 || zones[i].at >= zones[i - 1].at + zones[i - 1].bytes);
+    }
+    assert_int_equal(covered, arena.mapped);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    Random r;
+    uint64_t at[40] = {0};
+    arena_init(&arena, (uint64_t)8 << 30);
+    random_init(&r, 1, 2);
+    for (int i = 0; i < 4000; i++) {
+        uint64_t *slot = &at[random_below(&r, 40)];
+        if (*slot) {
+            arena_remove(&arena, *slot);
+            assert_null(arena_at(&arena, *slot));
+            *slot = 0;
+        } else {
+            *slot = place(random_below(&r, 8) ? random_below(&r, 300000) : random_below(&r, 40 * MIB), "x");
+            assert_non_null(arena_at(&arena, *slot));
+        }
+        check();
+    }
+    for (int i = 0; i < 40; i++)
+        if (at[i]) arena_remove(&arena, at[i]);
+    assert_int_equal(arena.n, 0);
+    int spare = arena_spare(&arena, arena.extents[0].bytes);
+    assert_int_equal(spare, arena.n_extents - 1);
+    arena_shrunk(&arena, spare);
+    assert_int_equal(arena.mapped, arena.extents[0].bytes);
+    check();
+}
+
+static void test_reuse(void **state)
+{
+    (void)state;
+    Error err;
+    uint64_t at, more;
+    arena_init(&arena, 16 * MIB);
+    uint64_t a = place(MIB, "a"), b = place(28, "b");
+    uint64_t mapped = arena.mapped;
+    arena_remove(&arena, a);
+    assert_int_equal(place(MIB, "c"), a);           /* the first place that fits */
+    assert_int_equal(arena.mapped, mapped);
+    assert_int_equal(place(0, "empty") % ARENA_ALIGN, 0);
+    assert_true(arena_holds(&arena, b, 28) && arena_holds(&arena, b + 27, 1) && arena_holds(&arena, b + 28, 0));
+    assert_false(arena_holds(&arena, b, 29) || arena_holds(&arena, b + 28, 1) || arena_holds(&arena, b - 1, 1));
+    assert_false(arena_holds(&arena, b + 1, UINT64_MAX));
+    assert_int_equal(arena_spare(&arena, 0), 0);    /* its extent is in use */
+    assert_int_equal(arena_place(&arena, 20 * MIB, "huge", &at, &more, &err), -1);
+    assert_int_equal(arena_place(&arena, UINT64_MAX - 4096, "wraps", &at, &more, &err), -1);
+    assert_int_equal(arena_place(&arena, 15 * MIB, "no room", &at, &more, &err), -1);
+    assert_int_equal(arena_grown(&arena, 3, &err), -1);
+    check();
+    arena_init(&arena, 64 * MIB);
+    for (int i = 0; i < ARENA_MAX_BUFFERS; i++) place(1, "small");
+    assert_int_equal(arena_place(&arena, 1, "one more", &at, &more, &err), -1);
+    check();
+}
+
+static void test_blame(void **state)
+{
+    (void)state;
+    ArenaBlame who;
+    arena_init(&arena, 64 * MIB);
+    arena_blame(&arena, 5, 9, &who);
+    assert_string_equal(who.label, "");
+    uint64_t x = place(1000, "input x"), y = place(2000, "output y");
+    arena_blame(&arena, x + 1000, x + 1003, &who);
+    assert_string_equal(who.label, "input x");
+    assert_true(!who.before && who.distance == 1);
+    arena_blame(&arena, y - 4, y - 1, &who);
+    assert_string_equal(who.label, "output y");
+    assert_true(who.before && who.distance == 1);
+    arena_blame(&arena, y + 2000 + 400, y + 2000 + 90000, &who);
+    assert_string_equal(who.label, "output y");
+    assert_true(!who.before && who.distance == 401);
+    arena_blame(&arena, x - 64, x - 8, &who);
+    assert_string_equal(who.label, "input x");
+    assert_true(who.before && who.distance == 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_reuse), cmocka_unit_test(test_blame)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,466 @@
+/* The host's side of "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda: shared buffers, guard zones, and
+ * a runner process that candidates take down in every way there is, again and again. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "eval/cuda/state.h"
+
+enum { N = 1000 };
+
+static const DeviceOps *const ops = &cuda_device_ops;
+static Device *d;
+static Error err;
+static Buffer image;
+
+static void ok(int rc)
+{
+    if (rc) fail_msg("%s", err.text);
+}
+
+static void start(void)
+{
+    ok(ops->open("0", &d, &err));
+}
+
+static CudaRunner *runner_of(int home)
+{
+    return &d->remotes[home].runner;
+}
+
+/* No child, no descriptor that was not there before. */
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n;
+}
+
+static DeviceModule *load(int trusted)
+{
+    DeviceCode code = {.cubin = image.data, .cubin_len = image.len};
+    DeviceModule *m = NULL;
+    DeviceFault fault;
+    int rc = ops->load(d, &code, trusted, &m, &fault, &err);
+    if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+    return m;
+}
+
+static DeviceLaunch launch(DeviceModule *m, const char *kernel, DevicePtr p, int count, int first)
+{
+    DeviceLaunch l = {.module = m, .kernel = kernel, .grid = {1, 1, 1}, .block = {32, 1, 1}};
+    memcpy(l.params, &p, 8);
+    memcpy(l.params + 8, &count, 4);
+    memcpy(l.params + 12, &first, 4);
+    return l;
+}
+
+static void expect_floats(DevicePtr p, int n, int written)
+{
+    static uint32_t got[N];
+    ok(ops->read(d, p, got, (size_t)n * 4, &err));
+    for (int i = 0; i < n; i++) assert_int_equal(got[i], i < written ? 0x3f800000 : 0xffffffff);
+}
+
+/* A candidate that is right, in the runner there is now. */
+static void honest(void)
+{
+    DeviceFault fault;
+    DeviceClock c;
+    DevicePtr y;
+    DeviceModule *m = load(0);
+    KernelInfo info;
+    ok(ops->kernel(d, m, "ones", &info, &err));
+    assert_true(info.n_params == 3 && info.param_bytes == 16 && info.registers == 32);
+    assert_int_equal(ops->kernel(d, m, "none", &info, &err), -1);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    expect_floats(y, N, 0);
+    DeviceLaunch l[2] = {launch(m, "ones", y, 10, 0), launch(m, "ones", y, N - 10, 10)};
+    if (ops->run(d, l, 2, &fault, &err)) fail_msg("%s", err.text);
+    expect_floats(y, N, N);
+    assert_int_equal(ops->check_guards(d, &fault, &err), 0);
+    ok(ops->poison(d, y, &err));
+    expect_floats(y, N, 0);
+    ok(ops->clock(d, l, 2, CLOCK_COLD, &c, &fault, &err));
+    assert_true(c.us > 0 && c.flush_us > 0 && c.host_us >= c.us);
+    expect_floats(y, N, N);
+    ops->free(d, y);
+    ops->unload(d, m);
+}
+
+static void test_honest(void **state)
+{
+    (void)state;
+    int files = open_files();
+    start();
+    assert_string_equal(ops->info(d)->device_class, "Test GPU");
+    assert_string_equal(ops->info(d)->arch, "sm_90");
+    honest();
+    pid_t pid = runner_of(HOME_CANDIDATE)->pid;
+    honest();
+    assert_int_equal(runner_of(HOME_CANDIDATE)->pid, pid);
+    ops->close(d);
+    assert_int_equal(open_files(), files);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* Buffers of many sizes, some of which make the arena grow and shrink, seen alike from both sides. */
+static void test_buffers(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {28, (size_t)3 << 20, 4096, (size_t)70 << 20, 1, 0, (size_t)100 << 20};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    DevicePtr p[COUNT];
+    DeviceFault fault;
+    unsigned char byte = 0;
+    start();
+    DeviceModule *m = load(0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) ok(ops->alloc(d, sizes[i], "buffer", &p[i], &err));
+        DeviceLaunch l = launch(m, "ones", p[6], 1, (100 << 20) / 4 - 1);
+        ok(ops->run(d, &l, 1, &fault, &err));
+        ok(ops->read(d, p[6] + ((size_t)100 << 20) - 1, &byte, 1, &err));
+        assert_int_equal(byte, 0x3f);
+        ok(ops->read(d, p[6] + ((size_t)100 << 20) - 5, &byte, 1, &err));
+        assert_int_equal(byte, 0xff);
+        assert_int_equal(ops->check_guards(d, &fault, &err), 0);
+        assert_int_equal(ops->write(d, p[0] + 1, &byte, 28, &err), -1);
+        for (int i = 0; i < COUNT; i++) ops->free(d, p[i]);
+        assert_true(d->arena.mapped <= (uint64_t)64 << 20);
+    }
+    assert_int_equal(ops->alloc(d, (size_t)1 << 40, "output y", &p[0], &err), -1);
+    ops->close(d);
+}
+
+static void test_guards(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DevicePtr x, y;
+    start();
+    DeviceModule *m = load(0);
+    ok(ops->alloc(d, 400, "input x", &x, &err));
+    ok(ops->alloc(d, 400, "output y", &y, &err));
+    DeviceLaunch after = launch(m, "ones", y, 101, 0), before = launch(m, "ones", y, 1, -1), far = launch(m, "ones", y, 1, 5000000);
+    ok(ops->run(d, &after, 1, &fault, &err));
+    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    assert_int_equal(fault.outcome, OUTCOME_OUT_OF_BOUNDS);
+    if (!strstr(fault.message, "byte 1 after the end of output y")) fail_msg("%s", fault.message);
+    assert_int_equal(ops->check_guards(d, &fault, &err), 0); /* told once */
+    ok(ops->run(d, &before, 1, &fault, &err));
+    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    if (!strstr(fault.message, "byte 1 before the start of output y")) fail_msg("%s", fault.message);
+    ok(ops->run(d, &far, 1, &fault, &err)); /* into memory that is nobody's */
+    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    ops->close(d);
+}
+
+static void golden(void)
+{
+    unsigned char bytes[96], got[96];
+    DeviceGolden *g;
+    DevicePtr p;
+    size_t first = 0;
+    for (int i = 0; i < 96; i++) bytes[i] = (unsigned char)i;
+    ok(ops->golden(d, bytes, sizeof bytes, &g, &err));
+    ok(ops->alloc(d, sizeof bytes, "input x", &p, &err));
+    for (size_t from = 0; from < sizeof bytes; from += 32) {
+        ok(ops->fill(d, p, g, from, &err));
+        ok(ops->read(d, p, got, sizeof got, &err));
+        for (size_t i = 0; i < sizeof got; i++) assert_int_equal(got[i], (i + from) % sizeof got);
+        assert_int_equal(ops->same(d, p, g, from, &first, &err), 0);
+        ok(ops->write(d, p + 70, bytes + 20, 2, &err));
+        assert_int_equal(ops->same(d, p, g, from, &first, &err), 1);
+        assert_int_equal(first, 70);
+    }
+    assert_int_equal(ops->fill(d, p, g, 8, &err), -1);  /* no multiple of 16 */
+    assert_int_equal(ops->fill(d, p, g, 96, &err), -1); /* none of its bytes */
+    ops->free(d, p);
+    ops->golden_free(d, g);
+}
+
+/* Every way to go down: the outcome, a sentence, the same again for a module that is gone, and the next candidate is fine. */
+static void test_deaths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel, *word;
+        Outcome outcome;
+        int dies;
+    } ways[] = {
+        {"illegal", "launch 2 of 3", OUTCOME_OUT_OF_BOUNDS, 1}, {"trap", "exception", OUTCOME_LAUNCH_ERROR, 1},
+        {"death", "signal 6", OUTCOME_LAUNCH_ERROR, 1},         {"refused", "cannot be launched", OUTCOME_LAUNCH_ERROR, 0},
+        {"endless", "did not end within", OUTCOME_TIMEOUT, 1},
+    };
+    int files = open_files();
+    start();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        DeviceFault fault = {0}, again = {0};
+        DeviceClock c;
+        DevicePtr y;
+        DeviceModule *m = load(0);
+        unsigned generation = runner_of(HOME_CANDIDATE)->generation;
+        ok(ops->alloc(d, N * 4, "output y", &y, &err));
+        DeviceLaunch l[3] = {launch(m, "ones", y, 1, 0), launch(m, ways[i].kernel, y, 1, 0), launch(m, "ones", y, 1, 1)};
+        assert_int_equal(ops->run(d, l, 3, &fault, &err), 1);
+        assert_int_equal(fault.outcome, ways[i].outcome);
+        if (!strstr(fault.message, ways[i].word)) fail_msg("%s", fault.message);
+        assert_int_equal(runner_of(HOME_CANDIDATE)->generation - generation, ways[i].dies);
+        if (ways[i].dies) {
+            assert_int_equal(ops->run(d, l, 3, &again, &err), 1);
+            assert_string_equal(again.message, fault.message);
+            assert_int_equal(ops->clock(d, l, 1, CLOCK_WARM, &c, &again, &err), 1);
+        }
+        golden();
+        ops->free(d, y);
+        ops->unload(d, m);
+        honest();
+    }
+    ops->close(d);
+    assert_int_equal(open_files(), files);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* What no candidate is to blame for is the evaluator's: broken memory, a runner that someone killed. */
+static void test_not_the_candidates(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DevicePtr y;
+    start();
+    DeviceModule *m = load(0);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceLaunch l = launch(m, "ecc", y, 1, 0);
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    ops->unload(d, m);
+    honest();
+    m = load(0);
+    l = launch(m, "ones", y, 1, 0);
+    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
+    clock_sleep(0.1);
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    ops->unload(d, m);
+    honest();
+    ops->close(d);
+}
+
+static void test_trusted(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DeviceClock c;
+    DevicePtr y;
+    start();
+    DeviceModule *m = load(1);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceLaunch l = launch(m, "ones", y, N, 0);
+    ok(ops->lock(d, 1, &err));
+    ok(ops->run(d, &l, 1, &fault, &err));
+    expect_floats(y, N, N);
+    ok(ops->clock(d, &l, 1, CLOCK_COLD, &c, &fault, &err));
+    assert_true(c.us > 0 && c.flush_us > 0);
+    ok(ops->lock(d, 0, &err));
+    assert_int_equal(lock_held(d->lock), GPU_FREE);
+    l.kernel = "refused";
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1); /* a baseline that fails is no candidate's fault */
+    ops->unload(d, m);
+    ops->close(d);
+}
+
+/* Trusted code that writes ones, then the same by a candidate, each in its own process. */
+static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr y)
+{
+    DeviceFault fault;
+    DeviceClock c;
+    DeviceModule *modules[2] = {trusted, candidate};
+    for (int i = 0; i < 2; i++) {
+        DeviceLaunch l[2] = {launch(modules[i], "ones", y, 10, 0), launch(modules[i], "ones", y, N - 10, 10)};
+        ok(ops->poison(d, y, &err));
+        int rc = ops->run(d, l, 2, &fault, &err);
+        if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+        expect_floats(y, N, N);
+        ok(ops->poison(d, y, &err));
+        rc = ops->clock(d, l, 2, CLOCK_COLD, &c, &fault, &err);
+        if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+        assert_true(c.us > 0 && c.flush_us > 0);
+        expect_floats(y, N, N);
+    }
+}
+
+/* Killed between uses the twin is replaced without a word, with the modules that it had; the candidates' runner goes on. */
+static void test_twin(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DevicePtr y, z;
+    KernelInfo info;
+    int files = open_files();
+    start();
+    DeviceModule *trusted = load(1), *candidate = load(0);
+    CudaRunner *twin = runner_of(HOME_TRUSTED), *runner = runner_of(HOME_CANDIDATE);
+    ok(ops->kernel(d, trusted, "ones", &info, &err));
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    alternate(trusted, candidate, y);
+    assert_true(twin->pid && runner->pid && twin->pid != runner->pid);
+    pid_t pid = runner->pid;
+    for (unsigned round = 0; round < 3; round++) {
+        kill(twin->pid, SIGKILL);
+        if (round) clock_sleep(0.1); /* else it may only be dying when it is asked */
+        DeviceLaunch l = launch(trusted, "ones", y, N, 0);
+        if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
+        alternate(trusted, candidate, y);
+        assert_int_equal(twin->generation, round + 2);
+        if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err)); /* mapped in the next, too */
+    }
+    kill(twin->pid, SIGKILL);
+    clock_sleep(0.1);
+    ok(ops->kernel(d, trusted, "illegal", &info, &err)); /* a name that was not asked for yet */
+    ops->free(d, z);
+    alternate(trusted, candidate, y);
+    assert_true(runner->pid == pid && runner->generation == 1);
+    ops->free(d, y);
+    ops->unload(d, candidate);
+    ops->unload(d, trusted);
+    honest();
+    ops->close(d);
+    assert_int_equal(open_files(), files);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* What a candidate does leaves the twin alone; what trusted code does is the evaluator's error, and the twin's end only. */
+static void test_twin_faults(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DevicePtr y;
+    static const char *const ways[] = {"illegal", "trap", "death"};
+    start();
+    DeviceModule *trusted = load(1);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (int i = 0; i < 3; i++) {
+        DeviceModule *candidate = load(0);
+        alternate(trusted, candidate, y);
+        unsigned twin = runner_of(HOME_TRUSTED)->generation, runner = runner_of(HOME_CANDIDATE)->generation;
+        DeviceLaunch bad = launch(candidate, ways[i], y, 1, 0);
+        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
+        assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
+        assert_int_equal(runner_of(HOME_TRUSTED)->generation, twin);
+        ops->unload(d, candidate);
+        candidate = load(0);
+        alternate(trusted, candidate, y);
+        bad = launch(trusted, ways[i], y, 1, 0);
+        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), -1);
+        if (!strstr(err.text, ways[i])) fail_msg("%s", err.text);
+        assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
+        assert_int_equal(runner_of(HOME_TRUSTED)->generation, twin + 1);
+        alternate(trusted, candidate, y);
+        ops->unload(d, candidate);
+    }
+    ops->unload(d, trusted);
+    ops->close(d);
+}
+
+/* A library is called in the twin; the candidates' runner has none, whatever it is sent. */
+static void test_library(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DeviceModule *trusted = NULL;
+    CudaAnswer a;
+    size_t used = 0;
+    start();
+    ok(ops->load(d, NULL, 1, &trusted, &fault, &err));
+    assert_int_equal(ops->load(d, NULL, 0, &trusted, &fault, &err), -1);
+    DeviceModule *candidate = load(0);
+    DeviceLaunch l = {.module = trusted, .kernel = "nobody.knows", .library_args = 2};
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    if (!strstr(err.text, "no library call is named \"nobody.knows\"")) fail_msg("%s", err.text);
+    l.module = candidate;
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    Remote *r = &d->remotes[HOME_CANDIDATE];
+    assert_int_equal(launch_encode(&l, 0, 0, r->runner.mailbox, PROTOCOL_MAILBOX, &used), 0);
+    CudaCall call = {.kind = CALL_RUN, .bytes = used, .launches = 1};
+    ok(remote_ask(d, r, &call, -1, 10, NULL, 0, &a, &err));
+    assert_int_equal(a.end.step, END_HARNESS);
+    assert_string_equal(a.end.text, "a library call outside the harness");
+    ops->unload(d, trusted);
+    ops->unload(d, candidate);
+    ops->close(d);
+}
+
+static void test_other_addresses(void **state)
+{
+    (void)state;
+    setenv("TEST_TAKEN", "200000000000", 1);
+    start();
+    honest();
+    DeviceModule *trusted = load(1), *candidate = load(0);
+    DevicePtr y;
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    alternate(trusted, candidate, y);
+    assert_int_equal(d->space.base, 0x300000000000);
+    ops->close(d);
+    unsetenv("TEST_TAKEN");
+}
+
+static void test_refused_names(void **state)
+{
+    (void)state;
+    assert_int_equal(ops->open("x", &d, &err), -1);
+    assert_int_equal(ops->open("-1", &d, &err), -1);
+    assert_int_equal(ops->open("7", &d, &err), -1);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* The library is compiled here and found by the loader, which looks at the environment only at a program's start. */
+static int with_driver(char **argv)
+{
+    char here[3000], *command, *old = getenv("LD_LIBRARY_PATH");
+    const char *cc = getenv("QUERN_CC");
+    if (getenv("TEST_DRIVER")) return 0;
+    if (!getcwd(here, sizeof here)) return -1;
+    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 %s/tests/fixtures/cuda/driver.c",
+                            cc ? cc : "gcc", QUERN_ROOT, QUERN_ROOT);
+    if (system(command)) return -1;
+    setenv("LD_LIBRARY_PATH", memory_printf("%s%s%s", here, old ? ":" : "", old ? old : ""), 1);
+    setenv("QUERN_LOCK_DIR", here, 1);
+    setenv("QUERN_CACHE", memory_printf("%s/cache", here), 1);
+    setenv("TEST_DRIVER", "1", 1);
+    execv("/proc/self/exe", argv);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted),
+        cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
+        cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_refused_names)};
+    (void)argc;
+    if (with_driver(argv)) {
+        fprintf(stderr, "the test's driver cannot be made\n");
+        return 1;
+    }
+    buffer_init(&image, 1 << 20);
+    if (file_read(QUERN_ROOT "/tests/fixtures/cubin/sm_90.cubin", 1 << 20, &image, &err)) return 1;
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
