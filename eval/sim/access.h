@@ -45,6 +45,9 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed);
 int global_check_atomic(Warp *w, Access *a);
 void global_fence(Warp *w);
 
+/* A load finds what nobody has written, first for this lane at this offset: 0 (not used so far), or -1 with a fault. */
+int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_shared);
+
 /* Counters of a request. */
 void global_count(Warp *w, const Access *a, int kind);
 

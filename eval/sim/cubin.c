@@ -106,6 +106,18 @@ static void read_shared(const Elf *e, Cubin *out)
     }
 }
 
+/* .nv.global and .nv.global.init. A claimed size may be anything: the sum saturates. User constants count as state. */
+static void read_variables(const Elf *e, Cubin *out)
+{
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const char *name = section_name(e, i);
+        uint64_t size = section(e, i).sh_size;
+        int global = !strncmp(name, ".nv.global", 10);
+        if (global && __builtin_add_overflow(out->variable_bytes, size, &out->variable_bytes)) out->variable_bytes = UINT64_MAX;
+        if (global || !strncmp(name, ".nv.constant3", 13) || !strncmp(name, ".nv.managed", 11)) out->has_state = 1;
+    }
+}
+
 /* The name of a symbol of the table that .nv.info refers to. */
 static const char *symbol_name(const Elf *e, const Elf64_Shdr *table, uint32_t index)
 {
@@ -159,6 +171,7 @@ int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
     out->sm = (int)(e.head.e_ident[EI_ABIVERSION] >= ABI_NEW_FLAGS ? flags >> 8 & 0xff : flags & 0xff);
     int rc = collect_kernels(&e, out);
     if (!rc) read_shared(&e, out);
+    if (!rc) read_variables(&e, out);
     for (unsigned i = 0; i < e.head.e_shnum && !rc; i++)
         if (!strcmp(section_name(&e, i), ".nv.info")) {
             Elf64_Shdr info = section(&e, i);

@@ -22,6 +22,8 @@ typedef struct {
 
 typedef struct {
     int sm;                   /* 90 for sm_90; 0 unknown */
+    uint64_t variable_bytes;  /* of the module's variables in global memory */
+    int has_state;            /* it has variables, in global memory or elsewhere, that a launch could leave changed */
     int n;
     CubinKernel *kernels;     /* in the file's order */
 } Cubin;

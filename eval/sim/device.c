@@ -131,11 +131,13 @@ static int relocate(const PtxModule *ptx, PtxVar *v, Error *err)
     return 0;
 }
 
-static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Error *err)
+/* -1 with the outcome that it is: too much memory, or an address that the simulator does not have. */
+static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *outcome, Error *err)
 {
     char label[64];
     int cap = 0;
     uint64_t total = 0;
+    *outcome = OUTCOME_LAUNCH_ERROR;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
         if (v->space != SPACE_GLOBAL || v->is_extern || !v->size)
             continue;
@@ -150,6 +152,7 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Error *er
         }
         m->variables[m->n_variables++] = v->address;
     }
+    *outcome = OUTCOME_UNSUPPORTED;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
         if (relocate(ptx, v, err))
             return -1;
@@ -173,11 +176,14 @@ static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
     return 1;
 }
 
-static int sim_load(Device *d, const DeviceCode *code, DeviceModule **out, DeviceFault *fault, Error *err)
+static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
 {
     Error why;
+    Outcome outcome;
     PtxModule ptx;
-    (void)err;
+    (void)trusted;
+    if (!code)
+        return error_set(err, "a simulator has no vendor libraries to call");
     if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
     DeviceModule *m = memory_alloc(sizeof(*m));
@@ -188,10 +194,10 @@ static int sim_load(Device *d, const DeviceCode *code, DeviceModule **out, Devic
     }
     m->next = d->modules;
     d->modules = m;
-    if (place_variables(d, m, &ptx, &why)) {
+    if (place_variables(d, m, &ptx, &outcome, &why)) {
         ptx_release(&ptx);
         sim_unload(d, m);
-        return load_fault(fault, OUTCOME_LAUNCH_ERROR, &why);
+        return load_fault(fault, outcome, &why);
     }
     if (code_build(&ptx, &m->code, &why)) {
         sim_unload(d, m);
@@ -328,6 +334,8 @@ static int registers_of(const Device *d, const DeviceLaunch *l)
 static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *err)
 {
     Exec *x = &d->exec;
+    if (l->library_args)
+        return error_set(err, "a simulator has no vendor library to call %s of", l->kernel);
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     if (!f)
         return error_set(err, "no kernel %s in the module", l->kernel);
@@ -378,38 +386,20 @@ static void sim_disturb(Device *d, int on)
     d->exec.reversed = on;
 }
 
-static int time_side(Device *d, const DeviceSide *side, double *us, DeviceCounter *counters, int *n_counters, DeviceFault *fault,
-                     Error *err)
+/* One run: counting is always on, and a prediction has no noise to repeat against. */
+static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
 {
-    int n = side->n_launches;
     SimCounts *counts = memory_array((size_t)n + 1, sizeof(*counts));
     LaunchTime *times = memory_array((size_t)n + 1, sizeof(*times));
-    int r = run_sequence(d, side->launches, n, counts, times, fault, err);
+    int r = run_sequence(d, launches, n, counts, times, fault, err);
     if (!r) {
-        *us = timemodel_sequence(d->profile, times, n) * 1e6;
-        *n_counters = timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, counters);
+        out->n = 1;
+        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
+        out->n_counters = timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, out->counters);
     }
     free(counts);
     free(times);
     return r;
-}
-
-/* One run of each side: counting is always on, and a prediction has no noise to repeat against. */
-static int sim_time(Device *d, const DeviceSide *baseline, const DeviceSide *candidate, double budget_s, uint64_t seed,
-                    DeviceTiming *out, DeviceFault *fault, Error *err)
-{
-    (void)budget_s, (void)seed;
-    out->n = 1;
-    out->n_counters = out->n_baseline_counters = 0;
-    out->baseline_us[0] = out->candidate_us[0] = 0;
-    if (baseline) {
-        int r = time_side(d, baseline, &out->baseline_us[0], out->baseline_counters, &out->n_baseline_counters, fault, err);
-        if (r > 0) /* the baseline is ours */
-            return error_set(err, "the baseline failed: %s", fault->message);
-        if (r)
-            return r;
-    }
-    return time_side(d, candidate, &out->candidate_us[0], out->counters, &out->n_counters, fault, err);
 }
 
 const SimCounts *sim_last_counts(const Device *d)
@@ -425,5 +415,5 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
 const DeviceOps sim_device_ops = {
     .prefix = "sim", .open = sim_open, .close = sim_close, .info = sim_info, .load = sim_load, .unload = sim_unload,
     .kernel = sim_kernel, .alloc = sim_alloc, .free = sim_free, .write = sim_write, .read = sim_read, .poison = sim_poison,
-    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .disturb = sim_disturb, .time = sim_time,
+    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .disturb = sim_disturb, .predict = sim_predict,
 };

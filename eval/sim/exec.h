@@ -164,6 +164,21 @@ typedef struct {
     Join *join;
 } Split;
 
+/* A read of shared or local memory that nobody has written, whose value nobody has used so far (exec_unwritten.c). */
+enum { UNWRITTEN_MAX = 4 };
+typedef struct {
+    const Inst *in;
+    Frame *frame;
+    uint32_t lanes;
+    int lane, size, is_shared; /* of the first such lane, for the message */
+    uint64_t at;
+    int n_regs;
+    struct {
+        uint8_t cls;
+        uint32_t reg, row;
+    } regs[4];
+} Unwritten;
+
 struct Warp {
     uint32_t active;          /* the running split's lanes */
     uint32_t *p;              /* predicates of the running split's frame; p[0] is all ones */
@@ -177,6 +192,7 @@ struct Warp {
     uint32_t lanes;           /* lanes that exist */
     int index, current, n_splits;
     int yielded;              /* its slice ended */
+    int n_unwritten;          /* of unwritten[] */
     int forced;               /* the warp-level operation's lanes are all here: run it */
     Split splits[LANES];
     Join joins[2 * LANES + 2];
@@ -190,6 +206,7 @@ struct Warp {
     uint64_t insts, global_waits, local_waits, chain;
     uint32_t tid[3][LANES];
     uint32_t carry;           /* condition code of add.cc, a bit a lane */
+    Unwritten unwritten[UNWRITTEN_MAX];
     uint64_t scratch[LANES];
 };
 
@@ -297,6 +314,10 @@ void warp_park(Warp *w, const Inst *pc, int state); /* the running one stops her
 void warp_enter(Warp *w, Frame *f);     /* its registers are the current ones */
 void warp_start(Warp *w);               /* at the entry's first instruction, all lanes */
 int warp_run(Warp *w);                  /* until nothing is ready or its turn ends; 1: something ran */
+
+/* exec_unwritten.c: 0, or -1 with a fault */
+int unwritten_follow(Warp *w, const Inst *from);    /* the running split is about to run from there to its block's end */
+int unwritten_select(Warp *w, const Inst *in, uint32_t m, uint32_t takes_a);
 
 /* exec_barrier.c */
 Handler h_bar, h_bar_result;

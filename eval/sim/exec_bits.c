@@ -144,6 +144,8 @@ const Inst *h_selp32(Warp *w, const Inst *in)
 {
     ROWS_32_2
     uint32_t p = w->p[in->c] ^ in->f;
+    if (w->n_unwritten && unwritten_select(w, in, exec_mask(w, in), p))
+        return NULL;
     ROW_BODY(uint32_t, row32, blend32, p >> i & 1 ? ra[i] : rb[i])
 }
 
@@ -151,6 +153,8 @@ const Inst *h_selp64(Warp *w, const Inst *in)
 {
     ROWS_64_2
     uint32_t p = w->p[in->c] ^ in->f;
+    if (w->n_unwritten && unwritten_select(w, in, exec_mask(w, in), p))
+        return NULL;
     ROW_BODY(uint64_t, row64, blend64, p >> i & 1 ? ra[i] : rb[i])
 }
 

@@ -120,6 +120,8 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;
     x->budget -= (int64_t)b->n_insts * (lanes < LEAST_LANES ? LEAST_LANES : lanes) + 1;
+    if (w->n_unwritten && unwritten_follow(w, in + 1))
+        return NULL;
     if (x->budget < 0)
         return exec_fault(w, in + 1, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
                           "is still running after the limit of instructions: a loop that does not end, or far too much work");

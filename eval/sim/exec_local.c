@@ -68,9 +68,8 @@ int local_load(Warp *w, Access *a)
                 size_t n = mo->element < 4 ? mo->element : 4;
                 uint32_t need = (15u >> (4 - n)) << (at & 3);
                 if ((w->local_init[((at + b) >> 2) * LANES + (uint64_t)lane] & need) != need) {
-                    exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "reads %d bytes of a local array before writing them (offset %llu)",
-                               a->size, (unsigned long long)(at + b));
-                    return -1;
+                    if (unwritten_read(w, a, lane, at + b, 0))
+                        return -1;
                 }
                 memcpy((unsigned char *)&v + b, cell(w, at + b, lane), n);
             }

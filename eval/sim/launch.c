@@ -238,6 +238,7 @@ static void start_block(Exec *x, uint64_t linear)
     memset(c->barriers, 0, sizeof(c->barriers));
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
+        w->n_unwritten = 0;
         memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
         memset(w->storage32, 0, x->clear32); /* or a block would find the registers of the one before */
         memset(w->storage64, 0, x->clear64);

@@ -1,5 +1,7 @@
 #include "eval/sim/occupancy.h"
 
+#include <string.h>
+
 static uint64_t round_up(uint64_t x, uint64_t unit)
 {
     return (x + unit - 1) / unit * unit;
@@ -35,4 +37,11 @@ int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, ui
     out->limit = limits[least].name;
     out->occupancy = (double)(limits[least].blocks * warps) / p->warps_per_sm;
     return 0;
+}
+
+int occupancy_of_arch(const char *arch, uint64_t threads_per_block, int registers, uint64_t shared_bytes, Occupancy *out)
+{
+    for (int i = 0; profile_at(i); i++)
+        if (!strcmp(profile_at(i)->arch, arch)) return occupancy_of(profile_at(i), threads_per_block, registers, shared_bytes, out, NULL);
+    return -1;
 }

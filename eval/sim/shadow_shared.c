@@ -46,24 +46,13 @@ static int first_lane_on(const Access *a, int64_t word)
     return a->first;
 }
 
-/* Nobody wrote it, so far: the first such read is kept until the next barrier, where it is a fault of its own unless a
- * write by another warp has made it a race. */
 static int load_fault(Warp *w, const Access *a, int64_t word, uint32_t need)
 {
     Exec *x = w->x;
     const Cta *c = &x->cta;
     int lane = first_lane_on(a, word);
-    if ((have_bytes(c, (uint32_t)word) & (int)need) != (int)need) {
-        if (x->has_pending)
-            return 0;
-        exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                   "reads %d bytes at offset %lld of shared memory that no thread of the block has written", a->size,
-                   (long long)access_address(a, lane));
-        x->pending = *x->fault;
-        x->has_pending = 1;
-        x->faulted = 0;
-        return 0;
-    }
+    if ((have_bytes(c, (uint32_t)word) & (int)need) != (int)need)
+        return x->has_pending ? 0 : unwritten_read(w, a, lane, access_address(a, lane), 1);
     exec_fault(w, a->in, lane, OUTCOME_RACE,
                "reads shared memory at offset %lld, which a thread of warp %u writes with no barrier between",
                (long long)access_address(a, lane), c->shared_writer[word] >> TAG_WARP_SHIFT & 31);

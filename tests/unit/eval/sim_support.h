@@ -36,7 +36,7 @@ static inline void sim_start(Sim *s, const char *ptx)
     if (ops->open("h100", &s->d, &s->err))
         fail_msg("%s", s->err.text);
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
-    int r = ops->load(s->d, &code, &s->m, &s->fault, &s->err);
+    int r = ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err);
     if (r)
         fail_msg("%s", r > 0 ? s->fault.message : s->err.text);
 }

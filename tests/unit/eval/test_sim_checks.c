@@ -87,12 +87,12 @@ static void test_shared(void **state)
     expect(sim_try(&sim, shape(1, 256), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "thread (255,0,0): writes 4 bytes at offset 1024 of the block's shared memory, which has 1024 bytes (1024 static, 0 dynamic)");
 
-    sim_start(&sim, ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\n" TAIL);
+    sim_start(&sim, ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5, "shared memory that no thread of the block has written");
 
     /* written by the block before, not by this one */
     sim_start(&sim, ENTRY("") SHARED LOC(5) "mov.u32 %r6, %ctaid.x;\nsetp.ne.u32 %p1, %r6, 0;\n@%p1 bra L;\nst.shared.u32 [%r4], %r1;\nL:\n"
-                    LOC(6) "ld.shared.u32 %r5, [%r4];\n" TAIL);
+                    LOC(6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
     expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_OUT_OF_BOUNDS, 6, "block (1,0,0)");
 
     /* a neighbour's word without a barrier: read after write */
@@ -127,8 +127,33 @@ static void test_shared(void **state)
                     "bar.sync 0;\nld.shared.u8 %h2, [%r7];\n" TAIL);
     accept(sim_try(&sim, shape(1, 128), 0));
     /* but a byte that nobody wrote is missed in a word that was partly written */
-    sim_start(&sim, ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(8) "ld.shared.u16 %h2, [%r4];\n" TAIL);
+    sim_start(&sim, ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(8) "ld.shared.u16 %h2, [%r4];\nadd.u16 %h3, %h2, 1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 8, "no thread of the block has written");
+}
+
+/* A load that a compiler moved up is a fault only when its value is used. */
+static void test_unused_reads(void **state)
+{
+    (void)state;
+    static const char *const fine[] = {
+        "", "mov.u32 %r5, 1;\nadd.u32 %r6, %r5, 1;\n", "bar.sync 0;\nst.shared.u32 [%r4], 1;\nld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n",
+        "setp.ge.u32 %p1, %r1, 0;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n", "setp.ge.u32 %p1, %r1, 0;\nselp.u32 %r6, %r1, %r5, %p1;\n"};
+    static const char *const used[] = {
+        "st.shared.u32 [%r4], %r5;\n", "ld.shared.u32 %r6, [%r5];\n", "bar.sync 0;\nadd.u32 %r6, %r5, 1;\n",
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n", "setp.lt.u32 %p1, %r1, 16;\nselp.u32 %r6, %r1, %r5, %p1;\n",
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 mov.u32 %r5, 1;\nadd.u32 %r6, %r5, 1;\n",
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\nmov.u32 %r5, 2;\nL:\nadd.u32 %r6, %r5, 1;\n"};
+    char ptx[2000];
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n", ENTRY("") SHARED "ld.shared.u32 %r5, [%r4];\n", fine[i]);
+        sim_start(&sim, ptx);
+        accept(sim_try(&sim, shape(1, 64), 0));
+    }
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
+        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n", ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\n", used[i]);
+        sim_start(&sim, ptx);
+        expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5, "no thread of the block has written");
+    }
 }
 
 static void test_global_races(void **state)
@@ -277,7 +302,7 @@ static void test_local(void **state)
 #define LOCAL ENTRY("") ".local .align 8 .b8 d[64];\nmov.u64 %rd1, d;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
     sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 17), 0), OUTCOME_OUT_OF_BOUNDS, 4, "thread (16,0,0): writes 4 bytes at offset 64 of its local memory, which has 64 bytes");
-    sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\nld.local.u32 %r2, [%rd1];\n" TAIL);
+    sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\nld.local.u32 %r2, [%rd1];\nadd.u32 %r3, %r2, 1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 8), 0), OUTCOME_OUT_OF_BOUNDS, 4, "thread (1,0,0): reads 4 bytes of a local array before writing them");
     sim_start(&sim, LOCAL "st.local.u32 [%rd3], %r1;\ncvta.local.u64 %rd4, %rd3;\nld.u32 %r2, [%rd4];\n" TAIL);
     accept(sim_try(&sim, shape(1, 16), 0));
@@ -286,7 +311,8 @@ static void test_local(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_shared),   cmocka_unit_test(test_global_races),
+        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_shared),  cmocka_unit_test(test_unused_reads),
+        cmocka_unit_test(test_global_races),
         cmocka_unit_test(test_ordered),  cmocka_unit_test(test_barriers), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unknown),  cmocka_unit_test(test_local),
     };

@@ -11,10 +11,7 @@ static int start(const char *source)
 {
     const char *reason;
     char *ptx = cuda_to_ptx(source, &reason);
-    if (!ptx) {
-        print_message("# skipped: %s\n", reason);
-        skip();
-    }
+    if (!ptx) fail_msg("%s", reason);
     if (getenv("SIM_SHOW_PTX"))
         fputs(ptx, stderr);
     sim_start(&sim, ptx);

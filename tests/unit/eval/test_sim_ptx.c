@@ -212,7 +212,7 @@ static void refuse(const char *text, const char *part)
     Error err;
     assert_int_equal(ops->open("h100", &d, &err), 0);
     DeviceCode code = {.ptx = text, .ptx_len = strlen(text)};
-    assert_int_equal(ops->load(d, &code, &m, &fault, &err), 1);
+    assert_int_equal(ops->load(d, &code, 0, &m, &fault, &err), 1);
     if (!strstr(fault.message, part))
         fail_msg("\"%s\" expected, found: %s", part, fault.message);
     ops->close(d);
