@@ -18,6 +18,8 @@ typedef struct {
 /* 0; or -1 with the verdict's outcome, line and sentence: COMPILE_ERROR for a source that no
  * compiler would take (too large, NUL bytes), PLAN_ERROR for its plan. Release in both cases. */
 int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line, Error *err);
+/* The same for the harness's own (baselines), whose plan may call libraries. */
+int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line, Error *err);
 void candidate_release(Candidate *c);
 
 #endif

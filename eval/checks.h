@@ -6,11 +6,9 @@
 
 #include "eval/rig.h"
 
-enum { CHECKS_MAX = 16 };
-
 typedef struct {
     int n;
-    char text[CHECKS_MAX][96];  /* what was passed, in order */
+    char text[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* what was passed, in order */
 } ChecksPassed;
 
 /* Every launch of every workload that will run, resolved without running: a plan's mistakes first. */

@@ -16,7 +16,12 @@
 #include "eval/nvrtc.h"
 #include "eval/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3 };
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
+
+typedef struct {
+    char key[DIGEST_HEX];
+    Buffer reply;               /* empty: none */
+} Offer;
 
 struct Compiler {
     Cache *cache;
@@ -24,21 +29,12 @@ struct Compiler {
     pid_t pid;                  /* of quern-compile; 0: not running */
     int to, from;
     char version[64], flags[512]; /* "" until its hello was read */
+    int folders;                /* of headers are named: what is compiled depends on them too */
     Buffer frame, reply;
+    char key[DIGEST_HEX];       /* of the last request */
+    Offer offers[OFFERS];       /* the last, in turn */
+    int n_offers;
 };
-
-/* Beside this program, or in the bin folder of the build that a test runs from. */
-static int find_program(char *out, size_t size, Error *err)
-{
-    static const char *const places[] = {"", "/../bin", "/../../bin"};
-    char self[3000];
-    if (process_self_dir(self, sizeof self, err)) return -1;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(out, size, "%s%s/quern-compile", self, places[i]);
-        if (file_exists(out)) return 0;
-    }
-    return error_set(err, "quern-compile is not beside this program (%s): run make", self);
-}
 
 static _Noreturn void become_server(const char *path, int in, int out)
 {
@@ -52,7 +48,7 @@ static int start_server(Compiler *c, Error *err)
 {
     char path[4096];
     int in[2], out[2];
-    if (find_program(path, sizeof path, err)) return -1;
+    if (process_find_program("quern-compile", path, sizeof path, err)) return -1;
     if (pipe2(in, O_CLOEXEC)) return error_errno(err, "cannot make pipes for quern-compile");
     if (pipe2(out, O_CLOEXEC)) {
         close(in[0]);
@@ -92,6 +88,7 @@ int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
     if (opt->cache_dir) c->cache = cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
     buffer_init(&c->frame, 1 << 20);
     buffer_init(&c->reply, NVRTC_MAX_REPLY);
+    for (int i = 0; i < OFFERS; i++) buffer_init(&c->offers[i].reply, NVRTC_MAX_REPLY);
     signal(SIGPIPE, SIG_IGN); /* a compiler that died is an error of a write */
     if (start_server(c, err)) {
         compiler_close(c);
@@ -107,6 +104,7 @@ void compiler_close(Compiler *c)
     if (c->cache) cache_close(c->cache);
     buffer_release(&c->frame);
     buffer_release(&c->reply);
+    for (int i = 0; i < OFFERS; i++) buffer_release(&c->offers[i].reply);
     free(c);
 }
 
@@ -132,6 +130,8 @@ const char *compiler_version(Compiler *c, Error *err)
         if (!strcmp(status, "hello")) {
             snprintf(c->version, sizeof c->version, "%.60s", text);
             field_text(&cursor, c->flags, sizeof c->flags);
+            field_text(&cursor, text, sizeof text);
+            c->folders = *text != 0;
             return c->version;
         }
         error_set(err, "the compiler cannot start: %s", text);
@@ -140,7 +140,8 @@ const char *compiler_version(Compiler *c, Error *err)
     return NULL;
 }
 
-static void request_key(const Compiler *c, const CompileRequest *r, char key[DIGEST_HEX])
+/* taken: what the source takes from named folders, "" when nothing. */
+static void request_key(const Compiler *c, const CompileRequest *r, const char *taken, char key[DIGEST_HEX])
 {
     Digester d;
     Digest digest;
@@ -150,32 +151,58 @@ static void request_key(const Compiler *c, const CompileRequest *r, char key[DIG
     digester_add_field(&d, r->arch, strlen(r->arch));
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
+    /* Which headers are found: to be changed with the rules of headers.c. */
+    static const char rules[] = "headers 2";
+    if (memmem(r->source, r->len, "include", 7)) digester_add_field(&d, rules, strlen(rules));
+    if (*taken) {
+        static const char mark[] = "taken from folders"; /* no kernel's name */
+        digester_add_field(&d, mark, strlen(mark));
+        digester_add_field(&d, taken, strlen(taken));
+    }
     digester_finish(&d, &digest);
     digest_hex(&digest, key);
 }
 
-static int ask(Compiler *c, const CompileRequest *r, Error *err)
+static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 {
     char digits[16];
-    snprintf(digits, sizeof digits, "%d", c->cpu_s);
+    snprintf(digits, sizeof digits, "%d", cpu_s);
     buffer_clear(&c->frame);
     int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) || wire_put(&c->frame, r->source, r->len);
     for (int i = 0; i < r->n_names && !rc; i++) rc = wire_puts(&c->frame, r->names[i]);
     if (rc) return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
-    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * c->cpu_s + START_TIMEOUT_S, &c->reply, err);
+    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
     return rc > 0 ? 0 : rc < 0 ? -1 : error_set(err, "quern-compile ended without a reply");
 }
 
-/* One retry with a fresh process: a server killed from outside costs nothing. */
-static int ask_twice(Compiler *c, const CompileRequest *r, Error *err)
+static int find_key(Compiler *c, const CompileRequest *r, Error *err);
+
+/* One retry with a fresh process: a server killed from outside costs nothing. It reads the headers
+ * again, which may have changed. */
+static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 {
-    if (!ask(c, r, err)) return 0;
+    if (!ask(c, r, cpu_s, err)) return 0;
     stop_server(c);
     if (!compiler_version(c, err)) return -1;
-    if (!ask(c, r, err)) return 0;
+    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, err)) return 0;
     stop_server(c);
     return -1;
+}
+
+/* The key of a request into c->key. Only the server knows what it read of named folders, so it is asked, where there are any. */
+static int find_key(Compiler *c, const CompileRequest *r, Error *err)
+{
+    char status[16], taken[200] = "";
+    if (c->folders) {
+        if (ask_twice(c, r, 0, err)) return -1;
+        WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+        field_text(&cursor, status, sizeof status);
+        field_text(&cursor, taken, sizeof taken);
+        if (strcmp(status, "taken")) return error_set(err, "the compiler process cannot look for headers: %s", taken);
+    }
+    request_key(c, r, taken, c->key);
+    return 0;
 }
 
 /* "candidate.cu(12): error: ..." : 12, else 0. */
@@ -240,7 +267,7 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     }
     if (used) used--;
     out->message[used] = 0;
-    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own and the C ones, such as math.h)";
+    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C ones, such as math.h, and those in $QUERN_INCLUDE)";
     if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
     if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
@@ -303,23 +330,47 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     return 0;
 }
 
+const Buffer *compiler_reply(const Compiler *c, const char **key)
+{
+    *key = c->key;
+    return &c->reply;
+}
+
+void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len)
+{
+    Offer *o = &c->offers[c->n_offers++ % OFFERS];
+    snprintf(o->key, sizeof o->key, "%s", key);
+    buffer_clear(&o->reply);
+    buffer_append(&o->reply, reply, len);
+}
+
+/* Without compiling: what was offered, else the cache's. */
+static int have_reply(Compiler *c)
+{
+    for (int i = 0; i < OFFERS; i++) {
+        const Offer *o = &c->offers[i];
+        if (!o->reply.len || strcmp(o->key, c->key)) continue;
+        buffer_clear(&c->reply);
+        return !buffer_append(&c->reply, o->reply.data, o->reply.len);
+    }
+    return c->cache && cache_get(c->cache, c->key, NVRTC_MAX_REPLY, &c->reply);
+}
+
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
-    char key[DIGEST_HEX];
     int keep = 0;
     memset(out, 0, sizeof *out);
     out->bad_name = -1;
-    if (!compiler_version(c, err)) return -1;
-    request_key(c, r, key);
-    if (c->cache && cache_get(c->cache, key, NVRTC_MAX_REPLY, &c->reply)) {
+    if (!compiler_version(c, err) || find_key(c, r, err)) return -1;
+    if (have_reply(c)) {
         if (!read_reply(c, r, out, &keep, NULL)) {
             out->cached = 1;
             return 0;
         }
         compile_result_release(out);
     }
-    if (ask_twice(c, r, err) || read_reply(c, r, out, &keep, err)) return -1;
-    if (c->cache && keep) cache_put(c->cache, key, c->reply.data, c->reply.len);
+    if (ask_twice(c, r, c->cpu_s, err) || read_reply(c, r, out, &keep, err)) return -1;
+    if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
     return 0;
 }
 

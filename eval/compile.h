@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 typedef struct Compiler Compiler;
@@ -46,5 +47,10 @@ typedef struct {
 /* 0 with a result, good or bad; -1: the compiler itself failed. Release in both cases. */
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
 void compile_result_release(CompileResult *r);
+
+/* Compiled in one process, used in another: the reply behind the last compiler_run that returned 0, with the digest of all
+ * that decides it; and an offer of such a reply to the next compiler_run, which takes it when it is what is asked for. */
+const Buffer *compiler_reply(const Compiler *c, const char **key);
+void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len);
 
 #endif

@@ -5,63 +5,97 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "eval/candidate.h"
+#include "eval/baseline.h"
+#include "eval/clocked.h"
+#include "eval/prepare.h"
+#include "eval/sim/occupancy.h"
 #include "eval/statistics.h"
 #include "eval/timing.h"
 
-enum { TIMING_BUDGET_S = 5 };
-static const size_t cases_bytes = (size_t)1 << 30;
-
-/* The baseline of one task, made ready at the task's first candidate. */
-typedef struct {
-    int ready;
-    Candidate candidate;
-    Loaded loaded;              /* kept open on a device with a clock, for pairs */
-    double us;                  /* predicted: the same on every run */
-    int n_counters;
-    DeviceCounter counters[DEVICE_MAX_COUNTERS];
-} Baseline;
+static const double budget_s = 5;
+/* Contents of inputs and expected outputs that are kept for the next candidate: in host memory, or where the device keeps them. */
+static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)16 << 30;
 
 struct Evaluator {
     const DeviceOps *ops;
     Device *device;
     TaskSet tasks;
     Baseline *baselines;        /* one a task */
+    char *baseline_source;      /* given instead of the tasks' */
     Compiler *compiler;
     Cases *cases;
+    Prepare *prepare;           /* for the first candidate; NULL: none, or long done */
+    ClockedOptions clocked;
     uint64_t seed;
 };
+
+static int read_baseline(Evaluator *e, const char *path, Error *err)
+{
+    Buffer b;
+    buffer_init(&b, CANDIDATE_MAX_SOURCE + 1);
+    int rc = file_read(path, CANDIDATE_MAX_SOURCE, &b, err);
+    if (!rc) e->baseline_source = memory_strndup((const char *)b.data, b.len);
+    buffer_release(&b);
+    return rc;
+}
+
+static const Workload *workload_of(const Task *t, Role role)
+{
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == role) return &t->workloads[i];
+    return NULL;
+}
+
+/* For a device that takes its time to open and was here before: one that is not there is to be told at once. */
+static void prepare(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
+{
+    char arch[16];
+    Task *t = opt->first_task && opt->first_source ? taskset_find(&e->tasks, opt->first_task, strlen(opt->first_task)) : NULL;
+    const Workload *w = t ? workload_of(t, ROLE_TIME) : NULL;
+    if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
+    e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed, baseline_text(t, e->baseline_source, 0),
+                                                 opt->first_source, opt->first_len, arch});
+}
 
 int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
 {
     Evaluator *e = memory_alloc(sizeof *e);
     const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
     e->seed = opt->seed;
-    e->cases = cases_new(cases_bytes);
+    e->clocked = (ClockedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : budget_s, opt->seed, opt->profile};
     e->ops = device_find(opt->device, &arg, err);
     if (!e->ops || compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &e->compiler, err) ||
-        e->ops->open(arg, &e->device, err) || taskset_load(opt->tasks_root, NULL, &e->tasks, err)) {
+        taskset_load(opt->tasks_root, NULL, &e->tasks, err) || (opt->baseline && read_baseline(e, opt->baseline, err))) {
         evaluator_close(e);
         return -1;
     }
+    e->cases = cases_new(e->ops->golden ? device_bytes : host_bytes, e->ops, NULL);
     e->baselines = memory_array((size_t)e->tasks.n + 1, sizeof *e->baselines);
+    log_debug("compiler started, %d tasks loaded", e->tasks.n);
+    prepare(e, opt, arg);
+    if (e->ops->open(arg, &e->device, err)) {
+        evaluator_close(e);
+        return -1;
+    }
+    log_debug("device open");
+    cases_open(e->cases, e->device);
     *out = e;
     return 0;
 }
 
 void evaluator_close(Evaluator *e)
 {
-    for (int i = 0; e->baselines && i < e->tasks.n; i++) {
-        loaded_close(&e->baselines[i].loaded);
-        candidate_release(&e->baselines[i].candidate);
-    }
+    if (e->prepare) prepare_end(e->prepare);
+    for (int i = 0; e->baselines && i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
     free(e->baselines);
+    free(e->baseline_source);
+    if (e->cases) cases_free(e->cases); /* before the device: it may keep them */
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
     taskset_release(&e->tasks);
-    cases_free(e->cases);
     free(e);
 }
 
@@ -75,79 +109,27 @@ const TaskSet *evaluator_tasks(const Evaluator *e)
     return &e->tasks;
 }
 
-/* Compile what a candidate's plan launches, and load it. */
-static int compile_and_load(Evaluator *e, Task *t, const Candidate *c, Loaded *out, Finding *f, Error *err)
+static BaselineMaker maker(Evaluator *e)
 {
-    const char *names[PLAN_MAX_STEPS];
-    CompileResult code;
-    for (int i = 0; i < c->plan.n_kernels; i++) names[i] = c->plan.kernels[i];
-    CompileRequest request = {evaluator_device(e)->arch, c->source, c->len, c->plan.n_kernels, names};
-    int rc = compiler_run(e->compiler, &request, &code, err);
-    if (!rc && !code.ok && code.bad_name >= 0 && !code.line) {
-        int line = c->plan.kernel_line[code.bad_name];
-        finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, code.message);
-        rc = 1;
-    } else if (!rc && !code.ok) {
-        finding_set(f, OUTCOME_COMPILE_ERROR, code.line, "%s", code.message);
-        rc = 1;
-    }
-    if (rc) {
-        compile_result_release(&code);
-        return rc;
-    }
-    return loaded_open(out, e->ops, e->device, t, &c->plan, &code, f, err);
+    return (BaselineMaker){e->ops, e->device, e->compiler, e->cases, e->seed, e->baseline_source};
 }
 
 static const Workload *timed_workload(const Evaluator *e, const Task *t, Error *err)
 {
     Role role = evaluator_device(e)->predicted ? ROLE_SIM : ROLE_TIME;
-    for (int i = 0; i < t->n_workloads; i++)
-        if (t->workloads[i].role == role) return &t->workloads[i];
+    const Workload *w = workload_of(t, role);
+    if (w) return w;
     error_set(err, "task %s has no workload of role \"%s\"", t->name, role == ROLE_SIM ? "sim" : "time");
     return NULL;
-}
-
-/* A finding about the baseline is the task's fault, never the candidate's. */
-static int baseline_broken(const Task *t, const Finding *f, Error *err)
-{
-    return error_set(err, "the baseline of task %s fails: %s: %.600s", t->name, outcome_name(f->outcome), f->message);
-}
-
-static int prepare_baseline(Evaluator *e, Task *t, const Workload *w, Baseline *b, Error *err)
-{
-    Outcome outcome;
-    Finding f;
-    ChecksPassed passed = {0};
-    int line, rc;
-    if (candidate_parse(t->baseline_source, strlen(t->baseline_source), &b->candidate, &outcome, &line, err))
-        return error_prefix(err, "the baseline of task %s", t->name);
-    rc = compile_and_load(e, t, &b->candidate, &b->loaded, &f, err);
-    if (!rc) rc = checks_plan(&b->loaded, w, &f);
-    if (!rc && evaluator_device(e)->predicted) {
-        DeviceTiming *timing = memory_alloc(sizeof *timing);
-        rc = timing_measure(NULL, &b->loaded, e->cases, w, e->seed, TIMING_BUDGET_S, timing, &passed, &f, err);
-        if (!rc) b->us = timing->candidate_us[0];
-        b->n_counters = timing->n_counters;
-        memcpy(b->counters, timing->counters, sizeof b->counters);
-        free(timing);
-        loaded_close(&b->loaded);
-    }
-    if (rc > 0) rc = baseline_broken(t, &f, err);
-    if (!rc) b->ready = 1;
-    return rc;
 }
 
 static int find_baseline(Evaluator *e, Task *t, const Workload *w, Baseline **out, Error *err)
 {
     int i = 0;
     while (e->tasks.tasks[i] != t) i++;
-    Baseline *b = *out = &e->baselines[i];
-    if (b->ready) return 0;
-    int rc = prepare_baseline(e, t, w, b, err);
-    if (!rc) return 0;
-    loaded_close(&b->loaded);
-    candidate_release(&b->candidate);
-    return rc;
+    BaselineMaker m = maker(e);
+    *out = &e->baselines[i];
+    return (*out)->ready ? 0 : baseline_prepare(&m, t, w, *out, err);
 }
 
 /* From samples to numbers; a time that physics does not allow is a finding. */
@@ -155,16 +137,18 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
 {
     Interval ratio;
     const DeviceTiming *m = v->timing;
-    if (timing_light_us(t, w, evaluator_device(e), &v->light_us, err)) return -1;
+    if (timing_light_us(t, w, evaluator_device(e), &v->light_us, &v->light_is_flops, err)) return -1;
     v->time_us = statistics_median(m->candidate_us, m->n);
     v->baseline_us = statistics_median(m->baseline_us, m->n);
     statistics_ratio(m->baseline_us, m->candidate_us, m->n, e->seed, &ratio);
-    v->speedup = ratio.median;
+    v->speedup = ratio.middle;
     v->low = ratio.low;
     v->high = ratio.high;
-    if (v->time_us >= v->light_us) return 0;
+    double floor_us;
+    if (timing_floor_us(t, w, evaluator_device(e), m->mode, &floor_us, err)) return -1;
+    if (v->time_us >= floor_us) return 0;
     finding_set(f, OUTCOME_CHEAT, 0, "%.3f us is less than the %.3f us that the task's bytes and flops take on this device",
-                v->time_us, v->light_us);
+                v->time_us, floor_us);
     snprintf(f->cheat, sizeof f->cheat, "faster_than_light");
     return 1;
 }
@@ -174,16 +158,24 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
 {
     Baseline *b;
     if (find_baseline(e, t, w, &b, err)) return -1;
-    int predicted = evaluator_device(e)->predicted;
+    log_debug("baseline there");
     v->timing = memory_alloc(sizeof *v->timing);
-    int rc = timing_measure(predicted ? NULL : &b->loaded, l, e->cases, w, e->seed, TIMING_BUDGET_S, v->timing, passed, f, err);
-    if (rc) return rc;
-    if (predicted) {
-        v->timing->baseline_us[0] = b->us;
-        v->timing->n_baseline_counters = b->n_counters;
-        memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
+    if (!evaluator_device(e)->predicted) {
+        int rc = clocked_measure(&b->loaded, l, e->cases, w, &e->clocked, v->timing, passed, f, err);
+        e->clocked.timed_at = clock_seconds();
+        return rc ? rc : score(e, t, w, v, f, err);
     }
+    int rc = timing_predict(l, e->cases, w, e->seed, v->timing, passed, f, err);
+    if (rc) return rc;
+    v->timing->baseline_us[0] = b->us;
+    v->timing->n_baseline_counters = b->n_counters;
+    memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
     return score(e, t, w, v, f, err);
+}
+
+void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len)
+{
+    compiler_offer(e->compiler, key, reply, len);
 }
 
 /* Milliseconds since *since, which moves on. */
@@ -194,25 +186,69 @@ static double lap(double *since)
     return ms;
 }
 
+static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLaunch *launch, size_t shared, Verdict *v)
+{
+    Occupancy o;
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    if (occupancy_of_arch(l->ops->info(l->device)->arch, threads, k->info.registers, shared, &o)) return;
+    if (v->occupancy > 0 && v->occupancy <= o.occupancy) return;
+    v->occupancy = o.occupancy;
+    snprintf(v->occupancy_limit, sizeof v->occupancy_limit, "%s", o.limit);
+}
+
+/* What the launches of the timed workload take of a multiprocessor. */
+static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
+{
+    DeviceLaunch *launches = NULL;
+    int n = 0, line;
+    Error ignored;
+    v->registers = l->registers;
+    for (int i = 0; i < l->plan->n_kernels; i++)
+        if (l->kernels[i].info.local_bytes > v->local_bytes) v->local_bytes = l->kernels[i].info.local_bytes;
+    if (plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored)) return;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < l->plan->n_kernels; k++) {
+            size_t shared = l->kernels[k].info.static_shared + launches[i].shared_bytes;
+            if (strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
+            if (shared > v->shared_bytes) v->shared_bytes = shared;
+            note_occupancy(l, &l->kernels[k], &launches[i], shared, v);
+        }
+    free(launches);
+}
+
 static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed, Finding *f, Error *err)
 {
     Loaded l = {0};
     double compile_ms = 0, checks_ms = 0, timing_ms = 0, since = clock_seconds();
     const Workload *w = timed_workload(e, t, err);
     if (!w) return -1;
-    int rc = compile_and_load(e, t, c, &l, f, err);
+    BaselineMaker m = maker(e);
+    int rc = baseline_compile_and_load(&m, t, c, 0, &l, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
     compile_ms = lap(&since);
-    if (!rc) v->registers = l.registers;
+    if (!rc) describe_launches(&l, w, v);
+    if (!rc) prepare_drawn(e->prepare);
+    log_debug("compiled, loaded, contents drawn");
     if (!rc) rc = checks_run(&l, e->cases, e->seed, passed, f, err);
     /* What a device variable has kept of the checks would be work that the timed run does not do. */
     if (!rc) rc = loaded_again(&l, f, err);
     checks_ms = lap(&since);
+    log_debug("checked");
     if (!rc) rc = time_candidate(e, t, w, &l, v, passed, f, err);
     timing_ms = lap(&since);
     loaded_close(&l);
     log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms, checks_ms, timing_ms);
     return rc;
+}
+
+/* After an abnormal end: a GPU that no longer computes makes every further verdict worthless. */
+static int look_at_device(Evaluator *e, int rc, const Finding *f, Error *err)
+{
+    int abnormal = rc < 0 || (rc > 0 && (f->outcome == OUTCOME_LAUNCH_ERROR || f->outcome == OUTCOME_TIMEOUT || f->outcome == OUTCOME_OUT_OF_BOUNDS));
+    Error sick;
+    if (!abnormal || !e->ops->canary || !e->ops->canary(e->device, &sick)) return rc;
+    *err = sick;
+    return -1;
 }
 
 static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Finding *f, const Error *err)
@@ -241,8 +277,12 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     const DeviceInfo *d = evaluator_device(e);
     memset(out, 0, sizeof *out);
     snprintf(out->device, sizeof out->device, "%s", d->device_class);
+    snprintf(out->device_name, sizeof out->device_name, "%s", d->name);
+    snprintf(out->driver, sizeof out->driver, "%s", d->driver);
+    snprintf(out->uuid, sizeof out->uuid, "%s", d->uuid);
     out->seed = e->seed;
     out->predicted = d->predicted;
+    prepare_compiled(e->prepare);
     const char *compiler = compiler_version(e->compiler, &err);
     Task *t = taskset_find(&e->tasks, task, strlen(task));
     if (!compiler || !t) {
@@ -260,7 +300,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
         finding_set(&f, outcome, line, "%s", err.text);
         rc = 1;
     } else {
-        rc = judge(e, t, &c, out, &passed, &f, &err);
+        rc = look_at_device(e, judge(e, t, &c, out, &passed, &f, &err), &f, &err);
     }
     conclude(out, rc, &passed, &f, &err);
     candidate_release(&c);

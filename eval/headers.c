@@ -1,27 +1,35 @@
 #include "eval/headers.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "eval/macros.h"
 
-enum { HEADER_MAX_BYTES = 4 << 20, HEADERS_MAX_BYTES = 128 << 20, HEADERS_MAX = 8192, NAME_MAX_BYTES = 200 };
+enum { HEADER_MAX_BYTES = 4 << 20, HEADERS_MAX_BYTES = 128 << 20, HEADERS_MAX = 8192, NAME_MAX_BYTES = 200, FOLDERS_MAX = 16 };
 
 typedef struct File File;
 
 typedef struct {
     char *spelled;
-    File *file;
+    File *file;                 /* NULL: spelled is a macro's name */
 } Include;
 
 struct File {
-    char *path;                 /* the tree's key; NULL text: no such file */
+    char *path;                 /* the tree's key */
+    int root;
+    size_t base;                /* the length of its root's folder within path */
+    int named;                  /* from a folder that the user named */
+    char *name;                 /* where named: the one under which others include it */
     char *text;
+    Digest digest;              /* of the text, where named */
     Include *includes;
     int n_includes, scanned;
     /* The names under which the current source's closure has it. */
@@ -29,14 +37,26 @@ struct File {
     const char *aliases[8];
 };
 
+typedef struct {
+    char dir[4096];
+    size_t base;
+    int named;
+} Root;
+
 struct Headers {
-    char include_dir[4096];
+    Root *roots;                /* in the order of search */
+    int n_roots;
+    Macros *macros;
     void *tree;                 /* of File by path */
     File **files;
     int n_files, generation;
     size_t bytes;
     const char **names, **texts;
     int n, capacity;
+    void *given;                /* of Given by name */
+    Digester taken;             /* what the current source takes from named folders */
+    int n_taken;
+    char taken_hex[DIGEST_HEX];
 };
 
 /* What nvcc would have declared by itself, for NVRTC. */
@@ -70,11 +90,50 @@ static int is_prelude(const char *name)
     return 0;
 }
 
-Headers *headers_open(const char *include_dir)
+static void add_root(Headers *h, const char *dir, const char *below, int named)
+{
+    h->roots = memory_grow(h->roots, (size_t)h->n_roots + 1, sizeof *h->roots);
+    Root *r = &h->roots[h->n_roots++];
+    snprintf(r->dir, sizeof r->dir, "%.4000s%s", dir, below);
+    r->base = strlen(dir);
+    r->named = named;
+}
+
+/* One folder of the list, by its real name: where the files in it must lie. */
+static int add_folder(Headers *h, const char *name, size_t len, Error *err)
+{
+    char dir[4096], real[PATH_MAX];
+    struct stat st;
+    if (len >= sizeof dir) return error_set(err, "QUERN_INCLUDE: a name of %zu bytes", len);
+    memcpy(dir, name, len);
+    dir[len] = 0;
+    if (*dir != '/') return error_set(err, "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"", dir);
+    if (!realpath(dir, real) || stat(real, &st)) return error_errno(err, "QUERN_INCLUDE: %s", dir);
+    if (!S_ISDIR(st.st_mode) || !real[1]) return error_set(err, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
+    if (strlen(real) > 4000) return error_set(err, "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
+    if (headers_named_folders(h) == FOLDERS_MAX) return error_set(err, "QUERN_INCLUDE: expected at most %d folders", FOLDERS_MAX);
+    add_root(h, real, "", 1);
+    return 0;
+}
+
+int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err)
 {
     Headers *h = memory_alloc(sizeof *h);
-    snprintf(h->include_dir, sizeof h->include_dir, "%s", include_dir);
-    return h;
+    h->macros = macros_open();
+    if (*include_dir) {
+        add_root(h, include_dir, "", 0);
+        add_root(h, include_dir, "/cccl", 0);
+    }
+    for (const char *p = folders; *p; p += *p == ':') {
+        size_t len = strcspn(p, ":");
+        if (len && add_folder(h, p, len, err)) {
+            headers_close(h);
+            return -1;
+        }
+        p += len;
+    }
+    *out = h;
+    return 0;
 }
 
 static void keep_file(void *node)
@@ -85,14 +144,18 @@ static void keep_file(void *node)
 void headers_close(Headers *h)
 {
     tdestroy(h->tree, keep_file);
+    tdestroy(h->given, free);
     for (int i = 0; i < h->n_files; i++) {
         File *f = h->files[i];
         for (int k = 0; k < f->n_includes; k++) free(f->includes[k].spelled);
         free(f->includes);
         free(f->path);
+        free(f->name);
         free(f->text);
         free(f);
     }
+    macros_close(h->macros);
+    free(h->roots);
     free(h->files);
     free(h->names);
     free(h->texts);
@@ -104,21 +167,41 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const File *)a)->path, ((const File *)b)->path);
 }
 
-/* The file by path, read once; its text is NULL when there is none. */
-static File *file_at(Headers *h, const char *path)
+/* The path to read: of a named folder's file the real one, if a named folder has it. */
+static int readable(const Headers *h, const Root *root, const char *path, char real[PATH_MAX])
 {
+    struct stat st;
+    if (!root->named) return snprintf(real, PATH_MAX, "%s", path) < PATH_MAX;
+    if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode)) return 0;
+    for (int i = 0; i < h->n_roots; i++) {
+        const Root *r = &h->roots[i];
+        if (r->named && !strncmp(real, r->dir, r->base) && real[r->base] == '/') return 1;
+    }
+    return 0;
+}
+
+/* The file by path, read once, or NULL. That one is missing is not remembered: a source can name any number. */
+static File *file_at(Headers *h, const Root *root, const char *path)
+{
+    char real[PATH_MAX];
     File probe = {.path = (char *)(size_t)path};
     File *const *found = tfind(&probe, &h->tree, compare_paths);
     if (found) return *found;
-    if (h->n_files == HEADERS_MAX) return NULL;
-    File *f = memory_alloc(sizeof *f);
-    f->path = memory_strdup(path);
+    if (h->n_files == HEADERS_MAX || h->bytes >= HEADERS_MAX_BYTES || !readable(h, root, path, real)) return NULL;
     Buffer text;
     buffer_init(&text, HEADER_MAX_BYTES);
-    if (h->bytes < HEADERS_MAX_BYTES && !file_read(path, HEADER_MAX_BYTES, &text, NULL)) {
-        h->bytes += text.len;
-        f->text = buffer_detach(&text);
+    if (file_read(real, HEADER_MAX_BYTES, &text, NULL)) {
+        buffer_release(&text);
+        return NULL;
     }
+    File *f = memory_alloc(sizeof *f);
+    f->path = memory_strdup(path);
+    f->root = (int)(root - h->roots);
+    f->base = root->base;
+    f->named = root->named;
+    h->bytes += text.len;
+    if (f->named) digest_of(text.data, text.len, &f->digest);
+    f->text = text.len ? buffer_detach(&text) : memory_strdup("");
     buffer_release(&text);
     h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
     h->files[h->n_files++] = f;
@@ -149,83 +232,165 @@ static int normalise(const char *name, char *out, size_t size)
     return n ? 0 : -1;
 }
 
-static File *resolve_at(Headers *h, const char *root, const char *relative)
+static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t dir_len, const char *relative)
 {
     char clean[1024], path[6000];
     if (normalise(relative, clean, sizeof clean)) return NULL;
-    snprintf(path, sizeof path, "%s%s/%s", h->include_dir, root, clean);
-    File *f = file_at(h, path);
-    return f && f->text ? f : NULL;
+    snprintf(path, sizeof path, "%.*s/%s", (int)dir_len, dir, clean);
+    return file_at(h, root, path);
 }
 
-/* Beside the includer when quoted, then in the toolkit's two roots. */
+/* Beside the includer when quoted, then in the roots. */
 static File *resolve(Headers *h, const File *includer, const char *name, int quoted)
 {
-    static const char *const roots[] = {"", "/cccl"};
     char relative[2048];
-    size_t base = strlen(h->include_dir);
-    if (!base) return NULL;
     const char *slash = includer ? strrchr(includer->path, '/') : NULL;
-    if (quoted && slash && (size_t)(slash - includer->path) > base) {
-        const char *inside = includer->path + base + 1;
+    if (quoted && slash && (size_t)(slash - includer->path) > includer->base) {
+        const char *inside = includer->path + includer->base + 1;
         snprintf(relative, sizeof relative, "%.*s/%s", (int)(slash - inside), inside, name);
-        File *f = resolve_at(h, "", relative);
+        File *f = resolve_at(h, &h->roots[includer->root], includer->path, includer->base, relative);
         if (f) return f;
     }
-    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        File *f = resolve_at(h, roots[i], name);
+    for (int i = 0; i < h->n_roots; i++) {
+        File *f = resolve_at(h, &h->roots[i], h->roots[i].dir, strlen(h->roots[i].dir), name);
         if (f) return f;
     }
     return NULL;
 }
 
-/* The name in an #include line; 0 when the line is none. */
-static int include_name(const char *line, size_t len, char *name, size_t size, int *quoted)
+static int in_word(char c)
 {
-    const char *p = line, *end = line + len;
-    while (p < end && isblank((unsigned char)*p)) p++;
-    if (p == end || *p++ != '#') return 0;
-    while (p < end && isblank((unsigned char)*p)) p++;
-    if (end - p < 9 || memcmp(p, "include", 7)) return 0;
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* What follows the # of a directive; NULL when the line is none. */
+static const char *directive(const char *line, const char *end)
+{
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '#') return NULL;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    return line;
+}
+
+/* The name in "include <name>", and where its bracket or quote stands; NULL when it is none. *kind: '<', '"', or 0 for a macro. */
+static const char *include_name(const char *p, const char *end, char *name, size_t size, char *kind)
+{
+    if (end - p < 9 || memcmp(p, "include", 7)) return NULL;
     p += 7;
     while (p < end && isblank((unsigned char)*p)) p++;
-    if (p == end || (*p != '<' && *p != '"')) return 0;
-    *quoted = *p == '"';
-    const char *stop = memchr(p + 1, *quoted ? '"' : '>', (size_t)(end - p - 1));
-    size_t n = stop ? (size_t)(stop - p - 1) : 0;
-    if (!n || n >= size) return 0;
-    memcpy(name, p + 1, n);
+    if (p == end) return NULL;
+    size_t n = 0;
+    *kind = *p == '<' || *p == '"' ? *p : 0;
+    if (*kind) {
+        const char *stop = memchr(p + 1, *kind == '"' ? '"' : '>', (size_t)(end - p - 1));
+        n = stop ? (size_t)(stop - p - 1) : 0;
+    } else if (isblank((unsigned char)p[-1])) {
+        while (p + n < end && in_word(p[n])) n++;
+    }
+    if (!n || n >= size) return NULL;
+    memcpy(name, p + (*kind != 0), n);
     name[n] = 0;
-    return 1;
+    return p;
 }
 
-typedef void OnInclude(Headers *h, File *includer, const char *name, File *file);
-
-static void scan(Headers *h, File *includer, const char *text, size_t len, OnInclude *on)
+/* The name of a named folder's file: that from its root, unless another file is meant by it. */
+static const char *name_of(Headers *h, File *f)
 {
-    char name[NAME_MAX_BYTES];
-    const char *p = text, *end = text + len;
+    const char *from_root = f->path + f->base + 1;
+    char name[6100];
+    if (f->name) return f->name;
+    if (is_prelude(from_root) || resolve(h, NULL, from_root, 0) != f)
+        snprintf(name, sizeof name, "folder%d:%s", f->root, from_root);
+    else
+        snprintf(name, sizeof name, "%s", from_root);
+    return f->name = memory_strdup(name);
+}
+
+static void remember_include(File *f, const char *spelled, File *file)
+{
+    f->includes = memory_grow(f->includes, (size_t)f->n_includes + 1, sizeof *f->includes);
+    f->includes[f->n_includes++] = (Include){memory_strdup(spelled), file};
+}
+
+/* NVRTC knows a header by the name in the #include alone: in a named folder, where any two may have a "common.h"
+ * beside them, a line gets the name that is the file's own. */
+static void note_include(Headers *h, File *f, const char *name, char kind, const char *at, const char **copied, Buffer *text)
+{
+    if (!kind || is_prelude(name)) {
+        if (!kind) remember_include(f, name, NULL);
+        return;
+    }
+    File *file = resolve(h, f, name, kind == '"');
+    if (!file) return;
+    if (!f->named || !file->named || !strcmp(name, name_of(h, file))) {
+        remember_include(f, name, file);
+        return;
+    }
+    buffer_append(text, *copied, (size_t)(at - *copied));
+    buffer_printf(text, "<%s>", file->name);
+    *copied = at + strlen(name) + 2;
+    remember_include(f, file->name, file);
+}
+
+/* CUB's whole header has the parts that only a host can use, which NVRTC refuses; the others do without them. */
+static int only_for_hosts(const File *f, const char *name)
+{
+    static const char all[] = "/cub/cub.cuh", device[] = "cub/device/", allocator[] = "cub/util_allocator.cuh";
+    size_t n = strlen(f->path);
+    if (f->named || n < sizeof all || strcmp(f->path + n - (sizeof all - 1), all)) return 0;
+    return !strncmp(name, device, sizeof device - 1) || !strcmp(name, allocator);
+}
+
+static void scan_file(Headers *h, File *f)
+{
+    char name[NAME_MAX_BYTES], kind;
+    const char *p = f->text, *end = p + strlen(p), *copied = p;
+    Buffer text;
+    buffer_init(&text, 2 * HEADER_MAX_BYTES);
     while (p < end) {
         const char *eol = memchr(p, '\n', (size_t)(end - p));
-        size_t n = (size_t)((eol ? eol : end) - p);
-        int quoted;
-        if (include_name(p, n, name, sizeof name, &quoted) && !is_prelude(name)) {
-            File *f = resolve(h, includer, name, quoted);
-            if (f) on(h, includer, name, f);
+        if (!eol) eol = end;
+        const char *word = directive(p, eol);
+        const char *at = word ? include_name(word, eol, name, sizeof name, &kind) : NULL;
+        if (at && only_for_hosts(f, name)) {
+            buffer_append(&text, copied, (size_t)(p - copied));
+            copied = eol;
+        } else if (at) {
+            note_include(h, f, name, kind, at, &copied, &text);
+        } else if (word) {
+            macros_define(h->macros, f, word, (size_t)(eol - word));
         }
-        p += n + 1;
+        p = eol + 1;
     }
+    if (copied != f->text && !buffer_append(&text, copied, (size_t)(end - copied))) {
+        free(f->text);
+        f->text = buffer_detach(&text);
+    }
+    buffer_release(&text);
 }
 
-static void remember_include(Headers *h, File *includer, const char *name, File *file)
+typedef struct {
+    const char *name;
+    int generation;
+} Given;
+
+static int compare_given(const void *a, const void *b)
 {
-    (void)h;
-    includer->includes = memory_grow(includer->includes, (size_t)includer->n_includes + 1, sizeof *includer->includes);
-    includer->includes[includer->n_includes++] = (Include){memory_strdup(name), file};
+    return strcmp(((const Given *)a)->name, ((const Given *)b)->name);
 }
 
+/* Each name once: NVRTC refuses a second text under one. */
 static void give(Headers *h, const char *name, const char *text)
 {
+    Given probe = {name, 0}, **found = tfind(&probe, &h->given, compare_given);
+    Given *given = found ? *found : NULL;
+    if (!given) {
+        given = memory_alloc(sizeof *given);
+        given->name = name;
+        tsearch(given, &h->given, compare_given);
+    }
+    if (given->generation == h->generation) return;
+    given->generation = h->generation;
     if (h->n == h->capacity) {
         h->capacity = h->capacity ? 2 * h->capacity : 64;
         h->names = memory_grow(h->names, (size_t)h->capacity, sizeof *h->names);
@@ -235,43 +400,104 @@ static void give(Headers *h, const char *name, const char *text)
     h->texts[h->n++] = text;
 }
 
-/* One file under one name, and what it includes. The depth is that of the toolkit's own nesting,
- * since every file is entered once per name and a candidate's text is never entered. */
-static void add(Headers *h, File *includer, const char *name, File *f)
+/* In the key of what is compiled: which name got which text. */
+static void note_taken(Headers *h, const char *name, const File *f)
 {
-    (void)includer;
+    if (!h->n_taken++) digester_init(&h->taken);
+    digester_add_field(&h->taken, name, strlen(name));
+    digester_add_field(&h->taken, f->digest.bytes, sizeof f->digest.bytes);
+}
+
+static void add(Headers *h, const char *name, File *f);
+
+typedef struct {
+    Headers *h;
+    const File *includer;
+} MacroUse;
+
+/* Only definitions in what this source includes count: what other sources included before must not matter. */
+static int in_closure(const void *owner, void *context)
+{
+    const MacroUse *use = context;
+    return ((const File *)owner)->generation == use->h->generation;
+}
+
+static void add_by_macro(void *context, const char *header)
+{
+    const MacroUse *use = context;
+    File *f = is_prelude(header) ? NULL : resolve(use->h, use->includer, header, 0);
+    size_t n = f ? strlen(f->path) : 0, k = strlen(header);
+    if (k <= n && !strcmp(f->path + n - k, header)) add(use->h, header, f);
+}
+
+/* One file under one name, and what it includes. The depth is that of the headers' own nesting,
+ * since every file is entered once per name and a candidate's text is never entered. */
+static void add(Headers *h, const char *name, File *f)
+{
     int fresh = f->generation != h->generation;
     if (fresh) f->generation = h->generation, f->n_aliases = 0;
     for (int i = 0; i < f->n_aliases; i++)
         if (!strcmp(f->aliases[i], name)) return;
     if (f->n_aliases == (int)(sizeof f->aliases / sizeof *f->aliases)) return;
+    if (!f->scanned) {
+        f->scanned = 1;
+        scan_file(h, f);
+    }
     size_t n = strlen(f->path), k = strlen(name);
     /* A name that outlives the call: the end of the path when it is that, else the includer's copy. */
     const char *kept = k <= n && !strcmp(f->path + n - k, name) ? f->path + n - k : name;
     f->aliases[f->n_aliases++] = kept;
     give(h, kept, f->text);
+    if (f->named) note_taken(h, kept, f);
     if (!fresh) return;
-    if (!f->scanned) {
-        f->scanned = 1;
-        scan(h, f, f->text, strlen(f->text), remember_include);
+    for (int i = 0; i < f->n_includes; i++) {
+        const Include *inc = &f->includes[i];
+        if (inc->file)
+            add(h, inc->spelled, inc->file);
+        else
+            macros_expand(h->macros, inc->spelled, in_closure, add_by_macro, &(MacroUse){h, f});
     }
-    for (int i = 0; i < f->n_includes; i++) add(h, f, f->includes[i].spelled, f->includes[i].file);
 }
 
-static void add_from_source(Headers *h, File *includer, const char *name, File *f)
+static void add_from_source(Headers *h, const char *name)
 {
-    size_t n = strlen(f->path), k = strlen(name);
+    File *f = resolve(h, NULL, name, 0);
+    size_t n = f ? strlen(f->path) : 0, k = strlen(name);
     /* "./x.h" and "a/../x.h" are not ends of a path; nobody needs them from a candidate. */
-    if (k <= n && !strcmp(f->path + n - k, name)) add(h, includer, name, f);
+    if (k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
 }
 
 int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts)
 {
-    h->n = 0;
+    char name[NAME_MAX_BYTES], kind;
+    h->n = h->n_taken = 0;
+    h->taken_hex[0] = 0;
     h->generation++;
     for (size_t i = 0; i < sizeof prelude_names / sizeof *prelude_names; i++) give(h, prelude_names[i], prelude);
-    scan(h, NULL, source, len, add_from_source);
+    for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
+        eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) eol = end;
+        const char *word = directive(p, eol);
+        if (word && include_name(word, eol, name, sizeof name, &kind) && kind && !is_prelude(name)) add_from_source(h, name);
+    }
+    if (h->n_taken) {
+        Digest d;
+        digester_finish(&h->taken, &d);
+        digest_hex(&d, h->taken_hex);
+    }
     *names = h->names;
     *texts = h->texts;
     return h->n;
+}
+
+int headers_named_folders(const Headers *h)
+{
+    int n = 0;
+    for (int i = 0; i < h->n_roots; i++) n += h->roots[i].named;
+    return n;
+}
+
+const char *headers_taken(const Headers *h)
+{
+    return h->taken_hex;
 }

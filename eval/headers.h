@@ -1,18 +1,26 @@
-/* The headers that a candidate may include, held in memory: those of the CUDA toolkit and a small
- * prelude under the names of the C headers that kernels include out of habit. The compiler gets
+/* The headers that a candidate may include, held in memory: those of the CUDA toolkit, those of folders that the
+ * user names, and a small prelude under the names of the C headers that kernels include out of habit. The compiler gets
  * texts, not a path, so that the process that compiles needs to open no file at all. */
 #ifndef EVAL_HEADERS_H
 #define EVAL_HEADERS_H
 
 #include <stddef.h>
 
+#include "base/digest.h"
+#include "base/error.h"
+
 typedef struct Headers Headers;
 
-Headers *headers_open(const char *include_dir);     /* "" : the prelude only */
+/* include_dir: CUDA's, "" for the prelude only. folders: whole paths with ':' between, searched after it; what
+ * lies outside them is not read, whatever a name or a symbolic link says. */
+int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err);
 void headers_close(Headers *h);
 
 /* All headers that source includes, directly or through others, by the names under which they are
  * included. Unknown names are left to the compiler to refuse. The arrays live until the next call. */
 int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts);
+int headers_named_folders(const Headers *h);        /* how many */
+/* Of the last source: a digest of all that it gets from named folders, "" when that is nothing. */
+const char *headers_taken(const Headers *h);
 
 #endif

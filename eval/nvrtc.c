@@ -189,10 +189,17 @@ static void put_success(Nvrtc *n, Program p, const NvrtcJob *job, Buffer *out)
     }
 }
 
+/* From Hopper on an architecture has instructions that no later one keeps (wgmma, setmaxnreg): kernels for it may use them. */
+static int own_instructions(const char *arch)
+{
+    char *end;
+    return !strncmp(arch, "sm_", 3) && strtol(arch + 3, &end, 10) >= 90 && !*end;
+}
+
 void nvrtc_compile(Nvrtc *n, const NvrtcJob *job, Buffer *out)
 {
     char arch[64];
-    snprintf(arch, sizeof arch, "-arch=%s", job->arch);
+    snprintf(arch, sizeof arch, "-arch=%s%s", job->arch, own_instructions(job->arch) ? "a" : "");
     const char *options[N_FIXED + 1] = {arch};
     memcpy(options + 1, fixed_flags, sizeof fixed_flags);
     Program p = NULL;

@@ -23,6 +23,9 @@ typedef enum {
     OUTCOME_COUNT
 } Outcome;
 
+/* A verdict's list of what was passed. */
+enum { VERDICT_MAX_CHECKS = 24, VERDICT_CHECK_TEXT = 96 };
+
 const char *outcome_name(Outcome o);
 const char *outcome_meaning(Outcome o);
 int outcome_from_name(const char *name, Outcome *out); /* -1: unknown */

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/cuda/library.h"
 
 typedef struct {
     Plan *plan;
     int line;
+    int trusted;                /* library calls are allowed */
     Error *err;
     int pending_for;            /* a for that waits for its launch */
     PlanStep loop;              /* its fields */
@@ -271,6 +273,27 @@ static int parse_config(Parser *ps, PlanText t, PlanStep *s)
     return 0;
 }
 
+/* args: with its round brackets */
+static int parse_arguments(Parser *ps, PlanText args, const char *of, PlanStep *s)
+{
+    s->n_args = split((PlanText){args.p + 1, args.len - 2}, s->args, PLAN_MAX_ARGS);
+    if (s->n_args < 0)
+        return fail(ps, "the arguments '%.*s' have unbalanced brackets or are more than %d", shown(args), args.p, PLAN_MAX_ARGS);
+    for (int i = 0; i < s->n_args; i++)
+        if (!s->args[i].len) return fail(ps, "argument %d of %s is empty", i + 1, of);
+    return 0;
+}
+
+static int add_step(Parser *ps, const PlanStep *s)
+{
+    Plan *p = ps->plan;
+    if (p->n_steps == PLAN_MAX_STEPS) return fail(ps, "more than %d launch lines", PLAN_MAX_STEPS);
+    p->steps = memory_grow(p->steps, (size_t)p->n_steps + 1, sizeof *p->steps);
+    p->steps[p->n_steps++] = *s;
+    ps->pending_for = 0;
+    return 0;
+}
+
 static int parse_launch(Parser *ps, PlanText t)
 {
     Plan *p = ps->plan;
@@ -287,16 +310,29 @@ static int parse_launch(Parser *ps, PlanText t)
     if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) || parse_config(ps, config, &s)) return -1;
     if (args.len < 2 || args.p[0] != '(' || args.p[args.len - 1] != ')')
         return fail(ps, "expected (arguments) after >>>, found '%.*s'", shown(args), args.p);
-    s.n_args = split((PlanText){args.p + 1, args.len - 2}, s.args, PLAN_MAX_ARGS);
-    if (s.n_args < 0)
-        return fail(ps, "the arguments '%.*s' have unbalanced brackets or are more than %d", shown(args), args.p, PLAN_MAX_ARGS);
-    for (int i = 0; i < s.n_args; i++)
-        if (!s.args[i].len) return fail(ps, "argument %d of %s is empty", i + 1, p->kernels[s.kernel]);
-    if (p->n_steps == PLAN_MAX_STEPS) return fail(ps, "more than %d launch lines", PLAN_MAX_STEPS);
-    p->steps = memory_grow(p->steps, (size_t)p->n_steps + 1, sizeof *p->steps);
-    p->steps[p->n_steps++] = s;
-    ps->pending_for = 0;
-    return 0;
+    return parse_arguments(ps, args, p->kernels[s.kernel], &s) ? -1 : add_step(ps, &s);
+}
+
+static int parse_library(Parser *ps, PlanText t)
+{
+    PlanStep s = ps->pending_for ? ps->loop : (PlanStep){0};
+    char name[PLAN_MAX_NAME];
+    s.line = ps->line;
+    s.kernel = -1;
+    if (!ps->trusted)
+        return fail(ps, "library calls are the harness's own, for its baselines; a candidate launches the kernels of its source");
+    if (t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
+    const char *open = memchr(t.p, '(', t.len);
+    if (!open || t.p[t.len - 1] != ')')
+        return fail(ps, "expected 'library name(arguments)', found 'library %.*s'", shown(t), t.p);
+    PlanText head = trim((PlanText){t.p, (size_t)(open - t.p)}), args = {open, t.len - (size_t)(open - t.p)};
+    snprintf(name, sizeof name, "%.*s", (int)head.len, head.p);
+    if (head.len >= sizeof name || !library_find(name, &s.library, &s.kinds))
+        return fail(ps, "no library call is named '%.*s'", shown(head), head.p);
+    if (parse_arguments(ps, args, s.library, &s)) return -1;
+    if (s.n_args != (int)strlen(s.kinds))
+        return fail(ps, "%s takes %zu arguments, the plan passes %d", s.library, strlen(s.kinds), s.n_args);
+    return add_step(ps, &s);
 }
 
 static int parse_for(Parser *ps, PlanText t)
@@ -324,6 +360,7 @@ static int parse_directive(Parser *ps, PlanText t)
     size_t n = name_length(t);
     PlanText rest = skip(t, n);
     if (word_is(t, n, "launch")) return parse_launch(ps, rest);
+    if (word_is(t, n, "library") && rest.len) return parse_library(ps, rest);
     if (ps->pending_for)
         return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'", ps->loop.loop_line,
                     shown(t), t.p);
@@ -350,13 +387,23 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
                               "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
 }
 
-int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
+static int parse(const char *source, size_t len, int trusted, Plan *out, int *line, Error *err)
 {
     memset(out, 0, sizeof *out);
-    Parser ps = {.plan = out, .err = err};
+    Parser ps = {.plan = out, .trusted = trusted, .err = err};
     int rc = parse_lines(&ps, source, len);
     *line = rc ? ps.line : 0;
     return rc;
+}
+
+int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
+{
+    return parse(source, len, 0, out, line, err);
+}
+
+int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err)
+{
+    return parse(source, len, 1, out, line, err);
 }
 
 void plan_release(Plan *p)

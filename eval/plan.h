@@ -4,6 +4,7 @@
  *   //@ buffer TYPE name[expr]
  *   //@ launch kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to            (repeats the launch on the next //@ line; half-open)
+ *   //@ library name(arg, ...)         (a call of eval/cuda/library.h; plans of the harness's own baselines only)
  *
  * grid and block are an integer expression or dim3(x[, y[, z]]). An argument is a tensor or buffer
  * (`x`, or `x + expr` to start at an element), an integer expression over axes and the for
@@ -18,7 +19,7 @@
 
 enum {
     PLAN_MAX_BUFFERS = 16,
-    PLAN_MAX_STEPS = 64,        /* launch lines */
+    PLAN_MAX_STEPS = 64,        /* launch and library lines */
     PLAN_MAX_LAUNCHES = 4096,   /* after for is unrolled */
     PLAN_MAX_ARGS = 64,
     PLAN_MAX_NAME = 64,
@@ -40,7 +41,9 @@ typedef struct {
 } PlanBuffer;
 
 typedef struct {
-    int kernel;                 /* index into Plan.kernels */
+    int kernel;                 /* index into Plan.kernels; -1: a library call */
+    const char *library;        /* its name, "cublas.sgemm"; NULL: a launch */
+    const char *kinds;          /* of its arguments, as library_find tells */
     int n_grid, n_block;        /* 1..3 */
     PlanText grid[3], block[3];
     PlanText shared;            /* len 0: none */
@@ -67,6 +70,7 @@ typedef struct {
 /* source must outlive the plan. On error *line is the offending source line (0: none) and the text
  * begins with "line N: ". */
 int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err);
+int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err); /* library lines are allowed */
 void plan_release(Plan *p);
 
 /* Split `text` into a name and the offset after '+': "x + rows*cols" gives x and "rows*cols". 1 when

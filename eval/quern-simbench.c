@@ -42,7 +42,7 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
     int r = file_read(path, 1 << 20, &text, err);
     if (!r) {
         DeviceCode code = {.ptx = text.data, .ptx_len = text.len};
-        r = ops->load(d, &code, m, &fault, err);
+        r = ops->load(d, &code, 0, m, &fault, err);
         if (r > 0)
             r = error_set(err, "%s", fault.message);
     }

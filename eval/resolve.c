@@ -280,6 +280,26 @@ static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel
     return store_integer(r, k, i, what, text, v, out);
 }
 
+/* A library call takes its arguments as a kernel would whose parameters have 8 bytes each. */
+static int resolve_library(Resolver *r, DeviceLaunch *out)
+{
+    const PlanStep *s = r->step;
+    PlanKernel k = {.lowered = s->library, .info = {.n_params = s->n_args}};
+    r->line = s->line;
+    memset(out, 0, sizeof *out);
+    out->module = r->p->module;
+    out->kernel = s->library;
+    out->library_args = s->n_args;
+    for (int i = 0; i < s->n_args; i++) {
+        k.info.params[i].offset = 8 * (uint32_t)i;
+        k.info.params[i].size = 8;
+        k.info.params[i].is_pointer = s->kinds[i] == 'p';
+        k.kind[i] = s->kinds[i] == 'd' ? 'f' : 'i';
+        if (resolve_argument(r, &k, s->library, i, out)) return -1;
+    }
+    return 0;
+}
+
 static int resolve_launch(Resolver *r, DeviceLaunch *out)
 {
     const PlanStep *s = r->step;
@@ -319,7 +339,7 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
         }
         if ((*n & (*n - 1)) == 0) *launches = memory_grow(*launches, *n ? 2 * (size_t)*n : 1, sizeof **launches);
         r->loop_value = i;
-        if (resolve_launch(r, *launches + *n)) return -1;
+        if (s->library ? resolve_library(r, *launches + *n) : resolve_launch(r, *launches + *n)) return -1;
         ++*n;
     }
     return 0;

@@ -1,11 +1,14 @@
 #include "eval/rig.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+
+enum { TURN_BYTES = 16 };       /* what a device turns contents by */
 
 void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 {
@@ -28,9 +31,41 @@ static int load_module(Loaded *l, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
-    int rc = l->ops->load(l->device, &code, &l->context.module, &fault, err);
+    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted, &l->context.module, &fault, err);
     if (rc > 0) finding_fault(f, &fault, NULL);
     return rc;
+}
+
+static int is_name_letter(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
+}
+
+static int is_word(const char *at, const char *from, const char *word)
+{
+    size_t n = strlen(word);
+    return !strncmp(at, word, n) && !is_name_letter(at[n]) && (at == from || !is_name_letter(at[-1]));
+}
+
+/* The code declares a function of the device's heap: ".extern .func (.param .b64 r) malloc (...) ;". */
+static int uses_heap(const char *ptx)
+{
+    static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
+    for (const char *p = ptx; (p = strstr(p, ".func")); p++) {
+        const char *end = p + strcspn(p, ";{");
+        for (const char *at = p; at < end; at++)
+            for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+                if (is_word(at, p, names[i])) return 1;
+    }
+    return 0;
+}
+
+/* What lies there outlives every module and is found by the next one's pointers. */
+static int refuse_heap(const Loaded *l, Finding *f)
+{
+    if (l->trusted || !l->code.ptx || !uses_heap(l->code.ptx)) return 0;
+    finding_set(f, OUTCOME_UNSUPPORTED, 0, "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
+    return 1;
 }
 
 /* What a device cannot say of a kernel that was compiled is the source's doing: too many parameters, or a module
@@ -52,17 +87,20 @@ static int load_kernels(Loaded *l, Finding *f)
     return 0;
 }
 
-int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, CompileResult *code, Finding *f, Error *err)
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted, CompileResult *code,
+                Finding *f, Error *err)
 {
     memset(l, 0, sizeof *l);
     l->ops = ops;
     l->device = d;
     l->task = t;
     l->plan = plan;
+    l->trusted = trusted;
     l->code = *code;
     memset(code, 0, sizeof *code);
     l->context = (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
-    int rc = load_module(l, f, err);
+    int rc = refuse_heap(l, f);
+    if (!rc) rc = load_module(l, f, err);
     return rc ? rc : load_kernels(l, f);
 }
 
@@ -103,14 +141,64 @@ static int allocate(Rig *r, const size_t buffer_bytes[PLAN_MAX_BUFFERS], Error *
     return 0;
 }
 
+/* Bytes of one position of a tensor whose first dimension is the axis that turns; 0: it is not. */
+static size_t position_bytes(const Rig *r, const TaskTensor *x, size_t bytes)
+{
+    const Task *t = r->loaded->task;
+    if (!x->rank || strcmp(x->shape[0], t->axis_name[t->turns])) return 0;
+    return bytes / (size_t)r->test->workload->axis[t->turns];
+}
+
+/* Contents are turned by multiples of so many positions: whole words of 16 bytes in every tensor. */
+static int64_t turn_step(const Rig *r)
+{
+    const Task *t = r->loaded->task;
+    size_t all = 0;
+    for (int i = 0; i < t->n_inputs; i++) all |= position_bytes(r, &t->inputs[i], r->test->input_bytes[i]);
+    for (int i = 0; i < t->n_outputs; i++) all |= position_bytes(r, &t->outputs[i], r->test->output_bytes[i]);
+    int64_t step = 1;
+    while (all * (size_t)step % TURN_BYTES) step *= 2;
+    return step;
+}
+
+/* Elements before the first of a tensor that turns. */
+static size_t turned_elements(const Rig *r, const TaskTensor *x, size_t n)
+{
+    if (!r->turned) return 0;
+    size_t size = dtype_size(x->dtype);
+    return (size_t)r->turned * (position_bytes(r, x, n * size) / size);
+}
+
+int64_t rig_can_turn(const Rig *r)
+{
+    const Task *t = r->loaded->task;
+    if (t->turns < 0 || !r->loaded->ops->golden) return 0;
+    for (int i = 0; i < t->n_inputs; i++)
+        if (r->test->input_bytes[i] % TURN_BYTES) return 0;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (r->test->output_bytes[i] % TURN_BYTES) return 0;
+    return r->test->workload->axis[t->turns] / turn_step(r);
+}
+
+static int fill_input(Rig *r, int i, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *x = &l->task->inputs[i];
+    size_t size = dtype_size(x->dtype), from = turned_elements(r, x, r->test->input_bytes[i] / size) * size;
+    return l->ops->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from, err);
+}
+
 static int write_inputs(Rig *r, int protect, Error *err)
 {
     const Loaded *l = r->loaded;
+    const Case *c = r->test;
     for (int i = 0; i < r->n_inputs; i++) {
         DevicePtr p = r->memory.inputs[i];
-        if (l->ops->protect(l->device, p, 0, err) || l->ops->write(l->device, p, r->test->inputs[i], r->test->input_bytes[i], err) ||
-            (protect && l->ops->protect(l->device, p, 1, err)))
+        if (l->ops->protect(l->device, p, 0, err)) return -1;
+        if (c->golden_inputs[i] ? fill_input(r, i, err)
+                                : l->ops->write(l->device, p, c->inputs[i], c->input_bytes[i], err))
             return -1;
+        if (protect && l->ops->protect(l->device, p, 1, err)) return -1;
     }
     return 0;
 }
@@ -138,12 +226,20 @@ int rig_resolve(Rig *r, Finding *f)
 
 static void describe(Rig *r)
 {
-    char text[150];
-    task_workload_text(r->loaded->task, r->test->workload, text, sizeof text);
-    snprintf(r->where, sizeof r->where, "%s, input scale %g", text, r->test->scale);
+    case_text(r->test, r->where, sizeof r->where);
 }
 
-int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err)
+/* Another's inputs and outputs, which that one keeps and frees. */
+static void borrow(Rig *r, const Rig *owner)
+{
+    memcpy(r->memory.inputs, owner->memory.inputs, sizeof r->memory.inputs);
+    memcpy(r->memory.outputs, owner->memory.outputs, sizeof r->memory.outputs);
+    r->n_inputs = owner->n_inputs;
+    r->n_outputs = owner->n_outputs;
+    r->borrowed = 1;
+}
+
+int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err)
 {
     size_t bytes[PLAN_MAX_BUFFERS];
     Error text;
@@ -156,7 +252,8 @@ int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err)
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
     }
-    if (allocate(r, bytes, err) || write_inputs(r, 1, err)) return -1;
+    if (owner) borrow(r, owner);
+    if (allocate(r, bytes, err) || (!owner && write_inputs(r, 1, err))) return -1;
     return rig_resolve(r, f);
 }
 
@@ -164,34 +261,50 @@ void rig_close(Rig *r)
 {
     const Loaded *l = r->loaded;
     if (!l) return;
-    for (int i = 0; i < r->n_inputs; i++) l->ops->free(l->device, r->memory.inputs[i]);
-    for (int i = 0; i < r->n_outputs; i++) l->ops->free(l->device, r->memory.outputs[i]);
+    for (int i = 0; i < r->n_inputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.inputs[i]);
+    for (int i = 0; i < r->n_outputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.outputs[i]);
     for (int i = 0; i < r->n_buffers; i++) l->ops->free(l->device, r->memory.buffers[i]);
     free(r->launches);
     memset(r, 0, sizeof *r);
 }
 
-int rig_refill(Rig *r, const Case *c, Error *err)
+int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err)
 {
-    r->test = c;
-    describe(r);
-    return write_inputs(r, 1, err);
+    if (r->test != c) {
+        r->test = c;
+        describe(r);
+    }
+    r->turned = turned ? turned * turn_step(r) : 0;
+    return r->borrowed ? 0 : write_inputs(r, 1, err);
 }
 
 /* ---- launches and what they left ---- */
+
+/* 1: the input on the device is no longer what was written, first at byte *at. */
+static int input_changed(Rig *r, int input, size_t *at, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const Case *c = r->test;
+    const TaskTensor *x = &l->task->inputs[input];
+    size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
+    if (c->golden_inputs[input])
+        return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input], turned_elements(r, x, n / size) * size, at, err);
+    unsigned char *now = memory_alloc(n);
+    const unsigned char *was = c->inputs[input];
+    int rc = l->ops->read(l->device, r->memory.inputs[input], now, n, err);
+    for (*at = 0; !rc && *at < n && now[*at] == was[*at];) ++*at;
+    free(now);
+    return rc ? -1 : *at < n;
+}
 
 static int inputs_unchanged(Rig *r, Finding *f, Error *err)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_inputs; i++) {
-        size_t n = r->test->input_bytes[i], at = 0;
-        unsigned char *now = memory_alloc(n);
-        const unsigned char *was = r->test->inputs[i];
-        int rc = l->ops->read(l->device, r->memory.inputs[i], now, n, err);
-        while (!rc && at < n && now[at] == was[at]) at++;
-        free(now);
-        if (rc) return -1;
-        if (at == n) continue;
+        size_t at;
+        int rc = input_changed(r, i, &at, err);
+        if (rc < 0) return -1;
+        if (!rc) continue;
         finding_set(f, OUTCOME_CHEAT, 0, "the kernel changed its input %s, first at element %zu (%s); inputs are read-only",
                     l->task->inputs[i].name, at / dtype_size(l->task->inputs[i].dtype), r->where);
         snprintf(f->cheat, sizeof f->cheat, "input_mutation");
@@ -240,6 +353,15 @@ int rig_run(Rig *r, Finding *f, Error *err)
     return explain_protected_write(r, &fault, f, err) ? -1 : 1;
 }
 
+static int never_written(const Rig *r, int output, size_t count, size_t first, Finding *f)
+{
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
+                r->where, count, n, x->name, first);
+    return 1;
+}
+
 /* Outputs are poisoned with bytes 0xFF, a NaN that no arithmetic makes; -1 is a fine integer. */
 static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding *f)
 {
@@ -251,52 +373,75 @@ static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding 
         if (memcmp(got + i * size, poison, size)) continue;
         if (!count++) first = i;
     }
-    if (!count) return 0;
-    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
-                r->where, count, n, x->name, first);
+    return count ? never_written(r, output, count, first, f) : 0;
+}
+
+static int compare_on_host(Rig *r, int output, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    Error message;
+    unsigned char *got = memory_alloc(r->test->output_bytes[output]);
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
+    if (!rc) rc = find_unwritten(r, output, got, f);
+    if (!rc && task_compare(l->task, r->test->workload, output, got, r->test->expected[output], r->test->atol[output],
+                            r->test->rtol[output], &message)) {
+        finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
+        rc = 1;
+    }
+    free(got);
+    return rc;
+}
+
+static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *x = &l->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    double atol = r->test->atol[output], rtol = r->test->rtol[output];
+    Error message;
+    DeviceDifference d = {0};
+    int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output], turned_elements(r, x, n), x->dtype,
+                             n, atol, rtol, &d, err);
+    if (rc <= 0) return rc;
+    if (d.unwritten && x->dtype != DTYPE_I32) return never_written(r, output, d.unwritten, d.first_unwritten, f);
+    task_difference_text(l->task, r->test->workload, output, atol, rtol,
+                         &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want, d.worst_got, d.worst_want}, &message);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
     return 1;
 }
 
 int rig_compare(Rig *r, Finding *f, Error *err)
 {
-    const Loaded *l = r->loaded;
-    Error message;
     for (int i = 0; i < r->n_outputs; i++) {
-        unsigned char *got = memory_alloc(r->test->output_bytes[i]);
-        int rc = l->ops->read(l->device, r->memory.outputs[i], got, r->test->output_bytes[i], err);
-        if (!rc) rc = find_unwritten(r, i, got, f);
-        if (!rc && task_compare(l->task, r->test->workload, i, got, r->test->expected[i], r->test->scale, &message)) {
-            finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
-            rc = 1;
-        }
-        free(got);
+        int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err) : compare_on_host(r, i, f, err);
         if (rc) return rc;
     }
     return 0;
 }
 
-void rig_exchange(Rig *a, Rig *b)
+static int digest_output(Rig *r, int output, Digester *d, Error *err)
 {
-    PlanMemory was = a->memory;
-    memcpy(a->memory.inputs, b->memory.inputs, sizeof was.inputs);
-    memcpy(a->memory.outputs, b->memory.outputs, sizeof was.outputs);
-    memcpy(b->memory.inputs, was.inputs, sizeof was.inputs);
-    memcpy(b->memory.outputs, was.outputs, sizeof was.outputs);
+    const Loaded *l = r->loaded;
+    size_t n = r->test->output_bytes[output];
+    if (l->ops->digest) {
+        uint64_t words[2];
+        if (l->ops->digest(l->device, r->memory.outputs[output], n, words, err)) return -1;
+        digester_add_field(d, words, sizeof words);
+        return 0;
+    }
+    unsigned char *got = memory_alloc(n);
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, n, err);
+    if (!rc) digester_add_field(d, got, n);
+    free(got);
+    return rc;
 }
 
 int rig_digest(Rig *r, Digest *out, Error *err)
 {
-    const Loaded *l = r->loaded;
     Digester d;
     int rc = 0;
     digester_init(&d);
-    for (int i = 0; i < r->n_outputs; i++) {
-        size_t n = r->test->output_bytes[i];
-        unsigned char *got = memory_alloc(n);
-        if (!rc) rc = l->ops->read(l->device, r->memory.outputs[i], got, n, err);
-        digester_add_field(&d, got, n);
-        free(got);
-    }
+    for (int i = 0; i < r->n_outputs && !rc; i++) rc = digest_output(r, i, &d, err);
     digester_finish(&d, out);
     return rc;
 }

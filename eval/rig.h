@@ -25,6 +25,7 @@ typedef struct {
     Device *device;
     Task *task;
     const Plan *plan;
+    int trusted;                /* the harness's own: runs in its context, on a device with two */
     CompileResult code;
     PlanKernel kernels[PLAN_MAX_STEPS];
     PlanContext context;
@@ -32,8 +33,8 @@ typedef struct {
     long runs;                  /* launch sequences since the module was loaded */
 } Loaded;
 
-int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, CompileResult *code, Finding *f,
-                Error *err);            /* takes over *code's contents in every case */
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted, CompileResult *code,
+                Finding *f, Error *err); /* takes over *code's contents in every case */
 int loaded_again(Loaded *l, Finding *f, Error *err);    /* unload and load: device variables as at first */
 void loaded_close(Loaded *l);
 
@@ -41,22 +42,29 @@ void loaded_close(Loaded *l);
 typedef struct {
     Loaded *loaded;
     const Case *test;
+    int64_t turned;             /* how far the test's contents are turned along the task's axis "turns" */
     char where[200];            /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
     int n_inputs, n_outputs, n_buffers; /* allocated so far */
+    int borrowed;               /* inputs and outputs are another rig's */
     DeviceLaunch *launches;
     int n_launches;
 } Rig;
 
-int rig_open(Rig *r, Loaded *l, const Case *c, Finding *f, Error *err);
+/* owner: a rig of the same task and workload, closed after this one, whose inputs and outputs this one uses too; or NULL. */
+int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err);
 void rig_close(Rig *r);
-int rig_refill(Rig *r, const Case *c, Error *err);      /* other contents, same workload, same addresses */
+/* Other contents, same workload, same addresses; a borrower only learns of what the owner was filled with. turned: see
+ * rig_can_turn, else 0. */
+int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err);
+/* How many turns of the contents give contents of their own without another run of the reference: 0 when the task has no
+ * such symmetry or the device keeps no contents. */
+int64_t rig_can_turn(const Rig *r);
 int rig_reset(Rig *r, Error *err);                      /* outputs and buffers undefined again */
 int rig_resolve(Rig *r, Finding *f);                    /* the launches anew: after loaded_again */
 int rig_run(Rig *r, Finding *f, Error *err);            /* reset, launch all; guards and inputs checked after */
 int rig_inspect(Rig *r, Finding *f, Error *err);        /* guards and inputs, after launches made elsewhere */
 int rig_compare(Rig *r, Finding *f, Error *err);        /* every output with the reference */
-void rig_exchange(Rig *a, Rig *b);                      /* their inputs and outputs, of equal sizes; resolve both after */
 int rig_digest(Rig *r, Digest *out, Error *err);        /* of all outputs' bytes */
 
 #endif

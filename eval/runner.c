@@ -15,7 +15,7 @@
 
 enum { HELLO_S = 60, FRAME_S = 10, FRAME_MAX = 4 << 20 };
 
-static _Noreturn void become_child(int fd, pid_t parent, const RunnerOptions *opt)
+void runner_become_child(int fd, pid_t parent)
 {
     setpgid(0, 0); /* what it starts is killed with it */
     process_die_with_parent();
@@ -27,7 +27,6 @@ static _Noreturn void become_child(int fd, pid_t parent, const RunnerOptions *op
     if (fd != 3) dup2(fd, 3);
     close_range(4, ~0u, 0); /* the queue's connection is the parent's alone */
     fcntl(3, F_SETFD, FD_CLOEXEC);
-    runner_child(3, opt);
 }
 
 static int get_text(const View *v, const char *key, char *out, size_t size, Error *err)
@@ -52,7 +51,8 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
         rc = get_text(&v, "error", text, sizeof text, err) ? -1 : error_set(err, "%s", text);
     } else if (!rc) {
         rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
-             get_text(&v, "arch", r->arch, sizeof r->arch, err) || view_bool(&v, "predicted", &r->predicted, err);
+             get_text(&v, "arch", r->arch, sizeof r->arch, err) || view_bool(&v, "predicted", &r->predicted, err) ||
+             get_text(&v, "uuid", r->uuid, sizeof r->uuid, err);
     }
     msgpack_zone_destroy(&zone);
     return rc ? -1 : 0;
@@ -65,7 +65,10 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket pair");
     pid_t parent = getpid();
     r->pid = fork();
-    if (r->pid == 0) become_child(fds[1], parent, opt);
+    if (r->pid == 0) {
+        runner_become_child(fds[1], parent);
+        runner_child(3, opt);
+    }
     close(fds[1]);
     r->fd = fds[0];
     if (r->pid < 0) {
@@ -87,10 +90,16 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     return rc;
 }
 
-int runner_send(Runner *r, const void *body, size_t len, Error *err)
+int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *compiled, Error *err)
 {
-    if (!wire_write_frame(r->fd, body, len, err)) return 0;
-    return error_set(err, "the runner takes no job");
+    Buffer frame;
+    buffer_init(&frame, RUNNER_MAX_JOB);
+    int rc = wire_put(&frame, body->data, body->len);
+    if (!rc && compiled && compiled->len && compiled->len <= RUNNER_MAX_COMPILED)
+        rc = wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len);
+    rc = rc || wire_write_frame(r->fd, frame.data, frame.len, err) ? error_set(err, "the runner takes no job") : 0;
+    buffer_release(&frame);
+    return rc;
 }
 
 int runner_answer(Runner *r, Answer *out, Error *err)
@@ -109,7 +118,8 @@ int runner_answer(Runner *r, Answer *out, Error *err)
     if (!rc) {
         rc = view_decode(frame.data, frame.len, "the runner's answer", &zone, &v, err) ||
              view_bool(&v, "retry", &out->retry, err) || view_bytes(&v, "verdict", &verdict, &len, err) ||
-             buffer_append(&out->verdict, verdict, len);
+             buffer_append(&out->verdict, verdict, len) ||
+             (view_has(&v, "sick") && get_text(&v, "sick", out->sick, sizeof out->sick, err));
         msgpack_zone_destroy(&zone);
     }
     buffer_release(&frame);

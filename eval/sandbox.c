@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -68,6 +69,31 @@ static int limit(int which, size_t value, Error *err)
     return setrlimit(which, &r) ? error_errno(err, "cannot set resource limit %d", which) : 0;
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
+/* What this process has mapped already: NVRTC's threads reserve addresses with the number of cores, which a child inherits. */
+static int mapped_bytes(size_t *out, Error *err)
+{
+    unsigned long pages;
+    FILE *f = fopen("/proc/self/statm", "re");
+    int found = f && fscanf(f, "%lu", &pages) == 1;
+    if (f) fclose(f);
+    if (!found) return error_set(err, "cannot read from /proc/self/statm how much memory is mapped");
+    *out = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+#endif
+
+static int limit_memory(size_t bytes, Error *err)
+{
+#ifndef __SANITIZE_ADDRESS__
+    size_t mapped = 0;
+    return mapped_bytes(&mapped, err) || limit(RLIMIT_AS, mapped + bytes, err) ? -1 : 0;
+#else
+    (void)bytes, (void)err;
+    return 0;
+#endif
+}
+
 /* 0, 1 and 2 become /dev/null, everything else but keep_fd is closed. */
 static int close_files(int keep_fd, Error *err)
 {
@@ -85,12 +111,8 @@ int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error
 {
     if (keep_fd < 3) return error_set(err, "descriptor %d cannot be kept: 0 to 2 are replaced", keep_fd);
     if (close_files(keep_fd, err)) return -1;
+    if (limit_memory(memory_bytes, err)) return -1;
     if (limit(RLIMIT_CPU, (size_t)cpu_s, err) || limit(RLIMIT_FSIZE, 0, err) || limit(RLIMIT_CORE, 0, err)) return -1;
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
-    if (limit(RLIMIT_AS, memory_bytes, err)) return -1;
-#else
-    (void)memory_bytes;
-#endif
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return error_errno(err, "cannot give up new privileges");
     int rc = seccomp_load(s->filter);
     return rc ? error_set(err, "cannot load the system-call filter: %s", strerror(-rc)) : 0;

@@ -30,7 +30,7 @@ typedef struct {
     char arch[32];
     char *source;               /* NUL-terminated */
     char *names[MAX_NAMES];
-    int n_names, cpu_s;
+    int n_names, cpu_s;         /* 0 s: only what it takes from named folders is asked for */
 } Request;
 
 static void request_release(Request *r)
@@ -50,7 +50,7 @@ static int request_parse(const Buffer *b, Request *r, Error *err)
     char digits[16];
     snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
     r->cpu_s = atoi(digits);
-    if (r->cpu_s < 1 || n_arch >= sizeof r->arch) return error_set(err, "a request with cpu limit \"%s\"", digits);
+    if (r->cpu_s < 0 || n_arch >= sizeof r->arch) return error_set(err, "a request with cpu limit \"%s\"", digits);
     memcpy(r->arch, arch, n_arch);
     r->source = memory_strndup(text, n);
     while (!wire_get(&c, &text, &n)) {
@@ -141,6 +141,14 @@ static int compile_caged(Server *s, const Request *r, Buffer *out, Error *err)
     return 0;
 }
 
+/* What the source takes from the folders that the user named, as part of the key of its result. */
+static void say_taken(Server *s, const Request *r, Buffer *out)
+{
+    const char *const *names, *const *texts;
+    headers_collect(s->headers, r->source, strlen(r->source), &names, &texts);
+    say(out, "taken", headers_taken(s->headers));
+}
+
 /* Compile once in this process: it loads what NVRTC opens late, so that children find it loaded. */
 static int warm_up(Server *s, Error *err)
 {
@@ -166,7 +174,8 @@ static int warm_up(Server *s, Error *err)
 static int start(Server *s, Error *err)
 {
     if (nvrtc_open(&s->nvrtc, err)) return -1;
-    s->headers = headers_open(nvrtc_include_dir(s->nvrtc));
+    const char *folders = getenv("QUERN_INCLUDE");
+    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err)) return -1;
     return sandbox_open(&s->sandbox, err) || warm_up(s, err) ? -1 : 0;
 }
 
@@ -174,7 +183,10 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
 {
     Request r;
     int rc = request_parse(frame, &r, err);
-    if (!rc) rc = compile_caged(s, &r, reply, err);
+    if (!rc && !r.cpu_s)
+        say_taken(s, &r, reply);
+    else if (!rc)
+        rc = compile_caged(s, &r, reply, err);
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
     return wire_write_frame(out, reply->data, reply->len, err);
@@ -195,6 +207,7 @@ int serve_run(int in, int out, Error *err)
     say(&reply, rc ? "failed" : "hello", rc ? err->text : nvrtc_version(s.nvrtc));
     nvrtc_flags(&flags);
     wire_puts(&reply, flags.data);
+    wire_puts(&reply, !rc && headers_named_folders(s.headers) ? "folders" : "");
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {

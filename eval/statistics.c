@@ -30,36 +30,95 @@ double statistics_median(const double *v, int n)
     return m;
 }
 
-/* The median of one resample: how often each sorted value was drawn says where the middle is. */
-static double resample_median(Random *r, const double *sorted, int *drawn, int n)
+/* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of times that come in steps of
+ * the clock's resolution it is not itself such a step. */
+static double sorted_midmean(const double *v, int n)
 {
+    double sum = 0;
+    int cut = n / 4;
+    for (int i = cut; i < n - cut; i++) sum += v[i];
+    return sum / (n - 2 * cut);
+}
+
+/* That of one resample: how often each sorted value was drawn says where the middle half is. */
+static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
+{
+    double sum = 0;
+    int cut = n / 4, seen = 0;
     memset(drawn, 0, (size_t)n * sizeof *drawn);
     for (int i = 0; i < n; i++) drawn[random_below(r, (uint64_t)n)]++;
-    int lower_rank = (n - 1) / 2, upper_rank = n / 2, seen = 0, lower = -1;
     for (int i = 0; i < n; i++) {
+        int from = seen > cut ? seen : cut, to = seen + drawn[i] < n - cut ? seen + drawn[i] : n - cut;
+        if (to > from) sum += sorted[i] * (to - from);
         seen += drawn[i];
-        if (lower < 0 && seen > lower_rank) lower = i;
-        if (seen > upper_rank) return 0.5 * (sorted[lower] + sorted[i]);
     }
-    return sorted[n - 1];
+    return sum / (n - 2 * cut);
+}
+
+static double *sorted_ratios(const double *baseline, const double *candidate, int n)
+{
+    double *ratios = memory_array((size_t)n, sizeof *ratios);
+    for (int i = 0; i < n; i++) ratios[i] = baseline[i] / candidate[i];
+    qsort(ratios, (size_t)n, sizeof *ratios, compare_doubles);
+    return ratios;
+}
+
+/* The 97.5% quantile of Student's t for `n` degrees of freedom, to 0.3% from 3 on (Cornish-Fisher), of fewer exactly. */
+static double student(int n)
+{
+    static const double few[] = {0, 12.706, 4.303, 3.182, 2.776};
+    const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z;
+    if (n < 1) return 0;
+    if (n < 5) return few[n];
+    return z + (z3 + z) / (4.0 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96.0 * n * n);
+}
+
+/* What resampling of few samples leaves out of the interval: the middle half alone tells how far samples scatter (Tukey and
+ * McLaughlin). */
+static double few_samples(int n)
+{
+    return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
 }
 
 void statistics_ratio(const double *baseline, const double *candidate, int n, uint64_t seed, Interval *out)
 {
-    double *ratios = memory_array((size_t)n, sizeof *ratios), *medians = memory_array(RESAMPLES, sizeof *medians);
+    double *ratios = sorted_ratios(baseline, candidate, n), *means = memory_array(RESAMPLES, sizeof *means);
     int *drawn = memory_array((size_t)n, sizeof *drawn);
     Random r;
-    for (int i = 0; i < n; i++) ratios[i] = baseline[i] / candidate[i];
-    qsort(ratios, (size_t)n, sizeof *ratios, compare_doubles);
-    out->median = sorted_median(ratios, n);
+    out->middle = sorted_midmean(ratios, n);
     random_init(&r, seed, random_hash("bootstrap", 9));
-    for (int i = 0; i < RESAMPLES; i++) medians[i] = resample_median(&r, ratios, drawn, n);
-    qsort(medians, RESAMPLES, sizeof *medians, compare_doubles);
-    out->low = medians[LOW_INDEX];
-    out->high = medians[HIGH_INDEX];
+    for (int i = 0; i < RESAMPLES; i++) means[i] = resample_midmean(&r, ratios, drawn, n);
+    qsort(means, RESAMPLES, sizeof *means, compare_doubles);
+    out->low = out->middle - (out->middle - means[LOW_INDEX]) * few_samples(n);
+    out->high = out->middle + (means[HIGH_INDEX] - out->middle) * few_samples(n);
     free(ratios);
-    free(medians);
+    free(means);
     free(drawn);
+}
+
+/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to the nearest that stay. */
+double statistics_half_width(const double *baseline, const double *candidate, int n)
+{
+    double *v = sorted_ratios(baseline, candidate, n), mean = 0, squares = 0;
+    int cut = n / 4;
+    for (int i = 0; i < cut; i++) v[i] = v[cut], v[n - 1 - i] = v[n - 1 - cut];
+    for (int i = 0; i < n; i++) mean += v[i] / n;
+    for (int i = 0; i < n; i++) squares += (v[i] - mean) * (v[i] - mean);
+    free(v);
+    return n < 2 ? 0 : student(n - 2 * cut - 1) * sqrt(squares / (n - 1)) / ((1 - 2.0 * cut / n) * sqrt(n));
+}
+
+/* The ranks n/2 -+ z sqrt(n)/2 hold the median with the normal's probability. */
+void statistics_median_interval(const double *v, int n, Interval *out)
+{
+    double *sorted = memory_array((size_t)n, sizeof *sorted), half = 1.96 * sqrt(n) / 2;
+    int low = (int)floor(n / 2.0 - half) - 1, high = (int)ceil(n / 2.0 + half);
+    memcpy(sorted, v, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    out->middle = sorted_median(sorted, n);
+    out->low = sorted[low < 0 ? 0 : low];
+    out->high = sorted[high > n - 1 ? n - 1 : high];
+    free(sorted);
 }
 
 double statistics_towards_one(double v)

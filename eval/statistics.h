@@ -1,17 +1,24 @@
-/* What repeated measurements say: the median of paired ratios and how sure it is. */
+/* What repeated measurements say: the middle of paired ratios and how sure it is. */
 #ifndef EVAL_STATISTICS_H
 #define EVAL_STATISTICS_H
 
 #include <stdint.h>
 
 typedef struct {
-    double median, low, high;   /* 95% bootstrap interval (percentile); a point when n is 1 */
+    double middle, low, high;   /* 95% interval; a point when n is 1 */
 } Interval;
 
 double statistics_median(const double *v, int n);
 
-/* Of baseline[i]/candidate[i], i < n, n >= 1, all times positive. Equal seeds give equal intervals. */
+/* The mean of the middle half of baseline[i]/candidate[i], i < n, n >= 1, all times positive, with its bootstrap interval
+ * (percentile, widened by Student's t where samples are few). Equal seeds give equal intervals. */
 void statistics_ratio(const double *baseline, const double *candidate, int n, uint64_t seed, Interval *out);
+
+/* Half of about that interval, without resampling: cheap, to see when to stop. */
+double statistics_half_width(const double *baseline, const double *candidate, int n);
+
+/* The median of v with the interval that order statistics give. */
+void statistics_median_interval(const double *v, int n, Interval *out);
 
 /* To 3 decimals, never away from 1: 1.2349 -> 1.234, 0.9871 -> 0.988. */
 double statistics_towards_one(double v);

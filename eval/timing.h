@@ -1,15 +1,23 @@
-/* Time a candidate on the workload that fills the device, and look at what it left behind. */
+/* A predicted time, and what physics allows. Devices with a clock: eval/clocked.h. */
 #ifndef EVAL_TIMING_H
 #define EVAL_TIMING_H
 
 #include "eval/checks.h"
 
-/* baseline NULL: only the candidate (a predicted time is the same on every run, so the caller keeps
- * the baseline's). Outputs of the candidate are compared after the last launch. */
-int timing_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, uint64_t seed, double budget_s,
-                   DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
+/* One run on a device that predicts: the same time on every run, so the caller keeps the baseline's. The outputs are
+ * compared after it. Fills candidate_us[0] and the counters. */
+int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out, ChecksPassed *passed,
+                   Finding *f, Error *err);
 
-/* Least time that the bytes and flops of the workload take on this device. */
-int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us, Error *err);
+/* Every time positive and finite; else the device is at fault. */
+int timing_makes_sense(const DeviceTiming *t, int paired, Error *err);
+
+/* A time below this was not honestly come by: at the bounds of the device, and as much as its L2 holds of the output still
+ * lying there; when the caches were warm, as much of the input lay there before. */
+int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, ClockMode mode, double *us, Error *err);
+
+/* The time that the bytes and flops of the workload take at the ceilings measured on this device, or at its bounds;
+ * *by_flops (may be NULL): arithmetic is the ceiling, else bytes. */
+int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us, int *by_flops, Error *err);
 
 #endif

@@ -8,18 +8,10 @@
 void evaluator_job_key(const char *source, size_t len, const char *task_digest, const char *device_class, uint64_t seed,
                        char out[DIGEST_HEX])
 {
-    char digits[32];
-    Digester d;
-    Digest digest;
-    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)seed);
-    digester_init(&d);
-    digester_add_field(&d, source, len);
-    digester_add_field(&d, task_digest, strlen(task_digest));
-    digester_add_field(&d, device_class, strlen(device_class));
-    digester_add_field(&d, EVAL_HARNESS, strlen(EVAL_HARNESS));
-    digester_add_field(&d, digits, (size_t)n);
-    digester_finish(&d, &digest);
-    digest_hex(&digest, out);
+    Job job = {.source = source, .source_len = len, .seed = seed};
+    snprintf(job.task_digest, sizeof job.task_digest, "%s", task_digest);
+    snprintf(job.device, sizeof job.device, "%s", device_class);
+    job_key(&job, out);
 }
 
 void verdict_release(Verdict *v)
@@ -35,6 +27,18 @@ static void put_counters(Record *r, const char *key, const DeviceCounter *counte
     for (int i = 0; i < n; i++) record_float(m, counters[i].name, counters[i].value);
 }
 
+static void put_telemetry(Record *r, const char *key, const DeviceTelemetry *t)
+{
+    if (!t->sm_mhz) return;
+    Record *m = record_map(r, key);
+    record_int(m, "sm_mhz", t->sm_mhz);
+    record_int(m, "memory_mhz", t->memory_mhz);
+    record_int(m, "temperature", t->temperature);
+    record_int(m, "power_watts", t->power_watts);
+    record_int(m, "throttle", (int64_t)t->throttle);
+    record_int(m, "ecc_errors", (int64_t)t->ecc_errors);
+}
+
 static void put_detail(Record *r, const Verdict *v)
 {
     Record *d = record_map(r, "detail");
@@ -42,8 +46,19 @@ static void put_detail(Record *r, const Verdict *v)
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)v->seed);
     record_text(d, "seed", seed);
     record_float(d, "light_us", v->light_us);
+    record_text(d, "light_is", v->light_is_flops ? "flops" : "bytes");
+    record_int(d, "local_bytes", (int64_t)v->local_bytes);
+    record_int(d, "shared_bytes", (int64_t)v->shared_bytes);
+    record_float(d, "occupancy", v->occupancy);
+    record_text(d, "device_name", v->device_name);
+    if (v->driver[0]) record_text(d, "driver", v->driver);
+    if (v->uuid[0]) record_text(d, "uuid", v->uuid);
     if (!v->timing) return;
     put_counters(d, "baseline_counters", v->timing->baseline_counters, v->timing->n_baseline_counters);
+    if (v->predicted) return;
+    record_text(d, "mode", v->timing->mode == CLOCK_WARM ? "warm" : v->timing->mode == CLOCK_GRAPH ? "graph" : "cold");
+    put_telemetry(d, "before", &v->timing->before);
+    put_telemetry(d, "after", &v->timing->after);
     if (v->timing->n < 2) return;
     record_floats(d, "baseline_samples_us", v->timing->baseline_us, (size_t)v->timing->n);
     record_floats(d, "candidate_samples_us", v->timing->candidate_us, (size_t)v->timing->n);
@@ -51,7 +66,7 @@ static void put_detail(Record *r, const Verdict *v)
 
 void verdict_record(const Verdict *v, const char *task, Record *r)
 {
-    const char *checks[16];
+    const char *checks[VERDICT_MAX_CHECKS];
     record_text(r, "task", task);
     record_text(r, "key", v->key);
     record_text(r, "device", v->device);

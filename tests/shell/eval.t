@@ -45,8 +45,8 @@ is "the text shows score and counters" "$(grep -cE '^  (score|time|light|registe
 is "no file: usage" $? 2
 "$BIN/quern-eval" --task nope $ok >/dev/null 2>"$TMP/err"
 is "no such task: usage" "$? $(grep -c 'no task is named "nope"' "$TMP/err")" "2 1"
-"$BIN/quern-eval" --task relu --device cuda:0 $ok >/dev/null 2>"$TMP/err"
-is "no cuda device yet: usage" "$? $(grep -c 'use sim:PROFILE' "$TMP/err")" "2 1"
+"$BIN/quern-eval" --task relu --device cuda:63 $ok >/dev/null 2>"$TMP/err"
+is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cuda:63: ' "$TMP/err") $(wc -l <"$TMP/err")" "3 1 1"
 "$BIN/quern-eval" --task relu --device sim:nope $ok >/dev/null 2>"$TMP/err"
 is "no such profile: the evaluator fails" $? 3
 head -c 100000000 /dev/zero | tr '\0' 'x' >"$TMP/large.cu"
@@ -65,13 +65,13 @@ extern "C" __global__ void k(float *y) { *y = sizeof(Q<24, 0>); }
 EOF
 "$BIN/quern-eval" --task relu "$TMP/long.cu" >/dev/null 2>&1 &
 pid=$!
-for i in $(seq 100); do
+for i in $(seq 600); do
     server=$(pgrep -P $pid quern-compile) && child=$(pgrep -P "$server") && break
     sleep 0.05
 done
 kill -9 $pid
 wait $pid 2>/dev/null
-for i in $(seq 100); do
+for i in $(seq 600); do
     [ -e "/proc/$server" ] || [ -e "/proc/$child" ] || break
     sleep 0.05
 done

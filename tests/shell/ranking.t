@@ -152,8 +152,8 @@ EOF
 }
 spill free ""
 spill bound "__launch_bounds__(256, 8)"
-occupancy() { # NAME: the candidate's comes first in the verdict, its baseline's after it
-    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$TMP/$1.cu" | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
+occupancy() { # NAME: the simulator's counter, which charges what spills
+    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$TMP/$1.cu" | grep -o '"counters":{[^}]*' | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
 }
 n=$((n + 1))
 free=$(occupancy free) bound=$(occupancy bound)

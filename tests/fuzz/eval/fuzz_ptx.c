@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     memcpy(text, input, size);
     if (!ptx_parse(text, size, &names, &err)) {
         DeviceCode code = {.ptx = text, .ptx_len = size};
-        if (!sim_device_ops.load(d, &code, &m, &fault, &err)) {
+        if (!sim_device_ops.load(d, &code, 0, &m, &fault, &err)) {
             launch_all(d, m, &names);
             sim_device_ops.unload(d, m);
         }

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +19,7 @@
 #include "base/memory.h"
 #include "eval/cache.h"
 #include "eval/compile.h"
+#include "eval/sandbox.h"
 
 static Compiler *compiler;
 
@@ -170,6 +174,47 @@ static void test_bombs(void **state)
 }
 
 /* A server killed between two requests is started again, and the request does not notice. */
+/* In a caged child that had mapped `before` bytes and may have `most` more: can it take `more`? */
+static int takes_memory(size_t before, size_t most, size_t more)
+{
+    Error err;
+    Sandbox *s;
+    int fds[2], status = 0;
+    char said = 'x';
+    assert_int_equal(sandbox_open(&s, &err), 0);
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *held = mmap(NULL, before, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (held == MAP_FAILED || sandbox_enter(s, fds[1], 5, most, &err)) _exit(1);
+        void *taken = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        _exit(write(fds[1], taken == MAP_FAILED ? "n" : "y", 1) == 1 ? 0 : 1);
+    }
+    close(fds[1]);
+    ssize_t n = read(fds[0], &said, 1);
+    close(fds[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    sandbox_close(s);
+    assert_int_equal(status, 0);
+    assert_int_equal(n, 1);
+    return said == 'y';
+}
+
+/* What a server has mapped depends on the machine's cores; what a child may add to it does not. */
+static void test_memory_limit(void **state)
+{
+    (void)state;
+#ifndef __SANITIZE_ADDRESS__
+    size_t mib = 1 << 20;
+    assert_true(takes_memory(mib, 512 * mib, 400 * mib));
+    assert_true(takes_memory(4096 * mib, 512 * mib, 400 * mib));
+    assert_false(takes_memory(mib, 512 * mib, 600 * mib));
+    assert_false(takes_memory(4096 * mib, 512 * mib, 600 * mib));
+#else
+    (void)takes_memory; /* the sanitizer's own addresses leave nothing to limit */
+#endif
+}
+
 static void test_server_killed(void **state)
 {
     (void)state;
@@ -180,6 +225,201 @@ static void test_server_killed(void **state)
     compile(source_templates, 0, NULL, &r);
     assert_true(r.ok);
     compile_result_release(&r);
+}
+
+/* Headers of CUDA that are named by a macro, and CUB's whole one without what only a host can use. */
+static void test_cub(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {"cub/block/block_reduce.cuh", "cub/cub.cuh"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char source[900];
+        CompileResult r;
+        snprintf(source, sizeof source,
+                 "#include <%s>\nextern \"C\" __global__ void k(float *x) {\n"
+                 "  using Reduce = cub::BlockReduce<float, 128>;\n  __shared__ typename Reduce::TempStorage room;\n"
+                 "  float s = Reduce(room).Sum(x[threadIdx.x]);\n  if (!threadIdx.x) x[0] = s; }\n", headers[i]);
+        double start = clock_seconds();
+        compile(source, 0, NULL, &r);
+        print_message("%s: %.2f s\n", headers[i], clock_seconds() - start);
+        if (!r.ok) fail_msg("%s", r.message);
+        compile_result_release(&r);
+    }
+}
+
+/* A folder to test in, with what it holds made by `name, text` pairs; a text of "@target" is a symbolic link. */
+static void make_tree(char *dir, const char *const *pairs)
+{
+    Error err;
+    char path[4300], *slash;
+    assert_non_null(mkdtemp(dir));
+    for (; *pairs; pairs += 2) {
+        snprintf(path, sizeof path, "%s/%s", dir, pairs[0]);
+        slash = strrchr(path, '/');
+        *slash = 0;
+        assert_int_equal(file_mkdirs(path, &err), 0);
+        *slash = '/';
+        if (*pairs[1] == '@')
+            assert_int_equal(symlink(pairs[1] + 1, path), 0);
+        else
+            assert_int_equal(file_write_atomic(path, pairs[1], strlen(pairs[1]), &err), 0);
+    }
+}
+
+/* A compiler with $QUERN_INCLUDE = "DIR/ONE:DIR/TWO"; NULL: no second. */
+static Compiler *open_with_folders(const char *dir, const char *one, const char *two, const char *cache)
+{
+    char folders[9000];
+    Compiler *c;
+    Error err = {""};
+    snprintf(folders, sizeof folders, "%s/%s%s%s%s%s", dir, one, two ? ":" : "", two ? dir : "", two ? "/" : "", two ? two : "");
+    setenv("QUERN_INCLUDE", folders, 1);
+    if (compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err)) fail_msg("%s", err.text);
+    if (!compiler_version(c, &err)) fail_msg("%s", err.text);
+    unsetenv("QUERN_INCLUDE");
+    return c;
+}
+
+static void run_source(Compiler *c, const char *source, CompileResult *r)
+{
+    Error err = {""};
+    if (compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)}, r, &err)) fail_msg("%s", err.text);
+}
+
+static void expect_open_fails(Compiler *c, const char *source)
+{
+    CompileResult r;
+    run_source(c, source, &r);
+    assert_false(r.ok);
+    if (!strstr(r.message, "open source file")) fail_msg("%s: %s", source, r.message);
+    compile_result_release(&r);
+}
+
+static void expect_compiles(Compiler *c, const char *source, int cached)
+{
+    CompileResult r;
+    run_source(c, source, &r);
+    if (!r.ok) fail_msg("%s: %s", source, r.message);
+    assert_int_equal(r.cached, cached);
+    compile_result_release(&r);
+}
+
+static const char *const tree[] = {
+    "inc/lib/a.h", "#pragma once\n#include \"common.h\"\n#include \"../cuda_fp16.h\"\n#include \"deep/common.h\" // both\n",
+    "inc/lib/common.h", "#pragma once\n#define COMMON 1\n",
+    "inc/lib/deep/common.h", "#pragma once\n#include \"../common.h\"\n#define DEEP 2\n",
+    "inc/cuda_fp16.h", "#define BESIDE 1\n",
+    "inc/picked/by_macro.h", "#define PICKED 3\n",
+    "inc/macro.h", "#define WHERE picked\n#define WHAT <WHERE/by_macro.h>\n#include WHAT\n",
+    "inc/out.h", "@../secret.h",
+    "inc/outside", "@..",
+    "inc/in.h", "@lib/common.h",
+    "inc/across.h", "@../more/second.h",
+    "inc/climbs.h", "#include \"../secret.h\"\n",
+    "more/second.h", "#define SECOND 4\n",
+    "more/lib/common.h", "#error the first folder has one\n",
+    "inclined.h", "#define SECRET 1\n",
+    "secret.h", "#define SECRET 1\n",
+    NULL};
+
+static void test_include_folders(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/quern-test-XXXXXX", path[4200];
+    Error err = {""};
+    make_tree(dir, tree);
+    snprintf(path, sizeof path, "%s/inc/pipe.h", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    Compiler *c = open_with_folders(dir, "inc", "more", NULL);
+    expect_compiles(c, "#include <lib/a.h>\n#include \"lib/common.h\"\n#include <second.h>\n#include <macro.h>\n#include <across.h>\n"
+                       "#include <in.h>\n#include <cuda_fp16.h>\nstatic_assert(COMMON == 1 && DEEP == 2 && PICKED == 3 && SECOND == 4 "
+                       "&& BESIDE, \"\");\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
+    static const char *const outside[] = {
+        "#include <out.h>\n", "#include <outside/secret.h>\n", "#include \"../secret.h\"\n", "#include <lib/../../secret.h>\n",
+        "#include <climbs.h>\n", "#include <pipe.h>\n", "#include <lib>\n", "#include <absent.h>\n", "#include <lined.h>\n"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) expect_open_fails(c, outside[i]);
+    compiler_close(c);
+    expect_open_fails(compiler, "#include <lib/common.h>\n");
+    static const char *const wrong[] = {"include", "/absent-folder", "/dev/null", "/",
+                                        "/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("QUERN_INCLUDE", wrong[i], 1);
+        assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 5}, &c, &err), 0);
+        assert_null(compiler_version(c, &err));
+        if (!strstr(err.text, "QUERN_INCLUDE") || !strstr(err.text, i < 4 ? wrong[i] : "at most 16")) fail_msg("%s", err.text);
+        compiler_close(c);
+    }
+    unsetenv("QUERN_INCLUDE");
+    assert_int_equal(file_remove_tree(dir, &err), 0);
+}
+
+/* A result is kept under what the source took from the folders, and under nothing else about them. */
+static void test_cache_knows_folders(void **state)
+{
+    (void)state;
+    static const char uses[] = "#include <lib/value.h>\n__global__ void k(int *x) { *x = VALUE; }\n";
+    static const char plain[] = "#include <math.h>\n__global__ void k(float *x) { *x = NAN; }\n";
+    static const char *const files[] = {"one/lib/value.h", "#include \"number.h\"\n", "one/lib/number.h", "#define VALUE 111\n",
+                                        "two/lib/value.h", "#include \"number.h\"\n", "two/lib/number.h", "#define VALUE 111\n", NULL};
+    char dir[] = "/tmp/quern-test-XXXXXX", cache[4200], path[4200];
+    Error err = {""};
+    CompileResult r;
+    make_tree(dir, files);
+    snprintf(cache, sizeof cache, "%s/cache", dir);
+    Compiler *c = open_with_folders(dir, "one", NULL, cache);
+    expect_compiles(c, uses, 0);
+    expect_compiles(c, uses, 1);
+    expect_compiles(c, plain, 0);
+    compiler_close(c);
+    c = open_with_folders(dir, "two", "one", cache); /* the same texts elsewhere */
+    expect_compiles(c, uses, 1);
+    compiler_close(c);
+    snprintf(path, sizeof path, "%s/one/lib/number.h", dir);
+    assert_int_equal(file_write_atomic(path, "#define VALUE 222\n", 18, &err), 0);
+    c = open_with_folders(dir, "one", NULL, cache);
+    run_source(c, uses, &r);
+    assert_true(r.ok && !r.cached && strstr(r.ptx, "222"));
+    compile_result_release(&r);
+    compiler_close(c);
+    assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err), 0);
+    expect_compiles(c, plain, 1);
+    expect_open_fails(c, uses);
+    compiler_close(c);
+    assert_int_equal(file_remove_tree(dir, &err), 0);
+}
+
+/* As many headers as a library of templates has, 500 of 12 KB: a tree of includes, each with a "part.h" of its own. */
+static void test_many_headers(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"inc/big/top.h", "#pragma once\n#include \"0/part.h\"\n", NULL};
+    enum { N = 500, LINES = 120 };
+    char dir[] = "/tmp/quern-test-XXXXXX", path[4200], source[200];
+    Error err = {""};
+    Buffer text;
+    make_tree(dir, none);
+    buffer_init(&text, 1 << 20);
+    for (int i = 0; i < N; i++) {
+        buffer_clear(&text);
+        buffer_printf(&text, "#pragma once\n#include <big/top.h>\n");
+        for (int k = 4 * i + 1; k <= 4 * i + 4 && k < N; k++) buffer_printf(&text, "#include \"../%d/part.h\"\n", k);
+        for (int k = 0; k < LINES; k++)
+            buffer_printf(&text, "template <typename T> __device__ T f_%d_%d(T x) { return x * T(%d) + T(%d); } // one of many templates\n", i, k, k, i);
+        snprintf(path, sizeof path, "%s/inc/big/%d", dir, i);
+        assert_int_equal(file_mkdirs(path, &err), 0);
+        strcat(path, "/part.h");
+        assert_int_equal(file_write_atomic(path, text.data, text.len, &err), 0);
+    }
+    buffer_release(&text);
+    Compiler *c = open_with_folders(dir, "inc", NULL, NULL);
+    snprintf(source, sizeof source, "#include <big/top.h>\n__global__ void k(float *x) { *x = f_%d_7(*x) + f_0_0(*x); }\n", N - 1);
+    for (int i = 0; i < 2; i++) {
+        double start = clock_seconds();
+        expect_compiles(c, source, 0);
+        print_message("%d headers, %s: %.2f s\n", N, i ? "again" : "read first", clock_seconds() - start);
+    }
+    compiler_close(c);
+    assert_int_equal(file_remove_tree(dir, &err), 0);
 }
 
 static void test_cache_that_cannot_be_written(void **state)
@@ -272,7 +512,12 @@ int main(void)
         cmocka_unit_test(test_bad_names),
         cmocka_unit_test(test_nothing_outside_is_read),
         cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_cub),
+        cmocka_unit_test(test_include_folders),
+        cmocka_unit_test(test_cache_knows_folders),
+        cmocka_unit_test(test_many_headers),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_cache_that_cannot_be_written),
         cmocka_unit_test(test_cache_is_bounded),

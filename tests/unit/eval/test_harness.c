@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/clocked.h"
 #include "eval/statistics.h"
 #include "eval/timing.h"
 
@@ -26,10 +27,14 @@ struct Device {
     DeviceInfo info;
     Block blocks[MAX_BLOCKS];
     int allocated, loads, launches, disturbed;
-    int baseline_output[8], candidate_output[8]; /* seen while timing: which block, by slot */
+    uint64_t outputs[2];        /* seen while clocked: the blocks that each side wrote to, one bit a block */
+    Random drift;
+    int clocked, locked, spied;
+    double hidden_us;           /* that the host's clock sees and the events do not */
 };
 
 struct DeviceModule {
+    int trusted;
     int runs;                   /* a device variable: gone with the module */
     float bank[1 << 15];
 };
@@ -42,11 +47,12 @@ static const DeviceInfo *fake_info(Device *d)
     return &d->info;
 }
 
-static int fake_load(Device *d, const DeviceCode *code, DeviceModule **out, DeviceFault *fault, Error *err)
+static int fake_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
 {
     (void)code, (void)fault, (void)err;
     d->loads++;
     *out = memory_alloc(sizeof **out);
+    (*out)->trusted = trusted;
     return 0;
 }
 
@@ -179,40 +185,59 @@ static void fake_disturb(Device *d, int on)
     d->disturbed = on;
 }
 
-static int output_block(Device *d, const DeviceLaunch *l)
+/* Whether any buffer shows this launch its result before it has run. */
+static int sees_result(Device *d, const DeviceLaunch *l)
 {
-    DevicePtr p;
-    memcpy(&p, l->params + 8, 8);
-    return (int)(block_of(d, p) - d->blocks);
-}
-
-/* The candidate takes 10 us with some noise; the baseline 15. */
-static int fake_time(Device *d, const DeviceSide *baseline, const DeviceSide *candidate, double budget_s, uint64_t seed,
-                     DeviceTiming *out, DeviceFault *fault, Error *err)
-{
-    Random r;
-    (void)budget_s;
-    random_init(&r, seed, 5);
-    for (int s = 0; s < candidate->n_slots; s++) {
-        d->candidate_output[s] = output_block(d, &candidate->launches[s * candidate->n_launches]);
-        if (fake_run(d, candidate->launches + s * candidate->n_launches, candidate->n_launches, fault, err)) return 1;
-        if (!baseline) continue;
-        d->baseline_output[s] = output_block(d, &baseline->launches[s * baseline->n_launches]);
-        if (fake_run(d, baseline->launches + s * baseline->n_launches, baseline->n_launches, fault, err)) return 1;
-    }
-    out->n = baseline ? 100 : 1;
-    for (int i = 0; i < out->n; i++) {
-        double drift = 1 + 0.1 * random_uniform(&r);
-        out->candidate_us[i] = 10 * drift * (1 + 0.01 * random_normal(&r));
-        out->baseline_us[i] = baseline ? 15 * drift * (1 + 0.01 * random_normal(&r)) : 0;
+    float *x;
+    memcpy(&x, l->params, 8);
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &d->blocks[i];
+        const float *v = (const float *)(b->base + GUARD);
+        if (!b->base) continue;
+        int k = 0;
+        while (k < 100 && v[k] == (x[k] > 0 ? x[k] : 0)) k++;
+        if (k == 100) return 1;
     }
     return 0;
+}
+
+/* A candidate takes 10 us, a baseline 15, with a drift that both share and some noise. */
+static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
+{
+    DevicePtr y;
+    int trusted = launches[0].module->trusted;
+    assert_true(d->locked);
+    assert_int_equal(mode, CLOCK_COLD);
+    memcpy(&y, launches[0].params + 8, 8);
+    d->outputs[trusted] |= 1ull << (block_of(d, y) - d->blocks);
+    if (!trusted) d->spied |= sees_result(d, &launches[0]);
+    if (fake_run(d, launches, n, fault, err)) return 1;
+    double drift = 1 + 0.1 * (d->clocked++ % 1000) / 1000;
+    out->us = (trusted ? 15 : 10) * drift * (1 + 0.01 * random_normal(&d->drift));
+    out->flush_us = 30;
+    out->host_us = out->us + out->flush_us + 20 + (trusted ? 0 : d->hidden_us);
+    return 0;
+}
+
+static int fake_lock(Device *d, int on, Error *err)
+{
+    (void)err;
+    assert_int_equal(d->locked, !on);
+    d->locked = on;
+    return 0;
+}
+
+static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+{
+    out->n = 1;
+    out->candidate_us[0] = 10;
+    return fake_run(d, launches, n, fault, err);
 }
 
 static const DeviceOps fake_ops = {
     .prefix = "fake", .info = fake_info, .load = fake_load, .unload = fake_unload, .kernel = fake_kernel, .alloc = fake_alloc,
     .free = fake_free, .write = fake_write, .read = fake_read, .poison = fake_poison, .protect = fake_protect,
-    .check_guards = fake_check_guards, .run = fake_run, .disturb = fake_disturb, .time = fake_time,
+    .check_guards = fake_check_guards, .run = fake_run, .disturb = fake_disturb, .predict = fake_predict, .clock = fake_clock, .lock = fake_lock,
 };
 
 static TaskSet tasks;
@@ -222,7 +247,7 @@ static int set_up(void **state)
 {
     (void)state;
     Error err;
-    cases = cases_new(1 << 28);
+    cases = cases_new(1 << 28, &fake_ops, &fake);
     if (!taskset_load(NULL, "relu", &tasks, &err)) return 0;
     fprintf(stderr, "%s\n", err.text);
     return -1;
@@ -238,20 +263,26 @@ static int tear_down(void **state)
 
 static Plan plan;
 
-static void load(Loaded *l, const char *kernel, const char *arguments)
+static void load_as(Loaded *l, int trusted, const char *kernel, const char *arguments)
 {
-    static char source[200];
+    static char sources[2][200]; /* a plan points into its source: the baseline's and the candidate's at the same time */
+    char *source = sources[trusted];
     Finding f;
     Error err = {""};
     int line;
     CompileResult code = {.ok = 1, .n_lowered = 1};
     code.lowered = memory_array(1, sizeof *code.lowered);
     code.lowered[0] = memory_strdup(kernel);
-    code.ptx = memory_printf(".entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
-    snprintf(source, sizeof source, "//@ launch %s<<<1, 32>>>%s\n", kernel, arguments);
+    code.ptx = memory_printf(".global .b8 bank[4];\n.entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
+    snprintf(source, sizeof sources[0], "//@ launch %s<<<1, 32>>>%s\n", kernel, arguments);
     plan_release(&plan);
     if (plan_parse(source, strlen(source), &plan, &line, &err)) fail_msg("%s", err.text);
-    if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, &code, &f, &err)) fail_msg("%s %s", f.message, err.text);
+    if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err)) fail_msg("%s %s", f.message, err.text);
+}
+
+static void load(Loaded *l, const char *kernel, const char *arguments)
+{
+    load_as(l, 0, kernel, arguments);
 }
 
 static const Workload *sim_workload(void)
@@ -285,7 +316,7 @@ static void expect_after(const char *kernel, int n_passed, Outcome want, const c
 /* Passed by the good ones: seven workloads, the second run, the other inputs, the other order. */
 static void expect(const char *kernel, Outcome want, const char *cheat, const char *says)
 {
-    expect_after(kernel, 10, want, cheat, says);
+    expect_after(kernel, 13, want, cheat, says);
 }
 
 static void test_outcomes(void **state)
@@ -300,7 +331,7 @@ static void test_outcomes(void **state)
     expect("mutate", OUTCOME_CHEAT, "input_mutation", "changed its input x, first at element 30");
     expect("beyond", OUTCOME_OUT_OF_BOUNDS, "", "a guard was written");
     expect("ordered", OUTCOME_RACE, "", "right when blocks and warps run in the order of their indices");
-    expect_after("waits", 9, OUTCOME_OK, "", ""); /* cannot be told, and is not held against it */
+    expect_after("waits", 12, OUTCOME_OK, "", ""); /* cannot be told, and is not held against it */
     expect("slow", OUTCOME_TIMEOUT, "", "kernel slow runs too long (check n=31");
 }
 
@@ -331,52 +362,87 @@ static void test_kernel_refused(void **state)
     code.lowered[0] = memory_strdup("unspeakable");
     plan_release(&plan);
     assert_int_equal(plan_parse(source, sizeof source - 1, &plan, &line, &err), 0);
-    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, &code, &f, &err), 1);
+    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err), 1);
     assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
     assert_int_equal(f.line, 2);
     assert_non_null(strstr(f.message, "64 are allowed"));
     loaded_close(&l);
 }
 
-/* Pairs: the ratio is found through a drift that both sides share, and each side had both buffers. */
-static void test_paired_timing(void **state)
+static DeviceTiming timing;
+
+static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
 {
-    (void)state;
-    static DeviceTiming timing;
     Loaded baseline, candidate;
-    Finding f;
     Error err = {""};
-    ChecksPassed passed = {0};
-    Interval ratio;
-    load(&baseline, "relu", "(x, y, n)");
+    ClockedOptions opt = {CLOCK_COLD, 10, 3, 0};
+    random_init(&fake.drift, 3, 5);
+    fake.outputs[0] = fake.outputs[1] = 0;
+    load_as(&baseline, 1, "relu", "(x, y, n)");
     Plan kept = plan;
     baseline.plan = baseline.context.plan = &kept;
     plan = (Plan){0};
-    load(&candidate, "relu", "(x, y, n)");
-    if (timing_measure(&baseline, &candidate, cases, sim_workload(), 3, 1, &timing, &passed, &f, &err)) fail_msg("%s%s", err.text, f.message);
-    statistics_ratio(timing.baseline_us, timing.candidate_us, timing.n, 3, &ratio);
-    assert_true(ratio.low > 1.48 && ratio.low < 1.5 && ratio.high > 1.5 && ratio.high < 1.52);
-    /* Blocks are numbered as allocated, the baseline's of a slot before the candidate's. */
-    assert_true(fake.baseline_output[0] < fake.candidate_output[0]);
-    assert_true(fake.baseline_output[1] > fake.candidate_output[1]);
-    assert_int_equal(passed.n, 2); /* the outputs after timing, and in another order */
+    load(&candidate, kernel, "(x, y, n)");
+    int rc = clocked_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f, &err);
+    if (rc < 0) fail_msg("%s", err.text);
     loaded_close(&candidate);
     loaded_close(&baseline);
     plan_release(&kept);
     assert_int_equal(fake.allocated, 0);
+    assert_int_equal(fake.locked, 0);
+    return rc;
+}
+
+/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and the baseline's result was
+ * nowhere to be seen when the candidate ran. */
+static void test_paired_timing(void **state)
+{
+    (void)state;
+    Finding f;
+    ChecksPassed passed = {0};
+    Interval ratio;
+    fake.spied = 0;
+    assert_int_equal(clocked("relu", &passed, &f), 0);
+    statistics_ratio(timing.baseline_us, timing.candidate_us, timing.n, 3, &ratio);
+    assert_true(ratio.low > 1.48 && ratio.low < 1.5 && ratio.high > 1.5 && ratio.high < 1.52);
+    assert_true((ratio.high - ratio.low) / 2 < 0.008 * ratio.middle); /* two estimates of one width */
+    assert_int_equal(__builtin_popcountll(fake.outputs[0]), 2);
+    assert_true(fake.outputs[0] == fake.outputs[1]);
+    assert_int_equal(fake.spied, 0);
+    assert_int_equal(passed.n, 1);
+}
+
+/* Every timed output is compared, whatever the checks before have seen. */
+static void test_cheats_when_clocked(void **state)
+{
+    (void)state;
+    Finding f;
+    ChecksPassed passed = {0};
+    assert_int_equal(clocked("nothing", &passed, &f), 1);
+    if (f.outcome != OUTCOME_WRONG_RESULT) fail_msg("%s", f.message);
+    assert_int_equal(clocked("once", &passed, &f), 1);
+    assert_string_equal(f.cheat, "stale_result");
+    assert_int_equal(clocked("beyond", &passed, &f), 1);
+    assert_int_equal(f.outcome, OUTCOME_OUT_OF_BOUNDS);
+    assert_int_equal(clocked("mutate", &passed, &f), 1);
+    assert_string_equal(f.cheat, "input_mutation");
+    fake.hidden_us = 5000;
+    int rc = clocked("relu", &passed, &f);
+    fake.hidden_us = 0;
+    assert_int_equal(rc, 1);
+    assert_string_equal(f.cheat, "hidden_work");
 }
 
 /* Right in every check, nothing done when timed. */
-static void test_outputs_are_compared_after_timing(void **state)
+static void test_outputs_are_compared_after_prediction(void **state)
 {
     (void)state;
-    static DeviceTiming timing;
     Loaded l;
     Finding f;
     Error err = {""};
     ChecksPassed passed = {0};
     load(&l, "nothing", "(x, y, n)");
-    assert_int_equal(timing_measure(NULL, &l, cases, sim_workload(), 3, 1, &timing, &passed, &f, &err), 1);
+    assert_int_equal(timing_predict(&l, cases, sim_workload(), 3, &timing, &passed, &f, &err), 1);
     assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
     loaded_close(&l);
     assert_int_equal(fake.allocated, 0);
@@ -390,13 +456,13 @@ static void test_cases(void **state)
     const Workload *w = &t->workloads[0];
     uint64_t seed = case_seed(1, t, w, 0);
     assert_true(seed != case_seed(2, t, w, 0) && seed != case_seed(1, t, w, 1) && seed != case_seed(1, t, w + 1, 0));
-    const Case *a = cases_get(cases, t, w, seed, 8.0, &err);
-    assert_ptr_equal(a, cases_get(cases, t, w, seed, 8.0, &err));
+    const Case *a = cases_get(cases, t, w, VARIANT_DRAWN, seed, 8.0, &err);
+    assert_ptr_equal(a, cases_get(cases, t, w, VARIANT_DRAWN, seed, 8.0, &err));
     const float *x = a->inputs[0];
     for (size_t i = 0; i < a->output_bytes[0] / 4; i++) assert_true(a->expected[0][i] == (x[i] > 0 ? (double)x[i] : 0));
     /* A bound of nothing keeps the last ones only. */
-    Cases *small = cases_new(0);
-    for (int i = 0; i < 10; i++) assert_non_null(cases_get(small, t, w, (uint64_t)i, 1.0, &err));
+    Cases *small = cases_new(0, NULL, NULL);
+    for (int i = 0; i < 10; i++) assert_non_null(cases_get(small, t, w, VARIANT_DRAWN, (uint64_t)i, 1.0, &err));
     cases_free(small);
 }
 
@@ -406,7 +472,7 @@ static void test_light(void **state)
     double us;
     Error err;
     const Workload *w = sim_workload();
-    assert_int_equal(timing_light_us(tasks.tasks[0], w, &fake.info, &us, &err), 0);
+    assert_int_equal(timing_light_us(tasks.tasks[0], w, &fake.info, &us, NULL, &err), 0);
     assert_true(us > 0.999 * 8e-6 * (double)w->axis[0] && us < 1.001 * 8e-6 * (double)w->axis[0]);
 }
 
@@ -417,7 +483,8 @@ int main(void)
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
         cmocka_unit_test(test_paired_timing),
-        cmocka_unit_test(test_outputs_are_compared_after_timing),
+        cmocka_unit_test(test_cheats_when_clocked),
+        cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_light),
     };

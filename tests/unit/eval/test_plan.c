@@ -260,11 +260,81 @@ static void test_resolve_mistakes(void **state)
     resolve_fails("//@ for t in 0..0\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 0, "empty range");
 }
 
+/* ---- library calls: the harness's baselines only ---- */
+
+static void trusted_fails(const char *source, int want_line, const char *want)
+{
+    Plan p;
+    Error err = {""};
+    DeviceLaunch *launches = NULL;
+    int n, line, rc = plan_parse_trusted(source, strlen(source), &p, &line, &err);
+    PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
+    if (!rc) rc = plan_check_names(&context, &line, &err) || plan_resolve(&context, &task.workloads[0], &memory, &launches, &n, &line, &err);
+    if (!rc) fail_msg("resolved: %s", source);
+    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
+    assert_int_equal(line, want_line);
+    plan_release(&p);
+}
+
+static void test_library(void **state)
+{
+    (void)state;
+    const char *source = "//@ buffer float b[rows * cols]\n"
+                         "//@ library cublas.sgemm_batched(x, b + cols, y, 2, rows, cols - 1, 3, 0, 1, 0.125f)\n"
+                         "//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n"
+                         "//@ for t in 1..3\n"
+                         "//@ library cublas.sgemm(x, x, y, t, 1, 1);\n";
+    Plan p;
+    Error err = {""};
+    DeviceLaunch *l;
+    int n, line;
+    parse_fails(source, 2, "line 2: library calls are the harness's own");
+    if (plan_parse_trusted(source, strlen(source), &p, &line, &err)) fail_msg("%s", err.text);
+    assert_int_equal(p.n_kernels, 1); /* a library call is nothing to compile */
+    PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
+    if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &line, &err)) fail_msg("%s", err.text);
+    assert_int_equal(n, 4);
+    uint64_t args[10];
+    double alpha;
+    assert_string_equal(l[0].kernel, "cublas.sgemm_batched");
+    assert_int_equal(l[0].library_args, 10);
+    memcpy(args, l[0].params, sizeof args);
+    memcpy(&alpha, &args[9], sizeof alpha);
+    assert_int_equal(args[0], 0x1000);
+    assert_int_equal(args[1], 0x300000 + 33 * 4);
+    assert_int_equal(args[2], 0x20000);
+    assert_int_equal(args[5], 32);
+    assert_int_equal(args[8], 1);
+    assert_true(alpha == 0.125);
+    assert_int_equal(l[1].library_args, 0);
+    assert_string_equal(l[1].kernel, "f");
+    assert_string_equal(l[3].kernel, "cublas.sgemm");
+    memcpy(args, l[3].params, sizeof args);
+    assert_int_equal(args[3], 2);
+    free(l);
+    plan_release(&p);
+}
+
+static void test_library_mistakes(void **state)
+{
+    (void)state;
+    trusted_fails("//@ library cublas.dgemm(x, x, y, 1, 1, 1)\n", 1, "no library call is named 'cublas.dgemm'");
+    trusted_fails("//@ library cublas.sgemm x, x, y\n", 1, "expected 'library name(arguments)'");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, 1, 1)\n", 1, "cublas.sgemm takes 6 arguments, the plan passes 5");
+    trusted_fails("//@ library cublas.sgemm(x, , y, 1, 1, 1)\n", 1, "argument 2 of cublas.sgemm is empty");
+    trusted_fails("//@ library cublas.sgemm(x, 1, y, 1, 1, 1)\n", 1, "argument 2 of cublas.sgemm is the integer '1'");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, x, 1, 1)\n", 1, "argument 4 of cublas.sgemm is x, which is memory");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, 1.5, 1, 1)\n", 1, "argument 4 of cublas.sgemm is the float 1.5");
+    trusted_fails("//@ library cublas.sgemm(x + 232, x, y, 1, 1, 1)\n", 1, "starts at element 232 of x");
+    trusted_fails("//@ library cublas.sgemm(x, x, x, 1, 1, 1)\n", 0, "no launch takes the output y");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grammar), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_floats),  cmocka_unit_test(test_resolve),  cmocka_unit_test(test_resolve_mistakes),
+        cmocka_unit_test(test_library), cmocka_unit_test(test_library_mistakes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_task, NULL);

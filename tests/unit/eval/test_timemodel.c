@@ -49,6 +49,9 @@ static void test_occupancy(void **state)
     assert_non_null(strstr(err.text, "255 registers"));
     assert_int_equal(occupancy_of(profile("h100"), 128, 32, (227 << 10) + 1, &o, &err), -1);
     assert_int_equal(occupancy_of(profile("l40"), 128, 32, 100 << 10, &o, &err), -1);
+    assert_int_equal(occupancy_of_arch("sm_90", 1024, 64, 0, &o), 0); /* a real GPU's, by its architecture */
+    assert_true(o.occupancy == 0.5 && !strcmp(o.limit, "registers"));
+    assert_int_equal(occupancy_of_arch("sm_35", 128, 32, 0, &o), -1);
     assert_null(profile_find("b200", &err));
     assert_non_null(strstr(err.text, "a100, h100, h200, l40, rtx3090, h20"));
 }

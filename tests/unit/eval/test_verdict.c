@@ -53,7 +53,9 @@ static void test_record(void **state)
     (void)state;
     Verdict v = sample();
     check_schema(&v);
-    v.timing->n = 5; /* raw samples too */
+    v.timing->n = 5; /* of a clock: raw samples and telemetry too */
+    v.predicted = 0;
+    v.timing->before.sm_mhz = v.timing->after.sm_mhz = 1980;
     check_schema(&v);
     verdict_release(&v);
     v.outcome = OUTCOME_CHEAT;

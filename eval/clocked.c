@@ -1,0 +1,225 @@
+#include "eval/clocked.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "eval/statistics.h"
+#include "eval/timing.h"
+
+enum {
+    BASELINE, CANDIDATE, SIDES,
+    SETS = 2,                   /* of inputs and outputs */
+    MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
+};
+static const double narrow = 0.006, widest = 0.01; /* half-width of the interval, estimated and bootstrapped, that ends the couples */
+static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
+static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
+static const double stays_warm_s = 0.050;   /* and do not fall so soon after the last timing */
+/* Beside the events the host may see this much more before work outside of them is suspected. */
+static const double host_factor = 1.5, host_slack_us = 400;
+
+typedef struct {
+    Loaded *loaded[SIDES];
+    Rig rigs[SIDES][SETS];      /* both sides' over the same inputs and outputs */
+    const Case *contents[SETS];
+    int64_t turns;              /* rig_can_turn */
+    const ClockedOptions *opt;
+    Random random;
+    int runs, unseen;           /* of the candidate; in which the host's clock saw much more than the events */
+} Bench;
+
+static int open_bench(Bench *b, Cases *cases, const Workload *w, Finding *f, Error *err)
+{
+    Task *t = b->loaded[CANDIDATE]->task;
+    for (int set = 0; set < SETS; set++)
+        if (!(b->contents[set] = cases_get(cases, t, w, VARIANT_DRAWN, case_seed(b->opt->seed, t, w, set), 1.0, err))) return -1;
+    for (int set = 0; set < SETS; set++)
+        for (int side = CANDIDATE; side >= BASELINE; side--) {
+            const Rig *owner = side == CANDIDATE ? NULL : &b->rigs[CANDIDATE][set];
+            int rc = rig_open(&b->rigs[side][set], b->loaded[side], b->contents[set], owner, f, err);
+            if (rc) return rc;
+        }
+    b->turns = rig_can_turn(&b->rigs[CANDIDATE][0]);
+    return 0;
+}
+
+static void close_bench(Bench *b)
+{
+    for (int side = BASELINE; side < SIDES; side++)
+        for (int set = 0; set < SETS; set++) rig_close(&b->rigs[side][set]);
+}
+
+/* ---- one side's two runs ---- */
+
+/* Work that the events do not see, in most runs, is hidden from them. */
+static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
+{
+    if (b->opt->mode == CLOCK_GRAPH || c->host_us <= host_factor * (c->us + c->flush_us) + host_slack_us) return 0;
+    if (++b->unseen < 20 || 2 * b->unseen < b->runs) return 0;
+    finding_set(f, OUTCOME_CHEAT, 0, "the events around the launches say %.1f us, the host's clock %.1f us: work is done outside "
+                                     "of the launches that are timed", c->us + c->flush_us, c->host_us);
+    snprintf(f->cheat, sizeof f->cheat, "hidden_work");
+    return 1;
+}
+
+static int look_at_candidate(Bench *b, int set, Finding *f, Error *err)
+{
+    Rig *r = &b->rigs[CANDIDATE][set];
+    int rc = rig_compare(r, f, err);
+    if (!rc && b->runs % INSPECT_EVERY < SETS) rc = rig_inspect(r, f, err);
+    return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
+}
+
+static int run_set(Bench *b, int side, int set, double *us, Finding *f, Error *err)
+{
+    Rig *r = &b->rigs[side][set];
+    const Loaded *l = b->loaded[side];
+    DeviceFault fault = {0};
+    DeviceClock c = {0};
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, b->opt->mode, &c, &fault, err);
+    *us = c.us;
+    if (side == BASELINE) return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
+    if (rc > 0) finding_fault(f, &fault, r->where);
+    if (rc) return rc;
+    b->runs++;
+    b->loaded[CANDIDATE]->runs++;
+    return hidden_work(b, &c, f);
+}
+
+/* Both sets, one after the other: between the sides the GPU changes from one process to another, which takes longer than
+ * many a kernel. Nothing that a side finds was computed by anyone: outputs and buffers are undefined. */
+static int run_side(Bench *b, int side, int first_set, double us[SETS], Finding *f, Error *err)
+{
+    for (int set = 0; set < SETS; set++)
+        if (rig_reset(&b->rigs[side][set], err) || (side == CANDIDATE && rig_reset(&b->rigs[BASELINE][set], err))) return -1;
+    for (int i = 0; i < SETS; i++) {
+        int set = i ? !first_set : first_set, rc = run_set(b, side, set, &us[set], f, err);
+        if (rc) return rc;
+    }
+    for (int set = 0; set < SETS && side == CANDIDATE; set++) {
+        int rc = look_at_candidate(b, set, f, err);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+/* ---- couples ---- */
+
+/* New contents in both sets, turned by a random way along an axis that all tensors share, where the task has one: by place the
+ * same draw is new to whoever has seen it. Row by row it is not, so that the candidate's module is loaded anew too, with none
+ * of what its variables kept; the two sets have nothing in common. A module without variables is parked, which costs nothing. */
+static int renew(Bench *b, Finding *f, Error *err)
+{
+    int swap = (int)random_below(&b->random, SETS);
+    for (int set = 0; set < SETS; set++) {
+        int64_t turned = b->turns ? (int64_t)random_below(&b->random, (uint64_t)b->turns) : 0;
+        for (int side = CANDIDATE; side >= BASELINE; side--)
+            if (rig_refill(&b->rigs[side][set], b->contents[swap ? SETS - 1 - set : set], turned, err)) return -1;
+    }
+    int rc = loaded_again(b->loaded[CANDIDATE], f, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[CANDIDATE][set], f);
+    return rc;
+}
+
+/* Each side once on each set of buffers: of the geometric mean of the two times neither side has the better addresses. */
+static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
+{
+    double times[SIDES][SETS];
+    int first = (int)random_below(&b->random, SIDES), first_set = (int)random_below(&b->random, SETS);
+    int rc = renew(b, f, err);
+    for (int i = 0; i < SIDES && !rc; i++) {
+        int side = i ? !first : first;
+        rc = run_side(b, side, first_set, times[side], f, err);
+        us[side] = sqrt(times[side][0] * times[side][1]);
+    }
+    return rc;
+}
+
+/* The interval is wanted as narrow as a share of the ratio; where it would say that the candidate wins by little, much
+ * narrower: of many candidates that are equal to their baseline some seem to win by chance, and only more samples tell. */
+static int narrow_enough(const DeviceTiming *t)
+{
+    if (t->n < MIN_COUPLES || t->n % LOOK_EVERY) return 0;
+    double ratio = statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n);
+    double half = statistics_half_width(t->baseline_us, t->candidate_us, t->n);
+    int little_won = ratio - half > 1 && ratio < little;
+    if (half > (little_won ? sure : narrow) * ratio) return 0;
+    Interval v; /* what the verdict will say; of few samples it can be wider */
+    statistics_ratio(t->baseline_us, t->candidate_us, t->n, 0, &v);
+    return v.high - v.low <= 2 * widest * v.middle;
+}
+
+static int warm_up(Bench *b, Finding *f, Error *err)
+{
+    double us[SIDES], since = clock_seconds();
+    int warm = b->opt->timed_at > 0 && since - b->opt->timed_at < stays_warm_s; /* one more couple, for the code's own first run */
+    for (int i = 0; warm ? i < 1 : i < WARM_COUPLES || clock_seconds() - since < warm_s; i++) {
+        int rc = couple(b, us, f, err);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
+{
+    double us[SIDES], since = clock_seconds();
+    while (out->n < MAX_COUPLES) {
+        int rc = couple(b, us, f, err);
+        if (rc) return rc;
+        out->baseline_us[out->n] = us[BASELINE];
+        out->candidate_us[out->n++] = us[CANDIDATE];
+        if (clock_seconds() - since > b->opt->budget_s) break;
+        if (narrow_enough(out)) break;
+    }
+    return timing_makes_sense(out, 1, err);
+}
+
+/* One more run of each side for the counters. */
+static int profile(Bench *b, DeviceTiming *out, Finding *f, Error *err)
+{
+    const Loaded *l = b->loaded[CANDIDATE];
+    DeviceTiming *side = memory_alloc(sizeof *side);
+    DeviceFault fault = {0};
+    int rc = renew(b, f, err);
+    for (int s = 0; s < SIDES && !rc; s++) {
+        const Rig *r = &b->rigs[s][0];
+        memset(side, 0, sizeof *side);
+        rc = l->ops->counters(l->device, r->launches, r->n_launches, side, &fault, err);
+        if (rc > 0) finding_fault(f, &fault, r->where);
+        int *n = s == CANDIDATE ? &out->n_counters : &out->n_baseline_counters;
+        *n = side->n_counters;
+        memcpy(s == CANDIDATE ? out->counters : out->baseline_counters, side->counters, sizeof out->counters);
+    }
+    free(side);
+    return rc;
+}
+
+int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
+                    DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+{
+    Bench b = {.loaded = {baseline, candidate}, .opt = opt};
+    const DeviceOps *ops = candidate->ops;
+    Device *d = candidate->device;
+    Error ignored;
+    memset(out, 0, sizeof *out);
+    out->mode = opt->mode;
+    random_init(&b.random, opt->seed, random_hash("couples", 7));
+    int rc = open_bench(&b, cases, w, f, err);
+    int locked = 0;
+    if (!rc && ops->lock) rc = ops->lock(d, 1, err), locked = !rc;
+    if (!rc) rc = warm_up(&b, f, err);
+    if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->before, err);
+    if (!rc) rc = couples(&b, out, f, err);
+    if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
+    if (!rc && opt->profile && ops->counters) rc = profile(&b, out, f, err);
+    if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
+    if (!rc) checks_pass(passed, "%s: outputs of all %d timed runs", b.rigs[CANDIDATE][0].where, b.runs);
+    close_bench(&b);
+    return rc;
+}

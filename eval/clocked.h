@@ -1,0 +1,22 @@
+/* Timing on a device with a clock: baseline and candidate in random order, each on the same two sets of buffers (on an H200
+ * two equal 64 MiB buffers differ by 1% in speed by their address alone), inputs new each time, outputs undefined before
+ * every run and the candidate's compared after every run, until the interval of the median ratio is narrow. A sample is the
+ * geometric mean of a side's times on the two sets. The device's timing lock is held throughout. */
+#ifndef EVAL_CLOCKED_H
+#define EVAL_CLOCKED_H
+
+#include "eval/checks.h"
+
+typedef struct {
+    ClockMode mode;
+    double budget_s;            /* of the samples, at most */
+    uint64_t seed;              /* of contents and orders */
+    int profile;                /* the counters of one run of each side too, where the device has them */
+    double timed_at;            /* when the last timing on this device ended, of clock_seconds; 0: none */
+} ClockedOptions;
+
+/* 0 with *out filled: n samples of both sides, telemetry before and after. 1: the candidate's fault. -1: the evaluator's. */
+int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
+                    DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
+
+#endif

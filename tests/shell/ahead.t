@@ -1,0 +1,97 @@
+#!/bin/bash
+# Candidates compiled ahead of the device: the verdicts are those of an evaluator that compiles each in its turn, also when
+# compilers, runners and evaluators are killed, and a job that only waited is never counted as tried. TAP on stdout.
+# limit: 300
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+root=$PWD
+BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
+if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
+tmp=$(mktemp -d)
+cd "$tmp"
+unset QUERN_REDIS QUERN_CACHE
+export QUERN_LEASE_S=1.5 QUERN_MARK=$tmp QUERN_LOG=debug
+n=0 failed=0
+ok() { # ok STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
+    echo "not ok $n - $2"; failed=1
+    sed 's/^/# /' log | grep -v ' ms$' | tail -15
+}
+left() {
+    local p
+    for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do
+        [ $p = $$ ] && continue
+        case "$({ tr '\0' ' ' </proc/$p/cmdline; } 2>/dev/null)" in *quern-*|*redis-server*) echo $p ;; esac
+    done
+}
+none_left() { local i; for i in $(seq 100); do [ -z "$(left)" ] && return 0; sleep 0.05; done; return 1; }
+trap 'for p in $(left); do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
+wait_for() { local i; for i in $(seq 1500); do eval "$1" && return 0; sleep 0.02; done; return 1; }
+payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
+status() { QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n'; }
+done_of() { status $1 | sed -n 's/.*"done":\([0-9]*\).*/\1/p'; }
+some_done() { wait_for "[ \"\$(done_of $1)\" -ge $2 ] 2>/dev/null"; }
+for compilers in 0 2; do
+    printf '#!/bin/bash\nexec "%s/quern-evald" --compilers %d "$@"\n' "$BIN" $compilers >evald-$compilers
+done
+chmod +x evald-*
+# fleet DIR COMPILERS: in the background, $fleet is its process
+fleet() {
+    "$BIN/quern-fleet" run --evaluator ./evald-$2 --devices sim:h100 --workers ${WORKERS:-1} --dir $1 -- \
+        sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status" >out 2>log & fleet=$!
+}
+
+# ---- candidates of several outcomes, each distinct ----
+one_line() { sed 's/$/\\n/' "$1" | tr -d '\n'; }
+for i in 1 2 3; do
+    for f in ok compile_error plan_count plan_no_kernel wrong_result trap out_of_bounds include_passwd; do
+        printf 'relu\t%s// candidate %d\\n\n' "$(one_line "$root/tests/fixtures/kernels/$f.cu")" $i
+    done
+done | "$here/make_samples.pl" >s.qa
+jobs=24
+fleet turn 0; wait $fleet; s=$?
+want=$(payload turn.qa)
+[ $s = 0 ] && [ -n "$want" ] && [ "$("$BIN/quern-artifact" export turn.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
+ok $? 'each in its turn: every candidate has its verdict, of at least five kinds'
+finish() { # NAME
+    wait $fleet; local s=$?
+    [ $s = 0 ] && [ "$(payload $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
+    tr -d ' \n' <$1.status | grep -q "\"waiting\":0,\"leased\":0,\"done\":$jobs,\"dead\":0"; ok $? "$1: every job done, none dead"
+    none_left; ok $? "$1: no process is left"
+}
+fleet ahead 2; finish ahead
+grep -c 'compile and load [0-9] ms' log >compiled 2>/dev/null
+[ "$(cat compiled)" -ge 9 ]; ok $? 'candidates come to the device compiled'
+WORKERS=2 fleet two 2; finish two
+
+# ---- kill -9 in the middle ----
+evald() { pgrep -P $fleet -f quern-evald | head -1; }
+fleet compilers 2
+some_done compilers 1
+for i in 1 2 3; do
+    kill -9 $(pgrep -P "$(evald)" | tail -1) 2>/dev/null # the youngest child of the evaluator compiles
+    sleep 0.2
+done
+finish compilers
+fleet runner 2
+some_done runner 1
+kill -9 $(pgrep -P "$(evald)" | head -1) 2>/dev/null
+finish runner
+# Five times: were a job that only waits counted as tried, three of these would bury it. Each after one more was done, so that
+# none is the one in work three times.
+fleet worker 2
+for i in 1 2 3 4 5; do
+    wait_for '[ -n "$(evald)" ] && [ "$(pgrep -P "$(evald)" | wc -l)" -ge 3 ]'
+    some_done worker $((2 * i))
+    kill -9 "$(evald)" 2>/dev/null
+done
+finish worker
+# Ended politely: what waits is handed back, and the next evaluator has it at once.
+fleet polite 2
+some_done polite 1
+kill -TERM "$(evald)"
+finish polite
+echo "1..$n"
+exit $failed
