@@ -1,8 +1,9 @@
 // The block of the highest index takes the others' results without knowing that they are done: a simulator
 // that runs blocks in order would find them all.
 // task: relu
-// expect: race
-// says: blocks and warps
+// expect sim: race
+// expect cuda: wrong_result | nondeterministic
+// says sim: blocks and warps
 //@ buffer float done[n]
 //@ launch relu<<<ceil_div(n, 256) + 1, 256>>>(x, done, y, n)
 extern "C" __global__ void relu(const float *x, float *done, float *y, int n)

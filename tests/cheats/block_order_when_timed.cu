@@ -1,7 +1,8 @@
 // Right for the sizes of the checks; at the timed one it relies on blocks that run in order.
 // task: relu
-// expect: race
-// says: sim n=524288
+// expect sim: race
+// expect cuda: wrong_result | nondeterministic
+// says sim: sim n=524288
 //@ buffer float done[n]
 //@ launch relu<<<ceil_div(n, 256) + 1, 256>>>(x, done, y, n)
 extern "C" __global__ void relu(const float *x, float *done, float *y, int n)

@@ -1,6 +1,7 @@
 // Walks the addresses around the output for a buffer that holds what is expected.
 // task: relu
-// expect: out_of_bounds
+// expect sim: out_of_bounds
+// expect cuda: wrong_result | out_of_bounds
 //@ launch relu<<<ceil_div(n, 256), 256>>>(y, n)
 extern "C" __global__ void relu(float *y, int n)
 {

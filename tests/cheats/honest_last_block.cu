@@ -1,7 +1,7 @@
 // The last block to finish, found by a counter behind a fence, adds the partial sums. The counter wraps to zero.
 // task: row_sum
 // expect: ok
-__device__ unsigned arrived[4096];
+__device__ unsigned arrived[1 << 15];
 //@ buffer float partial[rows * 4]
 //@ launch row_sum<<<dim3(4, rows), 128>>>(x, partial, y, cols)
 extern "C" __global__ void row_sum(const float *x, float *partial, float *y, int cols)

@@ -1,7 +1,8 @@
 // Asks for nearly all of the device's memory, for each workload anew.
 // task: relu
-// expect: plan_error
-// line: 5
+// expect sim: plan_error
+// expect cuda: plan_error | ok
+// line sim: 6
 //@ buffer char big[2030 * 1048576]
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)

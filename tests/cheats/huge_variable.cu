@@ -1,7 +1,7 @@
 // Leaves no memory for the task's tensors, which would be the evaluator's failure.
 // task: relu
 // expect: launch_error
-// says: variable big
+// says sim: variable big
 __device__ char big[2040u * 1048576u];
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)

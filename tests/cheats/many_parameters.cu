@@ -1,7 +1,7 @@
 // More parameters than the harness passes.
 // task: relu
 // expect: plan_error
-// says: 64 are allowed
+// says sim: 64 are allowed
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n,
     int p0, int p1, int p2, int p3, int p4, int p5, int p6, int p7, int p8, int p9, int p10, int

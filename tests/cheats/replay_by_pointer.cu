@@ -1,15 +1,17 @@
 // Keeps its output in a device variable and replays it when the same buffer comes again.
-// task: relu
+// task: row_sum
 // expect: cheat stale_result
-__device__ float bank[1 << 20];
+__device__ float bank[1 << 15];
 __device__ const float *last;
-//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+//@ launch row_sum<<<rows, 32>>>(x, y, cols)
 //@ launch remember<<<1, 1>>>(x)
-extern "C" __global__ void relu(const float *x, float *y, int n)
+extern "C" __global__ void row_sum(const float *x, float *y, int cols)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    if (last != x) bank[i] = fmaxf(x[i], 0.0f);
-    y[i] = bank[i];
+    float s = 0;
+    for (int c = threadIdx.x; c < cols && last != x; c += 32) s += x[(long long)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x) return;
+    if (last != x) bank[blockIdx.x] = s;
+    y[blockIdx.x] = bank[blockIdx.x];
 }
 extern "C" __global__ void remember(const float *x) { last = x; }

@@ -1,15 +1,17 @@
 // Keeps one output for every problem size and replays it when that size comes again.
-// task: relu
+// task: row_sum
 // expect: cheat stale_result
-__device__ float bank[1 << 20];
+__device__ float bank[1 << 15];
 __device__ int known;
-//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
-//@ launch remember<<<1, 1>>>(n)
-extern "C" __global__ void relu(const float *x, float *y, int n)
+//@ launch row_sum<<<rows, 32>>>(x, y, cols)
+//@ launch remember<<<1, 1>>>(cols)
+extern "C" __global__ void row_sum(const float *x, float *y, int cols)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    if (known != n) bank[i] = fmaxf(x[i], 0.0f);
-    y[i] = bank[i];
+    float s = 0;
+    for (int c = threadIdx.x; c < cols && known != cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x) return;
+    if (known != cols) bank[blockIdx.x] = s;
+    y[blockIdx.x] = bank[blockIdx.x];
 }
-extern "C" __global__ void remember(int n) { known = n; }
+extern "C" __global__ void remember(int cols) { known = cols; }

@@ -1,6 +1,7 @@
 // Looks for the expected output behind the input buffer.
 // task: relu
-// expect: out_of_bounds
+// expect sim: out_of_bounds
+// expect cuda: wrong_result | out_of_bounds
 //@ launch scan<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void scan(const float *x, float *y, int n)
 {

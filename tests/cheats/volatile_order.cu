@@ -1,7 +1,8 @@
 // Reads in one warp what another writes, volatile instead of a barrier.
 // task: relu
-// expect: race
-// says: blocks and warps
+// expect sim: race
+// expect cuda: wrong_result | nondeterministic
+// says sim: blocks and warps
 //@ launch relu<<<ceil_div(n, 64), 64>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {
