@@ -30,7 +30,7 @@ DIRS_tasks := tasks
 DIRS_queue := queue
 DIRS_model := model
 DIRS_llm := llm
-DIRS_eval := eval eval/sim
+DIRS_eval := eval eval/sim eval/cuda
 DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report
 
 SRC = $(foreach d,$(DIRS_$(1)),$(filter-out $(d)/quern-%.c,$(wildcard $(d)/*.c)))
@@ -75,19 +75,25 @@ FORCE: ;
 TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
 REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
-	$(Q)mkdir -p $(@D); $(CC) -std=c11 -O2 -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
+	$(Q)mkdir -p $(@D); $(CC) -std=gnu11 -O3 -march=native -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test test-san bench clean help
+.PHONY: all build test test-gpu test-san bench bench-gpu clean help
 all build: $(PROGRAMS:%=%) $(REFERENCES)
 
 UNIT_TESTS := $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
 FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
-SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
+LONG_TESTS := $(patsubst %,tests/shell/%.t,queue_kill faults resume)
+SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/shell/*.t)))
 
-# prove runs each test in a process and a folder of its own, under its own time limit.
+# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first.
 test: build $(UNIT_TESTS) $(FUZZERS)
-	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(UNIT_TESTS) $(SHELL_TESTS)
+	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
+
+# On a real GPU: its device and every kernel of tests/cheats. Skipped, with a word, where there is none.
+GPU ?= cuda:0
+test-gpu: build
+	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -101,6 +107,10 @@ san-run: build $(UNIT_TESTS) $(FUZZERS)
 # Speeds, one after another, in one table.
 bench: build
 	@mk/bench $(BUILD)
+
+# What is asked of an evaluator on a GPU, in one table: about six minutes; with FULL=1 as many as asked, about half an hour.
+bench-gpu: build
+	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
 
 clean:
 	rm -rf $(BUILD)

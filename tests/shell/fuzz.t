@@ -35,7 +35,7 @@ for target in "$fuzz"/fuzz_*; do
         continue
     fi
     mkdir -p "$name" && cd "$name" || exit 1
-    timeout -k 5 $((seconds + 50)) "$target" --seconds "$seconds" --seed "$seed" "${seeds[@]}" >out 2>err
+    timeout -k 5 $((seconds + 100)) "$target" --seconds "$seconds" --seed "$seed" "${seeds[@]}" >out 2>err
     rc=$?
     cd ..
     if [ $rc = 0 ] && grep -q '^fuzz: [1-9][0-9]* seeds, [1-9][0-9]* mutants, no crash$' "$name/out"; then
