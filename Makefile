@@ -23,12 +23,13 @@ Q := $(if $(V),,@)
 include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
-MODULES := base artifacts tasks queue model llm eval stages
+MODULES := base gpu artifacts tasks queue model llm eval stages
 DIRS_base := base
+DIRS_gpu := gpu
 DIRS_artifacts := artifacts
 DIRS_tasks := tasks
 DIRS_queue := queue
-DIRS_model := model
+DIRS_model := model model/cuda
 DIRS_llm := llm
 DIRS_eval := eval eval/sim eval/cuda
 DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "eval/cache.h"
+#include "base/cache.h"
 #include "eval/nvrtc.h"
 #include "eval/wire.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "eval/cuda/gpus.h"
+#include "gpu/gpus.h"
 #include "eval/sim/profile.h"
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "eval/cuda/light.h"
-#include "eval/cuda/lock.h"
+#include "gpu/lock.h"
 
 enum { LOCK_WAIT_S = 300 };
 

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "eval/cuda/gpus.h"
+#include "gpu/gpus.h"
 #include "eval/cuda/light.h"
 #include "eval/cuda/state.h"
 

@@ -3,7 +3,7 @@
 #ifndef EVAL_CUDA_EXECUTOR_H
 #define EVAL_CUDA_EXECUTOR_H
 
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 #include "eval/cuda/protocol.h"
 
 enum { EXECUTOR_GRAPHS = 4 };

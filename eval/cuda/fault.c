@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 #include "eval/sim/exec.h"
 
 enum { CU_INVALID_VALUE = 1, CU_INVALID_HANDLE = 400, CU_COOPERATIVE_TOO_LARGE = 720, CU_CLUSTER = 912 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/cache.h"
+#include "base/cache.h"
 #include "eval/compile.h"
 #include "eval/cuda/health.h"
 #include "eval/wire.h"

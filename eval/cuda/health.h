@@ -4,7 +4,7 @@
 #ifndef EVAL_CUDA_HEALTH_H
 #define EVAL_CUDA_HEALTH_H
 
-#include "eval/cuda/gpus.h"
+#include "gpu/gpus.h"
 #include "eval/cuda/nvml.h"
 
 /* How every error of health_check begins. A verdict evaluator_error whose message begins so makes the worker put its

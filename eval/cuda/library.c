@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 #include "eval/cuda/library_parts.h"
 
 static const struct {

@@ -9,7 +9,7 @@
 #define EVAL_CUDA_LIGHT_H
 
 #include "eval/compile.h"
-#include "eval/cuda/gpus.h"
+#include "gpu/gpus.h"
 #include "tasks/task.h"
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
 /* From attributes. What an unknown architecture can do is bounded so high that nothing is refused by it. */
 int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err);
 
-/* Measured, in the current context, which nobody else should use meanwhile (eval/cuda/lock.h): some seconds and up to
+/* Measured, in the current context, which nobody else should use meanwhile (gpu/lock.h): some seconds and up to
  * 4 GiB. Tensor figures are 0 where there are no such tensor cores. */
 int light_measure(const CudaDriver *cu, const Gpu *gpu, Compiler *compiler, Light *out, Error *err);
 

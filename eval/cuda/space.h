@@ -4,7 +4,7 @@
 #define EVAL_CUDA_SPACE_H
 
 #include "eval/cuda/arena.h"
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 
 typedef struct {
     const CudaDriver *cu;

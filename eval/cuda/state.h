@@ -4,7 +4,7 @@
 
 #include "eval/cuda/arena.h"
 #include "eval/cuda/health.h"
-#include "eval/cuda/lock.h"
+#include "gpu/lock.h"
 #include "eval/cuda/runner.h"
 #include "eval/cuda/space.h"
 #include "eval/cuda/trusted.h"

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "eval/cache.h"
+#include "base/cache.h"
 #include "eval/compile.h"
 #include "eval/sandbox.h"
 

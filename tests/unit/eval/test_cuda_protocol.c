@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 #include "eval/cuda/fault.h"
 
 static void test_records(void **state)

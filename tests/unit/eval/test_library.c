@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate.h"
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 #include "eval/cuda/library.h"
 #include "eval/resolve.h"
 

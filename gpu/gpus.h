@@ -1,8 +1,8 @@
 /* The GPUs that this process may use, in the CUDA driver's order: cuda:0, cuda:1, ... */
-#ifndef EVAL_CUDA_GPUS_H
-#define EVAL_CUDA_GPUS_H
+#ifndef GPU_GPUS_H
+#define GPU_GPUS_H
 
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 
 enum { GPUS_MAX = 64 };
 

@@ -6,8 +6,8 @@
  * It is a pair of byte locks (F_OFD_SETLK) on quern-gpu-UUID.lock in /tmp, or in $QUERN_LOCK_DIR: the folder must be
  * the same for all users of the GPU, those in other containers included. The file belongs to whoever came
  * first, is open to all (0666), is never removed, and holds the process id of the last who timed. */
-#ifndef EVAL_CUDA_LOCK_H
-#define EVAL_CUDA_LOCK_H
+#ifndef GPU_LOCK_H
+#define GPU_LOCK_H
 
 #include "base/error.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "eval/cuda/lock.h"
+#include "gpu/lock.h"
 
 static char dir[] = "/tmp/quern-test-XXXXXX";
 static const char uuid[] = "GPU-00000000-1111-2222-3333-444444444444";

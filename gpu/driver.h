@@ -1,7 +1,7 @@
 /* libcuda, opened at run time: the functions of the driver API that Quern calls, declared here so that a build
  * needs no CUDA header. Types and constants are the driver's ABI (CUDA 12.4 and later). */
-#ifndef EVAL_CUDA_DRIVER_H
-#define EVAL_CUDA_DRIVER_H
+#ifndef GPU_DRIVER_H
+#define GPU_DRIVER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "eval/cache.h"
+#include "base/cache.h"
 
 #include <fcntl.h>
 #include <ftw.h>

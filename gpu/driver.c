@@ -1,4 +1,4 @@
-#include "eval/cuda/driver.h"
+#include "gpu/driver.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "eval/cuda/gpus.h"
+#include "gpu/gpus.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Compile results on disk by the digest of all that decides them. A file that is torn, damaged or
  * gone is a miss; writing is temporary file and rename, so processes may share a folder. */
-#ifndef EVAL_CACHE_H
-#define EVAL_CACHE_H
+#ifndef BASE_CACHE_H
+#define BASE_CACHE_H
 
 #include <stddef.h>
 

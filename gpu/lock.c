@@ -1,4 +1,4 @@
-#include "eval/cuda/lock.h"
+#include "gpu/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
