@@ -136,3 +136,10 @@ void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t le
     }
     if (c->writes++ % TRIM_EVERY == 0) trim(c);
 }
+
+int cache_folder(char *out, size_t size)
+{
+    const char *cache = getenv("QUERN_CACHE"), *home = getenv("HOME");
+    int n = cache && *cache ? snprintf(out, size, "%s", cache) : home && *home ? snprintf(out, size, "%s/.cache/quern", home) : -1;
+    return n > 0 && (size_t)n < size ? 0 : -1;
+}

@@ -36,6 +36,13 @@ int process_self_dir(char *out, size_t size, Error *err);
 /* The path of another program of Quern: beside this one, or in the bin folder of the build that a test runs from. */
 int process_find_program(const char *name, char *out, size_t size, Error *err);
 
+/* For a program whose process takes long to end although its work is done, by a device's driver for one. Returns in a child, which
+ * does the work; this process waits until the child says process_answered, or ends, and then ends as the child does. Before
+ * any thread is there. -1: no child could be had, and the caller goes on by itself, where process_answered does nothing. */
+int process_answer_early(void);
+/* Ends this process; the other one has said `status` to who waits for it, and left its standard files, before that. */
+_Noreturn void process_answered(int status);
+
 /* In a child just forked: die when the parent does. */
 void process_die_with_parent(void);
 

@@ -77,7 +77,7 @@ static _Noreturn void child(Server *s, const NvrtcJob *job, int cpu_s, int fd)
     if (sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err))
         say(&out, "failed", err.text);
     else
-        nvrtc_compile(s->nvrtc, job, &out);
+        nvrtc_reply(s->nvrtc, job, &out);
     size_t done = 0;
     while (done < out.len) {
         ssize_t n = write(fd, out.data + done, out.len - done);
@@ -122,7 +122,8 @@ static int compile_caged(Server *s, const Request *r, Buffer *out, Error *err)
 {
     const char *const *names, *const *texts;
     int n = headers_collect(s->headers, r->source, strlen(r->source), &names, &texts);
-    NvrtcJob job = {r->arch, r->source, n, names, texts, r->n_names, (const char *const *)r->names};
+    NvrtcJob job = {.arch = r->arch, .source = r->source, .n_headers = n, .header_names = names, .header_texts = texts,
+                    .n_names = r->n_names, .names = (const char *const *)r->names};
     int fds[2], status = 0;
     if (pipe(fds)) return error_errno(err, "cannot make a pipe");
     pid_t pid = fork();
@@ -159,7 +160,9 @@ static int warm_up(Server *s, Error *err)
     Buffer out;
     buffer_init(&out, NVRTC_MAX_REPLY);
     int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
-    nvrtc_compile(s->nvrtc, &(NvrtcJob){"sm_90", source, n, names, texts, 1, &kernel}, &out);
+    NvrtcJob job = {.arch = "sm_90", .source = source, .n_headers = n, .header_names = names, .header_texts = texts,
+                    .n_names = 1, .names = &kernel};
+    nvrtc_reply(s->nvrtc, &job, &out);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
     if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {

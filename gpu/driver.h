@@ -24,6 +24,18 @@ typedef struct {
     char bytes[16];
 } CuUuid;
 
+/* CUlaunchAttribute and CUlaunchConfig; the value is a union of 64 bytes. */
+typedef struct {
+    int id, unused;
+    int value[16];
+} CuLaunchAttribute;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    CuStream stream;
+    CuLaunchAttribute *attributes;
+    unsigned n_attributes;
+} CuLaunch;
+
 /* CUmemLocation, CUmemAllocationProp, CUmemAccessDesc */
 typedef struct {
     int type, id;
@@ -55,7 +67,7 @@ enum {
     CU_ATTRIBUTE_MINOR = 76, CU_ATTRIBUTE_SHARED_PER_SM = 81, CU_ATTRIBUTE_SHARED_OPTIN = 97,
     CU_FUNCTION_MAX_THREADS = 0, CU_FUNCTION_SHARED = 1, CU_FUNCTION_CONST = 2, CU_FUNCTION_LOCAL = 3, CU_FUNCTION_REGISTERS = 4,
     CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
-    CU_STREAM_NON_BLOCKING = 1, CU_CAPTURE_THREAD_LOCAL = 1
+    CU_STREAM_NON_BLOCKING = 1, CU_LAUNCH_PROGRAMMATIC = 6, CU_CAPTURE_THREAD_LOCAL = 1, CU_EVENT_NO_TIMING = 2
 };
 
 /* One line a function: its exported name (with the version that the declarations above are of), name in the table, arguments. */
@@ -72,6 +84,7 @@ enum {
     X(cuDeviceGetAttribute, device_attribute, (int *value, int attribute, CuDevice device))                              \
     X(cuDeviceTotalMem_v2, device_memory, (size_t * bytes, CuDevice device))                                             \
     X(cuCtxCreate_v2, context_create, (CuContext * context, unsigned flags, CuDevice device))                            \
+    X(cuDevicePrimaryCtxRetain, primary_retain, (CuContext * context, CuDevice device))                                  \
     X(cuCtxDestroy_v2, context_destroy, (CuContext context))                                                             \
     X(cuCtxSetCurrent, context_set, (CuContext context))                                                                 \
     X(cuCtxSynchronize, context_synchronize, (void))                                                                     \
@@ -108,10 +121,12 @@ enum {
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, occupancy, (int *blocks, CuFunction function, int threads, size_t shared)) \
     X(cuLaunchKernel, launch, (CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,     \
                                unsigned bz, unsigned shared, CuStream stream, void **params, void **extra))              \
+    X(cuLaunchKernelEx, launch_with, (const CuLaunch *launch, CuFunction function, void **params, void **extra))         \
     X(cuStreamCreate, stream_create, (CuStream * stream, unsigned flags))                                                \
     X(cuStreamDestroy_v2, stream_destroy, (CuStream stream))                                                             \
     X(cuStreamSynchronize, stream_synchronize, (CuStream stream))                                                        \
     X(cuStreamQuery, stream_query, (CuStream stream))                                                                    \
+    X(cuStreamIsCapturing, capture_status, (CuStream stream, int *status))                                               \
     X(cuStreamBeginCapture_v2, capture_begin, (CuStream stream, int mode))                                               \
     X(cuStreamEndCapture, capture_end, (CuStream stream, CuGraph *graph))                                                \
     X(cuGraphInstantiateWithFlags, graph_instantiate, (CuGraphExec * exec, CuGraph graph, unsigned long long flags))     \

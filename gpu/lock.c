@@ -155,3 +155,11 @@ GpuHold lock_held(const GpuLock *l)
 {
     return l->held;
 }
+
+int lock_wanted(const GpuLock *l)
+{
+    struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = GATE, .l_len = 1};
+    while (fcntl(l->fd, F_OFD_GETLK, &f))
+        if (errno != EINTR) return 0;
+    return f.l_type != F_UNLCK;
+}

@@ -24,5 +24,7 @@ int lock_alone(GpuLock *l, double wait_s, Error *err);
 int lock_shared(GpuLock *l, double wait_s, Error *err);
 void lock_release(GpuLock *l);          /* of what is held; nothing is no error */
 GpuHold lock_held(const GpuLock *l);    /* by this handle */
+/* Whether another process has it alone or waits to: who shares it for long asks now and then, and lets go. */
+int lock_wanted(const GpuLock *l);
 
 #endif

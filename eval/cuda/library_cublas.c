@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "eval/cuda/library_parts.h"
+#include "gpu/open.h"
 
 typedef void *BlasHandle;
 
@@ -77,7 +78,7 @@ static int check(int status, const char *what, Error *err)
 static int load_lt(Error *err)
 {
     static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    const LibrarySymbol symbols[] = {
+    const OpenSymbol symbols[] = {
         {"cublasLtCreate", &lt.create},
         {"cublasLtMatmulDescCreate", &lt.operation_create},
         {"cublasLtMatmulDescSetAttribute", &lt.operation_set},
@@ -91,7 +92,7 @@ static int load_lt(Error *err)
         {"cublasLtMatmul", &lt.matmul},
     };
     if (lt.loaded) return 0;
-    if (library_open(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
     lt.loaded = 1;
     return 0;
 }
@@ -99,7 +100,7 @@ static int load_lt(Error *err)
 int library_cublas_load(Error *err)
 {
     static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
-    const LibrarySymbol symbols[] = {
+    const OpenSymbol symbols[] = {
         {"cublasCreate_v2", &blas.create},
         {"cublasSetStream_v2", &blas.set_stream},
         {"cublasSetWorkspace_v2", &blas.set_workspace},
@@ -109,7 +110,7 @@ int library_cublas_load(Error *err)
         {"cublasSgemmStridedBatched", &blas.sgemm_batched},
     };
     if (blas.loaded) return 0;
-    if (load_lt(err) || library_open(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (load_lt(err) || open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
     blas.loaded = 1;
     return 0;
 }

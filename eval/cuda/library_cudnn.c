@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eval/cuda/library_parts.h"
+#include "gpu/open.h"
 
 enum {
     DNN_FLOAT = 0, DNN_NCHW = 0, DNN_DEFAULT_MATH = 0, DNN_FMA_MATH = 3, DNN_CROSS_CORRELATION = 1, DNN_ALGORITHMS = 8
@@ -56,7 +57,7 @@ static int check(int status, const char *what, Error *err)
 static int load(Error *err)
 {
     static const char *const files[] = {"libcudnn.so.9", NULL};
-    const LibrarySymbol symbols[] = {
+    const OpenSymbol symbols[] = {
         {"cudnnCreate", &dnn.create},
         {"cudnnSetStream", &dnn.set_stream},
         {"cudnnGetErrorString", &dnn.status},
@@ -75,7 +76,7 @@ static int load(Error *err)
         {"cudnnConvolutionForward", &dnn.forward},
     };
     if (dnn.loaded) return 0;
-    if (library_cublas_load(err) || library_open(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (library_cublas_load(err) || open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
     dnn.loaded = 1;
     return 0;
 }

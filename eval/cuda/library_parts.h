@@ -13,14 +13,6 @@ enum {
     LIBRARY_MAX_SHAPES = 64            /* of one call, kept ready */
 };
 
-typedef struct {
-    const char *name;
-    void *slot;                 /* a function pointer's address */
-} LibrarySymbol;
-
-/* Open the first of `files` (NULL-terminated) that loads and fill in its symbols. */
-int library_open(const char *const *files, const LibrarySymbol *symbols, size_t n, Error *err);
-
 /* Device memory of at least `bytes`, one for all calls; an address stays until a larger request. */
 int library_workspace(size_t bytes, void **p, Error *err);
 

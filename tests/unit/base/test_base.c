@@ -130,11 +130,36 @@ static void child_process(void **state)
     buffer_release(&errout);
 }
 
+/* What becomes of a process that lets a child work: the wait status. how: its exit status, or a signal's number negated. */
+static int early(int how)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (!pid) {
+        if (process_answer_early()) _exit(99);
+        if (how >= 0) process_answered(how);
+        raise(-how);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void early_answer(void **state)
+{
+    (void)state;
+    int status = early(0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    status = early(7);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    status = early(-SIGKILL);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound), cmocka_unit_test(known_digests),
                                        cmocka_unit_test(random_law), cmocka_unit_test(atomic_file),
-                                       cmocka_unit_test(child_process)};
+                                       cmocka_unit_test(child_process), cmocka_unit_test(early_answer)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

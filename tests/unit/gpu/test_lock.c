@@ -82,6 +82,29 @@ static void test_sides(void **state)
     lock_close(b);
 }
 
+/* Who shares is told that another is alone or waits to be, not that another shares. */
+static void test_wanted(void **state)
+{
+    (void)state;
+    GpuLock *a = open_one(), *b = open_one();
+    int ready;
+    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_shared(a, 0, &err), 0);
+    assert_int_equal(lock_shared(b, 0, &err), 0);
+    assert_int_equal(lock_wanted(a), 0);
+    lock_close(b);
+    pid_t pid = holder(1, &ready);
+    double end_s = clock_seconds() + 5;
+    while (!lock_wanted(a) && clock_seconds() < end_s) clock_sleep(0.001);
+    assert_int_equal(lock_wanted(a), 1); /* it waits */
+    lock_release(a);
+    assert_true(says(ready));
+    assert_int_equal(lock_wanted(a), 1); /* it has it */
+    end(pid);
+    assert_int_equal(lock_wanted(a), 0);
+    lock_close(a);
+}
+
 static void test_nested(void **state)
 {
     (void)state;
@@ -195,7 +218,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sides),       cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sides),       cmocka_unit_test(test_wanted), cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
                                        cmocka_unit_test(test_death),       cmocka_unit_test(test_no_starving),
                                        cmocka_unit_test(test_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);

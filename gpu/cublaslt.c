@@ -1,0 +1,255 @@
+#include "gpu/cublaslt.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "gpu/open.h"
+
+/* The library's numbers, of its ABI. */
+enum {
+    R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, OP_N = 0, OP_T = 1, STATUS_NOT_SUPPORTED = 15,
+    DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS_POINTER = 8, EPILOGUE_BIAS = 4,
+    PREFERENCE_WORKSPACE = 1, PREFERENCE_REDUCTION = 3, PREFERENCE_ALIGNMENT_A = 5, REDUCTION_COMPUTE_TYPE = 2
+};
+
+enum { CHOICES = 8, SLOTS = 2048, PLANS_MAX = 1024, ALIGNMENT_MAX = 256 };
+
+typedef struct {
+    uint64_t data[8];
+} Algorithm;
+
+/* cublasLtMatmulHeuristicResult_t */
+typedef struct {
+    Algorithm algorithm;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+} Choice;
+
+/* All that an algorithm is chosen by. */
+typedef struct {
+    int ta, tb, m, n, k, lda, ldb, ldd, wide, bias, adds;
+    int align_a, align_b, align_c, align_d;
+} Shape;
+
+typedef struct {
+    Shape shape;
+    void *operation, *a, *b, *d;   /* a and b as the library counts them; c is laid out as d */
+    Choice choice[CHOICES];
+    int n_choices, chosen, proven; /* proven: it has run */
+} Plan;
+
+struct Cublaslt {
+    void *handle;
+    Plan *slot[SLOTS];             /* by hash, with linear probing */
+    int n;
+};
+
+static struct {
+    int (*create)(void **);
+    int (*destroy)(void *);
+    const char *(*status)(int);
+    int (*operation_create)(void **, int compute, int scale);
+    int (*operation_set)(void *, int attribute, const void *value, size_t bytes);
+    int (*operation_destroy)(void *);
+    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
+    int (*layout_destroy)(void *);
+    int (*preference_create)(void **);
+    int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
+    int (*preference_destroy)(void *);
+    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, Choice *out, int *n);
+    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta,
+                  const void *c, void *lc, void *d, void *ld, const Algorithm *algorithm, void *workspace, size_t bytes, void *stream);
+    int loaded;
+} lt;
+
+static int load(Error *err)
+{
+    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+    const OpenSymbol symbols[] = {
+        {"cublasLtCreate", &lt.create},
+        {"cublasLtDestroy", &lt.destroy},
+        {"cublasLtGetStatusString", &lt.status},
+        {"cublasLtMatmulDescCreate", &lt.operation_create},
+        {"cublasLtMatmulDescSetAttribute", &lt.operation_set},
+        {"cublasLtMatmulDescDestroy", &lt.operation_destroy},
+        {"cublasLtMatrixLayoutCreate", &lt.layout_create},
+        {"cublasLtMatrixLayoutDestroy", &lt.layout_destroy},
+        {"cublasLtMatmulPreferenceCreate", &lt.preference_create},
+        {"cublasLtMatmulPreferenceSetAttribute", &lt.preference_set},
+        {"cublasLtMatmulPreferenceDestroy", &lt.preference_destroy},
+        {"cublasLtMatmulAlgoGetHeuristic", &lt.heuristic},
+        {"cublasLtMatmul", &lt.matmul},
+    };
+    if (lt.loaded) return 0;
+    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    lt.loaded = 1;
+    return 0;
+}
+
+static int check(int status, const char *what, Error *err)
+{
+    return status ? error_set(err, "%s: %s (%d)", what, lt.status(status), status) : 0;
+}
+
+int cublaslt_open(Cublaslt **out, Error *err)
+{
+    if (load(err)) return -1;
+    Cublaslt *c = memory_alloc(sizeof *c);
+    if (check(lt.create(&c->handle), "cuBLASLt does not start", err)) {
+        free(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+static void plan_free(Plan *p)
+{
+    if (p->operation) lt.operation_destroy(p->operation);
+    if (p->a) lt.layout_destroy(p->a);
+    if (p->b) lt.layout_destroy(p->b);
+    if (p->d) lt.layout_destroy(p->d);
+    free(p);
+}
+
+static void forget(Cublaslt *c)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (c->slot[i]) plan_free(c->slot[i]);
+    memset(c->slot, 0, sizeof c->slot);
+    c->n = 0;
+}
+
+void cublaslt_close(Cublaslt *c)
+{
+    if (!c) return;
+    forget(c);
+    lt.destroy(c->handle);
+    free(c);
+}
+
+/* ---- plans ---- */
+
+/* Of an address; that of rows the library sees in their distance. */
+static int alignment(const void *p)
+{
+    uintptr_t bits = (uintptr_t)p | ALIGNMENT_MAX;
+    return (int)(bits & -bits);
+}
+
+static Shape shape_of(const CublasltProduct *p)
+{
+    int adds = p->beta != 0, align_d = alignment(p->d);
+    return (Shape){.ta = p->ta != 0, .tb = p->tb != 0, .m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb, .ldd = p->ldd,
+                   .wide = p->wide != 0, .bias = p->bias != NULL, .adds = adds,
+                   .align_a = alignment(p->a), .align_b = alignment(p->b), .align_c = adds ? alignment(p->c) : align_d,
+                   .align_d = align_d};
+}
+
+static int set_preference(void *preference, int which, uint64_t value, size_t bytes, Error *err)
+{
+    uint32_t word = (uint32_t)value;
+    return check(lt.preference_set(preference, which, bytes == 4 ? (const void *)&word : &value, bytes), "cuBLASLt takes no preference", err);
+}
+
+/* Its matrices are column-major: a row-major product is the product of the transposed matrices in the other order,
+ * d' = b' a'. So its a is our b, and the alignments change places. */
+static int ask(Cublaslt *c, Plan *p, Error *err)
+{
+    const Shape *s = &p->shape;
+    const int align[4] = {s->align_b, s->align_a, s->align_c, s->align_d};
+    void *preference = NULL;
+    if (check(lt.preference_create(&preference), "cuBLASLt takes no preference", err)) return -1;
+    int rc = set_preference(preference, PREFERENCE_WORKSPACE, CUBLASLT_WORKSPACE, 8, err);
+    if (!rc) rc = set_preference(preference, PREFERENCE_REDUCTION, REDUCTION_COMPUTE_TYPE, 4, err);
+    for (int i = 0; i < 4 && !rc; i++) rc = set_preference(preference, PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
+    if (!rc) {
+        Choice found[CHOICES];
+        int n = 0, status = lt.heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d, preference, CHOICES, found, &n);
+        if (status && status != STATUS_NOT_SUPPORTED) rc = check(status, "cuBLASLt's heuristic failed", err);
+        for (int i = 0; i < n && !status; i++)
+            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE) p->choice[p->n_choices++] = found[i];
+    }
+    lt.preference_destroy(preference);
+    return rc ? rc : p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm");
+}
+
+static int describe(Plan *p, Error *err)
+{
+    const Shape *s = &p->shape;
+    const int32_t op_a = s->tb ? OP_T : OP_N, op_b = s->ta ? OP_T : OP_N, epilogue = EPILOGUE_BIAS;
+    uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
+    if (check(lt.operation_create(&p->operation, COMPUTE_32F, R_32F), "cuBLASLt describes no product", err) ||
+        check(lt.operation_set(p->operation, DESC_TRANSA, &op_a, sizeof op_a), "cuBLASLt does not transpose", err) ||
+        check(lt.operation_set(p->operation, DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err) ||
+        (s->bias && check(lt.operation_set(p->operation, DESC_EPILOGUE, &epilogue, sizeof epilogue), "cuBLASLt adds no bias", err)))
+        return -1;
+    return check(lt.layout_create(&p->a, R_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb), "cuBLASLt does not lay out b", err) ||
+           check(lt.layout_create(&p->b, R_16BF, s->ta ? m : k, s->ta ? k : m, s->lda), "cuBLASLt does not lay out a", err) ||
+           check(lt.layout_create(&p->d, s->wide ? R_32F : R_16BF, n, m, s->ldd), "cuBLASLt does not lay out d", err) ? -1 : 0;
+}
+
+static int set_bias(const Plan *p, const CublasltProduct *product, Error *err)
+{
+    if (!product->bias) return 0;
+    return check(lt.operation_set(p->operation, DESC_BIAS_POINTER, &product->bias, sizeof product->bias), "cuBLASLt adds no bias", err);
+}
+
+static size_t hash_of(const Shape *s)
+{
+    uint64_t h = 14695981039346656037u;
+    const unsigned char *p = (const unsigned char *)s;
+    for (size_t i = 0; i < sizeof *s; i++) h = (h ^ p[i]) * 1099511628211u;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* Shapes come and go with the lengths of batches: a full table starts again, which costs a few calls of the heuristic. */
+static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Error *err)
+{
+    const Shape shape = shape_of(product);
+    if (c->n == PLANS_MAX) forget(c);
+    size_t i = hash_of(&shape) % SLOTS;
+    for (; c->slot[i]; i = (i + 1) % SLOTS)
+        if (!memcmp(&c->slot[i]->shape, &shape, sizeof shape)) {
+            *out = c->slot[i];
+            return set_bias(*out, product, err);
+        }
+    Plan *p = memory_alloc(sizeof *p);
+    p->shape = shape;
+    if (describe(p, err) || set_bias(p, product, err) || ask(c, p, err)) {
+        plan_free(p);
+        return -1;
+    }
+    c->slot[i] = *out = p;
+    c->n++;
+    return 0;
+}
+
+/* ---- products ---- */
+
+static int run(Cublaslt *c, Plan *p, const CublasltProduct *product, void *workspace, CuStream stream, Error *err)
+{
+    for (;;) {
+        int status = lt.matmul(c->handle, p->operation, &product->alpha, product->b, p->a, product->a, p->b, &product->beta,
+                               product->beta != 0 ? product->c : product->d, p->d, product->d, p->d, &p->choice[p->chosen].algorithm,
+                               workspace, CUBLASLT_WORKSPACE, stream);
+        if (!status) p->proven = 1;
+        if (!status || p->proven || p->chosen + 1 == p->n_choices) return check(status, "cuBLASLt refuses a product", err);
+        p->chosen++; /* the heuristic is only a heuristic */
+    }
+}
+
+int cublaslt_product(Cublaslt *c, const CublasltProduct *p, void *workspace, CuStream stream, Error *err)
+{
+    Plan *plan = NULL;
+    if (p->m <= 0 || p->n <= 0) return 0;
+    int rc = p->wide && p->bias ? error_set(err, "a bias is added to bf16 only") : find_plan(c, p, &plan, err);
+    if (!rc) rc = run(c, plan, p, workspace, stream, err);
+    if (!rc) return 0;
+    return error_prefix(err, "%d x %d x %d (%s%s, rows of %d, %d and %d, %s)", p->m, p->n, p->k, p->ta ? "a'" : "a", p->tb ? " b'" : " b",
+                        p->lda, p->ldb, p->ldd, p->wide ? "fp32" : "bf16");
+}

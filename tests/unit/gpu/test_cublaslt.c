@@ -1,0 +1,190 @@
+/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented to: the row-major mapping with
+ * all transposes, leading dimensions, outputs and epilogues; that alignments are told as they are; that a shape is asked for
+ * once and passes over an algorithm that does not run; and what is said when none does. On a GPU test_ops_cuda does this with
+ * the real one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "tests/unit/gpu/fixtures.h"
+#include "gpu/cublaslt.h"
+
+static Cublaslt *lt;
+
+static uint16_t narrow(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static float widen(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+/* n numbers of bf16, or as float, `shift` bytes after an address aligned to 256. */
+static void *numbers(Random *r, size_t n, int wide, size_t shift)
+{
+    char *base = aligned_alloc(256, (n * 4 + shift + 511) / 256 * 256);
+    void *p = base + shift;
+    for (size_t i = 0; i < n; i++) {
+        float f = (float)random_normal(r);
+        if (wide) memcpy((char *)p + 4 * i, &f, 4);
+        else ((uint16_t *)p)[i] = narrow(f);
+    }
+    return p;
+}
+
+static void drop(void *p, size_t shift) { free((char *)p - shift); }
+
+static float number(const void *p, int wide, size_t i)
+{
+    return wide ? ((const float *)p)[i] : widen(((const uint16_t *)p)[i]);
+}
+
+static void one(int m, int n, int k, int ta, int tb, int pad, int wide, int bias, float alpha, float beta, int apart, size_t shift)
+{
+    Random r;
+    Error err;
+    int lda = (ta ? m : k) + pad, ldb = (tb ? k : n) + pad, ldd = n + pad;
+    random_init(&r, (uint64_t)(m * 10007 + n * 101 + k), 0);
+    size_t nd = (size_t)ldd * (size_t)m, unit = wide ? 4 : 2;
+    void *a = numbers(&r, (size_t)lda * (size_t)(ta ? k : m), 0, shift), *b = numbers(&r, (size_t)ldb * (size_t)(tb ? n : k), 0, shift);
+    void *d = numbers(&r, nd, wide, 2 * shift), *c = numbers(&r, nd, wide, 2 * shift), *v = numbers(&r, (size_t)n, 0, 0);
+    void *before = malloc(nd * unit);
+    memcpy(before, d, nd * unit);
+    CublasltProduct p = {ta, tb, m, n, k, a, b, lda, ldb, alpha, beta, apart ? c : d, d, ldd, wide, bias ? v : NULL};
+    if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < ldd; j++) {
+            size_t at = (size_t)i * (size_t)ldd + (size_t)j;
+            double want = 0;
+            for (int l = 0; l < k && j < n; l++)
+                want += (double)number(a, 0, (size_t)(ta ? l * lda + i : i * lda + l)) * (double)number(b, 0, (size_t)(tb ? j * ldb + l : l * ldb + j));
+            want = (double)alpha * want + (beta != 0 ? (double)beta * (double)number(apart ? c : before, wide, at) : 0);
+            if (bias && j < n) want += (double)number(v, 0, (size_t)j);
+            if (j >= n) want = (double)number(before, wide, at);
+            double got = (double)number(d, wide, at), limit = j >= n ? 0 : wide ? 1e-4 : 0.01 * (1 + fabs(want));
+            if (!(fabs(got - want) <= limit)) fail_msg("%d x %d x %d, ta %d, tb %d: [%d][%d] is %g, expected %g", m, n, k, ta, tb, i, j, got, want);
+        }
+    drop(a, shift), drop(b, shift), drop(d, 2 * shift), drop(c, 2 * shift), drop(v, 0);
+    free(before);
+}
+
+static void test_mapping(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 4; t++)
+        for (int wide = 0; wide < 2; wide++) {
+            one(5, 7, 3, t & 1, t >> 1, 0, wide, 0, 1, 0, 0, 0);
+            one(8, 16, 24, t & 1, t >> 1, 0, wide, 0, 1, 1, 0, 0);
+            one(6, 9, 4, t & 1, t >> 1, 3, wide, 0, 0.5f, 2, 1, 2);
+            one(1, 33, 17, t & 1, t >> 1, 8, wide, !wide, 1, wide, 0, 16);
+        }
+    one(9, 12, 5, 0, 1, 0, 0, 1, 2, 0.5f, 1, 0);
+}
+
+static size_t calls(char letter)
+{
+    Buffer b;
+    size_t n = 0;
+    buffer_init(&b, 1 << 20);
+    if (!file_read("calls", 1 << 20, &b, NULL))
+        for (size_t i = 0; i < b.len; i++) n += b.data[i] == letter;
+    buffer_release(&b);
+    return n;
+}
+
+static void test_once_a_shape(void **state)
+{
+    (void)state;
+    unlink("calls");
+    for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 0);
+    assert_int_equal(calls('h'), 1);
+    assert_int_equal(calls('x'), 1); /* the one that does not run is tried once */
+    assert_int_equal(calls('m'), 5);
+    one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 2); /* other alignments are another shape */
+    assert_int_equal(calls('h'), 2);
+    for (int m = 1; m <= 1100; m++) one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 0, 1, 0, 0, 0); /* more than are kept */
+    one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 0);
+    assert_int_equal(calls('m'), 5 + 1 + 1100 + 1);
+}
+
+static void fails(const CublasltProduct *p, const char *want)
+{
+    Error err = {""};
+    assert_int_equal(cublaslt_product(lt, p, NULL, NULL, &err), -1);
+    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    Error err;
+    _Alignas(256) uint16_t x[256] = {0};
+    CublasltProduct p = {.m = 0, .n = 3, .k = 4, .a = x, .b = x, .lda = 4, .ldb = 3, .alpha = 1, .d = x, .ldd = 3};
+    assert_int_equal(cublaslt_product(lt, &p, NULL, NULL, &err), 0); /* nothing to do */
+    p.m = 2;
+    p.lda = 3;
+    fails(&p, "2 x 3 x 4");
+    p.lda = 4;
+    p.wide = 1;
+    p.bias = x;
+    fails(&p, "a bias is added to bf16 only");
+    p.wide = 0;
+    p.bias = NULL;
+    setenv("TEST_LT_NONE", "1", 1);
+    fails(&p, "cuBLASLt has no algorithm");
+    unsetenv("TEST_LT_NONE");
+    assert_int_equal(cublaslt_product(lt, &p, NULL, NULL, &err), 0); /* a failure is not kept */
+}
+
+static int start(void **state)
+{
+    (void)state;
+    Error err;
+    char here[2000];
+    if (!getcwd(here, sizeof here)) return -1;
+    char *dir = memory_printf("%s/toolkit/lib64", here), *home = memory_printf("%s/toolkit", here);
+    setenv("CUDA_HOME", home, 1);
+    setenv("TEST_LT_CALLS", "calls", 1);
+    int rc = fixture_build("cublaslt.c", dir, "libcublasLt.so.13");
+    free(dir);
+    free(home);
+    if (!rc && cublaslt_open(&lt, &err)) {
+        printf("# %s\n", err.text);
+        rc = -1;
+    }
+    return rc;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    cublaslt_close(lt);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mapping),
+        cmocka_unit_test(test_once_a_shape),
+        cmocka_unit_test(test_failures),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, start, stop);
+}
