@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/statistics.h"
@@ -13,6 +14,7 @@
 
 enum {
     BASELINE, CANDIDATE, SIDES,
+    RENEWING = 0, RUNNING, COMPARING, STEPS,
     SETS = 2,                   /* of inputs and outputs */
     MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
@@ -30,6 +32,7 @@ typedef struct {
     int64_t turns;              /* rig_can_turn */
     const ClockedOptions *opt;
     Random random;
+    double spent[STEPS];        /* seconds, for the log */
     int runs, unseen;           /* of the candidate; in which the host's clock saw much more than the events */
 } Bench;
 
@@ -67,28 +70,49 @@ static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
     return 1;
 }
 
-static int look_at_candidate(Bench *b, int set, Finding *f, Error *err)
+static int look_closely(Rig *r, int inspect, Finding *f, Error *err)
 {
-    Rig *r = &b->rigs[CANDIDATE][set];
     int rc = rig_compare(r, f, err);
-    if (!rc && b->runs % INSPECT_EVERY < SETS) rc = rig_inspect(r, f, err);
+    if (!rc && inspect) rc = rig_inspect(r, f, err);
     return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
 }
 
-static int run_set(Bench *b, int side, int set, double *us, Finding *f, Error *err)
+static int look_at_candidate(Bench *b, Finding *f, Error *err)
 {
-    Rig *r = &b->rigs[side][set];
+    Rig *const rigs[SETS] = {&b->rigs[CANDIDATE][0], &b->rigs[CANDIDATE][1]};
+    int inspect = b->runs % INSPECT_EVERY < SETS, rc = rig_well(rigs, SETS, inspect, err);
+    if (rc <= 0) return rc;
+    rc = 0;
+    for (int set = 0; set < SETS && !rc; set++) rc = look_closely(rigs[set], inspect, f, err);
+    return rc;
+}
+
+/* One run on each set, in one call of the device. */
+static int run_sets(Bench *b, int side, int first_set, double us[SETS], Finding *f, Error *err)
+{
     const Loaded *l = b->loaded[side];
+    const Rig *first = &b->rigs[side][first_set], *second = &b->rigs[side][!first_set];
+    const DeviceLaunch *const launches[SETS] = {first->launches, second->launches};
     DeviceFault fault = {0};
-    DeviceClock c = {0};
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, b->opt->mode, &c, &fault, err);
-    *us = c.us;
+    DeviceClock c[SETS] = {{0}};
+    int rc = l->ops->clock(l->device, launches, first->n_launches, SETS, b->opt->mode, c, &fault, err);
+    us[first_set] = c[0].us;
+    us[!first_set] = c[1].us;
     if (side == BASELINE) return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
-    if (rc > 0) finding_fault(f, &fault, r->where);
-    if (rc) return rc;
-    b->runs++;
-    b->loaded[CANDIDATE]->runs++;
-    return hidden_work(b, &c, f);
+    if (rc > 0) finding_fault(f, &fault, first->where);
+    for (int i = 0; i < SETS && !rc; i++) {
+        b->runs++;
+        b->loaded[CANDIDATE]->runs++;
+        rc = hidden_work(b, &c[i], f);
+    }
+    return rc;
+}
+
+static void spend(Bench *b, int step, double *since)
+{
+    double now = clock_seconds();
+    b->spent[step] += now - *since;
+    *since = now;
 }
 
 /* Both sets, one after the other: between the sides the GPU changes from one process to another, which takes longer than
@@ -96,19 +120,29 @@ static int run_set(Bench *b, int side, int set, double *us, Finding *f, Error *e
 static int run_side(Bench *b, int side, int first_set, double us[SETS], Finding *f, Error *err)
 {
     for (int set = 0; set < SETS; set++)
-        if (rig_reset(&b->rigs[side][set], err) || (side == CANDIDATE && rig_reset(&b->rigs[BASELINE][set], err))) return -1;
-    for (int i = 0; i < SETS; i++) {
-        int set = i ? !first_set : first_set, rc = run_set(b, side, set, &us[set], f, err);
-        if (rc) return rc;
-    }
-    for (int set = 0; set < SETS && side == CANDIDATE; set++) {
-        int rc = look_at_candidate(b, set, f, err);
-        if (rc) return rc;
-    }
-    return 0;
+        if (rig_reset(&b->rigs[side][set], err) || (side == CANDIDATE && rig_reset_own_buffers(&b->rigs[BASELINE][set], err))) return -1;
+    double since = clock_seconds();
+    int rc = run_sets(b, side, first_set, us, f, err);
+    spend(b, RUNNING, &since);
+    if (side == CANDIDATE && !rc) rc = look_at_candidate(b, f, err);
+    spend(b, COMPARING, &since);
+    return rc;
 }
 
 /* ---- couples ---- */
+
+/* The baseline's module too: its code lies in as many places of memory, one after another, as the candidate's
+ * (eval/cuda/modules.c). */
+static int load_both(Bench *b, Finding *f, Error *err)
+{
+    Finding own;
+    int rc = loaded_again(b->loaded[CANDIDATE], f, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[CANDIDATE][set], f);
+    if (rc) return rc;
+    rc = loaded_again(b->loaded[BASELINE], &own, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[BASELINE][set], &own);
+    return rc > 0 ? error_set(err, "the baseline cannot be loaded again: %s", own.message) : rc;
+}
 
 /* New contents in both sets, turned by a random way along an axis that all tensors share, where the task has one: by place the
  * same draw is new to whoever has seen it. Row by row it is not, so that the candidate's module is loaded anew too, with none
@@ -121,9 +155,7 @@ static int renew(Bench *b, Finding *f, Error *err)
         for (int side = CANDIDATE; side >= BASELINE; side--)
             if (rig_refill(&b->rigs[side][set], b->contents[swap ? SETS - 1 - set : set], turned, err)) return -1;
     }
-    int rc = loaded_again(b->loaded[CANDIDATE], f, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[CANDIDATE][set], f);
-    return rc;
+    return load_both(b, f, err);
 }
 
 /* Each side once on each set of buffers: of the geometric mean of the two times neither side has the better addresses. */
@@ -131,7 +163,9 @@ static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
 {
     double times[SIDES][SETS];
     int first = (int)random_below(&b->random, SIDES), first_set = (int)random_below(&b->random, SETS);
+    double since = clock_seconds();
     int rc = renew(b, f, err);
+    spend(b, RENEWING, &since);
     for (int i = 0; i < SIDES && !rc; i++) {
         int side = i ? !first : first;
         rc = run_side(b, side, first_set, times[side], f, err);
@@ -157,8 +191,8 @@ static int narrow_enough(const DeviceTiming *t)
 static int warm_up(Bench *b, Finding *f, Error *err)
 {
     double us[SIDES], since = clock_seconds();
-    int warm = b->opt->timed_at > 0 && since - b->opt->timed_at < stays_warm_s; /* one more couple, for the code's own first run */
-    for (int i = 0; warm ? i < 1 : i < WARM_COUPLES || clock_seconds() - since < warm_s; i++) {
+    int warm = b->opt->timed_at > 0 && since - b->opt->timed_at < stays_warm_s; /* a first run of every copy of the code, as time allows */
+    for (int i = 0; i < (warm ? 1 : WARM_COUPLES) || (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES)); i++) {
         int rc = couple(b, us, f, err);
         if (rc) return rc;
     }
@@ -199,6 +233,16 @@ static int profile(Bench *b, DeviceTiming *out, Finding *f, Error *err)
     return rc;
 }
 
+static void log_spent(const Bench *b, const DeviceTiming *t, double start, const double at[3])
+{
+    double ratio = t->n ? statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n) : 0;
+    double half = t->n ? statistics_half_width(t->baseline_us, t->candidate_us, t->n) : 0;
+    log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d couples in %.1f ms; renewing %.1f ms, running %.1f ms, "
+              "comparing %.1f ms; ratio %.4f, half its interval %.4f", (at[0] - start) * 1e3, (at[1] - at[0]) * 1e3,
+              (at[2] - at[1]) * 1e3, t->n, (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
+              b->spent[COMPARING] * 1e3, ratio, half);
+}
+
 int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
                     DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
 {
@@ -209,12 +253,17 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     memset(out, 0, sizeof *out);
     out->mode = opt->mode;
     random_init(&b.random, opt->seed, random_hash("couples", 7));
+    double start = clock_seconds(), at[3] = {start, start, start}; /* ready, warm, about to be timed */
     int rc = open_bench(&b, cases, w, f, err);
     int locked = 0;
     if (!rc && ops->lock) rc = ops->lock(d, 1, err), locked = !rc;
+    at[0] = clock_seconds();
     if (!rc) rc = warm_up(&b, f, err);
+    at[1] = clock_seconds();
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->before, err);
+    at[2] = clock_seconds();
     if (!rc) rc = couples(&b, out, f, err);
+    log_spent(&b, out, start, at);
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
     for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
     if (!rc && opt->profile && ops->counters) rc = profile(&b, out, f, err);

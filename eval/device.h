@@ -81,7 +81,10 @@ typedef struct {
     double value;
 } DeviceCounter;
 
-enum { DEVICE_MAX_COUNTERS = 48, DEVICE_MAX_SAMPLES = 4096 };
+enum {
+    DEVICE_MAX_COUNTERS = 48, DEVICE_MAX_SAMPLES = 4096, DEVICE_SEQUENCES = 2,
+    DEVICE_COPIES = 4           /* of a module without state that is loaded again and again, taken in turn */
+};
 
 /* How a launch sequence is clocked. */
 typedef enum {
@@ -127,6 +130,16 @@ typedef struct {
     double first_got, first_want, worst_got, worst_want; /* worst: by how much the tolerance is exceeded */
 } DeviceDifference;
 
+/* What a buffer ought to hold. */
+typedef struct {
+    DevicePtr p;
+    const DeviceGolden *golden; /* n doubles, for n elements of dtype at p; with dtype -1 the bytes themselves */
+    size_t from;                /* how far it is turned: elements, or bytes */
+    int dtype;
+    size_t n;
+    double atol, rtol;
+} DeviceExpected;
+
 /* Every entry: 0 ok, -1 the device failed (err says why). `run` and `time` may also return 1: the
  * candidate's fault, in *fault. */
 typedef struct {
@@ -163,8 +176,10 @@ typedef struct {
 
     /* ---- devices with a clock; NULL on a simulator ---- */
 
-    /* Run in order in the module's home and clock it. No check of its own beside faults and the limit. */
-    int (*clock)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err);
+    /* Run in order in the module's home and clock it: one after another `sequences` (at most DEVICE_SEQUENCES) of n launches
+     * each, the same ones on other buffers, each with a clock of its own in out. No check beside faults and the limit. */
+    int (*clock)(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
+                 DeviceFault *fault, Error *err);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
     /* The GPU's timing lock, held by one process at a time; waits. Everything but timing shares the GPU. */
     int (*lock)(Device *d, int on, Error *err);
@@ -186,6 +201,9 @@ typedef struct {
      * task_compare: |got - want| <= atol + rtol*|want|, NaN only with NaN, an infinity only with itself. 1: differs */
     int (*compare)(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
                    DeviceDifference *out, Error *err);
+    /* Many of same and compare in one wait, and check_guards with guards != 0. 1: something is not as it should be; what, those
+     * say one by one. */
+    int (*expect)(Device *d, const DeviceExpected *list, int n, int guards, Error *err);
     int (*digest)(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err); /* of p's bytes; equal bytes, equal digest */
 } DeviceOps;
 

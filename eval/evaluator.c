@@ -223,6 +223,8 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     const Workload *w = timed_workload(e, t, err);
     if (!w) return -1;
     BaselineMaker m = maker(e);
+    /* While the first candidate's runner is still on its way. */
+    if (prepare_contents(e->prepare, err)) return -1;
     int rc = baseline_compile_and_load(&m, t, c, 0, &l, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
     compile_ms = lap(&since);

@@ -1,6 +1,7 @@
 #include "eval/prepare.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum { CONTENTS = 2 }; /* of the timed workload: eval/clocked.c exchanges them *
 typedef struct {
     pthread_t thread;
     int running;
+    atomic_int done;
 } Side;
 
 struct Prepare {
@@ -58,6 +60,7 @@ static void *draw(void *of)
     for (int i = 0; i < CONTENTS; i++)
         if (cases_draw(o->cases, o->task, o->timed, VARIANT_DRAWN, case_seed(o->seed, o->task, o->timed, i), 1.0, &err)) break;
     log_debug("timed contents drawn ahead");
+    p->drawing.done = 1;
     return NULL;
 }
 
@@ -90,6 +93,17 @@ void prepare_compiled(Prepare *p)
 void prepare_drawn(Prepare *p)
 {
     if (p) join(&p->drawing);
+}
+
+int prepare_contents(Prepare *p, Error *err)
+{
+    if (!p || !p->drawing.done) return 0;
+    const PrepareOptions *o = &p->opt;
+    prepare_drawn(p);
+    for (int i = 0; i < CONTENTS; i++)
+        if (!cases_get(o->cases, o->task, o->timed, VARIANT_DRAWN, case_seed(o->seed, o->task, o->timed, i), 1.0, err)) return -1;
+    log_debug("timed contents on the device");
+    return 0;
 }
 
 void prepare_end(Prepare *p)

@@ -25,6 +25,8 @@ Prepare *prepare_begin(const PrepareOptions *opt);
 /* Wait for the one or the other; NULL is none, and a second time is none. */
 void prepare_compiled(Prepare *p);
 void prepare_drawn(Prepare *p);
+/* What was drawn goes to the device, which is open; nothing happens while it is still being drawn. */
+int prepare_contents(Prepare *p, Error *err);
 void prepare_end(Prepare *p);   /* waits for both */
 
 #endif

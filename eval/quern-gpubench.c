@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 
 static const struct {
     const char *name;
@@ -69,10 +69,12 @@ int main(int argc, char **argv)
         {.name = "work", .kind = FLAG_TEXT, .target = &work, .help = "scratch folder that is kept; else one in /tmp that is removed"},
         {.name = "latency", .kind = FLAG_INT, .target = &b.latency, .help = "candidates of part latency", .min = 1, .max = 1000},
         {.name = "pairs", .kind = FLAG_INT, .target = &b.pairs, .help = "comparisons of part same", .min = 1, .max = 1e5},
+        {.name = "tasks", .kind = FLAG_TEXT, .target = &b.only, .help = "of part same alone, by comma; else all"},
         {.name = "trials", .kind = FLAG_INT, .target = &b.trials, .help = "of part difference", .min = 2, .max = 1e5},
         {.name = "repeats", .kind = FLAG_INT, .target = &b.repeats, .help = "of part repeat", .min = 2, .max = 1000},
         {.name = "span", .kind = FLAG_FLOAT, .target = &b.span_s, .help = "seconds from the first to the last repeat", .min = 0, .max = 86400},
         {.name = "hostile", .kind = FLAG_INT, .target = &b.hostile, .help = "candidates of part hostile", .min = 1, .max = 1e5},
+        {.name = "from", .kind = FLAG_INT, .target = &b.from, .help = "number of the first of them, where several GPUs share the work", .min = 0, .max = 1e5},
         {.name = "hangs", .kind = FLAG_INT, .target = &b.hangs, .help = "of them at most so many that hang", .min = 0, .max = 1e5},
         {.name = "sustained", .kind = FLAG_INT, .target = &b.sustained, .help = "candidates of part sustained", .min = 1, .max = 9000},
         {.name = "compilers", .kind = FLAG_INT, .target = &b.compilers, .help = "quern-evald's; -1: its own choice", .min = -1, .max = 64},

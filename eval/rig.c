@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 
-enum { TURN_BYTES = 16 };       /* what a device turns contents by */
+enum { TURN_BYTES = 16,         /* what a device turns contents by */
+       RIGS_AT_ONCE = 4 };
 
 void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 {
@@ -121,7 +122,29 @@ void loaded_close(Loaded *l)
 
 /* ---- its memory ---- */
 
-static int allocate(Rig *r, const size_t buffer_bytes[PLAN_MAX_BUFFERS], Error *err)
+/* The owner's buffer that this one's number i has too, or 0. */
+static DevicePtr find_lent(const Rig *r, const Rig *owner, int i)
+{
+    for (int k = 0; owner && k < owner->n_buffers; k++) {
+        int taken = owner->buffer_bytes[k] != r->buffer_bytes[i];
+        for (int j = 0; j < i; j++) taken |= r->memory.buffers[j] == owner->memory.buffers[k];
+        if (!taken) return owner->memory.buffers[k];
+    }
+    return 0;
+}
+
+static int allocate_buffer(Rig *r, const Rig *owner, int i, Error *err)
+{
+    char label[100];
+    if ((r->memory.buffers[i] = find_lent(r, owner, i))) {
+        r->lent[i] = 1;
+        return 0;
+    }
+    snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
+    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label, &r->memory.buffers[i], err);
+}
+
+static int allocate(Rig *r, const Rig *owner, Error *err)
 {
     const Loaded *l = r->loaded;
     const Task *t = l->task;
@@ -134,10 +157,8 @@ static int allocate(Rig *r, const size_t buffer_bytes[PLAN_MAX_BUFFERS], Error *
         snprintf(label, sizeof label, "output %s", t->outputs[r->n_outputs].name);
         if (l->ops->alloc(l->device, r->test->output_bytes[r->n_outputs], label, &r->memory.outputs[r->n_outputs], err)) return -1;
     }
-    for (; r->n_buffers < l->plan->n_buffers; r->n_buffers++) {
-        snprintf(label, sizeof label, "buffer %s", l->plan->buffers[r->n_buffers].name);
-        if (l->ops->alloc(l->device, buffer_bytes[r->n_buffers], label, &r->memory.buffers[r->n_buffers], err)) return -1;
-    }
+    for (; r->n_buffers < l->plan->n_buffers; r->n_buffers++)
+        if (allocate_buffer(r, owner, r->n_buffers, err)) return -1;
     return 0;
 }
 
@@ -213,6 +234,14 @@ int rig_reset(Rig *r, Error *err)
     return 0;
 }
 
+int rig_reset_own_buffers(Rig *r, Error *err)
+{
+    const Loaded *l = r->loaded;
+    for (int i = 0; i < r->n_buffers; i++)
+        if (!r->lent[i] && l->ops->poison(l->device, r->memory.buffers[i], err)) return -1;
+    return 0;
+}
+
 int rig_resolve(Rig *r, Finding *f)
 {
     Error text;
@@ -241,19 +270,18 @@ static void borrow(Rig *r, const Rig *owner)
 
 int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err)
 {
-    size_t bytes[PLAN_MAX_BUFFERS];
     Error text;
     int line;
     memset(r, 0, sizeof *r);
     r->loaded = l;
     r->test = c;
     describe(r);
-    if (plan_buffer_bytes(&l->context, c->workload, bytes, &line, &text)) {
+    if (plan_buffer_bytes(&l->context, c->workload, r->buffer_bytes, &line, &text)) {
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
     }
     if (owner) borrow(r, owner);
-    if (allocate(r, bytes, err) || (!owner && write_inputs(r, 1, err))) return -1;
+    if (allocate(r, owner, err) || (!owner && write_inputs(r, 1, err))) return -1;
     return rig_resolve(r, f);
 }
 
@@ -263,7 +291,8 @@ void rig_close(Rig *r)
     if (!l) return;
     for (int i = 0; i < r->n_inputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.inputs[i]);
     for (int i = 0; i < r->n_outputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.outputs[i]);
-    for (int i = 0; i < r->n_buffers; i++) l->ops->free(l->device, r->memory.buffers[i]);
+    for (int i = 0; i < r->n_buffers; i++)
+        if (!r->lent[i]) l->ops->free(l->device, r->memory.buffers[i]);
     free(r->launches);
     memset(r, 0, sizeof *r);
 }
@@ -417,6 +446,33 @@ int rig_compare(Rig *r, Finding *f, Error *err)
         if (rc) return rc;
     }
     return 0;
+}
+
+int rig_well(Rig *const *rigs, int n, int inspect, Error *err)
+{
+    DeviceExpected list[RIGS_AT_ONCE * 2 * TASK_MAX_TENSORS];
+    const Loaded *l = rigs[0]->loaded;
+    int count = 0;
+    if (!l->ops->expect || n > RIGS_AT_ONCE) return 1;
+    for (int k = 0; k < n; k++) {
+        const Rig *r = rigs[k];
+        const Case *c = r->test;
+        for (int i = 0; i < r->n_outputs; i++) {
+            const TaskTensor *x = &l->task->outputs[i];
+            size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
+            if (!c->golden_expected[i]) return 1;
+            list[count++] = (DeviceExpected){r->memory.outputs[i], c->golden_expected[i], turned_elements(r, x, elements),
+                                             (int)x->dtype, elements, c->atol[i], c->rtol[i]};
+        }
+        for (int i = 0; i < r->n_inputs && inspect; i++) {
+            const TaskTensor *x = &l->task->inputs[i];
+            size_t size = dtype_size(x->dtype);
+            if (!c->golden_inputs[i]) return 1;
+            list[count++] = (DeviceExpected){.p = r->memory.inputs[i], .golden = c->golden_inputs[i], .dtype = -1,
+                                             .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
+        }
+    }
+    return l->ops->expect(l->device, list, count, inspect, err);
 }
 
 static int digest_output(Rig *r, int output, Digester *d, Error *err)

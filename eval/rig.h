@@ -47,11 +47,14 @@ typedef struct {
     PlanMemory memory;
     int n_inputs, n_outputs, n_buffers; /* allocated so far */
     int borrowed;               /* inputs and outputs are another rig's */
+    size_t buffer_bytes[PLAN_MAX_BUFFERS];
+    int lent[PLAN_MAX_BUFFERS]; /* the buffer is the owner's */
     DeviceLaunch *launches;
     int n_launches;
 } Rig;
 
-/* owner: a rig of the same task and workload, closed after this one, whose inputs and outputs this one uses too; or NULL. */
+/* owner: a rig of the same task and workload, closed after this one, whose inputs and outputs this one uses too, and its
+ * plan's buffers of the same sizes: where memory lies makes a difference, which two plans that are equal shall share. Or NULL. */
 int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err);
 void rig_close(Rig *r);
 /* Other contents, same workload, same addresses; a borrower only learns of what the owner was filled with. turned: see
@@ -61,10 +64,13 @@ int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err);
  * such symmetry or the device keeps no contents. */
 int64_t rig_can_turn(const Rig *r);
 int rig_reset(Rig *r, Error *err);                      /* outputs and buffers undefined again */
+int rig_reset_own_buffers(Rig *r, Error *err);          /* its plan's buffers alone, without the owner's */
 int rig_resolve(Rig *r, Finding *f);                    /* the launches anew: after loaded_again */
 int rig_run(Rig *r, Finding *f, Error *err);            /* reset, launch all; guards and inputs checked after */
 int rig_inspect(Rig *r, Finding *f, Error *err);        /* guards and inputs, after launches made elsewhere */
 int rig_compare(Rig *r, Finding *f, Error *err);        /* every output with the reference */
+/* rig_compare of several at once, and rig_inspect with inspect != 0. 1: something is wrong, or cannot be told so: ask those. */
+int rig_well(Rig *const *rigs, int n, int inspect, Error *err);
 int rig_digest(Rig *r, Digest *out, Error *err);        /* of all outputs' bytes */
 
 #endif

@@ -115,3 +115,9 @@ int buffers_check_guards(Device *d, DeviceFault *fault, Error *err)
     buffers_poison_guards(d);
     return 1;
 }
+
+int buffers_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
+{
+    if (guards) tell_zones(d);
+    return trusted_expect(&d->trusted, list, n, guards, err);
+}

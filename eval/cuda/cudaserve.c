@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "eval/cuda/executor.h"
 #include "eval/cuda/library.h"
 #include "eval/cuda/runner.h"
@@ -80,6 +81,14 @@ static void find_kernel(Server *s, const CudaCall *c, CudaAnswer *a)
     a->value = kernel;
 }
 
+static void clock_all(Server *s, const CudaCall *c, CudaAnswer *a)
+{
+    for (uint32_t i = 0; i < c->sequences; i++) {
+        LaunchList l = {s->mailbox + (i ? c->at : 0), i ? c->bytes - c->at : c->at, (int)c->launches};
+        if (stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, &a->u.clocks[i], &a->end)) return;
+    }
+}
+
 static void count(Server *s, const LaunchList *l, CudaAnswer *a)
 {
     Error err;
@@ -105,17 +114,25 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     case CALL_UNLOAD: executor_unload(&s->executor, (uint32_t)c->value); break;
     case CALL_KERNEL: find_kernel(s, c, a); break;
     case CALL_RUN: executor_run(&s->executor, &l, &a->end); break;
-    case CALL_CLOCK: stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, &a->u.clock, &a->end); break;
+    case CALL_CLOCK: clock_all(s, c, a); break;
     case CALL_COUNTERS: count(s, &l, a); break;
     case CALL_HELLO:
     case CALL_KINDS: break; /* not let in */
     }
 }
 
-static int open_device(Server *s, int ordinal, Error *err)
+/* The driver starts in all processes at once, but makes one context at a time: whose turn it is, the device knows. */
+static int open_device(Server *s, int socket, int ordinal, CudaAnswer *a, Error *err)
 {
+    char go;
+    double start = clock_seconds();
     const CudaDriver *cu = cuda_driver(err);
-    return cu ? executor_open(&s->executor, cu, ordinal, err) : -1;
+    a->u.opened.driver_s = clock_seconds() - start;
+    if (message_receive(socket, &go, sizeof go, NULL) != sizeof go) return error_set(err, "the evaluator is gone");
+    start = clock_seconds();
+    int rc = cu ? executor_open(&s->executor, cu, ordinal, err) : -1;
+    a->u.opened.context_s = clock_seconds() - start;
+    return rc;
 }
 
 int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
@@ -123,13 +140,14 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
     static Server s;
     static CudaAnswer a;
     static CudaCall c;
-    int fd = -1, rc = open_device(&s, ordinal, err);
-    if (trusted) s.executor.library = library_call;
     a = (CudaAnswer){.kind = CALL_HELLO};
+    int fd = -1, rc = open_device(&s, socket, ordinal, &a, err);
+    if (trusted) s.executor.library = library_call;
     if (rc) refuse(&a, CU_OK, err->text);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* the driver may have had to load its module */
     if (message_send(socket, &a, sizeof a, -1, err)) rc = -1;
     while (!rc) {
+        if (a.kind == CALL_CLOCK) message_spin(socket, 2 * MESSAGE_SPIN_US * 1e-6); /* the next is near: the other side's turn first */
         ssize_t n = message_receive(socket, &c, sizeof c, &fd);
         if (n <= 0) break;
         rc = protocol_check_call(&c, (size_t)n, err);

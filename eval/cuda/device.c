@@ -122,6 +122,7 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     harness_arch(harness, gpu.arch);
     if (trusted_open(&d->trusted, cu, ordinal, err)) return -1;
     log_debug("context made");
+    cudarunner_go(&d->remotes[HOME_CANDIDATE].runner);
     if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err)) return -1;
     log_debug("addresses reserved");
     if (harness_cubin(harness, &cubin, &cubin_len, err) || trusted_load(&d->trusted, cubin, err)) return -1;
@@ -132,8 +133,24 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     return health_open(cu, &gpu, cubin, &d->health, err);
 }
 
+/* All work is in one stream, and every channel more is time that a context takes to be made. What a user has set stays. Before
+ * there are threads. */
+static void want_few_channels(void)
+{
+    static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!getenv(names[i])) setenv(names[i], "1", 1);
+}
+
+static int cuda_expected_arch(const char *arg, char out[16])
+{
+    want_few_channels();
+    return harness_expected_arch(arg, out);
+}
+
 /* Three things start at once: the runners, which open the driver too; the compiler of the harness's kernels, unless the
- * cache has them; and the driver here. */
+ * cache has them; and the driver here. Contexts are made one after another, since the driver makes one at a time: the
+ * harness's, the candidates' and, while those are at work, the baselines'. */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
     char *end;
@@ -141,7 +158,9 @@ static int cuda_open(const char *arg, Device **out, Error *err)
     long ordinal = strtol(arg, &end, 10);
     if (*end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX)
         return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+    want_few_channels();
     Device *d = memory_alloc(sizeof *d);
+    random_init(&d->copies, (uint64_t)ordinal, random_hash("copies", 6));
     for (int home = 0; home < HOMES; home++) d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
     int rc = cudarunner_open(&d->remotes[HOME_CANDIDATE].runner, (int)ordinal, 0, err); /* first, as it takes longest */
     if (!rc) rc = cudarunner_open(&d->remotes[HOME_TRUSTED].runner, (int)ordinal, 1, err);
@@ -248,10 +267,11 @@ static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault 
     return device_leave(d, launches_run(d, launches, n, fault, err));
 }
 
-static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
+static int cuda_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
+                      DeviceFault *fault, Error *err)
 {
     if (device_enter(d, err)) return -1;
-    return device_leave(d, launches_clock(d, launches, n, mode, out, fault, err));
+    return device_leave(d, launches_clock(d, launches, n, sequences, mode, out, fault, err));
 }
 
 static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
@@ -298,6 +318,19 @@ static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, si
     return device_leave(d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
 }
 
+static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
+{
+    for (int i = 0; i < n; i++) {
+        const DeviceExpected *x = &list[i];
+        size_t bytes = x->golden->bytes;
+        if (x->dtype >= 0 && __builtin_mul_overflow(x->n, dtype_size((Dtype)x->dtype), &bytes))
+            return error_set(err, "%zu elements are too many", x->n);
+        if (buffers_hold(d, x->p, bytes, err)) return -1;
+    }
+    if (device_enter(d, err)) return -1;
+    return device_leave(d, buffers_expect(d, list, n, guards, err));
+}
+
 static int cuda_digest(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err)
 {
     if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
@@ -321,9 +354,9 @@ static int cuda_canary(Device *d, Error *err)
 }
 
 const DeviceOps cuda_device_ops = {
-    .prefix = "cuda", .expected_arch = harness_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
+    .prefix = "cuda", .expected_arch = cuda_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
     .kernel = cuda_kernel, .alloc = cuda_alloc, .free = cuda_free, .write = cuda_write, .read = cuda_read, .poison = cuda_poison,
     .protect = cuda_protect, .check_guards = cuda_check_guards, .run = cuda_run, .clock = cuda_clock, .telemetry = cuda_telemetry,
     .lock = cuda_lock, .canary = cuda_canary, .counters = cuda_counters, .golden = cuda_golden, .golden_free = cuda_golden_free,
-    .fill = cuda_fill, .same = cuda_same, .compare = cuda_compare, .digest = cuda_digest,
+    .fill = cuda_fill, .same = cuda_same, .compare = cuda_compare, .expect = cuda_expect, .digest = cuda_digest,
 };

@@ -6,7 +6,9 @@
 #include "gpu/driver.h"
 #include "eval/cuda/protocol.h"
 
-enum { EXECUTOR_GRAPHS = 4 };
+enum {
+    EXECUTOR_GRAPHS = 64        /* of each copy of a module, on each set of buffers */
+};
 
 typedef struct {
     char *name;                 /* NULL: the slot is free */

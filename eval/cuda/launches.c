@@ -8,12 +8,11 @@
 static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5, counters_s = 120, slower_than_baseline = 200;
 static const double trusted_s = 60; /* a library is opened at its first call */
 
-/* The list as records, in the mailbox of its home. -1. */
-static int encode(Device *d, const DeviceLaunch *launches, int n, LaunchList *out, Error *err)
+/* The list as records behind those that use *used bytes of its home's mailbox, or -1. */
+static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, Error *err)
 {
     const DeviceModule *home = launches[0].module;
     unsigned char *records = remote_of(d, home)->runner.mailbox;
-    size_t used = 0;
     if (n > PROTOCOL_MAX_LAUNCHES) return error_set(err, "%d launches in a sequence; %d are allowed", n, PROTOCOL_MAX_LAUNCHES);
     for (int i = 0; i < n; i++) {
         const DeviceLaunch *l = &launches[i];
@@ -21,10 +20,9 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, LaunchList *ou
         if (l->module->trusted != home->trusted || (l->library_args > 0 && !home->trusted))
             return error_set(err, "launch %d of %d has another home than the first", i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
-        if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records, PROTOCOL_MAILBOX, &used))
+        if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records, PROTOCOL_MAILBOX, used))
             return error_set(err, "%d launches take more than %d MiB", n, PROTOCOL_MAILBOX >> 20);
     }
-    *out = (LaunchList){records, used, n};
     return 0;
 }
 
@@ -61,64 +59,74 @@ static int have_modules(Device *d, const DeviceLaunch *launches, int n, DeviceFa
 }
 
 /* Ready to execute: 0, 1 the module is gone, -1. */
-static int prepare(Device *d, const DeviceLaunch *launches, int n, LaunchList *list, DeviceFault *fault, Error *err)
+static int prepare(Device *d, const DeviceLaunch *const *launches, int n, int sequences, CudaCall *call, DeviceFault *fault, Error *err)
 {
-    if (n < 1) return error_set(err, "an empty sequence of launches");
-    int rc = have_modules(d, launches, n, fault, err);
-    if (rc) return rc;
-    if (encode(d, launches, n, list, err)) return -1;
+    size_t used = 0;
+    if (n < 1 || sequences < 1 || sequences > DEVICE_SEQUENCES) return error_set(err, "%d sequences of %d launches", sequences, n);
+    for (int i = 0; i < sequences; i++) {
+        int rc = have_modules(d, launches[i], n, fault, err);
+        if (rc) return rc;
+    }
+    for (int i = 0; i < sequences; i++) {
+        if (remote_of(d, launches[i][0].module) != remote_of(d, launches[0][0].module))
+            return error_set(err, "two sequences of launches with two homes");
+        if (encode(d, launches[i], n, &used, err)) return -1;
+        if (!i) call->at = used;
+    }
+    call->bytes = used;
+    call->launches = (uint32_t)n;
+    call->sequences = (uint32_t)sequences;
     /* Contents come from the harness's stream; another process's launches know nothing of it. */
     return trusted_settle(&d->trusted, err);
 }
 
 /* Have the home do it. limit_s: a candidate's. What is trusted fails by no candidate's doing. */
-static int execute(Device *d, CallKind kind, ClockMode mode, double limit_s, const DeviceLaunch *launches, int n, DeviceFault *fault,
-                   CudaAnswer *a, Error *err)
+static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch *const *launches, int n, int sequences,
+                   DeviceFault *fault, CudaAnswer *a, Error *err)
 {
-    LaunchList list = {0};
-    int trusted = n > 0 && launches[0].module->trusted;
+    int trusted = n > 0 && launches[0][0].module->trusted;
     if (trusted && limit_s < trusted_s) limit_s = trusted_s;
-    int rc = prepare(d, launches, n, &list, fault, err);
+    int rc = prepare(d, launches, n, sequences, &call, fault, err);
     if (rc) return rc;
-    CudaCall call = {.kind = kind, .bytes = list.bytes, .launches = (uint32_t)n, .mode = mode};
-    Remote *r = remote_of(d, launches[0].module);
-    rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
+    Remote *r = remote_of(d, launches[0][0].module);
+    rc = remote_ask(d, r, &call, -1, limit_s, launches[0], n, a, err);
     if (rc == 1) *fault = r->death;
-    if (!rc) rc = ended(&a->end, launches, n, fault, err);
+    if (!rc) rc = ended(&a->end, launches[0], n, fault, err);
     return rc == 1 && trusted ? error_set(err, "of the harness's own launches, %s", fault->message) : rc;
 }
 
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
-    return execute(d, CALL_RUN, CLOCK_COLD, check_s, launches, n, fault, &a, err);
+    return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, &launches, n, 1, fault, &a, err);
 }
 
-/* A candidate may be as slow as it likes, but not without end. */
-static double clock_limit(const Device *d)
+/* A candidate may be as slow as it likes, but not without end: seconds for so many sequences. */
+static double clock_limit(const Device *d, int sequences)
 {
     const Remote *r = &d->remotes[HOME_CANDIDATE];
-    double s = d->baseline_us * 1e-6 * slower_than_baseline;
+    double s = sequences * d->baseline_us * 1e-6 * slower_than_baseline;
     double least = r->clocked == r->runner.generation ? least_clock_s : first_clock_s; /* a runner's first makes what a flush reads */
     return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
 }
 
-int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
+int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
+                   DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
-    int rc = execute(d, CALL_CLOCK, mode, clock_limit(d), launches, n, fault, &a, err);
+    int rc = execute(d, (CudaCall){.kind = CALL_CLOCK, .mode = mode}, clock_limit(d, sequences), launches, n, sequences, fault, &a, err);
     if (rc) return rc;
-    Remote *r = remote_of(d, launches[0].module);
+    Remote *r = remote_of(d, launches[0][0].module);
     r->clocked = r->runner.generation;
-    *out = a.u.clock;
-    if (launches[0].module->trusted) d->baseline_us = out->us;
+    memcpy(out, a.u.clocks, (size_t)sequences * sizeof *out);
+    if (launches[0][0].module->trusted) d->baseline_us = out->us;
     return 0;
 }
 
 int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
-    int rc = execute(d, CALL_COUNTERS, CLOCK_COLD, counters_s, launches, n, fault, &a, err);
+    int rc = execute(d, (CudaCall){.kind = CALL_COUNTERS}, counters_s, &launches, n, 1, fault, &a, err);
     if (rc) return rc;
     out->n_counters = a.u.counters.n;
     memcpy(out->counters, a.u.counters.list, sizeof out->counters);

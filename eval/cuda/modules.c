@@ -4,10 +4,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "eval/cuda/state.h"
 #include "eval/sim/cubin.h"
 
-enum { LOAD_S = 30, KERNEL_S = 10, VARIABLE_BYTES = 512 << 20, MAX_PARKED = 4, PARKED_IMAGE = 4 << 20 };
+enum {
+    LOAD_S = 30, KERNEL_S = 10, VARIABLE_BYTES = 512 << 20,
+    PARKED_IMAGE = 4 << 20,     /* larger ones are loaded anew each time */
+    COPIED_IMAGE = 1 << 20,     /* larger ones have one copy */
+    MAX_PARKED = 2 * DEVICE_COPIES, MAX_PARKED_TRUSTED = 16 * DEVICE_COPIES
+};
 
 static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
 {
@@ -59,7 +65,9 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
 
 /* ---- modules without state ----
  * Loading a module anew makes its variables as they were at first. One that has none is the same before and after, so that
- * timing, which loads both sides anew again and again, need not wait for the driver to do it. */
+ * timing, which loads both sides anew again and again, need not wait for the driver to do it. It does not take up the same
+ * one again, though: where code lies in memory makes equal kernels differ by up to 0.75%, and what is measured
+ * should not hang on one place. Several copies of a module lie in several places and are taken in turn. */
 
 static void release(Device *d, DeviceModule *m)
 {
@@ -72,14 +80,16 @@ static void release(Device *d, DeviceModule *m)
     free(m);
 }
 
+/* The longest unused make room. */
 static void park(Device *d, DeviceModule *m)
 {
     DeviceModule **at = &d->parked;
+    int n = 0, most = m->trusted ? MAX_PARKED_TRUSTED : MAX_PARKED;
     m->next = d->parked;
     d->parked = m;
-    for (int i = 0; *at; i++) {
+    while (*at) {
         DeviceModule *one = *at;
-        if (i < MAX_PARKED && remote_has(d, one)) {
+        if (remote_has(d, one) && (one->trusted != m->trusted || n++ < most)) {
             at = &one->next;
             continue;
         }
@@ -88,17 +98,24 @@ static void park(Device *d, DeviceModule *m)
     }
 }
 
+/* One of its copies, when they are all there: of the half that was unused for longest any one, so that none comes twice
+ * running, all come equally often, and a candidate's meet all of the baseline's. */
 static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
 {
-    for (DeviceModule **at = &d->parked; *at; at = &(*at)->next) {
+    DeviceModule **copies[DEVICE_COPIES];
+    int n = 0, needed = code->cubin_len > COPIED_IMAGE ? 1 : DEVICE_COPIES;
+    for (DeviceModule **at = &d->parked; *at && n < needed; at = &(*at)->next) {
         DeviceModule *m = *at;
-        if (m->trusted != trusted || m->image_bytes != code->cubin_len || memcmp(m->image, code->cubin, code->cubin_len) ||
-            !remote_has(d, m))
+        if (m->trusted != trusted || m->image_bytes != code->cubin_len || !remote_has(d, m) ||
+            memcmp(m->image, code->cubin, code->cubin_len))
             continue;
-        *at = m->next;
-        return m;
+        copies[n++] = at;
     }
-    return NULL;
+    if (n < needed) return NULL;
+    DeviceModule **at = copies[needed - 1 - (int)random_below(&d->copies, (uint64_t)(needed + 1) / 2)]; /* the list begins with the last */
+    DeviceModule *m = *at;
+    *at = m->next;
+    return m;
 }
 
 static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
@@ -125,6 +142,8 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
 
 int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
 {
+    /* Parked modules of a runner that has ended are seen to be gone. */
+    if (code && remote_need(d, &d->remotes[trusted ? HOME_TRUSTED : HOME_CANDIDATE], err)) return -1;
     DeviceModule *m = code ? unpark(d, code, trusted) : NULL;
     int rc = m ? 0 : load_new(d, code, trusted, &m, fault, err);
     if (rc) return rc;

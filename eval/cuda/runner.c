@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/process.h"
 
 enum { READY_S = 60, SEND_S = 10, END_S = 20, END_NAP_US = 200 };
@@ -112,7 +113,7 @@ int cudarunner_start(CudaRunner *r, Error *err)
         return -1;
     }
     r->fd = fds[0];
-    r->ready = 0;
+    r->ready = r->let_go = 0;
     r->generation++;
     return 0;
 }
@@ -180,10 +181,20 @@ void cudarunner_close(CudaRunner *r)
 
 /* ---- calls ---- */
 
+int message_spin(int fd, double s)
+{
+    double end = clock_seconds() + s;
+    struct pollfd p = {fd, POLLIN, 0};
+    while (poll(&p, 1, 0) <= 0)
+        if (clock_seconds() > end) return 0;
+    return 1;
+}
+
 /* 1 readable, 0 the limit passed. */
 static int wait_readable(int fd, double limit_s)
 {
     double end = clock_seconds() + limit_s;
+    if (message_spin(fd, MESSAGE_SPIN_US * 1e-6)) return 1;
     for (;;) {
         struct pollfd p = {fd, POLLIN, 0};
         double left = end - clock_seconds();
@@ -232,11 +243,20 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
     return await(r, call, limit_s, answer, err);
 }
 
+void cudarunner_go(CudaRunner *r)
+{
+    Error ignored; /* one that has ended is found out by whoever waits for it */
+    if (!r->pid || r->let_go) return;
+    r->let_go = 1;
+    message_send(r->fd, "g", 1, -1, &ignored);
+}
+
 int cudarunner_wait(CudaRunner *r, Error *err)
 {
     CudaAnswer a;
     CudaCall hello = {.kind = CALL_HELLO};
     if (r->ready) return 0;
+    cudarunner_go(r);
     RunnerReply reply = await(r, &hello, READY_S, &a, err);
     if (reply == RUNNER_LATE) return error_set(err, "quern-cudarunner was not ready after %d s", READY_S);
     if (reply == RUNNER_DIED) return error_set(err, "quern-cudarunner ended before it was ready (wait status %d)", r->status);
@@ -246,5 +266,7 @@ int cudarunner_wait(CudaRunner *r, Error *err)
         return error_set(err, "quern-cudarunner: %s", a.end.text);
     }
     r->ready = 1;
+    log_debug("%s ready: its driver took %.0f ms, its context %.0f ms", r->trusted ? "the baselines' runner" : "the runner",
+              a.u.opened.driver_s * 1e3, a.u.opened.context_s * 1e3);
     return 0;
 }

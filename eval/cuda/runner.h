@@ -11,6 +11,7 @@ typedef struct {
     int ordinal, trusted;       /* trusted: started for baselines, which may call libraries */
     pid_t pid;                  /* 0: not running */
     int fd;
+    int let_go;                 /* it may make its context */
     int ready;                  /* its context is there and it has the mailbox */
     unsigned generation;        /* counts the processes, from 1 */
     uint32_t sequence;
@@ -22,7 +23,9 @@ typedef struct {
 /* Makes the mailbox and starts the first process, without waiting for it. */
 int cudarunner_open(CudaRunner *r, int ordinal, int trusted, Error *err);
 int cudarunner_start(CudaRunner *r, Error *err);        /* another, when none runs */
-int cudarunner_wait(CudaRunner *r, Error *err);         /* until it is ready to be set up */
+/* Let the process make its context; before that it only starts the driver. Once a process; with none nothing happens. */
+void cudarunner_go(CudaRunner *r);
+int cudarunner_wait(CudaRunner *r, Error *err);         /* until it is ready to be set up; lets it go on */
 /* Has it ended, without being asked anything? Then it is no longer there. */
 void cudarunner_look(CudaRunner *r);
 /* Its end begins, and nothing can be asked any more; to be followed by one of those below. */
@@ -44,5 +47,9 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
 /* One message with or without a descriptor; also for the runner's own end. receive: bytes, 0 at the end, -1 an error. */
 int message_send(int socket, const void *data, size_t size, int fd, Error *err);
 ssize_t message_receive(int socket, void *data, size_t size, int *fd);
+/* Is there a message, or the end, within so long? Without giving the core away, from which to wake takes longer than many a kernel:
+ * while timing, a call is 0.2 to 1 ms. */
+enum { MESSAGE_SPIN_US = 1000 };
+int message_spin(int socket, double s);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef EVAL_CUDA_STATE_H
 #define EVAL_CUDA_STATE_H
 
+#include "base/random.h"
 #include "eval/cuda/arena.h"
 #include "eval/cuda/health.h"
 #include "gpu/lock.h"
@@ -32,6 +33,7 @@ struct Device {
     unsigned char *cubin;       /* of the harness's kernels, for every runner */
     size_t cubin_len;
     double baseline_us;         /* of the last trusted sequence that was clocked */
+    Random copies;              /* which of them is next */
     DeviceModule *modules, *parked; /* parked: unloaded, without state, the last first */
     GpuLock *lock;
     int sharing;                /* the shared side of it is ours */
@@ -83,12 +85,14 @@ int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Er
 void buffers_free(Device *d, DevicePtr p);
 int buffers_hold(Device *d, DevicePtr p, size_t bytes, Error *err); /* -1: not inside one */
 int buffers_check_guards(Device *d, DeviceFault *fault, Error *err);
+int buffers_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err);
 void buffers_poison_guards(Device *d);  /* whatever was written there */
 void buffers_close(Device *d);
 
 /* ---- launches.c ---- */
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err);
+int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
+                   DeviceFault *fault, Error *err);
 int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err);
 
 /* ---- device.c: around everything that may give the GPU work ---- */

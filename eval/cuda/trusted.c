@@ -9,10 +9,12 @@
 
 /* The block of results, on the device and in pinned memory. */
 enum { AT_ZONES = 0, AT_BAD = 8 << 10, AT_RESULT = 16 << 10, AT_INITIAL = 17 << 10, RESULTS_BYTES = 18 << 10 };
+enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES }; /* of several results */
 enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264 };
 enum { STAGE_BYTES = 4 << 20, STAGE_PARTS = 16 };
 static const size_t golden_most = (size_t)24 << 30;
 
+_Static_assert(sizeof(HarnessDifference) <= SLOT_BYTES, "a result fits its slot");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZone) <= AT_BAD, "the zones fit their place");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD, "what is found in zones fits its place");
 
@@ -155,6 +157,10 @@ int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err)
 
 /* ---- contents that stay here ---- */
 
+/* Results as they stay when nothing is found. */
+static const unsigned long long none = ~0ull;
+static const HarnessDifference equal = {.first = ~0ull, .first_unwritten = ~0ull, .worst = ~0ull};
+
 int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out, Error *err)
 {
     CuPtr p = 0;
@@ -197,19 +203,37 @@ int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error 
     return queued(t, r, "a copy on the device", err);
 }
 
+/* p's bytes beside g's; the least offset at which they differ goes to `result`, which all ones mean none. */
+static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result, Error *err)
+{
+    unsigned long long bytes = g->bytes, turn = from;
+    CuPtr a = p, b = g->p;
+    void *params[] = {&a, &b, &turn, &bytes, &result};
+    return check_turn(g, from, err) ? -1 : launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err);
+}
+
 int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err)
 {
-    unsigned long long none = ~0ull, bytes = g->bytes, turn = from, found;
-    CuPtr a = p, b = g->p, result = t->results + AT_RESULT;
-    void *params[] = {&a, &b, &turn, &bytes, &result};
-    if (check_turn(g, from, err)) return -1;
-    if (begin_result(t, &none, sizeof none, err) || launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err) ||
+    unsigned long long found;
+    if (begin_result(t, &none, sizeof none, err) || launch_same(t, p, g, from, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof found, err))
         return -1;
     memcpy(&found, t->host + AT_RESULT, sizeof found);
-    if (found == ~0ull) return 0;
+    if (found == none) return 0;
     *first = (size_t)found;
     return 1;
+}
+
+static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Error *err)
+{
+    unsigned long long count = x->n, turn = x->from;
+    CuPtr got = x->p, want = x->golden->p;
+    int dtype = x->dtype;
+    double atol = x->atol, rtol = x->rtol;
+    void *params[] = {&got, &want, &turn, &dtype, &count, &atol, &rtol, &result};
+    if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes || (x->from && x->from >= x->n))
+        return error_set(err, "%zu elements cannot be compared with %zu expected bytes", x->n, x->golden->bytes);
+    return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);
 }
 
 static int read_pair(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n, int dtype, uint64_t i, double *got,
@@ -225,14 +249,10 @@ static int read_pair(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t f
 int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
                     DeviceDifference *out, Error *err)
 {
-    HarnessDifference d = {.first = ~0ull, .first_unwritten = ~0ull, .worst = ~0ull};
-    unsigned long long count = n, turn = from;
-    CuPtr got = p, want = expected->p, result = t->results + AT_RESULT;
-    void *params[] = {&got, &want, &turn, &dtype, &count, &atol, &rtol, &result};
+    const DeviceExpected x = {p, expected, from, dtype, n, atol, rtol};
+    HarnessDifference d;
     memset(out, 0, sizeof *out);
-    if (n > UINT32_MAX || n * sizeof(double) > expected->bytes || (from && from >= n))
-        return error_set(err, "%zu elements cannot be compared with %zu expected bytes", n, expected->bytes);
-    if (begin_result(t, &d, sizeof d, err) || launch(t, HARNESS_COMPARE, blocks_for(t, n), 1, params, err) ||
+    if (begin_result(t, &equal, sizeof equal, err) || launch_compare(t, &x, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof d, err))
         return -1;
     memcpy(&d, t->host + AT_RESULT, sizeof d);
@@ -274,20 +294,24 @@ void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)
     t->zones_stale = 1;
 }
 
-int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err)
+static int look_at_zones(Trusted *t, Error *err)
 {
     const CudaDriver *cu = t->executor.cu;
     CuPtr zones = t->results + AT_ZONES, bad = t->results + AT_BAD;
     void *params[] = {&zones, &bad};
     size_t found_bytes = (size_t)t->n_zones * sizeof(HarnessZoneBad);
-    if (!t->n_zones) return 0;
     if (t->zones_stale && queued(t, cu->copy_to_device_async(zones, t->host + AT_ZONES, (size_t)t->n_zones * sizeof(HarnessZone),
                                                              t->executor.stream), "the table of guard zones", err))
         return -1;
     t->zones_stale = 0;
     if (queued(t, cu->set_bytes(bad, 0xff, found_bytes, t->executor.stream), "the results of guard zones", err) ||
-        launch(t, HARNESS_ZONES, ZONE_BLOCKS, (unsigned)t->n_zones, params, err) || end_result(t, AT_BAD, found_bytes, err))
+        launch(t, HARNESS_ZONES, ZONE_BLOCKS, (unsigned)t->n_zones, params, err))
         return -1;
+    return queued(t, cu->copy_to_host_async(t->host + AT_BAD, bad, found_bytes, t->executor.stream), "a small copy from the device", err);
+}
+
+static int bad_zone(const Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest)
+{
     const HarnessZoneBad *found = (const void *)(t->host + AT_BAD);
     for (int i = 0; i < t->n_zones; i++) {
         if (found[i].lowest == ~0ull) continue;
@@ -297,4 +321,45 @@ int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *e
         return 1;
     }
     return 0;
+}
+
+int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err)
+{
+    if (!t->n_zones) return 0;
+    return look_at_zones(t, err) || trusted_settle(t, err) ? -1 : bad_zone(t, zone, lowest, highest);
+}
+
+/* ---- many questions, one answer ---- */
+
+/* As many as there are slots. The kernels leave a slot as it was when all is well. */
+static int expect_some(Trusted *t, const DeviceExpected *list, int n, Error *err)
+{
+    unsigned char *initial = t->host + AT_INITIAL;
+    size_t bytes = (size_t)n * SLOT_BYTES;
+    memset(initial, 0, bytes);
+    for (int i = 0; i < n; i++) {
+        if (list[i].dtype < 0) memcpy(initial + i * SLOT_BYTES, &none, sizeof none);
+        else memcpy(initial + i * SLOT_BYTES, &equal, sizeof equal);
+    }
+    if (queued(t, t->executor.cu->copy_to_device_async(t->results + AT_RESULT, initial, bytes, t->executor.stream),
+               "a small copy to the device", err))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        CuPtr slot = t->results + AT_RESULT + (CuPtr)i * SLOT_BYTES;
+        if (list[i].dtype < 0 ? launch_same(t, list[i].p, list[i].golden, list[i].from, slot, err) : launch_compare(t, &list[i], slot, err))
+            return -1;
+    }
+    if (end_result(t, AT_RESULT, bytes, err)) return -1;
+    return memcmp(t->host + AT_RESULT, initial, bytes) != 0;
+}
+
+int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Error *err)
+{
+    int zone, rc = 0;
+    CuPtr lowest, highest;
+    zones = zones && t->n_zones;
+    if (zones && look_at_zones(t, err)) return -1;
+    for (int i = 0; i < n && !rc; i += SLOTS) rc = expect_some(t, list + i, n - i < SLOTS ? n - i : SLOTS, err);
+    if (!rc && trusted_settle(t, err)) rc = -1; /* of the zones, when there was nothing else */
+    return rc ? rc : zones && bad_zone(t, &zone, &lowest, &highest);
 }

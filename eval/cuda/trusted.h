@@ -40,6 +40,8 @@ int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error 
 int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err);
 int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
                     DeviceDifference *out, Error *err);
+/* All of them and, with zones, every guard zone, in one wait. 1: something is not as expected. */
+int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Error *err);
 int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *err);
 
 /* The zones that trusted_zones looks at from now on, by address; not read before that. */

@@ -4,8 +4,8 @@
 //@ buffer float scaled[heads * seq * seq]
 //@ library cublas.sgemm_batched(q, k, scores, heads, seq, seq, dim, 0, 1, 1.0)
 //@ launch scale<<<ceil_div(heads * seq * seq, 1024), 128>>>(scores, scaled, heads * seq * seq, dim)
-//@ launch add_mask<<<ceil_div(heads * seq * seq, 256), 128>>>(scaled, heads * seq * seq, seq, ((1 << 32) * ((1 << log2(2 * seq - 1)) - seq)) / seq + 1, log2(2 * seq - 1))
-//@ launch softmax<<<heads * seq, min(1024, 32 * ceil_div(seq, 32)), 4 * min(seq, 12000)>>>(scaled, scores, seq, seq % 4 == 0 && seq <= 12000)
+//@ launch add_mask<<<ceil_div(heads * seq * seq, 1024), 128>>>(scaled, heads * seq * seq, seq, ((1 << 32) * ((1 << log2(2 * seq - 1)) - seq)) / seq + 1, log2(2 * seq - 1))
+//@ launch softmax<<<heads * seq, 256>>>(scaled, scores, seq)
 //@ library cublas.sgemm_batched(scores, v, o, heads, seq, dim, seq, 0, 0, 1.0)
 
 // A block takes 1024 elements, eight a thread in two 16-byte accesses; the last block takes what is left.
@@ -26,18 +26,31 @@ extern "C" __global__ void scale(const float *x, float *y, int n, int dim)
     }
 }
 
-// The mask is broadcast over the heads, so there are two separate accesses a thread; it is known from the
-// position and not read.
-extern "C" __global__ __launch_bounds__(128, 4) void add_mask(float *x, unsigned count, unsigned seq, unsigned magic, unsigned shift)
+// The mask is known from the position and not read. Row and column come from one division a group of four elements, which
+// lie in one row where rows are whole groups, by multiplying with `magic`.
+__device__ float masked(float x, unsigned j, unsigned i)
 {
-    unsigned first = blockIdx.x * 256 + threadIdx.x;
+    return x + (j <= i ? 0.0f : __int_as_float(0xff800000));
+}
+
+extern "C" __global__ void add_mask(float *x, unsigned count, unsigned seq, unsigned magic, unsigned shift)
+{
+    unsigned first = blockIdx.x * 1024;
+    if (first + 1024 <= count && seq % 4 == 0) {
+        float4 v[2];
 #pragma unroll
-    for (int n = 0; n < 2; n++) {
-        unsigned at = first + n * 128;
-        if (at < count) {
-            unsigned row = (__umulhi(at, magic) + at) >> shift, j = at - row * seq;
+        for (int n = 0; n < 2; n++) v[n] = reinterpret_cast<const float4 *>(x + first)[threadIdx.x + n * 128];
+#pragma unroll
+        for (int n = 0; n < 2; n++) {
+            unsigned at = first + (threadIdx.x + n * 128) * 4, row = (__umulhi(at, magic) + at) >> shift, j = at - row * seq;
             unsigned i = row - ((__umulhi(row, magic) + row) >> shift) * seq;
-            x[at] = x[at] + (j <= i ? 0.0f : __int_as_float(0xff800000));
+            reinterpret_cast<float4 *>(x + first)[threadIdx.x + n * 128] =
+                make_float4(masked(v[n].x, j, i), masked(v[n].y, j + 1, i), masked(v[n].z, j + 2, i), masked(v[n].w, j + 3, i));
+        }
+    } else {
+        for (unsigned at = first + threadIdx.x; at < first + 1024 && at < count; at += 128) {
+            unsigned row = (__umulhi(at, magic) + at) >> shift, j = at - row * seq;
+            x[at] = masked(x[at], j, row - ((__umulhi(row, magic) + row) >> shift) * seq);
         }
     }
 }
@@ -65,34 +78,54 @@ template <typename Op> __device__ float reduce(float v, float none, Op op, float
     return part[32];
 }
 
-extern "C" __global__ void softmax(const float *x, float *y, int cols, int cached)
+// A row of 256 threads that keep it in registers; one that does not fit, or is not made of whole groups of four, is read
+// three times.
+enum { THREADS = 256, FOURS = 4 };
+
+__device__ void softmax_kept(const float4 *row, float4 *out, int fours, float *maxima, float *sums)
 {
-    extern __shared__ float4 cache[];
+    float4 v[FOURS];
+    float max = __int_as_float(0xff800000), sum = 0.0f;
+#pragma unroll
+    for (int n = 0; n < FOURS; n++) {
+        int c = threadIdx.x + n * THREADS;
+        if (c >= fours) break;
+        v[n] = row[c];
+    }
+#pragma unroll
+    for (int n = 0; n < FOURS; n++) {
+        if (threadIdx.x + n * THREADS >= fours) break;
+        max = fmaxf(fmaxf(fmaxf(max, v[n].x), fmaxf(v[n].y, v[n].z)), v[n].w);
+    }
+    max = reduce(max, __int_as_float(0xff800000), Max(), maxima);
+#pragma unroll
+    for (int n = 0; n < FOURS; n++) {
+        if (threadIdx.x + n * THREADS >= fours) break;
+        v[n] = make_float4(expf(v[n].x - max), expf(v[n].y - max), expf(v[n].z - max), expf(v[n].w - max));
+        sum += v[n].x + v[n].y + v[n].z + v[n].w;
+    }
+    sum = reduce(sum, 0.0f, Sum(), sums);
+#pragma unroll
+    for (int n = 0; n < FOURS; n++) {
+        int c = threadIdx.x + n * THREADS;
+        if (c >= fours) break;
+        out[c] = make_float4(v[n].x / sum, v[n].y / sum, v[n].z / sum, v[n].w / sum);
+    }
+}
+
+extern "C" __global__ __launch_bounds__(THREADS) void softmax(const float *x, float *y, int cols)
+{
     __shared__ float maxima[33], sums[33];
     const float *row = x + (long long)blockIdx.x * cols;
     float *out = y + (long long)blockIdx.x * cols;
+    if (cols % 4 == 0 && cols <= THREADS * FOURS * 4) {
+        softmax_kept(reinterpret_cast<const float4 *>(row), reinterpret_cast<float4 *>(out), cols / 4, maxima, sums);
+        return;
+    }
     float max = __int_as_float(0xff800000), sum = 0.0f;
-    int fours = cached ? cols / 4 : 0;
-    for (int c = threadIdx.x; c < fours; c += blockDim.x) {
-        float4 v = reinterpret_cast<const float4 *>(row)[c];
-        cache[c] = v;
-        max = fmaxf(fmaxf(fmaxf(max, v.x), fmaxf(v.y, v.z)), v.w);
-    }
-    for (int c = fours * 4 + threadIdx.x; c < cols; c += blockDim.x) max = fmaxf(max, row[c]);
+    for (int c = threadIdx.x; c < cols; c += THREADS) max = fmaxf(max, row[c]);
     max = reduce(max, __int_as_float(0xff800000), Max(), maxima);
-    for (int c = threadIdx.x; c < fours; c += blockDim.x) {
-        float4 v = cache[c];
-        sum += expf(v.x - max) + expf(v.y - max) + expf(v.z - max) + expf(v.w - max);
-    }
-    for (int c = fours * 4 + threadIdx.x; c < cols; c += blockDim.x) sum += expf(row[c] - max);
+    for (int c = threadIdx.x; c < cols; c += THREADS) sum += expf(row[c] - max);
     sum = reduce(sum, 0.0f, Sum(), sums);
-    for (int c = threadIdx.x; c < fours; c += blockDim.x) {
-        float4 v = cache[c];
-        v.x = expf(v.x - max) / sum;
-        v.y = expf(v.y - max) / sum;
-        v.z = expf(v.z - max) / sum;
-        v.w = expf(v.w - max) / sum;
-        reinterpret_cast<float4 *>(out)[c] = v;
-    }
-    for (int c = fours * 4 + threadIdx.x; c < cols; c += blockDim.x) out[c] = expf(row[c] - max) / sum;
+    for (int c = threadIdx.x; c < cols; c += THREADS) out[c] = expf(row[c] - max) / sum;
 }

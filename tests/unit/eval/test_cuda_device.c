@@ -62,6 +62,11 @@ static DeviceModule *load(int trusted)
     return m;
 }
 
+static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault)
+{
+    return ops->clock(d, &launches, n, 1, mode, out, fault, &err);
+}
+
 static DeviceLaunch launch(DeviceModule *m, const char *kernel, DevicePtr p, int count, int first)
 {
     DeviceLaunch l = {.module = m, .kernel = kernel, .grid = {1, 1, 1}, .block = {32, 1, 1}};
@@ -97,7 +102,7 @@ static void honest(void)
     assert_int_equal(ops->check_guards(d, &fault, &err), 0);
     ok(ops->poison(d, y, &err));
     expect_floats(y, N, 0);
-    ok(ops->clock(d, l, 2, CLOCK_COLD, &c, &fault, &err));
+    ok(clock_one(l, 2, CLOCK_COLD, &c, &fault));
     assert_true(c.us > 0 && c.flush_us > 0 && c.host_us >= c.us);
     expect_floats(y, N, N);
     ops->free(d, y);
@@ -171,6 +176,50 @@ static void test_guards(void **state)
     ops->close(d);
 }
 
+/* Many questions at once: more than one round of them, then one wrong byte, one wrong element, a written guard. */
+static void expect_all(DevicePtr p, DeviceGolden *bytes)
+{
+    enum { MANY = 40 };
+    double ones[N];
+    DeviceGolden *g;
+    DevicePtr y;
+    DeviceFault fault;
+    DeviceExpected list[MANY];
+    float two = 2, one = 1;
+    unsigned char was, wrong = 0xee, poison = 0xff;
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    ok(ops->golden(d, ones, sizeof ones, &g, &err));
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (int i = 0; i < N; i++) ok(ops->write(d, y + (DevicePtr)i * 4, &one, 4, &err));
+    ok(ops->fill(d, p, bytes, 32, &err));
+    for (int i = 0; i < MANY; i++)
+        list[i] = i % 2 ? (DeviceExpected){p, bytes, 32, -1, 0, 0, 0} : (DeviceExpected){y, g, (size_t)i % 5, 0, N, 0, 0};
+    for (int n = 0; n <= MANY; n += 8) assert_int_equal(ops->expect(d, list, n, n > 16, &err), 0);
+    ok(ops->read(d, p + 50, &was, 1, &err));
+    ok(ops->write(d, p + 50, &wrong, 1, &err));
+    assert_int_equal(ops->expect(d, list, 1, 1, &err), 0);
+    assert_int_equal(ops->expect(d, list, 2, 0, &err), 1);
+    assert_int_equal(ops->expect(d, list + MANY - 1, 1, 0, &err), 1);
+    ok(ops->write(d, p + 50, &was, 1, &err));
+    ok(ops->write(d, y + (N - 1) * 4, &two, 4, &err));
+    for (int at = 0; at < MANY; at += 18) {
+        DeviceExpected other = list[1], last[MANY];
+        for (int i = 0; i < MANY; i++) last[i] = i == at ? list[0] : other;
+        assert_int_equal(ops->expect(d, last, MANY, 0, &err), 1);
+    }
+    ok(ops->write(d, y + (N - 1) * 4, &one, 4, &err));
+    ok(trusted_write(&d->trusted, y + N * 4, &wrong, 1, &err));
+    assert_int_equal(ops->expect(d, list, 3, 0, &err), 0);
+    assert_int_equal(ops->expect(d, list, 3, 1, &err), 1);
+    assert_int_equal(ops->check_guards(d, &fault, &err), 1); /* which says so, and repairs it */
+    assert_int_equal(ops->expect(d, list, 0, 1, &err), 0);
+    ok(trusted_write(&d->trusted, y + N * 4, &poison, 1, &err));
+    list[2].from = N;
+    assert_int_equal(ops->expect(d, list, 3, 0, &err), -1);
+    ops->free(d, y);
+    ops->golden_free(d, g);
+}
+
 static void golden(void)
 {
     unsigned char bytes[96], got[96];
@@ -189,6 +238,7 @@ static void golden(void)
         assert_int_equal(ops->same(d, p, g, from, &first, &err), 1);
         assert_int_equal(first, 70);
     }
+    expect_all(p, g);
     assert_int_equal(ops->fill(d, p, g, 8, &err), -1);  /* no multiple of 16 */
     assert_int_equal(ops->fill(d, p, g, 96, &err), -1); /* none of its bytes */
     ops->free(d, p);
@@ -225,7 +275,7 @@ static void test_deaths(void **state)
         if (ways[i].dies) {
             assert_int_equal(ops->run(d, l, 3, &again, &err), 1);
             assert_string_equal(again.message, fault.message);
-            assert_int_equal(ops->clock(d, l, 1, CLOCK_WARM, &c, &again, &err), 1);
+            assert_int_equal(clock_one(l, 1, CLOCK_WARM, &c, &again), 1);
         }
         golden();
         ops->free(d, y);
@@ -261,6 +311,72 @@ static void test_not_the_candidates(void **state)
     ops->close(d);
 }
 
+/* Two sequences in one call, each with its own clock; a fault of the second is the candidate's too. */
+static void test_two_sequences(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DeviceClock c[2];
+    DevicePtr y[2];
+    start();
+    DeviceModule *m = load(0), *twin = load(1);
+    for (int i = 0; i < 2; i++) ok(ops->alloc(d, N * 4, "output y", &y[i], &err));
+    DeviceLaunch first[2] = {launch(m, "ones", y[0], N, 0), launch(m, "ones", y[0], 1, 0)};
+    DeviceLaunch second[2] = {launch(m, "ones", y[1], 10, 0), launch(m, "ones", y[1], 5, 10)}, other[2];
+    const DeviceLaunch *both[2] = {first, second};
+    ok(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err));
+    for (int i = 0; i < 2; i++) assert_true(c[i].us > 0 && c[i].flush_us > 0 && c[i].host_us >= c[i].us);
+    expect_floats(y[0], N, N);
+    expect_floats(y[1], N, 15);
+    memcpy(other, second, sizeof other);
+    other[0].module = other[1].module = twin;
+    both[1] = other;
+    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err), -1); /* two homes */
+    assert_int_equal(ops->clock(d, both, 2, 3, CLOCK_COLD, c, &fault, &err), -1);
+    second[1].kernel = "trap";
+    both[1] = second;
+    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err), 1);
+    assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
+    for (int i = 0; i < 2; i++) ops->free(d, y[i]);
+    ops->unload(d, m);
+    ops->unload(d, twin);
+    honest();
+    ops->close(d);
+}
+
+/* A module without variables that is loaded again and again is one of a few copies, all of them equally often and none twice
+ * running; after a runner's end there are new ones. */
+static void test_copies(void **state)
+{
+    (void)state;
+    enum { TIMES = 100 * DEVICE_COPIES };
+    start();
+    for (int trusted = 0; trusted < 2; trusted++) {
+        DeviceModule *seen[DEVICE_COPIES] = {NULL}, *last = NULL;
+        int times[DEVICE_COPIES] = {0}, follows[DEVICE_COPIES] = {0};
+        for (int i = 0; i < TIMES; i++) {
+            DeviceModule *m = load(trusted);
+            int k = 0;
+            assert_int_equal(m->parks, 1);
+            assert_ptr_not_equal(m, last);
+            while (k < DEVICE_COPIES && seen[k] && seen[k] != m) k++;
+            assert_in_range(k, i < DEVICE_COPIES ? i : 0, DEVICE_COPIES - 1);
+            if (last == seen[0] && i >= DEVICE_COPIES) follows[k]++;
+            seen[k] = last = m;
+            times[k]++;
+            ops->unload(d, m);
+        }
+        for (int k = 0; k < DEVICE_COPIES; k++) {
+            assert_in_range(times[k], TIMES / DEVICE_COPIES * 3 / 4, TIMES / DEVICE_COPIES * 5 / 4);
+            assert_in_range(follows[k], k ? 5 : 0, k ? TIMES : 0);
+        }
+    }
+    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
+    clock_sleep(0.1);
+    honest();
+    ops->close(d);
+}
+
 static void test_trusted(void **state)
 {
     (void)state;
@@ -274,7 +390,7 @@ static void test_trusted(void **state)
     ok(ops->lock(d, 1, &err));
     ok(ops->run(d, &l, 1, &fault, &err));
     expect_floats(y, N, N);
-    ok(ops->clock(d, &l, 1, CLOCK_COLD, &c, &fault, &err));
+    ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault));
     assert_true(c.us > 0 && c.flush_us > 0);
     ok(ops->lock(d, 0, &err));
     assert_int_equal(lock_held(d->lock), GPU_FREE);
@@ -297,7 +413,7 @@ static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr 
         if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
         expect_floats(y, N, N);
         ok(ops->poison(d, y, &err));
-        rc = ops->clock(d, l, 2, CLOCK_COLD, &c, &fault, &err);
+        rc = clock_one(l, 2, CLOCK_COLD, &c, &fault);
         if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
         assert_true(c.us > 0 && c.flush_us > 0);
         expect_floats(y, N, N);
@@ -451,7 +567,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted),
+        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_two_sequences), cmocka_unit_test(test_copies),
         cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
         cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_refused_names)};
     (void)argc;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,7 @@ static int sees_result(Device *d, const DeviceLaunch *l)
 }
 
 /* A candidate takes 10 us, a baseline 15, with a drift that both share and some noise. */
-static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
+static int fake_clock_one(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault, Error *err)
 {
     DevicePtr y;
     int trusted = launches[0].module->trusted;
@@ -217,6 +218,14 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     out->flush_us = 30;
     out->host_us = out->us + out->flush_us + 20 + (trusted ? 0 : d->hidden_us);
     return 0;
+}
+
+static int fake_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
+                      DeviceFault *fault, Error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < sequences && !rc; i++) rc = fake_clock_one(d, launches[i], n, mode, &out[i], fault, err);
+    return rc;
 }
 
 static int fake_lock(Device *d, int on, Error *err)
@@ -262,10 +271,11 @@ static int tear_down(void **state)
 }
 
 static Plan plan;
+static const char *buffers[2] = {"", ""}; /* of the plans, by side */
 
 static void load_as(Loaded *l, int trusted, const char *kernel, const char *arguments)
 {
-    static char sources[2][200]; /* a plan points into its source: the baseline's and the candidate's at the same time */
+    static char sources[2][400]; /* a plan points into its source: the baseline's and the candidate's at the same time */
     char *source = sources[trusted];
     Finding f;
     Error err = {""};
@@ -274,7 +284,7 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
     code.lowered = memory_array(1, sizeof *code.lowered);
     code.lowered[0] = memory_strdup(kernel);
     code.ptx = memory_printf(".global .b8 bank[4];\n.entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
-    snprintf(source, sizeof sources[0], "//@ launch %s<<<1, 32>>>%s\n", kernel, arguments);
+    snprintf(source, sizeof sources[0], "%s//@ launch %s<<<1, 32>>>%s\n", buffers[trusted], kernel, arguments);
     plan_release(&plan);
     if (plan_parse(source, strlen(source), &plan, &line, &err)) fail_msg("%s", err.text);
     if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err)) fail_msg("%s %s", f.message, err.text);
@@ -412,6 +422,51 @@ static void test_paired_timing(void **state)
     assert_int_equal(passed.n, 1);
 }
 
+/* Where memory lies makes a difference: a plan's buffers of the same sizes are the same for both sides, others nobody else's. */
+static void test_buffers_are_shared(void **state)
+{
+    (void)state;
+    Loaded candidate, baseline;
+    Rig owner, r;
+    Finding f;
+    Error err = {""};
+    buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n//@ buffer float c[5 * n]\n";
+    buffers[1] = "//@ buffer float d[2 * n]\n//@ buffer float e[3 * n]\n//@ buffer float f[2 * n]\n//@ buffer float g[n]\n";
+    load_as(&baseline, 1, "relu", "(x, y, n)");
+    Plan kept = plan;
+    baseline.plan = baseline.context.plan = &kept;
+    plan = (Plan){0};
+    load(&candidate, "relu", "(x, y, n)");
+    const Case *c = cases_get(cases, tasks.tasks[0], sim_workload(), VARIANT_DRAWN, 1, 1.0, &err);
+    assert_non_null(c);
+    assert_int_equal(rig_open(&owner, &candidate, c, NULL, &f, &err), 0);
+    assert_int_equal(rig_open(&r, &baseline, c, &owner, &f, &err), 0);
+    assert_int_equal(fake.allocated, 2 + 3 + 2);
+    assert_int_equal(r.memory.outputs[0], owner.memory.outputs[0]);
+    assert_int_equal(r.memory.buffers[0], owner.memory.buffers[1]);
+    assert_int_equal(r.memory.buffers[3], owner.memory.buffers[0]);
+    for (int i = 1; i < 3; i++)
+        for (int k = 0; k < 3; k++) assert_int_not_equal(r.memory.buffers[i], owner.memory.buffers[k]);
+    assert_int_not_equal(r.memory.buffers[1], r.memory.buffers[2]);
+    static const float zero;
+    float seen[7];
+    for (int i = 0; i < 7; i++) assert_int_equal(fake_write(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &zero, 4, &err), 0);
+    assert_int_equal(rig_reset_own_buffers(&r, &err), 0);
+    for (int i = 0; i < 4; i++) fake_read(&fake, r.memory.buffers[i], &seen[i], 4, &err);
+    assert_true(seen[0] == 0 && seen[3] == 0 && isnan(seen[1]) && isnan(seen[2]));
+    assert_int_equal(rig_reset(&r, &err), 0);
+    for (int i = 0; i < 7; i++) fake_read(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &seen[i], 4, &err);
+    assert_true(isnan(seen[0]) && isnan(seen[3]) && isnan(seen[4]) && isnan(seen[5]) && seen[6] == 0);
+    rig_close(&r);
+    assert_int_equal(fake.allocated, 2 + 3);
+    rig_close(&owner);
+    buffers[0] = buffers[1] = "";
+    loaded_close(&candidate);
+    loaded_close(&baseline);
+    plan_release(&kept);
+    assert_int_equal(fake.allocated, 0);
+}
+
 /* Every timed output is compared, whatever the checks before have seen. */
 static void test_cheats_when_clocked(void **state)
 {
@@ -482,7 +537,7 @@ int main(void)
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
-        cmocka_unit_test(test_paired_timing),
+        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_buffers_are_shared),
         cmocka_unit_test(test_cheats_when_clocked),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),

@@ -80,6 +80,9 @@ static void test_done_ahead(void **state)
     prepare_drawn(p);
     assert_int_equal(uploads, 0);
     cases_open(cases, (Device *)(uintptr_t)64);
+    broken = 1;
+    assert_int_equal(prepare_contents(p, &err), -1); /* the first, which is then drawn again */
+    broken = 0;
     const Case *c = cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 0), 1.0, &err);
     assert_non_null(c);
     assert_int_equal(uploads, 2);
@@ -91,6 +94,9 @@ static void test_done_ahead(void **state)
     assert_null(cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 1), 1.0, &err));
     broken = 0;
     assert_non_null(cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 1), 1.0, &err));
+    assert_int_equal(uploads, 4);
+    assert_int_equal(prepare_contents(p, &err), 0);
+    assert_int_equal(prepare_contents(NULL, &err), 0);
     assert_int_equal(uploads, 4);
     prepare_compiled(p);
     assert_int_equal(compiled_ahead(compiler, source, strlen(source)), 1);

@@ -17,6 +17,8 @@ typedef struct {
     double until;               /* when that is, set by gpubench_begin; 0: never */
     int64_t latency, sustained, pairs, trials, repeats, hostile, hangs;
     int64_t compilers;          /* of quern-evald; -1: its own choice */
+    const char *only;           /* tasks of part same, by comma; NULL: all */
+    int64_t from;               /* number of the first candidate of part hostile: several GPUs share the work */
     double span_s;              /* over which the repeats are spread */
     const char *eager;          /* what tests/gpu/eager.py printed, or NULL */
 } GpuBench;

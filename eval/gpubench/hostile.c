@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 #include "eval/statistics.h"
 
 enum { HONEST_MAX = 24, HOSTILE_MAX = 100000 };
@@ -130,7 +130,7 @@ int gpubench_hostile(GpuBench *b, Error *err)
     int rc = gather(h, err) || evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &h->e, err) ? -1 : 0;
     if (!rc) rc = judge_alone(h, err);
     int *slow = memory_array((size_t)h->hostile.n + 1, sizeof *slow);
-    for (int i = 0; !rc && i < b->hostile && h->n < HOSTILE_MAX && !(h->n && gpubench_over(b)); i++) one_round(h, slow, i);
+    for (int i = 0; !rc && i < b->hostile && h->n < HOSTILE_MAX && !(h->n && gpubench_over(b)); i++) one_round(h, slow, (int)b->from + i);
     if (!rc && h->n) report(h);
     free(slow);
     if (h->e) evaluator_close(h->e);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 
 static GpuBenchCandidate *add(GpuBenchList *l, const char *task, const char *kind, const char *source)
 {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "eval/candidate.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 #include "eval/statistics.h"
 
 enum { PAIRS_MAX = 100000, PAIRS_A_TASK = 4096, PAIRS_A_PROCESS = 4, REPEATS_MAX = 1000 };
@@ -126,8 +126,8 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
     const char *root = getenv("QUERN_TASKS");
     const char *roots[SIZES] = {root ? root : QUERN_ROOT "/tasks", half, small};
     static const double shares[SIZES] = {0.45, 0.45, 0.1};
-    if (gpubench_tasks(b, "tasks-half", NULL, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
-        gpubench_tasks(b, "tasks-small", NULL, NULL, 0, small, sizeof small, err))
+    if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
+        gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
         return -1;
     int rc = 0;
     int predicted = !strncmp(b->device, "sim:", 4); /* one that predicts has no memory for such sizes, nor any bias */
@@ -145,7 +145,7 @@ int gpubench_same(GpuBench *b, Error *err)
     char what[160], name[64] = "";
     TaskSet set = {0};
     gpubench_begin(b, "A/A: every task's plain baseline against itself");
-    int rc = taskset_load(NULL, NULL, &set, err);
+    int rc = taskset_load(NULL, b->only, &set, err);
     if (!rc) rc = same_all(b, s, &set, err);
     if (!rc && s->n) {
         gpubench_row(b, "same", "comparisons", s->n, "", "");
@@ -256,6 +256,7 @@ static int repeat_all(GpuBench *b, Evaluator *e, char *const *sources, double sc
     double start = clock_seconds(), begun = start;
     for (*n = 0; *n < repeats && !stop_requested(); ++*n) {
         double at = start + (repeats > 1 ? b->span_s * *n / (double)(repeats - 1) : 0);
+        if (*n >= 2 && b->until > 0 && fmax(at, clock_seconds()) >= b->until) break;
         if (at > clock_seconds()) clock_sleep(at - clock_seconds());
         begun = clock_seconds();
         for (int i = 0; i < AGAIN; i++) {

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 #include "queue/job.h"
 #include "queue/queue.h"
 #include "queue/server.h"

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 
 enum { EAGER_MAX = 1 << 22 };
 

@@ -1,4 +1,4 @@
-#include "eval/gpubench.h"
+#include "eval/gpubench/gpubench.h"
 
 #include <dirent.h>
 #include <stdlib.h>
