@@ -6,28 +6,24 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 from U+0100 on ---- */
+/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes from U+0100 on, in order ---- */
 
-static int is_printable(unsigned byte)
-{
-    return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
+enum { LOW = 0x21, MIDDLE = 0x7F, HIGH = 0xA1, LAST = 0xAD }; /* 0..LOW, MIDDLE..HIGH and LAST are the others */
 
 unsigned bpe_alphabet(unsigned byte)
 {
-    if (is_printable(byte)) return byte;
-    unsigned rank = 0;
-    for (unsigned b = 0; b < byte; b++) rank += !is_printable(b);
-    return 0x100 + rank;
+    if (byte < LOW) return 0x100 + byte;
+    if (byte >= MIDDLE && byte < HIGH) return 0x100 + LOW + byte - MIDDLE;
+    return byte == LAST ? 0x100 + LOW + HIGH - MIDDLE : byte;
 }
 
 int bpe_alphabet_byte(uint32_t code)
 {
-    if (code < 0x100) return is_printable(code) ? (int)code : -1;
+    if (code < 0x100) return bpe_alphabet(code) == code ? (int)code : -1;
     unsigned rank = code - 0x100;
-    for (unsigned b = 0; b < 0x100 && code < 0x200; b++)
-        if (!is_printable(b) && !rank--) return (int)b;
-    return -1;
+    if (rank < LOW) return (int)rank;
+    if (rank < LOW + HIGH - MIDDLE) return (int)(MIDDLE + rank - LOW);
+    return rank == LOW + HIGH - MIDDLE ? LAST : -1;
 }
 
 /* ---- building ---- */
@@ -71,19 +67,22 @@ void tokenizer_free(Tokenizer *t)
     free(t);
 }
 
-static size_t text_slot(const Tokenizer *t, const char *bytes, size_t len)
+static int is_text(const Tokenizer *t, int32_t id, const char *bytes, size_t len)
 {
-    size_t i = random_hash(bytes, len) & t->texts_mask;
-    for (; t->texts[i]; i = (i + 1) & t->texts_mask) {
-        int32_t id = t->texts[i] - 1;
-        if (t->tokens[id].len == len && !memcmp(bpe_bytes(t, id), bytes, len)) break;
-    }
-    return i;
+    return t->tokens[id].len == len && !memcmp(bpe_bytes(t, id), bytes, len);
+}
+
+static TextSlot *text_slot(const Tokenizer *t, const char *bytes, size_t len, uint64_t hash)
+{
+    size_t i = hash & t->texts_mask;
+    for (; t->texts[i].id; i = (i + 1) & t->texts_mask)
+        if (t->texts[i].hash == hash >> 32 && is_text(t, t->texts[i].id - 1, bytes, len)) break;
+    return &t->texts[i];
 }
 
 int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len)
 {
-    return t->texts[text_slot(t, bytes, len)] - 1;
+    return text_slot(t, bytes, len, random_hash(bytes, len))->id - 1;
 }
 
 static size_t pair_slot(const Tokenizer *t, int32_t left, int32_t right)
@@ -142,9 +141,10 @@ int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error
     if (!k) return -1;
     k->kind = TOKEN_TEXT;
     k->in_vocab = 1;
-    size_t slot = text_slot(t, bytes, len);
-    if (t->texts[slot]) return error_set(err, "the ids %d and %lld have equal bytes", t->texts[slot] - 1, (long long)id);
-    t->texts[slot] = (int32_t)id + 1;
+    uint64_t hash = random_hash(bytes, len);
+    TextSlot *slot = text_slot(t, bytes, len, hash);
+    if (slot->id) return error_set(err, "the ids %d and %lld have equal bytes", slot->id - 1, (long long)id);
+    *slot = (TextSlot){(uint32_t)(hash >> 32), (int32_t)id + 1};
     return 0;
 }
 
@@ -170,7 +170,10 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err)
     size_t a = t->tokens[left].len, b = t->tokens[right].len;
     memcpy(joined, bpe_bytes(t, left), a);
     memcpy(joined + a, bpe_bytes(t, right), b);
-    int32_t merged = bpe_find(t, joined, a + b);
+    /* merges come in the order of what they make: the token after the one before, most often */
+    int32_t merged = t->n_merges ? t->merges[t->n_merges - 1].merged : 0;
+    if (!is_text(t, merged, joined, a + b) && merged + 1 < t->n_tokens) merged++;
+    if (!t->tokens[merged].in_vocab || !is_text(t, merged, joined, a + b)) merged = bpe_find(t, joined, a + b);
     if (merged < 0) return error_set(err, "the merge of the ids %d and %d gives no token of the vocabulary", left, right);
     size_t slot = pair_slot(t, left, right);
     if (t->pairs[slot]) return error_set(err, "the merge of the ids %d and %d is given twice", left, right);

@@ -46,6 +46,11 @@ typedef struct {
     int32_t left, right, merged;
 } Merge;
 
+typedef struct {
+    uint32_t hash;
+    int32_t id; /* + 1; 0: free */
+} TextSlot;
+
 struct Tokenizer {
     Token *tokens; /* by id */
     int n_tokens;
@@ -54,7 +59,7 @@ struct Tokenizer {
     Merge *merges; /* by rank */
     int n_merges;
     int32_t *pairs; /* hash of (left, right): rank + 1, 0 free */
-    int32_t *texts; /* hash of bytes: id + 1 of vocabulary tokens, 0 free */
+    TextSlot *texts; /* hash of bytes: vocabulary tokens */
     size_t pairs_mask, texts_mask;
     int32_t *added; /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
     int n_added, n_matched; /* n_matched: how many are TOKEN_ADDED */

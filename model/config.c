@@ -1,9 +1,13 @@
 #include "model/config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
+#include "model/rope.h"
+#include "model/safetensors.h"
 
 static const struct {
     const char *type, *architecture;
@@ -13,6 +17,8 @@ static const struct {
     {"qwen3", "Qwen3ForCausalLM", 0, 1},
     {"llama", "LlamaForCausalLM", 0, 0},
 };
+
+static const char *const dtype_name[] = {[ST_F32] = "float32", [ST_F16] = "float16", [ST_BF16] = "bfloat16"};
 
 static int find_family(const char *type)
 {
@@ -25,6 +31,21 @@ static int in_range(int value, int min, int max, const char *field, const char *
 {
     if (value >= min && value <= max) return 0;
     return error_set(err, "%s: %s is expected to be %d to %d, found %d", where, field, min, max, value);
+}
+
+static int check_scaling(const ModelConfig *c, const char *where, Error *err)
+{
+    const RopeScaling *r = &c->rope;
+    if (r->type == ROPE_DEFAULT) return 0;
+    if (!(r->factor >= 1) || !(r->factor <= 1024))
+        return error_set(err, "%s: factor of the rotary scaling is expected to be 1 to 1024, found %g", where, (double)r->factor);
+    if (!(r->slow > 0) || !(r->fast > r->slow) || !isfinite(r->fast))
+        return error_set(err, "%s: %s is expected to be above %s, found %g and %g", where,
+                         r->type == ROPE_LLAMA3 ? "high_freq_factor" : "beta_fast",
+                         r->type == ROPE_LLAMA3 ? "low_freq_factor" : "beta_slow", (double)r->fast, (double)r->slow);
+    if (!(r->attention > 0) || !(r->attention <= 16))
+        return error_set(err, "%s: attention_factor is expected to be above 0, 16 at most, found %g", where, (double)r->attention);
+    return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
 }
 
 int model_config_check(const ModelConfig *c, const char *where, Error *err)
@@ -50,6 +71,7 @@ int model_config_check(const ModelConfig *c, const char *where, Error *err)
     if (c->head_dim % 2) return error_set(err, "%s: head_dim is expected to be even, found %d", where, c->head_dim);
     if (!(c->rope_theta > 1) || !isfinite(c->rope_theta))
         return error_set(err, "%s: rope_theta is expected to be above 1, found %g", where, (double)c->rope_theta);
+    if (check_scaling(c, where, err)) return -1;
     if (!(c->norm_eps >= 0) || !(c->norm_eps < 1))
         return error_set(err, "%s: rms_norm_eps is expected to be 0 to 1, found %g", where, (double)c->norm_eps);
     return 0;
@@ -87,24 +109,103 @@ static int refuse_true(const json_t *o, const char *key, const char *why, const 
     return on ? error_set(err, "%s: %s is true: %s", where, key, why) : 0;
 }
 
+static const char *const rope_name[] = {[ROPE_DEFAULT] = "default", [ROPE_LLAMA3] = "llama3", [ROPE_YARN] = "yarn"};
+static const char *const rope_keys[] = {"rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
+                                        "beta_slow", "beta_fast", "attention_factor", "original_max_position_embeddings"};
+
+static int rope_type(const json_t *r, const char *where, RopeType *out, Error *err)
+{
+    const json_t *v = json_object_get(r, "rope_type");
+    if (!v) v = json_object_get(r, "type");
+    *out = ROPE_DEFAULT;
+    if (!v) return 0;
+    for (int i = 0; i < 3 && json_is_string(v); i++)
+        if (!strcmp(json_string_value(v), rope_name[i])) {
+            *out = (RopeType)i;
+            return 0;
+        }
+    return error_set(err, "%s: rope_type is expected to be \"default\", \"llama3\" or \"yarn\", found %s", where,
+                     json_is_string(v) ? json_string_value(v) : "no text");
+}
+
+/* Absent or null leaves the default. */
+static int maybe_number(const json_t *o, const char *key, const char *where, float *out, Error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    double x;
+    if (!v || json_is_null(v)) return 0;
+    if (json_need_number(o, key, where, &x, err)) return -1;
+    *out = (float)x;
+    return 0;
+}
+
+/* What the type does not know and is not idle is refused: it would change the angles. */
+static int rope_fields(const json_t *r, const char *where, Error *err)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)r, key, v) {
+        size_t i = 0, n = sizeof rope_keys / sizeof *rope_keys;
+        while (i < n && strcmp(key, rope_keys[i])) i++;
+        int idle = json_is_null(v) || (!strcmp(key, "partial_rotary_factor") && json_number_value(v) == 1) ||
+                   (!strcmp(key, "truncate") && json_is_true(v));
+        if (i == n && !idle) return error_set(err, "%s: the field \"%s\" is not supported", where, key);
+    }
+    return 0;
+}
+
+/* The original length: of config.json itself, else of the scaling, else what the model has now. */
+static int read_scaling(const json_t *o, const json_t *r, const char *where, ModelConfig *c, Error *err)
+{
+    RopeScaling s = {.original = c->max_position};
+    if (rope_fields(r, where, err) || rope_type(r, where, &s.type, err) ||
+        maybe_number(r, "rope_theta", where, &c->rope_theta, err))
+        return -1;
+    if (s.type == ROPE_DEFAULT) return 0;
+    double factor, slow, fast;
+    if (json_need_number(r, "factor", where, &factor, err) ||
+        maybe_int(r, "original_max_position_embeddings", where, &s.original, err) ||
+        maybe_int(o, "original_max_position_embeddings", where, &s.original, err))
+        return -1;
+    s.factor = (float)factor;
+    s.attention = 1;
+    if (s.type == ROPE_LLAMA3) {
+        if (json_need_number(r, "low_freq_factor", where, &slow, err) || json_need_number(r, "high_freq_factor", where, &fast, err))
+            return -1;
+        s.slow = (float)slow;
+        s.fast = (float)fast;
+    } else {
+        s.slow = 1;
+        s.fast = 32;
+        s.attention = rope_attention_factor(s.factor);
+        if (maybe_number(r, "beta_slow", where, &s.slow, err) || maybe_number(r, "beta_fast", where, &s.fast, err) ||
+            maybe_number(r, "attention_factor", where, &s.attention, err))
+            return -1;
+        double reach = (double)s.factor * s.original; /* the model's texts may be that long, whatever the file says */
+        if (reach > c->max_position && reach < 1 << 24) c->max_position = (int)reach;
+    }
+    c->rope = s;
+    return 0;
+}
+
 /* rope_theta beside an optional rope_scaling (version 4), or both in rope_parameters (version 5). */
 static int read_rope(const json_t *o, const char *where, ModelConfig *c, Error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
-    const json_t *theta = json_object_get(o, "rope_theta");
+    const json_t *found = NULL;
+    c->rope_theta = 10000.0f;
+    if (maybe_number(o, "rope_theta", where, &c->rope_theta, err)) return -1;
     for (int i = 0; i < 2; i++) {
         const json_t *r = json_object_get(o, keys[i]);
         if (!r || json_is_null(r)) continue;
         if (!json_is_object(r)) return error_set(err, "%s: the field \"%s\" is expected to be an object", where, keys[i]);
-        const json_t *type = json_object_get(r, "rope_type");
-        if (!type) type = json_object_get(r, "type");
-        if (type && (!json_is_string(type) || strcmp(json_string_value(type), "default")))
-            return error_set(err, "%s: %s.rope_type is expected to be \"default\", found %s", where, keys[i],
-                             json_is_string(type) ? json_string_value(type) : "no text");
-        if (!theta) theta = json_object_get(r, "rope_theta");
+        if (found) return error_set(err, "%s: rope_scaling and rope_parameters are both given, expected one", where);
+        found = r;
+        char *inside = memory_printf("%s, %s", where, keys[i]);
+        int rc = read_scaling(o, r, inside, c, err);
+        free(inside);
+        if (rc) return -1;
     }
-    if (theta && !json_is_number(theta)) return error_set(err, "%s: the field \"rope_theta\" is expected to be a number", where);
-    c->rope_theta = theta ? (float)json_number_value(theta) : 10000.0f;
     return 0;
 }
 
@@ -126,7 +227,55 @@ static int read_eos(const json_t *o, const char *where, ModelConfig *c, Error *e
     return 0;
 }
 
-static int refuse_unsupported(const json_t *o, const char *where, Error *err)
+static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error *err)
+{
+    static const char *const keys[] = {"torch_dtype", "dtype"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *v = json_object_get(o, keys[i]);
+        if (!v || json_is_null(v)) continue;
+        const char *text = json_is_string(v) ? json_string_value(v) : "no text";
+        int k = ST_F32;
+        while (k <= ST_BF16 && strcmp(text, dtype_name[k])) k++;
+        if (k > ST_BF16)
+            return error_set(err, "%s: %s is expected to be \"float32\", \"bfloat16\" or \"float16\", found %.40s", where, keys[i],
+                             text);
+        c->dtype = k;
+    }
+    return 0;
+}
+
+/* Fields that make another model of it than the three families are, whatever model_type says. */
+static int refuse_fields(const json_t *o, const char *where, Error *err)
+{
+    static const struct {
+        const char *field, *why;
+    } others[] = {
+        {"quantization_config", "quantised weights are not read"},
+        {"compression_config", "quantised weights are not read"},
+        {"vision_config", "models with a vision part are not supported"},
+        {"audio_config", "models with an audio part are not supported"},
+        {"text_config", "models with several parts are not supported"},
+        {"num_experts", "mixtures of experts are not supported"},
+        {"num_local_experts", "mixtures of experts are not supported"},
+        {"n_routed_experts", "mixtures of experts are not supported"},
+        {"dual_chunk_attention_config", "only full attention is supported"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const json_t *v = json_object_get(o, others[i].field);
+        if (v && !json_is_null(v)) return error_set(err, "%s: %s: %s", where, others[i].field, others[i].why);
+    }
+    float partial = 1;
+    if (maybe_number(o, "partial_rotary_factor", where, &partial, err)) return -1;
+    if (partial < 1 || partial > 1)
+        return error_set(err, "%s: partial_rotary_factor is expected to be 1, found %g", where, (double)partial);
+    return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
+                   refuse_true(o, "attention_bias", "a bias of the output projection is not supported", where, err) ||
+                   refuse_true(o, "mlp_bias", "a bias in the MLP is not supported", where, err)
+               ? -1
+               : 0;
+}
+
+static int refuse_unsupported(const json_t *o, const char *architecture, const char *where, Error *err)
 {
     const json_t *act = json_object_get(o, "hidden_act"), *types = json_object_get(o, "layer_types"), *t;
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu")))
@@ -135,13 +284,10 @@ static int refuse_unsupported(const json_t *o, const char *where, Error *err)
     json_array_foreach(types, i, t)
         if (!json_is_string(t) || strcmp(json_string_value(t), "full_attention"))
             return error_set(err, "%s: layer_types[%zu] is expected to be \"full_attention\"", where, i);
-    if (json_object_get(o, "quantization_config"))
-        return error_set(err, "%s: quantization_config: quantised weights are not read", where);
-    return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
-                   refuse_true(o, "attention_bias", "a bias of the output projection is not supported", where, err) ||
-                   refuse_true(o, "mlp_bias", "a bias in the MLP is not supported", where, err)
-               ? -1
-               : 0;
+    json_array_foreach(json_object_get(o, "architectures"), i, t)
+        if (!json_is_string(t) || strcmp(json_string_value(t), architecture))
+            return error_set(err, "%s: architectures[%zu] is expected to be \"%s\"", where, i, architecture);
+    return refuse_fields(o, where, err);
 }
 
 static int read_config(const json_t *o, const char *where, ModelConfig *c, Error *err)
@@ -162,9 +308,10 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         need_int(o, "max_position_embeddings", where, &c->max_position, err) ||
         maybe_int(o, "pad_token_id", where, &c->pad, err) || maybe_bool(o, "tie_word_embeddings", where, &c->tied, err) ||
         json_need_number(o, "rms_norm_eps", where, &eps, err) || read_eos(o, where, c, err) || read_rope(o, where, c, err) ||
-        refuse_unsupported(o, where, err))
+        refuse_unsupported(o, family[f].architecture, where, err) || read_dtype(o, where, c, err))
         return -1;
     c->norm_eps = (float)eps;
+    if (c->head_dim < 0 && c->qk_norm) c->head_dim = 128; /* Qwen3's default, whatever the other sizes */
     if (c->head_dim < 0 && c->heads > 0) {
         if (c->hidden % c->heads)
             return error_set(err, "%s: hidden_size %d is not a multiple of num_attention_heads %d, and head_dim is absent", where,
@@ -192,6 +339,18 @@ int model_config_add_eos(const char *text, size_t len, const char *where, ModelC
     return rc ? rc : model_config_check(c, where, err);
 }
 
+static void print_scaling(const RopeScaling *r, Buffer *out)
+{
+    if (r->type == ROPE_DEFAULT) return;
+    int llama3 = r->type == ROPE_LLAMA3;
+    buffer_puts(out, "  \"rope_scaling\": {\n");
+    if (!llama3) buffer_printf(out, "    \"attention_factor\": %.9g,\n", (double)r->attention);
+    buffer_printf(out, "    \"%s\": %.9g,\n    \"%s\": %.9g,\n    \"factor\": %.9g,\n", llama3 ? "high_freq_factor" : "beta_fast",
+                  (double)r->fast, llama3 ? "low_freq_factor" : "beta_slow", (double)r->slow, (double)r->factor);
+    buffer_printf(out, "    \"original_max_position_embeddings\": %d,\n    \"rope_type\": \"%s\"\n  },\n", r->original,
+                  rope_name[r->type]);
+}
+
 void model_config_print(const ModelConfig *c, Buffer *out)
 {
     int f = find_family(c->model_type);
@@ -210,8 +369,10 @@ void model_config_print(const ModelConfig *c, Buffer *out)
                   "  \"num_attention_heads\": %d,\n  \"num_hidden_layers\": %d,\n  \"num_key_value_heads\": %d,\n",
                   c->hidden, c->ff, c->max_position, c->model_type, c->heads, c->layers, c->kv_heads);
     if (c->pad >= 0) buffer_printf(out, "  \"pad_token_id\": %d,\n", c->pad);
+    buffer_printf(out, "  \"rms_norm_eps\": %.9g,\n", (double)c->norm_eps);
+    print_scaling(&c->rope, out);
     buffer_printf(out,
-                  "  \"rms_norm_eps\": %.9g,\n  \"rope_theta\": %.9g,\n  \"tie_word_embeddings\": %s,\n"
-                  "  \"torch_dtype\": \"float32\",\n  \"use_cache\": true,\n  \"vocab_size\": %d\n}\n",
-                  (double)c->norm_eps, (double)c->rope_theta, c->tied ? "true" : "false", c->vocab);
+                  "  \"rope_theta\": %.9g,\n  \"tie_word_embeddings\": %s,\n"
+                  "  \"torch_dtype\": \"%s\",\n  \"use_cache\": true,\n  \"vocab_size\": %d\n}\n",
+                  (double)c->rope_theta, c->tied ? "true" : "false", dtype_name[c->dtype], c->vocab);
 }

@@ -135,6 +135,11 @@ int tokenizer_special(const Tokenizer *t, const char *name)
     return -1;
 }
 
+int tokenizer_is_text(const Tokenizer *t, int id)
+{
+    return id >= 0 && id < t->n_tokens && (t->tokens[id].kind == TOKEN_TEXT || t->tokens[id].kind == TOKEN_ADDED);
+}
+
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err)
 {
     return file_write_atomic(path, t->json.data, t->json.len, err);

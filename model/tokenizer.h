@@ -25,6 +25,7 @@ int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int 
 
 int tokenizer_size(const Tokenizer *t);                                      /* ids are 0..size-1 */
 int tokenizer_special(const Tokenizer *t, const char *name);                 /* id, or -1 */
+int tokenizer_is_text(const Tokenizer *t, int id);                           /* a token, and not a special one */
 /* Append ids (int32) to *ids, growing it; caller frees. Invalid UTF-8 becomes U+FFFD. */
 int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err);
 /* Append the bytes of ids to out; special tokens are left out unless keep_special. */

@@ -10,6 +10,7 @@
 #include "model/bpe.h"
 #include "model/pretoken.h"
 #include "model/unicode.h"
+#include "model/vocabulary.h"
 
 enum { MAX_FILE = 64 << 20 };
 
@@ -90,64 +91,6 @@ static int check_model(const json_t *model, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* Text in the byte alphabet to bytes; their number, or -1. out has room for BPE_MAX_TOKEN_BYTES. */
-static int from_alphabet(const char *s, size_t n, char *out)
-{
-    int len = 0;
-    for (size_t at = 0; at < n;) {
-        uint32_t code;
-        at += unicode_decode(s + at, n - at, &code);
-        int byte = code == UNICODE_INVALID ? -1 : bpe_alphabet_byte(code);
-        if (byte < 0 || len == BPE_MAX_TOKEN_BYTES) return -1;
-        out[len++] = (char)byte;
-    }
-    return len;
-}
-
-static int read_vocab(const json_t *vocab, Tokenizer *t, Error *err)
-{
-    char bytes[BPE_MAX_TOKEN_BYTES];
-    const char *key;
-    json_t *id;
-    json_object_foreach((json_t *)vocab, key, id) {
-        int len = from_alphabet(key, strlen(key), bytes);
-        if (len < 0) return error_set(err, "model.vocab: \"%.100s\" is too long or not of the byte alphabet", key);
-        if (!json_is_integer(id)) return error_set(err, "model.vocab: the id of \"%.100s\" is no integer", key);
-        if (bpe_add_token(t, json_integer_value(id), bytes, (size_t)len, err)) return error_prefix(err, "model.vocab");
-    }
-    return 0;
-}
-
-/* ["a","b"], or "a b" in older files; n is the index, for messages */
-static int read_merge(const json_t *merge, size_t n, Tokenizer *t, Error *err)
-{
-    const char *part[2] = {NULL, NULL};
-    size_t size[2] = {0, 0};
-    if (json_is_array(merge) && json_array_size(merge) == 2)
-        for (size_t i = 0; i < 2; i++) {
-            part[i] = json_string_value(json_array_get(merge, i));
-            size[i] = json_string_length(json_array_get(merge, i));
-        }
-    else if (json_is_string(merge)) {
-        const char *s = json_string_value(merge), *space = strchr(s, ' ');
-        if (space && !strchr(space + 1, ' ')) {
-            part[0] = s;
-            part[1] = space + 1;
-            size[0] = (size_t)(space - s);
-            size[1] = strlen(space + 1);
-        }
-    }
-    if (!part[0] || !part[1]) return error_set(err, "model.merges[%zu]: expected two tokens", n);
-    int32_t id[2];
-    char bytes[BPE_MAX_TOKEN_BYTES];
-    for (int i = 0; i < 2; i++) {
-        int len = from_alphabet(part[i], size[i], bytes);
-        id[i] = len < 0 ? -1 : bpe_find(t, bytes, (size_t)len);
-        if (id[i] < 0) return error_set(err, "model.merges[%zu]: %.100s is not in the vocabulary", n, part[i]);
-    }
-    return bpe_add_merge(t, id[0], id[1], err) ? error_prefix(err, "model.merges[%zu]", n) : 0;
-}
-
 static int read_added(const json_t *list, Tokenizer *t, Error *err)
 {
     if (!list || json_is_null(list)) return 0;
@@ -178,25 +121,38 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
     return 0;
 }
 
-static int read_document(const json_t *doc, Tokenizer **out, Error *err)
+/* vocab and merges are in the file's text, not in the document. */
+static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpan *merges, Tokenizer **out, Error *err)
 {
     const char *where = "the document";
     if (!json_is_object(doc)) return error_set(err, "expected an object");
     json_t *model = json_need_object(doc, "model", where, err);
-    json_t *vocab = model ? json_need_object(model, "vocab", "model", err) : NULL;
-    json_t *merges = vocab ? json_need_array(model, "merges", "model", err) : NULL;
-    if (!merges) return -1;
-    if (json_object_size(vocab) > BPE_MAX_TOKENS || json_array_size(merges) > BPE_MAX_TOKENS)
+    if (!model || !json_need_object(model, "vocab", "model", err) || !json_need_array(model, "merges", "model", err)) return -1;
+    if (!vocab->text || !merges->text) return error_set(err, "model: expected vocab and merges, their names without escapes");
+    if (vocab->items > BPE_MAX_TOKENS || merges->items > BPE_MAX_TOKENS)
         return error_set(err, "model: expected at most %d tokens and merges", BPE_MAX_TOKENS);
-    Tokenizer *t = *out = bpe_new((int)json_object_size(vocab), (int)json_array_size(merges));
+    Tokenizer *t = *out = bpe_new((int)vocab->items, (int)merges->items);
     if (read_normalizer(json_object_get(doc, "normalizer"), t, err)) return -1;
     if (read_pretokenizer(json_object_get(doc, "pre_tokenizer"), t, err)) return -1;
     if (strcmp(type_of(json_object_get(doc, "decoder")), "ByteLevel"))
         return error_set(err, "decoder: expected ByteLevel, found %.40s", type_of(json_object_get(doc, "decoder")));
-    if (check_model(model, t, err) || read_vocab(vocab, t, err)) return -1;
-    for (size_t i = 0; i < json_array_size(merges); i++)
-        if (read_merge(json_array_get(merges, i), i, t, err)) return -1;
+    if (check_model(model, t, err) || vocabulary_read(t, vocab, merges, err)) return -1;
     return read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err) ? -1 : 0;
+}
+
+static int parse(const Buffer *text, const char *path, Tokenizer **out, Error *err)
+{
+    JsonSpan vocab, merges;
+    Buffer rest;
+    buffer_init(&rest, MAX_FILE);
+    /* what is no JSON is read whole, for a message with its line */
+    const Buffer *read = vocabulary_cut(text->data, text->len, &rest, &vocab, &merges) ? text : &rest;
+    json_t *doc = json_read_text(read->data, read->len, path, err);
+    int rc = doc ? read_document(doc, &vocab, &merges, out, err) : -1;
+    if (doc && rc) error_prefix(err, "%s", path);
+    json_decref(doc);
+    buffer_release(&rest);
+    return rc;
 }
 
 int tokenizer_load(const char *path, Tokenizer **out, Error *err)
@@ -205,15 +161,7 @@ int tokenizer_load(const char *path, Tokenizer **out, Error *err)
     Buffer text;
     Tokenizer *t = NULL;
     buffer_init(&text, MAX_FILE);
-    if (file_read(path, MAX_FILE, &text, err)) {
-        buffer_release(&text);
-        return -1;
-    }
-    json_t *doc = json_read_text(text.data, text.len, path, err);
-    int rc = doc ? read_document(doc, &t, err) : -1;
-    if (doc && rc) error_prefix(err, "%s", path);
-    json_decref(doc);
-    if (rc) {
+    if (file_read(path, MAX_FILE, &text, err) || parse(&text, path, &t, err)) {
         tokenizer_free(t);
         buffer_release(&text);
         return -1;

@@ -1,6 +1,6 @@
 /* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals.
- * test_tokenizer --ids TOKENIZER.json reads (u32 length, text) and writes (u32 n, n int32 ids) until its
- * input ends: make_tokenizer.py --compare asks it for a million strings. */
+ * tests/peers/tokenizer_fuzz.py asks for more: test_tokenizer --ids TOKENIZER.json reads (u32 length, text) and writes
+ * (u32 n, n int32 ids) until its input ends; test_tokenizer --speed TOKENIZER.json TEXT... times loading and encoding. */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/pretoken.h"
@@ -66,8 +67,8 @@ static void equals_stored_ids(void **state)
     json_t *cases = json_load_file(FIXTURES "cases.json", 0, NULL);
     json_t *texts = json_object_get(cases, "texts");
     assert_true(json_array_size(texts) >= 25);
-    static const char *const names[] = {"qwen2", "llama3"};
-    for (int k = 0; k < 2; k++) {
+    static const char *const names[] = {"qwen2", "qwen3", "llama3"};
+    for (int k = 0; k < 3; k++) {
         snprintf(path, sizeof path, FIXTURES "%s.json", names[k]);
         Tokenizer *t = load(path);
         for (size_t i = 0; i < 2 * json_array_size(texts); i++) {
@@ -298,7 +299,7 @@ static void refuses_other_files(void **state)
     refuses("\"\u00C0\":", "\"\u00C0\u00C0\":", "the byte 0xC0");
     refuses("\"!\":0", "\"! \":0", "byte alphabet");
     refuses("\"!\":0", "\"\":0", "0 bytes");
-    refuses("\"!\":0", "\"!\":0,\"!\":0", "JSON");
+    refuses("\"!\":0", "\"!\":0,\"!\":0", "the id 0");
     refuses("\"merges\":[", "\"merges\":[7,", "merges[0]: expected two tokens");
     refuses("\"merges\":[", "\"merges\":[\"a b c\",", "merges[0]: expected two tokens");
     refuses("\"merges\":[", "\"merges\":[[\"a\",\"bbbbb\"],", "bbbbb is not in the vocabulary");
@@ -366,8 +367,39 @@ static int stream_ids(const char *tokenizer)
     return rc ? 1 : fflush(stdout) != 0;
 }
 
+static int speed(const char *tokenizer, char **names, int n_names)
+{
+    Error err;
+    Tokenizer *t;
+    Buffer text;
+    buffer_init(&text, 1 << 28);
+    double start = clock_seconds();
+    if (tokenizer_load(tokenizer, &t, &err)) return 1;
+    printf("quern: loaded in %.3f s\n", clock_seconds() - start);
+    for (int i = 0; i < n_names; i++) {
+        double best = 1e9;
+        size_t n = 0;
+        buffer_clear(&text);
+        if (file_read(names[i], 1 << 28, &text, &err)) return 1;
+        for (int k = 0; k < 3; k++) {
+            int32_t *ids = NULL;
+            n = 0;
+            start = clock_seconds();
+            if (tokenizer_encode(t, text.data, text.len, &ids, &n, &err)) return 1;
+            double took = clock_seconds() - start;
+            best = took < best ? took : best;
+            free(ids);
+        }
+        printf("quern: %s: %.2f MB, %zu ids, %.2f MB/s\n", names[i], (double)text.len / 1e6, n, (double)text.len / 1e6 / best);
+    }
+    buffer_release(&text);
+    tokenizer_free(t);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 3 && !strcmp(argv[1], "--speed")) return speed(argv[2], argv + 3, argc - 3);
     if (argc == 3 && !strcmp(argv[1], "--ids")) return stream_ids(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines),
