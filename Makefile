@@ -31,7 +31,7 @@ DIRS_tasks := tasks
 DIRS_queue := queue
 DIRS_model := model model/cuda
 DIRS_llm := llm
-DIRS_eval := eval eval/sim eval/cuda
+DIRS_eval := eval eval/sim eval/cuda eval/gpubench
 DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report
 
 SRC = $(foreach d,$(DIRS_$(1)),$(filter-out $(d)/quern-%.c,$(wildcard $(d)/*.c)))
@@ -62,6 +62,9 @@ $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)mkdir -p $(@D); echo "CC $<"; $(CC) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
+# It embeds the device code.
+$(BUILD)/obj/model/cuda/sources.o: $(wildcard model/cuda/*.cu model/cuda/*.cuh)
+
 # A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
 FLAGS_NOW := $(CC) $(CFLAGS)
 ifneq ($(file <$(BUILD)/flags),$(FLAGS_NOW))
@@ -91,9 +94,9 @@ SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
 
-# On a real GPU: its device and every kernel of tests/cheats. Skipped, with a word, where there is none.
+# On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0
-test-gpu: build
+test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
 	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.

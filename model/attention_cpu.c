@@ -7,18 +7,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "model/ops.h"
+#include "model/ops_cpu.h"
 #include "model/simd.h"
 
 enum { BLOCK = 64 };
-
-static int longest(const int *start, int n)
-{
-    int max = 0;
-    for (int i = 0; i < n; i++)
-        if (start[i + 1] - start[i] > max) max = start[i + 1] - start[i];
-    return max;
-}
 
 /* Scores of one row become exp(score - max), zero past `valid`; returns the log-sum-exp and 1/sum. */
 static float softmax_row(float *row, int valid, int width, float *inverse)
@@ -58,10 +50,13 @@ static void head_forward(float *out, float *lse, const float *q, const float *k,
     }
 }
 
-void cpu_attention(float *out, float *lse, const float *qkv, const int *start, int n, HeadShape s)
+void cpu_attention(Num *out_, float *lse, const Num *qkv_, const BatchView *b, HeadShape s)
 {
-    size_t ld = (size_t)head_row(s), scratch = (size_t)BLOCK * (size_t)longest(start, n) + 16;
-    int threads = cpu_threads(), tasks = n * s.heads;
+    float *out = out_;
+    const float *qkv = qkv_;
+    const int32_t *start = b->start;
+    size_t ld = (size_t)head_row(s), scratch = (size_t)BLOCK * (size_t)b->longest + 16;
+    int threads = cpu_threads(), tasks = b->n * s.heads;
     float *scores = memory_array((size_t)threads, scratch * sizeof *scores);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int t = 0; t < tasks; t++) {
@@ -118,11 +113,14 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
     }
 }
 
-void cpu_attention_grad(float *dqkv, const float *dout, const float *out, const float *lse, const float *qkv,
-                        const int *start, int n, HeadShape s)
+void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Num *out_, const float *lse, const Num *qkv_, const BatchView *b,
+                        HeadShape s)
 {
-    size_t ld = (size_t)head_row(s), d = (size_t)s.dim, half = (size_t)BLOCK * (size_t)longest(start, n) + 16;
-    int threads = cpu_threads(), tasks = n * s.kv_heads, group = s.heads / s.kv_heads;
+    float *dqkv = dqkv_;
+    const float *dout = dout_, *out = out_, *qkv = qkv_;
+    const int32_t *start = b->start;
+    size_t ld = (size_t)head_row(s), d = (size_t)s.dim, half = (size_t)BLOCK * (size_t)b->longest + 16;
+    int threads = cpu_threads(), tasks = b->n * s.kv_heads, group = s.heads / s.kv_heads;
     float *scores = memory_array((size_t)threads, 2 * half * sizeof *scores);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int t = 0; t < tasks; t++) {

@@ -1,5 +1,6 @@
-/* Models and optimiser states on disk. */
-#include <math.h>
+/* Models on disk. */
+#include "model/checkpoint.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,44 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/config.h"
-#include "model/safetensors.h"
-#include "model/trainer.h"
+#include "model/lora.h"
 
 enum { MAX_CONFIG = 1 << 20 };
+
+/* Of one file, as the reference writes them. */
+static const size_t FILE_BYTES = 5000000000u;
+
+static void read_source(const void *from, size_t first, size_t n, float *to)
+{
+    const TensorSource *s = from;
+    if (s->wide) s->op->download(to, (const float *)s->from + first, n * sizeof *to);
+    else s->op->store(to, num_at(s->op, s->from, first), n);
+}
+
+SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from)
+{
+    from->from = from->wide ? (const void *)((const float *)from->from + t->at) : num_at(from->op, from->from, t->at);
+    return (SafetensorsOut){.name = name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}, .read = read_source, .from = from};
+}
+
+int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n, const Ops *op, void *to,
+                int wide, Error *err)
+{
+    enum { PIECE = 1 << 22 };
+    const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
+    if (!x) return -1;
+    int same = !wide && op->num == 2 && x->dtype == ST_BF16; /* the bytes as they are */
+    float *host = same ? NULL : memory_array(n < PIECE ? n : PIECE, sizeof *host);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t k = n - at < PIECE ? n - at : PIECE;
+        if (host) safetensors_floats(x, first + at, k, host);
+        if (same) op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
+        else if (wide) op->upload((float *)to + at, host, k * sizeof *host);
+        else op->load(num_at(op, to, at), host, k);
+    }
+    free(host);
+    return 0;
+}
 
 static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *err)
 {
@@ -27,24 +62,54 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
     return rc ? -1 : 0;
 }
 
-/* The file must hold as many numbers as the configuration claims before they are allocated. */
+static int is_part(const Model *m, const char *name)
+{
+    static const char inv_freq[] = ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
+    size_t n = strlen(name), k = sizeof inv_freq - 1;
+    if ((n > k && !strcmp(name + n - k, inv_freq)) || (m->c.tied && !strcmp(name, "lm_head.weight"))) return 1;
+    for (int i = 0; i < m->base.n; i++)
+        if (!strcmp(m->base.tensor[i].name, name)) return 1;
+    return 0;
+}
+
+/* The files must hold what the configuration claims, and nothing that it knows nothing of, before anything is allocated. */
+static int check_weights(const Model *m, const char *dir, const Safetensors *st, Error *err)
+{
+    size_t present = 0;
+    for (size_t i = 0; i < safetensors_count(st); i++) {
+        const SafetensorsTensor *t = safetensors_at(st, i);
+        if (!is_part(m, t->name))
+            return error_set(err, "%s: the tensor %s is no part of a %s model", dir, t->name, m->c.model_type);
+        present += t->elements;
+    }
+    if (present < m->base.count)
+        return error_set(err, "%s: config.json describes %zu parameters, the weights hold %zu numbers", dir, m->base.count,
+                         present);
+    for (int i = 0; i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
+        if (!safetensors_need(st, t->name, t->rank, t->shape, err)) return -1;
+    }
+    return 0;
+}
+
 static int read_weights(Model *m, const char *dir, Error *err)
 {
     Safetensors *st;
     if (safetensors_open(dir, &st, err)) return -1;
-    size_t present = 0;
-    for (size_t i = 0; i < safetensors_count(st); i++) present += safetensors_at(st, i)->elements;
-    int rc = 0;
-    if (present < m->parameters)
-        rc = error_set(err, "%s: config.json describes %zu parameters, the weights hold %zu numbers", dir, m->parameters, present);
-    if (!rc) m->data = m->ops->alloc(m->size);
-    for (int i = 0; !rc && i < m->n_tensors; i++)
-        rc = safetensors_read_f32(st, m->tensor[i].name, m->tensor[i].rank, m->tensor[i].shape, m->data + m->tensor[i].at, err);
+    int rc = check_weights(m, dir, st, err);
+    if (!rc && !m->base.data) {
+        m->base.data = m->ops->alloc(m->base.size * (size_t)m->ops->num);
+        rc = m->ops->status(err);
+    }
+    for (int i = 0; !rc && i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
+        rc = tensor_load(st, t->name, t, 0, t->count, m->ops, weight_at(m, t->at), 0, err);
+    }
     safetensors_close(st);
-    return rc;
+    return rc ? rc : m->ops->status(err);
 }
 
-int model_load(const char *dir, Model **out, Error *err)
+static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
 {
     ModelConfig c;
     Buffer text;
@@ -52,7 +117,7 @@ int model_load(const char *dir, Model **out, Error *err)
     Model *m = NULL;
     int rc = read_configs(dir, &c, &text, err);
     if (!rc) {
-        m = model_layout(&c);
+        m = model_layout(&c, ops);
         rc = read_weights(m, dir, err);
     }
     if (rc) {
@@ -60,6 +125,7 @@ int model_load(const char *dir, Model **out, Error *err)
         buffer_release(&text);
         return -1;
     }
+    m->base_dir = realpath(dir, NULL);
     m->config_len = text.len;
     m->config_text = buffer_detach(&text);
     buffer_release(&text);
@@ -67,88 +133,48 @@ int model_load(const char *dir, Model **out, Error *err)
     return 0;
 }
 
-int model_restore(Model *m, const char *dir, Error *err)
+int model_load(const char *dir, const Ops *ops, Model **out, Error *err)
 {
-    return read_weights(m, dir, err);
+    LoraOptions lora;
+    char *config = memory_printf("%s/adapter_config.json", dir), *base = NULL;
+    int adapter = file_exists(config);
+    free(config);
+    if (!adapter) return load_base(dir, ops, out, err);
+    Model *m = NULL;
+    int rc = adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) || model_add_lora(m, &lora, err) ||
+             adapter_restore(m, dir, err);
+    free(base);
+    if (rc) model_free(m);
+    else *out = m;
+    return rc ? -1 : 0;
 }
 
-static SafetensorsOut out_of(const Tensor *t, const char *name, const float *base)
+int model_restore(Model *m, const char *dir, Error *err)
 {
-    return (SafetensorsOut){.name = name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}, .data = base + t->at};
+    return m->lora.size ? adapter_restore(m, dir, err) : read_weights(m, dir, err);
 }
 
 /* Weights first: a directory whose config.json is new has its weights. */
 int model_save(const Model *m, const char *dir, Error *err)
 {
-    SafetensorsOut *tensors = memory_array((size_t)m->n_tensors, sizeof *tensors);
-    for (int i = 0; i < m->n_tensors; i++) tensors[i] = out_of(&m->tensor[i], m->tensor[i].name, m->data);
-    char *weights = memory_printf("%s/model.safetensors", dir), *config = memory_printf("%s/config.json", dir);
+    if (m->lora.size) return adapter_save(m, dir, err);
+    const ParamSet *p = &m->base;
+    SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
+    TensorSource *from = memory_array((size_t)p->n, sizeof *from);
+    for (int i = 0; i < p->n; i++) {
+        from[i] = (TensorSource){m->ops, p->data, 0};
+        tensors[i] = tensor_out(&p->tensor[i], p->tensor[i].name, &from[i]);
+    }
+    char *config = memory_printf("%s/config.json", dir);
     Buffer text;
     buffer_init(&text, MAX_CONFIG);
     if (m->config_text) buffer_append(&text, m->config_text, m->config_len);
     else model_config_print(&m->c, &text);
-    int rc = safetensors_write(weights, tensors, (size_t)m->n_tensors, ST_F32, err) ||
-             file_write_atomic(config, text.data, text.len, err);
+    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, (SafetensorsDtype)m->c.dtype, FILE_BYTES, err) ||
+             m->ops->status(err) || file_write_atomic(config, text.data, text.len, err);
     buffer_release(&text);
-    free(weights);
     free(config);
     free(tensors);
+    free(from);
     return rc ? -1 : 0;
-}
-
-/* ---- the optimiser: m.<tensor>, v.<tensor>, and the step as a number of its own ---- */
-
-enum { MAX_STEP = 1 << 24 }; /* whole numbers that fp32 holds */
-
-int trainer_save(const Trainer *t, const char *path, Error *err)
-{
-    const Model *m = t->model;
-    if (t->step > MAX_STEP) return error_set(err, "%s: step %lld is too large to store", path, (long long)t->step);
-    size_t n = 2 * (size_t)m->n_tensors + 1;
-    SafetensorsOut *out = memory_array(n, sizeof *out);
-    char(*name)[96] = memory_array(n, sizeof *name);
-    for (int i = 0; i < m->n_tensors; i++) {
-        snprintf(name[2 * i], sizeof *name, "m.%s", m->tensor[i].name);
-        snprintf(name[2 * i + 1], sizeof *name, "v.%s", m->tensor[i].name);
-        out[2 * i] = out_of(&m->tensor[i], name[2 * i], t->m);
-        out[2 * i + 1] = out_of(&m->tensor[i], name[2 * i + 1], t->v);
-    }
-    float step = (float)t->step;
-    out[n - 1] = (SafetensorsOut){.name = "step", .rank = 1, .shape = {1}, .data = &step};
-    int rc = safetensors_write(path, out, n, ST_F32, err);
-    free(out);
-    free(name);
-    return rc;
-}
-
-/* Into new arrays: a file that turns out to be another model's leaves the trainer as it was. */
-int trainer_load(Trainer *t, const char *path, Error *err)
-{
-    const Model *m = t->model;
-    Safetensors *st;
-    if (safetensors_open(path, &st, err)) return -1;
-    float *state[2] = {m->ops->alloc(m->size), m->ops->alloc(m->size)}, step = 0;
-    int64_t one[1] = {1};
-    int rc = safetensors_read_f32(st, "step", 1, one, &step, err);
-    if (!rc && !(step >= 0 && step <= MAX_STEP && floorf(step) == step))
-        rc = error_set(err, "%s: step is expected to be a whole number, found %g", path, (double)step);
-    for (int i = 0; !rc && i < 2 * m->n_tensors; i++) {
-        const Tensor *x = &m->tensor[i / 2];
-        char name[96];
-        snprintf(name, sizeof name, "%c.%s", i % 2 ? 'v' : 'm', x->name);
-        rc = safetensors_read_f32(st, name, x->rank, x->shape, state[i % 2] + x->at, err);
-    }
-    safetensors_close(st);
-    if (!rc) {
-        float *old[2] = {t->m, t->v};
-        t->m = state[0];
-        t->v = state[1];
-        t->step = (int64_t)step;
-        m->ops->zero(t->grad, m->size);
-        state[0] = old[0];
-        state[1] = old[1];
-    }
-    m->ops->release(state[0]);
-    m->ops->release(state[1]);
-    return rc;
 }

@@ -3,21 +3,22 @@
  * on how many rows are decoded beside it (a general sgemm changes its kernel with the shape). */
 #include <math.h>
 
-#include "model/ops.h"
+#include "model/ops_cpu.h"
 #include "model/simd.h"
 
 /* Accumulators of a product: 16 of AVX-512's 32 registers, 12 of the 16 there are elsewhere. */
 enum { PANEL = 2 * LANES, ROWS = LANES == 16 ? 8 : 6 };
 
-void cpu_pack(Packed *p, const float *w, int n, int k)
+void cpu_pack(Packed *p, const Num *from, int n, int k)
 {
+    const float *w = from;
     int panels = (n + PANEL - 1) / PANEL;
     p->n = n;
     p->k = k;
-    p->data = ops_cpu()->alloc((size_t)panels * PANEL * (size_t)k);
+    p->data = ops_cpu()->alloc((size_t)panels * PANEL * (size_t)k * sizeof(float));
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
     for (int b = 0; b < panels; b++) {
-        float *to = p->data + (size_t)b * PANEL * (size_t)k;
+        float *to = (float *)p->data + (size_t)b * PANEL * (size_t)k;
         for (int j = 0; j < PANEL && b * PANEL + j < n; j++)
             for (int i = 0; i < k; i++) to[(size_t)i * PANEL + (size_t)j] = w[((size_t)b * PANEL + (size_t)j) * (size_t)k + (size_t)i];
     }
@@ -46,11 +47,13 @@ SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel,
         }
 }
 
-void cpu_matmul_packed(float *y, const float *x, const Packed *w, int rows, int add)
+void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *w, int rows, int add)
 {
+    float *y = y_;
+    const float *x = x_;
     int panels = (w->n + PANEL - 1) / PANEL;
     for (int b = 0; b < panels; b++) {
-        const float *panel = w->data + (size_t)b * PANEL * (size_t)w->k;
+        const float *panel = (const float *)w->data + (size_t)b * PANEL * (size_t)w->k;
         int columns = w->n - b * PANEL < PANEL ? w->n - b * PANEL : PANEL, r = 0;
         float *to = y + (size_t)b * PANEL;
         size_t n = (size_t)w->n, k = (size_t)w->k;
@@ -173,8 +176,7 @@ SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, 
     }
 }
 
-void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer, HeadShape s,
-                          float *scratch)
+void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer, HeadShape s, float *scratch)
 {
     int per = s.heads / s.kv_heads;
     for (int r = 0; r < rows; r++)

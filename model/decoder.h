@@ -1,37 +1,68 @@
-/* Decoding one token for each of some rows: packed weights, scratch for each thread. */
+/* Decoding one token at a time for some rows. A row continues a prompt: its keys and values are computed once and shared by
+ * the rows that continue it. The scheduling (model/sampler.c) is the same for all devices; this is what a device does.
+ *
+ * What a row gives depends on its prompt, its tokens and the law alone, not on the rows beside it. */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
+#include "model/draw.h"
 #include "model/transformer.h"
 
-/* ---- keys and values ---- */
-void kv_create(KvStore *s, const Model *m, int tokens);
-void kv_release(KvStore *s, const Model *m);
+typedef struct {
+    int rows;                      /* in work at a time, at most */
+    int prompt, max_new;           /* tokens of a prompt, and after it, at most */
+    int64_t cache_tokens;          /* for which keys and values are kept, at most; 0: what memory allows. Not on the CPU */
+    DrawLaw law;                   /* its banned ids stay the caller's */
+} DecoderPlan;
+
+/* One row of a call. */
+typedef struct {
+    int slot;                      /* 0..rows-1: where decoder_attach put it */
+    int32_t id;                    /* in: the token to append (decoder_step); out: the one drawn */
+    double u;                      /* in: that it is drawn with, in [0, 1) */
+    float logp;                    /* out: as draw_token says */
+} DecoderRow;
+
+typedef struct Decoder Decoder;
+
+int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
+void decoder_free(Decoder *d);
+
+/* 1: done; 0: there is no room until a row is detached; -1. */
+/* This becomes the prompt that rows are attached to; `copies` of them. */
+int decoder_prefill(Decoder *d, const int32_t *ids, int len, int copies, Error *err);
+/* A free slot becomes a row that continues the prompt. */
+int decoder_attach(Decoder *d, int slot, Error *err);
+void decoder_detach(Decoder *d, int slot);
+
+/* The first token after the prompt of the last decoder_prefill, for each of n rows that continue it. */
+int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err);
+/* Append a token to each row, and draw the next. */
+int decoder_step(Decoder *d, DecoderRow *rows, int n, Error *err);
+
+/* ---- for the implementations ---- */
 
 typedef struct {
-    Packed qkv, o, gate_up, down;
-} LayerPacked;
+    void (*free)(Decoder *d);
+    int (*prefill)(Decoder *d, const int32_t *ids, int len, int copies, Error *err);
+    int (*attach)(Decoder *d, int slot, Error *err);
+    void (*detach)(Decoder *d, int slot);
+    int (*first)(Decoder *d, DecoderRow *rows, int n, Error *err);
+    int (*step)(Decoder *d, DecoderRow *rows, int n, Error *err);
+} DecoderType;
 
-typedef struct {
+struct Decoder {                   /* begins the implementation's own */
+    const DecoderType *type;
     Model *model;
-    LayerPacked *layer;
-    Packed head;
-    int rows, parts;               /* rows and scores of one part of the work */
-    size_t scratch, score_at;      /* floats of one part; where its attention scores begin */
-    float *arena;
-    int32_t *pos;
-    float *logits;                 /* [rows][vocab], by the row's place in the call */
-} Decoder;
+    DecoderPlan plan;
+    Acts acts;                     /* of a prompt */
+    TokenBatch tokens;
+};
 
-/* rows: most rows of a call; tokens: most of one row, prefix included. */
-void decoder_create(Decoder *d, Model *m, int rows, int tokens);
-void decoder_release(Decoder *d);
+int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 
-/* Append ids[r] to row r (its position is the length so far) and leave its logits in d->logits;
- * then `then` runs for the same rows on the same thread. */
-void decoder_step(Decoder *d, const int32_t *ids, const KvRow *row, int rows,
-                  void (*then)(void *ctx, int first, int rows), void *ctx);
-/* Logits of n rows of the last hidden states, into d->logits. */
-void decoder_logits(Decoder *d, const float *normed, int rows);
+/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last hidden state. */
+const Num *decoder_forward(Decoder *d, const int32_t *ids, int len, LayerDone *then, void *ctx);
+void decoder_release(Decoder *d);  /* what the struct above holds */
 
 #endif

@@ -62,19 +62,31 @@ static int by_weight(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* From the fewest likeliest ids that hold top_p of the mass. */
-static int32_t draw_top(const float *probs, int vocab, double u, double top_p, DrawCandidate *order)
+int draw_sorts(const DrawLaw *law)
+{
+    return law->temperature > 0 && (law->top_p < 1 || law->min_p > 0 || (law->top_k > 0 && law->top_k < law->vocab));
+}
+
+/* From the likeliest ids that the law keeps. */
+static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, DrawCandidate *order)
 {
     int n = 0;
     double total = 0, kept = 0;
-    for (int i = 0; i < vocab; i++)
+    for (int i = 0; i < law->vocab; i++)
         if (probs[i] > 0) {
             order[n++] = (DrawCandidate){probs[i], i};
             total += (double)probs[i];
         }
+    if (!n) return draw_in_order(probs, law->vocab, u);
     qsort(order, (size_t)n, sizeof *order, by_weight);
+    if (law->top_k && law->top_k < n) {
+        n = law->top_k;
+        total = 0;
+        for (int i = 0; i < n; i++) total += (double)order[i].weight;
+    }
+    double want = law->top_p < 1 ? (double)law->top_p * total : INFINITY, least = (double)law->min_p * (double)order[0].weight;
     int keep = 0;
-    while (keep < n && kept < top_p * total) kept += (double)order[keep++].weight;
+    while (keep < n && kept < want && (double)order[keep].weight >= least) kept += (double)order[keep++].weight;
     if (!keep) keep = 1;
     double at = 0;
     for (int i = 0; i < keep; i++) {
@@ -100,7 +112,7 @@ int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *pro
         id = 0;
         for (int32_t i = 1; i < law->vocab; i++)
             if (probs[i] > probs[id]) id = i;
-    } else if (law->top_p < 1) id = draw_top(probs, law->vocab, u, (double)law->top_p, order);
+    } else if (draw_sorts(law)) id = draw_sorted(law, probs, u, order);
     else id = draw_in_order(probs, law->vocab, u);
     *logp = (float)((double)((logits[id] - top) * inverse) - log(sum));
     return id;

@@ -5,67 +5,72 @@
 #include "base/memory.h"
 #include "model/transformer.h"
 
-/* Logits of a whole micro-batch are kept up to this many floats (64 MiB); above, they are made again
- * in pieces on the way back. */
-enum { LOGITS_KEPT = 16 << 20, LOGIT_ROWS = 256 };
-
-/* With no base the sizes are only counted. */
-typedef struct {
-    float *base;
-    size_t used;
-} Arena;
-
-static float *take(Arena *a, size_t rows, size_t width)
+void *arena_take(Arena *a, size_t rows, size_t width, size_t size)
 {
-    float *p = a->base ? a->base + a->used : NULL;
-    a->used += (rows * width + 15) & ~(size_t)15;
+    void *p = a->base ? a->base + a->used : NULL;
+    a->used += (rows * width * size + 255) & ~(size_t)255;
     return p;
+}
+
+static void layer_place(LayerActs *l, const Model *m, const LayerAt *at, size_t rows, Arena *from)
+{
+    size_t h = (size_t)m->c.hidden, row = (size_t)head_row(m->shape), ff = (size_t)m->c.ff;
+    size_t heads = (size_t)m->c.heads, dim = (size_t)m->c.head_dim, num = (size_t)m->ops->num;
+    l->n1 = arena_take(from, rows, h, num);
+    l->raw = m->c.qk_norm ? arena_take(from, rows, row, num) : NULL;
+    l->qkv = arena_take(from, rows, row, num);
+    l->att = arena_take(from, rows, heads * dim, num);
+    l->lse = arena_take(from, rows, heads, sizeof *l->lse);
+    l->mid = arena_take(from, rows, h, num);
+    l->n2 = arena_take(from, rows, h, num);
+    l->gate_up = arena_take(from, rows, 2 * ff, num);
+    l->act = arena_take(from, rows, ff, num);
+    l->u_qkv = arena_take(from, rows, (size_t)at->qkv.u, num);
+    l->u_o = arena_take(from, rows, (size_t)at->o.u, num);
+    l->u_gate_up = arena_take(from, rows, (size_t)at->gate_up.u, num);
+    l->u_down = arena_take(from, rows, (size_t)at->down.u, num);
 }
 
 static void acts_place(Acts *a, const Model *m, Arena *from)
 {
-    size_t rows = (size_t)a->rows, h = (size_t)m->c.hidden, row = (size_t)head_row(m->shape), ff = (size_t)m->c.ff;
-    size_t heads = (size_t)m->c.heads, dim = (size_t)m->c.head_dim;
-    for (int i = 0; i < a->kept; i++) {
+    size_t rows = (size_t)a->rows, h = (size_t)m->c.hidden, num = (size_t)m->ops->num;
+    for (int i = 0; i < m->c.layers; i++) {
         LayerActs *l = &a->layer[i];
-        l->x = take(from, rows, h);
-        l->n1 = take(from, rows, h);
-        l->raw = m->c.qk_norm ? take(from, rows, row) : NULL;
-        l->qkv = take(from, rows, row);
-        l->att = take(from, rows, heads * dim);
-        l->lse = take(from, rows, heads);
-        l->mid = take(from, rows, h);
-        l->n2 = take(from, rows, h);
-        l->gate_up = take(from, rows, 2 * ff);
-        l->act = take(from, rows, ff);
+        if (!i || a->keep == KEEP_ALL) layer_place(l, m, &m->layer[i], rows, from);
+        else *l = a->layer[0];
+        if (!i || a->keep != KEEP_ONE) l->x = arena_take(from, rows, h, num);
     }
-    a->out = take(from, rows, h);
-    a->normed = take(from, rows, h);
-    a->logp = take(from, rows, 1);
-    a->logit_lse = take(from, rows, 1);
-    a->logits = take(from, (size_t)a->logit_rows, (size_t)m->c.vocab);
+    a->out = arena_take(from, rows, h, num);
+    a->normed = arena_take(from, rows, h, num);
+    a->logp = arena_take(from, rows, 1, sizeof *a->logp);
+    a->logit_lse = arena_take(from, rows, 1, sizeof *a->logit_lse);
 }
 
-void acts_reserve(Acts *a, const Model *m, int rows, int keep_all)
+size_t acts_bytes(const Model *m, int rows, KeepActs keep)
 {
-    int kept = keep_all ? m->c.layers : 1;
-    if (rows <= a->rows && kept == a->kept) return;
+    Acts a = {.rows = rows, .keep = keep, .layer = memory_array((size_t)m->c.layers, sizeof *a.layer)};
+    Arena size = {0};
+    acts_place(&a, m, &size);
+    free(a.layer);
+    return size.used;
+}
+
+void acts_reserve(Acts *a, const Model *m, int rows, KeepActs keep)
+{
+    if (rows <= a->rows && keep == a->keep) return;
     acts_release(a, m);
     a->rows = rows;
-    a->kept = kept;
-    int whole = (size_t)rows * (size_t)m->c.vocab <= LOGITS_KEPT;
-    a->logit_rows = whole || rows < LOGIT_ROWS ? rows : LOGIT_ROWS;
-    a->layer = memory_array((size_t)kept, sizeof *a->layer);
-    Arena size = {0};
-    acts_place(a, m, &size);
-    Arena real = {.base = a->arena = m->ops->alloc(size.used)};
-    acts_place(a, m, &real);
+    a->keep = keep;
+    a->layer = memory_array((size_t)m->c.layers, sizeof *a->layer);
+    Arena from = {.base = a->arena = m->ops->alloc(acts_bytes(m, rows, keep))};
+    acts_place(a, m, &from);
 }
 
 void acts_release(Acts *a, const Model *m)
 {
     free(a->layer);
     m->ops->release(a->arena);
+    m->ops->release(a->logits);
     *a = (Acts){0};
 }
 
@@ -73,59 +78,57 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
 {
     const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
-    const float *w = m->data;
-    int rows = b->rows, row = head_row(m->shape), wide = c->heads * c->head_dim, d = c->head_dim;
-    op->rmsnorm(l->n1, l->x, w + at->in_norm, rows, 1, c->hidden, c->hidden, c->norm_eps);
-    op->gemm(0, 1, rows, row, c->hidden, l->n1, c->hidden, w + at->qkv, c->hidden, 0, l->qkv, row);
-    if (c->qkv_bias) op->add_bias(l->qkv, w + at->qkv_bias, rows, row);
+    int rows = b->rows, row = head_row(m->shape), d = c->head_dim;
+    size_t wide = (size_t)c->heads * (size_t)d;
+    op->rmsnorm(l->n1, l->x, weight_at(m, at->in_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    linear_forward(m, &at->qkv, l->n1, rows, l->u_qkv, NULL, c->qk_norm ? l->raw : l->qkv);
     if (c->qk_norm) {
-        op->copy(l->raw, l->qkv, (size_t)rows * (size_t)row);
-        op->rmsnorm(l->qkv, l->raw, w + at->q_norm, rows, c->heads, d, row, c->norm_eps);
-        op->rmsnorm(l->qkv + wide, l->raw + wide, w + at->k_norm, rows, c->kv_heads, d, row, c->norm_eps);
+        op->copy(l->qkv, l->raw, (size_t)rows * (size_t)row * (size_t)op->num);
+        op->rmsnorm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row, c->norm_eps);
+        op->rmsnorm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm), rows, c->kv_heads, d, row,
+                    c->norm_eps);
     }
-    op->rope(l->qkv, b->pos, m->cosines, m->sines, rows, m->shape, 1);
-    op->attention(l->att, l->lse, l->qkv, b->start, b->n, m->shape);
-    op->copy(l->mid, l->x, (size_t)rows * (size_t)c->hidden);
-    op->gemm(0, 1, rows, c->hidden, wide, l->att, wide, w + at->o, wide, 1, l->mid, c->hidden);
+    op->rope(l->qkv, b->view.pos, m->cosines, m->sines, rows, m->shape, 1);
+    op->attention(l->att, l->lse, l->qkv, &b->view, m->shape);
+    linear_forward(m, &at->o, l->att, rows, l->u_o, l->x, l->mid);
 }
 
-static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows, float *out)
+/* The MLP up to what goes into the down projection. */
+static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
     const ModelConfig *c = &m->c;
-    const Ops *op = m->ops;
-    const float *w = m->data;
-    op->rmsnorm(l->n2, l->mid, w + at->post_norm, rows, 1, c->hidden, c->hidden, c->norm_eps);
-    op->gemm(0, 1, rows, 2 * c->ff, c->hidden, l->n2, c->hidden, w + at->gate_up, c->hidden, 0, l->gate_up, 2 * c->ff);
-    op->swiglu(l->act, l->gate_up, rows, c->ff);
-    op->copy(out, l->mid, (size_t)rows * (size_t)c->hidden);
-    op->gemm(0, 1, rows, c->hidden, c->ff, l->act, c->ff, w + at->down, c->ff, 1, out, c->hidden);
+    m->ops->rmsnorm(l->n2, l->mid, weight_at(m, at->post_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    linear_forward(m, &at->gate_up, l->n2, rows, l->u_gate_up, NULL, l->gate_up);
+    m->ops->swiglu(l->act, l->gate_up, rows, c->ff);
 }
 
-void forward_hidden(Model *m, Acts *a, const TokenBatch *b, KvStore *store)
+void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, void *ctx)
 {
     const ModelConfig *c = &m->c;
     model_reserve_positions(m, b->longest);
-    m->ops->embed(a->layer[0].x, m->data + m->embed, b->ids, b->rows, c->hidden);
+    m->ops->embed(a->layer[0].x, weight_at(m, m->embed), b->view.ids, b->rows, c->hidden);
     for (int i = 0; i < c->layers; i++) {
-        LayerActs *l = &a->layer[a->kept > 1 ? i : 0];
+        LayerActs *l = &a->layer[i];
         layer_attention(m, l, &m->layer[i], b);
-        if (store) m->ops->kv_put(store, i, 0, l->qkv, b->rows, m->shape);
-        int last = i + 1 == c->layers;
-        layer_mlp(m, l, &m->layer[i], b->rows, last ? a->out : a->kept > 1 ? a->layer[i + 1].x : l->x);
+        if (then) then(ctx, i, l->qkv, b->rows);
+        layer_mlp(m, l, &m->layer[i], b->rows);
+        linear_forward(m, &m->layer[i].down, l->act, b->rows, l->u_down, l->mid, i + 1 == c->layers ? a->out : a->layer[i + 1].x);
     }
-    m->ops->rmsnorm(a->normed, a->out, m->data + m->norm, b->rows, 1, c->hidden, c->hidden, c->norm_eps);
+    m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, 1, c->hidden, c->hidden, c->norm_eps);
+}
+
+void forward_again(Model *m, Acts *a, int layer, const TokenBatch *b)
+{
+    LayerActs *l = &a->layer[layer];
+    layer_attention(m, l, &m->layer[layer], b);
+    layer_mlp(m, l, &m->layer[layer], b->rows);
+    linear_inner(m, &m->layer[layer].down, l->act, b->rows, l->u_down);
 }
 
 void forward_logp(Model *m, Acts *a, const TokenBatch *b)
 {
-    const ModelConfig *c = &m->c;
-    forward_hidden(m, a, b, NULL);
-    for (int at = 0; at < b->rows; at += a->logit_rows) {
-        int rows = b->rows - at < a->logit_rows ? b->rows - at : a->logit_rows;
-        m->ops->gemm(0, 1, rows, c->vocab, c->hidden, a->normed + (size_t)at * (size_t)c->hidden, c->hidden, m->data + m->head,
-                     c->hidden, 0, a->logits, c->vocab);
-        m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->target + at, rows, c->vocab);
-    }
+    forward_hidden(m, a, b, NULL, NULL);
+    head_logp(m, a, b);
 }
 
 int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Error *err)
@@ -136,18 +139,25 @@ int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Er
     TokenBatch batch = {0};
     int64_t total = 0;
     for (int i = 0; i < n; i++) total += seqs[i].len;
-    int usual = total < MAX_TOKENS ? (int)total : MAX_TOKENS;
-    for (int i = 0; i < n;) {
+    int usual = total < MAX_TOKENS ? (int)total : MAX_TOKENS, rc = 0;
+    float *host = NULL;
+    for (int i = 0; i < n && !rc;) {
         int k = batch_fit(seqs + i, n - i, MAX_TOKENS);
-        batch_pack(&batch, seqs + i, k);
-        acts_reserve(&acts, m, batch.rows > usual ? batch.rows : usual, 0);
+        batch_pack(&batch, m->ops, seqs + i, k);
+        int most = batch.rows > usual ? batch.rows : usual;
+        acts_reserve(&acts, m, most, KEEP_ONE);
+        head_reserve(&acts, m, head_rows(m, most, HEAD_FORWARD));
         forward_logp(m, &acts, &batch);
+        host = memory_grow(host, (size_t)batch.rows, sizeof *host);
+        m->ops->download(host, acts.logp, (size_t)batch.rows * sizeof *host);
         for (int s = 0; s < k; s++, i++) {
             logp[i][0] = 0;
-            memcpy(logp[i] + 1, acts.logp + batch.start[s], (size_t)(seqs[i].len - 1) * sizeof **logp);
+            memcpy(logp[i] + 1, host + batch.start[s], (size_t)(seqs[i].len - 1) * sizeof **logp);
         }
+        rc = m->ops->status(err);
     }
+    free(host);
     acts_release(&acts, m);
-    batch_release(&batch);
-    return 0;
+    batch_release(&batch, m->ops);
+    return rc;
 }

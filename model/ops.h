@@ -1,113 +1,135 @@
-/* The operations of a transformer behind one table: the CPU's today, another device's later. Arrays
- * are row-major fp32; a row is a token. No operation's result depends on the number of threads: work
- * is cut by shape alone, and sums over rows run in a fixed order. Called from inside a `parallel`
- * region an operation runs on the calling thread. */
+/* The operations of a transformer behind one table: the CPU's (fp32, OpenBLAS) and CUDA's (bf16 with fp32 sums,
+ * cuBLASLt and our kernels). Arrays are row-major, a row is a token; `Num` is the table's own number, `num` bytes of it:
+ * weights and activations. What is `float` here is fp32 on every device: statistics, logits, gradients of weights, the
+ * optimiser's state. Pointers are to memory of `alloc` unless a comment says host.
+ *
+ * No result depends on the number of threads or on timing: work is cut by shape alone, sums run in a fixed order.
+ *
+ * Operations may run after they return, in order. One that fails (no memory, a lost GPU) makes all later ones do nothing
+ * until `status` has told why: whoever runs a pass asks once at its end. */
 #ifndef MODEL_OPS_H
 #define MODEL_OPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A row of attention: q heads, then k heads, then v heads, each of dim floats. */
+#include "base/error.h"
+#include "model/model.h"
+
+typedef void Num;
+
+/* A row of attention: q heads, then k heads, then v heads, each of dim numbers. */
 typedef struct {
     int heads, kv_heads, dim;
 } HeadShape;
 
 static inline int head_row(HeadShape s) { return (s.heads + 2 * s.kv_heads) * s.dim; }
 
-/* Keys and values of one token sequence for all layers. How they lie is the device's
- * own: on the CPU keys in blocks of a vector's tokens, [dim][lanes], values as rows padded to a
- * multiple of 16 floats, both read with whole vectors. */
+/* A batch where the operations read it: n sequences laid end to end, sequence i is rows start[i] to start[i+1]. */
 typedef struct {
-    float *k, *v;
-    int len, cap;                  /* tokens; cap is a multiple of 16 */
-} KvStore;
+    int rows, n, longest;          /* longest: rows of the longest sequence */
+    const int32_t *ids, *pos;      /* [rows] */
+    const int32_t *target;         /* [rows]: the next id, -1 at the end of a sequence */
+    const int32_t *start;          /* [n+1] */
+    /* rows in the order of their ids (equal ids: in order of rows); run j, of one id, is order[run[j]..run[j+1]) */
+    const int32_t *order, *run;
+    int runs;
+} BatchView;
 
-/* One row of decoding attends to a shared prefix and to its own continuation. */
+/* d = alpha op(a) op(b) + beta c + bias; op(a) is [m,k], op(b) [k,n]. ta: a is stored [k,m]; tb: b is stored [n,k]. */
 typedef struct {
-    const KvStore *prefix;
-    KvStore *own;
-} KvRow;
+    int ta, tb, m, n, k;
+    const Num *a, *b;
+    int lda, ldb;
+    float alpha, beta;
+    const void *c;                 /* laid out as d, may be d; not read when beta is 0 */
+    void *d;
+    int ldd;
+    int wide;                      /* c and d are float */
+    const Num *bias;               /* [n], or NULL */
+} Gemm;
 
-/* A weight matrix [n, k] laid out for multiplication by few rows: panels of some outputs. */
+/* A weight matrix [n, k] as multiplication by few rows wants it. */
 typedef struct {
-    float *data;
+    Num *data;
     int n, k;
 } Packed;
 
 typedef struct {
     double lr, beta1, beta2, eps, decay, scale; /* scale: of the gradient (clipping) */
     double correct1, correct2;                  /* 1 - beta^step */
+    int lean;                                   /* no master; m and v are Num, everything is rounded stochastically */
+    uint64_t seed;                              /* of that rounding: of step and tensor */
 } AdamStep;
 
-typedef struct {
-    const char *name;
+struct Ops {
+    const char *name;              /* "cpu", "cuda:0" */
+    int num;                       /* bytes of a Num: 4 (float) or 2 (bf16) */
+    int align;                     /* tensors begin at multiples of this many Nums */
 
-    float *(*alloc)(size_t count); /* zeroed, 64-byte aligned; memory is touched when first used */
-    void (*release)(float *p);
-    void (*copy)(float *to, const float *from, size_t count);
-    void (*zero)(float *p, size_t count);
+    /* ---- memory ---- */
+    void *(*alloc)(size_t bytes);  /* zeroed, 64-byte aligned (CUDA: 256); on the CPU touched when first used */
+    void (*release)(void *p);      /* NULL is none */
+    void (*copy)(void *to, const void *from, size_t bytes);
+    void (*zero)(void *p, size_t bytes);
+    void (*upload)(void *to, const void *host, size_t bytes);   /* host memory may be reused on return */
+    void (*download)(void *host, const void *from, size_t bytes); /* waits for what was asked before */
+    void (*load)(Num *to, const float *host, size_t n);         /* rounded to nearest, ties to even */
+    void (*store)(float *host, const Num *from, size_t n);
+    int (*status)(Error *err);     /* waits; 0, or -1 and the first failure since the last call, which is forgotten */
+    int (*memory)(size_t *free_bytes, size_t *total_bytes, Error *err);
 
-    /* c = op(a) op(b) + beta c; op(a) is [m,k], op(b) [k,n]; ta: a is stored [k,m]; tb: b is stored [n,k]. */
-    void (*gemm)(int ta, int tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float beta,
-                 float *c, int ldc);
-    void (*add_bias)(float *y, const float *bias, int rows, int n);
-    void (*bias_grad)(float *db, const float *dy, int rows, int n);
+    /* ---- passes over a batch ---- */
+    void (*gemm)(const Gemm *g);
+    void (*bias_grad)(float *db, const Num *dy, int rows, int n);                     /* adds */
+    void (*add)(Num *y, const Num *x, size_t n);                                      /* y += x */
 
-    /* Each row holds `groups` vectors of n, from offset 0; rows are ld apart. */
-    void (*rmsnorm)(float *y, const float *x, const float *w, int rows, int groups, int n, int ld, float eps);
-    /* dx += (add) or = the gradient; dx may be dy. dw is added to. */
-    void (*rmsnorm_grad)(float *dx, int add, float *dw, const float *dy, const float *x, const float *w, int rows,
-                         int groups, int n, int ld, float eps);
+    /* Each row holds `groups` vectors of n, from offset 0; rows are ld apart in x and y. y may be x. */
+    void (*rmsnorm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps);
+    /* dx += (add) or = the gradient; dx may be dy. dw is added to, unless it is NULL. */
+    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n,
+                         int ld, float eps);
 
     /* Rotate the q and k heads in place; cosines and sines are [position][dim/2]; sign -1 goes back. */
-    void (*rope)(float *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s,
-                 float sign);
+    void (*rope)(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign);
 
-    /* Causal attention within each of n sequences, rows start[i] to start[i+1]; lse is [rows][heads]. */
-    void (*attention)(float *out, float *lse, const float *qkv, const int *start, int n, HeadShape s);
-    void (*attention_grad)(float *dqkv, const float *dout, const float *out, const float *lse, const float *qkv,
-                           const int *start, int n, HeadShape s);
+    /* Causal attention within each sequence, scaled by dim^-0.5; out is [rows][heads*dim], lse [rows][heads]. */
+    void (*attention)(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s);
+    void (*attention_grad)(Num *dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv, const BatchView *b,
+                           HeadShape s);
 
-    void (*swiglu)(float *act, const float *gate_up, int rows, int ff);
-    void (*swiglu_grad)(float *dgate_up, const float *dact, const float *gate_up, int rows, int ff);
+    void (*swiglu)(Num *act, const Num *gate_up, int rows, int ff);                   /* gate_up: [rows][2 ff], gate first */
+    void (*swiglu_grad)(Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff);
 
-    void (*embed)(float *x, const float *table, const int32_t *ids, int rows, int n);
-    void (*embed_grad)(float *dtable, const float *dx, const int32_t *ids, int rows, int n);
+    void (*embed)(Num *x, const Num *table, const int32_t *ids, int rows, int n);
+    void (*embed_grad)(float *dtable, const Num *dx, const BatchView *b, int n);      /* adds */
 
-    /* logp[r] and the log-sum-exp of each row; a target of -1 gives 0. */
+    /* logp[r] = log p(target[r]) and the log-sum-exp of each row; a target of -1 gives logp 0. */
     void (*cross_entropy)(float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab);
-    /* logits become weight * (onehot - p). */
-    void (*cross_entropy_grad)(float *logits, const float *lse, const int32_t *target, const float *weight, int rows,
-                               int vocab);
+    /* dlogits = weight (onehot - p), over the logits: row r begins at the same byte, so rows of dlogits are
+     * vocab * 4 / num apart. */
+    void (*cross_entropy_grad)(Num *dlogits, const float *logits, const float *lse, const int32_t *target,
+                               const float *weight, int rows, int vocab);
 
-    double (*sum_squares)(const float *x, size_t n);
-    void (*adamw)(float *p, float *g, float *m, float *v, size_t n, const AdamStep *s); /* g becomes 0 */
+    double (*sum_squares)(const float *x, size_t n); /* waits */
+    /* g becomes 0. master: fp32 weights that p is rounded from; NULL where p is fp32, or lean. */
+    void (*adamw)(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s);
 
-    /* ---- decoding: a row's result does not depend on the rows beside it ---- */
-    void (*pack)(Packed *p, const float *w, int n, int k);      /* data: alloc */
-    void (*matmul_packed)(float *y, const float *x, const Packed *w, int rows, int add);
-    /* Store the k and v of rows of qkv at tokens at..at+rows of `to`. */
-    void (*kv_put)(KvStore *to, int layer, int at, const float *qkv, int rows, HeadShape s);
-    /* The keys and values of the row itself are in the store already; scratch: heads/kv_heads * (both caps). */
-    void (*attention_cached)(float *out, const float *qkv, const KvRow *row, int rows, int layer, HeadShape s,
-                             float *scratch);
+    /* ---- decoding on the CPU: a row's result does not depend on the rows beside it ---- */
+    void (*pack)(Packed *p, const Num *w, int n, int k);        /* data: alloc */
+    void (*matmul_packed)(Num *y, const Num *x, const Packed *w, int rows, int add);
     /* body(ctx, part, first, rows) for parts of the rows, side by side; parts() of them at most. */
     void (*parallel)(int rows, void (*body)(void *ctx, int part, int first, int rows), void *ctx);
     int (*parts)(void);
-} Ops;
+};
 
-const Ops *ops_cpu(void);
+/* p + n Nums of the table. */
+static inline Num *num_at(const Ops *op, const Num *p, size_t n) { return (char *)p + n * (size_t)op->num; }
 
-/* Of the CPU's table, in files of their own. */
-void cpu_attention(float *out, float *lse, const float *qkv, const int *start, int n, HeadShape s);
-void cpu_attention_grad(float *dqkv, const float *dout, const float *out, const float *lse, const float *qkv,
-                        const int *start, int n, HeadShape s);
-void cpu_pack(Packed *p, const float *w, int n, int k);
-void cpu_matmul_packed(float *y, const float *x, const Packed *w, int rows, int add);
-void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, HeadShape s);
-void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer, HeadShape s,
-                          float *scratch);
 int cpu_threads(void);             /* QUERN_THREADS, or the cores that are online */
+
+/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels; another N later is an
+ * error. In a sentence what is missing. */
+int ops_cuda(const char *name, const Ops **out, Error *err);
 
 #endif

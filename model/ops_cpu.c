@@ -1,10 +1,11 @@
 /* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by shape
  * and runs the pieces, so that the two thread pools never compete and small products scale too. */
-#include "model/ops.h"
+#include "model/ops_cpu.h"
 
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,23 +30,48 @@ int cpu_threads(void)
 }
 
 /* The block's own address is kept in front of the aligned one. */
-static float *alloc(size_t count)
+static void *alloc(size_t bytes)
 {
-    char *block = memory_array(count + 32, sizeof(float));
+    char *block = memory_array(bytes + 128, 1);
     char *p = block + 128 - (uintptr_t)block % 64;
     memcpy(p - sizeof block, &block, sizeof block);
-    return (float *)(void *)p;
+    return p;
 }
 
-static void release(float *p)
+static void release(void *p)
 {
     char *block = NULL;
     if (p) memcpy(&block, (char *)p - sizeof block, sizeof block);
     free(block);
 }
 
-static void copy(float *to, const float *from, size_t count) { memcpy(to, from, count * sizeof *to); }
-static void zero(float *p, size_t count) { memset(p, 0, count * sizeof *p); }
+static void copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+static void zero(void *p, size_t bytes) { memset(p, 0, bytes); }
+static void load(Num *to, const float *host, size_t n) { memcpy(to, host, n * sizeof *host); }
+static void store(float *host, const Num *from, size_t n) { memcpy(host, from, n * sizeof *host); }
+
+static int status(Error *err) /* memory that runs out ends the program, nothing else fails */
+{
+    (void)err;
+    return 0;
+}
+
+/* What could be had without swapping: MemAvailable, in KiB. */
+static int memory(size_t *free_bytes, size_t *total_bytes, Error *err)
+{
+    FILE *f = fopen("/proc/meminfo", "re");
+    char line[256];
+    unsigned long long left = 0, total = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "MemAvailable: %llu", &left);
+        sscanf(line, "MemTotal: %llu", &total);
+    }
+    if (f) fclose(f);
+    if (!total) return error_set(err, "/proc/meminfo: expected MemTotal and MemAvailable");
+    *free_bytes = (size_t)left << 10;
+    *total_bytes = (size_t)total << 10;
+    return 0;
+}
 
 static void parallel(int rows, void (*body)(void *ctx, int part, int first, int rows), void *ctx)
 {
@@ -64,34 +90,53 @@ static int piece(int side)
     return (want + 31) / 32 * 32;
 }
 
-static void gemm(int ta, int tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float beta,
-                 float *c, int ldc)
+/* A piece of c, read before it is written: beta times it is added to. */
+static void copy_piece(const Gemm *g, size_t at, int rows, int columns)
 {
-    enum CBLAS_TRANSPOSE at = ta ? CblasTrans : CblasNoTrans, bt = tb ? CblasTrans : CblasNoTrans;
-    int by_rows = m >= n, side = by_rows ? m : n, step = piece(side), pieces = (side + step - 1) / step;
-#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic) if (pieces > 1)
-    for (int p = 0; p < pieces; p++) {
-        int at0 = p * step, size = side - at0 < step ? side - at0 : step;
-        if (by_rows)
-            cblas_sgemm(CblasRowMajor, at, bt, size, n, k, 1, a + (size_t)at0 * (size_t)(ta ? 1 : lda), lda, b, ldb,
-                        beta, c + (size_t)at0 * (size_t)ldc, ldc);
-        else
-            cblas_sgemm(CblasRowMajor, at, bt, m, size, k, 1, a, lda, b + (size_t)at0 * (size_t)(tb ? ldb : 1), ldb,
-                        beta, c + at0, ldc);
-    }
+    for (int r = 0; r < rows; r++, at += (size_t)g->ldd)
+        memcpy((float *)g->d + at, (const float *)g->c + at, (size_t)columns * sizeof(float));
 }
 
-static void add_bias(float *y, const float *bias, int rows, int n)
+static void add_bias(float *y, int ld, const float *bias, int rows, int n)
 {
-#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++) {
-        float *row = y + (size_t)r * (size_t)n;
+        float *row = y + (size_t)r * (size_t)ld;
         for (int i = 0; i < n; i++) row[i] += bias[i];
     }
 }
 
-static void bias_grad(float *db, const float *dy, int rows, int n)
+static void gemm(const Gemm *g)
 {
+    enum CBLAS_TRANSPOSE at = g->ta ? CblasTrans : CblasNoTrans, bt = g->tb ? CblasTrans : CblasNoTrans;
+    int by_rows = g->m >= g->n, side = by_rows ? g->m : g->n, step = piece(side), pieces = (side + step - 1) / step;
+    const float *a = g->a, *b = g->b, *bias = g->bias;
+#pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic) if (pieces > 1)
+    for (int p = 0; p < pieces; p++) {
+        int first = p * step, size = side - first < step ? side - first : step;
+        int rows = by_rows ? size : g->m, columns = by_rows ? g->n : size;
+        size_t a_at = by_rows ? (size_t)first * (size_t)(g->ta ? 1 : g->lda) : 0;
+        size_t b_at = by_rows ? 0 : (size_t)first * (size_t)(g->tb ? g->ldb : 1);
+        size_t d_at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
+        if (g->beta != 0 && g->c != g->d) copy_piece(g, d_at, rows, columns);
+        cblas_sgemm(CblasRowMajor, at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb, g->beta,
+                    (float *)g->d + d_at, g->ldd);
+        if (bias) add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
+    }
+}
+
+void cpu_add_bias(float *y, const float *bias, int rows, int n) { add_bias(y, n, bias, rows, n); }
+
+static void add(Num *y_, const Num *x_, size_t n)
+{
+    float *y = y_;
+    const float *x = x_;
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (n > 4096)
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+static void bias_grad(float *db, const Num *dy_, int rows, int n)
+{
+    const float *dy = dy_;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
     for (int i = 0; i < n; i += LANES) {
         Vec sum = {0};
@@ -110,8 +155,10 @@ static float inverse_rms(const float *x, int n, float eps)
     return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
 }
 
-static void rmsnorm(float *y, const float *x, const float *w, int rows, int groups, int n, int ld, float eps)
+static void rmsnorm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld, float eps)
 {
+    float *y = y_;
+    const float *x = x_, *w = w_;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++)
         for (int g = 0; g < groups; g++) {
@@ -123,7 +170,7 @@ static void rmsnorm(float *y, const float *x, const float *w, int rows, int grou
 }
 
 /* One vector: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
-static void rmsnorm_grad_one(float *dx, int add, float *dw, const float *dy, const float *x, const float *w, int n,
+static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, const float *x, const float *w, int n,
                              float eps)
 {
     float inv = inverse_rms(x, n, eps);
@@ -136,13 +183,15 @@ static void rmsnorm_grad_one(float *dx, int add, float *dw, const float *dy, con
     float back = v_sum(dot) / (float)n * inv * inv * inv;
     for (int i = 0; i < n; i += LANES) {
         Vec out = v_get(dy + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
-        v_put(dx + i, add ? v_get(dx + i, n - i) + out : out, n - i);
+        v_put(dx + i, more ? v_get(dx + i, n - i) + out : out, n - i);
     }
 }
 
-static void rmsnorm_grad(float *dx, int add, float *dw, const float *dy, const float *x, const float *w, int rows,
-                         int groups, int n, int ld, float eps)
+static void rmsnorm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_, int rows, int groups,
+                         int n, int ld, float eps)
 {
+    float *dx = dx_;
+    const float *dy = dy_, *x = x_, *w = w_;
     float *sums = memory_array((size_t)PARTS * (size_t)n, sizeof *sums);
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
     for (int p = 0; p < PARTS; p++) {
@@ -150,17 +199,17 @@ static void rmsnorm_grad(float *dx, int add, float *dw, const float *dy, const f
         for (int r = first; r < last; r++)
             for (int g = 0; g < groups; g++) {
                 size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
-                rmsnorm_grad_one(dx + at, add, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n, eps);
+                rmsnorm_grad_one(dx + at, more, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n, eps);
             }
     }
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < PARTS && dw; p++)
         for (int i = 0; i < n; i++) dw[i] += sums[(size_t)p * (size_t)n + (size_t)i];
     free(sums);
 }
 
-static void rope(float *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s,
-                 float sign)
+static void rope(Num *qkv_, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign)
 {
+    float *qkv = qkv_;
     int half = s.dim / 2, ld = head_row(s);
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++) {
@@ -177,8 +226,10 @@ static void rope(float *qkv, const int32_t *pos, const float *cosines, const flo
     }
 }
 
-static void swiglu(float *act, const float *gate_up, int rows, int ff)
+static void swiglu(Num *act_, const Num *gate_up_, int rows, int ff)
 {
+    float *act = act_;
+    const float *gate_up = gate_up_;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++) {
         const float *g = gate_up + (size_t)r * 2 * (size_t)ff, *u = g + ff;
@@ -190,8 +241,10 @@ static void swiglu(float *act, const float *gate_up, int rows, int ff)
     }
 }
 
-static void swiglu_grad(float *dgate_up, const float *dact, const float *gate_up, int rows, int ff)
+static void swiglu_grad(Num *dgate_up_, const Num *dact_, const Num *gate_up_, int rows, int ff)
 {
+    float *dgate_up = dgate_up_;
+    const float *dact = dact_, *gate_up = gate_up_;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++) {
         size_t at = (size_t)r * 2 * (size_t)ff;
@@ -206,20 +259,22 @@ static void swiglu_grad(float *dgate_up, const float *dact, const float *gate_up
     }
 }
 
-static void embed(float *x, const float *table, const int32_t *ids, int rows, int n)
+static void embed(Num *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
 {
     for (int r = 0; r < rows; r++)
-        memcpy(x + (size_t)r * (size_t)n, table + (size_t)ids[r] * (size_t)n, (size_t)n * sizeof *x);
+        memcpy((float *)x + (size_t)r * (size_t)n, (const float *)rows_of_ids + (size_t)ids[r] * (size_t)n,
+               (size_t)n * sizeof(float));
 }
 
 /* Columns are shared out, rows added in order: two equal ids never meet in two threads. */
-static void embed_grad(float *dtable, const float *dx, const int32_t *ids, int rows, int n)
+static void embed_grad(float *dtable, const Num *dx_, const BatchView *b, int n)
 {
+    const float *dx = dx_;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
     for (int i = 0; i < n; i += 32)
-        for (int r = 0; r < rows; r++)
+        for (int r = 0; r < b->rows; r++)
             for (int j = i; j < n && j < i + 32; j += LANES) {
-                float *to = dtable + (size_t)ids[r] * (size_t)n + j;
+                float *to = dtable + (size_t)b->ids[r] * (size_t)n + j;
                 v_put(to, v_get(to, n - j) + v_get(dx + (size_t)r * (size_t)n + j, n - j), n - j);
             }
 }
@@ -247,15 +302,16 @@ static void cross_entropy(float *logp, float *lse, const float *logits, const in
     }
 }
 
-static void cross_entropy_grad(float *logits, const float *lse, const int32_t *target, const float *weight, int rows,
-                               int vocab)
+static void cross_entropy_grad(Num *dlogits, const float *logits, const float *lse, const int32_t *target,
+                               const float *weight, int rows, int vocab)
 {
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
     for (int r = 0; r < rows; r++) {
-        float *z = logits + (size_t)r * (size_t)vocab, w = target[r] < 0 ? 0 : weight[r];
+        const float *z = logits + (size_t)r * (size_t)vocab;
+        float *dz = (float *)dlogits + (size_t)r * (size_t)vocab, w = target[r] < 0 ? 0 : weight[r];
         for (int i = 0; i < vocab; i += LANES)
-            v_put(z + i, v_exp(v_get(z + i, vocab - i) - lse[r]) * -w, vocab - i);
-        if (target[r] >= 0) z[target[r]] += w;
+            v_put(dz + i, v_exp(v_get(z + i, vocab - i) - lse[r]) * -w, vocab - i);
+        if (target[r] >= 0) dz[target[r]] += w;
     }
 }
 
@@ -277,8 +333,11 @@ static double sum_squares(const float *x, size_t n)
     return sum;
 }
 
-static void adamw(float *p, float *g, float *m, float *v, size_t n, const AdamStep *s)
+/* Here p is fp32: it is its own master. */
+static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n, const AdamStep *s)
 {
+    (void)master;
+    float *p = p_, *m = m_, *v = v_;
     const float b1 = (float)s->beta1, b2 = (float)s->beta2, a1 = (float)(1 - s->beta1), a2 = (float)(1 - s->beta2);
     const float scale = (float)s->scale, keep = (float)(1 - s->lr * s->decay), eps = (float)s->eps;
     const float rate = (float)(s->lr / s->correct1), root = (float)(1 / sqrt(s->correct2));
@@ -293,13 +352,21 @@ static void adamw(float *p, float *g, float *m, float *v, size_t n, const AdamSt
 
 static const Ops table = {
     .name = "cpu",
+    .num = sizeof(float),
+    .align = 16,
     .alloc = alloc,
     .release = release,
     .copy = copy,
     .zero = zero,
+    .upload = copy,
+    .download = copy,
+    .load = load,
+    .store = store,
+    .status = status,
+    .memory = memory,
     .gemm = gemm,
-    .add_bias = add_bias,
     .bias_grad = bias_grad,
+    .add = add,
     .rmsnorm = rmsnorm,
     .rmsnorm_grad = rmsnorm_grad,
     .rope = rope,
@@ -315,8 +382,6 @@ static const Ops table = {
     .adamw = adamw,
     .pack = cpu_pack,
     .matmul_packed = cpu_matmul_packed,
-    .kv_put = cpu_kv_put,
-    .attention_cached = cpu_attention_cached,
     .parallel = parallel,
     .parts = cpu_threads,
 };

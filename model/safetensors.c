@@ -340,123 +340,51 @@ static void shape_text(int rank, const int64_t *shape, char *out, size_t size)
     if (at < size) snprintf(out + at, size - at, "]");
 }
 
-int safetensors_read_f32(const Safetensors *s, const char *name, int rank, const int64_t *shape, float *dst, Error *err)
+const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name, int rank, const int64_t *shape, Error *err)
 {
     const Entry *e = find_entry(s, name);
-    if (!e) return error_set(err, "%s: no tensor %s", s->n_shards ? s->shards[0].file : "safetensors", name);
+    if (!e) {
+        error_set(err, "%s: no tensor %s", s->n_shards ? s->shards[0].file : "safetensors", name);
+        return NULL;
+    }
     const char *file = s->shards[e->shard].file;
     const SafetensorsTensor *t = &e->t;
     if (t->rank != rank || (rank && memcmp(t->shape, shape, (size_t)rank * sizeof *shape))) {
         char want[200], found[200];
         shape_text(rank, shape, want, sizeof want);
         shape_text(t->rank, t->shape, found, sizeof found);
-        return error_set(err, "%s: tensor %s: expected the shape %s, found %s", file, name, want, found);
+        error_set(err, "%s: tensor %s: expected the shape %s, found %s", file, name, want, found);
+        return NULL;
     }
+    if (t->dtype <= ST_F64) return t;
+    error_set(err, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
+    return NULL;
+}
+
+void safetensors_floats(const SafetensorsTensor *t, size_t first, size_t n, float *dst)
+{
     const char *p = t->data;
     if (t->dtype == ST_F32)
-        memcpy(dst, p, t->bytes);
-    else if (t->dtype == ST_BF16 || t->dtype == ST_F16) {
-        for (size_t i = 0; i < t->elements; i++) {
-            uint16_t h;
-            memcpy(&h, p + 2 * i, 2);
-            dst[i] = t->dtype == ST_BF16 ? bf16_to_float(h) : f16_to_float(h);
-        }
-    } else if (t->dtype == ST_F64) {
-        for (size_t i = 0; i < t->elements; i++) {
+        memcpy(dst, p + first * sizeof *dst, n * sizeof *dst);
+    else if (t->dtype == ST_F64) {
+        for (size_t i = 0; i < n; i++) {
             double d;
-            memcpy(&d, p + 8 * i, 8);
+            memcpy(&d, p + 8 * (first + i), 8);
             dst[i] = (float)d;
         }
-    } else
-        return error_set(err, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
-    return 0;
-}
-
-/* ---- writing ---- */
-
-static int out_by_name(const void *x, const void *y)
-{
-    const SafetensorsOut *const *a = x, *const *b = y;
-    return strcmp((*a)->name, (*b)->name);
-}
-
-static size_t out_elements(const SafetensorsOut *t)
-{
-    size_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= (size_t)t->shape[i];
-    return n;
-}
-
-/* The header of the reference writer: metadata first, tensors in the order of their data, spaces
- * until the data is 8-byte aligned. */
-static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored, Buffer *b, Error *err)
-{
-    size_t at = 0;
-    buffer_puts(b, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < n; i++) {
-        const SafetensorsOut *t = order[i];
-        if (i && !strcmp(t->name, order[i - 1]->name)) return error_set(err, "tensor %s is given twice", t->name);
-        json_t *name = json_string(t->name);
-        char *quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
-        json_decref(name);
-        if (!quoted || strlen(t->name) > 255 || t->rank < 0 || t->rank > 8) {
-            free(quoted);
-            return error_set(err, "tensor %.300s cannot be written: its name or its rank", t->name);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            uint16_t h;
+            memcpy(&h, p + 2 * (first + i), 2);
+            dst[i] = t->dtype == ST_BF16 ? bf16_to_float(h) : f16_to_float(h);
         }
-        size_t bytes = out_elements(t) * (stored == ST_BF16 ? 2 : 4);
-        char shape[200];
-        size_t k = 0;
-        for (int d = 0; d < t->rank; d++)
-            k += (size_t)snprintf(shape + k, sizeof shape - k, "%s%lld", d ? "," : "", (long long)t->shape[d]);
-        shape[k] = 0;
-        buffer_printf(b, ",%s:{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", quoted,
-                      stored == ST_BF16 ? "BF16" : "F32", shape, at, at + bytes);
-        free(quoted);
-        at += bytes;
     }
-    buffer_puts(b, "}");
-    while (b->len % 8) buffer_puts(b, " ");
-    return b->full ? error_set(err, "the header of %zu tensors takes more than %d bytes", n, MAX_HEADER) : 0;
 }
 
-static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, const char *path, Error *err)
+int safetensors_read_f32(const Safetensors *s, const char *name, int rank, const int64_t *shape, float *dst, Error *err)
 {
-    enum { CHUNK = 65536 };
-    size_t n = out_elements(t);
-    if (stored == ST_F32) return file_write_all(fd, t->data, n * sizeof *t->data, path, err);
-    uint16_t *half = memory_array(CHUNK, sizeof *half);
-    int rc = 0;
-    for (size_t at = 0; at < n && !rc; at += CHUNK) {
-        size_t k = n - at < CHUNK ? n - at : CHUNK;
-        for (size_t i = 0; i < k; i++) half[i] = float_to_bf16(t->data[at + i]);
-        rc = file_write_all(fd, half, k * sizeof *half, path, err);
-    }
-    free(half);
-    return rc;
-}
-
-int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored, Error *err)
-{
-    if (stored != ST_F32 && stored != ST_BF16) return error_set(err, "%s: only F32 and BF16 are written", path);
-    const SafetensorsOut **order = memory_array(n, sizeof *order);
-    for (size_t i = 0; i < n; i++) order[i] = &tensors[i];
-    qsort(order, n, sizeof *order, out_by_name);
-    Buffer header;
-    buffer_init(&header, MAX_HEADER);
-    char temp[4096];
-    int fd = -1, rc = render_header(order, n, stored, &header, err) ? error_prefix(err, "%s", path) : 0;
-    if (!rc) rc = (fd = file_begin(path, temp, sizeof temp, err)) < 0 ? -1 : 0;
-    if (!rc) {
-        unsigned char length[8];
-        for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.len >> 8 * i);
-        rc = file_write_all(fd, length, 8, path, err) || file_write_all(fd, header.data, header.len, path, err) ? -1 : 0;
-        for (size_t i = 0; i < n && !rc; i++) rc = write_data(fd, order[i], stored, path, err);
-        if (rc)
-            file_abandon(fd, temp);
-        else
-            rc = file_commit(fd, temp, path, err);
-    }
-    buffer_release(&header);
-    free(order);
-    return rc;
+    const SafetensorsTensor *t = safetensors_need(s, name, rank, shape, err);
+    if (!t) return -1;
+    safetensors_floats(t, 0, t->elements, dst);
+    return 0;
 }

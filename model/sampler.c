@@ -9,14 +9,6 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "model/decoder.h"
-#include "model/draw.h"
-
-/* The keys and values of one prompt, shared by its copies; its last logits start each of them. */
-typedef struct {
-    KvStore kv;
-    float *logits;
-    int users;
-} Prefix;
 
 typedef struct {
     int32_t *ids;
@@ -26,38 +18,43 @@ typedef struct {
 
 typedef struct {
     int sample, request, copy;     /* sample: number over all requests */
-    Prefix *prefix;
-    KvStore own;
 } Row;
 
 typedef struct {
-    Model *m;
+    const Model *m;
     const SampleRequest *req;
     const SampleOptions *opt;
-    DrawLaw law;
-    int n_requests, total, longest_prompt;
-    Prefix *prefix;                /* [n_requests] */
+    Decoder *decoder;
+    int n_requests, total, rows;
     Sample *sample;                /* [total] */
-    Row *row;                      /* the first `active` are in work */
-    int active, next_request, next_copy, next_sample;
+    Row *row;                      /* the first `active` are in work; rows of the decoder likewise */
+    DecoderRow *work;
+    int *slot, free_slots;         /* those of no row */
+    int active, next_request, next_copy, next_sample, prefilled; /* prefilled: the request that it was done for, -1 */
     int delivered, out_request, out_copy;
-    KvRow *view;
-    int32_t *last;
-    float *probs;                  /* [batch][vocab] */
-    DrawCandidate *order;          /* [batch][vocab], for top_p < 1 */
-    Decoder decoder;
-    Acts acts;
-    TokenBatch tokens;
 } Sampler;
 
-static int check(const Model *m, const SampleRequest *req, int n, const SampleOptions *opt, Error *err)
+static int check_law(const SampleOptions *opt, Error *err)
 {
     if (!(opt->temperature >= 0) || !isfinite(opt->temperature))
         return error_set(err, "the temperature is expected to be 0 or above, found %g", (double)opt->temperature);
     if (!(opt->top_p > 0 && opt->top_p <= 1))
         return error_set(err, "top_p is expected to be above 0, at most 1, found %g", (double)opt->top_p);
+    if (!(opt->min_p >= 0 && opt->min_p < 1))
+        return error_set(err, "min_p is expected to be 0 or above, below 1, found %g", (double)opt->min_p);
+    if (opt->top_k < 0) return error_set(err, "top_k is expected to be 0 or above, found %d", opt->top_k);
     if (opt->max_new < 1 || opt->batch < 1 || opt->batch > 65536)
         return error_set(err, "max_new %d and batch %d are expected to be at least 1", opt->max_new, opt->batch);
+    if (opt->cache_tokens < 0)
+        return error_set(err, "cache_tokens is expected to be 0 or above, found %lld", (long long)opt->cache_tokens);
+    for (int i = 0; i < opt->n_stops; i++)
+        if (opt->stops[i].n < 1) return error_set(err, "stop sequence %d is empty", i);
+    return 0;
+}
+
+static int check(const Model *m, const SampleRequest *req, int n, const SampleOptions *opt, Error *err)
+{
+    if (check_law(opt, err)) return -1;
     unsigned char *banned = memory_alloc((size_t)m->c.vocab);
     int left = m->c.vocab, bad = -1;
     for (int i = 0; i < opt->n_banned; i++)
@@ -77,95 +74,99 @@ static int check(const Model *m, const SampleRequest *req, int n, const SampleOp
     return 0;
 }
 
-/* One prompt at a time: the shapes of its products, and so its bits, are its own. */
-static void prefill(Sampler *s, int request)
+/* Whether the ids end with a sequence that stops. */
+static int stops(const SampleOptions *opt, const int32_t *ids, int n)
 {
-    const SampleRequest *r = &s->req[request];
-    Prefix *p = &s->prefix[request];
-    Sequence seq = {r->prompt, r->prompt_len};
-    batch_pack(&s->tokens, &seq, 1);
-    acts_reserve(&s->acts, s->m, s->longest_prompt, 0);
-    kv_create(&p->kv, s->m, r->prompt_len);
-    forward_hidden(s->m, &s->acts, &s->tokens, &p->kv);
-    p->kv.len = r->prompt_len;
-    p->users = r->copies;
-    size_t vocab = (size_t)s->m->c.vocab;
-    decoder_logits(&s->decoder, s->acts.normed + (size_t)(r->prompt_len - 1) * (size_t)s->m->c.hidden, 1);
-    p->logits = memory_array(vocab, sizeof *p->logits);
-    memcpy(p->logits, s->decoder.logits, vocab * sizeof *p->logits);
+    for (int i = 0; i < opt->n_stops; i++) {
+        const StopSequence *s = &opt->stops[i];
+        if (s->n <= n && !memcmp(ids + n - s->n, s->ids, (size_t)s->n * sizeof *ids)) return 1;
+    }
+    return 0;
 }
 
-static void drop_prefix(Sampler *s, Prefix *p)
+static double next_uniform(const Sampler *s, const Row *row)
 {
-    if (--p->users) return;
-    kv_release(&p->kv, s->m);
-    free(p->logits);
-    p->logits = NULL;
-}
-
-static void draw(Sampler *s, int at, const float *logits)
-{
-    const Row *row = &s->row[at];
-    Sample *out = &s->sample[row->sample];
-    size_t vocab = (size_t)s->m->c.vocab;
     Random r;
-    random_init(&r, s->req[row->request].seeds[row->copy], (uint64_t)out->n);
-    int32_t id = draw_token(&s->law, logits, random_uniform(&r), s->probs + (size_t)at * vocab,
-                            s->order ? s->order + (size_t)at * vocab : NULL, &out->logp[out->n]);
+    random_init(&r, s->req[row->request].seeds[row->copy], (uint64_t)s->sample[row->sample].n);
+    return random_uniform(&r);
+}
+
+static void take_drawn(Sampler *s, int at)
+{
+    Sample *out = &s->sample[s->row[at].sample];
+    int32_t id = s->work[at].id;
+    out->logp[out->n] = s->work[at].logp;
     out->ids[out->n++] = id;
-    s->last[at] = id;
     for (int i = 0; i < s->m->c.n_eos; i++)
         if (id == s->m->c.eos[i]) out->stopped = 1;
+    out->stopped |= stops(s->opt, out->ids, out->n);
     out->finished = out->stopped || out->n == s->opt->max_new;
-}
-
-static void draw_rows(void *ctx, int first, int rows)
-{
-    Sampler *s = ctx;
-    for (int r = first; r < first + rows; r++) draw(s, r, s->decoder.logits + (size_t)r * (size_t)s->m->c.vocab);
 }
 
 /* Samples that ended leave; the last row takes their place. */
 static void retire(Sampler *s)
 {
     for (int i = 0; i < s->active;) {
-        if (!s->sample[s->row[i].sample].finished) {
+        Sample *x = &s->sample[s->row[i].sample];
+        if (!x->finished) {
             i++;
             continue;
         }
-        Sample *x = &s->sample[s->row[i].sample]; /* may wait long for its turn: no more than it needs */
-        x->ids = memory_grow(x->ids, (size_t)x->n, sizeof *x->ids);
+        x->ids = memory_grow(x->ids, (size_t)x->n, sizeof *x->ids); /* may wait long for its turn: no more than it needs */
         x->logp = memory_grow(x->logp, (size_t)x->n, sizeof *x->logp);
-        drop_prefix(s, s->row[i].prefix);
-        Row gone = s->row[i];
+        decoder_detach(s->decoder, s->work[i].slot);
+        s->slot[s->free_slots++] = s->work[i].slot;
         int last = --s->active;
         s->row[i] = s->row[last];
-        s->row[last] = gone; /* keeps its memory for the next sample */
-        s->last[i] = s->last[last];
+        s->work[i] = s->work[last];
     }
 }
 
-static int admit(Sampler *s)
+/* As decoder_prefill: 0 also when no request is left. */
+static int attach_next(Sampler *s, Error *err)
 {
     while (s->next_request < s->n_requests && s->next_copy == s->req[s->next_request].copies) {
         s->next_request++;
         s->next_copy = 0;
     }
     if (s->next_request == s->n_requests) return 0;
-    if (!s->next_copy) prefill(s, s->next_request);
-    int at = s->active++;
-    Row *row = &s->row[at];
-    row->request = s->next_request;
-    row->copy = s->next_copy++;
-    row->sample = s->next_sample++;
-    row->prefix = &s->prefix[row->request];
-    if (!row->own.k) kv_create(&row->own, s->m, s->opt->max_new);
-    row->own.len = 0;
+    const SampleRequest *r = &s->req[s->next_request];
+    int slot = s->slot[s->free_slots - 1], rc = 1;
+    if (s->prefilled != s->next_request) rc = decoder_prefill(s->decoder, r->prompt, r->prompt_len, r->copies, err);
+    if (rc == 1) s->prefilled = s->next_request;
+    if (rc == 1) rc = decoder_attach(s->decoder, slot, err);
+    if (rc != 1) return rc;
+    s->free_slots--;
+    s->work[s->active].slot = slot;
+    Row *row = &s->row[s->active++];
+    *row = (Row){s->next_sample++, s->next_request, s->next_copy++};
     Sample *out = &s->sample[row->sample];
     out->ids = memory_array((size_t)s->opt->max_new, sizeof *out->ids);
     out->logp = memory_array((size_t)s->opt->max_new, sizeof *out->logp);
-    draw(s, at, row->prefix->logits);
     return 1;
+}
+
+/* More rows while there is room, with their first tokens: those of one prompt together. */
+static int admit(Sampler *s, Error *err)
+{
+    int rc = 1;
+    while (rc == 1 && s->active < s->rows) {
+        int from = s->active;
+        do rc = attach_next(s, err);
+        while (rc == 1 && s->active < s->rows && s->next_copy < s->req[s->next_request].copies);
+        for (int i = from; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
+        if (rc >= 0 && s->active > from && decoder_first(s->decoder, s->work + from, s->active - from, err)) return -1;
+        for (int i = from; i < s->active && rc >= 0; i++) take_drawn(s, i);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+static int step(Sampler *s, Error *err)
+{
+    for (int i = 0; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
+    if (decoder_step(s->decoder, s->work, s->active, err)) return -1;
+    for (int i = 0; i < s->active; i++) take_drawn(s, i);
+    return 0;
 }
 
 static void deliver(Sampler *s, SampleDone *done, void *ctx)
@@ -186,37 +187,26 @@ static void deliver(Sampler *s, SampleDone *done, void *ctx)
 
 static void release(Sampler *s)
 {
-    for (int i = 0; i < s->opt->batch && i < s->total; i++) kv_release(&s->row[i].own, s->m);
-    for (int i = 0; i < s->n_requests; i++) {
-        kv_release(&s->prefix[i].kv, s->m);
-        free(s->prefix[i].logits);
-    }
     for (int i = 0; i < s->total; i++) {
         free(s->sample[i].ids);
         free(s->sample[i].logp);
     }
-    decoder_release(&s->decoder);
-    acts_release(&s->acts, s->m);
-    batch_release(&s->tokens);
-    free(s->prefix);
+    decoder_free(s->decoder);
     free(s->sample);
     free(s->row);
-    free(s->view);
-    free(s->last);
-    free(s->probs);
-    free(s->order);
+    free(s->work);
+    free(s->slot);
 }
 
 static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
 {
-    int rows = s->opt->batch < s->total ? s->opt->batch : s->total;
     while (s->delivered < s->total) {
         if (stop_requested()) return error_set(err, "sampling was stopped by signal %d", stop_requested());
-        while (s->active < rows && admit(s)) {}
+        if (admit(s, err)) return -1;
+        if (!s->active) return error_set(err, "there is no room for the keys and values of one sample");
         retire(s); /* a first token may end a sample */
         deliver(s, done, ctx);
-        for (int i = 0; i < s->active; i++) s->view[i] = (KvRow){&s->row[i].prefix->kv, &s->row[i].own};
-        if (s->active) decoder_step(&s->decoder, s->last, s->view, s->active, draw_rows, s);
+        if (s->active && step(s, err)) return -1;
         retire(s);
         deliver(s, done, ctx);
     }
@@ -228,26 +218,23 @@ int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions 
 {
     if (check(m, req, n, opt, err)) return -1;
     int64_t total = 0;
-    int longest = 0;
+    DecoderPlan plan = {.max_new = opt->max_new, .cache_tokens = opt->cache_tokens};
     for (int i = 0; i < n; i++) {
         total += req[i].copies;
-        if (req[i].prompt_len > longest) longest = req[i].prompt_len;
+        if (req[i].prompt_len > plan.prompt) plan.prompt = req[i].prompt_len;
     }
     if (total > INT32_MAX) return error_set(err, "%lld samples are too many for one call", (long long)total);
     if (!total) return 0;
-    int rows = opt->batch < total ? opt->batch : (int)total;
-    size_t wide = (size_t)rows, vocab = (size_t)m->c.vocab;
-    Sampler s = {.m = m, .req = req, .opt = opt, .n_requests = n, .total = (int)total, .longest_prompt = longest};
-    s.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned, opt->n_banned};
-    s.prefix = memory_array((size_t)n, sizeof *s.prefix);
+    plan.rows = opt->batch < total ? opt->batch : (int)total;
+    plan.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned, opt->n_banned, opt->top_k, opt->min_p};
+    Sampler s = {.m = m, .req = req, .opt = opt, .n_requests = n, .total = (int)total, .rows = plan.rows, .prefilled = -1};
     s.sample = memory_array((size_t)total, sizeof *s.sample);
-    s.row = memory_array(wide, sizeof *s.row);
-    s.view = memory_array(wide, sizeof *s.view);
-    s.last = memory_array(wide, sizeof *s.last);
-    s.probs = memory_array(wide * vocab, sizeof *s.probs);
-    if (opt->top_p < 1) s.order = memory_array(wide * vocab, sizeof *s.order);
-    decoder_create(&s.decoder, m, rows, longest + opt->max_new);
-    int rc = run(&s, done, ctx, err);
+    s.row = memory_array((size_t)plan.rows, sizeof *s.row);
+    s.work = memory_array((size_t)plan.rows, sizeof *s.work);
+    s.slot = memory_array((size_t)plan.rows, sizeof *s.slot);
+    for (int i = 0; i < plan.rows; i++) s.slot[s.free_slots++] = plan.rows - 1 - i;
+    int rc = decoder_create(m, &plan, &s.decoder, err);
+    if (!rc) rc = run(&s, done, ctx, err);
     release(&s);
     return rc;
 }

@@ -6,17 +6,47 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
+#include "model/ranks.h"
 
-int trainer_create(Model *m, int max_tokens, Trainer **out, Error *err)
+void trainer_take_weights(Trainer *t)
 {
-    if (max_tokens < 1 || max_tokens > 1 << 24)
-        return error_set(err, "max_tokens of a micro-batch is expected to be 1 to %d, found %d", 1 << 24, max_tokens);
+    enum { PIECE = 1 << 20 };
+    if (!t->master) return;
+    const Ops *op = t->model->ops;
+    float *host = memory_array(PIECE, sizeof *host);
+    for (size_t at = 0; at < t->each; at += PIECE) {
+        size_t n = t->each - at < PIECE ? t->each - at : PIECE;
+        op->store(host, num_at(op, t->set->data, t->first + at), n);
+        op->upload(t->master + at, host, n * sizeof *host);
+    }
+    free(host);
+}
+
+int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
+{
+    const Ops *op = m->ops;
+    MemoryPlan plan;
+    size_t available, total;
+    if (op->memory(&available, &total, err) || plan_trainer(m, o, available, &plan, err)) return -1;
+    if (!plan.fits && op != ops_cpu()) return plan_refuse(&plan, err); /* the CPU's memory is taken as it is touched */
     Trainer *t = memory_alloc(sizeof *t);
     t->model = m;
-    t->max_tokens = max_tokens;
-    t->grad = m->ops->alloc(m->size);
-    t->m = m->ops->alloc(m->size);
-    t->v = m->ops->alloc(m->size);
+    t->set = m->lora.size ? &m->lora : &m->base;
+    t->o = *o;
+    t->o.max_tokens = plan.max_tokens;
+    t->plan = plan;
+    t->each = t->set->size / (size_t)ranks_size();
+    t->first = t->each * (size_t)ranks_rank();
+    t->grad = op->alloc(t->set->size * sizeof *t->grad);
+    t->m = op->alloc(t->each * moment_size(t));
+    t->v = op->alloc(t->each * moment_size(t));
+    if (op->num != sizeof(float) && !o->lean) t->master = op->alloc(t->each * sizeof *t->master);
+    trainer_take_weights(t);
+    if (op->status(err)) {
+        trainer_free(t);
+        return -1;
+    }
     *out = t;
     return 0;
 }
@@ -26,73 +56,157 @@ void trainer_free(Trainer *t)
     if (!t) return;
     const Ops *op = t->model->ops;
     op->release(t->grad);
+    op->release(t->master);
     op->release(t->m);
     op->release(t->v);
     free(t->weight);
+    free(t->logp);
+    free(t->given);
     acts_release(&t->acts, t->model);
     grads_release(&t->grads, t->model);
-    batch_release(&t->batch);
+    batch_release(&t->batch, op);
     free(t);
 }
 
-/* weight[start+t] belongs to the prediction made at row t, of token t+1. */
-static double fill_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx, float *logp,
-                           float *given)
+const MemoryPlan *trainer_plan(const Trainer *t) { return &t->plan; }
+
+/* Room for the batch: once for max_tokens, again for a sequence that is longer. */
+static void reserve(Trainer *t)
 {
-    double loss = 0;
+    Model *m = t->model;
+    int most = t->batch.rows > t->o.max_tokens ? t->batch.rows : t->o.max_tokens;
+    model_reserve_positions(m, most < m->c.max_position ? most : m->c.max_position);
+    acts_reserve(&t->acts, m, most, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
+    HeadUse use = t->o.fixed_weights ? HEAD_ONCE : HEAD_TWICE;
+    head_reserve(&t->acts, m, most == t->o.max_tokens ? t->plan.logit_rows : head_rows(m, most, use));
+    grads_reserve(&t->grads, m, most);
+    if (most <= t->weight_cap) return;
+    t->weight_cap = most;
+    t->weight = memory_grow(t->weight, (size_t)most, sizeof *t->weight);
+    t->logp = memory_grow(t->logp, 2 * (size_t)most, sizeof *t->logp);
+    t->given = memory_grow(t->given, (size_t)most, sizeof *t->given);
+}
+
+/* t->weight from the caller; weight[start+t] belongs to the prediction made at row t, of token t+1. */
+static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx)
+{
+    float *all = t->logp, *logp = t->logp + t->batch.rows;
+    if (!t->o.fixed_weights) t->model->ops->download(all, t->acts.logp, (size_t)t->batch.rows * sizeof *all);
     for (int s = 0; s < t->batch.n; s++) {
         int len = seqs[s].len, at = t->batch.start[s];
         logp[0] = 0;
-        memcpy(logp + 1, t->acts.logp + at, (size_t)(len - 1) * sizeof *logp);
-        memset(given, 0, (size_t)len * sizeof *given);
-        weights(ctx, first + s, logp, given);
-        for (int i = 1; i < len; i++) loss += (double)given[i] * (double)logp[i];
-        memcpy(t->weight + at, given + 1, (size_t)(len - 1) * sizeof *given);
+        if (!t->o.fixed_weights) memcpy(logp + 1, all + at, (size_t)(len - 1) * sizeof *logp);
+        memset(t->given, 0, (size_t)len * sizeof *t->given);
+        weights(ctx, first + s, t->o.fixed_weights ? NULL : logp, t->given);
+        memcpy(t->weight + at, t->given + 1, (size_t)(len - 1) * sizeof *t->given);
         t->weight[at + len - 1] = 0;
     }
+}
+
+/* Log-probabilities where weights are 0 may never have been made. */
+static double sum_loss(Trainer *t)
+{
+    double loss = 0;
+    t->model->ops->download(t->logp, t->acts.logp, (size_t)t->batch.rows * sizeof *t->logp);
+    for (int r = 0; r < t->batch.rows; r++)
+        if (t->weight[r] != 0) loss += (double)t->weight[r] * (double)t->logp[r];
     return loss;
+}
+
+static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx)
+{
+    Model *m = t->model;
+    TokenBatch *b = &t->batch;
+    reserve(t);
+    if (t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    forward_hidden(m, &t->acts, b, NULL, NULL);
+    int fused = t->o.fixed_weights && t->acts.logit_rows < b->rows;
+    if (!fused) head_logp(m, &t->acts, b);
+    if (!t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    head_backward(m, &t->acts, &t->grads, b, t->weight, fused, t->grad);
+    backward(m, &t->acts, &t->grads, b, t->grad);
+    return sum_loss(t);
+}
+
+/* This rank's sequences: [*first, *last), of about as many tokens as the others'. */
+static void share(const Sequence *seqs, int n, int *first, int *last)
+{
+    int64_t total = 0, before = 0;
+    for (int i = 0; i < n; i++) total += seqs[i].len;
+    *first = *last = 0;
+    for (int i = 0; i < n; i++) {
+        int rank = (int)((2 * before + seqs[i].len) * ranks_size() / (2 * total)); /* of its middle */
+        before += seqs[i].len;
+        *first += rank < ranks_rank();
+        *last += rank <= ranks_rank();
+    }
 }
 
 int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx, double *loss, Error *err)
 {
     if (batch_check(t->model, seqs, n, err)) return -1;
-    double sum = 0;
-    for (int i = 0; i < n;) {
-        int k = batch_fit(seqs + i, n - i, t->max_tokens);
-        TokenBatch *b = &t->batch;
-        batch_pack(b, seqs + i, k);
-        int most = b->rows > t->max_tokens ? b->rows : t->max_tokens; /* reserved once, touched as needed */
-        acts_reserve(&t->acts, t->model, most, 1);
-        grads_reserve(&t->grads, t->model, most);
-        t->weight = memory_grow(t->weight, (size_t)b->rows + 2 * (size_t)b->longest, sizeof *t->weight);
-        forward_logp(t->model, &t->acts, b);
-        float *scratch = t->weight + b->rows;
-        sum += fill_weights(t, seqs + i, i, weights, ctx, scratch, scratch + b->longest);
-        backward(t->model, &t->acts, &t->grads, b, t->weight, t->grad);
-        i += k;
+    const Ops *op = t->model->ops;
+    int first, last;
+    *loss = 0;
+    share(seqs, n, &first, &last);
+    batch_reserve(&t->batch, op, t->o.max_tokens);
+    while (first < last) {
+        int k = batch_fit(seqs + first, last - first, t->o.max_tokens);
+        batch_pack(&t->batch, op, seqs + first, k);
+        *loss += micro_batch(t, seqs + first, first, weights, ctx);
+        if (op->status(err)) return error_prefix(err, "a micro-batch of %d tokens", t->batch.rows);
+        first += k;
     }
-    *loss = sum;
+    return ranks_host_sum(loss, 1, err);
+}
+
+/* This rank's slice, a call for tensors that lie beside each other and decay alike; what pads them is 0 and stays 0. */
+static void update(Trainer *t, AdamStep *s, double decay)
+{
+    const Ops *op = t->model->ops;
+    const ParamSet *p = t->set;
+    for (int i = 0, k; i < p->n; i = k) {
+        const Tensor *x = &p->tensor[i];
+        for (k = i + 1; k < p->n && p->tensor[k].decay == x->decay;) k++;
+        size_t begin = x->at, end = k < p->n ? p->tensor[k].at : p->size;
+        if (begin < t->first) begin = t->first;
+        if (end > t->first + t->each) end = t->first + t->each;
+        if (begin >= end) continue;
+        const uint64_t name[2] = {(uint64_t)t->step, begin};
+        size_t at = begin - t->first;
+        s->decay = x->decay ? decay : 0;
+        s->seed = random_hash(name, sizeof name);
+        op->adamw(num_at(op, p->data, begin), t->master ? t->master + at : NULL, t->grad + begin,
+                  (char *)t->m + at * moment_size(t), (char *)t->v + at * moment_size(t), end - begin, s);
+    }
+}
+
+/* The global norm; each rank has the sum of all gradients in its slice. */
+static int reduce(Trainer *t, double *norm, Error *err)
+{
+    const Ops *op = t->model->ops;
+    if (ranks_reduce_scatter(t->grad, t->each, err)) return -1;
+    double squares = op->sum_squares(t->grad + t->first, t->each);
+    if (op->status(err) || ranks_host_sum(&squares, 1, err)) return -1;
+    *norm = sqrt(squares);
     return 0;
 }
 
 int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
 {
-    Model *m = t->model;
-    double length = sqrt(m->ops->sum_squares(t->grad, m->size));
-    *norm = length;
-    if (!isfinite(length)) { /* dropped, so that the caller may go on with other sequences */
-        m->ops->zero(t->grad, m->size);
+    const Ops *op = t->model->ops;
+    if (reduce(t, norm, err)) return -1;
+    if (!isfinite(*norm)) { /* dropped, so that the caller may go on with other sequences */
+        op->zero(t->grad, t->set->size * sizeof *t->grad);
         return error_set(err, "the gradient of step %lld is not finite", (long long)t->step + 1);
     }
     t->step++;
-    AdamStep s = {.lr = opt->lr, .beta1 = opt->beta1, .beta2 = opt->beta2, .eps = opt->eps, .scale = 1};
-    if (opt->clip > 0 && length > opt->clip) s.scale = opt->clip / length;
+    AdamStep s = {.lr = opt->lr, .beta1 = opt->beta1, .beta2 = opt->beta2, .eps = opt->eps, .scale = 1, .lean = t->o.lean};
+    if (opt->clip > 0 && *norm > opt->clip) s.scale = opt->clip / *norm;
     s.correct1 = 1 - pow(opt->beta1, (double)t->step);
     s.correct2 = 1 - pow(opt->beta2, (double)t->step);
-    for (int i = 0; i < m->n_tensors; i++) {
-        const Tensor *x = &m->tensor[i];
-        s.decay = x->decay ? opt->weight_decay : 0;
-        m->ops->adamw(m->data + x->at, t->grad + x->at, t->m + x->at, t->v + x->at, x->count, &s);
-    }
-    return 0;
+    update(t, &s, opt->weight_decay);
+    if (ranks_size() > 1) op->zero(t->grad, t->set->size * sizeof *t->grad); /* the other slices hold parts of sums */
+    if (ranks_all_gather(t->set->data, t->each * (size_t)op->num, err)) return -1;
+    return op->status(err);
 }

@@ -19,8 +19,8 @@ enum { LEN = 11 };
 
 static const double *view(const Model *m, const double *p, const char *name)
 {
-    for (int i = 0; i < m->n_tensors; i++)
-        if (!strcmp(m->tensor[i].name, name)) return p + m->tensor[i].at;
+    for (int i = 0; i < m->base.n; i++)
+        if (!strcmp(m->base.tensor[i].name, name)) return p + m->base.tensor[i].at;
     return NULL;
 }
 
@@ -147,11 +147,11 @@ static Model *tiny(const char *type, uint64_t seed)
     c.tied = strcmp(type, "llama") != 0;
     Error err;
     Model *m;
-    if (model_create(&c, seed, &m, &err)) fail_msg("%s", err.text);
+    if (model_create(&c, ops_cpu(), seed, &m, &err)) fail_msg("%s", err.text);
     Random r;
     random_init(&r, seed, 99);
-    for (int i = 0; i < m->n_tensors; i++) /* away from the start, so that norms and biases matter */
-        for (size_t j = 0; j < m->tensor[i].count; j++) m->data[m->tensor[i].at + j] += (float)(0.3 * random_normal(&r));
+    for (int i = 0; i < m->base.n; i++) /* away from the start, so that norms and biases matter */
+        for (size_t j = 0; j < m->base.tensor[i].count; j++) ((float *)m->base.data)[m->base.tensor[i].at + j] += (float)(0.3 * random_normal(&r));
     return m;
 }
 
@@ -194,14 +194,14 @@ static void check_family(const char *type)
     Model *m = tiny(type, 5);
     Trainer *tr;
     Error err;
-    assert_int_equal(trainer_create(m, 64, &tr, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 64}, &tr, &err), 0);
     Random r;
     random_init(&r, 3, 0);
     int32_t ids[LEN];
     float weight[LEN], engine[LEN], *rows[1] = {engine};
     draw_ids(&r, ids, weight, LEN, m->c.vocab);
-    double *p = memory_array(m->size, sizeof *p), *want = memory_array(m->size, sizeof *want), logp[LEN] = {0};
-    for (size_t i = 0; i < m->size; i++) p[i] = (double)m->data[i];
+    double *p = memory_array(m->base.size, sizeof *p), *want = memory_array(m->base.size, sizeof *want), logp[LEN] = {0};
+    for (size_t i = 0; i < m->base.size; i++) p[i] = (double)((float *)m->base.data)[i];
 
     Sequence seq = {ids, LEN};
     double loss, expected = reference_loss(m, p, ids, LEN, weight, logp);
@@ -212,8 +212,8 @@ static void check_family(const char *type)
     assert_true(fabs(loss - expected) < 1e-4);
 
     const double h = 1e-5;
-    for (int i = 0; i < m->n_tensors; i++) {
-        const Tensor *t = &m->tensor[i];
+    for (int i = 0; i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
         for (size_t j = t->at; j < t->at + t->count; j++) {
             double keep = p[j];
             p[j] = keep + h;
@@ -265,15 +265,15 @@ static void packing(void **state)
     for (int max = 1; max <= 64; max = max == 1 ? 13 : max == 13 ? 64 : 65) { /* alone; two at a time; all */
         Trainer *t;
         double loss;
-        assert_int_equal(trainer_create(m, max, &t, &err), 0);
+        assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = max}, &t, &err), 0);
         assert_int_equal(trainer_accumulate(t, seqs, N, give, given, &loss, &err), 0);
         if (!one) {
-            one = memory_array(m->size, sizeof *one);
-            memcpy(one, t->grad, m->size * sizeof *one);
+            one = memory_array(m->base.size, sizeof *one);
+            memcpy(one, t->grad, m->base.size * sizeof *one);
             first = loss;
         }
         double far = 0, size = 0;
-        for (size_t i = 0; i < m->size; i++) {
+        for (size_t i = 0; i < m->base.size; i++) {
             far += pow((double)t->grad[i] - (double)one[i], 2);
             size += pow((double)one[i], 2);
         }
@@ -304,7 +304,7 @@ static void large_vocabulary(void **state)
     Model *m;
     Trainer *t[2];
     double loss[2], far = 0, size = 0;
-    assert_int_equal(model_create(&c, 1, &m, &err), 0);
+    assert_int_equal(model_create(&c, ops_cpu(), 1, &m, &err), 0);
     int32_t ids[SEQS][LONG];
     Sequence seqs[SEQS];
     Random r;
@@ -314,12 +314,12 @@ static void large_vocabulary(void **state)
         for (int k = 0; k < LONG; k++) ids[i][k] = (int32_t)random_below(&r, WORDS);
     }
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(trainer_create(m, k ? SEQS * LONG : LONG, &t[k], &err), 0);
+        assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = k ? SEQS * LONG : LONG}, &t[k], &err), 0);
         assert_int_equal(trainer_accumulate(t[k], seqs, SEQS, every_third, seqs, &loss[k], &err), 0);
     }
     assert_int_equal(t[0]->acts.logit_rows, LONG);
     assert_true(t[1]->acts.logit_rows < SEQS * LONG);
-    for (size_t i = 0; i < m->size; i++) {
+    for (size_t i = 0; i < m->base.size; i++) {
         far += pow((double)t[0]->grad[i] - (double)t[1]->grad[i], 2);
         size += pow((double)t[0]->grad[i], 2);
     }
@@ -345,7 +345,7 @@ static void bad_input(void **state)
     ModelConfig c = m->c;
     c.kv_heads = 3;
     Model *other;
-    assert_int_equal(model_create(&c, 1, &other, &err), -1);
+    assert_int_equal(model_create(&c, ops_cpu(), 1, &other, &err), -1);
     assert_non_null(strstr(err.text, "num_key_value_heads"));
     model_free(m);
 }

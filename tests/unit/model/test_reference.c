@@ -21,7 +21,7 @@ static void compare(const char *family)
     char *dir = memory_printf("%s/tests/fixtures/models/%s", getenv("QUERN_SOURCE") ? getenv("QUERN_SOURCE") : ".", family);
     char *path = memory_printf("%s/expected.json", dir);
     json_t *doc = json_read_file(path, 1 << 20, &err);
-    if (!doc || model_load(dir, &m, &err)) fail_msg("%s", err.text);
+    if (!doc || model_load(dir, ops_cpu(), &m, &err)) fail_msg("%s", err.text);
     json_t *ids = json_object_get(doc, "ids"), *expected = json_object_get(doc, "logprobs");
     size_t n = json_array_size(ids);
     assert_int_equal(json_array_size(expected), n - 1);

@@ -27,11 +27,11 @@ static Model *small(const char *type, double spread)
     c.tied = strcmp(type, "llama") != 0;
     Error err;
     Model *m;
-    if (model_create(&c, 11, &m, &err)) fail_msg("%s", err.text);
+    if (model_create(&c, ops_cpu(), 11, &m, &err)) fail_msg("%s", err.text);
     Random r;
     random_init(&r, 11, 1);
-    for (int i = 0; i < m->n_tensors; i++)
-        for (size_t j = 0; j < m->tensor[i].count; j++) m->data[m->tensor[i].at + j] += (float)(spread * random_normal(&r));
+    for (int i = 0; i < m->base.n; i++)
+        for (size_t j = 0; j < m->base.tensor[i].count; j++) ((float *)m->base.data)[m->base.tensor[i].at + j] += (float)(spread * random_normal(&r));
     return m;
 }
 
@@ -263,6 +263,138 @@ static void sampling_law(void **state)
     model_free(m);
 }
 
+/* The k likeliest under p, as a law. */
+static void likeliest(const double *p, int k, double *q)
+{
+    double mass = 0;
+    memset(q, 0, VOCAB * sizeof *q);
+    for (int i = 0; i < k; i++) {
+        int best = -1;
+        for (int j = 0; j < VOCAB; j++)
+            if (q[j] == 0 && (best < 0 || p[j] > p[best])) best = j;
+        mass += q[best] = p[best];
+    }
+    for (int i = 0; i < VOCAB; i++) q[i] /= mass;
+}
+
+/* top_k, min_p, and all three: top_p is of what top_k leaves, min_p of what both leave. */
+static void cut_laws(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.15);
+    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = 1, .batch = 512, .top_k = 9};
+    Tally t;
+    double p[VOCAB], q[VOCAB];
+    law(m, 1, p);
+    likeliest(p, 9, q);
+    first_tokens(m, &opt, &t);
+    check_law(&t, q);
+
+    opt.top_k = 0;
+    opt.min_p = 0.2f;
+    double top = 0;
+    int n = 0;
+    for (int i = 0; i < VOCAB; i++) top = p[i] > top ? p[i] : top;
+    for (int i = 0; i < VOCAB; i++) n += p[i] >= 0.2 * top;
+    assert_in_range(n, 4, VOCAB - 1);
+    likeliest(p, n, q);
+    first_tokens(m, &opt, &t);
+    check_law(&t, q);
+
+    opt.top_k = 12;
+    opt.top_p = 0.7f;
+    opt.min_p = 0.01f;
+    double mass = 0, least = 1;
+    likeliest(p, 12, q);
+    for (n = 0; mass < 0.7; n++) {
+        double best = 0;
+        for (int i = 0; i < VOCAB; i++)
+            if (q[i] > best && q[i] < least) best = q[i];
+        mass += least = best;
+    }
+    assert_in_range(n, 4, 11);
+    likeliest(p, n, q);
+    first_tokens(m, &opt, &t);
+    check_law(&t, q);
+
+    opt.top_k = 1;
+    opt.top_p = 1;
+    opt.min_p = 0;
+    first_tokens(m, &opt, &t);
+    for (int i = 0; i < VOCAB; i++) assert_true(!t.count[i] || (t.count[i] == DRAWS && p[i] == top));
+    model_free(m);
+}
+
+/* A sample that would go on ends with the first stop sequence in it, and is the same up to there. */
+static void stop_sequences(void **state)
+{
+    (void)state;
+    Model *m = small("llama", 0.15);
+    Ask a;
+    Result whole, cut;
+    make_ask(&a);
+    sample(m, &a, &plain, &whole);
+    const Kept *k = &whole.sample[1][2];
+    assert_true(k->n > 20);
+    int32_t long_one[3] = {k->ids[10], k->ids[11], k->ids[12]}, short_one[1] = {k->ids[17]};
+    StopSequence stops[2] = {{short_one, 1}, {long_one, 3}};
+    SampleOptions opt = plain;
+    opt.stops = stops;
+    opt.n_stops = 2;
+    sample(m, &a, &opt, &cut);
+    int ended = 0;
+    for (int i = 0; i < PROMPTS; i++)
+        for (int c = 0; c < COPIES; c++) {
+            const Kept *x = &whole.sample[i][c], *y = &cut.sample[i][c];
+            int n = 0, here = 0;
+            while (n < x->n && !here) {
+                n++;
+                here = x->ids[n - 1] == short_one[0] || (n >= 3 && !memcmp(x->ids + n - 3, long_one, sizeof long_one));
+            }
+            assert_int_equal(y->n, n);
+            assert_int_equal(y->stopped, here || x->stopped);
+            assert_memory_equal(x->ids, y->ids, (size_t)n * sizeof *x->ids);
+            assert_memory_equal(x->logp, y->logp, (size_t)n * sizeof *x->logp);
+            ended += here;
+        }
+    assert_true(ended > 1);
+    model_free(m);
+}
+
+/* Decoding with an adapter against the full pass with it. */
+static void adapters(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.15);
+    Ask a;
+    Result plain_result, r;
+    Error err;
+    Random random;
+    make_ask(&a);
+    sample(m, &a, &plain, &plain_result);
+    LoraOptions o = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
+    if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
+    random_init(&random, 3, 0);
+    for (size_t i = 0; i < m->lora.size; i++) ((float *)m->lora.data)[i] = (float)(0.2 * random_normal(&random));
+    sample(m, &a, &plain, &r);
+    double worst = 0;
+    for (int i = 0; i < PROMPTS; i++)
+        for (int c = 0; c < COPIES; c++) {
+            const Kept *k = &r.sample[i][c];
+            int len = a.req[i].prompt_len;
+            int32_t all[40 + NEW];
+            float logp[40 + NEW], *row = logp;
+            memcpy(all, a.prompt[i], (size_t)len * sizeof *all);
+            memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
+            Sequence s = {all, len + k->n};
+            assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+            for (int t = 0; t < k->n; t++) worst = fmax(worst, fabs((double)logp[len + t] - (double)k->logp[t]));
+        }
+    if (!(worst < 2e-4)) fail_msg("worst |dlogp| %g", worst);
+    assert_true(memcmp(&plain_result, &r, sizeof r) != 0);
+    model_free(m);
+}
+
 static void greedy(void **state)
 {
     (void)state;
@@ -338,10 +470,19 @@ static void bad_requests(void **state)
     no.banned = every;
     no.n_banned = VOCAB;
     far.max_new = 255;
+    SampleOptions few = plain, likely = plain, empty = plain;
+    StopSequence nothing = {prompt, 0};
+    few.top_k = -1;
+    likely.min_p = 1;
+    empty.stops = &nothing;
+    empty.n_stops = 1;
     refused(m, &bad, &opt, "request 0");
     refused(m, &none, &opt, "request 0");
     refused(m, &ok, &hot, "temperature");
     refused(m, &ok, &wide, "top_p");
+    refused(m, &ok, &few, "top_k");
+    refused(m, &ok, &likely, "min_p");
+    refused(m, &ok, &empty, "stop sequence");
     refused(m, &ok, &no, "banned");
     refused(m, &ok, &far, "256 positions");
     model_free(m);
@@ -352,6 +493,8 @@ int main(void)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(only_prompt_and_seed),
                                        cmocka_unit_test(sampling_law),            cmocka_unit_test(greedy),
+                                       cmocka_unit_test(cut_laws),                cmocka_unit_test(stop_sequences),
+                                       cmocka_unit_test(adapters),
                                        cmocka_unit_test(draw_edges),              cmocka_unit_test(bad_requests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static Model *small(uint64_t seed)
                      .eos = {1}, .n_eos = 1, .pad = 0};
     Error err;
     Model *m;
-    if (model_create(&c, seed, &m, &err)) fail_msg("%s", err.text);
+    if (model_create(&c, ops_cpu(), seed, &m, &err)) fail_msg("%s", err.text);
     return m;
 }
 
@@ -76,7 +76,7 @@ static void loss_falls(void **state)
     Trainer *t;
     Error err;
     double norm, first, last = 0;
-    assert_int_equal(trainer_create(m, 100, &t, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 100}, &t, &err), 0);
     first = step(t, &x, &norm);
     assert_true(fabs(first - 3.4) < 0.6); /* near log(50) times the share of weighted tokens */
     for (int i = 0; i < 80; i++) last = step(t, &x, &norm);
@@ -94,20 +94,20 @@ static void adamw_formula(void **state)
     Model *m = small(6);
     Trainer *t;
     Error err;
-    assert_int_equal(trainer_create(m, 100, &t, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 100}, &t, &err), 0);
     AdamW o = optimiser;
     o.weight_decay = 0.5;
     o.clip = 0.05;
-    double *p = memory_array(m->size, sizeof *p), *a = memory_array(m->size, sizeof *a), *b = memory_array(m->size, sizeof *b);
-    for (size_t i = 0; i < m->size; i++) p[i] = (double)m->data[i];
+    double *p = memory_array(m->base.size, sizeof *p), *a = memory_array(m->base.size, sizeof *a), *b = memory_array(m->base.size, sizeof *b);
+    for (size_t i = 0; i < m->base.size; i++) p[i] = (double)((float *)m->base.data)[i];
     for (int k = 1; k <= 2; k++) {
         double loss, norm, sum = 0, scale;
         assert_int_equal(trainer_accumulate(t, x.seqs, N, mean_loss, &x, &loss, &err), 0);
-        for (size_t i = 0; i < m->size; i++) sum += (double)t->grad[i] * (double)t->grad[i];
+        for (size_t i = 0; i < m->base.size; i++) sum += (double)t->grad[i] * (double)t->grad[i];
         scale = o.clip / sqrt(sum);
         assert_true(scale < 1);
-        for (int n = 0; n < m->n_tensors; n++) {
-            const Tensor *w = &m->tensor[n];
+        for (int n = 0; n < m->base.n; n++) {
+            const Tensor *w = &m->base.tensor[n];
             assert_int_equal(w->decay, w->rank == 2 && !strstr(w->name, "embed"));
             for (size_t i = w->at; i < w->at + w->count; i++) {
                 double g = (double)t->grad[i] * scale;
@@ -119,8 +119,8 @@ static void adamw_formula(void **state)
         }
         assert_int_equal(trainer_step(t, &o, &norm, &err), 0);
         assert_true(fabs(norm / sqrt(sum) - 1) < 1e-9);
-        for (size_t i = 0; i < m->size; i++) {
-            assert_true(fabs((double)m->data[i] - p[i]) < 3e-6);
+        for (size_t i = 0; i < m->base.size; i++) {
+            assert_true(fabs((double)((float *)m->base.data)[i] - p[i]) < 3e-6);
             assert_true(t->grad[i] == 0);
         }
     }
@@ -149,21 +149,21 @@ static void exact_resume(void **state)
     Trainer *t, *u;
     Error err;
     double norm, straight[AFTER], norms[AFTER];
-    assert_int_equal(trainer_create(m, 100, &t, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 100}, &t, &err), 0);
     for (int i = 0; i < BEFORE; i++) step(t, &x, &norm);
     if (model_save(m, dir, &err) || trainer_save(t, opt, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < AFTER; i++) straight[i] = step(t, &x, &norms[i]);
 
-    if (model_load(dir, &again, &err)) fail_msg("%s", err.text);
+    if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
     assert_memory_equal(model_config(again), model_config(m), sizeof(ModelConfig));
-    assert_int_equal(trainer_create(again, 100, &u, &err), 0);
+    assert_int_equal(trainer_create(again, &(TrainerOptions){.max_tokens = 100}, &u, &err), 0);
     if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < AFTER; i++) {
         double loss = step(u, &x, &norm);
         assert_memory_equal(&loss, &straight[i], sizeof loss);
         assert_memory_equal(&norm, &norms[i], sizeof norm);
     }
-    assert_memory_equal(again->data, m->data, m->size * sizeof *m->data);
+    assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
     trainer_free(u);
     model_free(again);
     trainer_free(t);
@@ -209,9 +209,9 @@ static int print_digest(int fd)
     Text x;
     double norm;
     make_text(&x);
-    if (model_create(&c, 7, &m, &err) || trainer_create(m, 4096, &t, &err)) return 1;
+    if (model_create(&c, ops_cpu(), 7, &m, &err) || trainer_create(m, &(TrainerOptions){.max_tokens = 4096}, &t, &err)) return 1;
     for (int i = 0; i < 3; i++) step(t, &x, &norm);
-    uint64_t digest = random_hash(m->data, m->size * sizeof *m->data);
+    uint64_t digest = random_hash(m->base.data, m->base.size * sizeof(float));
     trainer_free(t);
     model_free(m);
     return write(fd, &digest, sizeof digest) != sizeof digest;
@@ -269,7 +269,7 @@ static void bandit(void **state)
     Model *m = small(3);
     Trainer *t;
     Error err;
-    assert_int_equal(trainer_create(m, 4096, &t, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 4096}, &t, &err), 0);
     float before[VOCAB], after[VOCAB];
     probabilities(m, before);
     Pulls *b = memory_alloc(sizeof *b);
@@ -312,14 +312,14 @@ static void not_finite(void **state)
     Trainer *t;
     Error err;
     double loss, norm;
-    assert_int_equal(trainer_create(m, 100, &t, &err), 0);
+    assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = 100}, &t, &err), 0);
     step(t, &x, &norm);
-    float *before = memory_array(m->size, sizeof *before);
-    memcpy(before, m->data, m->size * sizeof *before);
+    float *before = memory_array(m->base.size, sizeof *before);
+    memcpy(before, m->base.data, m->base.size * sizeof *before);
     assert_int_equal(trainer_accumulate(t, x.seqs, 1, poison, NULL, &loss, &err), 0);
     assert_int_equal(trainer_step(t, &optimiser, &norm, &err), -1);
     assert_non_null(strstr(err.text, "not finite"));
-    assert_memory_equal(before, m->data, m->size * sizeof *before);
+    assert_memory_equal(before, m->base.data, m->base.size * sizeof *before);
     assert_int_equal(t->step, 1);
     free(before);
     trainer_free(t);

@@ -1,0 +1,9 @@
+/* The decoder on a GPU: pages of keys and values, and a step of all rows as one graph. */
+#ifndef MODEL_CUDA_DECODER_H
+#define MODEL_CUDA_DECODER_H
+
+#include "model/decoder.h"
+
+int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* Launchers of norm.cu. */
+#include "model/cuda/launch.h"
+#include "model/cuda/sums.h"
+#include "model/cuda/table.h"
+
+/* SMS: of the GPU that grids are cut for; that of another only takes longer. SM_THREADS: of a gradient's blocks on one. */
+enum { TEAM_THREADS = 256, SMS = 132, SM_THREADS = 1024 };
+
+/* Who has a vector of n numbers: a team of lanes of one warp when it has 1024 or fewer, else a block. */
+typedef struct {
+    int lanes;                     /* of a team, a power of two; 0: a block has a vector */
+    unsigned vectors;              /* of 8 numbers, of a lane */
+    unsigned threads;              /* of a block */
+} Share;
+
+static Share share(int n, int aligned)
+{
+    unsigned vectors = ceil_div((size_t)n, 8);
+    int lanes = 1;
+    if (!aligned) return (Share){0, 1, whole_warps(vectors)};
+    if (vectors > 32 * 4) return (Share){0, 2, whole_warps(ceil_div(vectors, 2))};
+    while (lanes < 32 && (unsigned)lanes < vectors) lanes *= 2;
+    return (Share){lanes, vectors <= 32 ? 1 : 4, TEAM_THREADS};
+}
+
+static int too_long(int n, int aligned)
+{
+    int longest = aligned ? 16384 : 8192; /* 1024 threads of two vectors, or of one */
+    if (n > longest) cuda_fail(CU_LAUNCH_RESOURCES, "RMSNorm of rows of more than 16384 numbers (8192 where 8 do not divide them)");
+    return n > longest;
+}
+
+void cuda_rmsnorm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
+{
+    int aligned = n % 8 == 0 && ld % 8 == 0 && aligned16(y) && aligned16(x) && aligned16(w);
+    if (too_long(n, aligned)) return;
+    unsigned count = (unsigned)rows * (unsigned)groups;
+    Share s = share(n, aligned);
+    if (s.lanes) {
+        unsigned each = TEAM_THREADS / (unsigned)s.lanes * (s.vectors == 1 ? 4 : 1); /* of a block: four a team, or one */
+        LAUNCH(s.vectors == 1 ? KERNEL_rmsnorm_team1 : KERNEL_rmsnorm_team4, ((Dim3){ceil_div(count, each), 1, 1}),
+               ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w, &count, &groups, &n, &ld, &eps, &s.lanes);
+    } else {
+        LAUNCH(aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, ((Dim3){count, 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w,
+               &groups, &n, &ld, &eps);
+    }
+}
+
+/* As many blocks as run at once; each leaves a row of sums for dw. */
+void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                       float eps)
+{
+    int aligned = n % 8 == 0 && ld % 8 == 0 && aligned16(dx) && aligned16(dy) && aligned16(x) && aligned16(w);
+    if (too_long(n, aligned) || rows < 1) return;
+    unsigned count = (unsigned)rows * (unsigned)groups;
+    Share s = share(n, aligned);
+    unsigned teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
+    unsigned most = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 3);
+    unsigned each = ceil_div(ceil_div(count, most), teams) * teams, blocks = ceil_div(count, each);
+    float *parts = dw ? cuda_scratch((size_t)blocks * (size_t)n * sizeof *parts) : NULL;
+    Dim3 grid = {blocks, 1, 1}, block = {s.threads, 1, 1};
+    if (s.lanes)
+        LAUNCH(s.vectors == 1 ? KERNEL_rmsnorm_grad_team1 : KERNEL_rmsnorm_grad_team4, grid, block,
+               dw ? (size_t)teams * (size_t)n * sizeof(float) : 0, &dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld,
+               &eps, &s.lanes);
+    else
+        LAUNCH(aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, grid, block, 0, &dx, &add, &parts, &dy, &x, &w,
+               &count, &each, &groups, &n, &ld, &eps);
+    if (dw) cuda_sum_parts(dw, parts, blocks, n);
+}

@@ -1,0 +1,295 @@
+#include "model/cuda/stepgraph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/cuda/table.h"
+
+/* ---- buckets: 1, 2, 4, 8, then four to a doubling ---- */
+
+static int bucket_rows(int i)
+{
+    if (i < 4) return 1 << i;
+    int octave = (i - 4) / 4, quarter = (i - 4) % 4 + 1;
+    return (8 << octave) + quarter * (2 << octave);
+}
+
+static int bucket_of(int rows)
+{
+    int i = 0;
+    while (bucket_rows(i) < rows) i++;
+    return i;
+}
+
+/* ---- what a step is made of ---- */
+
+static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
+static int padded_rank(int u) { return (u + ADAPTER_ALIGN - 1) / ADAPTER_ALIGN * ADAPTER_ALIGN; }
+
+static size_t parts_of(const Linear *l)
+{
+    int r = padded_rank(l->u);
+    size_t main = (size_t)cuda_product_splits(l->n, l->k) * (size_t)l->n;
+    return l->u ? max_of(main, (size_t)cuda_product_splits(r, l->k) * (size_t)r) : main;
+}
+
+/* The parts of y = x W^T with its adapter, to g->parts; gated: the activations, to `out`. Returns the number of parts. */
+static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const Num *x, int rows, Num *gated)
+{
+    const Model *m = g->model;
+    int splits = gated ? 1 : cuda_product_splits(l->n, l->k), r = a ? a->r : 0;
+    if (r) {
+        int low = cuda_product_splits(r, l->k);
+        Product inner = {.out = g->parts, .x = x, .w = a->a, .rows = rows, .n = r, .k = l->k, .splits = low};
+        cuda_product(&inner);
+        cuda_adapter_low(g->low, g->parts, low, rows, r, m->lora_scale);
+    }
+    Product p = {.out = gated ? gated : g->parts,
+                 .x = x,
+                 .w = weight_at(m, l->weight),
+                 .low = g->low,
+                 .up = r ? a->b : NULL,
+                 .rows = rows,
+                 .n = gated ? l->n / 2 : l->n,
+                 .k = l->k,
+                 .r = r,
+                 .splits = splits,
+                 .gated = gated != NULL};
+    cuda_product(&p);
+    return splits;
+}
+
+static StepInput input_at(const StepGraphs *g, char *base)
+{
+    StepInput in = {.u = (double *)base};
+    in.ids = (int32_t *)(in.u + g->rows);
+    in.pos = in.ids + g->rows;
+    in.table = in.pos + g->rows;
+    return in;
+}
+
+StepInput stepgraph_input(const StepGraphs *g) { return input_at(g, g->host_input); }
+
+static size_t input_bytes(const StepGraphs *g, int rows)
+{
+    return (size_t)g->rows * 16 + (size_t)rows * (size_t)g->ld * sizeof(int32_t);
+}
+
+static void layer(const StepGraphs *g, int i, int rows, const KvRows *who)
+{
+    const Model *m = g->model;
+    const ModelConfig *c = &m->c;
+    const LayerAt *at = &m->layer[i];
+    const LayerAdapters *a = g->adapter ? &g->adapter[i] : NULL;
+    const Num *after = weight_at(m, i + 1 == c->layers ? m->norm : m->layer[i + 1].in_norm);
+    Fresh f = {.q = g->q, .parts = g->parts, .bias = at->qkv.has_bias ? weight_at(m, at->qkv.bias) : NULL, .cosines = m->cosines,
+               .sines = m->sines, .rows = rows, .heads = c->heads, .layer = i, .eps = c->norm_eps};
+    if (c->qk_norm) f.q_norm = weight_at(m, at->q_norm), f.k_norm = weight_at(m, at->k_norm);
+    Residual r = {.x = g->x, .normed = g->normed, .parts = g->parts, .rows = rows, .n = c->hidden, .eps = c->norm_eps};
+    f.splits = project(g, &at->qkv, a ? &a->qkv : NULL, g->normed, rows, NULL);
+    cuda_fresh_heads(&f, who, &g->pages);
+    cuda_attend(g->att, g->q, g->attend, who, &g->pages, rows, c->heads, i, g->longest);
+    r.splits = project(g, &at->o, a ? &a->o : NULL, g->att, rows, NULL);
+    r.w = weight_at(m, at->post_norm);
+    cuda_residual_norm(&r);
+    project(g, &at->gate_up, a ? &a->gate_up : NULL, g->normed, rows, g->act);
+    r.splits = project(g, &at->down, a ? &a->down : NULL, g->act, rows, NULL);
+    r.w = after;
+    cuda_residual_norm(&r);
+}
+
+/* The head's sums are never cut: logits are whole. */
+static void head(const StepGraphs *g, const Num *normed, int rows, float *logits)
+{
+    const Model *m = g->model;
+    Product p = {
+        .out = logits, .x = normed, .w = weight_at(m, m->head), .rows = rows, .n = m->c.vocab, .k = m->c.hidden, .splits = 1};
+    cuda_product(&p);
+}
+
+static void draw(const StepGraphs *g, const float *logits, size_t ld, int rows)
+{
+    DrawRows law = g->law;
+    law.logits = logits;
+    law.ld = ld;
+    cuda_draw(g->out_ids, (float *)(g->out_ids + g->rows), &law, input_at(g, g->input).u, g->draw, rows);
+}
+
+static void copy_in(const StepGraphs *g, size_t bytes)
+{
+    if (cuda_begin()) return;
+    CUDA_TRY(cuda_state()->cu->copy_to_device_async((CuPtr)(uintptr_t)g->input, g->host_input, bytes, cuda_state()->stream),
+             "a step's rows are not copied to the GPU");
+}
+
+static void copy_out(const StepGraphs *g)
+{
+    if (cuda_begin()) return;
+    CUDA_TRY(cuda_state()->cu->copy_to_host_async(g->drawn_ids, (CuPtr)(uintptr_t)g->out_ids, (size_t)g->rows * 8,
+                                                  cuda_state()->stream),
+             "the drawn tokens are not copied from the GPU");
+}
+
+/* Everything of a step, into the stream. */
+static void all_of(const StepGraphs *g, int rows)
+{
+    const Model *m = g->model;
+    StepInput in = input_at(g, g->input);
+    KvRows who = {.pos = in.pos, .table = in.table, .ld = g->ld};
+    Residual first = {.x = g->x,
+                      .normed = g->normed,
+                      .table = weight_at(m, m->embed),
+                      .ids = in.ids,
+                      .w = weight_at(m, m->layer[0].in_norm),
+                      .rows = rows,
+                      .n = m->c.hidden,
+                      .eps = m->c.norm_eps};
+    copy_in(g, input_bytes(g, rows));
+    cuda_residual_norm(&first);
+    cuda_overlap(1);
+    for (int i = 0; i < m->c.layers; i++) layer(g, i, rows, &who);
+    head(g, g->normed, rows, g->logits);
+    draw(g, g->logits, (size_t)m->c.vocab, rows);
+    cuda_overlap(0);
+    copy_out(g);
+}
+
+static void record(StepGraphs *g, int bucket)
+{
+    const CudaState *s = cuda_state();
+    CuGraph graph = NULL;
+    CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL), "a step of decoding is not recorded");
+    if (cuda_failed()) return;
+    all_of(g, bucket_rows(bucket));
+    CuResult r = s->cu->capture_end(s->stream, &graph);
+    if (r) cuda_fail(r, "a step of decoding is not recorded");
+    CUDA_TRY(s->cu->graph_instantiate(&g->graph[bucket], graph, 0), "the graph of a step of decoding is not made");
+    if (graph) s->cu->graph_destroy(graph);
+}
+
+void stepgraph_run(StepGraphs *g, int n)
+{
+    int bucket = bucket_of(n);
+    StepInput in = stepgraph_input(g);
+    for (int i = n; i < bucket_rows(bucket); i++) {
+        in.u[i] = 0;
+        in.ids[i] = 0;
+        in.pos[i] = -1;
+    }
+    if (cuda_begin()) return;
+    if (!g->graph[bucket]) record(g, bucket);
+    CUDA_TRY(cuda_state()->cu->graph_launch(g->graph[bucket], cuda_state()->stream), "a step of decoding did not start");
+}
+
+void stepgraph_prompt(StepGraphs *g, const Num *last) { head(g, last, 1, g->prompt_logits); }
+
+void stepgraph_first(StepGraphs *g, int n)
+{
+    copy_in(g, (size_t)n * sizeof(double));
+    draw(g, g->prompt_logits, 0, n);
+    copy_out(g);
+}
+
+/* ---- making one ---- */
+
+static void place(StepGraphs *g, Arena *a)
+{
+    const Model *m = g->model;
+    const ModelConfig *c = &m->c;
+    const LayerAt *l = &m->layer[0];
+    size_t rows = (size_t)g->rows, wide = (size_t)c->heads * (size_t)c->head_dim, num = (size_t)m->ops->num;
+    size_t parts = max_of(max_of(parts_of(&l->qkv), parts_of(&l->o)), max_of(parts_of(&l->gate_up), parts_of(&l->down)));
+    int u = l->qkv.u > l->o.u ? l->qkv.u : l->o.u, v = l->gate_up.u > l->down.u ? l->gate_up.u : l->down.u;
+    g->x = arena_take(a, rows, (size_t)c->hidden, num);
+    g->normed = arena_take(a, rows, (size_t)c->hidden, num);
+    g->q = arena_take(a, rows, wide, num);
+    g->att = arena_take(a, rows, wide, num);
+    g->act = arena_take(a, rows, (size_t)c->ff, num);
+    g->low = arena_take(a, rows, (size_t)padded_rank(u > v ? u : v), num);
+    g->parts = arena_take(a, rows, parts, sizeof(float));
+    g->attend = arena_take(a, cuda_attend_scratch(g->rows, c->heads, c->head_dim), 1, sizeof(float));
+    g->logits = arena_take(a, rows, (size_t)c->vocab, sizeof(float));
+    g->prompt_logits = arena_take(a, 1, (size_t)c->vocab, sizeof(float));
+    g->draw = arena_take(a, cuda_draw_scratch(g->rows, c->vocab), 1, 1);
+    g->law.cut = arena_take(a, rows, 2, sizeof(uint32_t));
+    g->law.banned = arena_take(a, ((size_t)c->vocab + 31) / 32, 1, sizeof(uint32_t));
+    g->prompt_table = arena_take(a, (size_t)g->ld, 1, sizeof(int32_t));
+    g->input = arena_take(a, input_bytes(g, g->rows), 1, 1);
+    g->out_ids = arena_take(a, rows, 2, sizeof(int32_t));
+}
+
+static void place_adapter(Adapter *to, const Model *m, const Linear *l, Arena *a)
+{
+    to->r = padded_rank(l->u);
+    if (!to->r) return;
+    to->a = arena_take(a, (size_t)to->r, (size_t)l->k, 2);
+    to->b = arena_take(a, (size_t)l->n, (size_t)to->r, 2);
+    if (!a->base) return;
+    cuda_copy(to->a, num_at(m->ops, m->lora.data, l->a), (size_t)l->u * (size_t)l->k * 2);
+    for (int i = 0; i < l->parts; i++)
+        if (l->part[i].u >= 0)
+            cuda_adapter_up(to->b, num_at(m->ops, m->lora.data, l->part[i].b), l->part[i].first, l->part[i].n,
+                            m->lora_options.rank, to->r, l->part[i].u);
+}
+
+static void place_adapters(StepGraphs *g, Arena *a)
+{
+    const Model *m = g->model;
+    if (!m->lora.size) return;
+    if (!g->adapter) g->adapter = memory_array((size_t)m->c.layers, sizeof *g->adapter);
+    for (int i = 0; i < m->c.layers; i++) {
+        place_adapter(&g->adapter[i].qkv, m, &m->layer[i].qkv, a);
+        place_adapter(&g->adapter[i].o, m, &m->layer[i].o, a);
+        place_adapter(&g->adapter[i].gate_up, m, &m->layer[i].gate_up, a);
+        place_adapter(&g->adapter[i].down, m, &m->layer[i].down, a);
+    }
+}
+
+static void upload_banned(StepGraphs *g, const DrawLaw *law)
+{
+    size_t words = ((size_t)law->vocab + 31) / 32;
+    uint32_t *bits = memory_array(words, sizeof *bits);
+    for (int i = 0; i < law->n_banned; i++) bits[law->banned[i] / 32] |= 1u << (law->banned[i] % 32);
+    cuda_upload((void *)(uintptr_t)g->law.banned, bits, words * sizeof *bits);
+    free(bits);
+}
+
+int stepgraph_init(StepGraphs *g, Model *m, const DecoderPlan *plan, int ld, Error *err)
+{
+    const DrawLaw *law = &plan->law;
+    int greedy = law->temperature == 0;
+    *g = (StepGraphs){.model = m, .rows = bucket_rows(bucket_of(plan->rows)), .ld = ld, .longest = plan->prompt + plan->max_new};
+    g->pages = (Pages){.layers = m->c.layers, .kv_heads = m->c.kv_heads, .dim = m->c.head_dim};
+    g->law = (DrawRows){.vocab = law->vocab, .inverse = greedy ? 1 : 1 / law->temperature, .greedy = greedy, .top_k = law->top_k,
+                        .top_p = law->top_p, .min_p = law->min_p};
+    Arena size = {0};
+    place(g, &size);
+    place_adapters(g, &size);
+    Arena real = {.base = g->arena = m->ops->alloc(size.used)};
+    void *input = NULL, *output = NULL;
+    CUDA_TRY(cuda_state()->cu->host_alloc(&input, input_bytes(g, g->rows), 0), "the driver gives no pinned memory");
+    CUDA_TRY(cuda_state()->cu->host_alloc(&output, (size_t)g->rows * 8, 0), "the driver gives no pinned memory");
+    g->host_input = input;
+    g->drawn_ids = output;
+    if (cuda_failed()) return m->ops->status(err);
+    g->drawn_logp = (float *)(g->drawn_ids + g->rows);
+    memset(input, 0, input_bytes(g, g->rows));
+    place(g, &real);
+    place_adapters(g, &real);
+    upload_banned(g, law);
+    return m->ops->status(err);
+}
+
+void stepgraph_release(StepGraphs *g)
+{
+    const CudaDriver *cu = cuda_state()->cu;
+    cuda_wait();
+    for (int i = 0; i < BUCKETS_MAX; i++)
+        if (g->graph[i]) cu->graph_exec_destroy(g->graph[i]);
+    if (g->host_input) cu->host_free(g->host_input);
+    if (g->drawn_ids) cu->host_free(g->drawn_ids);
+    cuda_release(g->pages.data);
+    cuda_release(g->arena);
+    free(g->adapter);
+}

@@ -1,0 +1,91 @@
+/* A projection with its adapter: y = x W^T + u B^T, u = scale x A^T. */
+#include "model/transformer.h"
+
+static Num *lora_at(const Model *m, size_t at) { return num_at(m->ops, m->lora.data, at); }
+
+static int adapted_parts(const Linear *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->parts; i++) n += l->part[i].u >= 0;
+    return n;
+}
+
+void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u)
+{
+    Gemm g = {.tb = 1, .m = rows, .n = l->u, .k = l->k, .a = x, .lda = l->k, .b = lora_at(m, l->a), .ldb = l->k,
+              .alpha = m->lora_scale, .d = u, .ldd = l->u};
+    if (l->u) m->ops->gemm(&g);
+}
+
+/* y += or = u B^T for the parts that have an adapter; with `residual`, y = residual + u B^T. */
+static void outer(const Model *m, const Linear *l, int rows, const Num *u, const Num *c, Num *y)
+{
+    const Ops *op = m->ops;
+    int rank = m->lora_options.rank;
+    for (int i = 0; i < l->parts; i++) {
+        const LinearPart *p = &l->part[i];
+        if (p->u < 0) continue;
+        size_t at = (size_t)p->first;
+        Gemm g = {.tb = 1, .m = rows, .n = p->n, .k = rank, .a = num_at(op, u, (size_t)p->u), .lda = l->u,
+                  .b = lora_at(m, p->b), .ldb = rank, .alpha = 1, .beta = c ? 1 : 0, .c = c ? num_at(op, c, at) : NULL,
+                  .d = num_at(op, y, at), .ldd = l->n};
+        op->gemm(&g);
+    }
+}
+
+/* Where every part has an adapter its product comes first: it only writes y, which the large product then reads while it
+ * computes. */
+void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const Num *residual, Num *y)
+{
+    int adapted = adapted_parts(l), first = adapted && adapted == l->parts;
+    if (adapted) linear_inner(m, l, x, rows, u);
+    if (first) outer(m, l, rows, u, residual, y);
+    const Num *c = first ? y : residual;
+    Gemm g = {.tb = 1, .m = rows, .n = l->n, .k = l->k, .a = x, .lda = l->k, .b = weight_at(m, l->weight), .ldb = l->k,
+              .alpha = 1, .beta = c ? 1 : 0, .c = c, .d = y, .ldd = l->n,
+              .bias = l->has_bias ? weight_at(m, l->bias) : NULL};
+    m->ops->gemm(&g);
+    if (adapted && !first) outer(m, l, rows, u, y, y);
+}
+
+/* dW += dy^T x; dy has n columns of ldy. */
+static void weight_grad(const Ops *op, float *dw, const Num *dy, int ldy, int n, const Num *x, int ldx, int k, int rows)
+{
+    Gemm g = {.ta = 1, .m = n, .n = k, .k = rows, .a = dy, .lda = ldy, .b = x, .ldb = ldx, .alpha = 1, .beta = 1, .c = dw,
+              .d = dw, .ldd = k, .wide = 1};
+    op->gemm(&g);
+}
+
+/* du = scale dy B, dB += dy^T u, dA += du^T x, dx = du A: the large product then adds to it. */
+static void adapter_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u, Num *du, int rows,
+                             Num *dx, float *grad)
+{
+    const Ops *op = m->ops;
+    int rank = m->lora_options.rank;
+    for (int i = 0; i < l->parts; i++) {
+        const LinearPart *p = &l->part[i];
+        if (p->u < 0) continue;
+        const Num *mine = num_at(op, dy, (size_t)p->first);
+        Gemm g = {.m = rows, .n = rank, .k = p->n, .a = mine, .lda = l->n, .b = lora_at(m, p->b), .ldb = rank,
+                  .alpha = m->lora_scale, .d = num_at(op, du, (size_t)p->u), .ldd = l->u};
+        op->gemm(&g);
+        weight_grad(op, grad + p->b, mine, l->n, p->n, num_at(op, u, (size_t)p->u), l->u, rank, rows);
+    }
+    weight_grad(op, grad + l->a, du, l->u, l->u, x, l->k, l->k, rows);
+    Gemm back = {.m = rows, .n = l->k, .k = l->u, .a = du, .lda = l->u, .b = lora_at(m, l->a), .ldb = l->k, .alpha = 1,
+                 .d = dx, .ldd = l->k};
+    if (dx) op->gemm(&back);
+}
+
+void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u, Num *du, int rows, Num *dx,
+                     float *grad)
+{
+    const Ops *op = m->ops;
+    if (l->u) adapter_backward(m, l, dy, x, u, du, rows, dx, grad);
+    Gemm g = {.m = rows, .n = l->k, .k = l->n, .a = dy, .lda = l->n, .b = weight_at(m, l->weight), .ldb = l->k, .alpha = 1,
+              .beta = l->u ? 1 : 0, .c = l->u ? dx : NULL, .d = dx, .ldd = l->k};
+    if (dx) op->gemm(&g);
+    if (m->lora.size) return; /* the base is frozen */
+    if (l->has_bias) op->bias_grad(grad + l->bias, dy, rows, l->n);
+    weight_grad(op, grad + l->weight, dy, l->n, l->n, x, l->k, l->k, rows);
+}

@@ -1,0 +1,150 @@
+/* The optimiser on disk: m.<tensor>, v.<tensor>, w.<tensor> where there are weights finer than the model's file holds, and
+ * the step as a number of its own. Every rank has a slice of m, v and w: rank 0 writes what all have. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "model/checkpoint.h"
+#include "model/ranks.h"
+#include "model/trainer.h"
+
+enum { MAX_STEP = 1 << 24, NAME = 128 }; /* whole numbers that fp32 holds */
+
+typedef struct {
+    char letter;
+    void *data;
+    int wide;                      /* float, else Num */
+    int whole;                     /* of the set, else of this rank's slice */
+} State;
+
+/* What is stored, in the order of the names; returns how many. The CPU's weights are fp32, and finer than a file of 16-bit
+ * weights. */
+static int states(const Trainer *t, State s[3])
+{
+    int alone = ranks_size() == 1;
+    s[0] = (State){'m', t->m, !t->o.lean, alone};
+    s[1] = (State){'v', t->v, !t->o.lean, alone};
+    s[2] = t->master ? (State){'w', t->master, 1, alone} : (State){'w', t->set->data, 1, 1};
+    int rounded = t->set == &t->model->base && t->model->c.dtype != ST_F32 && t->model->ops->num == sizeof(float);
+    return t->master || rounded ? 3 : 2;
+}
+
+static size_t bytes_of(const Trainer *t, const State *s) { return s->wide ? sizeof(float) : (size_t)t->model->ops->num; }
+
+/* The slices of all ranks, in the gradients' array, which is 0 between steps. */
+typedef struct {
+    const Trainer *t;
+    const State *now;
+    Error err;
+    int failed;
+} Gathered;
+
+static void gather(Gathered *g, const State *s)
+{
+    const Trainer *t = g->t;
+    size_t bytes = t->each * bytes_of(t, s);
+    g->now = s;
+    if (s->whole || g->failed) return;
+    t->model->ops->copy((char *)t->grad + (size_t)ranks_rank() * bytes, s->data, bytes);
+    g->failed = ranks_all_gather(t->grad, bytes, &g->err) != 0;
+}
+
+typedef struct {
+    Gathered *g;
+    const State *s;
+    size_t at;                     /* in the set */
+} Source;
+
+/* Tensors are written in the order of their names, so that one state after another is asked for. */
+static void read_state(const void *from, size_t first, size_t n, float *to)
+{
+    const Source *x = from;
+    const State *s = x->s;
+    const Ops *op = x->g->t->model->ops;
+    if (x->g->now != s) gather(x->g, s);
+    const char *data = s->whole ? s->data : (const void *)x->g->t->grad;
+    data += (x->at + first) * bytes_of(x->g->t, s);
+    if (s->wide) op->download(to, data, n * sizeof *to);
+    else op->store(to, data, n);
+}
+
+static int write_file(const Trainer *t, const char *path, const State *state, int k, Gathered *g, Error *err)
+{
+    const ParamSet *p = t->set;
+    size_t n = (size_t)k * (size_t)p->n + 1, at = 0;
+    SafetensorsOut *out = memory_array(n, sizeof *out);
+    Source *from = memory_array(n, sizeof *from);
+    char(*name)[NAME] = memory_array(n, sizeof *name);
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < k; j++, at++) {
+            const Tensor *x = &p->tensor[i];
+            snprintf(name[at], NAME, "%c.%s", state[j].letter, x->name);
+            from[at] = (Source){g, &state[j], x->at};
+            out[at] = (SafetensorsOut){.name = name[at], .rank = x->rank, .shape = {x->shape[0], x->shape[1]}, .read = read_state,
+                                       .from = &from[at]};
+        }
+    float step = (float)t->step;
+    out[at] = (SafetensorsOut){.name = "step", .rank = 1, .shape = {1}, .data = &step};
+    int rc = safetensors_write(path, out, n, ST_F32, err);
+    free(out);
+    free(from);
+    free(name);
+    return rc;
+}
+
+int trainer_save(const Trainer *t, const char *path, Error *err)
+{
+    const Ops *op = t->model->ops;
+    if (t->step > MAX_STEP) return error_set(err, "%s: step %lld is too large to store", path, (long long)t->step);
+    State state[3];
+    Gathered g = {.t = t};
+    int k = states(t, state), rc = 0;
+    if (!ranks_rank()) rc = write_file(t, path, state, k, &g, err);
+    else for (int i = 0; i < k; i++) gather(&g, &state[i]);
+    if (!rc && g.failed) {
+        if (err) *err = g.err;
+        rc = -1;
+    }
+    if (ranks_size() > 1) op->zero(t->grad, t->set->size * sizeof *t->grad);
+    return rc ? -1 : op->status(err);
+}
+
+/* The part of a tensor that this rank has of a state. */
+static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x, const State *s, Error *err)
+{
+    size_t first = s->whole ? 0 : t->first, last = s->whole ? t->set->size : t->first + t->each;
+    size_t begin = x->at > first ? x->at : first, end = x->at + x->count < last ? x->at + x->count : last;
+    if (begin >= end) return 0;
+    char *to = (char *)s->data + (begin - first) * bytes_of(t, s);
+    return tensor_load(st, name, x, begin - x->at, end - begin, t->model->ops, to, s->wide, err);
+}
+
+/* All is looked at before anything is changed: a file that turns out to be another model's leaves the trainer as it was. */
+int trainer_load(Trainer *t, const char *path, Error *err)
+{
+    const Ops *op = t->model->ops;
+    const ParamSet *p = t->set;
+    State state[3];
+    int k = states(t, state);
+    Safetensors *st;
+    if (safetensors_open(path, &st, err)) return -1;
+    float step = 0;
+    int64_t one[1] = {1};
+    int rc = safetensors_read_f32(st, "step", 1, one, &step, err);
+    if (!rc && !(step >= 0 && step <= MAX_STEP && floorf(step) == step))
+        rc = error_set(err, "%s: step is expected to be a whole number, found %g", path, (double)step);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; !rc && i < k * p->n; i++) {
+            const Tensor *x = &p->tensor[i / k];
+            const State *s = &state[i % k];
+            char name[NAME];
+            snprintf(name, sizeof name, "%c.%s", s->letter, x->name);
+            rc = pass ? load_part(t, st, name, x, s, err) : safetensors_need(st, name, x->rank, x->shape, err) ? 0 : -1;
+        }
+    safetensors_close(st);
+    if (rc) return -1;
+    op->zero(t->grad, p->size * sizeof *t->grad);
+    t->step = (int64_t)step;
+    return op->status(err);
+}

@@ -1,0 +1,208 @@
+/* Models on disk: several files, 16-bit numbers, what is ignored and what is refused, exact resume from rounded files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "model/checkpoint.h"
+#include "model/halves.h"
+#include "tests/unit/model/model_support.h"
+
+static int count_files(const char *dir, const char *pattern)
+{
+    char *command = memory_printf("ls %s | grep -c -- '%s'", dir, pattern), text[32] = "";
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(text, sizeof text, f));
+    pclose(f);
+    free(command);
+    return atoi(text);
+}
+
+/* m's weights in files of at most `bytes`. */
+static void write_in_files(const Model *m, const char *dir, SafetensorsDtype stored, size_t bytes)
+{
+    Error err;
+    SafetensorsOut *out = memory_array((size_t)m->base.n, sizeof *out);
+    TensorSource *from = memory_array((size_t)m->base.n, sizeof *from);
+    for (int i = 0; i < m->base.n; i++) {
+        from[i] = (TensorSource){m->ops, m->base.data, 0};
+        out[i] = tensor_out(&m->base.tensor[i], m->base.tensor[i].name, &from[i]);
+    }
+    if (safetensors_write_model(dir, out, (size_t)m->base.n, stored, bytes, &err)) fail_msg("%s", err.text);
+    free(out);
+    free(from);
+}
+
+static void in_several_files(void **state)
+{
+    (void)state;
+    Error err;
+    char *dir = temp_dir(), *index = memory_printf("%s/model.safetensors.index.json", dir);
+    Model *m = tiny_on("llama", ops_cpu(), 5), *again;
+    if (model_save(m, dir, &err)) fail_msg("%s", err.text);
+    assert_int_equal(count_files(dir, "^model.safetensors$"), 1);
+    write_in_files(m, dir, ST_F32, 4000);
+    int files = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
+    assert_true(files > 2 && files < 10);
+    assert_int_equal(count_files(dir, "^model.safetensors$"), 0); /* the single file is gone */
+    json_t *doc = json_read_file(index, 1 << 20, &err);
+    assert_non_null(doc);
+    assert_int_equal(json_object_size(json_object_get(doc, "weight_map")), m->base.n);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(doc, "metadata"), "total_size")), 4 * m->base.count);
+    json_decref(doc);
+    if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
+    assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
+    model_free(again);
+    write_in_files(m, dir, ST_F32, 8000); /* fewer files: no old one stays */
+    int fewer = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
+    assert_true(fewer > 1 && fewer < files);
+    if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
+    assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
+    assert_int_equal(model_save(again, dir, &err), 0);
+    assert_false(file_exists(index));
+    assert_int_equal(count_files(dir, "safetensors"), 1);
+    assert_int_equal(model_restore(m, dir, &err), 0);
+    model_free(again);
+    model_free(m);
+    free(index);
+    drop_dir(dir);
+}
+
+/* The configuration's text with one field set: as a checkpoint of another dtype would have it. */
+static void set_dtype(const char *dir, const char *dtype)
+{
+    Error err;
+    char *path = memory_printf("%s/config.json", dir);
+    json_t *o = json_read_file(path, 1 << 20, &err);
+    assert_non_null(o);
+    json_object_set_new(o, "torch_dtype", json_string(dtype));
+    char *text = json_dumps(o, 0);
+    assert_int_equal(file_write_atomic(path, text, strlen(text), &err), 0);
+    free(text);
+    free(path);
+    json_decref(o);
+}
+
+static void kept_dtype(SafetensorsDtype stored, const char *name)
+{
+    Texts x;
+    Error err;
+    make_texts(&x);
+    char *dir = temp_dir(), *file = memory_printf("%s/model.safetensors", dir);
+    char *opt = memory_printf("%s/optimizer.safetensors", dir);
+    Model *m = tiny_on("qwen2", ops_cpu(), 5), *again, *third;
+    if (model_save(m, dir, &err)) fail_msg("%s", err.text);
+    write_in_files(m, dir, stored, 1 << 30);
+    set_dtype(dir, name);
+    if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < m->base.n; i++) { /* rounded once */
+        const Tensor *t = &m->base.tensor[i];
+        for (size_t j = t->at; j < t->at + t->count; j++) {
+            float w = numbers(&m->base)[j];
+            float once = stored == ST_BF16 ? bf16_to_float(float_to_bf16(w)) : f16_to_float(float_to_f16(w));
+            assert_true(numbers(&again->base)[j] == once);
+        }
+    }
+    double norm, losses[3];
+    Trainer *t = trainer_of(again, (TrainerOptions){.max_tokens = 20}), *u;
+    one_step(t, &x, &norm);
+    if (model_save(again, dir, &err) || trainer_save(t, opt, &err)) fail_msg("%s", err.text);
+    Safetensors *st;
+    assert_int_equal(safetensors_open(file, &st, &err), 0);
+    assert_int_equal(safetensors_at(st, 0)->dtype, stored); /* as it was */
+    safetensors_close(st);
+    for (int i = 0; i < 3; i++) losses[i] = one_step(t, &x, &norm);
+    if (model_load(dir, ops_cpu(), &third, &err)) fail_msg("%s", err.text);
+    u = trainer_of(third, (TrainerOptions){.max_tokens = 20});
+    if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < 3; i++) { /* the weights as they were, not as the model's file rounds them */
+        double loss = one_step(u, &x, &norm);
+        assert_memory_equal(&loss, &losses[i], sizeof loss);
+    }
+    assert_memory_equal(third->base.data, again->base.data, again->base.size * sizeof(float));
+    trainer_free(t);
+    trainer_free(u);
+    model_free(third);
+    model_free(again);
+    model_free(m);
+    free(file);
+    free(opt);
+    drop_dir(dir);
+}
+
+static void sixteen_bits(void **state)
+{
+    (void)state;
+    kept_dtype(ST_BF16, "bfloat16");
+    kept_dtype(ST_F16, "float16");
+}
+
+static void halves(void **state)
+{
+    (void)state;
+    for (unsigned h = 0; h < 65536; h++) { /* all of them, and the points where rounding turns */
+        float f = f16_to_float((uint16_t)h), next = f16_to_float((uint16_t)(h + 1));
+        if (isnan(f)) {
+            assert_true(isnan(f16_to_float(float_to_f16(f))));
+            continue;
+        }
+        assert_int_equal(float_to_f16(f), h);
+        if ((h & 0x7FFF) >= 0x7BFF) continue; /* the next one is no number */
+        float middle = (f + next) / 2; /* exact in fp32 */
+        assert_int_equal(float_to_f16(middle), h & 1 ? h + 1 : h);
+        assert_int_equal(float_to_f16(nextafterf(middle, f)), h);
+        assert_int_equal(float_to_f16(nextafterf(middle, next)), h + 1);
+    }
+    assert_int_equal(float_to_f16(65519.996f), 0x7BFF);
+    assert_int_equal(float_to_f16(65520.0f), 0x7C00);
+    assert_int_equal(float_to_f16(-1e10f), 0xFC00);
+}
+
+/* One more tensor beside the model's own: its name decides. */
+static int load_with(const char *name, Error *err)
+{
+    static const float zeros[WORDS * 12];
+    char *dir = temp_dir();
+    Model *m = tiny_on("qwen2", ops_cpu(), 5), *again = NULL;
+    SafetensorsOut *out = memory_array((size_t)m->base.n + 1, sizeof *out);
+    if (model_save(m, dir, err)) fail_msg("%s", err->text);
+    for (int i = 0; i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
+        out[i] = (SafetensorsOut){.name = t->name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]},
+                                  .data = numbers(&m->base) + t->at};
+    }
+    out[m->base.n] = (SafetensorsOut){.name = name, .rank = 2, .shape = {WORDS, 12}, .data = zeros};
+    if (safetensors_write_model(dir, out, (size_t)m->base.n + 1, ST_F32, 1 << 30, err)) fail_msg("%s", err->text);
+    int rc = model_load(dir, ops_cpu(), &again, err);
+    if (!rc) assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
+    model_free(again);
+    model_free(m);
+    free(out);
+    drop_dir(dir);
+    return rc;
+}
+
+static void other_tensors(void **state)
+{
+    (void)state;
+    Error err;
+    assert_int_equal(load_with("lm_head.weight", &err), 0); /* tied: redundant */
+    assert_int_equal(load_with("model.layers.1.self_attn.rotary_emb.inv_freq", &err), 0);
+    assert_int_equal(load_with("model.layers.1.self_attn.o_proj.bias", &err), -1);
+    assert_non_null(strstr(err.text, "model.layers.1.self_attn.o_proj.bias"));
+}
+
+int main(void)
+{
+    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_several_files), cmocka_unit_test(sixteen_bits), cmocka_unit_test(halves),
+                                       cmocka_unit_test(other_tensors)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,796 @@
+/* Every operation of the CUDA table against the CPU's, on inputs that bf16 holds exactly. What is compared is what was
+ * written and nothing else: outputs begin as NaN or as the numbers that are added to, with guards on both sides.
+ *
+ * Errors are relative: of a row's norm, and of one number against the row's root mean square. Limits follow from what is
+ * rounded: one rounding to bf16 is at most 2^-8 of a number, 0.0017 of a row's norm on average; operations that keep
+ * intermediate bf16 (probabilities in attention) get a few of them; what is fp32 throughout gets a few 1e-5. */
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "gpu/gpus.h"
+#include "model/device.h"
+#include "model/halves.h"
+
+static const double once = 0.0040, few = 0.0065, single = 3e-5; /* limits of a row's error; one number: 8 times */
+enum { GUARD = 64, ELEMENT = 8 };
+
+static const Ops *cpu, *gpu;
+static Random rng;
+static int tests, failures;
+
+static struct {
+    char name[160];
+    double worst, limit;           /* the error that comes nearest to its limit, or exceeds it most */
+    int failed;
+    char what[600];
+} now;
+
+static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void fail(const char *fmt, ...)
+{
+    va_list ap;
+    if (now.failed++) return;
+    va_start(ap, fmt);
+    vsnprintf(now.what, sizeof now.what, fmt, ap);
+    va_end(ap);
+}
+
+static void note(double error, double limit)
+{
+    if (!(error * now.limit <= now.worst * limit) || now.limit == 0) now.worst = error, now.limit = limit;
+}
+
+static void begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void begin(const char *fmt, ...)
+{
+    va_list ap;
+    memset(&now, 0, sizeof now);
+    va_start(ap, fmt);
+    vsnprintf(now.name, sizeof now.name, fmt, ap);
+    va_end(ap);
+    random_init(&rng, 1000 + (uint64_t)tests, 0);
+}
+
+static void end(void)
+{
+    Error err;
+    if (gpu->status(&err)) fail("%s", err.text);
+    tests++;
+    failures += now.failed != 0;
+    printf("%sok %d - %s (worst error %.2g of %.2g)\n", now.failed ? "not " : "", tests, now.name, now.worst, now.limit);
+    if (now.failed) printf("# %s (%d in all)\n", now.what, now.failed);
+    fflush(stdout);
+}
+
+/* ---- arrays on both sides ---- */
+
+typedef struct {
+    char name[24];
+    size_t n;
+    int wide;                      /* fp32 on the GPU too */
+    float *host;                   /* the CPU table's */
+    char *base;                    /* the GPU's with its guards */
+    void *gpu;
+} Array;
+
+static size_t bytes_of(const Array *a, size_t n) { return n * (a->wide ? sizeof(float) : sizeof(uint16_t)); }
+
+static void put(Array *a)
+{
+    if (a->wide) gpu->upload(a->gpu, a->host, a->n * sizeof(float));
+    else gpu->load(a->gpu, a->host, a->n);
+}
+
+/* shift: Nums that the array begins after an aligned address */
+static Array array_at(const char *name, size_t n, int wide, size_t shift)
+{
+    Array a = {.n = n, .wide = wide, .host = memory_array(n + 1, sizeof(float))};
+    snprintf(a.name, sizeof a.name, "%s", name);
+    size_t guard = bytes_of(&a, GUARD), all = 2 * guard + bytes_of(&a, n + shift) + 64;
+    unsigned char *marks = memory_array(all, 1);
+    memset(marks, 0xA5, all);
+    a.base = gpu->alloc(all);
+    gpu->upload(a.base, marks, all);
+    a.gpu = a.base + guard + bytes_of(&a, shift);
+    free(marks);
+    return a;
+}
+
+/* Normal numbers that bf16 has. */
+static Array given_at(const char *name, size_t n, int wide, double scale, size_t shift)
+{
+    Array a = array_at(name, n, wide, shift);
+    for (size_t i = 0; i < n; i++) {
+        float v = (float)(scale * random_normal(&rng));
+        a.host[i] = wide ? v : bf16_to_float(float_to_bf16(v));
+    }
+    put(&a);
+    return a;
+}
+
+static Array given(const char *name, size_t n, int wide, double scale) { return given_at(name, n, wide, scale, 0); }
+
+/* For an output that is written, not added to: NaN until then. */
+static Array blank_at(const char *name, size_t n, int wide, size_t shift)
+{
+    Array a = array_at(name, n, wide, shift);
+    for (size_t i = 0; i < n; i++) a.host[i] = NAN;
+    put(&a);
+    return a;
+}
+
+static Array blank(const char *name, size_t n, int wide) { return blank_at(name, n, wide, 0); }
+
+static void drop(Array *a)
+{
+    free(a->host);
+    gpu->release(a->base);
+}
+
+static float *fetch(const Array *a)
+{
+    float *got = memory_array(a->n + 1, sizeof *got);
+    if (a->wide) gpu->download(got, a->gpu, a->n * sizeof *got);
+    else gpu->store(got, a->gpu, a->n);
+    return got;
+}
+
+static void check_guards(const Array *a)
+{
+    unsigned char side[2][GUARD * 4];
+    size_t guard = bytes_of(a, GUARD);
+    gpu->download(side[0], (char *)a->gpu - guard, guard);
+    gpu->download(side[1], (char *)a->gpu + bytes_of(a, a->n), guard);
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < guard; i++)
+            if (side[s][i] != 0xA5) {
+                fail("%s: byte %zu %s it was overwritten", a->name, i, s ? "after" : "before");
+                return;
+            }
+}
+
+/* Rows of `cols` numbers, ld apart; the numbers between must be as the host has them too. */
+static void check_rows(const Array *a, size_t cols, size_t ld, double limit)
+{
+    float *got = fetch(a);
+    for (size_t at = 0; at < a->n; at += ld) {
+        double diff = 0, norm = 0;
+        size_t n = a->n - at < cols ? a->n - at : cols, gap = a->n - at < ld ? a->n - at : ld;
+        for (size_t i = 0; i < n; i++) {
+            double d = (double)got[at + i] - (double)a->host[at + i];
+            diff += d * d;
+            norm += (double)a->host[at + i] * (double)a->host[at + i];
+        }
+        double error = norm > 0 ? sqrt(diff / norm) : sqrt(diff), rms = sqrt(norm / (double)n);
+        note(error, limit);
+        if (!(error <= limit)) fail("%s: row %zu of %zu numbers is off by %.3g of its norm; the limit is %.3g", a->name, at / ld, n, error, limit);
+        for (size_t i = 0; i < n; i++) {
+            double d = fabs((double)got[at + i] - (double)a->host[at + i]);
+            if (!(d <= ELEMENT * limit * (rms + fabs((double)a->host[at + i])) + FLT_MIN))
+                fail("%s: row %zu, number %zu is %.7g, expected %.7g (the row's rms is %.3g)", a->name, at / ld, i, (double)got[at + i],
+                     (double)a->host[at + i], rms);
+        }
+        for (size_t i = n; i < gap; i++)
+            if (memcmp(&got[at + i], &a->host[at + i], sizeof *got) && !(isnan(got[at + i]) && isnan(a->host[at + i])))
+                fail("%s: row %zu, number %zu lies between rows and was changed to %.7g", a->name, at / ld, i, (double)got[at + i]);
+    }
+    free(got);
+    check_guards(a);
+}
+
+static void check(const Array *a, size_t row, double limit) { check_rows(a, row, row, limit); }
+
+/* Statistics, of any size: each number by itself. */
+static void check_each(const Array *a, double limit)
+{
+    float *got = fetch(a);
+    for (size_t i = 0; i < a->n; i++) {
+        double d = fabs((double)got[i] - (double)a->host[i]) / (1 + fabs((double)a->host[i]));
+        note(d, limit);
+        if (!(d <= limit)) fail("%s: number %zu is %.9g, expected %.9g", a->name, i, (double)got[i], (double)a->host[i]);
+    }
+    free(got);
+    check_guards(a);
+}
+
+/* The same work again gives the same bits: keep what is there, and compare after it. */
+static void *kept(const Array *a)
+{
+    void *bits = memory_array(bytes_of(a, a->n) + 1, 1);
+    gpu->download(bits, a->gpu, bytes_of(a, a->n));
+    return bits;
+}
+
+static void check_kept(const Array *a, void *bits)
+{
+    void *again = kept(a);
+    if (memcmp(bits, again, bytes_of(a, a->n))) fail("%s: the same work again gave other bits", a->name);
+    free(again);
+    free(bits);
+}
+
+static int32_t *device_ints(const int32_t *host, size_t n)
+{
+    int32_t *p = gpu->alloc((n + 1) * sizeof *p);
+    gpu->upload(p, host, n * sizeof *p);
+    return p;
+}
+
+/* ---- batches ---- */
+
+typedef struct {
+    BatchView cpu, gpu;
+} Batch;
+
+static void sort_ids(const int32_t *ids, int rows, int32_t *order, int32_t *run, int *runs)
+{
+    for (int i = 0; i < rows; i++) { /* insertion, stable */
+        int j = i;
+        for (; j > 0 && ids[order[j - 1]] > ids[i]; j--) order[j] = order[j - 1];
+        order[j] = i;
+    }
+    *runs = 0;
+    for (int i = 0; i < rows; i++)
+        if (!i || ids[order[i]] != ids[order[i - 1]]) run[(*runs)++] = i;
+    run[*runs] = rows;
+}
+
+/* lengths end with 0 */
+static Batch batch_of(const int *lengths, int vocab)
+{
+    Batch b = {{0}, {0}};
+    int rows = 0, n = 0, longest = 0, runs;
+    for (; lengths[n]; n++) rows += lengths[n];
+    int32_t *ids = memory_array((size_t)rows, 4), *pos = memory_array((size_t)rows, 4), *target = memory_array((size_t)rows, 4);
+    int32_t *start = memory_array((size_t)n + 1, 4), *order = memory_array((size_t)rows, 4), *run = memory_array((size_t)rows + 1, 4);
+    for (int i = 0, at = 0; i < n; at += lengths[i++]) {
+        if (lengths[i] > longest) longest = lengths[i];
+        for (int t = 0; t < lengths[i]; t++) {
+            ids[at + t] = (int32_t)(random_u64(&rng) % (uint64_t)vocab);
+            if (random_u64(&rng) % 3 == 0) ids[at + t] = (int32_t)(random_u64(&rng) % 3) % vocab; /* some come often */
+            pos[at + t] = t;
+        }
+        for (int t = 0; t < lengths[i]; t++) target[at + t] = t + 1 < lengths[i] ? ids[at + t + 1] : -1;
+        start[i + 1] = start[i] + lengths[i];
+    }
+    sort_ids(ids, rows, order, run, &runs);
+    b.cpu = (BatchView){rows, n, longest, ids, pos, target, start, order, run, runs};
+    b.gpu = (BatchView){rows, n, longest, device_ints(ids, (size_t)rows), device_ints(pos, (size_t)rows), device_ints(target, (size_t)rows),
+                        device_ints(start, (size_t)n + 1), device_ints(order, (size_t)rows), device_ints(run, (size_t)runs + 1), runs};
+    return b;
+}
+
+static void batch_drop(Batch *b)
+{
+    const int32_t *host[] = {b->cpu.ids, b->cpu.pos, b->cpu.target, b->cpu.start, b->cpu.order, b->cpu.run};
+    const int32_t *device[] = {b->gpu.ids, b->gpu.pos, b->gpu.target, b->gpu.start, b->gpu.order, b->gpu.run};
+    for (int i = 0; i < 6; i++) {
+        free((void *)(uintptr_t)host[i]);
+        gpu->release((void *)(uintptr_t)device[i]);
+    }
+}
+
+/* ---- memory ---- */
+
+static void test_memory(void)
+{
+    enum { N = 5000003 };
+    size_t free_bytes = 0, total = 0;
+    Error err;
+    begin("memory: zeroed, moved in odd pieces, rounded to even");
+    unsigned char *host = memory_array(N, 1), *back = memory_array(N, 1), *p = gpu->alloc(N), *q = gpu->alloc(N);
+    if ((uintptr_t)p % 256) fail("alloc is not aligned to 256 bytes");
+    gpu->download(back, p, N);
+    for (size_t i = 0; i < N; i++)
+        if (back[i]) fail("byte %zu is not zero", i);
+    for (size_t i = 0; i < N; i++) host[i] = (unsigned char)random_u64(&rng);
+    gpu->upload(p, host, N);
+    gpu->zero(p + 77, 1001);
+    gpu->copy(q + 3, p + 1, N - 4);
+    gpu->download(back, q + 3, N - 4);
+    memset(host + 77, 0, 1001);
+    if (memcmp(back, host + 1, N - 4)) fail("what was uploaded, partly zeroed, copied and downloaded is not the same");
+    for (int i = 0; i < 300; i++) { /* host memory is reused at once */
+        memset(host, i, 70001);
+        gpu->upload(p + (size_t)i * 16384, host, 16384);
+    }
+    gpu->download(back, p, 300 * 16384);
+    for (size_t i = 0; i < 300 * 16384; i++)
+        if (back[i] != (unsigned char)(i / 16384)) fail("byte %zu of small uploads is %d", i, back[i]);
+    const float edge[] = {1, -1, 0, 1.00390625f, 1.01171875f, 3.4e38f, -3.39e38f, 1e-40f, INFINITY, 0x1.01p0f, 0x1.03p0f, 0x1.0100002p0f};
+    enum { EDGES = sizeof edge / sizeof *edge };
+    float stored[EDGES];
+    gpu->load(p, edge, EDGES);
+    gpu->store(stored, p, EDGES);
+    for (size_t i = 0; i < EDGES; i++)
+        if (stored[i] != bf16_to_float(float_to_bf16(edge[i]))) fail("%.9g came back as %.9g", (double)edge[i], (double)stored[i]);
+    if (gpu->memory(&free_bytes, &total, &err)) fail("%s", err.text);
+    if (!free_bytes || free_bytes > total) fail("%zu of %zu bytes are free", free_bytes, total);
+    gpu->release(p);
+    gpu->release(q);
+    gpu->release(NULL);
+    end();
+    begin("memory: too much is one sentence, after which all is well again");
+    if (gpu->alloc(total * 2)) fail("twice the GPU's memory was given");
+    if (!gpu->status(&err)) fail("no failure is told");
+    else if (!strstr(err.text, "memory is full") || !strstr(err.text, "--recompute")) fail("%s", err.text);
+    p = gpu->alloc(1 << 20);
+    gpu->upload(p, host, 1 << 20);
+    gpu->release(p);
+    end();
+    free(host);
+    free(back);
+}
+
+/* ---- products ---- */
+
+typedef struct {
+    int m, n, k, pad, shift;
+} Size;
+
+static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, float beta, int apart)
+{
+    int lda = (ta ? s.m : s.k) + s.pad, ldb = (tb ? s.k : s.n) + s.pad, ldd = s.n + s.pad;
+    begin("gemm %d x %d x %d%s%s%s%s, alpha %g, beta %g%s, rows +%d, shifted by %d", s.m, s.n, s.k, ta ? " a'" : "", tb ? " b'" : "",
+          wide ? " fp32" : "", bias ? " bias" : "", (double)alpha, (double)beta, apart ? ", c apart" : "", s.pad, s.shift);
+    size_t shift = (size_t)s.shift;
+    Array a = given_at("a", (size_t)lda * (size_t)(ta ? s.k : s.m), 0, 1, shift);
+    Array b = given_at("b", (size_t)ldb * (size_t)(tb ? s.n : s.k), 0, 1 / sqrt(s.k), shift);
+    Array d = beta != 0 && !apart ? given_at("d", (size_t)ldd * (size_t)s.m, wide, 1, shift) : blank_at("d", (size_t)ldd * (size_t)s.m, wide, shift);
+    Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift), v = given_at("bias", (size_t)s.n, 0, 1, shift);
+    Gemm g = {ta, tb, s.m, s.n, s.k, a.host, b.host, lda, ldb, alpha, beta, apart ? c.host : d.host, d.host, ldd, wide, bias ? v.host : NULL};
+    Gemm h = {ta, tb, s.m, s.n, s.k, a.gpu, b.gpu, lda, ldb, alpha, beta, apart ? c.gpu : d.gpu, d.gpu, ldd, wide, bias ? v.gpu : NULL};
+    cpu->gemm(&g);
+    gpu->gemm(&h);
+    check_rows(&d, (size_t)s.n, (size_t)ldd, wide ? single : once);
+    drop(&a), drop(&b), drop(&c), drop(&d), drop(&v);
+    end();
+}
+
+static void test_gemm(void)
+{
+    static const Size sizes[] = {
+        {1, 1, 1, 0, 0}, {3, 5, 7, 0, 0}, {17, 33, 9, 1, 1}, {64, 64, 64, 0, 0}, {1, 896, 896, 0, 0}, {130, 136, 72, 8, 0}, {33, 8, 896, 0, 0},
+        {257, 1152, 896, 0, 0}, {200, 16, 3584, 0, 0}, {64, 151, 128, 3, 2}, {5, 1024, 16, 0, 4}, {300, 4608, 3584, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int t = 0; t < 4; t++) {
+            one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 1, 0, 0);
+            one_gemm(sizes[i], t & 1, t >> 1, 1, 0, 1, 1, 0);
+            if (i % 3 == 0) one_gemm(sizes[i], t & 1, t >> 1, 0, 1, 1, 0, 0);
+            if (i % 3 == 1) one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 2.5f, 1, 1);
+            if (i % 3 == 2) one_gemm(sizes[i], t & 1, t >> 1, 1, 1, 0.5f, 0, 0);
+        }
+    one_gemm((Size){70, 48, 100, 0, 0}, 0, 1, 0, 1, 1, 0.5f, 1);
+    one_gemm((Size){70, 48, 100, 4, 0}, 0, 1, 1, 1, 1, 0.5f, 1);
+}
+
+/* ---- rows ---- */
+
+static void test_sums(void)
+{
+    static const int sizes[][2] = {{1, 1}, {3, 7}, {129, 896}, {1000, 1152}, {257, 4608}, {2048, 24}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int rows = sizes[i][0], n = sizes[i][1];
+        size_t all = (size_t)rows * (size_t)n;
+        begin("bias_grad %d x %d", rows, n);
+        Array dy = given("dy", all, 0, 1), db = given("db", (size_t)n, 1, 1);
+        cpu->bias_grad(db.host, dy.host, rows, n);
+        gpu->bias_grad(db.gpu, dy.gpu, rows, n);
+        check(&db, (size_t)n, single);
+        put(&db);
+        gpu->bias_grad(db.gpu, dy.gpu, rows, n);
+        void *bits = kept(&db);
+        put(&db);
+        gpu->bias_grad(db.gpu, dy.gpu, rows, n);
+        check_kept(&db, bits);
+        drop(&db);
+        end();
+        begin("add of %zu", all);
+        Array y = given("y", all, 0, 1);
+        cpu->add(y.host, dy.host, all);
+        gpu->add(y.gpu, dy.gpu, all);
+        check(&y, all, once);
+        drop(&y);
+        end();
+        begin("sum_squares of %zu", all);
+        Array x = given("x", all, 1, 3);
+        double want = cpu->sum_squares(x.host, all), got = gpu->sum_squares(x.gpu, all);
+        note(fabs(got - want) / want, 1e-5);
+        if (!(now.worst <= now.limit)) fail("%.9g, expected %.9g", got, want);
+        if (gpu->sum_squares(x.gpu, all) != got) fail("another sum the second time");
+        drop(&x), drop(&dy);
+        end();
+    }
+}
+
+typedef struct {
+    int rows, groups, n, ld;
+} NormSize;
+
+static void one_norm(NormSize s, int in_place)
+{
+    size_t all = (size_t)(s.rows - 1) * (size_t)s.ld + (size_t)s.groups * (size_t)s.n;
+    begin("rmsnorm %d rows of %d x %d, %d apart%s", s.rows, s.groups, s.n, s.ld, in_place ? ", in place" : "");
+    Array x = given("x", all, 0, 2), w = given("w", (size_t)s.n, 0, 1), y = in_place ? x : blank("y", all, 0);
+    cpu->rmsnorm(y.host, x.host, w.host, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    gpu->rmsnorm(y.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    check_rows(&y, (size_t)s.groups * (size_t)s.n, (size_t)s.ld, few);
+    if (!in_place) drop(&y);
+    drop(&x), drop(&w);
+    end();
+}
+
+static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
+{
+    size_t all = (size_t)(s.rows - 1) * (size_t)s.ld + (size_t)s.groups * (size_t)s.n;
+    begin("rmsnorm_grad %d rows of %d x %d, %d apart%s%s%s", s.rows, s.groups, s.n, s.ld, add ? ", added" : "", with_dw ? ", dw" : "",
+          in_place ? ", in place" : "");
+    Array x = given("x", all, 0, 2), w = given("w", (size_t)s.n, 0, 1), dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
+    Array dx = in_place ? dy : add ? given("dx", all, 0, 1) : blank("dx", all, 0);
+    void *bits = NULL;
+    for (int again = 0; again < 2 && with_dw; again++) { /* dw alone is what other orders would change */
+        Array scrap = given("scrap", all, 0, 1);
+        put(&dw);
+        gpu->rmsnorm_grad(scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
+        if (again) check_kept(&dw, bits);
+        else bits = kept(&dw);
+        put(&dw);
+        drop(&scrap);
+    }
+    cpu->rmsnorm_grad(dx.host, add, with_dw ? dw.host : NULL, dy.host, x.host, w.host, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    gpu->rmsnorm_grad(dx.gpu, add, with_dw ? dw.gpu : NULL, dy.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    check_rows(&dx, (size_t)s.groups * (size_t)s.n, (size_t)s.ld, few);
+    check(&dw, (size_t)s.n, with_dw ? 1e-3 : 0);
+    if (!in_place) drop(&dx);
+    drop(&x), drop(&w), drop(&dy), drop(&dw);
+    end();
+}
+
+static void test_norm(void)
+{
+    static const NormSize sizes[] = {{1, 1, 64, 64}, {300, 1, 896, 896}, {129, 1, 3584, 3584}, {77, 1, 5120, 5120}, {5, 1, 8192, 8192},
+                                     {100, 18, 128, 2560}, {33, 3, 64, 256}, {1000, 1, 100, 104}, {17, 5, 16, 160}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        one_norm(sizes[i], 0);
+        one_norm(sizes[i], 1);
+        one_norm_grad(sizes[i], 0, 1, 0);
+        one_norm_grad(sizes[i], 1, 1, 0);
+        one_norm_grad(sizes[i], 0, 0, 1);
+    }
+}
+
+static void test_rope(void)
+{
+    static const HeadShape shapes[] = {{1, 1, 64}, {14, 2, 64}, {28, 4, 128}, {3, 1, 16}, {2, 2, 80}, {4, 1, 96}, {2, 1, 256}, {5, 5, 32}};
+    static const int lengths[] = {1, 300, 7, 64, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int back = 0; back < 2; back++) {
+            HeadShape s = shapes[i];
+            begin("rope %d+%d heads of %d%s", s.heads, s.kv_heads, s.dim, back ? ", back" : "");
+            Batch b = batch_of(lengths, 100);
+            Array x = given("qkv", (size_t)b.cpu.rows * (size_t)head_row(s), 0, 1);
+            Array cosines = given("cosines", (size_t)b.cpu.longest * (size_t)s.dim / 2, 1, 1);
+            Array sines = given("sines", (size_t)b.cpu.longest * (size_t)s.dim / 2, 1, 1);
+            cpu->rope(x.host, b.cpu.pos, cosines.host, sines.host, b.cpu.rows, s, back ? -1 : 1);
+            gpu->rope(x.gpu, b.gpu.pos, cosines.gpu, sines.gpu, b.cpu.rows, s, back ? -1 : 1);
+            check(&x, (size_t)head_row(s), once);
+            drop(&x), drop(&cosines), drop(&sines);
+            batch_drop(&b);
+            end();
+        }
+}
+
+static void test_swiglu(void)
+{
+    static const int sizes[][2] = {{1, 8}, {3, 100}, {300, 4864}, {65, 18944}, {1, 24}, {1001, 136}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int rows = sizes[i][0], ff = sizes[i][1];
+        size_t all = (size_t)rows * (size_t)ff;
+        begin("swiglu %d x %d", rows, ff);
+        Array x = given("gate_up", 2 * all, 0, 2), y = blank("act", all, 0);
+        cpu->swiglu(y.host, x.host, rows, ff);
+        gpu->swiglu(y.gpu, x.gpu, rows, ff);
+        check(&y, (size_t)ff, few);
+        drop(&y);
+        end();
+        begin("swiglu_grad %d x %d", rows, ff);
+        Array dy = given("dact", all, 0, 1), dx = blank("dgate_up", 2 * all, 0);
+        cpu->swiglu_grad(dx.host, dy.host, x.host, rows, ff);
+        gpu->swiglu_grad(dx.gpu, dy.gpu, x.gpu, rows, ff);
+        check(&dx, 2 * (size_t)ff, few);
+        drop(&x), drop(&dy), drop(&dx);
+        end();
+    }
+}
+
+static void test_embed(void)
+{
+    static const int sizes[][2] = {{1, 8}, {7, 100}, {500, 896}, {5000, 64}, {32000, 256}};
+    static const int lengths[] = {300, 1, 513, 70, 0};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int vocab = sizes[i][0], n = sizes[i][1];
+        begin("embed and embed_grad, %d ids of %d", vocab, n);
+        Batch b = batch_of(lengths, vocab);
+        size_t all = (size_t)b.cpu.rows * (size_t)n;
+        Array table = given("table", (size_t)vocab * (size_t)n, 0, 1), x = blank("x", all, 0);
+        cpu->embed(x.host, table.host, b.cpu.ids, b.cpu.rows, n);
+        gpu->embed(x.gpu, table.gpu, b.gpu.ids, b.cpu.rows, n);
+        check(&x, (size_t)n, 0);
+        Array dx = given("dx", all, 0, 1), dtable = given("dtable", (size_t)vocab * (size_t)n, 1, 1);
+        gpu->embed_grad(dtable.gpu, dx.gpu, &b.gpu, n);
+        void *bits = kept(&dtable);
+        put(&dtable);
+        gpu->embed_grad(dtable.gpu, dx.gpu, &b.gpu, n);
+        check_kept(&dtable, bits);
+        cpu->embed_grad(dtable.host, dx.host, &b.cpu, n);
+        check(&dtable, (size_t)n, single);
+        drop(&table), drop(&x), drop(&dx), drop(&dtable);
+        batch_drop(&b);
+        end();
+    }
+}
+
+/* ---- attention ---- */
+
+static void one_attention(HeadShape s, const int *lengths, double scale)
+{
+    Batch b = batch_of(lengths, 100);
+    size_t rows = (size_t)b.cpu.rows, width = (size_t)s.heads * (size_t)s.dim;
+    const char *note = scale > 1 ? ", large scores" : "";
+    begin("attention %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads, s.dim, b.cpu.n, b.cpu.longest, note);
+    Array qkv = given("qkv", rows * (size_t)head_row(s), 0, scale), out = blank("out", rows * width, 0), lse = blank("lse", rows * (size_t)s.heads, 1);
+    cpu->attention(out.host, lse.host, qkv.host, &b.cpu, s);
+    gpu->attention(out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
+    check_each(&lse, 1e-4);
+    check(&out, (size_t)s.dim, 0.01);
+    end();
+    /* The gradient from the CPU's own output, so that one wrong kernel is one failure. */
+    begin("attention_grad %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads, s.dim, b.cpu.n, b.cpu.longest, note);
+    for (size_t i = 0; i < out.n; i++) out.host[i] = bf16_to_float(float_to_bf16(out.host[i]));
+    put(&out), put(&lse);
+    Array dout = given("dout", rows * width, 0, 1), dqkv = blank("dqkv", rows * (size_t)head_row(s), 0);
+    cpu->attention_grad(dqkv.host, dout.host, out.host, lse.host, qkv.host, &b.cpu, s);
+    gpu->attention_grad(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
+    void *bits = kept(&dqkv);
+    check(&dqkv, (size_t)head_row(s), 0.015);
+    gpu->attention_grad(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
+    check_kept(&dqkv, bits);
+    drop(&qkv), drop(&out), drop(&lse), drop(&dout), drop(&dqkv);
+    batch_drop(&b);
+    end();
+}
+
+static void test_attention(void)
+{
+    static const HeadShape shapes[] = {{1, 1, 64}, {2, 1, 64}, {14, 2, 64}, {4, 4, 64}, {1, 1, 128}, {28, 4, 128}, {16, 8, 128}, {16, 1, 128},
+                                       {3, 1, 16}, {4, 2, 32}, {2, 2, 80}, {5, 1, 96}, {2, 1, 256}};
+    static const int lengths[][8] = {{1}, {5}, {64, 64}, {65, 1, 127, 2}, {300, 17, 33, 128, 129}, {1000}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) one_attention(shapes[i], lengths[j], 1);
+    one_attention((HeadShape){4, 2, 64}, (const int[]){200, 33, 0}, 3);
+    one_attention((HeadShape){4, 2, 128}, (const int[]){200, 33, 0}, 3);
+    one_attention((HeadShape){14, 2, 64}, (const int[]){2048, 0}, 1);
+    one_attention((HeadShape){28, 4, 128}, (const int[]){2048, 0}, 1);
+}
+
+/* ---- loss ---- */
+
+static void test_loss(void)
+{
+    static const int sizes[][2] = {{1, 2}, {3, 100}, {130, 1000}, {65, 151936}, {9, 128256}, {33, 32003}, {300, 50257}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int rows = sizes[i][0], vocab = sizes[i][1];
+        size_t n = (size_t)rows;
+        int32_t *target = memory_array(n, 4);
+        begin("cross_entropy %d x %d", rows, vocab);
+        Array logits = given("logits", n * (size_t)vocab, 1, 3), logp = blank("logp", n, 1), lse = blank("lse", n, 1);
+        for (size_t r = 0; r < n; r++) target[r] = r % 5 == 4 ? -1 : (int32_t)(random_u64(&rng) % (uint64_t)vocab);
+        if (rows > 2) target[0] = 0, target[1] = vocab - 1;
+        int32_t *on_gpu = device_ints(target, n);
+        cpu->cross_entropy(logp.host, lse.host, logits.host, target, rows, vocab);
+        gpu->cross_entropy(logp.gpu, lse.gpu, logits.gpu, on_gpu, rows, vocab);
+        check_each(&logp, 2e-5);
+        check_each(&lse, 2e-5);
+        end();
+        begin("cross_entropy_grad %d x %d", rows, vocab);
+        Array weight = given("weight", n, 1, 1);
+        put(&lse);
+        for (size_t r = 0; r < n; r++)
+            if (target[r] < 0 || r == 3) weight.host[r] = 0;
+        put(&weight);
+        gpu->cross_entropy_grad(logits.gpu, logits.gpu, lse.gpu, on_gpu, weight.gpu, rows, vocab);
+        cpu->cross_entropy_grad(logits.host, logits.host, lse.host, target, weight.host, rows, vocab);
+        /* Over the logits: the first half of each row's bytes, as bf16. */
+        Array row = logits;
+        for (size_t r = 0; r < n; r++) {
+            row.n = (size_t)vocab;
+            row.wide = 0;
+            row.host = logits.host + r * (size_t)vocab;
+            row.gpu = (char *)logits.gpu + r * (size_t)vocab * sizeof(float);
+            float *got = fetch(&row);
+            double diff = 0, norm = 0;
+            for (size_t v = 0; v < row.n; v++) {
+                double d = (double)got[v] - (double)row.host[v];
+                diff += d * d;
+                norm += (double)row.host[v] * (double)row.host[v];
+            }
+            double error = norm > 0 ? sqrt(diff / norm) : sqrt(diff);
+            note(error, few);
+            if (!(error <= few)) fail("dlogits: row %zu (target %d, weight %g) is off by %.3g of its norm", r, target[r], (double)weight.host[r], error);
+            free(got);
+        }
+        check_guards(&logits);
+        gpu->release(on_gpu);
+        free(target);
+        drop(&logits), drop(&logp), drop(&lse), drop(&weight);
+        end();
+    }
+}
+
+/* More than 2^31 logits: all but the last row are zero, so the CPU needs one row. */
+static void test_large_loss(void)
+{
+    enum { ROWS = 14500, VOCAB = 151936 };
+    size_t free_bytes = 0, total = 0, last = (size_t)(ROWS - 1) * VOCAB;
+    begin("cross_entropy of more than 2^31 logits");
+    if (gpu->memory(&free_bytes, &total, NULL) || free_bytes < (size_t)ROWS * VOCAB * 4 + ((size_t)1 << 30)) {
+        printf("# not run: it needs 10 GiB of free memory\n");
+        end();
+        return;
+    }
+    float *logits = gpu->alloc((size_t)ROWS * VOCAB * 4);
+    int32_t *target = memory_array(ROWS, 4), last_target = 77777;
+    float *ones = memory_array(ROWS, 4), got[2];
+    for (int i = 0; i < ROWS; i++) ones[i] = 1;
+    target[ROWS - 1] = last_target;
+    int32_t *on_gpu = device_ints(target, ROWS);
+    Array row = given("last row", VOCAB, 1, 3), logp = blank("logp", ROWS, 1), lse = blank("lse", ROWS, 1), w = blank("weight", ROWS, 1);
+    memcpy(w.host, ones, ROWS * 4);
+    put(&w);
+    gpu->copy(logits + last, row.gpu, VOCAB * 4);
+    gpu->cross_entropy(logp.gpu, lse.gpu, logits, on_gpu, ROWS, VOCAB);
+    for (int i = 0; i < ROWS; i++) logp.host[i] = -(lse.host[i] = logf(VOCAB));
+    cpu->cross_entropy(&logp.host[ROWS - 1], &lse.host[ROWS - 1], row.host, &last_target, 1, VOCAB);
+    check_each(&logp, 2e-5);
+    check_each(&lse, 2e-5);
+    gpu->cross_entropy_grad(logits, logits, lse.gpu, on_gpu, w.gpu, ROWS, VOCAB);
+    float want = 1 - expf(row.host[last_target] - lse.host[ROWS - 1]);
+    gpu->store(&got[0], (char *)(logits + last) + (size_t)last_target * 2, 1);
+    gpu->store(&got[1], logits, 1);
+    if (fabsf(got[0] - want) > 0.005f || fabsf(got[1] - (1 - 1.0f / VOCAB)) > 0.005f)
+        fail("dlogits of targets: %g and %g, expected %g and 1", (double)got[0], (double)got[1], (double)want);
+    gpu->release(logits);
+    gpu->release(on_gpu);
+    free(target);
+    free(ones);
+    drop(&row), drop(&logp), drop(&lse), drop(&w);
+    end();
+}
+
+/* ---- the optimiser ---- */
+
+static void test_adamw(void)
+{
+    static const size_t sizes[] = {1, 7, 1000, 100003, 1 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t n = sizes[i];
+        begin("adamw with masters, %zu numbers, three steps", n);
+        Array p = given("p", n, 0, 1), master = given("master", n, 1, 1), m = given("m", n, 1, 0), v = given("v", n, 1, 0);
+        memcpy(master.host, p.host, n * sizeof(float));
+        put(&master);
+        float *start = memory_array(n, sizeof *start);
+        memcpy(start, p.host, n * sizeof *start);
+        for (int step = 1; step <= 3; step++) {
+            AdamStep s = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .decay = 0.1, .scale = 0.7, .correct1 = 1 - pow(0.9, step),
+                          .correct2 = 1 - pow(0.99, step)};
+            Array g = given("g", n, 1, 0.1);
+            cpu->adamw(p.host, NULL, g.host, m.host, v.host, n, &s);
+            gpu->adamw(p.gpu, master.gpu, g.gpu, m.gpu, v.gpu, n, &s);
+            check(&g, n, 0); /* zero now */
+            drop(&g);
+        }
+        check(&m, n, 1e-5);
+        check(&v, n, 1e-5);
+        /* The CPU's p is its own master; what is left of the steps themselves is compared, not of the weights. */
+        float *got = fetch(&master);
+        double diff = 0, moved = 0;
+        for (size_t j = 0; j < n; j++) {
+            diff += pow((double)got[j] - (double)p.host[j], 2);
+            moved += pow((double)p.host[j] - (double)start[j], 2);
+        }
+        double off = sqrt(diff / moved);
+        note(off, 1e-3);
+        if (!(off <= 1e-3)) fail("the masters' steps are off by %.3g of their norm", off);
+        float *rounded = fetch(&p);
+        for (size_t j = 0; j < n; j++)
+            if (rounded[j] != bf16_to_float(float_to_bf16(got[j])))
+                fail("weight %zu is %.9g, not its master %.9g rounded", j, (double)rounded[j], (double)got[j]);
+        check_guards(&p), check_guards(&master);
+        free(got);
+        free(rounded);
+        free(start);
+        drop(&p), drop(&master), drop(&m), drop(&v);
+        end();
+    }
+}
+
+/* Rounded stochastically: each weight to one of its two neighbours, and on average to neither side. */
+static void test_lean(void)
+{
+    enum { N = 1 << 20 };
+    AdamStep s = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .decay = 0, .scale = 1, .correct1 = 0.1, .correct2 = 0.01, .lean = 1, .seed = 7};
+    begin("adamw without masters: stochastic rounding");
+    Array p = given("p", N, 0, 1), m = given("m", N, 0, 0), v = given("v", N, 0, 0), g = given("g", N, 1, 0.1);
+    float *start = memory_array(N, sizeof *start);
+    memcpy(start, p.host, N * sizeof *start);
+    gpu->adamw(p.gpu, NULL, g.gpu, m.gpu, v.gpu, N, &s);
+    void *bits = kept(&p);
+    Array again = given("again", N, 0, 1);
+    memcpy(again.host, p.host, N * sizeof(float));
+    put(&again), put(&m), put(&v), put(&g);
+    gpu->adamw(again.gpu, NULL, g.gpu, m.gpu, v.gpu, N, &s);
+    check_kept(&again, bits);
+    s.lean = 0;
+    cpu->adamw(p.host, NULL, g.host, m.host, v.host, N, &s);
+    float *got = fetch(&p);
+    double bias = 0, moved = 0;
+    for (size_t i = 0; i < N; i++) {
+        double ulp = ldexp(1, ilogb((double)p.host[i]) - 7);
+        if (!(fabs((double)got[i] - (double)p.host[i]) <= 1.01 * ulp + 0.01 * s.lr))
+            fail("weight %zu is %.9g, expected a neighbour of %.9g", i, (double)got[i], (double)p.host[i]);
+        double direction = p.host[i] > start[i] ? 1 : -1;
+        bias += direction * ((double)got[i] - (double)p.host[i]);
+        moved += direction * ((double)p.host[i] - (double)start[i]);
+    }
+    note(fabs(bias / moved), 0.1);
+    if (!(fabs(bias / moved) <= 0.1)) fail("on average weights move %.3g of their step too far or too short", bias / moved);
+    check_guards(&p), check_guards(&m), check_guards(&v);
+    float *first = fetch(&m);
+    for (size_t i = 0; i < N; i++) /* (1 - beta1) g, one rounding away */
+        if (!(fabs((double)first[i] - (double)m.host[i]) <= 0.008 * fabs((double)m.host[i]) + 1e-30))
+            fail("m %zu is %.9g, expected %.9g", i, (double)first[i], (double)m.host[i]);
+    free(first);
+    free(got);
+    free(start);
+    drop(&p), drop(&m), drop(&v), drop(&g), drop(&again);
+    end();
+}
+
+int main(void)
+{
+    const char *device = getenv("QUERN_TEST_DEVICE");
+    Gpu one;
+    Error err;
+    int n = gpus_list(&one, 1, &err);
+    if (!n) {
+        printf("1..0 # SKIP no GPU\n");
+        return 0;
+    }
+    if (n < 0 || model_device(device && *device ? device : "cuda:0", &gpu, &err)) {
+        printf("Bail out! %s\n", err.text);
+        return 1;
+    }
+    cpu = ops_cpu();
+    test_memory();
+    test_gemm();
+    test_sums();
+    test_norm();
+    test_rope();
+    test_swiglu();
+    test_embed();
+    test_loss();
+    test_large_loss();
+    test_adamw();
+    test_lean();
+    test_attention();
+    printf("1..%d\n", tests);
+    return failures != 0;
+}

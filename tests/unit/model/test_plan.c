@@ -1,0 +1,216 @@
+/* What a run takes: the plan against what is really asked for, the choices made by memory, and that none of them changes a
+ * gradient. The device is the CPU's table behind a counter, with as much memory as a test says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "model/plan.h"
+#include "tests/unit/model/model_support.h"
+
+static size_t asked, there;
+static Ops counted;
+
+static void *count_alloc(size_t bytes)
+{
+    asked += bytes;
+    return ops_cpu()->alloc(bytes);
+}
+
+static int say_memory(size_t *free_bytes, size_t *total, Error *err)
+{
+    (void)err;
+    *free_bytes = *total = there;
+    return 0;
+}
+
+static const Ops *device(size_t memory)
+{
+    counted = *ops_cpu();
+    counted.alloc = count_alloc;
+    counted.memory = say_memory;
+    there = memory;
+    asked = 0;
+    return &counted;
+}
+
+/* One text that fills the micro-batch, so that all that is reserved is reserved for it. */
+static void accounts(int lora, Recompute recompute)
+{
+    Texts x;
+    Error err;
+    double loss;
+    make_texts(&x);
+    Model *m = tiny_on("qwen3", device((size_t)1 << 32), 5);
+    if (lora) adapt(m, LORA_ALL, 0);
+    Trainer *t = trainer_of(m, (TrainerOptions){.max_tokens = TEXT_LEN, .recompute = recompute});
+    assert_int_equal(trainer_accumulate(t, x.seqs, 1, given_weights, &x, &loss, &err), 0);
+    const MemoryPlan *p = trainer_plan(t);
+    assert_int_equal(p->recompute, recompute == RECOMPUTE_YES);
+    assert_int_equal(asked, p->total - p->bytes[PLAN_WORKSPACE]);
+    MemoryPlan before;
+    const LoraOptions *l = model_lora(m);
+    assert_int_equal(plan_training(&m->c, &counted, l, &t->o, &before, &err), 0);
+    assert_memory_equal(before.bytes, p->bytes, sizeof before.bytes);
+    trainer_free(t);
+    model_free(m);
+}
+
+static void plan_is_what_is_asked(void **state)
+{
+    (void)state;
+    accounts(0, RECOMPUTE_NO);
+    accounts(0, RECOMPUTE_YES);
+    accounts(1, RECOMPUTE_NO);
+    accounts(1, RECOMPUTE_YES);
+}
+
+static void chosen_by_memory(void **state)
+{
+    (void)state;
+    Error err;
+    MemoryPlan p, q;
+    Model *m = tiny_on("qwen2", device((size_t)1 << 40), 5);
+    TrainerOptions o = {.max_tokens = 8192};
+    assert_int_equal(plan_trainer(m, &o, (size_t)1 << 40, &p, &err), 0);
+    assert_true(p.fits && !p.recompute);
+    size_t whole = p.total - p.bytes[PLAN_WEIGHTS]; /* the weights are there */
+    assert_int_equal(plan_trainer(m, &o, whole, &p, &err), 0);
+    assert_true(p.fits && !p.recompute);
+    assert_int_equal(plan_trainer(m, &o, whole - 1, &p, &err), 0);
+    assert_true(p.fits && p.recompute);
+    size_t less = p.total - p.bytes[PLAN_WEIGHTS];
+    assert_true(less < whole);
+    assert_int_equal(plan_trainer(m, &o, less - 1, &p, &err), 0);
+    assert_false(p.fits);
+    assert_int_equal(plan_refuse(&p, &err), -1);
+    assert_true(strstr(err.text, "--max-tokens") && strstr(err.text, "--lora") && strstr(err.text, "GiB"));
+    o.recompute = RECOMPUTE_NO;
+    assert_int_equal(plan_trainer(m, &o, whole - 1, &p, &err), 0);
+    plan_refuse(&p, &err);
+    assert_true(!p.fits && strstr(err.text, "--max-tokens") && strstr(err.text, "--recompute"));
+
+    o = (TrainerOptions){0}; /* tokens by memory as well */
+    assert_int_equal(plan_trainer(m, &o, (size_t)1 << 40, &p, &err), 0);
+    assert_true(p.fits && p.max_tokens == 16384 && !p.recompute);
+    assert_int_equal(plan_trainer(m, &o, whole, &p, &err), 0);
+    assert_true(p.fits && p.max_tokens == 8192 && !p.recompute);
+    assert_int_equal(plan_trainer(m, &o, (size_t)300 << 20, &q, &err), 0);
+    assert_true(q.fits && q.max_tokens <= 16384);
+    there = less - 1;
+    Trainer *t;
+    o = (TrainerOptions){.max_tokens = 8192};
+    size_t was = asked;
+    assert_int_equal(trainer_create(m, &o, &t, &err), -1);
+    assert_int_equal(asked, was); /* before anything is allocated */
+    model_free(m);
+}
+
+static void table(void **state)
+{
+    (void)state;
+    MemoryPlan p = {.bytes = {[PLAN_WEIGHTS] = (size_t)3 << 30, [PLAN_LOGITS] = (size_t)1 << 29}, .total = (size_t)7 << 29,
+                    .available = (size_t)4 << 30, .fits = 1, .max_tokens = 4096, .logit_rows = 1024};
+    Buffer b;
+    buffer_init(&b, 4096);
+    plan_print(&p, &b);
+    assert_true(strstr(b.data, "weights") && strstr(b.data, "3.000 GiB") && strstr(b.data, "3.500 GiB of 4.000"));
+    assert_true(strstr(b.data, "fits") && strstr(b.data, "4096 tokens") && !strstr(b.data, "adapter"));
+    buffer_release(&b);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    Error err;
+    Trainer *t;
+    Model *m = tiny_on("qwen2", ops_cpu(), 1);
+    TrainerOptions lean = {.max_tokens = 10, .lean = 1}, many = {.max_tokens = -1};
+    assert_int_equal(trainer_create(m, &lean, &t, &err), -1);
+    assert_non_null(strstr(err.text, "CPU"));
+    assert_int_equal(trainer_create(m, &many, &t, &err), -1);
+    assert_non_null(strstr(err.text, "max_tokens"));
+    model_free(m);
+}
+
+/* Activations made again are the same bits: so are the gradients. */
+static void recomputed(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"qwen2", "qwen3", "llama"};
+    Texts x;
+    make_texts(&x);
+    for (int f = 0; f < 6; f++) {
+        Model *m = tiny_on(families[f % 3], ops_cpu(), 5);
+        if (f > 2) adapt(m, LORA_ALL, 0);
+        Trainer *all = trainer_of(m, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_NO});
+        Trainer *again = trainer_of(m, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_YES});
+        Trainer *fixed = trainer_of(m, (TrainerOptions){.max_tokens = 20, .fixed_weights = 1});
+        double loss[3] = {accumulate(all, &x), accumulate(again, &x), accumulate(fixed, &x)}, sum = 0;
+        assert_memory_equal(&loss[0], &loss[1], sizeof *loss);
+        assert_memory_equal(&loss[0], &loss[2], sizeof *loss);
+        assert_memory_equal(all->grad, again->grad, all->set->size * sizeof(float));
+        assert_memory_equal(all->grad, fixed->grad, all->set->size * sizeof(float));
+        for (size_t i = 0; i < all->set->size; i++) sum += fabs((double)all->grad[i]);
+        assert_true(sum > 0);
+        assert_true(again->acts.keep == KEEP_INPUTS && all->acts.keep == KEEP_ALL);
+        trainer_free(all);
+        trainer_free(again);
+        trainer_free(fixed);
+        model_free(m);
+    }
+}
+
+static void gaps(void *ctx, int sequence, const float *logp, float *weight)
+{
+    const Sequence *seqs = ctx;
+    (void)logp;
+    for (int t = 1; t < seqs[sequence].len; t++) weight[t] = t % 3 || (t > 60 && t < 120) ? 0 : 0.01f * (float)(t - 80);
+}
+
+/* A head that is gone through once, in pieces, gives the gradient of one that is kept. */
+static void one_pass(void **state)
+{
+    (void)state;
+    enum { LONG = 200, SEQS = 2, MANY = 60000 };
+    ModelConfig c = {.model_type = "qwen2", .vocab = MANY, .hidden = 8, .ff = 8, .layers = 1, .heads = 2, .kv_heads = 1,
+                     .head_dim = 4, .max_position = LONG, .rope_theta = 1000, .norm_eps = 1e-6f, .qkv_bias = 1, .pad = -1};
+    Error err;
+    Model *m;
+    double loss[2], far = 0, size = 0;
+    assert_int_equal(model_create(&c, ops_cpu(), 1, &m, &err), 0);
+    int32_t ids[SEQS][LONG];
+    Sequence seqs[SEQS];
+    Random r;
+    random_init(&r, 6, 0);
+    for (int i = 0; i < SEQS; i++) {
+        seqs[i] = (Sequence){ids[i], LONG};
+        for (int k = 0; k < LONG; k++) ids[i][k] = (int32_t)random_below(&r, MANY);
+    }
+    Trainer *t[2] = {trainer_of(m, (TrainerOptions){.max_tokens = LONG}),
+                     trainer_of(m, (TrainerOptions){.max_tokens = SEQS * LONG, .fixed_weights = 1})};
+    for (int k = 0; k < 2; k++) assert_int_equal(trainer_accumulate(t[k], seqs, SEQS, gaps, seqs, &loss[k], &err), 0);
+    assert_true(t[0]->acts.logit_rows == LONG && t[1]->acts.logit_rows < SEQS * LONG);
+    for (size_t i = 0; i < m->base.size; i++) {
+        far += pow((double)t[0]->grad[i] - (double)t[1]->grad[i], 2);
+        size += pow((double)t[0]->grad[i], 2);
+    }
+    assert_true(size > 0 && sqrt(far / size) < 1e-5);
+    assert_true(loss[0] != 0 && fabs(loss[0] - loss[1]) < 1e-3);
+    trainer_free(t[0]);
+    trainer_free(t[1]);
+    model_free(m);
+}
+
+int main(void)
+{
+    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked), cmocka_unit_test(chosen_by_memory),
+                                       cmocka_unit_test(table), cmocka_unit_test(refused), cmocka_unit_test(recomputed),
+                                       cmocka_unit_test(one_pass)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+/* Sampling on a GPU: decoding against the full pass, bits that depend on prompt and seed alone, the law, few pages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "model/device.h"
+#include "model/transformer.h"
+
+enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
+
+static const Ops *gpu;
+
+/* Shapes of the 0.5B model, fewer layers, as it is initialised: what bf16 rounds away is relative to the logits' width. */
+static Model *family(const char *type, int layers)
+{
+    ModelConfig c = {.vocab = VOCAB, .hidden = 896, .ff = 4864, .layers = layers, .heads = 14, .kv_heads = 2, .head_dim = 64,
+                     .max_position = 1024, .rope_theta = 1e6f, .norm_eps = 1e-6f, .eos = {END}, .n_eos = 1, .pad = -1};
+    Error err;
+    Model *m;
+    strcpy(c.model_type, type);
+    c.qkv_bias = !strcmp(type, "qwen2");
+    c.qk_norm = !strcmp(type, "qwen3");
+    if (c.qk_norm) c.head_dim = 128, c.heads = 8, c.kv_heads = 4;
+    c.tied = 0; /* else a random model repeats its last token */
+    if (model_create(&c, gpu, 11, &m, &err)) fail_msg("%s", err.text);
+    return m;
+}
+
+typedef struct {
+    int32_t ids[NEW];
+    float logp[NEW];
+    int n, stopped;
+} Kept;
+
+typedef struct {
+    Kept sample[PROMPTS][COPIES];
+    int done;
+} Result;
+
+static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+{
+    Result *r = ctx;
+    Kept *k = &r->sample[request][copy];
+    assert_int_equal(request * COPIES + copy, r->done++);
+    memcpy(k->ids, ids, (size_t)n * sizeof *ids);
+    memcpy(k->logp, logp, (size_t)n * sizeof *logp);
+    k->n = n;
+    k->stopped = stopped;
+}
+
+typedef struct {
+    int32_t prompt[PROMPTS][PROMPT_MAX];
+    uint64_t seed[PROMPTS][COPIES];
+    SampleRequest req[PROMPTS];
+} Ask;
+
+static void make_ask(Ask *a)
+{
+    static const int len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
+    Random r;
+    random_init(&r, 5, 0);
+    for (int i = 0; i < PROMPTS; i++) {
+        for (int t = 0; t < len[i]; t++) a->prompt[i][t] = (int32_t)random_below(&r, VOCAB);
+        for (int c = 0; c < COPIES; c++) a->seed[i][c] = random_u64(&r);
+        a->req[i] = (SampleRequest){a->prompt[i], len[i], COPIES, a->seed[i]};
+    }
+}
+
+static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
+{
+    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
+    Error err;
+    memset(out, 0, sizeof *out);
+    if (model_sample(m, a->req, PROMPTS, &opt, keep, out, &err)) fail_msg("%s", err.text);
+    assert_int_equal(out->done, PROMPTS * COPIES);
+}
+
+static void against_forward(Model *m, const Ask *a, const Result *r)
+{
+    double sum = 0, worst = 0, spread = 0;
+    int n = 0;
+    for (int i = 0; i < PROMPTS; i++)
+        for (int c = 0; c < COPIES; c++) {
+            const Kept *k = &r->sample[i][c];
+            int len = a->req[i].prompt_len;
+            int32_t all[PROMPT_MAX + NEW];
+            float logp[PROMPT_MAX + NEW], *row = logp;
+            Error err;
+            memcpy(all, a->prompt[i], (size_t)len * sizeof *all);
+            memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
+            Sequence s = {all, len + k->n};
+            if (model_logprobs(m, &s, 1, &row, &err)) fail_msg("%s", err.text);
+            for (int t = 0; t < k->n; t++, n++) {
+                double d = fabs((double)logp[len + t] - (double)k->logp[t]);
+                sum += d;
+                worst = d > worst ? d : worst;
+                spread += (double)logp[len + t] + log(VOCAB);
+            }
+        }
+    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type, m->lora.size ? " with an adapter" : "",
+           sum / n, worst, n);
+    assert_true(n > 1000 && spread / n > 0.1); /* not the uniform law */
+    if (!(sum / n < 2e-3 && worst < 0.05)) fail_msg("mean |dlogp| %g, worst %g", sum / n, worst);
+}
+
+static void decoding_equals_forward(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"qwen2", "qwen3", "llama"};
+    for (int f = 0; f < 3; f++) {
+        Model *m = family(types[f], 6);
+        Ask a;
+        Result r;
+        make_ask(&a);
+        sample(m, &a, 36, 0, &r);
+        against_forward(m, &a, &r);
+        model_free(m);
+    }
+}
+
+static void adapted(void **state)
+{
+    (void)state;
+    Model *m = family("qwen2", 3);
+    Ask a;
+    Result plain, r;
+    Error err;
+    Random random;
+    make_ask(&a);
+    sample(m, &a, 36, 0, &plain);
+    LoraOptions o = {.rank = 16, .alpha = 32, .targets = LORA_ALL, .seed = 4};
+    if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
+    random_init(&random, 3, 0);
+    float *v = memory_array(m->lora.size, sizeof *v);
+    for (size_t i = 0; i < m->lora.size; i++) v[i] = (float)(0.02 * random_normal(&random));
+    gpu->load(m->lora.data, v, m->lora.size);
+    free(v);
+    sample(m, &a, 36, 0, &r);
+    against_forward(m, &a, &r);
+    assert_true(memcmp(&plain, &r, sizeof r) != 0);
+    model_free(m);
+}
+
+/* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy. */
+static void only_prompt_and_seed(void **state)
+{
+    (void)state;
+    Model *m = family("llama", 3);
+    Ask a;
+    Result one, other;
+    Error err;
+    make_ask(&a);
+    sample(m, &a, 36, 0, &one);
+    static const int batches[] = {1, 3, 8, 9, 20, 32, 64};
+    for (int i = 0; i < 7; i++) {
+        sample(m, &a, batches[i], 0, &other);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    sample(m, &a, 36, 40 * 32, &other);
+    assert_memory_equal(&one, &other, sizeof one);
+    for (int c = 0; c < COPIES; c += 4) {
+        SampleRequest alone = {a.prompt[3], PROMPT_MAX, 1, &a.seed[3][c]};
+        SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 2};
+        memset(&other, 0, sizeof other);
+        if (model_sample(m, &alone, 1, &opt, keep, &other, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(&one.sample[3][c], &other.sample[0][0], sizeof(Kept));
+    }
+    SampleOptions tiny = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4, .cache_tokens = 64};
+    assert_int_equal(model_sample(m, a.req, PROMPTS, &tiny, keep, &other, &err), -1);
+    model_free(m);
+}
+
+typedef struct {
+    int *count, n;
+    double *logp;                  /* of the ids that were drawn */
+} Tally;
+
+static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+{
+    Tally *t = ctx;
+    (void)request, (void)copy, (void)stopped;
+    assert_int_equal(n, 1);
+    t->count[ids[0]]++;
+    t->logp[ids[0]] = (double)logp[0];
+    t->n++;
+}
+
+typedef struct {
+    double p;
+    int id;
+} Sorted;
+
+static int by_p(const void *a, const void *b)
+{
+    const Sorted *x = a, *y = b;
+    return (x->p < y->p) - (x->p > y->p);
+}
+
+enum { DRAWS = 40000, CELLS = 40 };
+
+/* Pearson's statistic over the likeliest ids and the rest; mean: cells - 1, variance: twice that. The law then has the
+ * probabilities that were recorded, where an id was drawn: near a cut their order counts. */
+static void check_law(Model *m, SampleOptions opt, Sorted *law, int keep_n)
+{
+    int32_t prompt[2] = {3, 8};
+    uint64_t *seeds = memory_array(DRAWS, sizeof *seeds);
+    Tally t = {.count = memory_array(VOCAB, sizeof *t.count), .logp = memory_array(VOCAB, sizeof *t.logp)};
+    Error err;
+    for (int i = 0; i < DRAWS; i++) seeds[i] = (uint64_t)i;
+    SampleRequest req = {prompt, 2, DRAWS, seeds};
+    opt.max_new = 1, opt.batch = 512;
+    if (model_sample(m, &req, 1, &opt, tally, &t, &err)) fail_msg("%s", err.text);
+    double chi = 0, mass = 0, seen = 0, kept = 0;
+    for (int i = 0; i < keep_n; i++) kept += law[i].p;
+    for (int i = 0; i < CELLS && i < keep_n; i++) {
+        double want = DRAWS * law[i].p / kept, d = t.count[law[i].id] - want;
+        assert_true(want > 10);
+        chi += d * d / want;
+        mass += want;
+        seen += t.count[law[i].id];
+    }
+    if (keep_n > CELLS) chi += (seen - mass) * (seen - mass) / (DRAWS - mass);
+    else assert_true(seen == DRAWS); /* nothing else was drawn */
+    int cells = keep_n > CELLS ? CELLS : keep_n - 1;
+    if (!(chi < cells + 5 * sqrt(2.0 * cells))) fail_msg("top_k %d, top_p %g, min_p %g: chi-square %g over %d cells", opt.top_k,
+                                                        (double)opt.top_p, (double)opt.min_p, chi, cells);
+    for (int i = 0; i < VOCAB; i++)
+        if (t.count[law[i].id]) law[i].p = exp(t.logp[law[i].id]);
+    qsort(law, VOCAB, sizeof *law, by_p);
+    free(seeds);
+    free(t.count);
+    free(t.logp);
+}
+
+static void sampling_law(void **state)
+{
+    (void)state;
+    Model *m = family("qwen2", 2);
+    static int32_t ids[VOCAB][3];
+    static float logp[VOCAB][3], *rows[VOCAB];
+    static Sequence seqs[VOCAB];
+    Sorted *law = memory_array(VOCAB, sizeof *law);
+    Error err;
+    for (int i = 0; i < VOCAB; i++) {
+        ids[i][0] = 3, ids[i][1] = 8, ids[i][2] = i;
+        seqs[i] = (Sequence){ids[i], 3};
+        rows[i] = logp[i];
+    }
+    if (model_logprobs(m, seqs, VOCAB, rows, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < VOCAB; i++) law[i] = (Sorted){exp((double)logp[i][2]), i};
+    qsort(law, VOCAB, sizeof *law, by_p);
+    SampleOptions opt = {.temperature = 1, .top_p = 1};
+    check_law(m, opt, law, VOCAB);
+    opt.top_k = 25;
+    check_law(m, opt, law, 25);
+    opt.top_k = 0;
+    double mass = 0;
+    int n = 0;
+    while (mass < 0.3) mass += law[n++].p;
+    opt.top_p = (float)(mass - law[n - 1].p / 2); /* away from an edge that rounding could move */
+    check_law(m, opt, law, n);
+    opt.top_p = 1;
+    opt.min_p = (float)((law[19].p + law[20].p) / 2 / law[0].p);
+    check_law(m, opt, law, 20);
+    free(law);
+    model_free(m);
+}
+
+int main(void)
+{
+    Error err;
+    const char *device = getenv("QUERN_TEST_DEVICE");
+    if (model_device(device && *device ? device : "auto", &gpu, &err)) {
+        printf("1..1\nnot ok 1 - the GPU cannot be used: %s\n", err.text);
+        return 1;
+    }
+    if (gpu == ops_cpu()) {
+        printf("1..0 # SKIP no GPU\n");
+        return 0;
+    }
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(adapted),
+                                       cmocka_unit_test(only_prompt_and_seed), cmocka_unit_test(sampling_law)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* Training on a GPU (training_on.h says what of it); without one there is nothing to test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/device.h"
+#include "tests/unit/model/training_on.h"
+
+int main(void)
+{
+    Error err;
+    setenv("QUERN_THREADS", "1", 0); /* the CPU's products are small here */
+    if (model_device("auto", &gpu, &err)) {
+        printf("1..1\nnot ok 1 - the GPU cannot be used: %s\n", err.text);
+        return 1;
+    }
+    if (gpu != ops_cpu()) return run_training_tests();
+    printf("1..0 # SKIP no GPU\n");
+    return 0;
+}
