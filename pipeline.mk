@@ -74,28 +74,46 @@ simulated := a100 h100 h200 l40 rtx3090 h20
 $(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(device_word) $(CLASSES) $(LOCAL))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
 
 # ---- what an endpoint or an open-weights model changes ----
+# The weights that are trained: a small model's (from scratch), a checkpoint's, or, behind an endpoint, those of the
+# checkpoint that it serves (BASE), as adapters that it is given round by round. Without BASE nothing is trained.
 endpoint := $(filter openai:% anthropic:%,$(POLICY))
-base := $(if $(filter native:%,$(POLICY)),--base $(patsubst native:%,%,$(POLICY)))
-ifeq ($(endpoint)$(base)$(filter small,$(POLICY)),)
+checkpoint := $(if $(endpoint),$(BASE),$(patsubst native:%,%,$(filter native:%,$(POLICY))))
+ifeq ($(endpoint)$(filter native:%,$(POLICY))$(filter small,$(POLICY)),)
 $(error POLICY=$(POLICY): expected small, native:DIR, openai:MODEL or anthropic:MODEL)
 endif
-ifneq ($(base),)
-$(if $(wildcard $(POLICY:native:%=%)/config.json),,$(error POLICY=$(POLICY): there is no $(POLICY:native:%=%)/config.json, so it is no model directory))
+ifneq ($(checkpoint),)
+$(if $(wildcard $(checkpoint)/config.json),,$(error $(if $(endpoint),BASE=$(BASE),POLICY=$(POLICY)): there is no $(checkpoint)/config.json, so it is no model directory))
 endif
+$(if $(BASE),$(if $(filter openai:%,$(POLICY)),,$(error BASE=$(BASE) names the checkpoint that POLICY=openai:MODEL serves; POLICY is $(POLICY))))
+trained := $(if $(endpoint),$(BASE),$(POLICY))
+ENGINE ?= $(if $(checkpoint),auto,cpu)
+LORA ?= $(if $(endpoint),$(if $(BASE),16))
+LORA_ALPHA ?= 32
+$(if $(LORA),$(if $(call is_number,$(LORA)),,$(error LORA=$(LORA): expected a rank, such as 16)))
+ifeq ($(checkpoint),)
+$(foreach v,LORA TRAINER,$(if $($(v)),$(error $(v)=$($(v)) needs a checkpoint to start from: POLICY=native:DIR, or POLICY=openai:MODEL with BASE=DIR)))
+endif
+quoted = '$(subst ','\'',$(1))'
+base := $(if $(checkpoint),--base $(checkpoint))
+engine := $(strip $(if $(filter-out cpu,$(ENGINE)),--engine $(ENGINE)) $(if $(filter-out 1,$(GPUS)),--gpus $(GPUS)))
+training := $(strip $(engine) $(if $(LORA),--lora $(LORA) --lora-alpha $(LORA_ALPHA) $(if $(RSLORA),--rslora)) $(if $(LEAN),--lean) \
+  $(if $(TRAINER),--trainer $(call quoted,$(TRAINER))))
+memory := $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) $(if $(RECOMPUTE),--recompute $(RECOMPUTE)) \
+  $(if $(TRAINER_HOURS),--trainer-hours $(TRAINER_HOURS))
 
 # ---- stamps: a changed setting is seen when make reads this file, so that make -n and -q tell the truth ----
 define stamp
 ifneq ($$(strip $$(file <$(1))),$$(strip $(2)))
 $(1): FORCE
 endif
-$(1): ; @mkdir -p $$(@D); printf '%s\n' '$(2)' >$$@.tmp && mv $$@.tmp $$@
+$(1): ; @mkdir -p $$(@D); printf '%s\n' $(call quoted,$(2)) >$$@.tmp && mv $$@.tmp $$@
 endef
 FORCE: ;
 $(eval $(call stamp,$(R)/cfg/tasks,$(sort $(TASK_FILES))))
 $(eval $(call stamp,$(R)/cfg/collect,$(TEACHERS) $(TRIALS) $(KEEP) $(MISTAKES) $(SEED) $(DEVICE)))
-$(eval $(call stamp,$(R)/cfg/sft,$(POLICY) $(STYLE) $(CONTRASTIVE) $(SMALL_MODEL) $(SFT) $(SEED)))
-$(eval $(call stamp,$(R)/cfg/selfsup,$(MAX_NEW) $(BATCH) $(SELFSUP_GROUPS) $(SELFSUP_PLAIN) $(SELFSUP_COPIES) $(SELFSUP) $(EXEMPLARS) $(SEED)))
-$(eval $(call stamp,$(R)/cfg/crl,$(MAX_NEW) $(BATCH) $(GROUPS) $(PLAIN) $(COPIES) $(CRL) $(EXEMPLARS) $(SEED)))
+$(eval $(call stamp,$(R)/cfg/sft,$(POLICY) $(STYLE) $(CONTRASTIVE) $(SMALL_MODEL) $(SFT) $(SEED) $(BASE) $(training)))
+$(eval $(call stamp,$(R)/cfg/selfsup,$(MAX_NEW) $(BATCH) $(SELFSUP_GROUPS) $(SELFSUP_PLAIN) $(SELFSUP_COPIES) $(SELFSUP) $(EXEMPLARS) $(SEED) $(training)))
+$(eval $(call stamp,$(R)/cfg/crl,$(MAX_NEW) $(BATCH) $(GROUPS) $(PLAIN) $(COPIES) $(CRL) $(EXEMPLARS) $(SEED) $(training)))
 $(eval $(call stamp,$(R)/cfg/report,$(MAX_NEW) $(BATCH) $(REPORT_SAMPLES) $(SEED) $(ROUNDS) $(SELFSUP_ROUNDS) $(CLASSES)))
 
 # What mk/pipeline has to know before it starts a fleet.
@@ -120,9 +138,9 @@ $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/s
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks_flag) \
 	  --contrastive $(CONTRASTIVE) --style $(STYLE) --seed $(SEED)
 
-sft: $(if $(endpoint),$(R)/sft/dataset.qa,$(R)/sft/model/manifest.qa)
+sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
-	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) --seed $(SEED)
+	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) $(training) $(memory) --seed $(SEED)
 
 # ---- rounds: selfsup/N and crl/N; round 0 is what the stage starts from ----
 NUMBERS := $(shell seq 1 $$(($(SELFSUP_ROUNDS) + $(ROUNDS))))
@@ -136,9 +154,10 @@ s_model = $(if $(filter 0,$(1)),$(R)/sft/model,$(R)/selfsup/$(1)/model)
 c_model = $(if $(filter 0,$(1)),$(call s_model,$(S_LAST)),$(R)/crl/$(1)/model)
 s_pool = $(if $(filter 0,$(1)),$(R)/collect/pool.qa,$(R)/selfsup/$(1)/pool.qa)
 c_pool = $(if $(filter 0,$(1)),$(call s_pool,$(S_LAST)),$(R)/crl/$(1)/pool.qa)
-# An endpoint's weights are not ours: it is sampled as it is, and only prompts and pool change between rounds.
-policy = $(if $(endpoint),$(POLICY),$(1))
-manifest = $(if $(endpoint),,$(1)/manifest.qa)
+# What answers: the model itself, or the endpoint with its adapter. An endpoint alone is sampled as it is, and only prompts
+# and pool change between rounds.
+policy = $(if $(endpoint),$(POLICY)$(if $(trained), --adapter $(1)),$(1) $(engine))
+manifest = $(if $(trained),$(1)/manifest.qa)
 
 $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
@@ -165,12 +184,12 @@ $(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa): $(R)/selfsup/%/verdicts.qa: $(R)/selfs
 
 $(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/sft/dataset.qa $(R)/cfg/selfsup
 	$(run) $(B)/quern-selfsup --base $(call s_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
-	  --history "$(call earlier,selfsup,$*)" --rehearse $(R)/sft/dataset.qa --output $(@D) $(SELFSUP) --seed $(SEED)
+	  --history "$(call earlier,selfsup,$*)" --rehearse $(R)/sft/dataset.qa --output $(@D) $(SELFSUP) $(training) $(memory) --seed $(SEED)
 
 $(S_ROUNDS:%=$(R)/selfsup/%/pool.qa): $(R)/selfsup/%/pool.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage selfsup --round $*
 
-selfsup: $(if $(endpoint),$(call s_pool,$(S_LAST)),$(call s_model,$(S_LAST))/manifest.qa)
+selfsup: $(if $(trained),$(call s_model,$(S_LAST))/manifest.qa,$(call s_pool,$(S_LAST)))
 
 # Stage 3
 $(C_ROUNDS:%=$(R)/crl/%/prompts.qa): $(R)/crl/%/prompts.qa: $$(call c_pool,$$(call prev,$$*)) $(R)/cfg/crl $(TASK_FILES)
@@ -186,7 +205,7 @@ $(C_ROUNDS:%=$(R)/crl/%/verdicts.qa): $(R)/crl/%/verdicts.qa: $(R)/crl/%/samples
 
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call c_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
-	  --output $(@D) --history "$(call earlier,crl,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) --seed $(SEED)
+	  --output $(@D) --history "$(call earlier,crl,$*)" --reference $(call s_model,$(S_LAST)) $(CRL) $(training) $(memory) --seed $(SEED)
 
 $(C_ROUNDS:%=$(R)/crl/%/pool.qa): $(R)/crl/%/pool.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_pool,$$(call prev,$$*))
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage crl --round $*
@@ -224,7 +243,7 @@ $(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_f
 rounds_list = $(subst $(empty) ,$(comma),$(strip $(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa) $(C_ROUNDS:%=$(R)/crl/%/verdicts.qa)))
 # All else is finished here: what a kill -9 left between a commit and its clean-up goes first.
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
-	@find $(R) -name queue -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' \) -prune -exec rm -rf {} +
+	@find $(R) -name queue -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune -exec rm -rf {} +
 	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device '$(DEVICE)' --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
 	  --collect-samples $(R)/collect/samples.qa --collect-verdicts $(R)/collect/verdicts.qa \
 	  $(foreach s,$(STAGES),--$(s)-samples $(R)/report/$(s)/samples.qa --$(s)-verdicts $(R)/report/$(s)/verdicts.qa) \

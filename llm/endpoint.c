@@ -22,27 +22,36 @@ static char *url_part(CURLU *u, CURLUPart part)
     return curl_url_get(u, part, &s, 0) ? NULL : s;
 }
 
-/* The path of the call appended to the base's, unless it is there; query and password are kept. */
-static int complete_path(CURLU *u, const char *suffix)
+static void cut_end(char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    while (n && path[n - 1] == '/') path[--n] = 0;
+    if (n >= m && !strcmp(path + n - m, end)) path[n - m] = 0;
+}
+
+/* The path of the call appended to the base's, unless it is there; query and password are kept. With a route, that
+ * instead, from where the base's API begins. */
+static int complete_path(CURLU *u, const char *suffix, const char *route)
 {
     char *path = url_part(u, CURLUPART_PATH);
     if (!path) return -1;
-    size_t n = strlen(path), m = strlen(suffix);
-    while (n && path[n - 1] == '/') path[--n] = 0;
-    char *full = n >= m && !strcmp(path + n - m, suffix) ? memory_strdup(path) : memory_printf("%s%s", path, suffix);
+    cut_end(path, suffix);
+    if (route) cut_end(path, "/v1");
+    cut_end(path, "");
+    char *full = memory_printf("%s%s", path, route ? route : suffix);
     int rc = curl_url_set(u, CURLUPART_PATH, full, 0) ? -1 : 0;
     free(full);
     curl_free(path);
     return rc;
 }
 
-static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, Error *err)
+static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, const char *route, Error *err)
 {
     const char *env = getenv(v->base_env), *base = opt->base_url ? opt->base_url : env && *env ? env : v->vendor_url;
     e->vendor = !strcmp(base, v->vendor_url);
     CURLU *u = curl_url();
     if (!u) return error_set(err, "out of memory for a URL");
-    int rc = curl_url_set(u, CURLUPART_URL, base, 0) ? -1 : complete_path(u, v->suffix);
+    int rc = curl_url_set(u, CURLUPART_URL, base, 0) ? -1 : complete_path(u, v->suffix, route);
     char *scheme = url_part(u, CURLUPART_SCHEME), *host = url_part(u, CURLUPART_HOST), *port = url_part(u, CURLUPART_PORT);
     char *path = url_part(u, CURLUPART_PATH), *whole = url_part(u, CURLUPART_URL);
     if (rc || !whole || !host || !path || !scheme || (strcmp(scheme, "http") && strcmp(scheme, "https"))) {
@@ -82,11 +91,11 @@ static int add_header(LlmEndpoint *e, const char *line)
     return more ? 0 : -1;
 }
 
-int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err)
+static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error *err)
 {
     const Vendor *v = &vendors[opt->api];
     *e = (LlmEndpoint){0};
-    if (resolve_url(e, opt, v, err) || read_key(e, v, err)) {
+    if (resolve_url(e, opt, v, route, err) || read_key(e, v, err)) {
         llm_endpoint_release(e);
         return -1;
     }
@@ -103,6 +112,16 @@ int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err)
     if (!rc) return 0;
     llm_endpoint_release(e);
     return error_set(err, "out of memory for the headers");
+}
+
+int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err)
+{
+    return init(e, opt, NULL, err);
+}
+
+int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error *err)
+{
+    return init(e, opt, route, err);
 }
 
 void llm_endpoint_release(LlmEndpoint *e)

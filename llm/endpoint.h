@@ -15,6 +15,8 @@ typedef struct {
 } LlmEndpoint;
 
 int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err);
+/* Another route of an OpenAI-compatible server, such as "/v1/load_lora_adapter": the base without its /v1, and this. */
+int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error *err);
 void llm_endpoint_release(LlmEndpoint *e); /* wipes the key */
 
 /* Overwrite every occurrence of the key in bytes that came from outside. */

@@ -251,7 +251,12 @@ static void take_reply(Run *run, Slot *s, int status, double now)
                       .http_status = status,
                       .prompt_tokens = a.prompt_tokens,
                       .completion_tokens = a.completion_tokens,
-                      .model_returned = a.model ? a.model : ""};
+                      .model_returned = a.model ? a.model : "",
+                      .ids = a.ids,
+                      .prompt_ids = a.prompt_ids,
+                      .logprobs = a.logprobs,
+                      .n_ids = a.n_ids,
+                      .n_prompt_ids = a.n_prompt_ids};
     if (a.filtered)
         fail_request(run, s, status, "the model or a content filter refused to answer");
     else

@@ -19,6 +19,11 @@ typedef struct {
     double connect_timeout_s, request_timeout_s; /* 0: 10 and 600 */
     double give_up_s;              /* of straight failures for one request, then its error is final; 0: 600 */
     const char *system;            /* system prompt or NULL */
+    double top_p, min_p;           /* 0: not sent, the server's own default holds */
+    int top_k;                     /* 0: not sent */
+    const char *stop;              /* a text that ends the answer, or NULL */
+    int want_ids;                  /* ask for token ids and log-probabilities (vLLM, SGLang), under the model's own law: what
+                                    * the server's defaults would leave out is asked for too */
 } LlmOptions;
 
 typedef struct {
@@ -30,6 +35,9 @@ typedef struct {
     int http_status, attempts;
     long prompt_tokens, completion_tokens;
     const char *model_returned;
+    const int32_t *ids, *prompt_ids; /* as sampled, and as the server's template made the prompt; NULL: it does not tell */
+    const double *logprobs;        /* of ids, or NULL */
+    size_t n_ids, n_prompt_ids;
 } LlmReply;
 
 /* Called when request `index` ended, in the order of completion; return -1 to stop. Persist before return. */

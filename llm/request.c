@@ -14,6 +14,22 @@ static json_t *message(const char *role, const char *content)
     return json_pack("{s:s, s:s}", "role", role, "content", content);
 }
 
+/* How tokens are drawn, and what is told of them. */
+static void add_sampling(json_t *body, const LlmOptions *o, const LlmDialect *d)
+{
+    int all = o->want_ids && o->api == LLM_OPENAI && !d->no_ids;
+    if (o->top_p > 0 || all) json_object_set_new(body, "top_p", json_real(o->top_p > 0 ? o->top_p : 1));
+    if (o->top_k > 0 || all) json_object_set_new(body, "top_k", json_integer(o->top_k > 0 ? o->top_k : -1));
+    if (o->min_p > 0 || all) json_object_set_new(body, "min_p", json_real(o->min_p));
+    if (o->stop && o->api == LLM_OPENAI) json_object_set_new(body, "stop", json_pack("[s]", o->stop));
+    if (o->stop && o->api == LLM_ANTHROPIC) json_object_set_new(body, "stop_sequences", json_pack("[s]", o->stop));
+    if (!all) return;
+    json_object_set_new(body, "repetition_penalty", json_real(1));
+    json_object_set_new(body, "logprobs", json_true());
+    json_object_set_new(body, "return_token_ids", json_true());
+    json_object_set_new(body, "return_tokens_as_token_ids", json_true()); /* vLLM before 0.10.2 */
+}
+
 char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt, uint64_t seed, Error *err)
 {
     json_t *body = json_object(), *messages = json_array(), *user = message("user", prompt);
@@ -36,6 +52,7 @@ char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const c
     /* Servers disagree on the width of a seed; 31 bits fit all of them. Anthropic has none. */
     if (opt->api == LLM_OPENAI && !dialect->no_seed)
         json_object_set_new(body, "seed", json_integer((json_int_t)(seed & 0x7fffffff)));
+    add_sampling(body, opt, dialect);
     text = json_dumps(body, JSON_COMPACT);
     if (!text) error_set(err, "the model's name is not valid UTF-8: JSON cannot carry it");
 done:
@@ -53,6 +70,9 @@ void llm_answer_release(LlmAnswer *a)
     free(a->text);
     free(a->reasoning);
     free(a->model);
+    free(a->ids);
+    free(a->prompt_ids);
+    free(a->logprobs);
     *a = (LlmAnswer){0};
 }
 
@@ -98,6 +118,62 @@ static void split_thinking(LlmAnswer *a)
     a->text = answer;
 }
 
+/* A list of ids; NULL when it is none, or not of numbers that ids can be. */
+static int32_t *ids_of(const json_t *list, size_t *n)
+{
+    *n = json_array_size(list);
+    if (!*n) return NULL;
+    int32_t *ids = memory_array(*n, sizeof *ids);
+    for (size_t i = 0; i < *n; i++) {
+        const json_t *v = json_array_get(list, i);
+        json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (id < 0 || id > INT32_MAX) {
+            free(ids);
+            *n = 0;
+            return NULL;
+        }
+        ids[i] = (int32_t)id;
+    }
+    return ids;
+}
+
+/* The id in "token_id:123", or -1. */
+static json_int_t id_of_token(const json_t *entry)
+{
+    const char *s = text_of(entry, "token");
+    if (strncmp(s, "token_id:", 9)) return -1;
+    char *rest;
+    long long id = strtoll(s + 9, &rest, 10);
+    return rest == s + 9 || *rest || id > INT32_MAX ? -1 : id;
+}
+
+/* Token ids as vLLM and SGLang tell them, and the log-probability of each; what is not whole is left out. */
+static void parse_tokens(const json_t *reply, const json_t *choice, LlmAnswer *a)
+{
+    const json_t *content = json_object_get(json_object_get(choice, "logprobs"), "content"), *entry;
+    size_t n = json_array_size(content), i;
+    a->ids = ids_of(json_object_get(choice, "token_ids"), &a->n_ids);
+    a->prompt_ids = ids_of(json_object_get(reply, "prompt_token_ids"), &a->n_prompt_ids);
+    if (!a->prompt_ids) a->prompt_ids = ids_of(json_object_get(choice, "prompt_token_ids"), &a->n_prompt_ids);
+    if (!a->ids && n) {
+        json_t *list = json_array();
+        json_array_foreach(content, i, entry) json_array_append_new(list, json_integer(id_of_token(entry)));
+        a->ids = ids_of(list, &a->n_ids);
+        json_decref(list);
+    }
+    if (!a->ids || n != a->n_ids) return;
+    a->logprobs = memory_array(n, sizeof *a->logprobs);
+    json_array_foreach(content, i, entry)
+    {
+        const json_t *v = json_object_get(entry, "logprob");
+        a->logprobs[i] = json_number_value(v);
+        if (json_is_number(v) && a->logprobs[i] <= 0 && a->logprobs[i] > -1e4) continue;
+        free(a->logprobs);
+        a->logprobs = NULL;
+        return;
+    }
+}
+
 static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
 {
     json_t *choices = json_need_array(reply, "choices", "reply", err), *choice = NULL, *c;
@@ -122,6 +198,7 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
     if (*thought) a->reasoning = memory_strdup(thought);
     a->prompt_tokens = tokens(reply, "prompt_tokens");
     a->completion_tokens = tokens(reply, "completion_tokens");
+    parse_tokens(reply, choice, a);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 typedef struct {
     int no_temperature, no_seed;
     int max_completion_tokens; /* the newer name of max_tokens */
+    int no_ids;                /* nor what comes with them: the fields of want_ids */
 } LlmDialect;
 
 /* The body of one request; caller frees. */
@@ -19,6 +20,9 @@ typedef struct {
     const char *finish;             /* "stop" or "length" */
     long prompt_tokens, completion_tokens;
     int filtered;                   /* the model or a filter refused to answer: no retry mends it */
+    int32_t *ids, *prompt_ids;      /* NULL: not told */
+    double *logprobs;               /* of ids, or NULL */
+    size_t n_ids, n_prompt_ids;
 } LlmAnswer;
 
 /* The body of a 200. -1: not such a reply, with a sentence. */

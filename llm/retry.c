@@ -34,7 +34,7 @@ static int says_unsupported(const LlmRefusal *r)
     static const char *const codes[] = {"unsupported_parameter", "unsupported_value", NULL};
     return is_one_of(r->code, codes) || strcasestr(r->message, "unsupported") || strcasestr(r->message, "not support") ||
            strcasestr(r->message, "deprecated") || strcasestr(r->message, "not permitted") ||
-           strcasestr(r->message, "unrecognized");
+           strcasestr(r->message, "unrecognized") || strcasestr(r->message, "unknown parameter");
 }
 
 static int names(const LlmRefusal *r, const char *field)
@@ -48,6 +48,9 @@ int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmR
     if (opt->api == LLM_OPENAI && names(refusal, "max_tokens") && !dialect->max_completion_tokens)
         return dialect->max_completion_tokens = 1;
     if (names(refusal, "temperature") && !dialect->no_temperature) return dialect->no_temperature = 1;
+    static const char *const with_ids[] = {"logprobs", "return_token", "top_k", "min_p", "repetition_penalty"};
+    for (size_t i = 0; i < sizeof with_ids / sizeof *with_ids && opt->want_ids; i++)
+        if (names(refusal, with_ids[i]) && !dialect->no_ids) return dialect->no_ids = 1;
     if (opt->api == LLM_OPENAI && names(refusal, "seed") && !dialect->no_seed) return dialect->no_seed = 1;
     return 0;
 }

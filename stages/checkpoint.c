@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/ranks.h"
 
 static char step_key[] = "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */
 
@@ -57,16 +58,17 @@ void metric_release(MetricLog *l)
     *l = (MetricLog){0};
 }
 
-int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log, long step, Error *err)
+/* What the first rank writes before and after the optimiser, which all of them write together. */
+static int begin_save(const char *fresh, const Model *m, Error *err)
 {
-    char fresh[4096], old[4096], path[4200];
-    snprintf(fresh, sizeof fresh, "%s.new", c->dir);
-    snprintf(old, sizeof old, "%s.old", c->dir);
-    if (file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err)) return -1;
-    snprintf(path, sizeof path, "%s/optimizer.safetensors", fresh);
-    if (trainer_save(t, path, err)) return -1;
+    return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1 : 0;
+}
+
+static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log, long step, Error *err)
+{
+    char old[4096], path[4200], number[24];
     ArtifactSpec s = *c->spec;
-    char number[24];
+    snprintf(old, sizeof old, "%s.old", c->dir);
     if (s.n_config == ARTIFACT_MAX_CONFIG) return error_set(err, "no room for the step in the checkpoint's header");
     snprintf(number, sizeof number, "%ld", step);
     s.config[s.n_config].key = step_key;
@@ -76,6 +78,16 @@ int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const
     if (file_exists(c->dir) && rename(c->dir, old)) return error_errno(err, "cannot rename %s", c->dir);
     if (rename(fresh, c->dir)) return error_errno(err, "cannot rename %s", fresh);
     return file_sync_dir(c->dir, err) ? -1 : file_remove_tree(old, err);
+}
+
+int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log, long step, Error *err)
+{
+    char fresh[4096], path[4200];
+    snprintf(fresh, sizeof fresh, "%s.new", c->dir);
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", fresh);
+    int first = !ranks_rank();
+    if ((first && begin_save(fresh, m, err)) || trainer_save(t, path, err)) return -1;
+    return first ? end_save(c, fresh, log, step, err) : 0;
 }
 
 static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, long *step, Error *err)
@@ -125,7 +137,8 @@ int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, l
     snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
     if (!model_restore(m, dir, err) && !trainer_load(t, path, err)) return 0;
     snprintf(path, sizeof path, "%s.damaged", c->dir);
-    if (!file_remove_tree(path, NULL) && !rename(dir, path)) error_prefix(err, "%s is put aside; the same command starts over", path);
+    if (!ranks_rank() && !file_remove_tree(path, NULL) && !rename(dir, path))
+        error_prefix(err, "%s is put aside; the same command starts over", path);
     return -1;
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     const ArtifactSpec *spec;
 } Checkpoint;
 
+/* With ranks (model/ranks.h) all of them call it, and the first writes. */
 int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log, long step, Error *err);
 /* *step stays 0 when there is none, or one of another configuration (which is said, and left alone). */
 int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step, Error *err);

@@ -1,13 +1,44 @@
 #include "stages/config.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static char *value_of(const Flag *f)
+{
+    const char *text = f->kind == FLAG_TEXT ? *(const char **)f->target : NULL;
+    if (f->kind == FLAG_BOOL) return memory_printf("%d", *(int *)f->target);
+    if (f->kind == FLAG_INT) return memory_printf("%lld", (long long)*(int64_t *)f->target);
+    if (f->kind == FLAG_FLOAT) return memory_printf("%.17g", *(double *)f->target);
+    return memory_strdup(text ? text : "");
+}
+
 void config_from_flags(ArtifactSpec *s, const Flag *flags)
 {
     for (const Flag *f = flags; f->name; f++) {
         if (f->aside) continue;
-        const char *text = f->kind == FLAG_TEXT ? *(const char **)f->target : NULL;
-        if (f->kind == FLAG_BOOL) artifact_spec_config(s, f->name, "%d", *(int *)f->target);
-        if (f->kind == FLAG_INT) artifact_spec_config(s, f->name, "%lld", (long long)*(int64_t *)f->target);
-        if (f->kind == FLAG_FLOAT) artifact_spec_config(s, f->name, "%.17g", *(double *)f->target);
-        if (f->kind == FLAG_TEXT) artifact_spec_config(s, f->name, "%s", text ? text : "");
+        char *value = value_of(f);
+        artifact_spec_config(s, f->name, "%s", value);
+        free(value);
     }
+}
+
+void config_defaults(ConfigDefaults *d, const Flag *flags)
+{
+    *d = (ConfigDefaults){0};
+    for (size_t i = 0; flags[i].name && i < sizeof d->text / sizeof *d->text; i++)
+        if (flags[i].aside == CONFIG_CHANGED) d->text[i] = value_of(&flags[i]);
+}
+
+void config_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d)
+{
+    for (size_t i = 0; flags[i].name && i < sizeof d->text / sizeof *d->text; i++) {
+        if (!d->text[i]) continue;
+        char *value = value_of(&flags[i]);
+        if (strcmp(value, d->text[i])) artifact_spec_config(s, flags[i].name, "%s", value);
+        free(value);
+        free(d->text[i]);
+    }
+    *d = (ConfigDefaults){0};
 }

@@ -8,4 +8,15 @@
 
 void config_from_flags(ArtifactSpec *s, const Flag *flags);
 
+/* For Flag.aside: part of the configuration where it is not at its default. So what was made before the flag existed
+ * keeps its header, and is still the same work. */
+enum { CONFIG_CHANGED = 2 };
+typedef struct {
+    char *text[64];
+} ConfigDefaults;
+
+/* Before flags_parse; config_changes, after it, writes what differs, and releases. */
+void config_defaults(ConfigDefaults *d, const Flag *flags);
+void config_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d);
+
 #endif

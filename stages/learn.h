@@ -1,25 +1,31 @@
-/* Sampled answers as training examples, and the frame that both reinforcement stages share: load the
- * policy, train on the recorded ids, save the new model. */
+/* Sampled answers as training examples, and the frame that the three stages share: load the policy, train it on the
+ * examples (here, or by an outside trainer), save the new model. */
 #ifndef STAGES_LEARN_H
 #define STAGES_LEARN_H
 
+#include "stages/engine.h"
 #include "stages/policy.h"
 #include "stages/samples.h"
 #include "stages/training.h"
 
-/* The recorded ids of one native sample, with its advantage; with_old copies the log-probabilities as
- * sampled. -1 when the sample holds no ids. */
-int learn_example(const Sample *s, double advantage, int with_old, Example *out, Error *err);
+/* One sample with its advantage: the recorded ids, or, of an endpoint that gave none, its text encoded by p (NULL: that
+ * is an error). with_old copies the log-probabilities as sampled, where they are. */
+int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out, Error *err);
 
 typedef struct {
-    const char *program, *base, *output;   /* model directories */
+    const char *stage;                     /* "sft", "selfsup", "crl" */
+    const char *base, *output;             /* model directories; base NULL: start below */
+    Policy *start;                         /* a new policy, released by learn_run; or NULL */
     const ArtifactSpec *spec;
     TrainingOptions training;              /* checkpoint and spec are filled in */
     const char *reference;                 /* model for the KL term, or NULL */
+    const EngineFlags *engine;
 } LearnOptions;
 
-/* Train base on the examples and write output. Without examples the weights are carried over unchanged, and
- * that is said. */
+/* Train base on the examples and write output. Without examples the weights are carried over unchanged, and that is said.
+ * Where the loss has a ratio, log-probabilities before the update that are missing are computed; with a correction all
+ * are, and those as sampled are what they are compared with. With several GPUs every process calls it (engine_start), and
+ * the first alone returns. */
 int learn_run(const LearnOptions *o, Example *ex, long n, Error *err);
 
 #endif

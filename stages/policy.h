@@ -7,27 +7,32 @@
 #include "artifacts/artifact.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
+#include "stages/chat.h"
 
 typedef struct {
     Model *model;
     Tokenizer *tokenizer;
-    int im_start, im_end;      /* ChatML's special ids */
+    Chat chat;                 /* how its prompts are laid out */
 } Policy;
 
-int policy_load(const char *dir, Policy *out, Error *err);
+/* The tokenizer alone: what encodes and decodes, without the weights. */
+int policy_tokenizer(const char *dir, Policy *out, Error *err);
+int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err);
 void policy_release(Policy *p);
 
 /* Write model, tokenizer and manifest.qa into dir (created). from_dir: other files of a Hugging Face
  * directory (generation_config.json, tokenizer_config.json, chat template) are copied; may be NULL. */
 int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec, Error *err);
 
-/* Ids of a prompt up to and with "<|im_start|>assistant\n"; caller frees *ids. Text never becomes a
- * special token. */
+/* Those other files; missing: only where dir has none of its own. */
+int policy_extras(const char *from, const char *dir, int missing, Error *err);
+
+/* Ids of a prompt up to where the answer begins; caller frees *ids. Text never becomes a special token. */
 int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n, Error *err);
-/* Ids of an answer with its <|im_end|>. */
+/* Ids of an answer with its end token. */
 int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n, Error *err);
 
-/* Tokens of the vocabulary that must never be sampled (specials but <|im_end|>, padding rows). */
+/* Tokens of the vocabulary that must never be sampled: special ones that end nothing, ids without a token, padding rows. */
 int policy_banned(const Policy *p, int *ids, int max);
 
 #endif

@@ -8,43 +8,82 @@
 #include "stages/config.h"
 #include "stages/sampling.h"
 
-int main(int argc, char **argv)
+typedef struct {
+    const char *policy, *prompts, *output, *stage, *stop, *adapter;
+    int64_t copies, max_new, batch, seed, concurrency, top_k;
+    double temperature, top_p, min_p;
+    EngineFlags engine;
+} Options;
+
+static int inputs(const Options *o, int remote, ArtifactSpec *out, Error *err)
 {
-    const char *policy = NULL, *prompts = NULL, *output = NULL, *stage = "sample";
-    int64_t copies = 8, max_new = 900, batch = 64, seed = 1, concurrency = 16;
-    double temperature = 1, top_p = 1;
-    const Flag flags[] = {
-        {"policy", FLAG_TEXT, &policy, "model directory, openai:MODEL or anthropic:MODEL", .required = 1, .aside = 1},
-        {"prompts", FLAG_TEXT, &prompts, "prompts artifact", .required = 1, .aside = 1},
-        {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
-        {"stage", FLAG_TEXT, &stage, "name in the samples"},
-        {"copies", FLAG_INT, &copies, "samples a prompt: the group", 1, 4096},
-        {"max-new", FLAG_INT, &max_new, "tokens of an answer", 1, 131072},
-        {"temperature", FLAG_FLOAT, &temperature, "1: the model's own law, as reinforcement needs", 0, 4},
-        {"top-p", FLAG_FLOAT, &top_p, "1: the model's own law", 0.01, 1},
-        {"batch", FLAG_INT, &batch, "rows decoded together", 1, 4096},
-        {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024, .aside = 1},
-        {"seed", FLAG_INT, &seed, "of the samples", 0, 1e15},
-        {0}};
-    const FlagSpec spec = {"quern-sample", "--policy POLICY --prompts FILE --output FILE",
-                           "Sample answers to prompts from a policy.", flags, 0, 0, 0};
-    flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-sample");
-    stop_install();
-    Error err;
-    int remote = !strncmp(policy, "openai:", 7) || !strncmp(policy, "anthropic:", 10);
     char manifest[4096];
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", policy);
+    const char *dir = remote ? o->adapter : o->policy;
+    if (remote) artifact_spec_config(out, "policy", "%s", o->policy);
+    if (artifact_spec_input(out, o->prompts, err)) return -1;
+    snprintf(manifest, sizeof manifest, "%s/manifest.qa", dir ? dir : "");
+    return dir ? artifact_spec_input(out, manifest, err) : 0;
+}
+
+static int run(const Options *o, int remote, const Flag *flags, ConfigDefaults *defaults)
+{
+    Error err;
     ArtifactSpec out;
     artifact_spec_init(&out, "samples", "quern-sample");
     config_from_flags(&out, flags);
-    if (remote) artifact_spec_config(&out, "policy", "%s", policy);
-    if (artifact_spec_input(&out, prompts, &err) || (!remote && artifact_spec_input(&out, manifest, &err))) log_die(1, &err);
-    if (artifact_same(&out, output)) return 0;
-    const SamplingOptions o = {prompts, output, stage, (int)copies, (int)max_new, (int)batch, (int)concurrency,
-                               temperature, top_p, (uint64_t)seed};
-    if (remote ? sampling_endpoint(policy, &o, &out, &err) : sampling_native(policy, &o, &out, &err))
+    config_changes(&out, flags, defaults);
+    if (inputs(o, remote, &out, &err)) log_die(1, &err);
+    if (artifact_same(&out, o->output)) return 0;
+    const SamplingOptions so = {.prompts = o->prompts, .output = o->output, .stage = o->stage, .copies = (int)o->copies,
+                                .max_new = (int)o->max_new, .batch = (int)o->batch, .concurrency = (int)o->concurrency,
+                                .temperature = o->temperature, .top_p = o->top_p, .seed = (uint64_t)o->seed,
+                                .top_k = (int)o->top_k, .min_p = o->min_p, .stop = o->stop, .adapter = o->adapter,
+                                .engine = &o->engine};
+    if (!remote && engine_start(&o->engine, &err)) log_die(1, &err);
+    if (remote ? sampling_endpoint(o->policy, &so, &out, &err) : sampling_native(o->policy, &so, &out, &err))
         log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     artifact_spec_release(&out);
+    return log_close(0);
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {.stage = "sample", .copies = 8, .max_new = 900, .batch = 64, .seed = 1, .concurrency = 16, .temperature = 1,
+                 .top_p = 1, .engine = ENGINE_DEFAULTS};
+    const Flag flags[] = {
+        {"policy", FLAG_TEXT, &o.policy, "model directory, openai:MODEL or anthropic:MODEL", .required = 1, .aside = 1},
+        {"prompts", FLAG_TEXT, &o.prompts, "prompts artifact", .aside = 1},
+        {"output", FLAG_TEXT, &o.output, "samples artifact to write", .aside = 1},
+        {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
+        {"copies", FLAG_INT, &o.copies, "samples a prompt: the group", 1, 4096},
+        {"max-new", FLAG_INT, &o.max_new, "tokens of an answer", 1, 131072},
+        {"temperature", FLAG_FLOAT, &o.temperature, "1: the model's own law, as reinforcement needs", 0, 4},
+        {"top-p", FLAG_FLOAT, &o.top_p, "1: the model's own law", 0.01, 1},
+        {"top-k", FLAG_INT, &o.top_k, "only the likeliest so many; 0: the model's own law", 0, 1 << 20, .aside = CONFIG_CHANGED},
+        {"min-p", FLAG_FLOAT, &o.min_p, "only tokens with this share of the likeliest one's chance; 0: the model's own law", 0, 1,
+         .aside = CONFIG_CHANGED},
+        {"stop", FLAG_TEXT, &o.stop, "a text that ends an answer", .aside = CONFIG_CHANGED},
+        {"batch", FLAG_INT, &o.batch, "rows decoded together", 1, 4096},
+        {"concurrency", FLAG_INT, &o.concurrency, "requests to an endpoint at once", 1, 1024, .aside = 1},
+        {"adapter", FLAG_TEXT, &o.adapter, "PEFT directory that the endpoint answers with", .aside = 1},
+        {"seed", FLAG_INT, &o.seed, "of the samples", 0, 1e15},
+        ENGINE_FLAGS(o.engine),
+        {0}};
+    const FlagSpec spec = {"quern-sample", "--policy POLICY --prompts FILE --output FILE",
+                           "Sample answers to prompts from a policy.", flags, 0, 0, 0};
+    ConfigDefaults defaults;
+    config_defaults(&defaults, flags);
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    int remote = !strncmp(o.policy, "openai:", 7) || !strncmp(o.policy, "anthropic:", 10);
+    if (!o.engine.plan && (!o.prompts || !o.output)) flags_usage_error(&spec, "--%s is required", o.prompts ? "output" : "prompts");
+    if (o.adapter && strncmp(o.policy, "openai:", 7))
+        flags_usage_error(&spec, "--adapter is for --policy openai:MODEL, a server that can be given one");
+    if (remote && o.engine.plan) flags_usage_error(&spec, "--plan is of a model here; what an endpoint takes is its own matter");
+    if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
+    log_open("quern-sample");
+    stop_install();
+    if (!o.engine.plan) return run(&o, remote, flags, &defaults);
+    Error err;
+    if (engine_plan_sampling(&o.engine, o.policy, (int)o.batch, (int)o.max_new, &err)) log_die(1, &err);
     return log_close(0);
 }

@@ -45,8 +45,9 @@ static int read_sample(const View *v, Sample *s, Error *err)
     s->task = view_strdup(v, "task", err);
     s->group = view_strdup(v, "group", err);
     s->source = view_strdup(v, "source", err);
+    s->prompt = view_strdup(v, "prompt", err);
     s->text = view_strdup(v, "text", err);
-    if (!s->id || !s->task || !s->group || !s->source || !s->text) return -1;
+    if (!s->id || !s->task || !s->group || !s->source || !s->prompt || !s->text) return -1;
     if (view_text(v, "split", &p, &n, err)) return -1;
     s->heldout = n == 7 && !memcmp(p, "heldout", 7);
     if (view_text(v, "finish", &p, &n, err)) return -1;
@@ -126,6 +127,7 @@ void samples_release(SampleSet *s)
         free(x->task);
         free(x->group);
         free(x->source);
+        free(x->prompt);
         free(x->text);
         free(x->ids);
         free(x->prompt_ids);
@@ -134,4 +136,26 @@ void samples_release(SampleSet *s)
     free(s->items);
     if (s->verdicts) artifact_close(s->verdicts);
     *s = (SampleSet){0};
+}
+
+long samples_without_ids(const SampleSet *s)
+{
+    long n = 0;
+    for (long i = 0; i < s->n; i++) n += !s->items[i].ids || !s->items[i].prompt_ids;
+    return n;
+}
+
+int samples_limit(const char *samples, int *out, Error *err)
+{
+    ArtifactReader *r;
+    View config;
+    if (artifact_open(samples, "samples", &r, err)) return -1;
+    char *text = view_map(artifact_header(r), "config", &config, err) ? NULL : view_strdup(&config, "max-new", err), *rest = NULL;
+    long n = text ? strtol(text, &rest, 10) : 0;
+    int rc = n >= 1 && n <= 1 << 20 && !*rest ? 0 : -1;
+    if (rc) error_set(err, "%s: expected the configuration's max-new, found %s", samples, text ? text : "none");
+    *out = (int)n;
+    free(text);
+    artifact_close(r);
+    return rc;
 }

@@ -6,12 +6,12 @@
 #include "eval/outcome.h"
 
 typedef struct {
-    char *id, *task, *group, *source, *text;
+    char *id, *task, *group, *source, *prompt, *text;
     int heldout;
     Outcome outcome;               /* EVALUATOR_ERROR while no verdict is known */
     double score, speedup;
     char source_digest[DIGEST_HEX];
-    int32_t *ids, *prompt_ids;     /* native samples only, else NULL */
+    int32_t *ids, *prompt_ids;     /* as sampled; NULL where an endpoint did not tell */
     float *logprobs;
     int n_ids, n_prompt;
     View verdict;                  /* lives with the set */
@@ -27,5 +27,9 @@ typedef struct {
 /* Verdicts are matched by id; a sample without one is an error. verdicts NULL: samples alone. */
 int samples_load(const char *samples, const char *verdicts, SampleSet *out, Error *err);
 void samples_release(SampleSet *s);
+/* How many hold no ids. */
+long samples_without_ids(const SampleSet *s);
+/* The limit on an answer's tokens that the samples were drawn with, from the artifact's configuration. */
+int samples_limit(const char *samples, int *out, Error *err);
 
 #endif

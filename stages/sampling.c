@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "llm/llm.h"
+#include "llm/adapter.h"
+#include "model/ranks.h"
 #include "stages/batchlog.h"
+#include "stages/manifest.h"
 #include "stages/policy.h"
 #include "stages/promptset.h"
 
@@ -28,7 +31,7 @@ typedef struct {
     const Policy *policy;
     const PromptSet *prompts;
     BatchLog *log;
-    long first_row;                /* of the chunk */
+    long first_row, last_row;      /* that this process samples */
     const long *request_prompt;    /* prompt of each request of the chunk */
     const int *request_copy;       /* its first copy */
     int32_t *const *prompt_ids;
@@ -45,6 +48,31 @@ static void record_id_list(Record *r, const char *key, const int32_t *ids, size_
     free(wide);
 }
 
+/* Where the stop text is in the answer: its ids are cut after the token that completes it, its text before it. The engine
+ * stops by ids, which cut the same text in more than one way. Returns 1 when it is there. */
+static int cut_at_stop(const Chunk *c, const int32_t *ids, int *n, Buffer *text)
+{
+    const char *stop = c->o->stop, *at = stop ? memmem(text->data, text->len, stop, strlen(stop)) : NULL;
+    if (!at) return 0;
+    size_t keep = (size_t)(at - text->data), end = keep + strlen(stop);
+    int low = 1, high = *n; /* the fewest ids whose text reaches the end of it */
+    while (low < high && !c->failed) {
+        int middle = (low + high) / 2;
+        Buffer b;
+        buffer_init(&b, MAX_ANSWER);
+        int rc = tokenizer_decode(c->policy->tokenizer, ids, (size_t)middle, 0, &b, NULL);
+        if (rc || b.len >= end)
+            high = middle;
+        else
+            low = middle + 1;
+        buffer_release(&b);
+    }
+    *n = low;
+    text->len = keep;
+    text->data[keep] = 0;
+    return 1;
+}
+
 static void on_sample(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
 {
     Chunk *c = ctx;
@@ -55,6 +83,7 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     Buffer text;
     buffer_init(&text, MAX_ANSWER);
     c->failed = tokenizer_decode(c->policy->tokenizer, ids, (size_t)n, 0, &text, c->err);
+    if (!c->failed) stopped |= cut_at_stop(c, ids, &n, &text);
     Record *r = promptset_answer(p, c->o->stage, "native", trial, seed_of(c->o->seed, p, trial), stopped ? "stop" : "length",
                                  text.data, text.len);
     double *lp = memory_array((size_t)n, sizeof *lp);
@@ -102,14 +131,14 @@ static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, E
 
 static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
 {
-    long total = c->prompts->n * c->o->copies, row = c->log->n_batches * c->o->batch;
+    long total = c->last_row - c->first_row, done = c->log->n_batches * c->o->batch;
     Progress p;
-    progress_start(&p, "sample", "samples", row < total ? row : total, total);
-    for (; row < total; row += c->o->batch) {
-        if (stop_requested()) return error_set(err, "stopped after %ld of %ld samples; the same command continues", row, total);
-        long last = row + c->o->batch < total ? row + c->o->batch : total;
-        if (run_chunk(c, row, last, so, err)) return -1;
-        progress_set(&p, last);
+    progress_start(&p, "sample", "samples", done < total ? done : total, total);
+    for (; done < total; done += c->o->batch) {
+        if (stop_requested()) return error_set(err, "stopped after %ld of %ld samples; the same command continues", done, total);
+        long end = done + c->o->batch < total ? done + c->o->batch : total;
+        if (run_chunk(c, c->first_row + done, c->first_row + end, so, err)) return -1;
+        progress_set(&p, end);
     }
     progress_end(&p);
     return 0;
@@ -128,35 +157,111 @@ static int encode_prompts(const Policy *policy, const PromptSet *prompts, int32_
     return 0;
 }
 
-int sampling_native(const char *model_dir, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
+/* The stop text's ids, by itself and after a blank: a word's first token often has the blank before it. */
+static int encode_stop(const Policy *policy, const char *text, StopSequence stops[2], Error *err)
 {
-    PromptSet prompts;
+    if (!text) return 0;
+    for (int i = 0; i < 2; i++) {
+        char *with = memory_printf("%s%s", i ? " " : "", text);
+        int32_t *ids = NULL;
+        size_t n = 0;
+        int rc = tokenizer_encode(policy->tokenizer, with, strlen(with), &ids, &n, err);
+        stops[i] = (StopSequence){ids, (int)n};
+        free(with);
+        if (rc) return -1;
+    }
+    return 0;
+}
+
+/* The rows of this process, into the artifact `output`. */
+static int sample_rows(const char *model_dir, const SamplingOptions *o, const PromptSet *prompts, const char *output,
+                       const ArtifactSpec *spec, Error *err)
+{
     Policy policy;
     BatchLog log;
-    if (promptset_load(o->prompts, &prompts, err)) return -1;
-    if (policy_load(model_dir, &policy, err)) {
-        promptset_release(&prompts);
-        return -1;
-    }
-    int32_t **ids = memory_array((size_t)prompts.n, sizeof *ids);
-    size_t *len = memory_array((size_t)prompts.n, sizeof *len);
+    if (engine_policy(o->engine, model_dir, &policy, err)) return -1;
+    int32_t **ids = memory_array((size_t)prompts->n, sizeof *ids);
+    size_t *len = memory_array((size_t)prompts->n, sizeof *len);
+    StopSequence stops[2] = {{0}};
     int *banned = memory_array(MAX_BANNED, sizeof *banned);
-    Chunk c = {.o = o, .policy = &policy, .prompts = &prompts, .log = &log, .prompt_ids = ids, .prompt_len = len};
-    SampleOptions so = {(float)o->temperature, (float)o->top_p, o->max_new, o->batch, banned, 0};
+    Chunk c = {.o = o, .policy = &policy, .prompts = prompts, .log = &log, .prompt_ids = ids, .prompt_len = len};
+    c.first_row = prompts->n * o->copies * ranks_rank() / ranks_size();
+    c.last_row = prompts->n * o->copies * (ranks_rank() + 1) / ranks_size();
+    SampleOptions so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p, .max_new = o->max_new, .batch = o->batch,
+                        .banned = banned, .top_k = o->top_k, .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
-    int rc = encode_prompts(&policy, &prompts, ids, len, o->max_new, err);
-    if (!rc) rc = batchlog_open(&log, o->output, spec, NULL, NULL, err);
+    int rc = encode_prompts(&policy, prompts, ids, len, o->max_new, err);
+    if (!rc) rc = encode_stop(&policy, o->stop, stops, err);
+    if (o->stop) so.stops = stops, so.n_stops = 2;
+    if (!rc) rc = batchlog_open(&log, output, spec, NULL, NULL, err);
     if (!rc && run_chunks(&c, &so, err)) {
         batchlog_keep(&log, NULL);
         rc = -1;
     } else if (!rc) {
         rc = batchlog_finish(&log, err);
     }
-    for (long i = 0; i < prompts.n; i++) free(ids[i]);
+    for (long i = 0; i < prompts->n; i++) free(ids[i]);
     free(ids);
     free(len);
     free(banned);
+    for (int i = 0; i < 2; i++) free((int32_t *)(uintptr_t)stops[i].ids);
     policy_release(&policy);
+    return rc;
+}
+
+/* The parts, which the processes have written, one after another. */
+static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
+{
+    char path[4096];
+    ArtifactWriter *w;
+    View v;
+    int rc = 0;
+    if (artifact_create(o->output, spec, &w, err)) return -1;
+    for (int part = 0; !rc && part < ranks_size(); part++) {
+        ArtifactReader *r = NULL;
+        const void *data;
+        size_t len;
+        int more = 0;
+        snprintf(path, sizeof path, "%s.part-%d", o->output, part);
+        rc = artifact_open(path, "samples", &r, err);
+        for (long i = 0; !rc && (more = artifact_next(r, &v, err)) == 1 && !artifact_raw(r, i, &data, &len); i++)
+            rc = artifact_write_encoded(w, data, len, err);
+        if (more < 0) rc = -1;
+        if (r) artifact_close(r);
+    }
+    if (rc) artifact_abandon(w);
+    if (rc || artifact_finish(w, err)) return -1;
+    for (int part = 0; part < ranks_size(); part++) {
+        snprintf(path, sizeof path, "%s.part-%d", o->output, part);
+        file_remove_tree(path, NULL);
+    }
+    return 0;
+}
+
+/* Several GPUs: each process samples its rows into a part of its own, with a journal of its own. */
+static int sample_part(const char *model_dir, const SamplingOptions *o, const PromptSet *prompts, const ArtifactSpec *spec,
+                       Error *err)
+{
+    static char key[] = "~part";
+    char path[4096], part[32];
+    double together = 1;
+    ArtifactSpec s = *spec;
+    snprintf(path, sizeof path, "%s.part-%d", o->output, ranks_rank());
+    snprintf(part, sizeof part, "%d of %d", ranks_rank(), ranks_size());
+    if (s.n_config == ARTIFACT_MAX_CONFIG) return error_set(err, "no room for the part in the header");
+    s.config[s.n_config].key = key;
+    s.config[s.n_config++].value = part;
+    if (!artifact_same(&s, path) && sample_rows(model_dir, o, prompts, path, &s, err)) return -1;
+    if (ranks_host_sum(&together, 1, err)) return -1; /* all have come so far */
+    return !ranks_rank() && join_parts(o, spec, err) ? -1 : engine_finish(err);
+}
+
+int sampling_native(const char *model_dir, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
+{
+    PromptSet prompts;
+    if (promptset_load(o->prompts, &prompts, err)) return -1;
+    int rc = ranks_size() > 1 ? sample_part(model_dir, o, &prompts, spec, err)
+                              : sample_rows(model_dir, o, &prompts, o->output, spec, err);
     promptset_release(&prompts);
     return rc;
 }
@@ -169,7 +274,7 @@ typedef struct {
     const PromptSet *prompts;
     BatchLog log;                  /* of finished answers, in order of completion */
     Record **done;                 /* by row */
-    long n_rows;
+    long n_rows, without_ids;
 } Remote;
 
 static long row_of(const Remote *r, const char *id, size_t len)
@@ -221,6 +326,10 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     Record *usage = record_map(rec, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
+    if (reply->ids) record_id_list(rec, "ids", reply->ids, reply->n_ids);
+    if (reply->prompt_ids) record_id_list(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
+    if (reply->ids && reply->logprobs) record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
+    r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
     if (!reply->text) return 0; /* not journalled: a resumed run asks again */
     return batchlog_add(&r->log, rec, err) || batchlog_commit(&r->log, err) ? -1 : 0;
@@ -238,6 +347,47 @@ static int write_rows(const Remote *r, const ArtifactSpec *spec, Error *err)
     return artifact_finish(w, err);
 }
 
+/* The adapter's name: of its content, so that what a server has loaded under it is this one; and of who asks, so that none
+ * unloads what another still uses. */
+static int adapter_name(const SamplingOptions *o, char name[64], char path[4096], Error *err)
+{
+    char hex[DIGEST_HEX], asker[DIGEST_HEX], config[4096];
+    Digester g;
+    Digest d;
+    snprintf(config, sizeof config, "%s/adapter_config.json", o->adapter);
+    if (!file_exists(config))
+        return error_set(err, "%s holds whole weights, not an adapter: an endpoint can be given adapters only (LORA=16)", o->adapter);
+    if (!realpath(o->adapter, path)) return error_errno(err, "cannot find %s", o->adapter);
+    if (manifest_digest(path, hex, err)) return -1;
+    digester_init(&g);
+    digester_add_field(&g, path, strlen(path));
+    digester_add_field(&g, o->output, strlen(o->output));
+    digester_finish(&g, &d);
+    digest_hex(&d, asker);
+    snprintf(name, 64, "quern-%.12s-%.8s", hex, asker);
+    return 0;
+}
+
+/* All rows, with the adapter loaded for as long as it takes. */
+static int ask(Remote *r, LlmOptions *lo, Error *err)
+{
+    char name[64], path[4096];
+    LlmAdapter adapter;
+    Error later;
+    if (!r->o->adapter) return llm_run(lo, (size_t)r->n_rows, next_prompt, on_reply, r, err);
+    if (adapter_name(r->o, name, path, err) || llm_adapter_load(lo, name, path, &adapter, err)) return -1;
+    log_info("the endpoint answers with the adapter %s, %s", name, path);
+    LlmOptions with = *lo;
+    with.model = adapter.model;
+    with.want_ids = 1;
+    int rc = llm_run(&with, (size_t)r->n_rows, next_prompt, on_reply, r, err);
+    if (llm_adapter_unload(lo, &adapter, name, &later)) log_warn("%s", later.text);
+    if (!rc && r->without_ids)
+        log_warn("%ld answers came without token ids: what learns from them encodes their text, which may cut it into "
+                 "other tokens than were sampled", r->without_ids);
+    return rc;
+}
+
 int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
 {
     PromptSet prompts;
@@ -246,10 +396,11 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
     r.done = memory_array((size_t)r.n_rows, sizeof *r.done);
     const char *model = strchr(policy, ':') + 1;
     LlmOptions lo = {.api = policy[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = model, .temperature = o->temperature,
+                     .top_k = o->top_k, .min_p = o->min_p, .stop = o->stop, .top_p = o->top_p < 1 ? o->top_p : 0,
                      .max_tokens = o->max_new, .concurrency = o->concurrency, .connect_timeout_s = 10,
                      .request_timeout_s = 600, .give_up_s = 900};
     int rc = batchlog_open(&r.log, o->output, spec, remember, &r, err);
-    if (!rc && llm_run(&lo, (size_t)r.n_rows, next_prompt, on_reply, &r, err)) {
+    if (!rc && ask(&r, &lo, err)) {
         batchlog_keep(&r.log, NULL);
         rc = -1;
     } else if (!rc) {

@@ -32,19 +32,23 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
     for (long i = first; i < last; i++) {
         const Sample *x = &s->items[i];
         if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
-        reward[size] = reward_smooth(stats, x->task, x->score, o->clip);
-        member[size++] = x;
         report->mean_reward += x->score / (double)s->n;
         report->success += (x->outcome == OUTCOME_OK) / (double)s->n;
+        if (o->overlong == OVERLONG_DROP && x->truncated) continue;
+        reward[size] = reward_smooth(stats, x->task, x->score, o->clip);
+        member[size++] = x;
     }
     reward_best_of(reward, size, o->best_of, worth);
-    for (int i = 0; i < size; i++) worth[i] += o->success_worth * (member[i]->outcome == OUTCOME_OK);
-    reward_advantage(worth, size, o->floor_std, adv);
+    for (int i = 0; i < size; i++) {
+        worth[i] += o->success_worth * (member[i]->outcome == OUTCOME_OK);
+        if (o->overlong == OVERLONG_PENALTY) worth[i] += loss_overlong(member[i]->n_ids, o->longest, o->margin);
+    }
+    loss_advantages(o->advantage, worth, size, o->floor_std, adv);
     for (int i = 0; !rc && i < size; i++) {
         const Sample *x = member[i];
         signal |= adv[i] != 0;
-        if (adv[i] == 0 || x->n_prompt + x->n_ids > o->max_len) continue;
-        rc = learn_example(x, adv[i], 1, &out[*n], err);
+        if ((adv[i] == 0 && !o->keep_constant) || x->n_prompt + x->n_ids > o->max_len) continue;
+        rc = learn_example(o->policy, x, adv[i], o->with_old, &out[*n], err);
         if (!rc) (*n)++;
     }
     report->constant += !signal;

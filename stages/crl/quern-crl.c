@@ -9,8 +9,16 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "stages/config.h"
-#include "stages/crl/grpo.h"
+#include "stages/crl/loss_flags.h"
 #include "stages/history.h"
+
+typedef struct {
+    const char *samples, *verdicts, *output, *base, *reference, *history;
+    int64_t batch, epochs, seed, context, best_of;
+    double lr, clip, floor_std, decay, success_worth;
+    LossFlags loss;
+    EngineFlags engine;
+} Options;
 
 typedef struct {
     RewardStats stats;
@@ -29,71 +37,120 @@ static void report(const GrpoStats *g, const SampleSet *s)
              s->n, g->groups, 100 * g->success, g->mean_reward, g->constant, g->used);
 }
 
-int main(int argc, char **argv)
+/* The samples as examples. */
+static int make_examples(const Options *o, GrpoOptions *g, Example **ex, long *n, Error *err)
 {
-    const char *samples = NULL, *verdicts = NULL, *output = NULL, *base = NULL, *reference = NULL, *history = NULL;
-    int64_t batch = 32, epochs = 1, seed = 1, micro = 8192, context = 4096, best_of = 1;
-    double lr = 2e-4, clip = 1.5, floor_std = 0.1, eps_low = 0.2, eps_high = 0.28, kl = 0, decay = 0.5, success_worth = 0;
-    const Flag flags[] = {
-        {"samples", FLAG_TEXT, &samples, "samples of the model in --base", .required = 1, .aside = 1},
-        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
-        {"base", FLAG_TEXT, &base, "model directory", .required = 1, .aside = 1},
-        {"output", FLAG_TEXT, &output, "model directory to write", .required = 1, .aside = 1},
-        {"history", FLAG_TEXT, &history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
-        {"reference", FLAG_TEXT, &reference, "model directory of the KL term; needed when --kl is above 0", .aside = 1},
-        {"kl", FLAG_FLOAT, &kl, "beta of the KL term; 0: none, as most such work does", 0, 100},
-        {"reward-clip", FLAG_FLOAT, &clip, "k of the reward's z-score", 0.01, 100},
-        {"reward-decay", FLAG_FLOAT, &decay, "weight of each earlier round's rewards in the statistics", 0, 1},
-        {"best-of", FLAG_INT, &best_of, "a group is worth its expected best of so many samples; 1: their mean", 1, 4096},
-        {"success-worth", FLAG_FLOAT, &success_worth, "added to a success's worth, in deviations of the reward", 0, 100},
-        {"std-floor", FLAG_FLOAT, &floor_std, "added to a group's deviation: near-ties stay small", 0, 10},
-        {"eps-low", FLAG_FLOAT, &eps_low, "ratio's lower clip", 0, 1},
-        {"eps-high", FLAG_FLOAT, &eps_high, "ratio's upper clip", 0, 10},
-        {"lr", FLAG_FLOAT, &lr, "peak learning rate", 1e-9, 1},
-        {"batch", FLAG_INT, &batch, "samples a step", 1, 4096},
-        {"epochs", FLAG_INT, &epochs, "passes over the samples", 1, 100},
-        {"context", FLAG_INT, &context, "longest example in tokens; longer ones are left out", 64, 131072},
-        {"micro-tokens", FLAG_INT, &micro, "tokens of one micro-batch: lower it when memory is short", 256, 1e7},
-        {"seed", FLAG_INT, &seed, "of the order", 0, 1e15},
-        {0}};
-    const FlagSpec spec = {"quern-crl", "--base DIR --samples FILE --verdicts FILE --output DIR",
-                           "Stage 3, one round: GRPO on samples of contrastive prompts.", flags, 0, 0, 0};
-    flags_parse(&spec, argc, argv, (const char **)argv);
-    if (kl > 0 && !reference) flags_usage_error(&spec, "--kl above 0 needs --reference");
-    log_open("quern-crl");
-    stop_install();
-    Error err;
-    char manifest[4096], base_manifest[4096];
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", output);
-    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", base);
-    ArtifactSpec out;
-    Rewards r = {.decay = decay};
-    reward_stats_init(&r.stats);
-    artifact_spec_init(&out, "manifest", "quern-crl");
-    config_from_flags(&out, flags);
-    if (artifact_spec_input(&out, samples, &err) || artifact_spec_input(&out, verdicts, &err) ||
-        artifact_spec_input(&out, base_manifest, &err) || history_inputs(history, &out, &err))
-        log_die(1, &err);
-    if (artifact_same(&out, manifest)) return 0;
     SampleSet set;
+    Policy tokenizer = {0};
+    GrpoStats stats;
+    Rewards r = {.decay = o->decay};
+    reward_stats_init(&r.stats);
+    if (samples_load(o->samples, o->verdicts, &set, err) || history_each(o->history, fold_round, &r, err) ||
+        fold_round(&r, &set, err))
+        return -1;
+    long without = samples_without_ids(&set);
+    if (without) log_info("%ld of %ld samples came without token ids: their texts are encoded", without, set.n);
+    if (without && policy_tokenizer(o->base, &tokenizer, err)) return -1;
+    g->policy = without ? &tokenizer : NULL;
+    int needed = g->overlong == OVERLONG_PENALTY || !strcmp(o->loss.aggregation, "constant");
+    if (needed && !g->longest && samples_limit(o->samples, &g->longest, err)) return -1;
+    if (grpo_examples(&set, &r.stats, g, ex, n, &stats, err)) return -1;
+    report(&stats, &set);
+    samples_release(&set);
+    policy_release(&tokenizer);
+    reward_stats_release(&r.stats);
+    return 0;
+}
+
+static int inputs(const Options *o, ArtifactSpec *out, Error *err)
+{
+    char base_manifest[4096];
+    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", o->base);
+    return artifact_spec_input(out, o->samples, err) || artifact_spec_input(out, o->verdicts, err) ||
+           artifact_spec_input(out, base_manifest, err) || history_inputs(o->history, out, err);
+}
+
+static void learning(const Options *o, const Loss *loss, LearnOptions *l)
+{
+    TrainingOptions *t = &l->training;
+    training_defaults(t);
+    t->lr = o->lr, t->batch = (int)o->batch, t->epochs = (int)o->epochs, t->final_lr = 1.0;
+    t->seed = (uint64_t)o->seed;
+    t->loss = *loss;
+    l->stage = "crl", l->base = o->base, l->output = o->output, l->engine = &o->engine;
+    l->reference = loss->kl > 0 ? o->reference : NULL;
+}
+
+static int run(const Options *o, LearnOptions *l, GrpoOptions *g, const Flag *flags, ConfigDefaults *defaults)
+{
+    Error err;
+    ArtifactSpec out;
+    char manifest[4096];
     Example *ex;
     long n;
-    GrpoStats g;
-    const GrpoOptions go = {.clip = clip, .floor_std = floor_std, .best_of = (int)best_of, .success_worth = success_worth,
-                            .max_len = (int)context};
-    if (samples_load(samples, verdicts, &set, &err) || history_each(history, fold_round, &r, &err) ||
-        fold_round(&r, &set, &err) || grpo_examples(&set, &r.stats, &go, &ex, &n, &g, &err))
-        log_die(1, &err);
-    report(&g, &set);
-    LearnOptions o = {.base = base, .output = output, .spec = &out, .reference = kl > 0 ? reference : NULL};
-    training_defaults(&o.training);
-    o.training.lr = lr, o.training.batch = (int)batch, o.training.epochs = (int)epochs, o.training.kl = kl;
-    o.training.eps_low = eps_low, o.training.eps_high = eps_high, o.training.final_lr = 1.0;
-    o.training.seed = (uint64_t)seed, o.training.max_tokens = (int)micro;
-    if (learn_run(&o, ex, n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (o->engine.plan) {
+        if (engine_plan(&o->engine, o->base, NULL, &l->training.loss, &err)) log_die(1, &err);
+        return log_close(0);
+    }
+    artifact_spec_init(&out, "manifest", "quern-crl");
+    config_from_flags(&out, flags);
+    config_changes(&out, flags, defaults);
+    engine_config(&o->engine, &out);
+    snprintf(manifest, sizeof manifest, "%s/manifest.qa", o->output);
+    if (inputs(o, &out, &err)) log_die(1, &err);
+    if (artifact_same(&out, manifest)) return 0;
+    if ((!o->engine.trainer && engine_start(&o->engine, &err)) || make_examples(o, g, &ex, &n, &err)) log_die(1, &err);
+    l->spec = &out;
+    l->training.loss.longest = g->longest;
+    if (learn_run(l, ex, n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     examples_free(ex, n);
-    samples_release(&set);
-    reward_stats_release(&r.stats);
     artifact_spec_release(&out);
     return log_close(0);
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {.batch = 32, .epochs = 1, .seed = 1, .context = 4096, .best_of = 1, .lr = 2e-4, .clip = 1.5,
+                 .floor_std = 0.1, .decay = 0.5, .engine = ENGINE_DEFAULTS};
+    loss_flags_preset(&o.loss, "dapo");
+    const Flag flags[] = {
+        {"samples", FLAG_TEXT, &o.samples, "samples of the model in --base", .aside = 1},
+        {"verdicts", FLAG_TEXT, &o.verdicts, "their verdicts", .aside = 1},
+        {"base", FLAG_TEXT, &o.base, "model directory", .required = 1, .aside = 1},
+        {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
+        {"history", FLAG_TEXT, &o.history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
+        {"reference", FLAG_TEXT, &o.reference, "model directory of the KL term; needed when --kl is above 0", .aside = 1},
+        LOSS_FLAGS(o.loss),
+        {"reward-clip", FLAG_FLOAT, &o.clip, "k of the reward's z-score", 0.01, 100},
+        {"reward-decay", FLAG_FLOAT, &o.decay, "weight of each earlier round's rewards in the statistics", 0, 1},
+        {"best-of", FLAG_INT, &o.best_of, "a group is worth its expected best of so many samples; 1: their mean", 1, 4096},
+        {"success-worth", FLAG_FLOAT, &o.success_worth, "added to a success's worth, in deviations of the reward", 0, 100},
+        {"std-floor", FLAG_FLOAT, &o.floor_std, "added to a group's deviation: near-ties stay small", 0, 10},
+        {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},
+        {"batch", FLAG_INT, &o.batch, "samples a step", 1, 4096},
+        {"epochs", FLAG_INT, &o.epochs, "passes over the samples", 1, 100},
+        {"context", FLAG_INT, &o.context, "longest example in tokens; longer ones are left out", 64, 131072},
+        {"seed", FLAG_INT, &o.seed, "of the order", 0, 1e15},
+        TRAINING_FLAGS(o.engine),
+        {0}};
+    const FlagSpec spec = {"quern-crl", "--base DIR --samples FILE --verdicts FILE --output DIR",
+                           "Stage 3, one round: a group-relative loss on samples of contrastive prompts.", flags, 0, 0, 0};
+    ConfigDefaults defaults;
+    config_defaults(&defaults, flags);
+    loss_flags_preset(&o.loss, loss_flags_named(argc, argv));
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    Loss loss;
+    GrpoOptions g = {.clip = o.clip, .floor_std = o.floor_std, .best_of = (int)o.best_of, .success_worth = o.success_worth,
+                     .max_len = (int)o.context};
+    loss_from_flags(&o.loss, &spec, &loss, &g);
+    g.with_old = loss.ratio != LOSS_NO_RATIO;
+    engine_check(&o.engine, &spec, o.base);
+    if (loss.kl > 0 && !o.reference) flags_usage_error(&spec, "--kl above 0 needs --reference");
+    if (!o.engine.plan && (!o.samples || !o.verdicts || !o.output))
+        flags_usage_error(&spec, "--%s is required", !o.samples ? "samples" : !o.verdicts ? "verdicts" : "output");
+    log_open("quern-crl");
+    stop_install();
+    LearnOptions l = {0};
+    learning(&o, &loss, &l);
+    return run(&o, &l, &g, flags, &defaults);
 }

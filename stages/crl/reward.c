@@ -87,11 +87,3 @@ void reward_best_of(const double *reward, int n, int k, double *out)
     }
     free(r);
 }
-
-void reward_advantage(const double *reward, int n, double floor_std, double *advantage)
-{
-    double mean = 0, var = 0;
-    for (int i = 0; i < n; i++) mean += reward[i] / n;
-    for (int i = 0; i < n; i++) var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
-    for (int i = 0; i < n; i++) advantage[i] = n < 2 || var <= 1e-12 ? 0 : (reward[i] - mean) / (sqrt(var) + floor_std);
-}

@@ -1,5 +1,5 @@
 /* The reward of stage 3 (method, sections 4.4-4.6): the verdict's score (0 for a failure), smoothed by a
- * running z-score clipped at +-k (k = 1.5), then the group's advantage.
+ * running z-score clipped at +-k (k = 1.5); stages/loss.h makes the group's advantages of it.
  *
  * The running mean and deviation are kept per task: tasks differ in how fast they can get, and with one
  * common scale the slow ones would sit below zero and the fast ones at the clip, both without a signal.
@@ -28,9 +28,5 @@ double reward_smooth(const RewardStats *s, const char *task, double raw, double 
 /* What each member adds to the expected best of k members: the mean of max(0, r_i - max of k - 1 others) over
  * every choice of the others (k is cut to n). k = 1: the reward itself. */
 void reward_best_of(const double *reward, int n, int k, double *out);
-
-/* Group advantage (r_i - mean)/(std + floor), std unbiased over the group of n; all 0 when n < 2 or when every
- * reward is the same. The floor keeps near-ties from being blown up to full size. */
-void reward_advantage(const double *reward, int n, double floor_std, double *advantage);
 
 #endif

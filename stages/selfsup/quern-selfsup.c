@@ -9,71 +9,108 @@
 #include "stages/selfsup/selfsup.h"
 
 typedef struct {
+    const char *samples, *verdicts, *output, *base, *history, *rehearse;
+    int64_t batch, epochs, seed, context;
+    double lr;
+    EngineFlags engine;
+} Options;
+
+typedef struct {
     Successes successes;
     Pool known;
+    Policy tokenizer;
+    const char *base;
 } Learning;
 
 static int add_round(void *ctx, const SampleSet *round, Error *err)
 {
     Learning *l = ctx;
+    long without = samples_without_ids(round);
+    if (without) log_info("%ld of %ld samples came without token ids: their texts are encoded", without, round->n);
+    if (without && !l->tokenizer.tokenizer && policy_tokenizer(l->base, &l->tokenizer, err)) return -1;
+    l->successes.policy = without ? &l->tokenizer : NULL;
     return successes_add(&l->successes, round, &l->known, err);
+}
+
+static int make_examples(const Options *o, Learning *l, Error *err)
+{
+    SampleSet set;
+    if (samples_load(o->samples, o->verdicts, &set, err) || history_each(o->history, add_round, l, err)) return -1;
+    long before = l->successes.n;
+    if (add_round(l, &set, err)) return -1;
+    log_info("%ld of %ld samples are new kernels that succeeded; %ld in the stage so far", l->successes.n - before, set.n,
+             l->successes.n);
+    samples_release(&set);
+    successes_balance(&l->successes);
+    return o->rehearse && l->successes.n ? successes_rehearse(&l->successes, o->base, o->rehearse, (int)o->context, err) : 0;
+}
+
+static int inputs(const Options *o, ArtifactSpec *out, Error *err)
+{
+    char base_manifest[4096];
+    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", o->base);
+    return artifact_spec_input(out, o->samples, err) || artifact_spec_input(out, o->verdicts, err) ||
+           artifact_spec_input(out, base_manifest, err) || history_inputs(o->history, out, err) ||
+           (o->rehearse && artifact_spec_input(out, o->rehearse, err));
+}
+
+static int run(const Options *o, LearnOptions *lo, const Flag *flags, ConfigDefaults *defaults)
+{
+    Error err;
+    ArtifactSpec out;
+    char manifest[4096];
+    Learning l = {.base = o->base};
+    if (o->engine.plan) {
+        if (engine_plan(&o->engine, o->base, NULL, &lo->training.loss, &err)) log_die(1, &err);
+        return log_close(0);
+    }
+    artifact_spec_init(&out, "manifest", "quern-selfsup");
+    config_from_flags(&out, flags);
+    config_changes(&out, flags, defaults);
+    engine_config(&o->engine, &out);
+    snprintf(manifest, sizeof manifest, "%s/manifest.qa", o->output);
+    if (inputs(o, &out, &err)) log_die(1, &err);
+    if (artifact_same(&out, manifest)) return 0;
+    if ((!o->engine.trainer && engine_start(&o->engine, &err)) || make_examples(o, &l, &err)) log_die(1, &err);
+    lo->spec = &out;
+    if (learn_run(lo, l.successes.items, l.successes.n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    successes_release(&l.successes);
+    pool_release(&l.known);
+    policy_release(&l.tokenizer);
+    artifact_spec_release(&out);
+    return log_close(0);
 }
 
 int main(int argc, char **argv)
 {
-    const char *samples = NULL, *verdicts = NULL, *output = NULL, *base = NULL, *history = NULL, *rehearse = NULL;
-    int64_t batch = 32, epochs = 1, seed = 1, micro = 8192, context = 4096;
-    double lr = 3e-4;
+    Options o = {.batch = 32, .epochs = 1, .seed = 1, .context = 4096, .lr = 3e-4, .engine = ENGINE_DEFAULTS};
     const Flag flags[] = {
-        {"samples", FLAG_TEXT, &samples, "samples of the model in --base", .required = 1, .aside = 1},
-        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
-        {"history", FLAG_TEXT, &history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
-        {"rehearse", FLAG_TEXT, &rehearse, "stage 1's dataset, learned again beside the new kernels; left out: none", .aside = 1},
-        {"base", FLAG_TEXT, &base, "model directory", .required = 1, .aside = 1},
-        {"output", FLAG_TEXT, &output, "model directory to write", .required = 1, .aside = 1},
-        {"lr", FLAG_FLOAT, &lr, "peak learning rate", 1e-9, 1},
-        {"batch", FLAG_INT, &batch, "successes a step", 1, 4096},
-        {"epochs", FLAG_INT, &epochs, "passes over the successes", 1, 100},
-        {"context", FLAG_INT, &context, "longest rehearsed example in tokens; longer ones are left out", 64, 131072},
-        {"micro-tokens", FLAG_INT, &micro, "tokens of one micro-batch: lower it when memory is short", 256, 1e7},
-        {"seed", FLAG_INT, &seed, "of the order", 0, 1e15},
+        {"samples", FLAG_TEXT, &o.samples, "samples of the model in --base", .aside = 1},
+        {"verdicts", FLAG_TEXT, &o.verdicts, "their verdicts", .aside = 1},
+        {"history", FLAG_TEXT, &o.history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
+        {"rehearse", FLAG_TEXT, &o.rehearse, "stage 1's dataset, learned again beside the new kernels; left out: none", .aside = 1},
+        {"base", FLAG_TEXT, &o.base, "model directory", .required = 1, .aside = 1},
+        {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
+        {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},
+        {"batch", FLAG_INT, &o.batch, "successes a step", 1, 4096},
+        {"epochs", FLAG_INT, &o.epochs, "passes over the successes", 1, 100},
+        {"context", FLAG_INT, &o.context, "longest rehearsed example in tokens; longer ones are left out", 64, 131072},
+        {"seed", FLAG_INT, &o.seed, "of the order", 0, 1e15},
+        TRAINING_FLAGS(o.engine),
         {0}};
     const FlagSpec spec = {"quern-selfsup", "--base DIR --samples FILE --verdicts FILE --output DIR",
                            "Stage 2, one round: learn from the model's own working kernels.", flags, 0, 0, 0};
+    ConfigDefaults defaults;
+    config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
+    engine_check(&o.engine, &spec, o.base);
+    if (!o.engine.plan && (!o.samples || !o.verdicts || !o.output))
+        flags_usage_error(&spec, "--%s is required", !o.samples ? "samples" : !o.verdicts ? "verdicts" : "output");
     log_open("quern-selfsup");
     stop_install();
-    Error err;
-    char manifest[4096], base_manifest[4096];
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", output);
-    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", base);
-    ArtifactSpec out;
-    artifact_spec_init(&out, "manifest", "quern-selfsup");
-    config_from_flags(&out, flags);
-    if (artifact_spec_input(&out, samples, &err) || artifact_spec_input(&out, verdicts, &err) ||
-        artifact_spec_input(&out, base_manifest, &err) || history_inputs(history, &out, &err) ||
-        (rehearse && artifact_spec_input(&out, rehearse, &err)))
-        log_die(1, &err);
-    if (artifact_same(&out, manifest)) return 0;
-    SampleSet set;
-    Learning l = {0};
-    if (samples_load(samples, verdicts, &set, &err) ||
-        history_each(history, add_round, &l, &err))
-        log_die(1, &err);
-    long before = l.successes.n;
-    if (add_round(&l, &set, &err)) log_die(1, &err);
-    log_info("%ld of %ld samples are new kernels that succeeded; %ld in the stage so far", l.successes.n - before, set.n,
-             l.successes.n);
-    successes_balance(&l.successes);
-    if (rehearse && l.successes.n && successes_rehearse(&l.successes, base, rehearse, (int)context, &err)) log_die(1, &err);
-    LearnOptions o = {.base = base, .output = output, .spec = &out};
-    training_defaults(&o.training);
-    o.training.lr = lr, o.training.batch = (int)batch, o.training.epochs = (int)epochs;
-    o.training.seed = (uint64_t)seed, o.training.max_tokens = (int)micro;
-    if (learn_run(&o, l.successes.items, l.successes.n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
-    successes_release(&l.successes);
-    pool_release(&l.known);
-    samples_release(&set);
-    artifact_spec_release(&out);
-    return log_close(0);
+    LearnOptions lo = {.stage = "selfsup", .base = o.base, .output = o.output, .engine = &o.engine};
+    training_defaults(&lo.training);
+    lo.training.lr = o.lr, lo.training.batch = (int)o.batch, lo.training.epochs = (int)o.epochs;
+    lo.training.seed = (uint64_t)o.seed;
+    return run(&o, &lo, flags, &defaults);
 }

@@ -14,7 +14,7 @@ int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
         const Sample *x = &round->items[i];
         if (x->heldout || x->outcome != OUTCOME_OK || pool_holds(known, x)) continue;
         const SampleSet one = {.items = &round->items[i], .n = 1};
-        if (learn_example(x, 1, 0, &s->items[s->n], err)) return -1;
+        if (learn_example(s->policy, x, 1, 0, &s->items[s->n], err)) return -1;
         s->task[s->n++] = memory_strdup(x->task);
         s->own = s->n;
         pool_add(known, &one, "selfsup", 0);
@@ -42,7 +42,7 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     Policy p;
     Example *ex = NULL;
     long n, plain, dropped;
-    if (policy_load(model_dir, &p, err)) return -1;
+    if (policy_tokenizer(model_dir, &p, err)) return -1;
     int rc = sft_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
     policy_release(&p);
     if (rc) return -1;

@@ -19,6 +19,7 @@ typedef struct {
     Example *items;
     char **task;               /* of each */
     long own, n;               /* the model's own, and with those rehearsed */
+    const Policy *policy;      /* encodes answers that came without ids; NULL: they are an error */
 } Successes;
 
 /* Add the successes of one round that are not in `known`, and enter them there. */

@@ -8,7 +8,25 @@
 static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
-int sft_new_policy(const char *dataset, const SmallModel *shape, Policy *out, Error *err)
+ModelConfig sft_config(const SmallModel *shape, int vocab)
+{
+    return (ModelConfig){.model_type = "qwen2",
+                         .vocab = vocab,
+                         .hidden = shape->hidden,
+                         .ff = shape->ff,
+                         .layers = shape->layers,
+                         .heads = shape->heads,
+                         .kv_heads = shape->kv_heads,
+                         .head_dim = shape->hidden / shape->heads,
+                         .max_position = shape->max_position,
+                         .rope_theta = 10000.0f,
+                         .norm_eps = 1e-6f,
+                         .tied = 1,
+                         .qkv_bias = 1,
+                         .n_eos = 1};
+}
+
+int sft_new_policy(const char *dataset, const SmallModel *shape, const Ops *ops, Policy *out, Error *err)
 {
     *out = (Policy){0};
     ArtifactReader *r;
@@ -22,30 +40,19 @@ int sft_new_policy(const char *dataset, const SmallModel *shape, Policy *out, Er
         rc = view_text(&v, "prompt", &text[n], &len[n], err) || view_text(&v, "answer", &text[n + 1], &len[n + 1], err);
         n += 2;
     }
-    rc = rc || more < 0 || tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ? -1 : 0;
+    rc = rc || more < 0 || tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ||
+         chat_make(out->tokenizer, CHAT_SMALL, "the new tokenizer", &out->chat, err);
     free(text);
     free(len);
     artifact_close(r);
-    if (rc) return -1;
-    out->im_start = tokenizer_special(out->tokenizer, "<|im_start|>");
-    out->im_end = tokenizer_special(out->tokenizer, "<|im_end|>");
-    ModelConfig c = {.model_type = "qwen2",
-                     .vocab = (tokenizer_size(out->tokenizer) + 31) / 32 * 32,
-                     .hidden = shape->hidden,
-                     .ff = shape->ff,
-                     .layers = shape->layers,
-                     .heads = shape->heads,
-                     .kv_heads = shape->kv_heads,
-                     .head_dim = shape->hidden / shape->heads,
-                     .max_position = shape->max_position,
-                     .rope_theta = 10000.0f,
-                     .norm_eps = 1e-6f,
-                     .tied = 1,
-                     .qkv_bias = 1,
-                     .eos = {out->im_end},
-                     .n_eos = 1,
-                     .pad = tokenizer_special(out->tokenizer, "<|endoftext|>")};
-    if (!model_create(&c, shape->seed, &out->model, err)) return 0;
+    if (rc) {
+        policy_release(out);
+        return -1;
+    }
+    ModelConfig c = sft_config(shape, (tokenizer_size(out->tokenizer) + 31) / 32 * 32);
+    c.eos[0] = out->chat.end;
+    c.pad = tokenizer_special(out->tokenizer, "<|endoftext|>");
+    if (!model_create(&c, ops, shape->seed, &out->model, err)) return 0;
     policy_release(out);
     return -1;
 }
@@ -64,6 +71,8 @@ static int example_of(const Policy *p, const View *v, Example *e, Error *err)
         memcpy(e->ids + n_prompt, a, n_answer * sizeof *a);
         e->prompt = (int)n_prompt;
         e->len = (int)(n_prompt + n_answer);
+        e->user = memory_strndup(prompt, np);
+        e->assistant = memory_strndup(answer, na);
     }
     free(a);
     return rc ? -1 : 0;
@@ -88,7 +97,7 @@ static int read_kind(const Policy *p, const char *dataset, const char *kind, int
             (*n)++;
             continue;
         }
-        free(e->ids);
+        example_release(e);
         (*dropped)++;
     }
     artifact_close(r);

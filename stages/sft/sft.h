@@ -11,8 +11,10 @@ typedef struct {
     uint64_t seed;
 } SmallModel;
 
+/* Its configuration, but for the special ids. */
+ModelConfig sft_config(const SmallModel *shape, int vocab);
 /* A new policy whose tokenizer is trained on the dataset. */
-int sft_new_policy(const char *dataset, const SmallModel *shape, Policy *out, Error *err);
+int sft_new_policy(const char *dataset, const SmallModel *shape, const Ops *ops, Policy *out, Error *err);
 
 /* The dataset as examples, the *plain plain ones first, none longer than max_len tokens (longer ones are
  * dropped and counted). */

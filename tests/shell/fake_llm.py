@@ -5,13 +5,16 @@ The user message may hold "script: step step ..." (without, STEPs of the command
 same message gets step k, the last step repeats. Every request is appended to LOG as one JSON line: path, whether the
 key came, body, step, requests in work. While there is a file LOG.hold, ok and kernel answer the first N requests of
 LOG alone, N being what the file holds: a test can act while the others are under way.
+
+LOG.adapters names the server that it plays for adapters: vllm (without the file), sglang, or another word for none. A model
+named quern-... is answered only while that adapter is loaded. Who asks for return_token_ids gets ids: the text's bytes + 40.
 """
-import email.utils, gzip, http.server, json, re, socket, sys, threading, time
+import email.utils, gzip, http.server, json, os, re, socket, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
 default = sys.argv[2:] or ["kernel:0.03"]
 lock = threading.Lock()
-seen, working, gathered = {}, 0, 0
+seen, working, gathered, adapters = {}, 0, 0, set()
 
 
 def until(condition):  # a minute at most
@@ -27,6 +30,22 @@ def held(number):
             return int(f.read() or 0) < number
     except FileNotFoundError:
         return False
+
+
+def kind():
+    try:
+        with open(sys.argv[1] + ".adapters") as f:
+            return f.read().strip()
+    except FileNotFoundError:
+        return "vllm"
+
+
+def with_ids(reply, prompt):
+    ids = [40 + b for b in reply["choices"][0]["message"]["content"].encode()]
+    reply["prompt_token_ids"] = [40 + b for b in prompt.encode()]
+    reply["choices"][0]["token_ids"] = ids
+    reply["choices"][0]["logprobs"] = {"content": [{"token": f"token_id:{i}", "logprob": -0.5} for i in ids]}
+    return reply
 
 
 def answer(text, finish="stop", **message):
@@ -54,6 +73,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         global working
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("load_lora_adapter"):
+            return self.adapter(body)
         prompt = body["messages"][-1]["content"]
         script = re.search(r"script: (.*)", prompt)
         steps = script.group(1).split() if script else default
@@ -75,7 +96,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with lock:
                 working -= 1
 
+    def adapter(self, body):
+        name, path = body["lora_name"], body.get("lora_path")
+        with lock:
+            log.write(json.dumps({"path": self.path, "body": body}) + "\n")
+        def error(status, text):
+            self.send(status, {"object": "error", "message": text, "type": "BadRequestError", "code": status})
+        if self.path.startswith("/v1/") != (kind() == "vllm") or kind() not in ("vllm", "sglang"):
+            return self.send(404, {"detail": "Not Found"})
+        if "unload" in self.path:
+            if name not in adapters:
+                return error(404, f"The lora adapter '{name}' cannot be found.")
+            adapters.remove(name)
+        elif not os.path.exists(path + "/adapter_config.json"):
+            return error(404, f"Loading lora {name} failed: No adapter found for {path}")
+        elif name in adapters:
+            return error(400, f"The lora adapter '{name}' has already been loaded.")
+        else:
+            with open(path + "/adapter_config.json") as f:
+                rank = json.load(f)["r"]
+            if rank > 32:
+                return error(400, f"LoRA rank {rank} is greater than max_lora_rank 32.")
+            adapters.add(name)
+        self.send(200, {"success": True} if kind() == "sglang" else f"Success: LoRA adapter '{name}' done.".encode())
+
     def play(self, step, body, prompt, key):
+        model = body.get("model", "").rpartition(":")[2]
+        if model.startswith("quern-") and model not in adapters:
+            self.send(404, {"object": "error", "message": f"The model `{model}` does not exist.", "type": "NotFoundError"})
+            return
         name, _, value = step.partition(":")
         error = {"error": {"message": "said the fake server", "type": "t", "code": None}}
         if name in ("ok", "kernel"):
@@ -86,11 +135,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif name == "kernel":  # a candidate for the task relu, by the request's seed; one in four is wrong
             time.sleep(float(value))
             block, function = 32 << body.get("seed", 0) % 5, "fminf" if body.get("seed", 0) % 4 == 0 else "fmaxf"
-            self.send(200, answer("## Performance Analysis\na\n## Algorithm Design\nb\n## Code Implementation\n```cuda\n"
-                                  f"//@ launch k<<<ceil_div(n, {block}), {block}>>>(x, y, n)\n"
-                                  "__global__ void k(const float *x, float *y, int n) {\n"
-                                  f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
-                                  f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```"))
+            reply = answer("## Performance Analysis\na\n## Algorithm Design\nb\n## Code Implementation\n```cuda\n"
+                           f"//@ launch k<<<ceil_div(n, {block}), {block}>>>(x, y, n)\n"
+                           "__global__ void k(const float *x, float *y, int n) {\n"
+                           f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
+                           f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```")
+            self.send(200, with_ids(reply, prompt) if body.get("return_token_ids") else reply)
         elif name == "429":
             self.send(429, error, **({"Retry_After": value} if value else {}))
         elif name == "429ms":

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,32 @@ static void test_bodies(void **state)
     free(s);
     assert_null(llm_request_body(&o, &d, "\xff", 5, &err));
     assert_non_null(strstr(err.text, "UTF-8"));
+}
+
+static void test_sampling_fields(void **state)
+{
+    (void)state;
+    LlmOptions o = {.api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .top_p = 0.5, .top_k = 7, .min_p = 0.25,
+                    .stop = "END"};
+    LlmDialect d = {.no_seed = 1};
+    char *s = llm_request_body(&o, &d, "x", 1, &err);
+    assert_non_null(strstr(s, "\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"stop\":[\"END\"]}"));
+    free(s);
+    /* To learn from: ids, and none of a server's defaults, which would make it another law. */
+    o = (LlmOptions){.api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .want_ids = 1};
+    s = llm_request_body(&o, &d, "x", 1, &err);
+    assert_non_null(strstr(s, "\"top_p\":1.0,\"top_k\":-1,\"min_p\":0.0,\"repetition_penalty\":1.0,\"logprobs\":true,"
+                              "\"return_token_ids\":true,\"return_tokens_as_token_ids\":true}"));
+    free(s);
+    d.no_ids = 1;
+    s = llm_request_body(&o, &d, "x", 1, &err);
+    assert_null(strstr(s, "top_k"));
+    assert_null(strstr(s, "token_ids"));
+    free(s);
+    o = (LlmOptions){.api = LLM_ANTHROPIC, .model = "m", .max_tokens = 9, .stop = "END"};
+    s = llm_request_body(&o, &d, "x", 1, &err);
+    assert_non_null(strstr(s, "\"stop_sequences\":[\"END\"]"));
+    free(s);
 }
 
 static int parse(LlmApi api, const char *body, LlmAnswer *a)
@@ -81,6 +108,47 @@ static void test_openai_replies(void **state)
         assert_int_equal(parse(LLM_OPENAI, bad[i], &a), -1);
         assert_true(strncmp(err.text, "reply", 5) == 0);
         assert_int_equal(parse(LLM_ANTHROPIC, bad[i], &a), -1);
+    }
+}
+
+static void test_token_ids(void **state)
+{
+    (void)state;
+    LlmAnswer a;
+    assert_int_equal(parse(LLM_OPENAI, "{\"prompt_token_ids\":[5,6],\"choices\":[{\"token_ids\":[7,8,2],\"message\":{\"content\":\"hi\"},"
+                                       "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5},{\"logprob\":-1},{\"logprob\":0}]}}]}", &a), 0);
+    assert_int_equal(a.n_prompt_ids, 2);
+    assert_int_equal(a.prompt_ids[1], 6);
+    assert_int_equal(a.n_ids, 3);
+    assert_int_equal(a.ids[2], 2);
+    assert_true(a.logprobs[0] == -0.5 && a.logprobs[2] == 0);
+    llm_answer_release(&a);
+    /* older servers: the ids stand where the tokens' texts would */
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"logprobs\":{\"content\":["
+                                       "{\"token\":\"token_id:7\",\"logprob\":-0.5},{\"token\":\"token_id:2\",\"logprob\":-1}]}}]}", &a), 0);
+    assert_int_equal(a.n_ids, 2);
+    assert_int_equal(a.ids[0], 7);
+    assert_null(a.prompt_ids);
+    assert_true(a.logprobs[1] == -1);
+    llm_answer_release(&a);
+    static const char *const none[] = {"\"token_ids\":[-1]", "\"token_ids\":[\"7\"]", "\"token_ids\":[4294967296]", "\"token_ids\":7",
+                                       "\"token_ids\":[]", "\"logprobs\":{\"content\":[{\"token\":\"hi\",\"logprob\":-1}]}",
+                                       "\"logprobs\":{\"content\":[{\"token\":\"token_id:x\",\"logprob\":-1}]}", "\"logprobs\":null"};
+    static const char *const no_logprobs[] = {"{\"content\":[{\"logprob\":-1}]}", "{\"content\":[{\"logprob\":-1},{}]}",
+                                              "{\"content\":[{\"logprob\":-1},{\"logprob\":1}]}", "{\"content\":[{\"logprob\":-1},{\"logprob\":-99999}]}",
+                                              "[]", "null"};
+    char body[300];
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"hi\"},%s}]}", none[i]);
+        assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
+        assert_true(!a.ids && !a.n_ids && !a.logprobs);
+        llm_answer_release(&a);
+    }
+    for (size_t i = 0; i < sizeof no_logprobs / sizeof *no_logprobs; i++) {
+        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"token_ids\":[1,2],\"logprobs\":%s}]}", no_logprobs[i]);
+        assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
+        assert_true(a.n_ids == 2 && !a.logprobs);
+        llm_answer_release(&a);
     }
 }
 
@@ -133,7 +201,13 @@ static void test_adapt(void **state)
     assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 0); /* once only: no loop */
     assert_int_equal(llm_adapt(&d, &o, 400, &heat), 1);
     assert_int_equal(llm_adapt(&d, &o, 400, &heat), 0);
-    assert_true(d.max_completion_tokens && d.no_temperature && !d.no_seed);
+    assert_true(d.max_completion_tokens && d.no_temperature && !d.no_seed && !d.no_ids);
+    LlmRefusal ids = {.message = "Unrecognized request argument supplied: top_k"};
+    assert_int_equal(llm_adapt(&d, &o, 400, &ids), 0); /* it was not sent */
+    o.want_ids = 1;
+    assert_int_equal(llm_adapt(&d, &o, 400, &ids), 1);
+    assert_int_equal(llm_adapt(&d, &o, 400, &ids), 0);
+    assert_true(d.no_ids);
 }
 
 static void test_delay(void **state)
@@ -173,6 +247,15 @@ static void test_endpoint(void **state)
         assert_null(e.key);
         llm_endpoint_release(&e);
     }
+    static const char *const routes[][2] = {{"http://h:8000/v1", "http://h:8000/v1/load"}, {"http://h:8000/v1/", "http://h:8000/v1/load"},
+                                            {"http://h/v1/chat/completions", "http://h/v1/load"}, {"http://h", "http://h/v1/load"},
+                                            {"http://h/a/v1?k=1", "http://h/a/v1/load"}};
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        o.base_url = routes[i][0];
+        assert_int_equal(llm_endpoint_route(&e, &o, "/v1/load", &err), 0);
+        assert_string_equal(e.where, routes[i][1]);
+        llm_endpoint_release(&e);
+    }
     static const char *const bad[] = {"file:///etc/passwd", "http://", "", "h/v1 x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         o.base_url = bad[i];
@@ -196,7 +279,8 @@ static void test_endpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_sampling_fields), cmocka_unit_test(test_token_ids),
+        cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_classify), cmocka_unit_test(test_adapt),          cmocka_unit_test(test_delay),
         cmocka_unit_test(test_endpoint),
     };

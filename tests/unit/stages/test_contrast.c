@@ -11,21 +11,22 @@
 
 #include "stages/crl/exemplar.h"
 #include "stages/crl/reward.h"
+#include "stages/loss.h"
 
 static void advantage_of_a_group(void **state)
 {
     (void)state;
     double a[4];
     const double r[4] = {1, 0, 0, 1};
-    reward_advantage(r, 4, 0, a); /* mean 0.5, unbiased deviation sqrt(1/3) */
+    loss_advantages(LOSS_GROUP, r, 4, 0, a); /* mean 0.5, unbiased deviation sqrt(1/3) */
     for (int i = 0; i < 4; i++) assert_true(fabs(a[i] - (r[i] - 0.5) / sqrt(1.0 / 3)) < 1e-12);
     const double same[3] = {2, 2, 2};
-    reward_advantage(same, 3, 0.1, a);
+    loss_advantages(LOSS_GROUP, same, 3, 0.1, a);
     for (int i = 0; i < 3; i++) assert_true(a[i] == 0);
     const double near_tie[2] = {1.0, 1.001};
-    reward_advantage(near_tie, 2, 0.1, a); /* the floor keeps it small */
+    loss_advantages(LOSS_GROUP, near_tie, 2, 0.1, a); /* the floor keeps it small */
     assert_true(fabs(a[1]) < 0.01 && a[1] > 0);
-    reward_advantage(r, 1, 0.1, a);
+    loss_advantages(LOSS_GROUP, r, 1, 0.1, a);
     assert_true(a[0] == 0);
 }
 

@@ -85,7 +85,7 @@ static void examples_of_groups(void **state)
     assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
     /* The evaluator's failure is no reward: mean 1 and variance 1/2 of 2, 0, 1, 1. */
     assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
-    const GrpoOptions o = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .max_len = 100};
+    const GrpoOptions o = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(g.groups, 2);
@@ -98,7 +98,7 @@ static void examples_of_groups(void **state)
     assert_memory_equal(ex[0].ids + PROMPT, ids, sizeof ids);
     assert_memory_equal(ex[0].old_logp, lp, sizeof lp);
     examples_free(ex, n);
-    const GrpoOptions tight = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .max_len = PROMPT + ANSWER - 1};
+    const GrpoOptions tight = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = PROMPT + ANSWER - 1};
     assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 0); /* longer than fits */
     examples_free(ex, n);
@@ -107,12 +107,12 @@ static void examples_of_groups(void **state)
     assert_int_equal(g.groups, 1);
     assert_int_equal(n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
     examples_free(ex, n);
-    const GrpoOptions best = {.clip = 1.5, .floor_std = 0.1, .best_of = 2, .success_worth = 0.5, .max_len = 100};
+    const GrpoOptions best = {.clip = 1.5, .floor_std = 0.1, .best_of = 2, .success_worth = 0.5, .with_old = 1, .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &best, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 4);
     /* worth: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice */
     double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3}, expected[4];
-    reward_advantage(w, 4, 0.1, expected);
+    loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
     for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
     examples_free(ex, n);
     items[0].ids = NULL; /* an endpoint's answer holds no ids */

@@ -69,7 +69,7 @@ static int make_policy(void *ctx)
     const SmallModel shape = {400, 96, 256, 3, 4, 2, 256, 3};
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
-    if (write_inputs(&err) || sft_new_policy("dataset.qa", &shape, &p, &err) || policy_save(&p, "model", NULL, &spec, &err)) {
+    if (write_inputs(&err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) || policy_save(&p, "model", NULL, &spec, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 4;
     }
@@ -90,7 +90,8 @@ static int sample(void *ctx)
     Error err;
     artifact_spec_init(&spec, "samples", "test_sampling");
     artifact_spec_config(&spec, "batch", "%d", job->batch);
-    const SamplingOptions o = {.prompts = "prompts.qa", .output = job->output, .stage = "test", .copies = COPIES,
+    const EngineFlags engine = ENGINE_DEFAULTS;
+    const SamplingOptions o = {.engine = &engine, .prompts = "prompts.qa", .output = job->output, .stage = "test", .copies = COPIES,
                                .max_new = MAX_NEW, .batch = job->batch, .temperature = 1, .top_p = 1, .seed = 11};
     int rc = artifact_spec_input(&spec, "model/manifest.qa", &err) || sampling_native("model", &o, &spec, &err);
     if (rc && !stop_requested()) fprintf(stderr, "%s\n", err.text);
@@ -173,7 +174,7 @@ static int check_samples(void *ctx)
     Error err;
     ArtifactReader *r;
     View v;
-    if (policy_load("model", &p, &err) || artifact_open("straight.qa", "samples", &r, &err)) return 4;
+    if (policy_load("model", ops_cpu(), &p, &err) || artifact_open("straight.qa", "samples", &r, &err)) return 4;
     long seen = 0, distinct = 0;
     char *before = NULL;
     while (artifact_next(r, &v, &err) == 1) {
@@ -187,10 +188,10 @@ static int check_samples(void *ctx)
             return 5;
         snprintf(id, sizeof id, "test/relu/%ld/%ld", seen / COPIES, seen % COPIES);
         int stopped = !strcmp(finish, "stop");
-        if (strcmp(id, name) || stopped != (ids[n - 1] == p.im_end) || (!stopped && n != MAX_NEW)) return 6;
+        if (strcmp(id, name) || stopped != (ids[n - 1] == p.chat.end) || (!stopped && n != MAX_NEW)) return 6;
         Example e = {.len = (int)(n + np), .prompt = (int)np, .ids = memory_array(n + np, sizeof(int32_t))};
         int ends = 0;
-        for (size_t i = 0; i < np; i++) ends += (e.ids[i] = (int32_t)prompt[i]) == p.im_end;
+        for (size_t i = 0; i < np; i++) ends += (e.ids[i] = (int32_t)prompt[i]) == p.chat.end;
         for (size_t i = 0; i < n; i++) e.ids[np + i] = (int32_t)ids[i];
         Buffer b;
         buffer_init(&b, 1 << 16);
@@ -228,7 +229,7 @@ static int save_again(void *ctx)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
     FILE *extra = fopen("model/generation_config.json", "w");
-    int rc = !extra || fputs("{}", extra) < 0 || fclose(extra) || policy_load("model", &p, &err) ||
+    int rc = !extra || fputs("{}", extra) < 0 || fclose(extra) || policy_load("model", ops_cpu(), &p, &err) ||
              policy_save(&p, "copy", "model", &spec, &err);
     if (!rc) policy_release(&p);
     artifact_spec_release(&spec);

@@ -122,7 +122,7 @@ static void rehearsal(void **state)
     const SmallModel shape = {300, 16, 32, 1, 2, 1, 256, 3};
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_selfsup");
-    if (write_dataset("dataset.qa", &err) || sft_new_policy("dataset.qa", &shape, &p, &err) ||
+    if (write_dataset("dataset.qa", &err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err))
         fail_msg("%s", err.text);
     Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0), sample("b", 'z', OUTCOME_OK, 0)};
@@ -141,7 +141,7 @@ static void rehearsal(void **state)
         assert_null(s.items[i].old_logp);
         assert_int_equal(s.items[i].prompt, n_prompt);
         assert_memory_equal(s.items[i].ids, ids, n_prompt * sizeof *ids);
-        assert_int_equal(s.items[i].ids[s.items[i].len - 1], p.im_end);
+        assert_int_equal(s.items[i].ids[s.items[i].len - 1], p.chat.end);
     }
     assert_int_equal(successes_rehearse(&s, "model", "absent.qa", 100, &err), -1);
     assert_int_equal(s.n, 5);

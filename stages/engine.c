@@ -1,0 +1,131 @@
+#include "stages/engine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "model/config.h"
+#include "model/lora.h"
+#include "model/ops.h"
+#include "model/plan.h"
+
+enum { MAX_CONFIG = 1 << 24, CPU_TOKENS = 8192 };
+
+void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base)
+{
+    if (e->trainer && !base) flags_usage_error(spec, "--trainer needs --base: a model that the trainer starts from");
+    if (e->trainer && e->plan) flags_usage_error(spec, "--plan is of training here; what --trainer takes is its own matter");
+    if (e->rslora && !e->lora) flags_usage_error(spec, "--rslora needs --lora: it scales an adapter");
+    if (e->lora && !base) flags_usage_error(spec, "--lora needs --base: an adapter is trained on a model that has learned");
+    if (e->lean && !strcmp(e->device, "cpu")) flags_usage_error(spec, "--lean needs a GPU: --engine cuda:N or auto");
+    if (!e->tokens && !strcmp(e->device, "cpu")) e->tokens = CPU_TOKENS;
+}
+
+void engine_config(const EngineFlags *e, ArtifactSpec *s)
+{
+    artifact_spec_config(s, "micro-tokens", "%lld", (long long)e->tokens);
+}
+
+LoraOptions engine_lora(const EngineFlags *e, uint64_t seed)
+{
+    return (LoraOptions){.rank = (int)e->lora, .alpha = e->alpha, .rslora = e->rslora, .targets = LORA_ALL, .seed = seed};
+}
+
+TrainerOptions engine_training(const EngineFlags *e, const Loss *loss)
+{
+    Recompute r = !strcmp(e->recompute, "on") ? RECOMPUTE_YES : !strcmp(e->recompute, "off") ? RECOMPUTE_NO : RECOMPUTE_AUTO;
+    return (TrainerOptions){.max_tokens = (int)e->tokens, .recompute = r, .lean = e->lean, .fixed_weights = !loss_needs_logp(loss)};
+}
+
+int engine_start(const EngineFlags *e, Error *err)
+{
+    return e->gpus > 1 ? ranks_start((int)e->gpus, err) : 0;
+}
+
+int engine_finish(Error *err)
+{
+    return ranks_finish(err);
+}
+
+int engine_ops(const EngineFlags *e, const Ops **out, Error *err)
+{
+    static int joined;
+    char device[16];
+    if (ranks_device(e->device, device, err) || model_device(device, out, err)) return -1;
+    return joined++ ? 0 : ranks_join(*out, err);
+}
+
+int engine_policy(const EngineFlags *e, const char *dir, Policy *out, Error *err)
+{
+    const Ops *ops;
+    return engine_ops(e, &ops, err) || policy_load(dir, ops, out, err) ? -1 : 0;
+}
+
+int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err)
+{
+    const LoraOptions *there = model_lora(m), wanted = engine_lora(e, seed);
+    if (!e->lora) return 0;
+    if (!there) return model_add_lora(m, &wanted, err);
+    if (there->rank == wanted.rank) return 0;
+    return error_set(err, "--lora %d: the model to start from has an adapter of rank %d already, which is trained further",
+                     wanted.rank, there->rank);
+}
+
+/* The configuration of a model directory; an adapter's is its base's, and its options come too (rank 0: it is none). */
+static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error *err)
+{
+    char path[4096], *base = NULL;
+    Buffer b;
+    *lora = (LoraOptions){0};
+    snprintf(path, sizeof path, "%s/adapter_config.json", dir);
+    if (file_exists(path) && adapter_config_read(dir, lora, &base, err)) return -1;
+    snprintf(path, sizeof path, "%s/config.json", base ? base : dir);
+    buffer_init(&b, MAX_CONFIG);
+    int rc = file_read(path, MAX_CONFIG, &b, err) || model_config_parse(b.data, b.len, path, c, err) ? -1 : 0;
+    buffer_release(&b);
+    free(base);
+    return rc;
+}
+
+int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small, const Loss *loss, Error *err)
+{
+    const Ops *ops;
+    ModelConfig c;
+    LoraOptions lora = {0};
+    if (base ? read_config(base, &c, &lora, err) : (c = *small, 0)) return -1;
+    if (!lora.rank) lora = engine_lora(e, 0);
+    TrainerOptions t = engine_training(e, loss);
+    MemoryPlan p;
+    if (engine_start(e, err) || engine_ops(e, &ops, err)) return -1; /* of several GPUs each holds a slice of the optimiser */
+    if (!t.max_tokens && ops == ops_cpu()) t.max_tokens = CPU_TOKENS;
+    if (plan_training(&c, ops, lora.rank ? &lora : NULL, &t, &p, err)) return -1;
+    Buffer b;
+    buffer_init(&b, 1 << 16);
+    plan_print(&p, &b);
+    fwrite(b.data, 1, b.len, stdout);
+    buffer_release(&b);
+    return engine_finish(err);
+}
+
+int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int max_new, Error *err)
+{
+    const Ops *ops;
+    ModelConfig c;
+    LoraOptions lora;
+    MemoryPlan p;
+    const TrainerOptions none = {.max_tokens = 1};
+    if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err) ||
+        plan_training(&c, ops, lora.rank ? &lora : NULL, &none, &p, err))
+        return -1;
+    double weights = (double)(p.bytes[PLAN_WEIGHTS] + p.bytes[PLAN_ADAPTER]), free_bytes = (double)p.available;
+    double token = 2.0 * c.layers * c.kv_heads * c.head_dim * ops->num, tokens = fmax(0, floor((free_bytes - weights) / token));
+    printf("%-16s %9.2f GiB\n", "weights", weights / (1 << 30));
+    printf("%-16s %9.2f GiB free, %.1f KiB a token: %.0f tokens\n", "keys and values",
+           fmax(0, free_bytes - weights) / (1 << 30), token / 1024, tokens);
+    double a_row = floor(tokens / batch);
+    printf("%d rows at once: %.0f tokens each, of which %d are new: %s\n", batch, fmin(a_row, c.max_position), max_new,
+           a_row > max_new ? "fits" : weights > free_bytes ? "the weights do not fit" : "rows wait for others to end");
+    return 0;
+}
