@@ -19,6 +19,20 @@ void process_die_with_parent(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+void process_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+void process_reap(int group, double seconds)
+{
+    for (double end = clock_seconds() + seconds; clock_seconds() < end;) {
+        pid_t ended = waitpid(group ? -group : -1, NULL, WNOHANG);
+        if (ended < 0 && errno != EINTR) return;
+        if (!ended) clock_sleep(0.002);
+    }
+}
+
 static int answer_to = -1;       /* of the child of process_answer_early */
 
 /* As the child: its status, or the signal that ended it. */

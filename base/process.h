@@ -43,6 +43,11 @@ int process_answer_early(void);
 /* Ends this process; the other one has said `status` to who waits for it, and left its standard files, before that. */
 _Noreturn void process_answered(int status);
 
+/* What a child leaves behind becomes this process's own child: a container may have no other that would reap it. */
+void process_adopt(void);
+/* Waits for what has been killed: the children in a process group, or with 0 all of them, at most so many seconds. */
+void process_reap(int group, double seconds);
+
 /* In a child just forked: die when the parent does. */
 void process_die_with_parent(void);
 

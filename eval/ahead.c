@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/stop.h"
 #include "eval/candidate.h"
 #include "eval/compile.h"
@@ -20,7 +21,7 @@
 #include "queue/job.h"
 
 /* COMPILER_S: longer than any compilation that its own limits let run. */
-enum { SPARE_JOBS = 2, COMPILER_S = 200, FRAME_S = 10, RESTARTS = 50 };
+enum { SPARE_JOBS = 2, COMPILER_S = 200, FRAME_S = 10, REAP_S = 1, RESTARTS = 50 };
 static const double ask_again_s = 0.2; /* an empty queue */
 
 typedef enum { FREE, TAKEN, COMPILING, READY } SlotState;
@@ -99,6 +100,7 @@ static void helper_stop(Helper *h)
     close(h->fd);
     kill(h->pid, SIGKILL);
     while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    process_reap(h->pid, REAP_S);
     *h = (Helper){.fd = -1, .slot = -1};
 }
 

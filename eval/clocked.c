@@ -16,10 +16,11 @@ enum {
     BASELINE, CANDIDATE, SIDES,
     RENEWING = 0, RUNNING, COMPARING, STEPS,
     SETS = 2,                   /* of inputs and outputs */
-    MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
+    FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
 static const double narrow = 0.006, widest = 0.01; /* half-width of the interval, estimated and bootstrapped, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
+static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
 static const double stays_warm_s = 0.050;   /* and do not fall so soon after the last timing */
 /* Beside the events the host may see this much more before work outside of them is suspected. */
@@ -33,7 +34,8 @@ typedef struct {
     const ClockedOptions *opt;
     Random random;
     double spent[STEPS];        /* seconds, for the log */
-    int runs, unseen;           /* of the candidate; in which the host's clock saw much more than the events */
+    int runs;                   /* of the candidate */
+    int unseen[SIDES];          /* runs in which the host's clock saw much more than the events */
 } Bench;
 
 static int open_bench(Bench *b, Cases *cases, const Workload *w, Finding *f, Error *err)
@@ -59,11 +61,18 @@ static void close_bench(Bench *b)
 
 /* ---- one side's two runs ---- */
 
-/* Work that the events do not see, in most runs, is hidden from them. */
+static int more_than_events(const Bench *b, const DeviceClock *c)
+{
+    return b->opt->mode != CLOCK_GRAPH && c->host_us > host_factor * (c->us + c->flush_us) + host_slack_us;
+}
+
+/* Work that the events do not see, in most runs, is hidden from them. On a busy host both sides' runs take longer by its clock:
+ * what the baseline's, between them, show as often is no candidate's doing. */
 static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
 {
-    if (b->opt->mode == CLOCK_GRAPH || c->host_us <= host_factor * (c->us + c->flush_us) + host_slack_us) return 0;
-    if (++b->unseen < 20 || 2 * b->unseen < b->runs) return 0;
+    if (!more_than_events(b, c)) return 0;
+    int more = ++b->unseen[CANDIDATE] - b->unseen[BASELINE];
+    if (more < 20 || 2 * more < b->runs) return 0;
     finding_set(f, OUTCOME_CHEAT, 0, "the events around the launches say %.1f us, the host's clock %.1f us: work is done outside "
                                      "of the launches that are timed", c->us + c->flush_us, c->host_us);
     snprintf(f->cheat, sizeof f->cheat, "hidden_work");
@@ -98,7 +107,10 @@ static int run_sets(Bench *b, int side, int first_set, double us[SETS], Finding 
     int rc = l->ops->clock(l->device, launches, first->n_launches, SETS, b->opt->mode, c, &fault, err);
     us[first_set] = c[0].us;
     us[!first_set] = c[1].us;
-    if (side == BASELINE) return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
+    if (side == BASELINE) {
+        for (int i = 0; i < SETS && !rc; i++) b->unseen[BASELINE] += more_than_events(b, &c[i]);
+        return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
+    }
     if (rc > 0) finding_fault(f, &fault, first->where);
     for (int i = 0; i < SETS && !rc; i++) {
         b->runs++;
@@ -174,18 +186,34 @@ static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
     return rc;
 }
 
-/* The interval is wanted as narrow as a share of the ratio; where it would say that the candidate wins by little, much
- * narrower: of many candidates that are equal to their baseline some seem to win by chance, and only more samples tell. */
+/* What the contexts leave unknown of a ratio of such times, as a share of it: each has an offset of its own. */
+static double context_share(double baseline_us, double candidate_us)
+{
+    return CLOCKED_CONTEXT_US * sqrt(0.5 / (baseline_us * baseline_us) + 0.5 / (candidate_us * candidate_us));
+}
+
+/* The samples' interval is wanted as narrow as a share of the ratio; where the verdict would say that the candidate wins by
+ * little, much narrower: of many candidates that are equal to their baseline some seem to win by chance, and only more
+ * samples tell. Of a candidate that is surely slower nobody wants to know it so well. */
 static int narrow_enough(const DeviceTiming *t)
 {
-    if (t->n < MIN_COUPLES || t->n % LOOK_EVERY) return 0;
-    double ratio = statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n);
-    double half = statistics_half_width(t->baseline_us, t->candidate_us, t->n);
-    int little_won = ratio - half > 1 && ratio < little;
-    if (half > (little_won ? sure : narrow) * ratio) return 0;
-    Interval v; /* what the verdict will say; of few samples it can be wider */
+    if (t->n < FEW_COUPLES || t->n % LOOK_EVERY) return 0;
+    double baseline = statistics_median(t->baseline_us, t->n), candidate = statistics_median(t->candidate_us, t->n);
+    double ratio = baseline / candidate, half = statistics_half_width(t->baseline_us, t->candidate_us, t->n);
+    double unknown = hypot(half, ratio * context_share(baseline, candidate));
+    int loses = ratio + unknown < lost, little_won = ratio - unknown > 1 && ratio < little;
+    if (t->n < (loses ? FEW_COUPLES : MIN_COUPLES) || half > (loses ? coarse : little_won ? sure : narrow) * ratio) return 0;
+    Interval v; /* what resampling will say; of few samples it can be wider */
     statistics_ratio(t->baseline_us, t->candidate_us, t->n, 0, &v);
-    return v.high - v.low <= 2 * widest * v.middle;
+    return v.high - v.low <= 2 * (loses ? coarse : widest) * v.middle;
+}
+
+void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
+{
+    statistics_ratio(t->baseline_us, t->candidate_us, t->n, seed, out);
+    double unknown = out->middle * context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
+    out->low = out->middle - hypot(out->middle - out->low, unknown);
+    out->high = out->middle + hypot(out->high - out->middle, unknown);
 }
 
 static int warm_up(Bench *b, Finding *f, Error *err)

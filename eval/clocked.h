@@ -6,6 +6,12 @@
 #define EVAL_CLOCKED_H
 
 #include "eval/checks.h"
+#include "eval/statistics.h"
+
+/* Half of a 95% interval of what one context's launches take longer than another's, whatever the kernel, for as long as both
+ * live: no samples of one verdict show it. On an H200 its standard deviation over processes was 0.02 to 0.11 us
+ * (docs/evaluator.md, "Contexts"). */
+#define CLOCKED_CONTEXT_US 0.2
 
 typedef struct {
     ClockMode mode;
@@ -18,5 +24,8 @@ typedef struct {
 /* 0 with *out filled: n samples of both sides, telemetry before and after. 1: the candidate's fault. -1: the evaluator's. */
 int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
                     DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
+
+/* The ratio of such samples, its interval widened by what the two contexts leave unknown. */
+void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif

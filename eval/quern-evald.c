@@ -3,6 +3,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/stop.h"
 #include "eval/ahead.h"
 #include "eval/worker.h"
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
     opt.runner.noop = !strcmp(runner, "noop");
     log_open("quern-evald");
     stop_install();
+    process_adopt();
     Error err = {0};
     int rc = worker_run(&opt, &err);
     if (rc) log_die(rc == WORKER_SICK ? 3 : rc == WORKER_CANNOT ? 2 : 1, &err);

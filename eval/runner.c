@@ -13,7 +13,7 @@
 #include "base/process.h"
 #include "eval/wire.h"
 
-enum { HELLO_S = 60, FRAME_S = 10, FRAME_MAX = 4 << 20 };
+enum { HELLO_S = 60, FRAME_S = 10, FRAME_MAX = 4 << 20, REAP_S = 1 };
 
 void runner_become_child(int fd, pid_t parent)
 {
@@ -133,6 +133,7 @@ void runner_kill(Runner *r)
         kill(-r->pid, SIGKILL);
         kill(r->pid, SIGKILL);
         while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) continue;
+        process_reap(r->pid, REAP_S);
     }
     r->pid = 0;
     r->fd = -1;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/stop.h"
 #include "eval/ahead.h"
 #include "eval/cuda/health.h"
@@ -17,7 +18,7 @@
 #include "queue/job.h"
 #include "queue/queue.h"
 
-enum { DRAIN_S = 5, VERDICT_MAX = QUEUE_MAX_BODY };
+enum { DRAIN_S = 5, REAP_S = 2, VERDICT_MAX = QUEUE_MAX_BODY };
 
 typedef struct {
     const WorkerOptions *opt;
@@ -255,6 +256,7 @@ int worker_run(const WorkerOptions *opt, Error *err)
     }
     runner_kill(&w.runner);
     ahead_close(w.ahead);
+    process_reap(0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
     queue_close(w.queue);
     if (!rc) log_debug("judged %ld jobs", w.judged);
     return rc;

@@ -2,10 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "artifacts/artifact.h"
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -116,12 +116,12 @@ static double *value_of(Light *l, int i)
 
 int light_path(const char *uuid, char *out, size_t size, Error *err)
 {
-    const char *cache = getenv("QUERN_CACHE"), *home = getenv("HOME");
-    int n;
+    char folder[4096];
     if (!*uuid || strchr(uuid, '/')) return error_set(err, "a GPU's speed of light is kept by its uuid, found \"%s\"", uuid);
-    if (cache && *cache) n = snprintf(out, size, "%s/light-%s.qa", cache, uuid);
-    else if (home && *home) n = snprintf(out, size, "%s/.cache/quern/light-%s.qa", home, uuid);
-    else return error_set(err, "neither QUERN_CACHE nor HOME is set: no folder for a GPU's speed of light");
+    if (cache_folder(folder, sizeof folder))
+        return error_set(err, "QUERN_CACHE and HOME name no folder for a GPU's speed of light: unset, or longer than %zu bytes",
+                         sizeof folder - 1);
+    int n = snprintf(out, size, "%s/light-%s.qa", folder, uuid);
     return n > 0 && (size_t)n < size ? 0 : error_set(err, "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
 }
 

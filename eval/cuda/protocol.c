@@ -62,8 +62,7 @@ int protocol_check_call(const CudaCall *call, size_t size, Error *err)
         return error_set(err, "a call of %zu bytes, kind %u", size, call->kind);
     int in_mailbox = call->kind == CALL_ARM || call->kind == CALL_LOAD || call->kind == CALL_RUN || call->kind == CALL_CLOCK || call->kind == CALL_COUNTERS;
     int clocked = call->kind == CALL_CLOCK; /* one sequence after another */
-    if ((clocked && (call->sequences < 1 || call->sequences > DEVICE_SEQUENCES || call->at > call->bytes ||
-                     call->value > PROTOCOL_MAX_LOCAL)) ||
+    if ((clocked && (call->sequences < 1 || call->sequences > DEVICE_SEQUENCES || call->at > call->bytes)) ||
         (in_mailbox && call->bytes > PROTOCOL_MAILBOX) || call->launches > PROTOCOL_MAX_LAUNCHES || call->mode > CLOCK_GRAPH ||
         !memchr(call->name, 0, sizeof call->name))
         return error_set(err, "a call of kind %u with %llu bytes, %u launches", call->kind, (unsigned long long)call->bytes,

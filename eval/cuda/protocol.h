@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "eval/device.h"
 
-enum { PROTOCOL_MAILBOX = 64 << 20, PROTOCOL_NAME = 1024, PROTOCOL_MAX_LAUNCHES = 8192, PROTOCOL_FD = 3,
-       PROTOCOL_MAX_LOCAL = 512 << 10 /* of a thread, on any GPU */ };
+enum { PROTOCOL_MAILBOX = 64 << 20, PROTOCOL_NAME = 1024, PROTOCOL_MAX_LAUNCHES = 8192, PROTOCOL_FD = 3 };
 
 typedef enum {
     CALL_HELLO,                 /* the first: a byte that lets the runner make its context; opened */
@@ -23,8 +22,7 @@ typedef enum {
     CALL_UNLOAD,                /* value: the module */
     CALL_KERNEL,                /* value: the module, name; value: the kernel, info */
     CALL_RUN,                   /* launches, in `bytes` of records in the mailbox */
-    CALL_CLOCK,                 /* the same, mode, sequences of so many launches, the first in `at` bytes; value: bytes of local
-                                 * memory of a thread; clocks */
+    CALL_CLOCK,                 /* the same, mode, sequences of so many launches, the first in `at` bytes; clocks */
     CALL_COUNTERS,              /* the same; counters */
     CALL_KINDS
 } CallKind;

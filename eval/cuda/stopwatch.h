@@ -11,8 +11,6 @@ int stopwatch_arm(Executor *e, const void *cubin, Error *err);
 void stopwatch_close(Executor *e);
 void stopwatch_forget(Executor *e);     /* the captured graphs */
 
-/* Before anything is clocked: local memory of `local_bytes` a thread is overwritten. 0; 1 with *end filled. */
-int stopwatch_begin(Executor *e, uint64_t local_bytes, LaunchEnd *end);
 /* 0; 1 with *end filled. */
 int stopwatch_clock(Executor *e, const LaunchList *l, ClockMode mode, DeviceClock *out, LaunchEnd *end);
 /* Hardware counters of the sequence, on a cold L2. -1: they cannot be had here, and why. 1 with *end: the sequence failed. */

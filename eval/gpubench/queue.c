@@ -34,7 +34,7 @@ typedef struct {
     Item *items;                /* one a candidate */
     int n, done;
     double start, heard;
-    char dir[4096], log[4200];
+    char dir[4096], log[4200], uuid[48];
     Server server;
     Queue *queue;
     pid_t evald;
@@ -49,21 +49,22 @@ typedef struct {
     void *device;
 } Meter;
 
-static void meter_open(Meter *m, const char *device)
+/* By its uuid: NVML numbers GPUs otherwise than CUDA does where CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER say so. */
+static void meter_open(Meter *m, const char *uuid)
 {
     *m = (Meter){NULL, NULL};
-    if (strncmp(device, "cuda:", 5)) return;
+    if (!*uuid) return;
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     union {
         void *object;
         int (*init)(void);
-        int (*by_index)(unsigned index, void **out);
+        int (*by_uuid)(const char *uuid, void **out);
         int (*utilisation)(void *out, unsigned rates[2]);
-    } init = {dlsym(library, "nvmlInit_v2")}, by_index = {dlsym(library, "nvmlDeviceGetHandleByIndex_v2")},
+    } init = {dlsym(library, "nvmlInit_v2")}, by_uuid = {dlsym(library, "nvmlDeviceGetHandleByUUID")},
       rates = {dlsym(library, "nvmlDeviceGetUtilizationRates")};
-    if (!init.object || !by_index.object || !rates.object || init.init()) return;
-    if (!by_index.by_index((unsigned)atoi(device + 5), &m->device)) m->utilisation = rates.utilisation;
+    if (!init.object || !by_uuid.object || !rates.object || init.init()) return;
+    if (!by_uuid.by_uuid(uuid, &m->device)) m->utilisation = rates.utilisation;
 }
 
 static void meter_read(const Meter *m, Sustained *s)
@@ -225,7 +226,7 @@ static int poll_results(Sustained *s, Error *err)
 static int wait_for_all(Sustained *s, Error *err)
 {
     Meter meter;
-    meter_open(&meter, s->b->device);
+    meter_open(&meter, s->uuid);
     double next_poll = 0;
     while (s->done < s->n && !gpubench_over(s->b)) {
         clock_sleep(0.1);
@@ -314,12 +315,13 @@ static void print_rates(Sustained *s, double wall)
     }
 }
 
-/* The class under which the device's jobs are queued. */
-static int device_class(const GpuBench *b, char *out, size_t size, Error *err)
+/* The class under which the device's jobs are queued, and its uuid. */
+static int ask_device(Sustained *s, char *class, size_t size, Error *err)
 {
     Evaluator *e;
-    if (evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &e, err)) return -1;
-    snprintf(out, size, "%s", evaluator_device(e)->device_class);
+    if (evaluator_open(&(EvaluatorOptions){.device = s->b->device, .seed = 1}, &e, err)) return -1;
+    snprintf(class, size, "%s", evaluator_device(e)->device_class);
+    snprintf(s->uuid, sizeof s->uuid, "%s", evaluator_device(e)->uuid);
     evaluator_close(e);
     return 0;
 }
@@ -328,7 +330,7 @@ static int run(Sustained *s, Error *err)
 {
     char class[64];
     TaskSet tasks;
-    if (gather(s, (int)s->b->sustained, err) || device_class(s->b, class, sizeof class, err)) return -1;
+    if (gather(s, (int)s->b->sustained, err) || ask_device(s, class, sizeof class, err)) return -1;
     if (taskset_load(NULL, NULL, &tasks, err)) return -1;
     int rc = server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) || queue_open(s->server.url, NULL, &s->queue, err) ||
                      enqueue(s, &tasks, class, err)

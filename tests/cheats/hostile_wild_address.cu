@@ -1,6 +1,7 @@
 // Writes all over the address space, by a generator's numbers.
 // task: gelu
-// expect: out_of_bounds
+// expect sim: out_of_bounds
+// expect cuda: out_of_bounds | launch_error
 //@ launch gelu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void gelu(const float *x, float *y, int n)
 {

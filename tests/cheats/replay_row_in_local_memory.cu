@@ -1,9 +1,9 @@
 // Undoes the turn of the contents as replay_by_row does, with its table where no reload clears: in the local memory of the SM that
 // a head's hash names, one block on each. What a former run's threads left there is read before anything was written.
+// On an H200 something else is found there: docs/trust.md.
 // task: attention
 // expect sim: out_of_bounds
-// expect cuda: ok
-// most cuda: 0.5
+// expect cuda: wrong_result
 enum { SLOTS = 4, PART = 512, WARPS = 8 };
 typedef unsigned long long Hash;
 __device__ Hash hash[64];

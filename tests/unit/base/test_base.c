@@ -1,4 +1,5 @@
 /* Buffers, digests, random numbers, atomic files and child processes. */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -155,11 +156,41 @@ static void early_answer(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+/* What a killed child leaves is reaped here, by its group or as any other; what lives on is not waited for without end. */
+static void reaping(void **state)
+{
+    (void)state;
+    for (int by_group = 0; by_group < 2; by_group++) {
+        pid_t pid = fork();
+        if (!pid) {
+            process_adopt();
+            pid_t child = fork();
+            if (!child) {
+                setpgid(0, 0);
+                if (fork()) pause();
+                process_die_with_parent();
+                pause();
+            }
+            while (getpgid(child) != child) usleep(1000);
+            process_reap(child, 0.05); /* alive */
+            usleep(20000);
+            kill(-child, SIGKILL);
+            if (!by_group) kill(child, SIGKILL);
+            process_reap(by_group ? child : 0, 20);
+            _exit(waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound), cmocka_unit_test(known_digests),
                                        cmocka_unit_test(random_law), cmocka_unit_test(atomic_file),
-                                       cmocka_unit_test(child_process), cmocka_unit_test(early_answer)};
+                                       cmocka_unit_test(child_process), cmocka_unit_test(early_answer),
+                                       cmocka_unit_test(reaping)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
