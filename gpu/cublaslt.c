@@ -10,7 +10,7 @@
 /* The library's numbers, of its ABI. */
 enum {
     R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, OP_N = 0, OP_T = 1, STATUS_NOT_SUPPORTED = 15,
-    DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS_POINTER = 8, EPILOGUE_BIAS = 4,
+    DESC_TRANSA = 3, DESC_TRANSB = 4,
     PREFERENCE_WORKSPACE = 1, PREFERENCE_REDUCTION = 3, PREFERENCE_ALIGNMENT_A = 5, REDUCTION_COMPUTE_TYPE = 2
 };
 
@@ -31,7 +31,7 @@ typedef struct {
 
 /* All that an algorithm is chosen by. */
 typedef struct {
-    int ta, tb, m, n, k, lda, ldb, ldd, wide, bias, adds;
+    int ta, tb, m, n, k, lda, ldb, ldd, wide, adds;
     int align_a, align_b, align_c, align_d;
 } Shape;
 
@@ -145,7 +145,7 @@ static Shape shape_of(const CublasltProduct *p)
 {
     int adds = p->beta != 0, align_d = alignment(p->d);
     return (Shape){.ta = p->ta != 0, .tb = p->tb != 0, .m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb, .ldd = p->ldd,
-                   .wide = p->wide != 0, .bias = p->bias != NULL, .adds = adds,
+                   .wide = p->wide != 0, .adds = adds,
                    .align_a = alignment(p->a), .align_b = alignment(p->b), .align_c = adds ? alignment(p->c) : align_d,
                    .align_d = align_d};
 }
@@ -181,22 +181,15 @@ static int ask(Cublaslt *c, Plan *p, Error *err)
 static int describe(Plan *p, Error *err)
 {
     const Shape *s = &p->shape;
-    const int32_t op_a = s->tb ? OP_T : OP_N, op_b = s->ta ? OP_T : OP_N, epilogue = EPILOGUE_BIAS;
+    const int32_t op_a = s->tb ? OP_T : OP_N, op_b = s->ta ? OP_T : OP_N;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     if (check(lt.operation_create(&p->operation, COMPUTE_32F, R_32F), "cuBLASLt describes no product", err) ||
         check(lt.operation_set(p->operation, DESC_TRANSA, &op_a, sizeof op_a), "cuBLASLt does not transpose", err) ||
-        check(lt.operation_set(p->operation, DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err) ||
-        (s->bias && check(lt.operation_set(p->operation, DESC_EPILOGUE, &epilogue, sizeof epilogue), "cuBLASLt adds no bias", err)))
+        check(lt.operation_set(p->operation, DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err))
         return -1;
     return check(lt.layout_create(&p->a, R_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb), "cuBLASLt does not lay out b", err) ||
            check(lt.layout_create(&p->b, R_16BF, s->ta ? m : k, s->ta ? k : m, s->lda), "cuBLASLt does not lay out a", err) ||
            check(lt.layout_create(&p->d, s->wide ? R_32F : R_16BF, n, m, s->ldd), "cuBLASLt does not lay out d", err) ? -1 : 0;
-}
-
-static int set_bias(const Plan *p, const CublasltProduct *product, Error *err)
-{
-    if (!product->bias) return 0;
-    return check(lt.operation_set(p->operation, DESC_BIAS_POINTER, &product->bias, sizeof product->bias), "cuBLASLt adds no bias", err);
 }
 
 static size_t hash_of(const Shape *s)
@@ -216,11 +209,11 @@ static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Er
     for (; c->slot[i]; i = (i + 1) % SLOTS)
         if (!memcmp(&c->slot[i]->shape, &shape, sizeof shape)) {
             *out = c->slot[i];
-            return set_bias(*out, product, err);
+            return 0;
         }
     Plan *p = memory_alloc(sizeof *p);
     p->shape = shape;
-    if (describe(p, err) || set_bias(p, product, err) || ask(c, p, err)) {
+    if (describe(p, err) || ask(c, p, err)) {
         plan_free(p);
         return -1;
     }
@@ -247,7 +240,7 @@ int cublaslt_product(Cublaslt *c, const CublasltProduct *p, void *workspace, CuS
 {
     Plan *plan = NULL;
     if (p->m <= 0 || p->n <= 0) return 0;
-    int rc = p->wide && p->bias ? error_set(err, "a bias is added to bf16 only") : find_plan(c, p, &plan, err);
+    int rc = find_plan(c, p, &plan, err);
     if (!rc) rc = run(c, plan, p, workspace, stream, err);
     if (!rc) return 0;
     return error_prefix(err, "%d x %d x %d (%s%s, rows of %d, %d and %d, %s)", p->m, p->n, p->k, p->ta ? "a'" : "a", p->tb ? " b'" : " b",

@@ -11,7 +11,7 @@
 
 enum { CUBLASLT_WORKSPACE = 32 << 20 };
 
-/* d = alpha op(a) op(b) + beta c + bias, all row-major: op(a) is [m,k], op(b) [k,n], c and d [m,n]. ta: a is stored [k,m]; tb:
+/* d = alpha op(a) op(b) + beta c, all row-major: op(a) is [m,k], op(b) [k,n], c and d [m,n]. ta: a is stored [k,m]; tb:
  * b is stored [n,k]. lda, ldb, ldd: numbers from one stored row to the next; c has d's. Device addresses of any alignment. */
 typedef struct {
     int ta, tb, m, n, k;
@@ -22,7 +22,6 @@ typedef struct {
     void *d;
     int ldd;
     int wide;                      /* c and d are fp32, else bf16 */
-    const void *bias;              /* bf16 [n], or NULL; not with wide */
 } CublasltProduct;
 
 typedef struct Cublaslt Cublaslt;

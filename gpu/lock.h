@@ -19,7 +19,8 @@ typedef enum { GPU_FREE, GPU_SHARED, GPU_ALONE } GpuHold;
 int lock_open(const char *uuid, GpuLock **out, Error *err);
 void lock_close(GpuLock *l);            /* releases too; NULL is none */
 
-/* Waits at most wait_s. Holding either side already is an error: nothing is nested, and a shared side is not raised. */
+/* Wait at most wait_s seconds; after them -1, and the error names the last who timed. Holding either side already is an
+ * error: nothing is nested, and a shared side is not raised. */
 int lock_alone(GpuLock *l, double wait_s, Error *err);
 int lock_shared(GpuLock *l, double wait_s, Error *err);
 void lock_release(GpuLock *l);          /* of what is held; nothing is no error */

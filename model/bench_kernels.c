@@ -32,28 +32,28 @@ static void call_add(const Bench *b) { b->op->add(b->p[0], b->p[1], (size_t)b->s
 
 static void call_rmsnorm(const Bench *b)
 {
-    b->op->rmsnorm(b->p[0], b->p[1], b->p[2], b->s->rows, 1, b->s->hidden, b->s->hidden, EPS);
+    b->op->rmsnorm(b->p[0], (const float *)b->p[1], b->p[2], b->s->rows, b->s->hidden, EPS);
 }
 
 static void call_rmsnorm_grad(const Bench *b)
 {
-    b->op->rmsnorm_grad(b->p[0], 1, (float *)b->p[4], b->p[1], b->p[2], b->p[3], b->s->rows, 1, b->s->hidden, b->s->hidden, EPS);
+    b->op->rmsnorm_grad(b->p[0], 1, (float *)b->p[4], b->p[1], (const float *)b->p[2], b->p[3], b->s->rows, b->s->hidden, EPS);
 }
 
 static void call_rmsnorm_grad_frozen(const Bench *b)
 {
-    b->op->rmsnorm_grad(b->p[0], 1, NULL, b->p[1], b->p[2], b->p[3], b->s->rows, 1, b->s->hidden, b->s->hidden, EPS);
+    b->op->rmsnorm_grad(b->p[0], 1, NULL, b->p[1], (const float *)b->p[2], b->p[3], b->s->rows, b->s->hidden, EPS);
 }
 
 static void call_head_norm(const Bench *b)
 {
-    b->op->rmsnorm(b->p[0], b->p[0], b->p[1], b->s->rows, b->s->heads.heads, b->s->heads.dim, b->row, EPS);
+    b->op->head_norm(b->p[0], b->p[0], b->p[1], b->s->rows, b->s->heads.heads, b->s->heads.dim, b->row, EPS);
 }
 
 static void call_head_norm_grad(const Bench *b)
 {
-    b->op->rmsnorm_grad(b->p[0], 0, (float *)b->p[3], b->p[0], b->p[1], b->p[2], b->s->rows, b->s->heads.heads, b->s->heads.dim,
-                        b->row, EPS);
+    b->op->head_norm_grad(b->p[0], (float *)b->p[3], b->p[0], b->p[1], b->p[2], b->s->rows, b->s->heads.heads, b->s->heads.dim,
+                          b->row, EPS);
 }
 
 static void call_rope(const Bench *b)
@@ -64,7 +64,7 @@ static void call_rope(const Bench *b)
 static void call_bias_grad(const Bench *b) { b->op->bias_grad((float *)b->p[0], b->p[1], b->s->rows, b->row); }
 static void call_swiglu(const Bench *b) { b->op->swiglu(b->p[0], b->p[1], b->s->rows, b->s->ff); }
 static void call_swiglu_grad(const Bench *b) { b->op->swiglu_grad(b->p[0], b->p[1], b->p[2], b->s->rows, b->s->ff); }
-static void call_embed(const Bench *b) { b->op->embed(b->p[0], b->p[1], b->view.ids, b->s->rows, b->s->hidden); }
+static void call_embed(const Bench *b) { b->op->embed((float *)b->p[0], b->p[1], b->view.ids, b->s->rows, b->s->hidden); }
 static void call_embed_grad(const Bench *b) { b->op->embed_grad((float *)b->p[0], b->p[1], &b->view, b->s->hidden); }
 
 static void call_cross_entropy(const Bench *b)
@@ -189,23 +189,23 @@ int bench_kernels(const Ops *op, const KernelShape *s, KernelTime out[KERNEL_TIM
 {
     Bench b = {.op = op, .s = s, .row = head_row(s->heads), .params = PARAMS};
     size_t z = (size_t)op->num, rows = (size_t)s->rows, h = (size_t)s->hidden, ff = (size_t)s->ff, row = (size_t)b.row;
-    size_t x = rows * h * z, glu = rows * ff * z, qkv = rows * row * z, w = h * 4, n = PARAMS;
+    size_t x = rows * h * z, wide = rows * h * 4, glu = rows * ff * z, qkv = rows * row * z, w = h * 4, n = PARAMS;
     size_t q = rows * (size_t)(s->heads.heads * s->heads.dim) * z, k = q / (size_t)s->heads.heads * (size_t)s->heads.kv_heads;
     size_t logits = (size_t)s->loss_rows * (size_t)s->vocab * 4, few = (size_t)s->loss_rows * 4, table = (size_t)s->vocab * h;
     make_view(&b);
     size_t runs = (size_t)b.view.runs * h * 8;
     const Case cases[] = {
         {"add", {x, x}, 3.0 * (double)x, call_add},
-        {"rmsnorm", {x, x, w}, 2.0 * (double)x, call_rmsnorm},
-        {"rmsnorm_grad", {x, x, x, w, w}, 4.0 * (double)x, call_rmsnorm_grad},
-        {"rmsnorm_grad, w frozen", {x, x, x, w}, 4.0 * (double)x, call_rmsnorm_grad_frozen},
-        {"rmsnorm of heads", {qkv, w}, 2.0 * (double)q, call_head_norm},
-        {"rmsnorm_grad of heads", {qkv, qkv, w, w}, 3.0 * (double)q, call_head_norm_grad},
+        {"rmsnorm", {x, wide, w}, (double)(x + wide), call_rmsnorm},
+        {"rmsnorm_grad", {x, x, wide, w, w}, (double)(3 * x + wide), call_rmsnorm_grad},
+        {"rmsnorm_grad, w frozen", {x, x, wide, w}, (double)(3 * x + wide), call_rmsnorm_grad_frozen},
+        {"head_norm", {qkv, w}, 2.0 * (double)q, call_head_norm},
+        {"head_norm_grad", {qkv, qkv, w, w}, 3.0 * (double)q, call_head_norm_grad},
         {"rope", {qkv}, 2.0 * (double)(q + k), call_rope},
         {"bias_grad", {row * 4, qkv}, (double)qkv, call_bias_grad},
         {"swiglu", {glu, 2 * glu}, 3.0 * (double)glu, call_swiglu},
         {"swiglu_grad", {2 * glu, glu, 2 * glu}, 5.0 * (double)glu, call_swiglu_grad},
-        {"embed", {x, table * z}, 2.0 * (double)x, call_embed},
+        {"embed", {wide, table * z}, (double)(x + wide), call_embed},
         {"embed_grad", {table * 4, x}, (double)(x + runs), call_embed_grad},
         {"cross_entropy", {logits, few, few}, (double)logits, call_cross_entropy},
         {"cross_entropy_grad", {logits, few}, (double)logits * (1 + (double)z / 4), call_cross_entropy_grad},

@@ -75,11 +75,14 @@ TIMED(zero, (void *p, size_t bytes), (p, bytes))
 TIMED(upload, (void *to, const void *host, size_t bytes), (to, host, bytes))
 TIMED(download, (void *host, const void *from, size_t bytes), (host, from, bytes))
 TIMED(bias_grad, (float *db, const Num *dy, int rows, int n), (db, dy, rows, n))
-TIMED(rmsnorm, (Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
+TIMED(rmsnorm, (Num *y, const float *x, const Num *w, int rows, int n, float eps), (y, x, w, rows, n, eps))
+TIMED(rmsnorm_grad, (Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps),
+      (dx, add, dw, dy, x, w, rows, n, eps))
+TIMED(head_norm, (Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
       (y, x, w, rows, groups, n, ld, eps))
-TIMED(rmsnorm_grad,
-      (Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
-      (dx, add, dw, dy, x, w, rows, groups, n, ld, eps))
+TIMED(head_norm_grad,
+      (Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
+      (dx, dw, dy, x, w, rows, groups, n, ld, eps))
 TIMED(rope, (Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign),
       (qkv, pos, cosines, sines, rows, s, sign))
 TIMED(attention, (Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s), (out, lse, qkv, b, s))
@@ -88,7 +91,7 @@ TIMED(attention_grad,
       (dqkv, dout, out, lse, qkv, b, s))
 TIMED(swiglu, (Num *act, const Num *gate_up, int rows, int ff), (act, gate_up, rows, ff))
 TIMED(swiglu_grad, (Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff), (dgate_up, dact, gate_up, rows, ff))
-TIMED(embed, (Num *x, const Num *table, const int32_t *ids, int rows, int n), (x, table, ids, rows, n))
+TIMED(embed, (float *x, const Num *table, const int32_t *ids, int rows, int n), (x, table, ids, rows, n))
 TIMED(embed_grad, (float *dtable, const Num *dx, const BatchView *b, int n), (dtable, dx, b, n))
 TIMED(cross_entropy, (float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab),
       (logp, lse, logits, target, rows, vocab))
@@ -119,6 +122,8 @@ void profile_begin(Model *m)
     t->bias_grad = timed_bias_grad;
     t->rmsnorm = timed_rmsnorm;
     t->rmsnorm_grad = timed_rmsnorm_grad;
+    t->head_norm = timed_head_norm;
+    t->head_norm_grad = timed_head_norm_grad;
     t->rope = timed_rope;
     t->attention = timed_attention;
     t->attention_grad = timed_attention_grad;

@@ -28,13 +28,14 @@ typedef struct Decoder Decoder;
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 void decoder_free(Decoder *d);
 
-/* 1: done; 0: there is no room until a row is detached; -1. */
-/* This becomes the prompt that rows are attached to; `copies` of them. */
+/* These two return 1; or 0: there is no room until a row is detached; or -1 with an error. */
+/* ids[0..len) becomes the prompt that the next `copies` rows are attached to. */
 int decoder_prefill(Decoder *d, const int32_t *ids, int len, int copies, Error *err);
-/* A free slot becomes a row that continues the prompt. */
+/* A free slot becomes a row that continues it. */
 int decoder_attach(Decoder *d, int slot, Error *err);
 void decoder_detach(Decoder *d, int slot);
 
+/* And these two 0, or -1 with an error. */
 /* The first token after the prompt of the last decoder_prefill, for each of n rows that continue it. */
 int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err);
 /* Append a token to each row, and draw the next. */
@@ -61,7 +62,8 @@ struct Decoder {                   /* begins the implementation's own */
 
 int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 
-/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last hidden state. */
+/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last hidden state, normed: on the
+ * device, until the next call. */
 const Num *decoder_forward(Decoder *d, const int32_t *ids, int len, LayerDone *then, void *ctx);
 void decoder_release(Decoder *d);  /* what the struct above holds */
 

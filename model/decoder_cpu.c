@@ -141,12 +141,12 @@ static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const K
     const Ops *op = m->ops;
     const LayerAt *at = &m->layer[i];
     int ld = head_row(m->shape), wide = c->heads * c->head_dim;
-    op->rmsnorm(s->norm, s->x, weight_at(m, at->in_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    op->rmsnorm(s->norm, s->x, weight_at(m, at->in_norm), rows, c->hidden, c->norm_eps);
     project(m, s->qkv, s->norm, &d->layer[i].qkv, rows, 0, s->u);
     if (c->qkv_bias) cpu_add_bias(s->qkv, weight_at(m, at->qkv.bias), rows, ld);
     if (c->qk_norm) {
-        op->rmsnorm(s->qkv, s->qkv, weight_at(m, at->q_norm), rows, c->heads, c->head_dim, ld, c->norm_eps);
-        op->rmsnorm(s->qkv + wide, s->qkv + wide, weight_at(m, at->k_norm), rows, c->kv_heads, c->head_dim, ld, c->norm_eps);
+        op->head_norm(s->qkv, s->qkv, weight_at(m, at->q_norm), rows, c->heads, c->head_dim, ld, c->norm_eps);
+        op->head_norm(s->qkv + wide, s->qkv + wide, weight_at(m, at->k_norm), rows, c->kv_heads, c->head_dim, ld, c->norm_eps);
     }
     op->rope(s->qkv, pos, m->cosines, m->sines, rows, m->shape, 1);
     for (int r = 0; r < rows; r++)
@@ -178,12 +178,12 @@ static void step_rows(void *ctx, int part, int first, int rows)
     op->embed(s.x, weight_at(m, m->embed), d->ids + first, rows, c->hidden);
     for (int i = 0; i < c->layers; i++) {
         step_attention(d, i, &s, d->view + first, pos, rows);
-        op->rmsnorm(s.norm, s.x, weight_at(m, m->layer[i].post_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+        op->rmsnorm(s.norm, s.x, weight_at(m, m->layer[i].post_norm), rows, c->hidden, c->norm_eps);
         project(m, s.gate_up, s.norm, &d->layer[i].gate_up, rows, 0, s.u);
         op->swiglu(s.act, s.gate_up, rows, c->ff);
         project(m, s.x, s.act, &d->layer[i].down, rows, 1, s.u);
     }
-    op->rmsnorm(s.norm, s.x, weight_at(m, m->norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    op->rmsnorm(s.norm, s.x, weight_at(m, m->norm), rows, c->hidden, c->norm_eps);
     op->matmul_packed(logits, s.norm, &d->head, rows, 0);
     for (int r = 0; r < rows; r++) draw_row(d, first + r, &d->rows[first + r], logits + (size_t)r * (size_t)c->vocab);
 }

@@ -21,7 +21,7 @@ static void layer_place(LayerActs *l, const Model *m, const LayerAt *at, size_t 
     l->qkv = arena_take(from, rows, row, num);
     l->att = arena_take(from, rows, heads * dim, num);
     l->lse = arena_take(from, rows, heads, sizeof *l->lse);
-    l->mid = arena_take(from, rows, h, num);
+    l->mid = arena_take(from, rows, h, sizeof *l->mid);
     l->n2 = arena_take(from, rows, h, num);
     l->gate_up = arena_take(from, rows, 2 * ff, num);
     l->act = arena_take(from, rows, ff, num);
@@ -38,9 +38,9 @@ static void acts_place(Acts *a, const Model *m, Arena *from)
         LayerActs *l = &a->layer[i];
         if (!i || a->keep == KEEP_ALL) layer_place(l, m, &m->layer[i], rows, from);
         else *l = a->layer[0];
-        if (!i || a->keep != KEEP_ONE) l->x = arena_take(from, rows, h, num);
+        if (!i || a->keep != KEEP_ONE) l->x = arena_take(from, rows, h, sizeof *l->x);
     }
-    a->out = arena_take(from, rows, h, num);
+    a->out = arena_take(from, rows, h, sizeof *a->out);
     a->normed = arena_take(from, rows, h, num);
     a->logp = arena_take(from, rows, 1, sizeof *a->logp);
     a->logit_lse = arena_take(from, rows, 1, sizeof *a->logit_lse);
@@ -80,13 +80,13 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
     const Ops *op = m->ops;
     int rows = b->rows, row = head_row(m->shape), d = c->head_dim;
     size_t wide = (size_t)c->heads * (size_t)d;
-    op->rmsnorm(l->n1, l->x, weight_at(m, at->in_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    op->rmsnorm(l->n1, l->x, weight_at(m, at->in_norm), rows, c->hidden, c->norm_eps);
     linear_forward(m, &at->qkv, l->n1, rows, l->u_qkv, NULL, c->qk_norm ? l->raw : l->qkv);
     if (c->qk_norm) {
         op->copy(l->qkv, l->raw, (size_t)rows * (size_t)row * (size_t)op->num);
-        op->rmsnorm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row, c->norm_eps);
-        op->rmsnorm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm), rows, c->kv_heads, d, row,
-                    c->norm_eps);
+        op->head_norm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row, c->norm_eps);
+        op->head_norm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm), rows, c->kv_heads, d, row,
+                      c->norm_eps);
     }
     op->rope(l->qkv, b->view.pos, m->cosines, m->sines, rows, m->shape, 1);
     op->attention(l->att, l->lse, l->qkv, &b->view, m->shape);
@@ -97,7 +97,7 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
 static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
     const ModelConfig *c = &m->c;
-    m->ops->rmsnorm(l->n2, l->mid, weight_at(m, at->post_norm), rows, 1, c->hidden, c->hidden, c->norm_eps);
+    m->ops->rmsnorm(l->n2, l->mid, weight_at(m, at->post_norm), rows, c->hidden, c->norm_eps);
     linear_forward(m, &at->gate_up, l->n2, rows, l->u_gate_up, NULL, l->gate_up);
     m->ops->swiglu(l->act, l->gate_up, rows, c->ff);
 }
@@ -114,7 +114,7 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
         layer_mlp(m, l, &m->layer[i], b->rows);
         linear_forward(m, &m->layer[i].down, l->act, b->rows, l->u_down, l->mid, i + 1 == c->layers ? a->out : a->layer[i + 1].x);
     }
-    m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, 1, c->hidden, c->hidden, c->norm_eps);
+    m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
 }
 
 void forward_again(Model *m, Acts *a, int layer, const TokenBatch *b)

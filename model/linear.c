@@ -17,35 +17,36 @@ void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *
     if (l->u) m->ops->gemm(&g);
 }
 
-/* y += or = u B^T for the parts that have an adapter; with `residual`, y = residual + u B^T. */
-static void outer(const Model *m, const Linear *l, int rows, const Num *u, const Num *c, Num *y)
+/* y = u B^T, or c + u B^T, for the parts that have an adapter; wide: c and y are float. */
+static void outer(const Model *m, const Linear *l, int rows, const Num *u, const void *c, void *y, int wide)
 {
     const Ops *op = m->ops;
     int rank = m->lora_options.rank;
+    size_t size = wide ? sizeof(float) : (size_t)op->num;
     for (int i = 0; i < l->parts; i++) {
         const LinearPart *p = &l->part[i];
         if (p->u < 0) continue;
-        size_t at = (size_t)p->first;
+        size_t at = (size_t)p->first * size;
         Gemm g = {.tb = 1, .m = rows, .n = p->n, .k = rank, .a = num_at(op, u, (size_t)p->u), .lda = l->u,
-                  .b = lora_at(m, p->b), .ldb = rank, .alpha = 1, .beta = c ? 1 : 0, .c = c ? num_at(op, c, at) : NULL,
-                  .d = num_at(op, y, at), .ldd = l->n};
+                  .b = lora_at(m, p->b), .ldb = rank, .alpha = 1, .beta = c ? 1 : 0, .c = c ? (const char *)c + at : NULL,
+                  .d = (char *)y + at, .ldd = l->n, .wide = wide};
         op->gemm(&g);
     }
 }
 
-/* Where every part has an adapter its product comes first: it only writes y, which the large product then reads while it
- * computes. */
-void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const Num *residual, Num *y)
+/* The adapters' products come first: the large one, which adds to them in fp32, then rounds their sum once. Parts that have
+ * none begin at 0. */
+void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const float *residual, void *y)
 {
-    int adapted = adapted_parts(l), first = adapted && adapted == l->parts;
+    int wide = residual != NULL, adapted = adapted_parts(l);
     if (adapted) linear_inner(m, l, x, rows, u);
-    if (first) outer(m, l, rows, u, residual, y);
-    const Num *c = first ? y : residual;
+    if (adapted && adapted < l->parts) m->ops->zero(y, (size_t)rows * (size_t)l->n * (size_t)m->ops->num); /* so no residual */
+    if (adapted) outer(m, l, rows, u, residual, y, wide);
+    const void *c = adapted ? y : residual;
     Gemm g = {.tb = 1, .m = rows, .n = l->n, .k = l->k, .a = x, .lda = l->k, .b = weight_at(m, l->weight), .ldb = l->k,
-              .alpha = 1, .beta = c ? 1 : 0, .c = c, .d = y, .ldd = l->n,
+              .alpha = 1, .beta = c ? 1 : 0, .c = c, .d = y, .ldd = l->n, .wide = wide,
               .bias = l->has_bias ? weight_at(m, l->bias) : NULL};
     m->ops->gemm(&g);
-    if (adapted && !first) outer(m, l, rows, u, y, y);
 }
 
 /* dW += dy^T x; dy has n columns of ldy. */

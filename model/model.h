@@ -1,6 +1,7 @@
 /* A decoder-only transformer (Qwen2, Qwen3 and Llama by three switches) on a device: the CPU in fp32, or a GPU in bf16.
- * Results repeat bit for bit; on the CPU they do not depend on the number of threads (QUERN_THREADS; default: the online
- * cores). One flat parameter array, one flat gradient array; tensors are views. */
+ * Results repeat bit for bit on a device of the same kind; on the CPU they do not depend on the number of threads
+ * (QUERN_THREADS; default: the online cores) either. Functions that return int: 0, or -1 with an error; what they give out is
+ * the caller's to free. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -20,7 +21,7 @@ typedef struct {
 } RopeScaling;
 
 typedef struct {
-    char model_type[16];           /* "qwen2" */
+    char model_type[16];           /* "qwen2", "qwen3" or "llama" */
     int vocab, hidden, ff, layers, heads, kv_heads, head_dim, max_position;
     float rope_theta, norm_eps;
     int tied, qkv_bias, qk_norm;
@@ -31,13 +32,11 @@ typedef struct {
 
 typedef struct Model Model;
 
-/* The table of operations of a device (model/ops.h). */
+/* The table of operations of a device (model/ops.h; model/device.h has it by name). */
 typedef struct Ops Ops;
 const Ops *ops_cpu(void);
-/* "cpu", "cuda:N", "auto": the first GPU that works, else the CPU. */
-int model_device(const char *name, const Ops **out, Error *err);
 
-/* N(0, 0.02), residual outputs scaled by 1/sqrt(2 layers) */
+/* New weights: N(0, 0.02), those of o and down divided by sqrt(2 layers); norms 1, biases 0. */
 int model_create(const ModelConfig *c, const Ops *ops, uint64_t seed, Model **out, Error *err);
 void model_free(Model *m);
 const ModelConfig *model_config(const Model *m);
@@ -50,11 +49,10 @@ int model_add_end(Model *m, int id, Error *err);
  * generation_config.json) copied by the caller. A model with an adapter is a PEFT directory: adapter_config.json, which names
  * its base model's directory (absolute, or from where it lies), and adapter_model.safetensors. */
 int model_load(const char *dir, const Ops *ops, Model **out, Error *err);
-int model_save(const Model *m, const char *dir, Error *err);   /* weights + config.json; dir exists */
+int model_save(const Model *m, const char *dir, Error *err);   /* weights and configuration; dir exists */
 int model_restore(Model *m, const char *dir, Error *err);      /* weights of an equal configuration into m */
 
-/* One packed row of training: ids[0..len), of which weight[t] = dL/dlogp(ids[t] | ids[<t]) is given
- * for t >= 1 (0 for prompt tokens); weight[0] is ignored. */
+/* One text: ids[0..len). */
 typedef struct {
     const int32_t *ids;
     int len;
@@ -63,7 +61,8 @@ typedef struct {
 /* Log-probabilities under the model at temperature 1: logp[i][t] for t in 1..len-1 (logp[i][0] = 0). */
 int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Error *err);
 
-/* Called once per sequence between forward and backward: fill weight[1..len-1] from logp. */
+/* Called once a sequence, between the ways forward and back: fill weight[t] = dL/dlogp(ids[t] | ids[<t]) for t in 1..len-1, 0
+ * for a prompt's tokens, from logp[t]. weight[0] is not used. */
 typedef void TokenWeights(void *ctx, int sequence, const float *logp, float *weight);
 
 typedef struct {
@@ -80,16 +79,18 @@ typedef struct {
 } TrainerOptions;
 
 typedef struct Trainer Trainer;
+
 /* With ranks (model/ranks.h: started before the model is made) every rank calls the functions below alike, with the same
  * sequences; each computes a share of them and updates a slice of the weights. TokenWeights is called for the share. */
-/* Trains the adapter where the model has one, else all weights. Refuses what does not fit the memory. */
+
+/* Trains the adapter where the model has one, else all weights; m outlives it. Refuses what does not fit the memory
+ * (model/plan.h). */
 int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err);
 void trainer_free(Trainer *t);
-/* Add the gradient of one set of sequences (any number: split into micro-batches). Returns the sum of
- * weight*logp in *loss. */
+/* Add the gradient of any number of sequences, in micro-batches; *loss: the sum of weight times logp over all of them. */
 int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx, double *loss, Error *err);
-/* AdamW on the accumulated gradient, which is cleared; *norm is its global norm before clipping. A
- * gradient that is not finite is an error: it is dropped and nothing else changes. */
+/* AdamW on the accumulated gradient, which is cleared; *norm is its global norm before clipping. A gradient that is not
+ * finite is an error: it is dropped and nothing else changes. */
 int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err);
 /* Exact resume: optimizer.safetensors holds m, v, the step, and fp32 weights (w) where model_save rounds them; of ranks the
  * first writes. Between steps: what was accumulated is not saved. */
@@ -142,9 +143,9 @@ typedef struct {
  * temperature (at 1 when that is 0), whatever top_k, top_p, min_p and banned leave out: what model_logprobs gives. */
 typedef void SampleDone(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped);
 
-/* Samples are delivered in order of (request, copy). A sample's bits depend on its prompt, its seed,
- * the law, max_new and stops alone: not on batch, on the other requests, or on where a resumed run
- * starts; on a GPU too, of the same kind. A signal (base/stop.h) ends the call with an error after what was delivered. */
+/* Samples are delivered in order of (request, copy). A sample's bits depend on its prompt, its seed, the law, max_new and stops
+ * alone: not on batch, on the other requests, or on where a resumed run starts. A signal (base/stop.h) ends the call with an
+ * error after what was delivered. */
 int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions *opt, SampleDone *done, void *ctx,
                  Error *err);
 

@@ -1,7 +1,7 @@
 /* The operations of a transformer behind one table: the CPU's (fp32, OpenBLAS) and CUDA's (bf16 with fp32 sums,
  * cuBLASLt and our kernels). Arrays are row-major, a row is a token; `Num` is the table's own number, `num` bytes of it:
- * weights and activations. What is `float` here is fp32 on every device: statistics, logits, gradients of weights, the
- * optimiser's state. Pointers are to memory of `alloc` unless a comment says host.
+ * weights and activations. What is `float` here is fp32 on every device: the residual stream, statistics, logits, gradients
+ * of weights, the optimiser's state. Pointers are to memory of `alloc` unless a comment says host.
  *
  * No result depends on the number of threads or on timing: work is cut by shape alone, sums run in a fixed order.
  *
@@ -46,7 +46,7 @@ typedef struct {
     void *d;
     int ldd;
     int wide;                      /* c and d are float */
-    const Num *bias;               /* [n], or NULL */
+    const Num *bias;               /* [n], or NULL; of bf16, beta c + bias is rounded before the product is added */
 } Gemm;
 
 /* A weight matrix [n, k] as multiplication by few rows wants it. */
@@ -84,11 +84,15 @@ struct Ops {
     void (*bias_grad)(float *db, const Num *dy, int rows, int n);                     /* adds */
     void (*add)(Num *y, const Num *x, size_t n);                                      /* y += x */
 
-    /* Each row holds `groups` vectors of n, from offset 0; rows are ld apart in x and y. y may be x. */
-    void (*rmsnorm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps);
+    /* RMSNorm of rows of the residual stream. */
+    void (*rmsnorm)(Num *y, const float *x, const Num *w, int rows, int n, float eps);
     /* dx += (add) or = the gradient; dx may be dy. dw is added to, unless it is NULL. */
-    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n,
-                         int ld, float eps);
+    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps);
+    /* The same of q or k heads: each row holds `groups` vectors of n, from offset 0; rows are ld apart. y may be x. */
+    void (*head_norm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps);
+    /* dx = the gradient, may be dy; dw is added to, unless it is NULL. */
+    void (*head_norm_grad)(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                           float eps);
 
     /* Rotate the q and k heads in place; cosines and sines are [position][dim/2]; sign -1 goes back. */
     void (*rope)(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign);
@@ -101,7 +105,7 @@ struct Ops {
     void (*swiglu)(Num *act, const Num *gate_up, int rows, int ff);                   /* gate_up: [rows][2 ff], gate first */
     void (*swiglu_grad)(Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff);
 
-    void (*embed)(Num *x, const Num *table, const int32_t *ids, int rows, int n);
+    void (*embed)(float *x, const Num *table, const int32_t *ids, int rows, int n);
     void (*embed_grad)(float *dtable, const Num *dx, const BatchView *b, int n);      /* adds */
 
     /* logp[r] = log p(target[r]) and the log-sum-exp of each row; a target of -1 gives logp 0. */
@@ -116,7 +120,8 @@ struct Ops {
     void (*adamw)(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s);
 
     /* ---- decoding on the CPU: a row's result does not depend on the rows beside it ---- */
-    void (*pack)(Packed *p, const Num *w, int n, int k);        /* data: alloc */
+    void (*pack)(Packed *p, const Num *w, int n, int k);        /* p->data is the caller's to release */
+    /* y [rows][n] = (add: +=) x W^T, x [rows][k] */
     void (*matmul_packed)(Num *y, const Num *x, const Packed *w, int rows, int add);
     /* body(ctx, part, first, rows) for parts of the rows, side by side; parts() of them at most. */
     void (*parallel)(int rows, void (*body)(void *ctx, int part, int first, int rows), void *ctx);
@@ -128,8 +133,8 @@ static inline Num *num_at(const Ops *op, const Num *p, size_t n) { return (char 
 
 int cpu_threads(void);             /* QUERN_THREADS, or the cores that are online */
 
-/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels; another N later is an
- * error. In a sentence what is missing. */
+/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels. The error says what is missing;
+ * another N later is one too. */
 int ops_cuda(const char *name, const Ops **out, Error *err);
 
 #endif

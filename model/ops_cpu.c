@@ -155,7 +155,7 @@ static float inverse_rms(const float *x, int n, float eps)
     return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
 }
 
-static void rmsnorm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld, float eps)
+static void head_norm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld, float eps)
 {
     float *y = y_;
     const float *x = x_, *w = w_;
@@ -168,6 +168,8 @@ static void rmsnorm(Num *y_, const Num *x_, const Num *w_, int rows, int groups,
                 v_put(y + at + i, v_get(x + at + i, n - i) * inv * v_get(w + i, n - i), n - i);
         }
 }
+
+static void rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps) { head_norm(y, x, w, rows, 1, n, n, eps); }
 
 /* One vector: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
 static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, const float *x, const float *w, int n,
@@ -187,8 +189,8 @@ static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, co
     }
 }
 
-static void rmsnorm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_, int rows, int groups,
-                         int n, int ld, float eps)
+static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_, int rows, int groups, int n,
+                      int ld, float eps)
 {
     float *dx = dx_;
     const float *dy = dy_, *x = x_, *w = w_;
@@ -205,6 +207,17 @@ static void rmsnorm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Nu
     for (int p = 0; p < PARTS && dw; p++)
         for (int i = 0; i < n; i++) dw[i] += sums[(size_t)p * (size_t)n + (size_t)i];
     free(sums);
+}
+
+static void rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
+{
+    norm_grad(dx, more, dw, dy, x, w, rows, 1, n, n, eps);
+}
+
+static void head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                           float eps)
+{
+    norm_grad(dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
 }
 
 static void rope(Num *qkv_, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign)
@@ -259,10 +272,10 @@ static void swiglu_grad(Num *dgate_up_, const Num *dact_, const Num *gate_up_, i
     }
 }
 
-static void embed(Num *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
+static void embed(float *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
 {
     for (int r = 0; r < rows; r++)
-        memcpy((float *)x + (size_t)r * (size_t)n, (const float *)rows_of_ids + (size_t)ids[r] * (size_t)n,
+        memcpy(x + (size_t)r * (size_t)n, (const float *)rows_of_ids + (size_t)ids[r] * (size_t)n,
                (size_t)n * sizeof(float));
 }
 
@@ -369,6 +382,8 @@ static const Ops table = {
     .add = add,
     .rmsnorm = rmsnorm,
     .rmsnorm_grad = rmsnorm_grad,
+    .head_norm = head_norm,
+    .head_norm_grad = head_norm_grad,
     .rope = rope,
     .attention = cpu_attention,
     .attention_grad = cpu_attention_grad,

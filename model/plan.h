@@ -20,23 +20,23 @@ typedef enum {
 
 typedef struct {
     size_t bytes[PLAN_PARTS], total;
-    size_t available;              /* without the model's weights */
+    size_t available;              /* what is free, and what the model's weights hold if they are loaded */
     int fits;
     int max_tokens, recompute, logit_rows, lora, lean;
 } MemoryPlan;
 
-/* Of a model that need not be loaded (weights that are, are not asked for again): chooses recomputation, and the tokens of a
- * micro-batch where they are 0. The error is of options that contradict each other; see `fits`. */
+/* Of a model that may be a layout alone, where `available` bytes are free: chooses recomputation, and the tokens of a
+ * micro-batch where o says 0. What is too large is no error (see fits); options that contradict each other are. */
 int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out, Error *err);
-/* The same from a configuration alone; lora: NULL for none. */
+/* The same from a configuration, on the memory of ops' device; lora: NULL for none. */
 int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, const TrainerOptions *o, MemoryPlan *out,
                   Error *err);
 
 /* A table of the parts in GiB. */
 void plan_print(const MemoryPlan *p, Buffer *out);
-/* -1, and the sentence: what it takes, what there is, the flags to change. */
+/* Returns -1 with the sentence: what it takes, what there is, the flags to change. */
 int plan_refuse(const MemoryPlan *p, Error *err);
 
-const MemoryPlan *trainer_plan(const Trainer *t);
+const MemoryPlan *trainer_plan(const Trainer *t); /* the trainer's own */
 
 #endif

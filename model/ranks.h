@@ -39,8 +39,8 @@ int ranks_finish(Error *err);
 int ranks_all_reduce(float *x, size_t n, Error *err);                       /* x: the sum of all ranks' x */
 /* For an optimiser whose state is cut in slices: an array of ranks_size() * each numbers, each from ranks_each; the slice
  * of rank r begins at r * each. */
-size_t ranks_each(size_t n, size_t align);                                  /* numbers of a slice that covers n, a multiple of align */
-int ranks_reduce_scatter(float *x, size_t each, Error *err);                /* this rank's slice of x: the sum; the other slices are lost */
+size_t ranks_each(size_t n, size_t align);                                  /* so that all slices cover n; a multiple of align */
+int ranks_reduce_scatter(float *x, size_t each, Error *err);                /* this rank's slice: the sum; the others are lost */
 int ranks_all_gather(void *p, size_t bytes, Error *err);                    /* every rank's slice of so many bytes, to all */
 int ranks_broadcast(void *p, size_t bytes, Error *err);                     /* rank 0's, to all */
 

@@ -16,10 +16,9 @@ int tokenizer_load(const char *path, Tokenizer **out, Error *err);           /* 
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err);
 void tokenizer_free(Tokenizer *t);
 
-/* Learn merges until vocab_size tokens (256 bytes + merges + specials), Qwen2 pre-tokeniser (lines: pieces are whole lines, tokens
- * may span words), ties
- * broken by (count, then smaller pair ids): equal texts give an equal tokenizer.json.
- * specials are added last, in order. */
+/* Learn merges until vocab_size tokens (256 bytes + merges + specials), with Qwen2's pre-tokeniser (lines: pieces are whole
+ * lines, tokens may span words). The most frequent pair goes first, of equally frequent ones that of smaller ids: equal texts
+ * give an equal tokenizer.json. specials are added last, in order. */
 int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size, int lines,
                     const char *const *specials, int n_specials, Tokenizer **out, Error *err);
 

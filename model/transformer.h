@@ -76,12 +76,13 @@ void set_align(ParamSet *s, const Ops *op);
 void set_end(ParamSet *s, const Ops *op);
 void set_release(ParamSet *s, const Ops *op);
 
-/* y = x W^T + bias (+ residual) (+ the adapter's part). u: [rows][l->u], kept for the way back. y may be the residual. */
-void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const Num *residual, Num *y);
+/* y [rows][n] = x W^T + bias (+ the adapter's part), x [rows][k]. u: [rows][l->u], kept for the way back. Without a residual y
+ * is Num; with one y is float, and the residual is added with no rounding between; y may be it. */
+void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const float *residual, void *y);
 /* u = scale x A^T alone. */
 void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u);
-/* dx (unless NULL) = the gradient of x; gradients of the trained parameters (grad is laid out as their set: the adapter's
- * where there is one, else the base's) are added to. du: scratch, [rows][l->u]. */
+/* dx (unless NULL) = the gradient of x. Gradients of the trained parameters are added to grad, which is laid out as their set:
+ * the adapter's where there is one, else the base's. du: scratch, [rows][l->u]. */
 void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u, Num *du, int rows, Num *dx,
                      float *grad);
 
@@ -111,9 +112,10 @@ typedef struct {
 void *arena_take(Arena *a, size_t rows, size_t width, size_t size);
 
 typedef struct {
-    Num *x, *n1, *raw, *qkv, *att, *mid, *n2, *gate_up, *act; /* raw: q and k before qk_norm */
+    float *x, *mid;                /* the residual stream: the layer's input, and after its attention */
+    Num *n1, *raw, *qkv, *att, *n2, *gate_up, *act; /* raw: q and k before qk_norm */
     float *lse;
-    Num *u_qkv, *u_o, *u_gate_up, *u_down;
+    Num *u_qkv, *u_o, *u_gate_up, *u_down; /* as linear_forward left them */
 } LayerActs;
 
 /* What of a pass is kept for the way back: nothing (one layer's activations), all, or each layer's input, of which the
@@ -125,7 +127,8 @@ typedef struct {
     KeepActs keep;
     LayerActs *layer;              /* [layers]; what is not kept is one array for all */
     void *arena;
-    Num *out, *normed;             /* the last layer's output, and normed */
+    float *out;                    /* the last layer's output */
+    Num *normed;
     float *logp, *logit_lse;
     float *logits;
     int logit_rows;                /* rows of logits that there is room for */

@@ -15,7 +15,7 @@ typedef struct {
     const Model *m;
     int rows, tokens;
     Num *x, *y, *act;
-    float *parts;
+    float *stream, *parts;         /* stream: the residual stream */
     int32_t *pos, *table, *ids;
     double *u;
     uint32_t *banned;
@@ -71,7 +71,7 @@ static void part_attend(const Bench *b, int i)
 static void part_residual(const Bench *b, int i)
 {
     const Linear *l = &b->m->layer[i].down;
-    Residual r = {.x = b->x, .normed = b->y, .parts = b->parts, .splits = cuda_product_splits(l->n, l->k),
+    Residual r = {.x = b->stream, .normed = b->y, .parts = b->parts, .splits = cuda_product_splits(l->n, l->k),
                   .w = weight_at(b->m, b->m->layer[i].post_norm), .rows = b->rows, .n = b->m->c.hidden, .eps = 1e-6f};
     cuda_residual_norm(&r);
 }
@@ -142,6 +142,7 @@ static void make_bench(Bench *b)
     for (int i = 0; i < 3; i++) parts = most(parts, rows * (size_t)l[i]->n * (size_t)cuda_product_splits(l[i]->n, l[i]->k));
     b->x = cuda_alloc(rows * most(wide, (size_t)c->ff) * 2);
     b->y = cuda_alloc(rows * wide * 2);
+    b->stream = cuda_alloc(rows * (size_t)c->hidden * sizeof *b->stream);
     b->act = cuda_alloc(most(rows * (size_t)c->ff * 2, cuda_draw_scratch(b->rows, c->vocab)));
     b->parts = cuda_alloc(parts * sizeof(float));
     b->banned = cuda_alloc((size_t)c->vocab / 8 + 8);
@@ -163,7 +164,7 @@ static void make_bench(Bench *b)
 
 static void free_bench(Bench *b)
 {
-    void *all[] = {b->x, b->y, b->act, b->parts, b->banned, b->u, b->ids, b->pos, b->table, b->pages.data};
+    void *all[] = {b->x, b->y, b->act, b->stream, b->parts, b->banned, b->u, b->ids, b->pos, b->table, b->pages.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) cuda_release(all[i]);
 }
 

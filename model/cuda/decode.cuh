@@ -1,27 +1,12 @@
-/* What the kernels of a decoding step share: asynchronous copies, matrix instructions, waiting for the kernel before, the
- * pages of keys and values. */
+/* What the kernels of a decoding step that work on pages share: asynchronous copies, matrix instructions, the pages of keys and
+ * values. */
 #ifndef DECODE_CUH
 #define DECODE_CUH
 
 #include "engine.cuh"
+#include "overlap.cuh"
 
 #define INFINITE __int_as_float(0x7f800000)
-
-/* ---- a kernel may start while the one before it ends: what that one wrote is there after `previous_done` ---- */
-
-__device__ __forceinline__ void previous_done()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void next_may_start()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 /* ---- cp.async ---- */
 
@@ -31,13 +16,6 @@ __device__ __forceinline__ unsigned shared_address(const void *p) { return (unsi
 __device__ __forceinline__ void copy16(void *to, const void *from, bool there)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
-                 : "memory");
-}
-
-/* Of what is read along: the 256 bytes around come into the L2 cache at once. */
-__device__ __forceinline__ void stream16(void *to, const void *from, bool there)
-{
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
                  : "memory");
 }
 

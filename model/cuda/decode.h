@@ -7,7 +7,7 @@
 
 /* ---- gemv.cu ---- */
 
-/* out = [x | low] [w | up]^T, fp32, in `splits` parts along k, which whoever reads them adds: [splits][rows][n]. */
+/* out = low up^T + x w^T, fp32, in `splits` parts along k, which whoever reads them adds: [splits][rows][n]. */
 typedef struct {
     float *out;
     const Num *x, *w;              /* [rows][k]; [n][k] */
@@ -15,6 +15,8 @@ typedef struct {
     int rows, n, k, r;             /* k: a multiple of 8; r: of ADAPTER_ALIGN */
     int splits;                    /* cuda_product_splits; 1 when gated */
     int gated;                     /* w is [2 n][k], gates first: out is silu(gate) up, [rows][n] Nums */
+    int rounds;                    /* low up^T is rounded to a Num before the rest is added, as the full pass does */
+    const Num *bias;               /* [n]: then added to it, and rounded again; or NULL. With rounds and r, not gated */
 } Product;
 
 enum { ADAPTER_ALIGN = 64 };
@@ -27,9 +29,10 @@ void cuda_adapter_low(Num *low, const float *parts, int splits, int rows, int r,
 /* B [n][rank] of outputs first..first + n to columns column.. of up, whose rows are r long. */
 void cuda_adapter_up(Num *up, const Num *b, int first, int n, int rank, int r, int column);
 
-/* x += the parts of a product (splits 0: x = rows of the table); normed = its norm with w. */
+/* x += the parts of a product (splits 0: x = rows of the table); normed = its norm with w. x is fp32 and nothing rounds it. */
 typedef struct {
-    Num *x, *normed;
+    float *x;
+    Num *normed;
     const float *parts;            /* [splits][rows][n] */
     int splits;
     const Num *table;

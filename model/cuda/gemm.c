@@ -1,6 +1,6 @@
 /* Matrix products, by cuBLASLt. */
 #include "gpu/cublaslt.h"
-#include "model/cuda/state.h"
+#include "model/cuda/launch.h"
 #include "model/cuda/table.h"
 
 /* A workspace of its own, which never moves: a captured graph keeps its address. */
@@ -22,18 +22,29 @@ static int open_gemm(void)
     return gemm.workspace ? 0 : -1;
 }
 
+/* d = beta c + bias. */
+static void spread_bias(const Gemm *g)
+{
+    int adds = g->beta != 0, m = g->m, n = g->n, ldd = g->ldd;
+    int aligned = n % 8 == 0 && ldd % 8 == 0 && aligned16(g->d) && aligned16(g->bias) && (!adds || aligned16(g->c));
+    Dim3 grid = {ceil_div((size_t)m, 32), ceil_div((size_t)n, 256), 1}, block = {256, 1, 1};
+    if (g->wide)
+        LAUNCH(KERNEL_spread_bias_wide, grid, block, 0, (void *)&g->d, (void *)&g->c, (void *)&g->bias, (void *)&g->beta, &adds, &m,
+               &n, &ldd);
+    else
+        LAUNCH(KERNEL_spread_bias, grid, block, 0, (void *)&g->d, (void *)&g->c, (void *)&g->bias, (void *)&g->beta, &adds, &m, &n,
+               &ldd, &aligned);
+}
+
+/* The library would round a sum to bf16, add the bias and round again. So the bias comes first, as what the product is added
+ * to. */
 void cuda_gemm(const Gemm *g)
 {
     Error err;
+    int first = g->bias && g->m > 0 && g->n > 0;
     if (open_gemm()) return;
-    /* The library adds a bias to its own kind of output; a wide one gets its bias first, as what is added to. */
-    int first = g->wide && g->bias;
-    if (first) {
-        int adds = g->beta != 0;
-        LAUNCH(KERNEL_spread_bias, ((Dim3){(unsigned)g->m, ((unsigned)g->n + 255) / 256, 1}), ((Dim3){256, 1, 1}), 0, (void *)&g->d,
-               (void *)&g->c, (void *)&g->bias, (void *)&g->beta, &adds, (void *)&g->n, (void *)&g->ldd);
-    }
+    if (first) spread_bias(g);
     const CublasltProduct p = {g->ta, g->tb, g->m, g->n, g->k, g->a, g->b, g->lda, g->ldb, g->alpha, first ? 1 : g->beta,
-                               first ? g->d : g->c, g->d, g->ldd, g->wide, first ? NULL : g->bias};
+                               first ? g->d : g->c, g->d, g->ldd, g->wide};
     if (!cuda_failed() && cublaslt_product(gemm.lt, &p, gemm.workspace, cuda_state()->stream, &err)) cuda_fail_with(&err);
 }

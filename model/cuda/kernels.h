@@ -9,6 +9,7 @@
     X(attention) \
     X(decode) \
     X(engine) \
+    X(overlap) \
 
 /* X(source): source.cu */
 #define CUDA_SOURCES(X) \
@@ -24,11 +25,12 @@
     X(attention_grad, attention_grad_q_32) X(attention_grad, attention_grad_q_64) X(attention_grad, attention_grad_q_128) \
     X(attention_grad, attention_grad_q_256) X(attention_grad, attention_grad_kv_32) X(attention_grad, attention_grad_kv_64) \
     X(attention_grad, attention_grad_kv_128) X(attention_grad, attention_grad_v_256) X(attention_grad, attention_grad_k_256) \
-    X(gemm, spread_bias) \
+    X(gemm, spread_bias) X(gemm, spread_bias_wide) \
     X(pointwise, add) X(pointwise, swiglu) X(pointwise, swiglu_grad) X(pointwise, rope8) X(pointwise, rope4) \
     X(pointwise, rope2) X(pointwise, embed) \
     X(norm, rmsnorm_team1) X(norm, rmsnorm_team4) X(norm, rmsnorm_block) X(norm, rmsnorm_any) \
     X(norm, rmsnorm_grad_team1) X(norm, rmsnorm_grad_team4) X(norm, rmsnorm_grad_block) X(norm, rmsnorm_grad_any) \
+    X(norm, head_norm_team) X(norm, head_norm_any) X(norm, head_norm_grad_team) X(norm, head_norm_grad_any) \
     X(sums, sum_parts) X(sums, bias_columns) X(sums, embed_runs) X(sums, squares) X(sums, sum_doubles) \
     X(loss, cross_entropy) X(loss, cross_entropy_grad) \
     X(optim, adamw_master) X(optim, adamw_lean) \

@@ -1,5 +1,6 @@
-/* RMSNorm and its gradient, over whole rows and over the heads of a row. Short vectors (up to 1024 numbers) belong to a team
- * of lanes of one warp, long ones to a block. x is read once: it waits in registers for the sum of its squares.
+/* RMSNorm and its gradient, over whole rows of the residual stream, which is float, and over the heads of a row, which are bf16.
+ * Short vectors (up to 1024 numbers) belong to a team of lanes of one warp, long ones to a block. x is read once: it waits in
+ * registers for the sum of its squares.
  *
  *     y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2                        rounded between the two, as transformers does
  *     dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r
@@ -19,34 +20,97 @@ struct Place {
     }
 };
 
-__device__ __forceinline__ float squares(uint4 packed)
+/* A load of x is 16 bytes, and of bf16 what belongs to its numbers: neighbouring lanes read neighbouring memory of both. */
+template <class X> struct Load;
+template <> struct Load<bf16> {
+    static constexpr int N = 8;
+    typedef uint4 Halves;
+};
+template <> struct Load<float> {
+    static constexpr int N = 4;
+    typedef uint2 Halves;
+};
+
+/* Of `left` numbers, as get8 and put8. */
+template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const bf16 *p, int left) { v = get8<WIDE>(p, left); }
+template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint4 v, int left) { put8<WIDE>(p, v, left); }
+
+template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const float *p, int left)
 {
-    float f[8], sum = 0;
-    unpack8(f, packed);
+    if constexpr (WIDE) {
+        v = left > 0 ? *(const uint4 *)p : make_uint4(0, 0, 0, 0);
+    } else {
+        unsigned word[4];
 #pragma unroll
-    for (int i = 0; i < 8; i++) sum += f[i] * f[i];
+        for (int i = 0; i < 4; i++) word[i] = i < left ? __float_as_uint(p[i]) : 0;
+        v = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+}
+
+template <bool WIDE> __device__ __forceinline__ void get(uint2 &v, const bf16 *p, int left)
+{
+    if constexpr (WIDE) {
+        v = left > 0 ? *(const uint2 *)p : make_uint2(0, 0);
+    } else {
+        float f[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) f[i] = i < left ? wide(p[i]) : 0;
+        v = make_uint2(pack2(f[0], f[1]), pack2(f[2], f[3]));
+    }
+}
+
+template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint2 v, int left)
+{
+    if constexpr (WIDE) {
+        if (left > 0) *(uint2 *)p = v;
+    } else {
+        float f[4] = {low_half(v.x), high_half(v.x), low_half(v.y), high_half(v.y)};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i < left) p[i] = narrow(f[i]);
+    }
+}
+
+/* Number i of words that were loaded. */
+template <class T> __device__ __forceinline__ float number(const unsigned *word, int i)
+{
+    if constexpr (sizeof(T) == 4) return __uint_as_float(word[i]);
+    else return i % 2 ? high_half(word[i / 2]) : low_half(word[i / 2]);
+}
+
+template <class X> __device__ __forceinline__ float squares(const uint4 &x)
+{
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Load<X>::N; i++) {
+        float f = number<X>((const unsigned *)&x, i);
+        sum += f * f;
+    }
     return sum;
 }
 
-__device__ __forceinline__ uint4 scaled(uint4 x, uint4 w, float inverse)
+template <class X> __device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Load<X>::Halves w, float inverse)
 {
-    float f[8];
+    typename Load<X>::Halves y;
     stay_packed(x);
-    unpack8(f, x);
+    const unsigned *from = (const unsigned *)&x, *by = (const unsigned *)&w;
+    unsigned *to = (unsigned *)&y;
 #pragma unroll
-    for (int i = 0; i < 8; i++) f[i] *= inverse;
-    return times8(pack8(f), w);
+    for (int j = 0; j < Load<X>::N / 2; j++)
+        to[j] = times2(pack2(number<X>(from, 2 * j) * inverse, number<X>(from, 2 * j + 1) * inverse), by[j]);
+    return y;
 }
 
 /* ---- forward ---- */
 
-/* A team of `lanes` lanes has a vector, V times 8 numbers a lane; each takes U vectors, a block's teams side by side. */
-template <int V, int U>
-__device__ __forceinline__ void norm_team(bf16 *y, const bf16 *x, const bf16 *w, unsigned count, int groups, int n, int ld,
+/* A team of `lanes` lanes has a vector, V loads of x a lane; each takes U vectors, a block's teams side by side. */
+template <class X, int V, int U>
+__device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld,
                                           float eps, int lanes)
 {
+    constexpr int N = Load<X>::N;
     unsigned teams = blockDim.x / lanes, team = threadIdx.x / lanes;
-    int first = (threadIdx.x & (lanes - 1)) * 8, step = lanes * 8;
+    int first = (threadIdx.x & (lanes - 1)) * N, step = lanes * N;
     uint4 in[U][V];
     size_t at[U];
     int here[U];
@@ -57,106 +121,115 @@ __device__ __forceinline__ void norm_team(bf16 *y, const bf16 *x, const bf16 *w,
         here[u] = v < count ? n : 0;
         at[u] = place.at(n, ld);
 #pragma unroll
-        for (int k = 0; k < V; k++) in[u][k] = get8<true>(x + at[u] + first + k * step, here[u] - first - k * step);
+        for (int k = 0; k < V; k++) get<true>(in[u][k], x + at[u] + first + k * step, here[u] - first - k * step);
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
         float sum = 0;
 #pragma unroll
-        for (int k = 0; k < V; k++) sum += squares(in[u][k]);
+        for (int k = 0; k < V; k++) sum += squares<X>(in[u][k]);
         float inverse = rsqrtf(warp_sum(sum, lanes) / n + eps);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             int i = first + k * step;
-            put8<true>(y + at[u] + i, scaled(in[u][k], get8<true>(w + i, n - i), inverse), here[u] - i);
+            typename Load<X>::Halves weight;
+            get<true>(weight, w + i, n - i);
+            put<true>(y + at[u] + i, scaled<X>(in[u][k], weight, inverse), here[u] - i);
         }
     }
 }
 
-#define TEAM(name, V, U)                                                                                             \
+/* NUMBERS: of a lane */
+#define TEAM(name, X, NUMBERS, U)                                                                                    \
     extern "C" __global__ void __launch_bounds__(256)                                                                \
-        name(bf16 *y, const bf16 *x, const bf16 *w, unsigned count, int groups, int n, int ld, float eps, int lanes) \
+        name(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld, float eps, int lanes)    \
     {                                                                                                                \
-        norm_team<V, U>(y, x, w, count, groups, n, ld, eps, V > 1 ? 32 : lanes);                                     \
+        norm_team<X, NUMBERS / Load<X>::N, U>(y, x, w, count, groups, n, ld, eps, NUMBERS > 8 ? 32 : lanes);         \
     }
-TEAM(rmsnorm_team1, 1, 4)
-TEAM(rmsnorm_team4, 4, 1)
+TEAM(head_norm_team, bf16, 8, 4)
+TEAM(rmsnorm_team1, float, 8, 4)
+TEAM(rmsnorm_team4, float, 32, 1)
 
-/* A block has a vector, V times 8 numbers a thread. */
-template <int V, bool WIDE>
-__device__ __forceinline__ void norm_block(bf16 *y, const bf16 *x, const bf16 *w, int groups, int n, int ld, float eps)
+/* A block has a vector, V loads of x a thread. */
+template <class X, int V, bool WIDE>
+__device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps)
 {
     __shared__ float shared[64];
     size_t at = Place(blockIdx.x, groups).at(n, ld);
-    int first = threadIdx.x * 8, step = blockDim.x * 8;
-    uint4 in[V], weight[V];
+    int first = threadIdx.x * Load<X>::N, step = blockDim.x * Load<X>::N;
+    uint4 in[V];
+    typename Load<X>::Halves weight[V];
     float sum = 0, none = 0;
 #pragma unroll
-    for (int k = 0; k < V; k++) in[k] = get8<WIDE>(x + at + first + k * step, n - first - k * step);
+    for (int k = 0; k < V; k++) get<WIDE>(in[k], x + at + first + k * step, n - first - k * step);
 #pragma unroll
-    for (int k = 0; k < V; k++) weight[k] = get8<WIDE>(w + first + k * step, n - first - k * step);
+    for (int k = 0; k < V; k++) get<WIDE>(weight[k], w + first + k * step, n - first - k * step);
 #pragma unroll
-    for (int k = 0; k < V; k++) sum += squares(in[k]);
+    for (int k = 0; k < V; k++) sum += squares<X>(in[k]);
     block_sums(sum, none, shared);
     float inverse = rsqrtf(sum / n + eps);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * step;
-        put8<WIDE>(y + at + i, scaled(in[k], weight[k], inverse), n - i);
+        put<WIDE>(y + at + i, scaled<X>(in[k], weight[k], inverse), n - i);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(1024)
-    rmsnorm_block(bf16 *y, const bf16 *x, const bf16 *w, int groups, int n, int ld, float eps)
-{
-    norm_block<2, true>(y, x, w, groups, n, ld, eps);
-}
-
-/* The same of what is not aligned. */
-extern "C" __global__ void __launch_bounds__(1024)
-    rmsnorm_any(bf16 *y, const bf16 *x, const bf16 *w, int groups, int n, int ld, float eps)
-{
-    norm_block<1, false>(y, x, w, groups, n, ld, eps);
-}
+/* NUMBERS: of a thread */
+#define BLOCK(name, X, NUMBERS, WIDE)                                                           \
+    extern "C" __global__ void __launch_bounds__(1024)                                          \
+        name(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps)          \
+    {                                                                                           \
+        norm_block<X, NUMBERS / Load<X>::N, WIDE>(y, x, w, groups, n, ld, eps);                 \
+    }
+BLOCK(rmsnorm_block, float, 16, true)
+BLOCK(rmsnorm_any, float, 8, false) /* not aligned */
+BLOCK(head_norm_any, bf16, 8, false)
 
 /* ---- gradient ---- */
 
 /* The numbers of one vector that a thread has. */
-template <int V> struct Piece {
-    uint4 x[V], dy[V], dx[V];
+template <class X, int V> struct Piece {
+    uint4 x[V];
+    typename Load<X>::Halves dy[V], dx[V];
 };
 
-template <int V, bool WIDE>
-__device__ __forceinline__ void get_piece(Piece<V> &p, const bf16 *dx, int add, const bf16 *dy, const bf16 *x, size_t at, int first,
+template <bool WIDE, class X, int V>
+__device__ __forceinline__ void get_piece(Piece<X, V> &p, const bf16 *dx, int add, const bf16 *dy, const X *x, size_t at, int first,
                                           int step, int n)
 {
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * step;
-        p.x[k] = get8<WIDE>(x + at + i, n - i);
-        p.dy[k] = get8<WIDE>(dy + at + i, n - i);
-        p.dx[k] = get8<WIDE>(dx + at + i, add ? n - i : 0);
+        get<WIDE>(p.x[k], x + at + i, n - i);
+        get<WIDE>(p.dy[k], dy + at + i, n - i);
+        get<WIDE>(p.dx[k], dx + at + i, add ? n - i : 0);
     }
 }
 
 /* Sums of x^2 and of dy w x; weights(k) is where the piece has numbers k. */
-template <int V, class Weights>
-__device__ __forceinline__ void piece_sums(const Piece<V> &p, Weights weights, float &square, float &dot)
+template <class X, int V, class Weights>
+__device__ __forceinline__ void piece_sums(const Piece<X, V> &p, Weights weights, float &square, float &dot)
 {
     square = dot = 0;
 #pragma unroll
     for (int k = 0; k < V; k++) {
-        float x[8], d[8], g[8];
-        unpack8(x, p.x[k]), unpack8(d, p.dy[k]), unpack8(g, weights(k));
+        auto w = weights(k);
+        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k], *g = (const unsigned *)&w;
 #pragma unroll
-        for (int i = 0; i < 8; i++) square += x[i] * x[i], dot += d[i] * g[i] * x[i];
+        for (int i = 0; i < Load<X>::N; i++) {
+            float f = number<X>(x, i);
+            square += f * f, dot += number<bf16>(d, i) * number<bf16>(g, i) * f;
+        }
     }
 }
 
-/* Stores dx; more(k, half, terms) is given what four of the numbers k add to dw. Two by two: what is unpacked takes twice the
+__device__ __forceinline__ void stay_packed(uint2 &v) { asm("" : "+r"(v.x), "+r"(v.y)); }
+
+/* Stores dx; more(k, quad, terms) is given what four of the numbers k add to dw. Two by two: what is unpacked takes twice the
  * registers. */
-template <int V, bool WIDE, class Weights, class More>
-__device__ __forceinline__ void put_piece(bf16 *dx, Piece<V> &p, Weights weights, float square, float dot, float eps, size_t at,
+template <bool WIDE, class X, int V, class Weights, class More>
+__device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weights, float square, float dot, float eps, size_t at,
                                           int first, int step, int n, int here, More more)
 {
     float inverse = rsqrtf(square / n + eps), back = dot / n * inverse * inverse * inverse;
@@ -168,48 +241,54 @@ __device__ __forceinline__ void put_piece(bf16 *dx, Piece<V> &p, Weights weights
 #pragma unroll
     for (int k = 0; k < V; k++) {
         if (V > 1) stay_packed(p.x[k]), stay_packed(p.dy[k]);
-        uint4 w = weights(k);
-        unsigned x[4] = {p.x[k].x, p.x[k].y, p.x[k].z, p.x[k].w}, d[4] = {p.dy[k].x, p.dy[k].y, p.dy[k].z, p.dy[k].w};
-        unsigned g[4] = {w.x, w.y, w.z, w.w}, out[4] = {p.dx[k].x, p.dx[k].y, p.dx[k].z, p.dx[k].w};
+        auto w = weights(k);
+        auto result = p.dx[k];
+        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k], *g = (const unsigned *)&w;
+        unsigned *out = (unsigned *)&result;
         float terms[4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            float low = slope(low_half(x[j]), low_half(d[j]), low_half(g[j]), low_half(out[j]), terms[j % 2 * 2]);
-            float high = slope(high_half(x[j]), high_half(d[j]), high_half(g[j]), high_half(out[j]), terms[j % 2 * 2 + 1]);
+        for (int j = 0; j < Load<X>::N / 2; j++) {
+            float low = slope(number<X>(x, 2 * j), low_half(d[j]), low_half(g[j]), low_half(out[j]), terms[j % 2 * 2]);
+            float high = slope(number<X>(x, 2 * j + 1), high_half(d[j]), high_half(g[j]), high_half(out[j]), terms[j % 2 * 2 + 1]);
             out[j] = pack2(low, high);
             if (j % 2) more(k, j / 2, make_float4(terms[0], terms[1], terms[2], terms[3]));
         }
         int i = first + k * step;
-        put8<WIDE>(dx + at + i, make_uint4(out[0], out[1], out[2], out[3]), here - i);
+        put<WIDE>(dx + at + i, result, here - i);
     }
 }
 
 /* Block b has vectors b * each and on, `each` of them, and leaves its sum for dw in row b of `parts` (NULL: not wanted). Each
  * team adds up its sum in shared memory, [teams][n], where they are joined. */
-template <int V>
-__device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const bf16 *dy, const bf16 *x, const bf16 *w,
+template <class X, int V>
+__device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,
                                           unsigned count, unsigned each, int groups, int n, int ld, float eps, int lanes)
 {
     extern __shared__ float columns[];
-    int teams = blockDim.x / lanes, team = threadIdx.x / lanes, first = (threadIdx.x & (lanes - 1)) * 8, step = lanes * 8;
+    constexpr int N = Load<X>::N;
+    int teams = blockDim.x / lanes, team = threadIdx.x / lanes, first = (threadIdx.x & (lanes - 1)) * N, step = lanes * N;
     unsigned begin = blockIdx.x * each, end = begin + each < count ? begin + each : count;
     float4 *own = (float4 *)(columns + team * n + first);
     if (parts)
         for (int k = 0; k < V; k++)
-            if (first + k * step < n) own[k * step / 4] = own[k * step / 4 + 1] = make_float4(0, 0, 0, 0);
-    auto weights = [=](int k) { return get8<true>(w + first + k * step, n - first - k * step); }; /* near: all read them */
+            for (int quad = 0; quad < N / 4 && first + k * step < n; quad++) own[k * step / 4 + quad] = make_float4(0, 0, 0, 0);
+    auto weights = [=](int k) { /* near: all read them */
+        typename Load<X>::Halves v;
+        get<true>(v, w + first + k * step, n - first - k * step);
+        return v;
+    };
     Place place(begin + team, groups), next(teams, groups);
     for (unsigned v = begin; v < end; v += teams, place.move(next, groups)) { /* all lanes of a warp go round equally often */
         int here = v + team < end ? n : 0;
         size_t at = place.at(n, ld);
-        Piece<V> p;
+        Piece<X, V> p;
         float square, dot;
-        get_piece<V, true>(p, dx, add, dy, x, at, first, step, here);
-        piece_sums<V>(p, weights, square, dot);
+        get_piece<true>(p, dx, add, dy, x, at, first, step, here);
+        piece_sums(p, weights, square, dot);
         square = warp_sum(square, lanes), dot = warp_sum(dot, lanes);
-        put_piece<V, true>(dx, p, weights, square, dot, eps, at, first, step, n, here, [=](int k, int half, float4 f) {
+        put_piece<true>(dx, p, weights, square, dot, eps, at, first, step, n, here, [=](int k, int quad, float4 f) {
             if (!parts || first + k * step >= here) return;
-            float4 &sum = own[k * step / 4 + half];
+            float4 &sum = own[k * step / 4 + quad];
             sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
         });
     }
@@ -222,42 +301,43 @@ __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const
     }
 }
 
-#define GRAD_TEAM(name, V, BLOCKS)                                                                                         \
+#define GRAD_TEAM(name, X, NUMBERS, BLOCKS)                                                                                \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                                              \
-        name(bf16 *dx, int add, float *parts, const bf16 *dy, const bf16 *x, const bf16 *w, unsigned count, unsigned each, \
+        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w, unsigned count, unsigned each,    \
              int groups, int n, int ld, float eps, int lanes)                                                              \
     {                                                                                                                      \
-        grad_team<V>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps, V > 1 ? 32 : lanes);                       \
+        grad_team<X, NUMBERS / Load<X>::N>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps,                      \
+                                           NUMBERS > 8 ? 32 : lanes);                                                      \
     }
-GRAD_TEAM(rmsnorm_grad_team1, 1, 5)
-GRAD_TEAM(rmsnorm_grad_team4, 4, 3)
+GRAD_TEAM(head_norm_grad_team, bf16, 8, 5)
+GRAD_TEAM(rmsnorm_grad_team1, float, 8, 5)
+GRAD_TEAM(rmsnorm_grad_team4, float, 32, 2)
 
 /* The same, a block at one vector at a time. */
-template <int V, bool WIDE>
-__device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, const bf16 *dy, const bf16 *x, const bf16 *w,
+template <class X, int V, bool WIDE>
+__device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,
                                            unsigned count, unsigned each, int groups, int n, int ld, float eps)
 {
     __shared__ float shared[2][64]; /* in turns: one barrier a vector is enough */
-    int first = threadIdx.x * 8, step = blockDim.x * 8;
+    constexpr int N = Load<X>::N;
+    int first = threadIdx.x * N, step = blockDim.x * N;
     unsigned begin = blockIdx.x * each, end = begin + each < count ? begin + each : count;
-    uint4 weight[V];
-    float4 dw[V][2] = {};
-#pragma unroll
-    for (int k = 0; k < V; k++) weight[k] = get8<WIDE>(w + first + k * step, n - first - k * step);
-    auto weights = [&](int k) {
-        stay_packed(weight[k]);
-        return weight[k];
+    float4 dw[V][N / 4] = {};
+    auto weights = [=](int k) { /* near, and registers are few */
+        typename Load<X>::Halves v;
+        get<WIDE>(v, w + first + k * step, n - first - k * step);
+        return v;
     };
     Place place(begin, groups), next(1, groups);
     for (unsigned v = begin; v < end; v++, place.move(next, groups)) {
         size_t at = place.at(n, ld);
-        Piece<V> p;
+        Piece<X, V> p;
         float square, dot;
-        get_piece<V, WIDE>(p, dx, add, dy, x, at, first, step, n);
-        piece_sums<V>(p, weights, square, dot);
+        get_piece<WIDE>(p, dx, add, dy, x, at, first, step, n);
+        piece_sums(p, weights, square, dot);
         block_sums(square, dot, shared[v & 1]);
-        put_piece<V, WIDE>(dx, p, weights, square, dot, eps, at, first, step, n, n, [&](int k, int half, float4 f) {
-            float4 &sum = dw[k][half];
+        put_piece<WIDE>(dx, p, weights, square, dot, eps, at, first, step, n, n, [&](int k, int quad, float4 f) {
+            float4 &sum = dw[k][quad];
             sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
         });
     }
@@ -265,22 +345,23 @@ __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, cons
 #pragma unroll
     for (int k = 0; k < V; k++)
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int c = first + k * step + 4 * half;
+        for (int quad = 0; quad < N / 4; quad++) {
+            int c = first + k * step + 4 * quad;
             float *to = parts + (size_t)blockIdx.x * n + c;
-            if (c < n) to[0] = dw[k][half].x;
-            if (c + 1 < n) to[1] = dw[k][half].y;
-            if (c + 2 < n) to[2] = dw[k][half].z;
-            if (c + 3 < n) to[3] = dw[k][half].w;
+            if (c < n) to[0] = dw[k][quad].x;
+            if (c + 1 < n) to[1] = dw[k][quad].y;
+            if (c + 2 < n) to[2] = dw[k][quad].z;
+            if (c + 3 < n) to[3] = dw[k][quad].w;
         }
 }
 
-#define GRAD_BLOCK(name, V, WIDE)                                                                                          \
+#define GRAD_BLOCK(name, X, NUMBERS, WIDE)                                                                                 \
     extern "C" __global__ void __launch_bounds__(1024)                                                                     \
-        name(bf16 *dx, int add, float *parts, const bf16 *dy, const bf16 *x, const bf16 *w, unsigned count, unsigned each, \
+        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w, unsigned count, unsigned each,    \
              int groups, int n, int ld, float eps)                                                                         \
     {                                                                                                                      \
-        grad_block<V, WIDE>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps);                                    \
+        grad_block<X, NUMBERS / Load<X>::N, WIDE>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps);              \
     }
-GRAD_BLOCK(rmsnorm_grad_block, 2, true)
-GRAD_BLOCK(rmsnorm_grad_any, 1, false) /* not aligned */
+GRAD_BLOCK(rmsnorm_grad_block, float, 16, true)
+GRAD_BLOCK(rmsnorm_grad_any, float, 8, false) /* not aligned */
+GRAD_BLOCK(head_norm_grad_any, bf16, 8, false)

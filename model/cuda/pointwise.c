@@ -38,10 +38,10 @@ void cuda_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *
                 (void *[]){&qkv, &pos, &cosines, &sines, &rows, &heads, &ld, &s.dim, &sign});
 }
 
-void cuda_embed(Num *x, const Num *table, const int32_t *ids, int rows, int n)
+void cuda_embed(float *x, const Num *table, const int32_t *ids, int rows, int n)
 {
-    int aligned = n % 8 == 0 && aligned16(x) && aligned16(table);
+    int aligned = n % 4 == 0 && aligned16(x) && aligned16(table);
     unsigned pieces, threads;
-    cut_row(ceil_div((size_t)n, 8), 1, &pieces, &threads);
+    cut_row(ceil_div((size_t)n, 4), 1, &pieces, &threads);
     LAUNCH(KERNEL_embed, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &x, &table, &ids, &n, &aligned);
 }

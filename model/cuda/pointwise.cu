@@ -178,13 +178,17 @@ ROPE(8)
 ROPE(4)
 ROPE(2)
 
-/* ---- embeddings: a block copies a piece of a row ---- */
+/* ---- embeddings: a block widens a piece of a row, four numbers a thread (aligned: n is a multiple of 4) ---- */
 
-extern "C" __global__ void __launch_bounds__(256) embed(bf16 *x, const bf16 *table, const int *ids, int n, int aligned)
+extern "C" __global__ void __launch_bounds__(256) embed(float *x, const bf16 *table, const int *ids, int n, int aligned)
 {
-    int at = (blockIdx.y * blockDim.x + threadIdx.x) * 8;
-    bf16 *to = x + (size_t)blockIdx.x * n + at;
+    int at = (blockIdx.y * blockDim.x + threadIdx.x) * 4;
+    float *to = x + (size_t)blockIdx.x * n + at;
     const bf16 *from = table + (size_t)ids[blockIdx.x] * n + at;
-    if (aligned) put8<true>(to, get8<true>(from, n - at), n - at);
-    else put8<false>(to, get8<false>(from, n - at), n - at);
+    if (aligned && at < n) {
+        uint2 v = *(const uint2 *)from;
+        *(float4 *)to = make_float4(low_half(v.x), high_half(v.x), low_half(v.y), high_half(v.y));
+    } else {
+        for (int i = 0; i < 4 && at + i < n; i++) to[i] = wide(from[i]);
+    }
 }

@@ -32,7 +32,7 @@ void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args
 #define LAUNCH(kernel, grid, block, shared, ...) cuda_launch(kernel, grid, block, shared, (void *[]){__VA_ARGS__})
 
 /* on: from now on each kernel may start while the one before it ends, and waits for that itself before it touches what the
- * other writes or reads (previous_done of decode.cuh). Of GPUs since sm_90; elsewhere it changes nothing. */
+ * other writes or reads (previous_done of overlap.cuh). On GPUs since sm_90; elsewhere it changes nothing. */
 void cuda_overlap(int on);
 
 /* To be asked before work is put into the stream by any other way than cuda_launch and the members of Ops: takes the lock.

@@ -55,7 +55,9 @@ static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const
                  .k = l->k,
                  .r = r,
                  .splits = splits,
-                 .gated = gated != NULL};
+                 .gated = gated != NULL,
+                 .bias = r && l->has_bias ? weight_at(m, l->bias) : NULL,
+                 .rounds = l->parts > 1}; /* o and down go onto the residual stream, which nothing rounds */
     cuda_product(&p);
     return splits;
 }
@@ -83,7 +85,8 @@ static void layer(const StepGraphs *g, int i, int rows, const KvRows *who)
     const LayerAt *at = &m->layer[i];
     const LayerAdapters *a = g->adapter ? &g->adapter[i] : NULL;
     const Num *after = weight_at(m, i + 1 == c->layers ? m->norm : m->layer[i + 1].in_norm);
-    Fresh f = {.q = g->q, .parts = g->parts, .bias = at->qkv.has_bias ? weight_at(m, at->qkv.bias) : NULL, .cosines = m->cosines,
+    int bias = at->qkv.has_bias && !at->qkv.u; /* an adapter's product has it already */
+    Fresh f = {.q = g->q, .parts = g->parts, .bias = bias ? weight_at(m, at->qkv.bias) : NULL, .cosines = m->cosines,
                .sines = m->sines, .rows = rows, .heads = c->heads, .layer = i, .eps = c->norm_eps};
     if (c->qk_norm) f.q_norm = weight_at(m, at->q_norm), f.k_norm = weight_at(m, at->k_norm);
     Residual r = {.x = g->x, .normed = g->normed, .parts = g->parts, .rows = rows, .n = c->hidden, .eps = c->norm_eps};
@@ -201,7 +204,7 @@ static void place(StepGraphs *g, Arena *a)
     size_t rows = (size_t)g->rows, wide = (size_t)c->heads * (size_t)c->head_dim, num = (size_t)m->ops->num;
     size_t parts = max_of(max_of(parts_of(&l->qkv), parts_of(&l->o)), max_of(parts_of(&l->gate_up), parts_of(&l->down)));
     int u = l->qkv.u > l->o.u ? l->qkv.u : l->o.u, v = l->gate_up.u > l->down.u ? l->gate_up.u : l->down.u;
-    g->x = arena_take(a, rows, (size_t)c->hidden, num);
+    g->x = arena_take(a, rows, (size_t)c->hidden, sizeof *g->x);
     g->normed = arena_take(a, rows, (size_t)c->hidden, num);
     g->q = arena_take(a, rows, wide, num);
     g->att = arena_take(a, rows, wide, num);

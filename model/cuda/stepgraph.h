@@ -32,8 +32,8 @@ typedef struct {
     Pages pages;                   /* data is the caller's to set, and released here */
     LayerAdapters *adapter;        /* [layers], or NULL */
     void *arena;
-    Num *x, *normed, *q, *att, *act, *low;
-    float *parts, *attend, *logits, *prompt_logits;
+    Num *normed, *q, *att, *act, *low;
+    float *x, *parts, *attend, *logits, *prompt_logits;
     void *draw;
     int32_t *prompt_table;
     char *input;                   /* u, ids, pos, table */

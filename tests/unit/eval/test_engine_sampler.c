@@ -218,20 +218,28 @@ static float *floats_at(const void *p, size_t n)
 
 void cuda_gemm(const Gemm *g)
 {
-    assert_true(!g->ta && g->tb && (!g->wide || !g->beta));
+    assert_true(!g->ta && g->tb);
+    size_t num = g->wide ? 4 : 2;
     float *a = floats_at(g->a, (size_t)(g->m - 1) * (size_t)g->lda + (size_t)g->k);
     float *b = floats_at(g->b, (size_t)(g->n - 1) * (size_t)g->ldb + (size_t)g->k),
           *bias = g->bias ? floats_at(g->bias, (size_t)g->n) : NULL;
     for (int i = 0; i < g->m; i++) {
-        float *row = memory_array((size_t)g->n, sizeof *row),
-              *c = g->beta != 0 ? floats_at((const char *)g->c + (size_t)i * (size_t)g->ldd * 2, (size_t)g->n) : NULL;
+        size_t at = (size_t)i * (size_t)g->ldd;
+        float *row = memory_array((size_t)g->n, sizeof *row), *c = NULL;
+        const char *from = (const char *)g->c + at * num;
+        if (g->beta != 0) {
+            c = memory_array((size_t)g->n, sizeof *c);
+            if (g->wide) cuda_download(c, from, (size_t)g->n * sizeof *c);
+            else cuda_store(c, from, (size_t)g->n);
+        }
         for (int j = 0; j < g->n; j++) {
             double sum = 0;
             for (int k = 0; k < g->k; k++)
                 sum += (double)a[(size_t)i * (size_t)g->lda + (size_t)k] * (double)b[(size_t)j * (size_t)g->ldb + (size_t)k];
-            row[j] = (float)((double)g->alpha * sum + (c ? (double)g->beta * (double)c[j] : 0) + (bias ? (double)bias[j] : 0));
+            double first = (c ? (double)g->beta * (double)c[j] : 0) + (bias ? (double)bias[j] : 0);
+            if (bias && !g->wide) first = (double)bf16_round(first);
+            row[j] = (float)((double)g->alpha * sum + first);
         }
-        size_t at = (size_t)i * (size_t)g->ldd;
         if (g->wide) cuda_upload((float *)g->d + at, row, (size_t)g->n * 4);
         else cuda_load((uint16_t *)g->d + at, row, (size_t)g->n);
         free(row), free(c);
@@ -255,6 +263,7 @@ static const Ops table = {.name = "simulator",
                           .gemm = cuda_gemm,
                           .add = cuda_add,
                           .rmsnorm = cuda_rmsnorm,
+                          .head_norm = cuda_head_norm,
                           .rope = cuda_rope,
                           .attention = cuda_attention,
                           .swiglu = cuda_swiglu,
@@ -352,9 +361,9 @@ static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out
     assert_int_equal(out->done, PROMPTS * COPIES);
 }
 
-/* The recorded log-probabilities against a full pass over the same ids: sums in other orders, of a model so small that one
- * rounding to bf16 of a number shows; a wrong kernel is off by a tenth and more. */
-static void against_forward(Model *m, const Ask *a, const Result *r)
+/* The recorded log-probabilities against a full pass over the same ids: sums in other orders, but rounded to bf16 at the same
+ * places. One rounding more or less shows: `mean` is for what rounds alike 0.001; a wrong kernel is off by a tenth and more. */
+static void against_forward(Model *m, const Ask *a, const Result *r, double mean)
 {
     double sum = 0, worst = 0;
     int n = 0;
@@ -376,8 +385,10 @@ static void against_forward(Model *m, const Ask *a, const Result *r)
             }
             assert_int_equal(k->stopped, k->ids[k->n - 1] == END);
         }
+    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type, m->lora.size ? " with an adapter" : "",
+           sum / n, worst, n);
     assert_true(n > 60);
-    if (!(sum / n < 0.008 && worst < 0.05))
+    if (!(sum / n < mean && worst < 10 * mean))
         fail_msg("%s: mean |dlogp| %g, worst %g over %d tokens", m->c.model_type, sum / n, worst, n);
 }
 
@@ -408,27 +419,31 @@ static void decoding_equals_forward(void **state)
         Result r;
         make_ask(&a);
         sample(m, &a, 9, 0, &r);
-        against_forward(m, &a, &r);
+        against_forward(m, &a, &r, 1e-3);
         model_free(m);
     }
 }
 
+/* On all projections; on some parts of one. */
 static void adapted(void **state)
 {
     (void)state;
-    Model *m = small("qwen2");
-    Ask a;
-    Result plain, r;
-    Error err;
-    make_ask(&a);
-    sample(m, &a, 9, 0, &plain);
-    LoraOptions o = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
-    if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
-    spread(&m->lora, 0.1, 3);
-    sample(m, &a, 9, 0, &r);
-    against_forward(m, &a, &r);
-    assert_true(memcmp(&plain, &r, sizeof r) != 0);
-    model_free(m);
+    static const unsigned targets[] = {LORA_ALL, LORA_ALL & ~LORA_K};
+    for (int i = 0; i < 2; i++) {
+        Model *m = small("qwen2");
+        Ask a;
+        Result plain, r;
+        Error err;
+        make_ask(&a);
+        sample(m, &a, 9, 0, &plain);
+        LoraOptions o = {.rank = 3, .alpha = 5, .targets = targets[i], .seed = 4};
+        if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
+        spread(&m->lora, 0.1, 3);
+        sample(m, &a, 9, 0, &r);
+        against_forward(m, &a, &r, 1e-3);
+        assert_true(memcmp(&plain, &r, sizeof r) != 0);
+        model_free(m);
+    }
 }
 
 /* Bit for bit the same whatever is decoded beside a row, however often rows are refilled, and where pages are so few that rows

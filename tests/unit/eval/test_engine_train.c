@@ -155,10 +155,10 @@ static void test_embed(void **state)
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         int n = widths[k], ids[] = {4, 0, 6, 4, 3};
-        void *table = numbers(0, (size_t)(7 * n), 1), *x = engine_new("x", NULL, (size_t)(5 * n) * 2);
+        void *table = numbers(0, (size_t)(7 * n), 1), *x = engine_new("x", NULL, (size_t)(5 * n) * 4);
         void *d = engine_new("ids", ids, sizeof ids);
         cuda_embed(x, table, d, 5, n);
-        engine_floats(x, got, (size_t)(5 * n));
+        engine_get(x, got, (size_t)(5 * n) * 4);
         for (int i = 0; i < 5 * n; i++) want[i] = (double)host[0][ids[i / n] * n + i % n];
         close_to("embed", (size_t)(5 * n), 0);
         engine_free(table), engine_free(x), engine_free(d);
@@ -168,18 +168,35 @@ static void test_embed(void **state)
 
 /* ---- RMSNorm ---- */
 
-static const struct {
+/* groups 0: rows of the residual stream, which are float; else heads. */
+typedef struct {
     int rows, groups, n, ld;
-} norm_shapes[] = {
-    {5, 1, 64, 64},       {3, 3, 64, 320},     {7, 5, 128, 1152},   {9, 2, 80, 168},    {11, 3, 16, 64},    {70, 4, 8, 40},
-    {3, 1, 256, 256},     {5, 1, 896, 896},    {21, 1, 320, 328},   {3, 1, 1024, 1024}, {3, 1, 1032, 1032}, {4, 1, 3584, 3584},
-    {2, 1, 8192, 8200},   {2, 1, 8200, 8200},  {2, 1, 12288, 12288}, {3, 2, 37, 75},
-    {3, 2, 38, 78},       {2, 1, 1001, 1001},   {3, 2, 64, 131},
-    {2, 1, 16384, 16384}, {1, 1, 8191, 8191}};
+} NormShape;
+
+static const NormShape norm_shapes[] = {
+    {5, 0, 64, 64},       {3, 3, 64, 320},     {7, 5, 128, 1152},   {9, 2, 80, 168},    {11, 3, 16, 64},    {70, 4, 8, 40},
+    {3, 0, 256, 256},     {5, 0, 896, 896},    {21, 0, 320, 320},   {3, 0, 1024, 1024}, {3, 0, 1032, 1032}, {4, 0, 3584, 3584},
+    {3, 1, 256, 264},     {2, 2, 320, 640},    {2, 0, 8200, 8200},  {2, 0, 12288, 12288}, {3, 2, 37, 75},     {70, 0, 8, 8},
+    {3, 2, 38, 78},       {2, 0, 1001, 1001},   {3, 2, 64, 131},    {3, 0, 38, 38},     {9, 0, 168, 168},
+    {2, 0, 16384, 16384}, {1, 0, 8191, 8191}};
 /* Where rows share a word, the simulator takes neighbours' accesses for a race when they both read and write there. */
 #define ODD(k) ((norm_shapes[k].n | norm_shapes[k].ld) & 1)
 enum { NORM_SHAPES = sizeof norm_shapes / sizeof *norm_shapes };
 static const float EPS = 1e-3f;
+
+/* x: of floats that bf16 does not have where it is the residual stream's. */
+static void *norm_input(const NormShape *s, float size)
+{
+    size_t all = (size_t)s->rows * (size_t)s->ld;
+    return s->groups ? numbers(0, all, size) : floats(0, all, size);
+}
+
+static int groups_of(const NormShape *s) { return s->groups ? s->groups : 1; }
+
+static void norm_name(char (*what)[64], const char *op, const NormShape *s)
+{
+    snprintf(*what, sizeof *what, "%s of %d x %d x %d, rows %d apart", op, s->rows, s->groups, s->n, s->ld);
+}
 
 static double inverse_rms(const float *x, int n)
 {
@@ -193,12 +210,14 @@ static void test_rmsnorm(void **state)
     (void)state;
     engine_start("sm_90");
     for (int k = 0; k < NORM_SHAPES; k++)
-        for (int in_place = 0; in_place < 2 - ODD(k); in_place++) {
-            int rows = norm_shapes[k].rows, groups = norm_shapes[k].groups, n = norm_shapes[k].n, ld = norm_shapes[k].ld;
+        for (int in_place = 0; in_place < (norm_shapes[k].groups && !ODD(k) ? 2 : 1); in_place++) {
+            const NormShape *s = &norm_shapes[k];
+            int rows = s->rows, groups = groups_of(s), n = s->n, ld = s->ld;
             size_t all = (size_t)rows * (size_t)ld;
-            void *x = numbers(0, all, k % 2 ? 0.05f : 5), *w = numbers(1, (size_t)n, 2), *y = x;
+            void *x = norm_input(s, k % 2 ? 0.05f : 5), *w = numbers(1, (size_t)n, 2), *y = x;
             if (!in_place) y = numbers(2, all, 1);
-            cuda_rmsnorm(y, x, w, rows, groups, n, ld, EPS);
+            if (s->groups) cuda_head_norm(y, x, w, rows, groups, n, ld, EPS);
+            else cuda_rmsnorm(y, x, w, rows, n, EPS);
             engine_floats(y, got, all);
             for (size_t i = 0; i < all; i++) want[i] = (double)host[in_place ? 0 : 2][i];
             for (int v = 0; v < rows * groups; v++) {
@@ -208,7 +227,7 @@ static void test_rmsnorm(void **state)
                     want[at + (size_t)i] = (double)bf16_round((double)host[0][at + (size_t)i] * inverse) * (double)host[1][i];
             }
             char what[64];
-            snprintf(what, sizeof what, "rmsnorm of %d x %d x %d, rows %d apart", rows, groups, n, ld);
+            norm_name(&what, "norm", s);
             rounded_from(what, all);
             engine_free(x), engine_free(w);
             if (!in_place) engine_free(y);
@@ -219,12 +238,14 @@ static void test_rmsnorm(void **state)
 /* One shape: dx into its own array (0), added to (1), over dy (2). */
 static void rmsnorm_grad_case(int k, int how, int with_dw)
 {
-    int rows = norm_shapes[k].rows, groups = norm_shapes[k].groups, n = norm_shapes[k].n, ld = norm_shapes[k].ld, add = how == 1;
+    const NormShape *s = &norm_shapes[k];
+    int rows = s->rows, groups = groups_of(s), n = s->n, ld = s->ld, add = how == 1;
     size_t all = (size_t)rows * (size_t)ld;
-    void *x = numbers(0, all, 3), *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = how == 2 ? dy : numbers(3, all, 1);
+    void *x = norm_input(s, 3), *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = how == 2 ? dy : numbers(3, all, 1);
     const float *before = host[how == 2 ? 2 : 3];
     void *dw = floats(4, (size_t)n, 1);
-    cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, x, w, rows, groups, n, ld, EPS);
+    if (s->groups) cuda_head_norm_grad(dx, with_dw ? dw : NULL, dy, x, w, rows, groups, n, ld, EPS);
+    else cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, x, w, rows, n, EPS);
     engine_floats(dx, got, all);
     for (size_t i = 0; i < all; i++) want[i] = (double)before[i];
     double *sums = memory_array((size_t)n, sizeof *sums), *sizes = memory_array((size_t)n, sizeof *sizes);
@@ -243,7 +264,7 @@ static void rmsnorm_grad_case(int k, int how, int with_dw)
         }
     }
     char what[64];
-    snprintf(what, sizeof what, "rmsnorm_grad %d of %d x %d x %d, rows %d apart", how, rows, groups, n, ld);
+    norm_name(&what, how == 2 ? "gradient in place" : add ? "gradient added" : "gradient", s);
     rounded_from(what, all);
     engine_get(dw, got, (size_t)n * 4);
     for (int i = 0; i < n; i++) {
@@ -261,7 +282,8 @@ static void test_rmsnorm_grad(void **state)
     (void)state;
     engine_start("sm_90");
     for (int k = 0; k < NORM_SHAPES; k++)
-        for (int how = 0; how < (ODD(k) ? 1 : 3); how++) rmsnorm_grad_case(k, how, (k + how) % 3 != 0);
+        for (int how = 0; how < (ODD(k) ? 1 : 3); how++)
+            if (how != 1 || !norm_shapes[k].groups) rmsnorm_grad_case(k, how, (k + how) % 3 != 0);
     engine_stop();
 }
 
@@ -272,16 +294,19 @@ static void test_rmsnorm_grad_rounds(void **state)
     static const struct {
         const char *kernel;
         int rows, groups, n, lanes, each, threads; /* lanes 0: a block a vector */
-    } cases[] = {{"rmsnorm_grad_team1", 50, 3, 8, 1, 64, 32},  {"rmsnorm_grad_team1", 23, 5, 40, 8, 24, 64},
-                 {"rmsnorm_grad_team4", 31, 1, 264, 32, 12, 64}, {"rmsnorm_grad_team4", 7, 3, 896, 32, 8, 128},
-                 {"rmsnorm_grad_block", 10, 1, 1032, 0, 4, 96}, {"rmsnorm_grad_block", 5, 3, 3584, 0, 7, 224},
-                 {"rmsnorm_grad_any", 11, 2, 38, 0, 5, 32}};
+    } cases[] = {{"head_norm_grad_team", 50, 3, 8, 1, 64, 32},  {"head_norm_grad_team", 23, 5, 40, 8, 24, 64},
+                 {"head_norm_grad_any", 11, 2, 38, 0, 5, 32},
+                 {"rmsnorm_grad_team1", 150, 1, 8, 1, 64, 32},  {"rmsnorm_grad_team1", 115, 1, 40, 8, 24, 64},
+                 {"rmsnorm_grad_team4", 31, 1, 264, 32, 12, 64}, {"rmsnorm_grad_team4", 21, 1, 896, 32, 8, 128},
+                 {"rmsnorm_grad_block", 10, 1, 1032, 0, 4, 96}, {"rmsnorm_grad_block", 15, 1, 3584, 0, 7, 224},
+                 {"rmsnorm_grad_any", 22, 1, 38, 0, 5, 32}};
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int rows = cases[k].rows, groups = cases[k].groups, n = cases[k].n, ld = groups * n, lanes = cases[k].lanes, add = 0;
         unsigned count = (unsigned)(rows * groups), each = (unsigned)cases[k].each, blocks = (count + each - 1) / each;
         size_t all = count * (size_t)n;
-        void *x = numbers(0, all, 3), *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = engine_new("dx", NULL, all * 2);
+        void *x = strncmp(cases[k].kernel, "head", 4) ? floats(0, all, 3) : numbers(0, all, 3);
+        void *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = engine_new("dx", NULL, all * 2);
         void *dw = floats(4, (size_t)n, 1), *parts = engine_new("parts", NULL, (size_t)blocks * (size_t)n * 4);
         float eps = EPS;
         engine_launch("norm", cases[k].kernel, (Dim3){blocks, 1, 1}, (Dim3){(unsigned)cases[k].threads, 1, 1},

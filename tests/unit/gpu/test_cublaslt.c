@@ -1,5 +1,5 @@
 /* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented to: the row-major mapping with
- * all transposes, leading dimensions, outputs and epilogues; that alignments are told as they are; that a shape is asked for
+ * all transposes, leading dimensions and outputs; that alignments are told as they are; that a shape is asked for
  * once and passes over an algorithm that does not run; and what is said when none does. On a GPU test_ops_cuda does this with
  * the real one. */
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static float number(const void *p, int wide, size_t i)
     return wide ? ((const float *)p)[i] : widen(((const uint16_t *)p)[i]);
 }
 
-static void one(int m, int n, int k, int ta, int tb, int pad, int wide, int bias, float alpha, float beta, int apart, size_t shift)
+static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float alpha, float beta, int apart, size_t shift)
 {
     Random r;
     Error err;
@@ -63,10 +63,10 @@ static void one(int m, int n, int k, int ta, int tb, int pad, int wide, int bias
     random_init(&r, (uint64_t)(m * 10007 + n * 101 + k), 0);
     size_t nd = (size_t)ldd * (size_t)m, unit = wide ? 4 : 2;
     void *a = numbers(&r, (size_t)lda * (size_t)(ta ? k : m), 0, shift), *b = numbers(&r, (size_t)ldb * (size_t)(tb ? n : k), 0, shift);
-    void *d = numbers(&r, nd, wide, 2 * shift), *c = numbers(&r, nd, wide, 2 * shift), *v = numbers(&r, (size_t)n, 0, 0);
+    void *d = numbers(&r, nd, wide, 2 * shift), *c = numbers(&r, nd, wide, 2 * shift);
     void *before = malloc(nd * unit);
     memcpy(before, d, nd * unit);
-    CublasltProduct p = {ta, tb, m, n, k, a, b, lda, ldb, alpha, beta, apart ? c : d, d, ldd, wide, bias ? v : NULL};
+    CublasltProduct p = {ta, tb, m, n, k, a, b, lda, ldb, alpha, beta, apart ? c : d, d, ldd, wide};
     if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ldd; j++) {
@@ -75,12 +75,11 @@ static void one(int m, int n, int k, int ta, int tb, int pad, int wide, int bias
             for (int l = 0; l < k && j < n; l++)
                 want += (double)number(a, 0, (size_t)(ta ? l * lda + i : i * lda + l)) * (double)number(b, 0, (size_t)(tb ? j * ldb + l : l * ldb + j));
             want = (double)alpha * want + (beta != 0 ? (double)beta * (double)number(apart ? c : before, wide, at) : 0);
-            if (bias && j < n) want += (double)number(v, 0, (size_t)j);
             if (j >= n) want = (double)number(before, wide, at);
             double got = (double)number(d, wide, at), limit = j >= n ? 0 : wide ? 1e-4 : 0.01 * (1 + fabs(want));
             if (!(fabs(got - want) <= limit)) fail_msg("%d x %d x %d, ta %d, tb %d: [%d][%d] is %g, expected %g", m, n, k, ta, tb, i, j, got, want);
         }
-    drop(a, shift), drop(b, shift), drop(d, 2 * shift), drop(c, 2 * shift), drop(v, 0);
+    drop(a, shift), drop(b, shift), drop(d, 2 * shift), drop(c, 2 * shift);
     free(before);
 }
 
@@ -89,12 +88,12 @@ static void test_mapping(void **state)
     (void)state;
     for (int t = 0; t < 4; t++)
         for (int wide = 0; wide < 2; wide++) {
-            one(5, 7, 3, t & 1, t >> 1, 0, wide, 0, 1, 0, 0, 0);
-            one(8, 16, 24, t & 1, t >> 1, 0, wide, 0, 1, 1, 0, 0);
-            one(6, 9, 4, t & 1, t >> 1, 3, wide, 0, 0.5f, 2, 1, 2);
-            one(1, 33, 17, t & 1, t >> 1, 8, wide, !wide, 1, wide, 0, 16);
+            one(5, 7, 3, t & 1, t >> 1, 0, wide, 1, 0, 0, 0);
+            one(8, 16, 24, t & 1, t >> 1, 0, wide, 1, 1, 0, 0);
+            one(6, 9, 4, t & 1, t >> 1, 3, wide, 0.5f, 2, 1, 2);
+            one(1, 33, 17, t & 1, t >> 1, 8, wide, 1, wide, 0, 16);
         }
-    one(9, 12, 5, 0, 1, 0, 0, 1, 2, 0.5f, 1, 0);
+    one(9, 12, 5, 0, 1, 0, 0, 2, 0.5f, 1, 0);
 }
 
 static size_t calls(char letter)
@@ -112,14 +111,14 @@ static void test_once_a_shape(void **state)
 {
     (void)state;
     unlink("calls");
-    for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 0);
+    for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('h'), 1);
     assert_int_equal(calls('x'), 1); /* the one that does not run is tried once */
     assert_int_equal(calls('m'), 5);
-    one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 2); /* other alignments are another shape */
+    one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2); /* other alignments are another shape */
     assert_int_equal(calls('h'), 2);
-    for (int m = 1; m <= 1100; m++) one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 0, 1, 0, 0, 0); /* more than are kept */
-    one(11, 16, 24, 0, 1, 0, 0, 1, 1, 0, 0, 0);
+    for (int m = 1; m <= 1100; m++) one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0, 0); /* more than are kept */
+    one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('m'), 5 + 1 + 1100 + 1);
 }
 
@@ -141,11 +140,6 @@ static void test_failures(void **state)
     p.lda = 3;
     fails(&p, "2 x 3 x 4");
     p.lda = 4;
-    p.wide = 1;
-    p.bias = x;
-    fails(&p, "a bias is added to bf16 only");
-    p.wide = 0;
-    p.bias = NULL;
     setenv("TEST_LT_NONE", "1", 1);
     fails(&p, "cuBLASLt has no algorithm");
     unsetenv("TEST_LT_NONE");

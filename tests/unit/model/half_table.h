@@ -72,20 +72,38 @@ static inline void half_bias_grad(float *db, const Num *dy, int rows, int n)
     free(y);
 }
 
-static inline void half_rmsnorm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
+static inline void half_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
+{
+    float *wide = memory_array(extent(rows, n, n), sizeof *wide), *weight = widen(w, (size_t)n);
+    ops_cpu()->rmsnorm(wide, x, weight, rows, n, eps);
+    round_back(y, wide, rows, (size_t)n, (size_t)n);
+    free(weight);
+}
+
+static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
+{
+    size_t at = extent(rows, n, n);
+    float *out = widen(dy, at), *back = widen(dx, at), *weight = widen(w, (size_t)n);
+    ops_cpu()->rmsnorm_grad(back, more, dw, out, x, weight, rows, n, eps);
+    round_back(dx, back, rows, (size_t)n, (size_t)n);
+    free(out);
+    free(weight);
+}
+
+static inline void half_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     float *wide = widen(x, extent(rows, groups * n, ld)), *weight = widen(w, (size_t)n);
-    ops_cpu()->rmsnorm(wide, wide, weight, rows, groups, n, ld, eps);
+    ops_cpu()->head_norm(wide, wide, weight, rows, groups, n, ld, eps);
     round_back(y, wide, rows, (size_t)(groups * n), (size_t)ld);
     free(weight);
 }
 
-static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n,
-                                     int ld, float eps)
+static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                                       float eps)
 {
     size_t at = extent(rows, groups * n, ld);
     float *in = widen(x, at), *out = widen(dy, at), *back = widen(dx, at), *weight = widen(w, (size_t)n);
-    ops_cpu()->rmsnorm_grad(back, more, dw, out, in, weight, rows, groups, n, ld, eps);
+    ops_cpu()->head_norm_grad(back, dw, out, in, weight, rows, groups, n, ld, eps);
     round_back(dx, back, rows, (size_t)(groups * n), (size_t)ld);
     free(in);
     free(out);
@@ -140,10 +158,10 @@ static inline void half_swiglu_grad(Num *dgate_up, const Num *dact, const Num *g
     free(dy);
 }
 
-static inline void half_embed(Num *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
+static inline void half_embed(float *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
 {
     for (int r = 0; r < rows; r++)
-        memcpy((uint16_t *)x + (size_t)r * (size_t)n, (const uint16_t *)rows_of_ids + (size_t)ids[r] * (size_t)n, 2 * (size_t)n);
+        half_store(x + (size_t)r * (size_t)n, (const uint16_t *)rows_of_ids + (size_t)ids[r] * (size_t)n, (size_t)n);
 }
 
 static inline void half_embed_grad(float *dtable, const Num *dx, const BatchView *b, int n)
@@ -204,6 +222,8 @@ static inline const Ops *half_table(void)
     t.bias_grad = half_bias_grad;
     t.rmsnorm = half_rmsnorm;
     t.rmsnorm_grad = half_rmsnorm_grad;
+    t.head_norm = half_head_norm;
+    t.head_norm_grad = half_head_norm_grad;
     t.rope = half_rope;
     t.attention = half_attention;
     t.attention_grad = half_attention_grad;

@@ -22,23 +22,39 @@ static inline void disturb(ParamSet *p, Random *r, double by)
         for (size_t j = 0; j < p->tensor[i].count; j++) numbers(p)[p->tensor[i].at + j] += (float)(by * random_normal(r));
 }
 
-/* Odd sizes on purpose: nothing is a multiple of a vector. */
-static inline Model *tiny_on(const char *type, const Ops *ops, uint64_t seed)
+/* What sets the families apart. */
+static inline void set_family(ModelConfig *c, const char *type)
 {
-    ModelConfig c = {.vocab = WORDS, .hidden = 12, .ff = 17, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 6,
-                     .max_position = 64, .rope_theta = 1000, .norm_eps = 1e-5f, .pad = -1};
-    strcpy(c.model_type, type);
-    c.qkv_bias = !strcmp(type, "qwen2");
-    c.qk_norm = !strcmp(type, "qwen3");
-    c.tied = strcmp(type, "llama") != 0;
+    strcpy(c->model_type, type);
+    c->qkv_bias = !strcmp(type, "qwen2");
+    c->qk_norm = !strcmp(type, "qwen3");
+    c->tied = strcmp(type, "llama") != 0;
+}
+
+/* A random model `spread` away from the start, so that norms and biases matter. */
+static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *ops, uint64_t seed, uint64_t stream,
+                                  double spread)
+{
+    ModelConfig c = *shape;
     Error err;
     Model *m;
-    if (model_create(&c, ops, seed, &m, &err)) fail_msg("%s", err.text);
     Random r;
-    random_init(&r, seed, 99);
-    disturb(&m->base, &r, 0.3); /* away from the start, so that norms and biases matter */
+    set_family(&c, type);
+    if (model_create(&c, ops, seed, &m, &err)) fail_msg("%s", err.text);
+    random_init(&r, seed, stream);
+    disturb(&m->base, &r, spread);
     return m;
 }
+
+/* Odd sizes on purpose: nothing is a multiple of a vector. */
+static inline Model *tiny_of(const char *type, const Ops *ops, uint64_t seed, int layers)
+{
+    const ModelConfig c = {.vocab = WORDS, .hidden = 12, .ff = 17, .layers = layers, .heads = 4, .kv_heads = 2, .head_dim = 6,
+                           .max_position = 64, .rope_theta = 1000, .norm_eps = 1e-5f, .pad = -1};
+    return random_model(&c, type, ops, seed, 99, 0.3);
+}
+
+static inline Model *tiny_on(const char *type, const Ops *ops, uint64_t seed) { return tiny_of(type, ops, seed, 3); }
 
 /* B is not 0, so that A has a gradient. */
 static inline void adapt(Model *m, unsigned targets, int rslora)

@@ -19,12 +19,14 @@
 
 #include "base/file.h"
 #include "engine_support.h"
+#include "model/device.h"
 #include "model/safetensors.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };
 
-/* bf16: transformers' own bf16 is at a KL of 2e-4 to 3e-4 from its fp32 on these models, at gradients of cosine 0.9987. */
+/* bf16: transformers' own bf16 is at a KL of 2e-4 to 3e-4 from its fp32 on these models, at gradients of cosine 0.9987. A KL of
+ * 4e-4 goes with log-probabilities that differ by sqrt(2 KL) = 0.028, 0.8 of it on average. */
 typedef struct {
     const Ops *ops;
     int exact;                     /* fp32 */
@@ -35,7 +37,7 @@ typedef struct {
 
 static const Device cpu = {.exact = 1, .logits = 1e-4, .kl = 1e-9, .cosine = 0.9999999, .logprobs = 1e-5, .grad_cosine = 0.99999,
                            .grad_norm = 1e-4, .grad_floor = 1e-7, .loss = 1e-5};
-static const Device gpu = {.logits = 0.3, .kl = 4e-4, .cosine = 0.999, .logprobs = 2e-2, .grad_cosine = 0.99,
+static const Device gpu = {.logits = 0.3, .kl = 4e-4, .cosine = 0.999, .logprobs = 2.3e-2, .grad_cosine = 0.99,
                            .grad_norm = 0.015, .grad_floor = 1e-3, .loss = 5e-3};
 
 /* The CPU, then the GPU that works, if there is one; their number. */
@@ -57,6 +59,7 @@ typedef struct {
     Safetensors *expected;
     Ids ids;
     Model *m;
+    int turn;                      /* 0, 1, ... of all cases */
 } Case;
 
 static double number(const json_t *doc, const char *key) { return json_number_value(json_object_get(doc, key)); }
@@ -179,18 +182,30 @@ static void compare_logprobs(const Device *d, const Case *c, const char *key)
     free(got);
 }
 
-static void forward(void **state)
+/* Every model on every device, without an adapter and with one. */
+static void each_case(void (*compare)(const Device *d, const Case *c, int adapter))
 {
-    (void)state;
     Device d[2];
     int n = devices(d);
     for (int i = 0; i < n * MODELS * 2; i++) {
         int adapter = i / (n * MODELS);
         Case c = case_open(names[i % MODELS], d[i / MODELS % n].ops, adapter);
-        compare_logits(&d[i / MODELS % n], &c, adapter ? "lora_logits" : "logits");
-        compare_logprobs(&d[i / MODELS % n], &c, adapter ? "lora_logprobs" : "logprobs");
+        c.turn = i;
+        compare(&d[i / MODELS % n], &c, adapter);
         case_close(&c);
     }
+}
+
+static void compare_forward(const Device *d, const Case *c, int adapter)
+{
+    compare_logits(d, c, adapter ? "lora_logits" : "logits");
+    compare_logprobs(d, c, adapter ? "lora_logprobs" : "logprobs");
+}
+
+static void forward(void **state)
+{
+    (void)state;
+    each_case(compare_forward);
 }
 
 static void given(void *ctx, int sequence, const float *logp, float *weight)
@@ -231,34 +246,30 @@ static void compare_gradients(const Device *d, const Case *c, const char *prefix
 }
 
 /* Of sum w logp: in two micro-batches; every other model with its activations made again on the way back. */
+static void check_gradients(const Device *d, const Case *c, int adapter)
+{
+    Error err;
+    TrainerOptions o = {.max_tokens = 64, .recompute = c->turn % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
+    Trainer *t;
+    Ids x = c->ids;
+    double loss, want = 0, scale = 0;
+    if (trainer_create(c->m, &o, &t, &err) || trainer_accumulate(t, x.seqs, x.n, given, &x, &loss, &err)) fail_msg("%s", err.text);
+    const json_t *logp = json_object_get(c->doc, adapter ? "lora_logprobs" : "logprobs");
+    for (int s = 0; s < x.n; s++)
+        for (int k = 1; k < x.seqs[s].len; k++) {
+            double term = (double)x.weights[s][k] * number_at(json_array_get(logp, (size_t)s), k);
+            want += term;
+            scale += fabs(term);
+        }
+    assert_true(fabs(loss - want) < d->loss * scale);
+    compare_gradients(d, c, adapter ? "lora_grad." : "grad.", t);
+    trainer_free(t);
+}
+
 static void gradients(void **state)
 {
     (void)state;
-    Device d[2];
-    Error err;
-    int n = devices(d);
-    for (int i = 0; i < n * MODELS * 2; i++) {
-        int adapter = i / (n * MODELS);
-        const Device *on = &d[i / MODELS % n];
-        Case c = case_open(names[i % MODELS], on->ops, adapter);
-        TrainerOptions o = {.max_tokens = 64, .recompute = i % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
-        Trainer *t;
-        double loss, want = 0;
-        if (trainer_create(c.m, &o, &t, &err) || trainer_accumulate(t, c.ids.seqs, c.ids.n, given, &c.ids, &loss, &err))
-            fail_msg("%s", err.text);
-        const json_t *logp = json_object_get(c.doc, adapter ? "lora_logprobs" : "logprobs");
-        double scale = 0;
-        for (int s = 0; s < c.ids.n; s++)
-            for (int k = 1; k < c.ids.seqs[s].len; k++) {
-                double x = (double)c.ids.weights[s][k] * number_at(json_array_get(logp, (size_t)s), k);
-                want += x;
-                scale += fabs(x);
-            }
-        assert_true(fabs(loss - want) < on->loss * scale);
-        compare_gradients(on, &c, adapter ? "lora_grad." : "grad.", t);
-        trainer_free(t);
-        case_close(&c);
-    }
+    each_case(check_gradients);
 }
 
 /* -1 / tokens for every token but the first of a sequence: the mean cross-entropy. */
@@ -269,8 +280,9 @@ static void mean_loss(void *ctx, int sequence, const float *logp, float *weight)
     for (int t = 1; t < x->seqs[sequence].len; t++) weight[t] = -1.0f / (float)(x->rows - x->n);
 }
 
-static void compare_steps(const Device *d, const Case *c, const char *key)
+static void compare_steps(const Device *d, const Case *c, int adapter)
 {
+    const char *key = adapter ? "lora" : "full";
     const json_t *want = json_object_get(c->doc, key), *adam = json_object_get(c->doc, "adam");
     const json_t *losses = json_object_get(want, "losses"), *norms = json_object_get(want, "norms");
     AdamW opt = {.lr = number(adam, "lr"), .beta1 = number(adam, "beta1"), .beta2 = number(adam, "beta2"),
@@ -298,14 +310,7 @@ static void compare_steps(const Device *d, const Case *c, const char *key)
 static void ten_steps(void **state)
 {
     (void)state;
-    Device d[2];
-    int n = devices(d);
-    for (int i = 0; i < n * MODELS * 2; i++) {
-        int adapter = i / (n * MODELS);
-        Case c = case_open(names[i % MODELS], d[i / MODELS % n].ops, adapter);
-        compare_steps(&d[i / MODELS % n], &c, adapter ? "lora" : "full");
-        case_close(&c);
-    }
+    each_case(compare_steps);
 }
 
 /* End tokens of both files, once each. */

@@ -3,7 +3,8 @@
  *
  * Errors are relative: of a row's norm, and of one number against the row's root mean square. Limits follow from what is
  * rounded: one rounding to bf16 is at most 2^-8 of a number, 0.0017 of a row's norm on average; operations that keep
- * intermediate bf16 (probabilities in attention) get a few of them; what is fp32 throughout gets a few 1e-5. */
+ * intermediate bf16 (probabilities in attention) get a few of them; what is fp32 throughout gets a few 1e-5. Each number of a
+ * product has a limit of its own, from the size of what was summed: terms may cancel. */
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -156,13 +157,21 @@ static void check_guards(const Array *a)
             }
 }
 
-/* Rows of `cols` numbers, ld apart; the numbers between must be as the host has them too. */
+/* The numbers between rows of `cols`, ld apart, must be as the host has them. */
+static void check_between(const Array *a, const float *got, size_t cols, size_t ld)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (i % ld >= cols && memcmp(&got[i], &a->host[i], sizeof *got) && !(isnan(got[i]) && isnan(a->host[i])))
+            fail("%s: row %zu, number %zu lies between rows and was changed to %.7g", a->name, i / ld, i % ld, (double)got[i]);
+}
+
+/* Rows of `cols` numbers, ld apart. */
 static void check_rows(const Array *a, size_t cols, size_t ld, double limit)
 {
     float *got = fetch(a);
     for (size_t at = 0; at < a->n; at += ld) {
         double diff = 0, norm = 0;
-        size_t n = a->n - at < cols ? a->n - at : cols, gap = a->n - at < ld ? a->n - at : ld;
+        size_t n = a->n - at < cols ? a->n - at : cols;
         for (size_t i = 0; i < n; i++) {
             double d = (double)got[at + i] - (double)a->host[at + i];
             diff += d * d;
@@ -177,10 +186,29 @@ static void check_rows(const Array *a, size_t cols, size_t ld, double limit)
                 fail("%s: row %zu, number %zu is %.7g, expected %.7g (the row's rms is %.3g)", a->name, at / ld, i, (double)got[at + i],
                      (double)a->host[at + i], rms);
         }
-        for (size_t i = n; i < gap; i++)
-            if (memcmp(&got[at + i], &a->host[at + i], sizeof *got) && !(isnan(got[at + i]) && isnan(a->host[at + i])))
-                fail("%s: row %zu, number %zu lies between rows and was changed to %.7g", a->name, at / ld, i, (double)got[at + i]);
     }
+    check_between(a, got, cols, ld);
+    free(got);
+    check_guards(a);
+}
+
+/* Rows of sums of k terms, ld apart; sizes: the sums of the terms' absolute values. A number may be off by its rounding, 2^-8 of it
+ * where it is bf16, and by what fp32 loses of the terms on either side, by chance (4 + sqrt(k)) 2^-23 of their size. Some of the
+ * library's algorithms round the product too before they add to it what was there: product, or NULL. */
+static void check_sums(const Array *a, const float *sizes, const float *product, int k, size_t cols, size_t ld)
+{
+    float *got = fetch(a);
+    double rounding = a->wide ? 0 : ldexp(1, -8), lost = ldexp(4 + sqrt(k), -23);
+    for (size_t i = 0; i < a->n; i++) {
+        if (i % ld >= cols) continue;
+        double d = fabs((double)got[i] - (double)a->host[i]), limit = rounding * fabs((double)a->host[i]) + lost * (double)sizes[i];
+        if (product) limit += rounding * fabs((double)product[i]);
+        note(d, limit);
+        if (!(d <= limit))
+            fail("%s: row %zu, number %zu is %.9g, expected %.9g; the limit is %.3g", a->name, i / ld, i % ld, (double)got[i],
+                 (double)a->host[i], limit);
+    }
+    check_between(a, got, cols, ld);
     free(got);
     check_guards(a);
 }
@@ -335,6 +363,51 @@ typedef struct {
     int m, n, k, pad, shift;
 } Size;
 
+static float *absolute(const float *x, size_t n)
+{
+    float *y = memory_array(n + 1, sizeof *y);
+    for (size_t i = 0; i < n; i++) y[i] = fabsf(x[i]);
+    return y;
+}
+
+/* What the numbers of g are sums of, by absolute values. */
+static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Array *c, const Array *bias)
+{
+    Gemm s = *g;
+    float *x = absolute(a->host, a->n), *y = absolute(b->host, b->n), *z = absolute(c->host, c->n), *v = absolute(bias->host, bias->n);
+    s.a = x, s.b = y, s.bias = g->bias ? v : NULL;
+    s.c = s.d = z;
+    s.alpha = fabsf(g->alpha), s.beta = fabsf(g->beta);
+    cpu->gemm(&s);
+    free(x), free(y), free(v);
+    return z;
+}
+
+/* alpha op(a) op(b) alone, where something is added to it in bf16. */
+static float *product_alone(const Gemm *g, size_t n)
+{
+    if (g->wide || (g->beta == 0 && !g->bias)) return NULL;
+    Gemm p = *g;
+    p.d = memory_array(n + 1, sizeof(float));
+    p.c = p.d, p.beta = 0, p.bias = NULL;
+    cpu->gemm(&p);
+    return p.d;
+}
+
+/* On the CPU too beta c + bias becomes what bf16 has, before the product is added to it. */
+static void round_first(Gemm *g)
+{
+    float *c = (float *)(uintptr_t)g->c;
+    const float *bias = g->bias;
+    for (int i = 0; i < g->m; i++)
+        for (int j = 0; j < g->n; j++) {
+            float *x = c + (size_t)i * (size_t)g->ldd + j;
+            *x = bf16_to_float(float_to_bf16(g->beta * *x + bias[j]));
+        }
+    g->beta = 1;
+    g->bias = NULL;
+}
+
 static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, float beta, int apart)
 {
     int lda = (ta ? s.m : s.k) + s.pad, ldb = (tb ? s.k : s.n) + s.pad, ldd = s.n + s.pad;
@@ -347,9 +420,14 @@ static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, fl
     Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift), v = given_at("bias", (size_t)s.n, 0, 1, shift);
     Gemm g = {ta, tb, s.m, s.n, s.k, a.host, b.host, lda, ldb, alpha, beta, apart ? c.host : d.host, d.host, ldd, wide, bias ? v.host : NULL};
     Gemm h = {ta, tb, s.m, s.n, s.k, a.gpu, b.gpu, lda, ldb, alpha, beta, apart ? c.gpu : d.gpu, d.gpu, ldd, wide, bias ? v.gpu : NULL};
+    float *sizes = term_sizes(&g, &a, &b, beta != 0 && !apart ? &d : &c, &v);
+    float *product = product_alone(&g, d.n);
+    if (bias && beta != 0 && !wide) round_first(&g);
     cpu->gemm(&g);
     gpu->gemm(&h);
-    check_rows(&d, (size_t)s.n, (size_t)ldd, wide ? single : once);
+    check_sums(&d, sizes, product, s.k, (size_t)s.n, (size_t)ldd);
+    free(sizes);
+    free(product);
     drop(&a), drop(&b), drop(&c), drop(&d), drop(&v);
     end();
 }
@@ -411,18 +489,35 @@ static void test_sums(void)
     }
 }
 
+/* groups 0: rows of the residual stream, which are float; else heads. */
 typedef struct {
     int rows, groups, n, ld;
 } NormSize;
 
+static size_t norm_row(NormSize s) { return (size_t)(s.groups ? s.groups : 1) * (size_t)s.n; }
+static size_t norm_extent(NormSize s) { return (size_t)(s.rows - 1) * (size_t)s.ld + norm_row(s); }
+
+static void norm_on(const Ops *op, NormSize s, Num *y, const Num *x, const Num *w)
+{
+    if (s.groups) op->head_norm(y, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    else op->rmsnorm(y, x, w, s.rows, s.n, 1e-6f);
+}
+
+static void norm_grad_on(const Ops *op, NormSize s, Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w)
+{
+    if (s.groups) op->head_norm_grad(dx, dw, dy, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    else op->rmsnorm_grad(dx, add, dw, dy, x, w, s.rows, s.n, 1e-6f);
+}
+
 static void one_norm(NormSize s, int in_place)
 {
-    size_t all = (size_t)(s.rows - 1) * (size_t)s.ld + (size_t)s.groups * (size_t)s.n;
-    begin("rmsnorm %d rows of %d x %d, %d apart%s", s.rows, s.groups, s.n, s.ld, in_place ? ", in place" : "");
-    Array x = given("x", all, 0, 2), w = given("w", (size_t)s.n, 0, 1), y = in_place ? x : blank("y", all, 0);
-    cpu->rmsnorm(y.host, x.host, w.host, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    gpu->rmsnorm(y.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    check_rows(&y, (size_t)s.groups * (size_t)s.n, (size_t)s.ld, few);
+    size_t all = norm_extent(s);
+    if (s.groups) begin("head_norm %d rows of %d x %d, %d apart%s", s.rows, s.groups, s.n, s.ld, in_place ? ", in place" : "");
+    else begin("rmsnorm %d rows of %d", s.rows, s.n);
+    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1), y = in_place ? x : blank("y", all, 0);
+    norm_on(cpu, s, y.host, x.host, w.host);
+    norm_on(gpu, s, y.gpu, x.gpu, w.gpu);
+    check_rows(&y, norm_row(s), (size_t)s.ld, few);
     if (!in_place) drop(&y);
     drop(&x), drop(&w);
     end();
@@ -430,24 +525,24 @@ static void one_norm(NormSize s, int in_place)
 
 static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
 {
-    size_t all = (size_t)(s.rows - 1) * (size_t)s.ld + (size_t)s.groups * (size_t)s.n;
-    begin("rmsnorm_grad %d rows of %d x %d, %d apart%s%s%s", s.rows, s.groups, s.n, s.ld, add ? ", added" : "", with_dw ? ", dw" : "",
-          in_place ? ", in place" : "");
-    Array x = given("x", all, 0, 2), w = given("w", (size_t)s.n, 0, 1), dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
+    size_t all = norm_extent(s);
+    begin("%s %d rows of %d x %d, %d apart%s%s%s", s.groups ? "head_norm_grad" : "rmsnorm_grad", s.rows, s.groups ? s.groups : 1, s.n, s.ld,
+          add ? ", added" : "", with_dw ? ", dw" : "", in_place ? ", in place" : "");
+    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1), dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
     Array dx = in_place ? dy : add ? given("dx", all, 0, 1) : blank("dx", all, 0);
     void *bits = NULL;
     for (int again = 0; again < 2 && with_dw; again++) { /* dw alone is what other orders would change */
         Array scrap = given("scrap", all, 0, 1);
         put(&dw);
-        gpu->rmsnorm_grad(scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
+        norm_grad_on(gpu, s, scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu);
         if (again) check_kept(&dw, bits);
         else bits = kept(&dw);
         put(&dw);
         drop(&scrap);
     }
-    cpu->rmsnorm_grad(dx.host, add, with_dw ? dw.host : NULL, dy.host, x.host, w.host, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    gpu->rmsnorm_grad(dx.gpu, add, with_dw ? dw.gpu : NULL, dy.gpu, x.gpu, w.gpu, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    check_rows(&dx, (size_t)s.groups * (size_t)s.n, (size_t)s.ld, few);
+    norm_grad_on(cpu, s, dx.host, add, with_dw ? dw.host : NULL, dy.host, x.host, w.host);
+    norm_grad_on(gpu, s, dx.gpu, add, with_dw ? dw.gpu : NULL, dy.gpu, x.gpu, w.gpu);
+    check_rows(&dx, norm_row(s), (size_t)s.ld, few);
     check(&dw, (size_t)s.n, with_dw ? 1e-3 : 0);
     if (!in_place) drop(&dx);
     drop(&x), drop(&w), drop(&dy), drop(&dw);
@@ -456,13 +551,13 @@ static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
 
 static void test_norm(void)
 {
-    static const NormSize sizes[] = {{1, 1, 64, 64}, {300, 1, 896, 896}, {129, 1, 3584, 3584}, {77, 1, 5120, 5120}, {5, 1, 8192, 8192},
-                                     {100, 18, 128, 2560}, {33, 3, 64, 256}, {1000, 1, 100, 104}, {17, 5, 16, 160}};
+    static const NormSize sizes[] = {{1, 0, 64, 64}, {300, 0, 896, 896}, {129, 0, 3584, 3584}, {77, 0, 5120, 5120}, {5, 0, 8192, 8192},
+                                     {100, 18, 128, 2560}, {33, 3, 64, 256}, {1000, 0, 100, 100}, {1000, 1, 100, 104}, {17, 5, 16, 160}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         one_norm(sizes[i], 0);
-        one_norm(sizes[i], 1);
+        if (sizes[i].groups) one_norm(sizes[i], 1);
         one_norm_grad(sizes[i], 0, 1, 0);
-        one_norm_grad(sizes[i], 1, 1, 0);
+        if (!sizes[i].groups) one_norm_grad(sizes[i], 1, 1, 0);
         one_norm_grad(sizes[i], 0, 0, 1);
     }
 }
@@ -520,7 +615,7 @@ static void test_embed(void)
         begin("embed and embed_grad, %d ids of %d", vocab, n);
         Batch b = batch_of(lengths, vocab);
         size_t all = (size_t)b.cpu.rows * (size_t)n;
-        Array table = given("table", (size_t)vocab * (size_t)n, 0, 1), x = blank("x", all, 0);
+        Array table = given("table", (size_t)vocab * (size_t)n, 0, 1), x = blank("x", all, 1);
         cpu->embed(x.host, table.host, b.cpu.ids, b.cpu.rows, n);
         gpu->embed(x.gpu, table.gpu, b.gpu.ids, b.cpu.rows, n);
         check(&x, (size_t)n, 0);

@@ -7,32 +7,17 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
-#include "base/random.h"
 #include "model/draw.h"
-#include "model/transformer.h"
+#include "tests/unit/model/model_support.h"
 
 enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5 };
 
 static Model *small(const char *type, double spread)
 {
-    ModelConfig c = {.vocab = VOCAB, .hidden = 40, .ff = 56, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 12,
-                     .max_position = 256, .rope_theta = 10000, .norm_eps = 1e-6f, .eos = {5}, .n_eos = 1, .pad = -1};
-    strcpy(c.model_type, type);
-    c.qkv_bias = !strcmp(type, "qwen2");
-    c.qk_norm = !strcmp(type, "qwen3");
-    c.tied = strcmp(type, "llama") != 0;
-    Error err;
-    Model *m;
-    if (model_create(&c, ops_cpu(), 11, &m, &err)) fail_msg("%s", err.text);
-    Random r;
-    random_init(&r, 11, 1);
-    for (int i = 0; i < m->base.n; i++)
-        for (size_t j = 0; j < m->base.tensor[i].count; j++) ((float *)m->base.data)[m->base.tensor[i].at + j] += (float)(spread * random_normal(&r));
-    return m;
+    const ModelConfig c = {.vocab = VOCAB, .hidden = 40, .ff = 56, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 12,
+                           .max_position = 256, .rope_theta = 10000, .norm_eps = 1e-6f, .eos = {5}, .n_eos = 1, .pad = -1};
+    return random_model(&c, type, ops_cpu(), 11, 1, spread);
 }
 
 typedef struct {
@@ -87,7 +72,20 @@ static void sample(Model *m, const Ask *a, const SampleOptions *opt, Result *out
 
 static const SampleOptions plain = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4};
 
-/* The recorded log-probabilities are those of a forward pass over the whole sequence. */
+/* By how much a sample's recorded log-probabilities are off those of a forward pass over the whole sequence. */
+static void differences(Model *m, const SampleRequest *req, const Kept *k, double *off)
+{
+    int len = req->prompt_len;
+    int32_t all[40 + NEW];
+    float logp[40 + NEW], *row = logp;
+    Sequence s = {all, len + k->n};
+    Error err;
+    memcpy(all, req->prompt, (size_t)len * sizeof *all);
+    memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
+    assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+    for (int t = 0; t < k->n; t++) off[t] = fabs((double)logp[len + t] - (double)k->logp[t]);
+}
+
 static void decoding_equals_forward(void **state)
 {
     (void)state;
@@ -103,18 +101,11 @@ static void decoding_equals_forward(void **state)
         for (int i = 0; i < PROMPTS; i++)
             for (int c = 0; c < COPIES; c++) {
                 const Kept *k = &r.sample[i][c];
-                int len = a.req[i].prompt_len;
-                int32_t all[40 + NEW];
-                float logp[40 + NEW], *row = logp;
-                memcpy(all, a.prompt[i], (size_t)len * sizeof *all);
-                memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
-                Sequence s = {all, len + k->n};
-                Error err;
-                assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
+                double off[NEW];
+                differences(m, &a.req[i], k, off);
                 for (int t = 0; t < k->n; t++, n++) {
-                    double d = fabs((double)logp[len + t] - (double)k->logp[t]);
-                    sum += d;
-                    worst = d > worst ? d : worst;
+                    sum += off[t];
+                    worst = fmax(worst, off[t]);
                 }
                 assert_int_equal(k->stopped, k->ids[k->n - 1] == 5);
                 stopped += k->stopped;
@@ -380,15 +371,9 @@ static void adapters(void **state)
     double worst = 0;
     for (int i = 0; i < PROMPTS; i++)
         for (int c = 0; c < COPIES; c++) {
-            const Kept *k = &r.sample[i][c];
-            int len = a.req[i].prompt_len;
-            int32_t all[40 + NEW];
-            float logp[40 + NEW], *row = logp;
-            memcpy(all, a.prompt[i], (size_t)len * sizeof *all);
-            memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
-            Sequence s = {all, len + k->n};
-            assert_int_equal(model_logprobs(m, &s, 1, &row, &err), 0);
-            for (int t = 0; t < k->n; t++) worst = fmax(worst, fabs((double)logp[len + t] - (double)k->logp[t]));
+            double off[NEW];
+            differences(m, &a.req[i], &r.sample[i][c], off);
+            for (int t = 0; t < r.sample[i][c].n; t++) worst = fmax(worst, off[t]);
         }
     if (!(worst < 2e-4)) fail_msg("worst |dlogp| %g", worst);
     assert_true(memcmp(&plain_result, &r, sizeof r) != 0);

@@ -48,10 +48,7 @@ static char *make_base(const char *type)
     Error err;
     Model *m;
     Random r;
-    strcpy(c.model_type, type);
-    c.qkv_bias = !strcmp(type, "qwen2");
-    c.qk_norm = !strcmp(type, "qwen3");
-    c.tied = strcmp(type, "llama") != 0;
+    set_family(&c, type);
     random_init(&r, 8, 1);
     if (model_create(&c, ops_cpu(), 5, &m, &err)) fail_msg("%s", err.text);
     for (size_t i = 0; i < m->base.size; i++) numbers(&m->base)[i] += (float)(0.08 * random_normal(&r));
@@ -258,6 +255,61 @@ static void resume_of(int lora, int lean)
     drop_dir(dir);
 }
 
+static float *stored(const Num *p, size_t n)
+{
+    float *host = memory_array(n, sizeof *host);
+    gpu->store(host, p, n);
+    return host;
+}
+
+/* after = before + in W^T + inner B^T, [rows][n]; rounded to bf16 it would be off by 100 times the limit. */
+static void compare_sum(const Model *m, const Linear *l, int rows, const float *before, const float *after, const Num *in, const Num *inner)
+{
+    size_t n = (size_t)l->n, k = (size_t)l->k, r = (size_t)l->u, all = (size_t)rows * n;
+    float *x = memory_array(all, sizeof *x), *y = memory_array(all, sizeof *y), *a = stored(in, (size_t)rows * k);
+    float *u = stored(inner, (size_t)rows * r), *w = stored(weight_at(m, l->weight), n * k);
+    float *b = stored(num_at(gpu, m->lora.data, l->part[0].b), n * r);
+    double off = 0, size = 0;
+    gpu->download(x, before, all * sizeof *x);
+    gpu->download(y, after, all * sizeof *y);
+    for (size_t i = 0; i < all; i++) {
+        double sum = (double)x[i];
+        for (size_t j = 0; j < k; j++) sum += (double)a[i / n * k + j] * (double)w[i % n * k + j];
+        for (size_t j = 0; j < r; j++) sum += (double)u[i / n * r + j] * (double)b[i % n * r + j];
+        off += (sum - (double)y[i]) * (sum - (double)y[i]);
+        size += sum * sum;
+    }
+    if (!(sqrt(off / size) < 1e-5)) fail_msg("the residual stream is off by %.2g of its size", sqrt(off / size));
+    free(x), free(y), free(a), free(u), free(w), free(b);
+}
+
+/* Adapters on all projections: what o and down add to the residual stream is added in fp32 and not rounded. */
+static void residual(void **state)
+{
+    (void)state;
+    Error err;
+    LongTexts x;
+    TokenBatch batch = {0};
+    Acts a = {0};
+    make_long(&x);
+    char *dir = make_base("llama");
+    Model *m = load_on(dir, gpu);
+    adapt_both(m);
+    batch_pack(&batch, gpu, x.seqs, MANY);
+    acts_reserve(&a, m, batch.rows, KEEP_ALL);
+    forward_hidden(m, &a, &batch, NULL, NULL);
+    for (int i = 0; i < m->c.layers; i++) {
+        const LayerActs *l = &a.layer[i];
+        compare_sum(m, &m->layer[i].o, batch.rows, l->x, l->mid, l->att, l->u_o);
+        compare_sum(m, &m->layer[i].down, batch.rows, l->mid, i + 1 < m->c.layers ? a.layer[i + 1].x : a.out, l->act, l->u_down);
+    }
+    if (gpu->status(&err)) fail_msg("%s", err.text);
+    acts_release(&a, m);
+    batch_release(&batch, gpu);
+    model_free(m);
+    drop_dir(dir);
+}
+
 /* More rows than a piece of logits has: in one pass, piece by piece, the gradient is that of logits kept whole. */
 static void pieces(void **state)
 {
@@ -305,8 +357,8 @@ static void resume(void **state)
 static int run_training_tests(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(full), cmocka_unit_test(adapters), cmocka_unit_test(pieces), cmocka_unit_test(ten_steps),
-                                       cmocka_unit_test(resume)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(full), cmocka_unit_test(adapters), cmocka_unit_test(residual),
+                                       cmocka_unit_test(pieces), cmocka_unit_test(ten_steps), cmocka_unit_test(resume)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
