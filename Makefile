@@ -112,9 +112,11 @@ san-run: build $(UNIT_TESTS) $(FUZZERS)
 bench: build
 	@mk/bench $(BUILD)
 
-# What is asked of an evaluator on a GPU, in one table: about six minutes; with FULL=1 as many as asked, about half an hour.
+# What is asked of the evaluator and of the engine on a GPU, in two tables: about ten minutes; with FULL=1 as many evaluations
+# as asked, about half an hour more.
 bench-gpu: build
 	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
+	@mk/bench-engine '$(BUILD)' '$(GPU)'
 
 clean:
 	rm -rf $(BUILD)
