@@ -15,7 +15,8 @@ void cache_close(Cache *c);
 int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out); /* 1: found */
 void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t len);
 
-/* Where what one user's processes may share is kept: $QUERN_CACHE, else ~/.cache/quern. -1: neither it nor HOME is set. */
+/* Where what one user's processes may share is kept: $QUERN_CACHE, else ~/.cache/quern. -1: neither it nor HOME is set, or
+ * the name does not fit. */
 int cache_folder(char *out, size_t size);
 
 #endif

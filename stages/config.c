@@ -31,7 +31,7 @@ void config_defaults(ConfigDefaults *d, const Flag *flags)
         if (flags[i].aside == CONFIG_CHANGED) d->text[i] = value_of(&flags[i]);
 }
 
-void config_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d)
+static void add_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d)
 {
     for (size_t i = 0; flags[i].name && i < sizeof d->text / sizeof *d->text; i++) {
         if (!d->text[i]) continue;
@@ -41,4 +41,11 @@ void config_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d)
         free(d->text[i]);
     }
     *d = (ConfigDefaults){0};
+}
+
+void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d)
+{
+    artifact_spec_init(s, kind, program->program);
+    config_from_flags(s, program->flags);
+    add_changes(s, program->flags, d);
 }

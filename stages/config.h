@@ -15,8 +15,9 @@ typedef struct {
     char *text[64];
 } ConfigDefaults;
 
-/* Before flags_parse; config_changes, after it, writes what differs, and releases. */
+/* Before flags_parse. */
 void config_defaults(ConfigDefaults *d, const Flag *flags);
-void config_changes(ArtifactSpec *s, const Flag *flags, ConfigDefaults *d);
+/* After it: the spec of what the program writes, with its whole configuration. Releases the defaults. */
+void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "model/config.h"
+#include "model/device.h"
 #include "model/lora.h"
 #include "model/ops.h"
 #include "model/plan.h"
@@ -23,6 +24,22 @@ void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base)
     if (!e->tokens && !strcmp(e->device, "cpu")) e->tokens = CPU_TOKENS;
 }
 
+/* The value of a FLAG_TEXT that the program has. */
+static const char *text_flag(const FlagSpec *spec, const char *name, size_t len)
+{
+    const Flag *f = spec->flags;
+    while (strlen(f->name) != len || memcmp(f->name, name, len)) f++;
+    return *(const char **)f->target;
+}
+
+void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *names)
+{
+    for (size_t len; !e->plan && *names; names += len + (names[len] == '|')) {
+        len = strcspn(names, "|");
+        if (!text_flag(spec, names, len)) flags_usage_error(spec, "--%.*s is required", (int)len, names);
+    }
+}
+
 void engine_config(const EngineFlags *e, ArtifactSpec *s)
 {
     artifact_spec_config(s, "micro-tokens", "%lld", (long long)e->tokens);
@@ -36,7 +53,8 @@ LoraOptions engine_lora(const EngineFlags *e, uint64_t seed)
 TrainerOptions engine_training(const EngineFlags *e, const Loss *loss)
 {
     Recompute r = !strcmp(e->recompute, "on") ? RECOMPUTE_YES : !strcmp(e->recompute, "off") ? RECOMPUTE_NO : RECOMPUTE_AUTO;
-    return (TrainerOptions){.max_tokens = (int)e->tokens, .recompute = r, .lean = e->lean, .fixed_weights = !loss_needs_logp(loss)};
+    return (TrainerOptions){.max_tokens = (int)e->tokens, .recompute = r, .lean = e->lean,
+                            .fixed_weights = !loss_needs_logp(loss)};
 }
 
 int engine_start(const EngineFlags *e, Error *err)

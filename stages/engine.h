@@ -42,6 +42,8 @@ typedef struct {
 
 /* After parsing: combinations that make no sense are usage errors. base: the model to start from, or NULL. */
 void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base);
+/* A usage error too: a text flag of `names` ("dataset|output") that was not given. --plan needs none of them. */
+void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *names);
 /* Its --max-tokens, under the name that it has in the headers. */
 void engine_config(const EngineFlags *e, ArtifactSpec *s);
 LoraOptions engine_lora(const EngineFlags *e, uint64_t seed);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "stages/history.h"
 #include "stages/manifest.h"
 #include "stages/outside.h"
 
@@ -128,6 +129,18 @@ static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
     if (n) return outside_train(&out, ex, n, err);
     log_warn("nothing to learn from in this round: the trainer is not called, the model stays as it is");
     return manifest_carry_over(o->base, o->output, o->spec, err);
+}
+
+int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history, ArtifactSpec *out, Error *err)
+{
+    return artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) || manifest_input(base, out, err) ||
+           history_inputs(history, out, err) ? -1 : 0;
+}
+
+int learn_begin(const LearnOptions *o, Error *err)
+{
+    if (manifest_same(o->output, o->spec)) return 0;
+    return !o->engine->trainer && engine_start(o->engine, err) ? -1 : 1;
 }
 
 int learn_run(const LearnOptions *o, Example *ex, long n, Error *err)

@@ -22,10 +22,14 @@ typedef struct {
     const EngineFlags *engine;
 } LearnOptions;
 
+/* A round's inputs: samples and verdicts, base, and the rounds before it (stages/history.h). */
+int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history, ArtifactSpec *out, Error *err);
+/* Before the examples are made. 1: they are to be learned, and the GPUs' processes run; 0: output is that work already; -1. */
+int learn_begin(const LearnOptions *o, Error *err);
 /* Train base on the examples and write output. Without examples the weights are carried over unchanged, and that is said.
  * Where the loss has a ratio, log-probabilities before the update that are missing are computed; with a correction all
- * are, and those as sampled are what they are compared with. With several GPUs every process calls it (engine_start), and
- * the first alone returns. */
+ * are, and those as sampled are what they are compared with. With several GPUs every process calls it, and the first
+ * alone returns. */
 int learn_run(const LearnOptions *o, Example *ex, long n, Error *err);
 
 #endif

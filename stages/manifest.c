@@ -78,13 +78,18 @@ static int write_entry(const char *dir, const char *name, ArtifactWriter *w, Err
     return rc;
 }
 
+static void manifest_path(const char *dir, char out[4096])
+{
+    snprintf(out, 4096, "%s/manifest.qa", dir);
+}
+
 int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err)
 {
     char path[4096];
     char **names = memory_array(MAX_FILES, sizeof *names);
     ArtifactWriter *w = NULL;
     int n = list_files(dir, names, err), rc = n < 0 ? -1 : 0;
-    snprintf(path, sizeof path, "%s/manifest.qa", dir);
+    manifest_path(dir, path);
     if (!rc) rc = artifact_create(path, spec, &w, err);
     for (int i = 0; i < n; i++) {
         if (!rc) rc = write_entry(dir, names[i], w, err);
@@ -98,7 +103,7 @@ int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err)
 int manifest_remove(const char *dir, Error *err)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/manifest.qa", dir);
+    manifest_path(dir, path);
     return unlink(path) && errno != ENOENT ? error_errno(err, "cannot remove %s", path) : 0;
 }
 
@@ -137,11 +142,25 @@ int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *s
     return rc ? -1 : manifest_write(dir, spec, err);
 }
 
+int manifest_input(const char *dir, ArtifactSpec *spec, Error *err)
+{
+    char path[4096];
+    manifest_path(dir, path);
+    return artifact_spec_input(spec, path, err);
+}
+
+int manifest_same(const char *dir, const ArtifactSpec *spec)
+{
+    char path[4096];
+    manifest_path(dir, path);
+    return artifact_same(spec, path);
+}
+
 int manifest_digest(const char *dir, char hex[DIGEST_HEX], Error *err)
 {
     char path[4096];
     ArtifactReader *r;
-    snprintf(path, sizeof path, "%s/manifest.qa", dir);
+    manifest_path(dir, path);
     if (artifact_open(path, "manifest", &r, err)) return -1;
     snprintf(hex, DIGEST_HEX, "%s", artifact_digest(r));
     artifact_close(r);

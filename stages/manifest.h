@@ -11,6 +11,10 @@ int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err);
 int manifest_remove(const char *dir, Error *err);
 /* The files of from's model in dir too, as hard links where that can be, and dir's manifest. */
 int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *spec, Error *err);
+/* dir's model becomes an input of what is made from it. */
+int manifest_input(const char *dir, ArtifactSpec *spec, Error *err);
+/* Whether dir is what the spec would make again, as artifact_same says. */
+int manifest_same(const char *dir, const ArtifactSpec *spec);
 /* The payload digest of dir/manifest.qa, hex: the name of what is there. */
 int manifest_digest(const char *dir, char hex[DIGEST_HEX], Error *err);
 

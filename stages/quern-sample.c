@@ -1,11 +1,11 @@
 /* quern-sample: prompts and a policy in, samples out. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "stages/config.h"
+#include "stages/manifest.h"
 #include "stages/sampling.h"
 
 typedef struct {
@@ -17,33 +17,24 @@ typedef struct {
 
 static int inputs(const Options *o, int remote, ArtifactSpec *out, Error *err)
 {
-    char manifest[4096];
     const char *dir = remote ? o->adapter : o->policy;
     if (remote) artifact_spec_config(out, "policy", "%s", o->policy);
     if (artifact_spec_input(out, o->prompts, err)) return -1;
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", dir ? dir : "");
-    return dir ? artifact_spec_input(out, manifest, err) : 0;
+    return dir ? manifest_input(dir, out, err) : 0;
 }
 
-static int run(const Options *o, int remote, const Flag *flags, ConfigDefaults *defaults)
+static int run(const Options *o, int remote, ArtifactSpec *out, Error *err)
 {
-    Error err;
-    ArtifactSpec out;
-    artifact_spec_init(&out, "samples", "quern-sample");
-    config_from_flags(&out, flags);
-    config_changes(&out, flags, defaults);
-    if (inputs(o, remote, &out, &err)) log_die(1, &err);
-    if (artifact_same(&out, o->output)) return 0;
+    if (o->engine.plan) return engine_plan_sampling(&o->engine, o->policy, (int)o->batch, (int)o->max_new, err);
+    if (inputs(o, remote, out, err)) return -1;
+    if (artifact_same(out, o->output)) return 0;
     const SamplingOptions so = {.prompts = o->prompts, .output = o->output, .stage = o->stage, .copies = (int)o->copies,
                                 .max_new = (int)o->max_new, .batch = (int)o->batch, .concurrency = (int)o->concurrency,
                                 .temperature = o->temperature, .top_p = o->top_p, .seed = (uint64_t)o->seed,
                                 .top_k = (int)o->top_k, .min_p = o->min_p, .stop = o->stop, .adapter = o->adapter,
                                 .engine = &o->engine};
-    if (!remote && engine_start(&o->engine, &err)) log_die(1, &err);
-    if (remote ? sampling_endpoint(o->policy, &so, &out, &err) : sampling_native(o->policy, &so, &out, &err))
-        log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
-    artifact_spec_release(&out);
-    return log_close(0);
+    if (remote) return sampling_endpoint(o->policy, &so, out, err);
+    return engine_start(&o->engine, err) || sampling_native(o->policy, &so, out, err) ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -59,7 +50,8 @@ int main(int argc, char **argv)
         {"max-new", FLAG_INT, &o.max_new, "tokens of an answer", 1, 131072},
         {"temperature", FLAG_FLOAT, &o.temperature, "1: the model's own law, as reinforcement needs", 0, 4},
         {"top-p", FLAG_FLOAT, &o.top_p, "1: the model's own law", 0.01, 1},
-        {"top-k", FLAG_INT, &o.top_k, "only the likeliest so many; 0: the model's own law", 0, 1 << 20, .aside = CONFIG_CHANGED},
+        {"top-k", FLAG_INT, &o.top_k, "only the likeliest so many; 0: the model's own law", 0, 1 << 20,
+         .aside = CONFIG_CHANGED},
         {"min-p", FLAG_FLOAT, &o.min_p, "only tokens with this share of the likeliest one's chance; 0: the model's own law", 0, 1,
          .aside = CONFIG_CHANGED},
         {"stop", FLAG_TEXT, &o.stop, "a text that ends an answer", .aside = CONFIG_CHANGED},
@@ -75,15 +67,17 @@ int main(int argc, char **argv)
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     int remote = !strncmp(o.policy, "openai:", 7) || !strncmp(o.policy, "anthropic:", 10);
-    if (!o.engine.plan && (!o.prompts || !o.output)) flags_usage_error(&spec, "--%s is required", o.prompts ? "output" : "prompts");
+    engine_required(&o.engine, &spec, "prompts|output");
     if (o.adapter && strncmp(o.policy, "openai:", 7))
         flags_usage_error(&spec, "--adapter is for --policy openai:MODEL, a server that can be given one");
     if (remote && o.engine.plan) flags_usage_error(&spec, "--plan is of a model here; what an endpoint takes is its own matter");
     if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
     log_open("quern-sample");
     stop_install();
-    if (!o.engine.plan) return run(&o, remote, flags, &defaults);
     Error err;
-    if (engine_plan_sampling(&o.engine, o.policy, (int)o.batch, (int)o.max_new, &err)) log_die(1, &err);
+    ArtifactSpec out;
+    config_spec(&out, "samples", &spec, &defaults);
+    if (run(&o, remote, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    artifact_spec_release(&out);
     return log_close(0);
 }

@@ -1,7 +1,7 @@
 /* From scored samples to the examples of a group-relative loss: raw score -> smoothed reward -> what the sample adds to
- * the group's worth -> advantage within the group. A group is all samples of one prompt, the same text under several names included
- * (a task's plain prompts). Groups whose rewards are all the same teach nothing and are dropped (unless keep_constant), and so
- * is a sample whose evaluator failed: that says nothing of the candidate.
+ * the group's worth -> advantage within the group. A group is all samples of one prompt, the same text under several names
+ * included (a task's plain prompts). Groups whose rewards are all the same teach nothing and are dropped (unless
+ * keep_constant), and so is a sample whose evaluator failed: that says nothing of the candidate.
  *
  * The worth is the expected best of best_of samples: a kernel is drawn several times and the best is kept, so an
  * answer counts by how far it beats what the others would have given. The mean (best_of 1) instead sharpens on

@@ -1,12 +1,9 @@
 /* quern-crl: one round of stage 3. Samples of contrastive prompts with their verdicts, and the verdicts of
  * earlier rounds for the running reward statistics, in; the updated model out. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/stop.h"
 #include "stages/config.h"
 #include "stages/crl/loss_flags.h"
@@ -62,14 +59,6 @@ static int make_examples(const Options *o, GrpoOptions *g, Example **ex, long *n
     return 0;
 }
 
-static int inputs(const Options *o, ArtifactSpec *out, Error *err)
-{
-    char base_manifest[4096];
-    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", o->base);
-    return artifact_spec_input(out, o->samples, err) || artifact_spec_input(out, o->verdicts, err) ||
-           artifact_spec_input(out, base_manifest, err) || history_inputs(o->history, out, err);
-}
-
 static void learning(const Options *o, const Loss *loss, LearnOptions *l)
 {
     TrainingOptions *t = &l->training;
@@ -81,31 +70,19 @@ static void learning(const Options *o, const Loss *loss, LearnOptions *l)
     l->reference = loss->kl > 0 ? o->reference : NULL;
 }
 
-static int run(const Options *o, LearnOptions *l, GrpoOptions *g, const Flag *flags, ConfigDefaults *defaults)
+static int run(const Options *o, LearnOptions *l, GrpoOptions *g, ArtifactSpec *out, Error *err)
 {
-    Error err;
-    ArtifactSpec out;
-    char manifest[4096];
     Example *ex;
     long n;
-    if (o->engine.plan) {
-        if (engine_plan(&o->engine, o->base, NULL, &l->training.loss, &err)) log_die(1, &err);
-        return log_close(0);
-    }
-    artifact_spec_init(&out, "manifest", "quern-crl");
-    config_from_flags(&out, flags);
-    config_changes(&out, flags, defaults);
-    engine_config(&o->engine, &out);
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", o->output);
-    if (inputs(o, &out, &err)) log_die(1, &err);
-    if (artifact_same(&out, manifest)) return 0;
-    if ((!o->engine.trainer && engine_start(&o->engine, &err)) || make_examples(o, g, &ex, &n, &err)) log_die(1, &err);
-    l->spec = &out;
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, &l->training.loss, err);
+    if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err)) return -1;
+    int rc = learn_begin(l, err);
+    if (rc != 1) return rc;
+    if (make_examples(o, g, &ex, &n, err)) return -1;
     l->training.loss.longest = g->longest;
-    if (learn_run(l, ex, n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    rc = learn_run(l, ex, n, err);
     examples_free(ex, n);
-    artifact_spec_release(&out);
-    return log_close(0);
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -146,11 +123,16 @@ int main(int argc, char **argv)
     g.with_old = loss.ratio != LOSS_NO_RATIO;
     engine_check(&o.engine, &spec, o.base);
     if (loss.kl > 0 && !o.reference) flags_usage_error(&spec, "--kl above 0 needs --reference");
-    if (!o.engine.plan && (!o.samples || !o.verdicts || !o.output))
-        flags_usage_error(&spec, "--%s is required", !o.samples ? "samples" : !o.verdicts ? "verdicts" : "output");
+    engine_required(&o.engine, &spec, "samples|verdicts|output");
     log_open("quern-crl");
     stop_install();
-    LearnOptions l = {0};
+    Error err;
+    ArtifactSpec out;
+    config_spec(&out, "manifest", &spec, &defaults);
+    engine_config(&o.engine, &out);
+    LearnOptions l = {.spec = &out};
     learning(&o, &loss, &l);
-    return run(&o, &l, &g, flags, &defaults);
+    if (run(&o, &l, &g, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    artifact_spec_release(&out);
+    return log_close(0);
 }

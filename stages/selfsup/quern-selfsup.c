@@ -1,6 +1,4 @@
 /* quern-selfsup: one round of stage 2. The model's own successes so far in, the updated model out. Speed is not used. */
-#include <stdio.h>
-
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -45,40 +43,20 @@ static int make_examples(const Options *o, Learning *l, Error *err)
     return o->rehearse && l->successes.n ? successes_rehearse(&l->successes, o->base, o->rehearse, (int)o->context, err) : 0;
 }
 
-static int inputs(const Options *o, ArtifactSpec *out, Error *err)
+static int run(const Options *o, LearnOptions *lo, ArtifactSpec *out, Error *err)
 {
-    char base_manifest[4096];
-    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", o->base);
-    return artifact_spec_input(out, o->samples, err) || artifact_spec_input(out, o->verdicts, err) ||
-           artifact_spec_input(out, base_manifest, err) || history_inputs(o->history, out, err) ||
-           (o->rehearse && artifact_spec_input(out, o->rehearse, err));
-}
-
-static int run(const Options *o, LearnOptions *lo, const Flag *flags, ConfigDefaults *defaults)
-{
-    Error err;
-    ArtifactSpec out;
-    char manifest[4096];
     Learning l = {.base = o->base};
-    if (o->engine.plan) {
-        if (engine_plan(&o->engine, o->base, NULL, &lo->training.loss, &err)) log_die(1, &err);
-        return log_close(0);
-    }
-    artifact_spec_init(&out, "manifest", "quern-selfsup");
-    config_from_flags(&out, flags);
-    config_changes(&out, flags, defaults);
-    engine_config(&o->engine, &out);
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", o->output);
-    if (inputs(o, &out, &err)) log_die(1, &err);
-    if (artifact_same(&out, manifest)) return 0;
-    if ((!o->engine.trainer && engine_start(&o->engine, &err)) || make_examples(o, &l, &err)) log_die(1, &err);
-    lo->spec = &out;
-    if (learn_run(lo, l.successes.items, l.successes.n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, &lo->training.loss, err);
+    if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err) ||
+        (o->rehearse && artifact_spec_input(out, o->rehearse, err)))
+        return -1;
+    int rc = learn_begin(lo, err);
+    if (rc != 1) return rc;
+    rc = make_examples(o, &l, err) || learn_run(lo, l.successes.items, l.successes.n, err) ? -1 : 0;
     successes_release(&l.successes);
     pool_release(&l.known);
     policy_release(&l.tokenizer);
-    artifact_spec_release(&out);
-    return log_close(0);
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -88,7 +66,8 @@ int main(int argc, char **argv)
         {"samples", FLAG_TEXT, &o.samples, "samples of the model in --base", .aside = 1},
         {"verdicts", FLAG_TEXT, &o.verdicts, "their verdicts", .aside = 1},
         {"history", FLAG_TEXT, &o.history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...", .aside = 1},
-        {"rehearse", FLAG_TEXT, &o.rehearse, "stage 1's dataset, learned again beside the new kernels; left out: none", .aside = 1},
+        {"rehearse", FLAG_TEXT, &o.rehearse, "stage 1's dataset, learned again beside the new kernels; left out: none",
+         .aside = 1},
         {"base", FLAG_TEXT, &o.base, "model directory", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
         {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},
@@ -104,13 +83,18 @@ int main(int argc, char **argv)
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     engine_check(&o.engine, &spec, o.base);
-    if (!o.engine.plan && (!o.samples || !o.verdicts || !o.output))
-        flags_usage_error(&spec, "--%s is required", !o.samples ? "samples" : !o.verdicts ? "verdicts" : "output");
+    engine_required(&o.engine, &spec, "samples|verdicts|output");
     log_open("quern-selfsup");
     stop_install();
-    LearnOptions lo = {.stage = "selfsup", .base = o.base, .output = o.output, .engine = &o.engine};
+    Error err;
+    ArtifactSpec out;
+    config_spec(&out, "manifest", &spec, &defaults);
+    engine_config(&o.engine, &out);
+    LearnOptions lo = {.stage = "selfsup", .base = o.base, .output = o.output, .engine = &o.engine, .spec = &out};
     training_defaults(&lo.training);
     lo.training.lr = o.lr, lo.training.batch = (int)o.batch, lo.training.epochs = (int)o.epochs;
     lo.training.seed = (uint64_t)o.seed;
-    return run(&o, &lo, flags, &defaults);
+    if (run(&o, &lo, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    artifact_spec_release(&out);
+    return log_close(0);
 }

@@ -1,12 +1,12 @@
 /* quern-sft: dataset in, model directory out. */
 #include <stdio.h>
 
-#include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "stages/config.h"
 #include "stages/learn.h"
+#include "stages/manifest.h"
 #include "stages/sft/sft.h"
 
 static const double large_lr = 1e-3;
@@ -36,48 +36,45 @@ static SmallModel shape_of(const Options *o)
 
 static int inputs(const Options *o, ArtifactSpec *out, Error *err)
 {
-    char base_manifest[4096];
     if (artifact_spec_input(out, o->dataset, err)) return -1;
-    snprintf(base_manifest, sizeof base_manifest, "%s/manifest.qa", o->base ? o->base : "");
-    if (o->base && artifact_spec_input(out, base_manifest, NULL)) artifact_spec_config(out, "base", "%s", o->base);
+    if (o->base && manifest_input(o->base, out, NULL)) artifact_spec_config(out, "base", "%s", o->base);
     return 0;
 }
 
-static int run(const Options *o, LearnOptions *l, const Flag *flags, ConfigDefaults *defaults)
+/* The examples, with the tokenizer of base or a new policy's; small is that policy's shape. */
+static int make_examples(const Options *o, LearnOptions *l, const SmallModel *small, Policy *p, Example **ex, long *n, Error *err)
 {
-    Error err;
-    ArtifactSpec out;
-    char manifest[4096];
-    const SmallModel shape = shape_of(o);
-    Policy p;
-    Example *ex;
-    long n, dropped;
-    artifact_spec_init(&out, "manifest", "quern-sft");
-    config_from_flags(&out, flags);
-    config_changes(&out, flags, defaults);
-    engine_config(&o->engine, &out);
-    snprintf(manifest, sizeof manifest, "%s/manifest.qa", o->output);
-    if (inputs(o, &out, &err)) log_die(1, &err);
-    if (artifact_same(&out, manifest)) return 0;
     const Ops *ops = NULL;
-    if (!o->engine.trainer && (engine_start(&o->engine, &err) || engine_ops(&o->engine, &ops, &err))) log_die(1, &err);
-    if ((o->base ? policy_tokenizer(o->base, &p, &err) : sft_new_policy(o->dataset, &shape, ops, &p, &err)) ||
-        sft_examples(&p, o->dataset, (int)o->context, &ex, &n, &l->training.n_first, &dropped, &err))
-        log_die(1, &err);
-    say_size(&p, ex, n, dropped, (long long)o->context);
+    long dropped;
+    if (!o->engine.trainer && engine_ops(&o->engine, &ops, err)) return -1;
+    if ((o->base ? policy_tokenizer(o->base, p, err) : sft_new_policy(o->dataset, small, ops, p, err)) ||
+        sft_examples(p, o->dataset, (int)o->context, ex, n, &l->training.n_first, &dropped, err))
+        return -1;
+    say_size(p, *ex, *n, dropped, (long long)o->context);
     if (o->base && o->lr > large_lr)
         log_warn("--lr %g is a small model's: a checkpoint forgets at it (1e-5 is usual, 1e-4 for an adapter)", o->lr);
-    if (!n) {
-        error_set(&err, "no examples to train on");
-        log_die(1, &err);
+    return *n ? 0 : error_set(err, "no examples to train on");
+}
+
+static int run(const Options *o, LearnOptions *l, ArtifactSpec *out, Error *err)
+{
+    const SmallModel small = shape_of(o);
+    const ModelConfig config = sft_config(&small, small.vocab);
+    Policy p = {0};
+    Example *ex = NULL;
+    long n = 0;
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, &config, &l->training.loss, err);
+    if (inputs(o, out, err)) return -1;
+    int rc = learn_begin(l, err);
+    if (rc != 1) return rc;
+    rc = make_examples(o, l, &small, &p, &ex, &n, err);
+    if (!rc) {
+        l->start = o->base ? NULL : &p; /* which learn_run releases */
+        rc = learn_run(l, ex, n, err);
     }
-    l->spec = &out;
-    l->start = o->base ? NULL : &p;
-    if (learn_run(l, ex, n, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
-    if (o->base) policy_release(&p);
+    if (!l->start) policy_release(&p);
     examples_free(ex, n);
-    artifact_spec_release(&out);
-    return log_close(0);
+    return rc;
 }
 
 static void learning(const Options *o, LearnOptions *l)
@@ -122,17 +119,18 @@ int main(int argc, char **argv)
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     engine_check(&o.engine, &spec, o.base);
-    if (!o.engine.plan && (!o.dataset || !o.output)) flags_usage_error(&spec, "--%s is required", o.dataset ? "output" : "dataset");
+    engine_required(&o.engine, &spec, "dataset|output");
     if (!o.base && (o.hidden % o.heads || o.heads % o.kv || (o.hidden / o.heads) % 2))
         flags_usage_error(&spec, "heads must divide hidden (an even quotient) and kv-heads must divide heads");
     log_open("quern-sft");
     stop_install();
-    LearnOptions l = {0};
-    learning(&o, &l);
-    if (!o.engine.plan) return run(&o, &l, flags, &defaults);
     Error err;
-    const SmallModel shape = shape_of(&o);
-    const ModelConfig small = sft_config(&shape, shape.vocab);
-    if (engine_plan(&o.engine, o.base, &small, &l.training.loss, &err)) log_die(1, &err);
+    ArtifactSpec out;
+    config_spec(&out, "manifest", &spec, &defaults);
+    engine_config(&o.engine, &out);
+    LearnOptions l = {.spec = &out};
+    learning(&o, &l);
+    if (run(&o, &l, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    artifact_spec_release(&out);
     return log_close(0);
 }

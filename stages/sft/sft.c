@@ -115,6 +115,9 @@ int sft_examples(const Policy *p, const char *dataset, int max_len, Example **ou
     int rc = read_kind(p, dataset, "plain", max_len, *out, n, dropped, err);
     *plain = *n;
     if (!rc) rc = read_kind(p, dataset, "contrastive", max_len, *out, n, dropped, err);
-    if (rc) examples_free(*out, *n);
-    return rc;
+    if (!rc) return 0;
+    examples_free(*out, *n);
+    *out = NULL;
+    *n = 0;
+    return -1;
 }
