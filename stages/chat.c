@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/unicode.h"
+#include "model/tokenizer/unicode.h"
 
 enum { MAX_FILE = 16 << 20, MAX_TEXT = 1 << 28 };
 

@@ -4,7 +4,7 @@
 #ifndef STAGES_CHAT_H
 #define STAGES_CHAT_H
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 typedef enum {
     CHAT_SMALL,    /* <|im_start|>user ..., each part encoded by itself */

@@ -6,7 +6,7 @@
 
 #include "artifacts/artifact.h"
 #include "model/model.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 #include "stages/chat.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/bench_decode.h"
+#include "model/bench/decode.h"
 #include "model/cuda/decode.h"
 #include "model/cuda/table.h"
 #include "model/transformer.h"

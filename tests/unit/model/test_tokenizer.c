@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/pretoken.h"
-#include "model/tokenizer.h"
-#include "model/unicode.h"
+#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/unicode.h"
 
 #define FIXTURES QUERN_ROOT "/tests/fixtures/tokenizer/"
 

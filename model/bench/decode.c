@@ -1,4 +1,4 @@
-#include "model/bench_decode.h"
+#include "model/bench/decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

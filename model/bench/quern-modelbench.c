@@ -4,7 +4,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "model/bench.h"
+#include "model/bench/bench.h"
 #include "model/device.h"
 #include "model/ranks.h"
 

@@ -4,7 +4,8 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "model/bench_kernels.h"
+#include "model/bench/attention.h"
+#include "model/bench/kernels.h"
 #include "model/device.h"
 
 static const struct {
@@ -19,9 +20,11 @@ static const struct {
 int main(int argc, char **argv)
 {
     const char *device = "auto", *model = "7b";
+    int attention = 0;
     const Flag flags[] = {
         {"device", FLAG_TEXT, &device, "cpu, cuda:N or auto"},
         {"model", FLAG_TEXT, &model, "the shapes of Qwen2.5 of that size", .choices = "0.5b|7b|tiny"},
+        {"attention", FLAG_BOOL, &attention, "attention too, at three models' shapes: for a GPU"},
         {0},
     };
     const FlagSpec spec = {"quern-kernelbench", "[--device DEVICE] [--model SIZE]",
@@ -40,5 +43,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++)
         printf("%-26s %9.1f MB %9.1f us %7.0f GB/s\n", times[i].name, times[i].bytes / 1e6, times[i].seconds * 1e6,
                times[i].bytes / times[i].seconds / 1e9);
+    if (attention && bench_attention(op, &err)) log_die(1, &err);
     return 0;
 }

@@ -1,8 +1,8 @@
-#include "model/pretoken.h"
+#include "model/tokenizer/pretoken.h"
 
 #include <string.h>
 
-#include "model/unicode.h"
+#include "model/tokenizer/unicode.h"
 
 #define HEAD "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 enum {
     BPE_MAX_TOKENS = 1 << 20,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/bench.h"
+#include "model/bench/bench.h"
 #include "model/transformer.h"
 
 enum { MOST = 256 };

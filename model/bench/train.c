@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/bench.h"
+#include "model/bench/bench.h"
 #include "model/plan.h"
 #include "model/ranks.h"
 #include "model/transformer.h"

@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/bpe.h"
-#include "model/pretoken.h"
-#include "model/unicode.h"
-#include "model/vocabulary.h"
+#include "model/tokenizer/bpe.h"
+#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/vocabulary.h"
 
 enum { MAX_FILE = 64 << 20 };
 

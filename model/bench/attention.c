@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/bench_attention.h"
+#include "model/bench/attention.h"
 
 typedef struct {
     HeadShape s;

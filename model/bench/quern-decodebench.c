@@ -3,8 +3,8 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "model/bench.h"
-#include "model/bench_decode.h"
+#include "model/bench/bench.h"
+#include "model/bench/decode.h"
 #include "model/device.h"
 
 typedef struct {

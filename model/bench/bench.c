@@ -1,5 +1,5 @@
 /* Shapes of open models, random weights, and what the speeds are measured by. */
-#include "model/bench.h"
+#include "model/bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

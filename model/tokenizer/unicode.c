@@ -1,4 +1,4 @@
-#include "model/unicode.h"
+#include "model/tokenizer/unicode.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>

@@ -1,16 +1,16 @@
 /* From text to ids and back. Special tokens are never made from text; the vocabulary's other added
  * tokens are, as Hugging Face's tokenizers do with encode_special_tokens set: first those matched in
  * the raw text, then, after NFC, the rest. */
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/bpe.h"
-#include "model/pretoken.h"
-#include "model/unicode.h"
+#include "model/tokenizer/bpe.h"
+#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/unicode.h"
 
 typedef struct {
     int32_t *ids;

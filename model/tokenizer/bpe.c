@@ -1,4 +1,4 @@
-#include "model/bpe.h"
+#include "model/tokenizer/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/bench.h"
+#include "model/bench/bench.h"
 
 static void count(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
 {

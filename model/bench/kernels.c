@@ -1,4 +1,4 @@
-#include "model/bench_kernels.h"
+#include "model/bench/kernels.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-#include "model/vocabulary.h"
+#include "model/tokenizer/vocabulary.h"
 
 #include <string.h>
 
-#include "model/unicode.h"
+#include "model/tokenizer/unicode.h"
 
 static const char *skip_space(const char *p, const char *end)
 {

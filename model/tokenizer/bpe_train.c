@@ -6,9 +6,9 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/bpe.h"
-#include "model/pretoken.h"
-#include "model/unicode.h"
+#include "model/tokenizer/bpe.h"
+#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/unicode.h"
 
 typedef struct {
     size_t text;          /* offset of its bytes */

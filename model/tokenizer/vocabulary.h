@@ -3,7 +3,7 @@
 #ifndef MODEL_VOCABULARY_H
 #define MODEL_VOCABULARY_H
 
-#include "model/bpe.h"
+#include "model/tokenizer/bpe.h"
 
 typedef struct {
     const char *text;              /* of the value, with its brackets; NULL: the document has no such member */
