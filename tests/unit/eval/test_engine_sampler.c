@@ -272,7 +272,8 @@ static const Ops table = {.name = "simulator",
 
 /* ---- models and requests ---- */
 
-enum { VOCAB = 70, NEW = 37, PROMPTS = 3, COPIES = 3, END = 5 };
+enum { VOCAB = 70, NEW = 37, PROMPTS = 3, COPIES = 3, PROMPT_MAX = 64, END = 5 };
+#include "tests/unit/model/sampler_support.h"
 
 static void spread(const ParamSet *s, double by, uint64_t seed)
 {
@@ -312,45 +313,7 @@ static Model *small(const char *type)
     return m;
 }
 
-typedef struct {
-    int32_t ids[NEW];
-    float logp[NEW];
-    int n, stopped;
-} Kept;
-
-typedef struct {
-    Kept sample[PROMPTS][COPIES];
-    int done;
-} Result;
-
-static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
-{
-    Result *r = ctx;
-    Kept *k = &r->sample[request][copy];
-    assert_int_equal(request * COPIES + copy, r->done++);
-    memcpy(k->ids, ids, (size_t)n * sizeof *ids);
-    memcpy(k->logp, logp, (size_t)n * sizeof *logp);
-    k->n = n;
-    k->stopped = stopped;
-}
-
-typedef struct {
-    int32_t prompt[PROMPTS][64];
-    uint64_t seed[PROMPTS][COPIES];
-    SampleRequest req[PROMPTS];
-} Ask;
-
-static void make_ask(Ask *a)
-{
-    static const int len[PROMPTS] = {3, 32, 45}; /* less than a page, a page, more */
-    Random r;
-    random_init(&r, 5, 0);
-    for (int i = 0; i < PROMPTS; i++) {
-        for (int t = 0; t < len[i]; t++) a->prompt[i][t] = (int32_t)random_below(&r, VOCAB);
-        for (int c = 0; c < COPIES; c++) a->seed[i][c] = random_u64(&r);
-        a->req[i] = (SampleRequest){a->prompt[i], len[i], COPIES, a->seed[i]};
-    }
-}
+static const int prompt_len[PROMPTS] = {3, 32, 45}; /* less than a page, a page, more */
 
 static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
 {
@@ -417,7 +380,7 @@ static void decoding_equals_forward(void **state)
         Model *m = small(types[f]);
         Ask a;
         Result r;
-        make_ask(&a);
+        make_ask(&a, prompt_len);
         sample(m, &a, 9, 0, &r);
         against_forward(m, &a, &r, 1e-3);
         model_free(m);
@@ -434,7 +397,7 @@ static void adapted(void **state)
         Ask a;
         Result plain, r;
         Error err;
-        make_ask(&a);
+        make_ask(&a, prompt_len);
         sample(m, &a, 9, 0, &plain);
         LoraOptions o = {.rank = 3, .alpha = 5, .targets = targets[i], .seed = 4};
         if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
@@ -454,7 +417,7 @@ static void only_prompt_and_seed(void **state)
     Model *m = small("llama");
     Ask a;
     Result one, other;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, 9, 0, &one);
     static const int batches[] = {1, 2, 4, 12};
     for (int i = 0; i < 4; i++) {

@@ -11,7 +11,8 @@
 #include "model/draw.h"
 #include "tests/unit/model/model_support.h"
 
-enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5 };
+enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5, PROMPT_MAX = 40 };
+#include "tests/unit/model/sampler_support.h"
 
 static Model *small(const char *type, double spread)
 {
@@ -20,47 +21,7 @@ static Model *small(const char *type, double spread)
     return random_model(&c, type, ops_cpu(), 11, 1, spread);
 }
 
-typedef struct {
-    int32_t ids[NEW];
-    float logp[NEW];
-    int n, stopped;
-} Kept;
-
-typedef struct {
-    Kept sample[PROMPTS][COPIES];
-    int done;
-} Result;
-
-static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
-{
-    Result *r = ctx;
-    assert_int_equal(request * COPIES + copy, r->done); /* in order */
-    r->done++;
-    Kept *k = &r->sample[request][copy];
-    assert_true(n >= 1 && n <= NEW);
-    memcpy(k->ids, ids, (size_t)n * sizeof *ids);
-    memcpy(k->logp, logp, (size_t)n * sizeof *logp);
-    k->n = n;
-    k->stopped = stopped;
-}
-
-typedef struct {
-    int32_t prompt[PROMPTS][40];
-    uint64_t seed[PROMPTS][COPIES];
-    SampleRequest req[PROMPTS];
-} Ask;
-
-static void make_ask(Ask *a)
-{
-    Random r;
-    random_init(&r, 5, 0);
-    for (int i = 0; i < PROMPTS; i++) {
-        int len = 3 + 17 * i; /* 3, 20, 37 tokens */
-        for (int t = 0; t < len; t++) a->prompt[i][t] = (int32_t)random_below(&r, VOCAB);
-        for (int c = 0; c < COPIES; c++) a->seed[i][c] = random_u64(&r);
-        a->req[i] = (SampleRequest){a->prompt[i], len, COPIES, a->seed[i]};
-    }
-}
+static const int prompt_len[PROMPTS] = {3, 20, 37};
 
 static void sample(Model *m, const Ask *a, const SampleOptions *opt, Result *out)
 {
@@ -94,7 +55,7 @@ static void decoding_equals_forward(void **state)
         Model *m = small(types[f], 0.15);
         Ask a;
         Result r;
-        make_ask(&a);
+        make_ask(&a, prompt_len);
         sample(m, &a, &plain, &r);
         double sum = 0, worst = 0;
         int n = 0, stopped = 0;
@@ -124,7 +85,7 @@ static void only_prompt_and_seed(void **state)
     Model *m = small("qwen2", 0.15);
     Ask a;
     Result one, other;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, &plain, &one);
     for (int batch = 1; batch <= 16; batch++) {
         SampleOptions opt = plain;
@@ -323,7 +284,7 @@ static void stop_sequences(void **state)
     Model *m = small("llama", 0.15);
     Ask a;
     Result whole, cut;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, &plain, &whole);
     const Kept *k = &whole.sample[1][2];
     assert_true(k->n > 20);
@@ -361,7 +322,7 @@ static void adapters(void **state)
     Result plain_result, r;
     Error err;
     Random random;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, &plain, &plain_result);
     LoraOptions o = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
     if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
@@ -386,7 +347,7 @@ static void greedy(void **state)
     Model *m = small("llama", 0.15);
     Ask a;
     Result r;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     SampleOptions opt = plain;
     opt.temperature = 0;
     sample(m, &a, &opt, &r);

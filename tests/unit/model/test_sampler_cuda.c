@@ -18,6 +18,7 @@
 #include "model/transformer.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
+#include "tests/unit/model/sampler_support.h"
 
 static const Ops *gpu;
 
@@ -44,45 +45,7 @@ static Model *family(const char *type, int layers)
     return m;
 }
 
-typedef struct {
-    int32_t ids[NEW];
-    float logp[NEW];
-    int n, stopped;
-} Kept;
-
-typedef struct {
-    Kept sample[PROMPTS][COPIES];
-    int done;
-} Result;
-
-static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
-{
-    Result *r = ctx;
-    Kept *k = &r->sample[request][copy];
-    assert_int_equal(request * COPIES + copy, r->done++);
-    memcpy(k->ids, ids, (size_t)n * sizeof *ids);
-    memcpy(k->logp, logp, (size_t)n * sizeof *logp);
-    k->n = n;
-    k->stopped = stopped;
-}
-
-typedef struct {
-    int32_t prompt[PROMPTS][PROMPT_MAX];
-    uint64_t seed[PROMPTS][COPIES];
-    SampleRequest req[PROMPTS];
-} Ask;
-
-static void make_ask(Ask *a)
-{
-    static const int len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
-    Random r;
-    random_init(&r, 5, 0);
-    for (int i = 0; i < PROMPTS; i++) {
-        for (int t = 0; t < len[i]; t++) a->prompt[i][t] = (int32_t)random_below(&r, VOCAB);
-        for (int c = 0; c < COPIES; c++) a->seed[i][c] = random_u64(&r);
-        a->req[i] = (SampleRequest){a->prompt[i], len[i], COPIES, a->seed[i]};
-    }
-}
+static const int prompt_len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
 
 static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
 {
@@ -239,7 +202,7 @@ static void decoding_equals_forward(void **state)
         Model *m = family(some[f].type, some[f].layers);
         Ask a;
         Result r;
-        make_ask(&a);
+        make_ask(&a, prompt_len);
         sample(m, &a, 36, 0, &r);
         near += against_forward(m, &a, &r);
         where_they_part(m);
@@ -256,7 +219,7 @@ static void adapted(void **state)
     Result plain, r;
     Error err;
     Random random;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, 36, 0, &plain);
     LoraOptions o = {.rank = 16, .alpha = 32, .targets = LORA_ALL, .seed = 4};
     if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
@@ -279,7 +242,7 @@ static void only_prompt_and_seed(void **state)
     Ask a;
     Result one, other;
     Error err;
-    make_ask(&a);
+    make_ask(&a, prompt_len);
     sample(m, &a, 36, 0, &one);
     static const int batches[] = {1, 3, 8, 9, 20, 32, 64};
     for (int i = 0; i < 7; i++) {
