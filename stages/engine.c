@@ -137,6 +137,8 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err) ||
         plan_training(&c, ops, lora.rank ? &lora : NULL, &none, &p, err))
         return -1;
+    if (max_new >= c.max_position)
+        return error_set(err, "--max-new is %d and %s has %d positions, which prompts need too", max_new, dir, c.max_position);
     double weights = (double)(p.bytes[PLAN_WEIGHTS] + p.bytes[PLAN_ADAPTER]), free_bytes = (double)p.available;
     double token = 2.0 * c.layers * c.kv_heads * c.head_dim * ops->num, tokens = fmax(0, floor((free_bytes - weights) / token));
     printf("%-16s %9.2f GiB\n", "weights", weights / (1 << 30));

@@ -28,6 +28,8 @@ run quern-selfsup --plan --base absent; s=$?
 sentence $s 1 absent/config.json; ok $? 'a model that is not there is one sentence'
 run quern-sample --plan --policy base --batch 4 --max-new 100; s=$?
 [ $s = 0 ] && grep -q '^4 rows at once: .* of which 100 are new: fits$' out && [ ! -e base/plan ]; ok $? 'and of quern-sample'
+run quern-sample --plan --policy base --max-new 50000; s=$?
+sentence $s 1 '--max-new is 50000'; ok $? 'more new tokens than the model has positions'
 
 # ---- wrong combinations ----
 refused() { # TEXT ARGUMENTS: quern-crl's usage error
