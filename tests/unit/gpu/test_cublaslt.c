@@ -1,6 +1,6 @@
 /* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented to: the row-major mapping with
  * all transposes, leading dimensions and outputs; that alignments are told as they are; that a shape is asked for
- * once and passes over an algorithm that does not run; and what is said when none does. On a GPU test_ops_cuda does this with
+ * once and passes over an algorithm that does not run; and what is said when none does. On a GPU test_products_cuda does this with
  * the real one. */
 #include <setjmp.h>
 #include <stdarg.h>

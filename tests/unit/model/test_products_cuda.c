@@ -1,0 +1,117 @@
+/* Products of the CUDA table against the CPU's. Each number has a limit of its own, from the size of what was summed: terms may
+ * cancel. */
+#include "tests/unit/model/ops_on_gpu.h"
+
+/* Rows of sums of k terms, ld apart; sizes: the sums of the terms' absolute values. A number may be off by its rounding, 2^-8 of it
+ * where it is bf16, and by what fp32 loses of the terms on either side, by chance (4 + sqrt(k)) 2^-23 of their size. Some of the
+ * library's algorithms round the product too before they add to it what was there: product, or NULL. */
+static void check_sums(const Array *a, const float *sizes, const float *product, int k, size_t cols, size_t ld)
+{
+    float *got = fetch(a);
+    double rounding = a->wide ? 0 : ldexp(1, -8), lost = ldexp(4 + sqrt(k), -23);
+    for (size_t i = 0; i < a->n; i++) {
+        if (i % ld >= cols) continue;
+        double d = fabs((double)got[i] - (double)a->host[i]), limit = rounding * fabs((double)a->host[i]) + lost * (double)sizes[i];
+        if (product) limit += rounding * fabs((double)product[i]);
+        note(d, limit);
+        if (!(d <= limit))
+            fail("%s: row %zu, number %zu is %.9g, expected %.9g; the limit is %.3g", a->name, i / ld, i % ld, (double)got[i],
+                 (double)a->host[i], limit);
+    }
+    check_between(a, got, cols, ld);
+    free(got);
+    check_guards(a);
+}
+
+typedef struct {
+    int m, n, k, pad, shift;
+} Size;
+
+static float *absolute(const float *x, size_t n)
+{
+    float *y = memory_array(n + 1, sizeof *y);
+    for (size_t i = 0; i < n; i++) y[i] = fabsf(x[i]);
+    return y;
+}
+
+/* What the numbers of g are sums of, by absolute values. */
+static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Array *c, const Array *bias)
+{
+    Gemm s = *g;
+    float *x = absolute(a->host, a->n), *y = absolute(b->host, b->n), *z = absolute(c->host, c->n), *v = absolute(bias->host, bias->n);
+    s.a = x, s.b = y, s.bias = g->bias ? v : NULL;
+    s.c = s.d = z;
+    s.alpha = fabsf(g->alpha), s.beta = fabsf(g->beta);
+    cpu->gemm(&s);
+    free(x), free(y), free(v);
+    return z;
+}
+
+/* alpha op(a) op(b) alone, where something is added to it in bf16. */
+static float *product_alone(const Gemm *g, size_t n)
+{
+    if (g->wide || (g->beta == 0 && !g->bias)) return NULL;
+    Gemm p = *g;
+    p.d = memory_array(n + 1, sizeof(float));
+    p.c = p.d, p.beta = 0, p.bias = NULL;
+    cpu->gemm(&p);
+    return p.d;
+}
+
+/* On the CPU too beta c + bias becomes what bf16 has, before the product is added to it. */
+static void round_first(Gemm *g)
+{
+    float *c = (float *)(uintptr_t)g->c;
+    const float *bias = g->bias;
+    for (int i = 0; i < g->m; i++)
+        for (int j = 0; j < g->n; j++) {
+            float *x = c + (size_t)i * (size_t)g->ldd + j;
+            *x = bf16_to_float(float_to_bf16(g->beta * *x + bias[j]));
+        }
+    g->beta = 1;
+    g->bias = NULL;
+}
+
+static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, float beta, int apart)
+{
+    int lda = (ta ? s.m : s.k) + s.pad, ldb = (tb ? s.k : s.n) + s.pad, ldd = s.n + s.pad;
+    begin("gemm %d x %d x %d%s%s%s%s, alpha %g, beta %g%s, rows +%d, shifted by %d", s.m, s.n, s.k, ta ? " a'" : "", tb ? " b'" : "",
+          wide ? " fp32" : "", bias ? " bias" : "", (double)alpha, (double)beta, apart ? ", c apart" : "", s.pad, s.shift);
+    size_t shift = (size_t)s.shift;
+    Array a = given_at("a", (size_t)lda * (size_t)(ta ? s.k : s.m), 0, 1, shift);
+    Array b = given_at("b", (size_t)ldb * (size_t)(tb ? s.n : s.k), 0, 1 / sqrt(s.k), shift);
+    Array d = beta != 0 && !apart ? given_at("d", (size_t)ldd * (size_t)s.m, wide, 1, shift) : blank_at("d", (size_t)ldd * (size_t)s.m, wide, shift);
+    Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift), v = given_at("bias", (size_t)s.n, 0, 1, shift);
+    Gemm g = {ta, tb, s.m, s.n, s.k, a.host, b.host, lda, ldb, alpha, beta, apart ? c.host : d.host, d.host, ldd, wide, bias ? v.host : NULL};
+    Gemm h = {ta, tb, s.m, s.n, s.k, a.gpu, b.gpu, lda, ldb, alpha, beta, apart ? c.gpu : d.gpu, d.gpu, ldd, wide, bias ? v.gpu : NULL};
+    float *sizes = term_sizes(&g, &a, &b, beta != 0 && !apart ? &d : &c, &v);
+    float *product = product_alone(&g, d.n);
+    if (bias && beta != 0 && !wide) round_first(&g);
+    cpu->gemm(&g);
+    gpu->gemm(&h);
+    check_sums(&d, sizes, product, s.k, (size_t)s.n, (size_t)ldd);
+    free(sizes);
+    free(product);
+    drop(&a), drop(&b), drop(&c), drop(&d), drop(&v);
+    end();
+}
+
+static void test_gemm(void)
+{
+    static const Size sizes[] = {
+        {1, 1, 1, 0, 0}, {3, 5, 7, 0, 0}, {17, 33, 9, 1, 1}, {64, 64, 64, 0, 0}, {1, 896, 896, 0, 0}, {130, 136, 72, 8, 0}, {33, 8, 896, 0, 0},
+        {257, 1152, 896, 0, 0}, {200, 16, 3584, 0, 0}, {64, 151, 128, 3, 2}, {5, 1024, 16, 0, 4}, {300, 4608, 3584, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int t = 0; t < 4; t++) {
+            one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 1, 0, 0);
+            one_gemm(sizes[i], t & 1, t >> 1, 1, 0, 1, 1, 0);
+            if (i % 3 == 0) one_gemm(sizes[i], t & 1, t >> 1, 0, 1, 1, 0, 0);
+            if (i % 3 == 1) one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 2.5f, 1, 1);
+            if (i % 3 == 2) one_gemm(sizes[i], t & 1, t >> 1, 1, 1, 0.5f, 0, 0);
+        }
+    one_gemm((Size){70, 48, 100, 0, 0}, 0, 1, 0, 1, 1, 0.5f, 1);
+    one_gemm((Size){70, 48, 100, 4, 0}, 0, 1, 1, 1, 1, 0.5f, 1);
+}
+
+int main(void) { return on_gpu(test_gemm); }
