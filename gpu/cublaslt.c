@@ -5,40 +5,20 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "gpu/open.h"
-
-/* The library's numbers, of its ABI. */
-enum {
-    R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, OP_N = 0, OP_T = 1, STATUS_NOT_SUPPORTED = 15,
-    DESC_TRANSA = 3, DESC_TRANSB = 4,
-    PREFERENCE_WORKSPACE = 1, PREFERENCE_REDUCTION = 3, PREFERENCE_ALIGNMENT_A = 5, REDUCTION_COMPUTE_TYPE = 2
-};
+#include "gpu/cublaslt_api.h"
 
 enum { CHOICES = 8, SLOTS = 2048, PLANS_MAX = 1024, ALIGNMENT_MAX = 256 };
 
-typedef struct {
-    uint64_t data[8];
-} Algorithm;
-
-/* cublasLtMatmulHeuristicResult_t */
-typedef struct {
-    Algorithm algorithm;
-    size_t workspace;
-    int state;
-    float waves;
-    int reserved[4];
-} Choice;
-
 /* All that an algorithm is chosen by. */
 typedef struct {
-    int ta, tb, m, n, k, lda, ldb, ldd, wide, adds;
+    int ta, tb, m, n, k, lda, ldb, ldd, wide, adds, ordered;
     int align_a, align_b, align_c, align_d;
 } Shape;
 
 typedef struct {
     Shape shape;
     void *operation, *a, *b, *d;   /* a and b as the library counts them; c is laid out as d */
-    Choice choice[CHOICES];
+    CublasltChoice choice[CHOICES];
     int n_choices, chosen, proven; /* proven: it has run */
 } Plan;
 
@@ -48,58 +28,15 @@ struct Cublaslt {
     int n;
 };
 
-static struct {
-    int (*create)(void **);
-    int (*destroy)(void *);
-    const char *(*status)(int);
-    int (*operation_create)(void **, int compute, int scale);
-    int (*operation_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*operation_destroy)(void *);
-    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
-    int (*layout_destroy)(void *);
-    int (*preference_create)(void **);
-    int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*preference_destroy)(void *);
-    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, Choice *out, int *n);
-    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta,
-                  const void *c, void *lc, void *d, void *ld, const Algorithm *algorithm, void *workspace, size_t bytes, void *stream);
-    int loaded;
-} lt;
+static const CublasltApi *lt; /* once opened */
 
-static int load(Error *err)
-{
-    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    const OpenSymbol symbols[] = {
-        {"cublasLtCreate", &lt.create},
-        {"cublasLtDestroy", &lt.destroy},
-        {"cublasLtGetStatusString", &lt.status},
-        {"cublasLtMatmulDescCreate", &lt.operation_create},
-        {"cublasLtMatmulDescSetAttribute", &lt.operation_set},
-        {"cublasLtMatmulDescDestroy", &lt.operation_destroy},
-        {"cublasLtMatrixLayoutCreate", &lt.layout_create},
-        {"cublasLtMatrixLayoutDestroy", &lt.layout_destroy},
-        {"cublasLtMatmulPreferenceCreate", &lt.preference_create},
-        {"cublasLtMatmulPreferenceSetAttribute", &lt.preference_set},
-        {"cublasLtMatmulPreferenceDestroy", &lt.preference_destroy},
-        {"cublasLtMatmulAlgoGetHeuristic", &lt.heuristic},
-        {"cublasLtMatmul", &lt.matmul},
-    };
-    if (lt.loaded) return 0;
-    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
-    lt.loaded = 1;
-    return 0;
-}
-
-static int check(int status, const char *what, Error *err)
-{
-    return status ? error_set(err, "%s: %s (%d)", what, lt.status(status), status) : 0;
-}
+static int check(int status, const char *what, Error *err) { return cublaslt_check(lt, status, what, err); }
 
 int cublaslt_open(Cublaslt **out, Error *err)
 {
-    if (load(err)) return -1;
+    if (!lt && !(lt = cublaslt_api(err))) return -1;
     Cublaslt *c = memory_alloc(sizeof *c);
-    if (check(lt.create(&c->handle), "cuBLASLt does not start", err)) {
+    if (check(lt->create(&c->handle), "cuBLASLt does not start", err)) {
         free(c);
         return -1;
     }
@@ -109,10 +46,10 @@ int cublaslt_open(Cublaslt **out, Error *err)
 
 static void plan_free(Plan *p)
 {
-    if (p->operation) lt.operation_destroy(p->operation);
-    if (p->a) lt.layout_destroy(p->a);
-    if (p->b) lt.layout_destroy(p->b);
-    if (p->d) lt.layout_destroy(p->d);
+    if (p->operation) lt->operation_destroy(p->operation);
+    if (p->a) lt->layout_destroy(p->a);
+    if (p->b) lt->layout_destroy(p->b);
+    if (p->d) lt->layout_destroy(p->d);
     free(p);
 }
 
@@ -128,7 +65,7 @@ void cublaslt_close(Cublaslt *c)
 {
     if (!c) return;
     forget(c);
-    lt.destroy(c->handle);
+    lt->destroy(c->handle);
     free(c);
 }
 
@@ -145,7 +82,7 @@ static Shape shape_of(const CublasltProduct *p)
 {
     int adds = p->beta != 0, align_d = alignment(p->d);
     return (Shape){.ta = p->ta != 0, .tb = p->tb != 0, .m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb, .ldd = p->ldd,
-                   .wide = p->wide != 0, .adds = adds,
+                   .wide = p->wide != 0, .adds = adds, .ordered = p->ordered != 0,
                    .align_a = alignment(p->a), .align_b = alignment(p->b), .align_c = adds ? alignment(p->c) : align_d,
                    .align_d = align_d};
 }
@@ -153,7 +90,17 @@ static Shape shape_of(const CublasltProduct *p)
 static int set_preference(void *preference, int which, uint64_t value, size_t bytes, Error *err)
 {
     uint32_t word = (uint32_t)value;
-    return check(lt.preference_set(preference, which, bytes == 4 ? (const void *)&word : &value, bytes), "cuBLASLt takes no preference", err);
+    return check(lt->preference_set(preference, which, bytes == 4 ? (const void *)&word : &value, bytes), "cuBLASLt takes no preference", err);
+}
+
+/* Those without a tile are kernels for few rows, which cut k between threads. */
+static int is_ordered(const CublasltAlgorithm *a)
+{
+    uint32_t tile = LT_TILE_UNDEFINED;
+    int32_t splits = 0;
+    size_t written;
+    return !lt->algorithm_get(a, LT_ALGORITHM_TILE, &tile, sizeof tile, &written) && tile != LT_TILE_UNDEFINED &&
+           !lt->algorithm_get(a, LT_ALGORITHM_SPLITS, &splits, sizeof splits, &written) && splits <= 1;
 }
 
 /* Its matrices are column-major: a row-major product is the product of the transposed matrices in the other order,
@@ -163,33 +110,34 @@ static int ask(Cublaslt *c, Plan *p, Error *err)
     const Shape *s = &p->shape;
     const int align[4] = {s->align_b, s->align_a, s->align_c, s->align_d};
     void *preference = NULL;
-    if (check(lt.preference_create(&preference), "cuBLASLt takes no preference", err)) return -1;
-    int rc = set_preference(preference, PREFERENCE_WORKSPACE, CUBLASLT_WORKSPACE, 8, err);
-    if (!rc) rc = set_preference(preference, PREFERENCE_REDUCTION, REDUCTION_COMPUTE_TYPE, 4, err);
-    for (int i = 0; i < 4 && !rc; i++) rc = set_preference(preference, PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
+    if (check(lt->preference_create(&preference), "cuBLASLt takes no preference", err)) return -1;
+    int rc = set_preference(preference, LT_PREFERENCE_WORKSPACE, CUBLASLT_WORKSPACE, 8, err);
+    if (!rc) rc = set_preference(preference, LT_PREFERENCE_REDUCTION, s->ordered ? LT_REDUCTION_NONE : LT_REDUCTION_COMPUTE_TYPE, 4, err);
+    for (int i = 0; i < 4 && !rc; i++) rc = set_preference(preference, LT_PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
     if (!rc) {
-        Choice found[CHOICES];
-        int n = 0, status = lt.heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d, preference, CHOICES, found, &n);
-        if (status && status != STATUS_NOT_SUPPORTED) rc = check(status, "cuBLASLt's heuristic failed", err);
+        CublasltChoice found[CHOICES];
+        int n = 0, status = lt->heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d, preference, CHOICES, found, &n);
+        if (status && status != LT_NOT_SUPPORTED) rc = check(status, "cuBLASLt's heuristic failed", err);
         for (int i = 0; i < n && !status; i++)
-            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE) p->choice[p->n_choices++] = found[i];
+            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE && (!s->ordered || is_ordered(&found[i].algorithm)))
+                p->choice[p->n_choices++] = found[i];
     }
-    lt.preference_destroy(preference);
-    return rc ? rc : p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm");
+    lt->preference_destroy(preference);
+    return rc ? rc : p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm%s", s->ordered ? " that leaves k whole" : "");
 }
 
 static int describe(Plan *p, Error *err)
 {
     const Shape *s = &p->shape;
-    const int32_t op_a = s->tb ? OP_T : OP_N, op_b = s->ta ? OP_T : OP_N;
+    const int32_t op_a = s->tb ? LT_OP_T : LT_OP_N, op_b = s->ta ? LT_OP_T : LT_OP_N;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
-    if (check(lt.operation_create(&p->operation, COMPUTE_32F, R_32F), "cuBLASLt describes no product", err) ||
-        check(lt.operation_set(p->operation, DESC_TRANSA, &op_a, sizeof op_a), "cuBLASLt does not transpose", err) ||
-        check(lt.operation_set(p->operation, DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err))
+    if (check(lt->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F), "cuBLASLt describes no product", err) ||
+        check(lt->operation_set(p->operation, LT_DESC_TRANSA, &op_a, sizeof op_a), "cuBLASLt does not transpose", err) ||
+        check(lt->operation_set(p->operation, LT_DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err))
         return -1;
-    return check(lt.layout_create(&p->a, R_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb), "cuBLASLt does not lay out b", err) ||
-           check(lt.layout_create(&p->b, R_16BF, s->ta ? m : k, s->ta ? k : m, s->lda), "cuBLASLt does not lay out a", err) ||
-           check(lt.layout_create(&p->d, s->wide ? R_32F : R_16BF, n, m, s->ldd), "cuBLASLt does not lay out d", err) ? -1 : 0;
+    return check(lt->layout_create(&p->a, LT_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb), "cuBLASLt does not lay out b", err) ||
+           check(lt->layout_create(&p->b, LT_16BF, s->ta ? m : k, s->ta ? k : m, s->lda), "cuBLASLt does not lay out a", err) ||
+           check(lt->layout_create(&p->d, s->wide ? LT_32F : LT_16BF, n, m, s->ldd), "cuBLASLt does not lay out d", err) ? -1 : 0;
 }
 
 static size_t hash_of(const Shape *s)
@@ -227,7 +175,7 @@ static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Er
 static int run(Cublaslt *c, Plan *p, const CublasltProduct *product, void *workspace, CuStream stream, Error *err)
 {
     for (;;) {
-        int status = lt.matmul(c->handle, p->operation, &product->alpha, product->b, p->a, product->a, p->b, &product->beta,
+        int status = lt->matmul(c->handle, p->operation, &product->alpha, product->b, p->a, product->a, p->b, &product->beta,
                                product->beta != 0 ? product->c : product->d, p->d, product->d, p->d, &p->choice[p->chosen].algorithm,
                                workspace, CUBLASLT_WORKSPACE, stream);
         if (!status) p->proven = 1;

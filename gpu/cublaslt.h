@@ -1,6 +1,9 @@
 /* cuBLASLt, opened at run time: products of bf16 matrices with fp32 sums. Which algorithm a shape gets is the library's
  * heuristic's first that runs, chosen once a shape and never by timing: the same shapes give the same bits. Algorithms
- * that add parts of a sum in less than fp32 are not taken. */
+ * that add parts of a sum in less than fp32 are not taken.
+ *
+ * On Hopper every algorithm with a tile that does not split k sums an element as one chain of 16 products at a time, k ascending,
+ * as mma.m16n8k16 and wgmma do: the same bits whatever the tile and the other rows (docs/model.md). */
 #ifndef GPU_CUBLASLT_H
 #define GPU_CUBLASLT_H
 
@@ -22,6 +25,7 @@ typedef struct {
     void *d;
     int ldd;
     int wide;                      /* c and d are fp32, else bf16 */
+    int ordered;                   /* only by such a chain */
 } CublasltProduct;
 
 typedef struct Cublaslt Cublaslt;

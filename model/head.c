@@ -37,7 +37,7 @@ static void logits_of(const Model *m, const Acts *a, int first, int rows)
 {
     const ModelConfig *c = &m->c;
     Gemm g = {.tb = 1, .m = rows, .n = c->vocab, .k = c->hidden, .a = normed_at(m, a, first), .lda = c->hidden,
-              .b = weight_at(m, m->head), .ldb = c->hidden, .alpha = 1, .d = a->logits, .ldd = c->vocab, .wide = 1};
+              .b = weight_at(m, m->head), .ldb = c->hidden, .alpha = 1, .d = a->logits, .ldd = c->vocab, .wide = 1, .ordered = 1};
     m->ops->gemm(&g);
 }
 

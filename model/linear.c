@@ -13,7 +13,7 @@ static int adapted_parts(const Linear *l)
 void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u)
 {
     Gemm g = {.tb = 1, .m = rows, .n = l->u, .k = l->k, .a = x, .lda = l->k, .b = lora_at(m, l->a), .ldb = l->k,
-              .alpha = m->lora_scale, .d = u, .ldd = l->u};
+              .alpha = m->lora_scale, .d = u, .ldd = l->u, .ordered = 1};
     if (l->u) m->ops->gemm(&g);
 }
 
@@ -29,7 +29,7 @@ static void outer(const Model *m, const Linear *l, int rows, const Num *u, const
         size_t at = (size_t)p->first * size;
         Gemm g = {.tb = 1, .m = rows, .n = p->n, .k = rank, .a = num_at(op, u, (size_t)p->u), .lda = l->u,
                   .b = lora_at(m, p->b), .ldb = rank, .alpha = 1, .beta = c ? 1 : 0, .c = c ? (const char *)c + at : NULL,
-                  .d = (char *)y + at, .ldd = l->n, .wide = wide};
+                  .d = (char *)y + at, .ldd = l->n, .wide = wide, .ordered = 1};
         op->gemm(&g);
     }
 }
@@ -45,7 +45,7 @@ void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num
     const void *c = adapted ? y : residual;
     Gemm g = {.tb = 1, .m = rows, .n = l->n, .k = l->k, .a = x, .lda = l->k, .b = weight_at(m, l->weight), .ldb = l->k,
               .alpha = 1, .beta = c ? 1 : 0, .c = c, .d = y, .ldd = l->n, .wide = wide,
-              .bias = l->has_bias ? weight_at(m, l->bias) : NULL};
+              .bias = l->has_bias ? weight_at(m, l->bias) : NULL, .ordered = 1};
     m->ops->gemm(&g);
 }
 

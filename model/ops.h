@@ -47,6 +47,7 @@ typedef struct {
     int ldd;
     int wide;                      /* c and d are float */
     const Num *bias;               /* [n], or NULL; of bf16, beta c + bias is rounded before the product is added */
+    int ordered;                   /* every sum in the one order that a Decoder's products have, whatever m: forward passes */
 } Gemm;
 
 /* A weight matrix [n, k] as multiplication by few rows wants it. */

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "eval/cuda/library_parts.h"
+#include "gpu/cublaslt_api.h"
 #include "gpu/open.h"
 
 typedef void *BlasHandle;
 
-enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0, BLAS_COMPUTE_32F = 68, CUDA_R_32F = 0 };
+enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0 };
 
 static struct {
     int (*create)(BlasHandle *);
@@ -26,44 +27,15 @@ static struct {
 
 /* ---- cuBLASLt ---- */
 
-enum {
-    LT_DESC_EPILOGUE = 7, LT_DESC_BIAS_POINTER = 8, LT_EPILOGUE_RELU_BIAS = 6, LT_PREFERENCE_WORKSPACE = 1
-};
-
-typedef struct {
-    uint64_t data[8];
-} LtAlgorithm;
-
-/* cublasLtMatmulHeuristicResult_t */
-typedef struct {
-    LtAlgorithm algorithm;
-    size_t workspace;
-    int state;
-    float waves;
-    int reserved[4];
-} LtResult;
-
 /* What is kept of one shape. */
 typedef struct {
     uint64_t m, n, k;
     void *operation, *a, *b, *c;
-    LtResult best;
+    CublasltChoice best;
 } LtPlan;
 
 static struct {
-    int (*create)(void **);
-    int (*operation_create)(void **, int compute, int scale);
-    int (*operation_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*operation_destroy)(void *);
-    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
-    int (*layout_destroy)(void *);
-    int (*preference_create)(void **);
-    int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*preference_destroy)(void *);
-    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, LtResult *out, int *n);
-    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta,
-                  const void *c, void *lc, void *d, void *ld, const LtAlgorithm *algorithm, void *workspace, size_t bytes, void *stream);
-    int loaded;
+    const CublasltApi *api;
     void *handle;
     LtPlan plans[LIBRARY_MAX_SHAPES];
     int n_plans, next;
@@ -73,28 +45,6 @@ static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
     return error_set(err, "%s: %s (%d)", what, blas.status ? blas.status(status) : "unknown status", status);
-}
-
-static int load_lt(Error *err)
-{
-    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    const OpenSymbol symbols[] = {
-        {"cublasLtCreate", &lt.create},
-        {"cublasLtMatmulDescCreate", &lt.operation_create},
-        {"cublasLtMatmulDescSetAttribute", &lt.operation_set},
-        {"cublasLtMatmulDescDestroy", &lt.operation_destroy},
-        {"cublasLtMatrixLayoutCreate", &lt.layout_create},
-        {"cublasLtMatrixLayoutDestroy", &lt.layout_destroy},
-        {"cublasLtMatmulPreferenceCreate", &lt.preference_create},
-        {"cublasLtMatmulPreferenceSetAttribute", &lt.preference_set},
-        {"cublasLtMatmulPreferenceDestroy", &lt.preference_destroy},
-        {"cublasLtMatmulAlgoGetHeuristic", &lt.heuristic},
-        {"cublasLtMatmul", &lt.matmul},
-    };
-    if (lt.loaded) return 0;
-    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
-    lt.loaded = 1;
-    return 0;
 }
 
 int library_cublas_load(Error *err)
@@ -110,17 +60,18 @@ int library_cublas_load(Error *err)
         {"cublasSgemmStridedBatched", &blas.sgemm_batched},
     };
     if (blas.loaded) return 0;
-    if (load_lt(err) || open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (!lt.api && !(lt.api = cublaslt_api(err))) return -1;
+    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
     blas.loaded = 1;
     return 0;
 }
 
 static void plan_destroy(LtPlan *p)
 {
-    if (p->operation) lt.operation_destroy(p->operation);
-    if (p->a) lt.layout_destroy(p->a);
-    if (p->b) lt.layout_destroy(p->b);
-    if (p->c) lt.layout_destroy(p->c);
+    if (p->operation) lt.api->operation_destroy(p->operation);
+    if (p->a) lt.api->layout_destroy(p->a);
+    if (p->b) lt.api->layout_destroy(p->b);
+    if (p->c) lt.api->layout_destroy(p->c);
     memset(p, 0, sizeof *p);
 }
 
@@ -168,25 +119,25 @@ static int choose_algorithm(LtPlan *p, Error *err)
     void *preference = NULL;
     size_t bytes = LIBRARY_GEMM_WORKSPACE;
     int found = 0;
-    if (check(lt.preference_create(&preference), "cublasLtMatmulPreferenceCreate", err)) return -1;
-    int rc = check(lt.preference_set(preference, LT_PREFERENCE_WORKSPACE, &bytes, sizeof bytes), "cublasLtMatmulPreferenceSetAttribute", err);
-    if (!rc) rc = check(lt.heuristic(lt.handle, p->operation, p->a, p->b, p->c, p->c, preference, 1, &p->best, &found),
+    if (check(lt.api->preference_create(&preference), "cublasLtMatmulPreferenceCreate", err)) return -1;
+    int rc = check(lt.api->preference_set(preference, LT_PREFERENCE_WORKSPACE, &bytes, sizeof bytes), "cublasLtMatmulPreferenceSetAttribute", err);
+    if (!rc) rc = check(lt.api->heuristic(lt.handle, p->operation, p->a, p->b, p->c, p->c, preference, 1, &p->best, &found),
                         "cublasLtMatmulAlgoGetHeuristic", err);
     if (!rc && (!found || p->best.state)) rc = error_set(err, "cublasLt has no algorithm for %llu x %llu x %llu",
                                                          (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
-    lt.preference_destroy(preference);
+    lt.api->preference_destroy(preference);
     return rc;
 }
 
 static int plan_make(LtPlan *p, const void *bias, Error *err)
 {
     const uint32_t epilogue = LT_EPILOGUE_RELU_BIAS;
-    if (check(lt.operation_create(&p->operation, BLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate", err) ||
-        check(lt.operation_set(p->operation, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue), "the epilogue", err) ||
-        check(lt.operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err) ||
-        check(lt.layout_create(&p->a, CUDA_R_32F, p->n, p->k, (int64_t)p->n), "the layout of b", err) ||
-        check(lt.layout_create(&p->b, CUDA_R_32F, p->k, p->m, (int64_t)p->k), "the layout of a", err) ||
-        check(lt.layout_create(&p->c, CUDA_R_32F, p->n, p->m, (int64_t)p->n), "the layout of c", err))
+    if (check(lt.api->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F), "cublasLtMatmulDescCreate", err) ||
+        check(lt.api->operation_set(p->operation, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue), "the epilogue", err) ||
+        check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err) ||
+        check(lt.api->layout_create(&p->a, LT_32F, p->n, p->k, (int64_t)p->n), "the layout of b", err) ||
+        check(lt.api->layout_create(&p->b, LT_32F, p->k, p->m, (int64_t)p->k), "the layout of a", err) ||
+        check(lt.api->layout_create(&p->c, LT_32F, p->n, p->m, (int64_t)p->n), "the layout of c", err))
         return -1;
     return choose_algorithm(p, err);
 }
@@ -220,10 +171,10 @@ int library_cublaslt_sgemm_bias_relu(const uint64_t *args, void *stream, Error *
     void *workspace, *c = library_pointer(args[3]);
     LtPlan *p;
     if (library_cublas_load(err)) return -1; /* cuBLAS too: it has the words for a status */
-    if (!lt.handle && check(lt.create(&lt.handle), "cublasLtCreate", err)) return -1;
+    if (!lt.handle && check(lt.api->create(&lt.handle), "cublasLtCreate", err)) return -1;
     if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) || find_plan(args[4], args[5], args[6], bias, &p, err)) return -1;
-    if (check(lt.operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err)) return -1;
-    return check(lt.matmul(lt.handle, p->operation, &one, library_pointer(args[1]), p->a, library_pointer(args[0]), p->b, &zero, c, p->c, c,
+    if (check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err)) return -1;
+    return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(args[1]), p->a, library_pointer(args[0]), p->b, &zero, c, p->c, c,
                            p->c, &p->best.algorithm, workspace, LIBRARY_GEMM_WORKSPACE, stream),
                  "cublasLtMatmul", err);
 }

@@ -45,6 +45,6 @@ void cuda_gemm(const Gemm *g)
     if (open_gemm()) return;
     if (first) spread_bias(g);
     const CublasltProduct p = {g->ta, g->tb, g->m, g->n, g->k, g->a, g->b, g->lda, g->ldb, g->alpha, first ? 1 : g->beta,
-                               first ? g->d : g->c, g->d, g->ldd, g->wide};
+                               first ? g->d : g->c, g->d, g->ldd, g->wide, g->ordered};
     if (!cuda_failed() && cublaslt_product(gemm.lt, &p, gemm.workspace, cuda_state()->stream, &err)) cuda_fail_with(&err);
 }

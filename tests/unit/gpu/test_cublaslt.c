@@ -1,6 +1,6 @@
 /* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented to: the row-major mapping with
  * all transposes, leading dimensions and outputs; that alignments are told as they are; that a shape is asked for
- * once and passes over an algorithm that does not run; and what is said when none does. On a GPU test_products_cuda does this with
+ * once and passes over an algorithm that does not run; that k stays whole where it must; and what is said when none does. On a GPU test_products_cuda does this with
  * the real one. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,12 +114,31 @@ static void test_once_a_shape(void **state)
     for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('h'), 1);
     assert_int_equal(calls('x'), 1); /* the one that does not run is tried once */
-    assert_int_equal(calls('m'), 5);
+    assert_int_equal(calls('s'), 5);
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2); /* other alignments are another shape */
     assert_int_equal(calls('h'), 2);
     for (int m = 1; m <= 1100; m++) one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0, 0); /* more than are kept */
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
-    assert_int_equal(calls('m'), 5 + 1 + 1100 + 1);
+    assert_int_equal(calls('s'), 5 + 1 + 1100 + 1);
+}
+
+/* An algorithm that splits k is taken where one may be, a kernel without a tile nowhere that sums have an order. */
+static void test_ordered(void **state)
+{
+    (void)state;
+    Error err;
+    _Alignas(256) uint16_t x[256] = {0}, d[256];
+    CublasltProduct p = {.m = 4, .n = 8, .k = 16, .a = x, .b = x, .lda = 16, .ldb = 8, .alpha = 1, .d = d, .ldd = 8, .ordered = 1};
+    unlink("calls");
+    for (int i = 0; i < 3; i++)
+        if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
+    assert_int_equal(calls('h'), 1);
+    assert_int_equal(calls('w'), 3);
+    assert_int_equal(calls('s') + calls('f'), 0);
+    p.ordered = 0;
+    if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
+    assert_int_equal(calls('h'), 2);
+    assert_int_equal(calls('s'), 1);
 }
 
 static void fails(const CublasltProduct *p, const char *want)
@@ -177,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mapping),
         cmocka_unit_test(test_once_a_shape),
+        cmocka_unit_test(test_ordered),
         cmocka_unit_test(test_failures),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,58 @@
+/* cuBLASLt's functions as they are called, opened at run time, and the numbers of its ABI that are used. Its matrices are
+ * column-major: a row-major product is the product of the transposed matrices in the other order, d' = b' a'. */
+#ifndef GPU_CUBLASLT_API_H
+#define GPU_CUBLASLT_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+    LT_32F = 0, LT_16BF = 14, LT_COMPUTE_32F = 68, LT_OP_N = 0, LT_OP_T = 1, LT_NOT_SUPPORTED = 15,
+    LT_DESC_TRANSA = 3, LT_DESC_TRANSB = 4, LT_DESC_EPILOGUE = 7, LT_DESC_BIAS_POINTER = 8, LT_EPILOGUE_RELU_BIAS = 6,
+    LT_PREFERENCE_WORKSPACE = 1, LT_PREFERENCE_REDUCTION = 3, LT_PREFERENCE_ALIGNMENT_A = 5,
+    LT_REDUCTION_NONE = 0, LT_REDUCTION_COMPUTE_TYPE = 2, LT_ALGORITHM_TILE = 1, LT_ALGORITHM_SPLITS = 2, LT_TILE_UNDEFINED = 0
+};
+
+typedef struct {
+    uint64_t data[8];
+} CublasltAlgorithm;
+
+/* cublasLtMatmulHeuristicResult_t */
+typedef struct {
+    CublasltAlgorithm algorithm;
+    size_t workspace;
+    int state;                     /* 0: it can run */
+    float waves;
+    int reserved[4];
+} CublasltChoice;
+
+/* They return cublasStatus_t, 0 for success; void * are its handle and descriptors. */
+typedef struct {
+    int (*create)(void **);
+    int (*destroy)(void *);
+    const char *(*status)(int);
+    int (*operation_create)(void **, int compute, int scale);
+    int (*operation_set)(void *, int attribute, const void *value, size_t bytes);
+    int (*operation_destroy)(void *);
+    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
+    int (*layout_destroy)(void *);
+    int (*preference_create)(void **);
+    int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
+    int (*preference_destroy)(void *);
+    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, CublasltChoice *out,
+                     int *n);
+    int (*algorithm_get)(const CublasltAlgorithm *, int attribute, void *value, size_t bytes, size_t *written);
+    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta,
+                  const void *c, void *lc, void *d, void *ld, const CublasltAlgorithm *algorithm, void *workspace, size_t bytes,
+                  void *stream);
+} CublasltApi;
+
+/* NULL, with the error, where there is no such library. It stays open. */
+const CublasltApi *cublaslt_api(Error *err);
+
+/* 0, or an error: `what`, and what the library says of the status. */
+int cublaslt_check(const CublasltApi *lt, int status, const char *what, Error *err);
+
+#endif
