@@ -123,7 +123,9 @@ enum {
                                unsigned bz, unsigned shared, CuStream stream, void **params, void **extra))              \
     X(cuLaunchKernelEx, launch_with, (const CuLaunch *launch, CuFunction function, void **params, void **extra))         \
     X(cuStreamCreate, stream_create, (CuStream * stream, unsigned flags))                                                \
+    X(cuStreamCreateWithPriority, stream_create_first, (CuStream * stream, unsigned flags, int priority))                \
     X(cuStreamDestroy_v2, stream_destroy, (CuStream stream))                                                             \
+    X(cuStreamWaitEvent, stream_wait, (CuStream stream, CuEvent event, unsigned flags))                                  \
     X(cuStreamSynchronize, stream_synchronize, (CuStream stream))                                                        \
     X(cuStreamQuery, stream_query, (CuStream stream))                                                                    \
     X(cuStreamIsCapturing, capture_status, (CuStream stream, int *status))                                               \

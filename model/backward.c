@@ -83,7 +83,17 @@ static void attention_backward(Model *m, const LayerActs *l, Grads *g, const Lay
     op->rmsnorm_grad(g->dx, 1, base_grad(m, grad, at->in_norm), g->dn, l->x, weight_at(m, at->in_norm), rows, h, c->norm_eps);
 }
 
-void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad)
+/* Where the layer begins in the trained set; what is behind it is of layers above, or of the head. */
+static size_t layer_begin(const Model *m, const LayerAt *at)
+{
+    const Linear *adapted[] = {&at->qkv, &at->o, &at->gate_up, &at->down};
+    int i = 0;
+    if (!m->lora.size) return at->in_norm;
+    while (!adapted[i]->u) i++;
+    return adapted[i]->a;
+}
+
+void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done, void *ctx)
 {
     const ModelConfig *c = &m->c;
     int frozen = m->lora.size > 0;
@@ -93,6 +103,8 @@ void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad)
         if (a->keep == KEEP_INPUTS && i + 1 < c->layers) forward_again(m, a, i, b); /* the last layer's are still there */
         mlp_backward(m, &a->layer[i], g, &m->layer[i], b->rows, grad);
         attention_backward(m, &a->layer[i], g, &m->layer[i], b, frozen && !i, grad);
+        if (done) done(ctx, layer_begin(m, &m->layer[i]));
     }
     if (!frozen) m->ops->embed_grad(grad + m->embed, g->dx, &b->view, c->hidden);
+    if (done) done(ctx, 0);
 }

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "model/checkpoint.h"
-#include "model/ranks.h"
 #include "model/trainer.h"
 
 enum { MAX_STEP = 1 << 24, NAME = 128 }; /* whole numbers that fp32 holds */
@@ -15,7 +14,7 @@ typedef struct {
     char letter;
     void *data;
     int wide;                      /* float, else Num */
-    int whole;                     /* of the set, else of this rank's slice */
+    int whole;                     /* of the set, else of this rank's slices */
 } State;
 
 /* What is stored, in the order of the names; returns how many. The CPU's weights are fp32, and finer than a file of 16-bit
@@ -43,11 +42,16 @@ typedef struct {
 static void gather(Gathered *g, const State *s)
 {
     const Trainer *t = g->t;
-    size_t bytes = t->each * bytes_of(t, s);
+    size_t bytes = bytes_of(t, s);
+    char *all = (char *)t->grad;
     g->now = s;
-    if (s->whole || g->failed) return;
-    t->model->ops->copy((char *)t->grad + (size_t)ranks_rank() * bytes, s->data, bytes);
-    g->failed = ranks_all_gather(t->grad, bytes, &g->err) != 0;
+    if (s->whole) return;
+    for (size_t at = 0; at < t->set->size && !g->failed; at += t->piece) {
+        Piece p = piece_at(t, at);
+        t->model->ops->copy(all + p.mine * bytes, (char *)s->data + p.own * bytes, p.each * bytes);
+        g->failed = ranks_all_gather(all + p.at * bytes, p.each * bytes, &g->err) != 0;
+    }
+    ranks_settle();
 }
 
 typedef struct {
@@ -113,11 +117,17 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
 /* The part of a tensor that this rank has of a state. */
 static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x, const State *s, Error *err)
 {
-    size_t first = s->whole ? 0 : t->first, last = s->whole ? t->set->size : t->first + t->each;
-    size_t begin = x->at > first ? x->at : first, end = x->at + x->count < last ? x->at + x->count : last;
-    if (begin >= end) return 0;
-    char *to = (char *)s->data + (begin - first) * bytes_of(t, s);
-    return tensor_load(st, name, x, begin - x->at, end - begin, t->model->ops, to, s->wide, err);
+    int rc = 0;
+    for (size_t at = 0; at < t->set->size && !rc; at += s->whole ? t->set->size : t->piece) {
+        Piece p = s->whole ? (Piece){.each = t->set->size} : piece_at(t, at);
+        size_t begin = x->at, end = x->at + x->count;
+        if (begin < p.mine) begin = p.mine;
+        if (end > p.mine + p.each) end = p.mine + p.each;
+        if (begin >= end) continue;
+        char *to = (char *)s->data + (p.own + begin - p.mine) * bytes_of(t, s);
+        rc = tensor_load(st, name, x, begin - x->at, end - begin, t->model->ops, to, s->wide, err);
+    }
+    return rc;
 }
 
 /* All is looked at before anything is changed: a file that turns out to be another model's leaves the trainer as it was. */

@@ -204,9 +204,9 @@ int ranks_finish(Error *err)
     for (int r = 1; r < group.size; r++)
         if (get(group.down[r], &byte, 1, err)) return error_prefix(err, "rank %d", r);
     atomic_store(&group.finishing, 1);
-    pthread_join(group.watcher, NULL);
     for (int r = 1; r < group.size && !rc; r++) rc = put(group.down[r], &byte, 1, err);
     if (group.on_gpu && !rc) cuda_part();
+    pthread_join(group.watcher, NULL); /* which the first to end wakes */
     for (int r = 1; r < group.size && !rc; r++) {
         double end = clock_seconds() + 60;
         while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN && clock_seconds() < end) clock_sleep(0.005);
@@ -277,8 +277,14 @@ int ranks_all_reduce(float *x, size_t n, Error *err)
 int ranks_reduce_scatter(float *x, size_t each, Error *err)
 {
     if (!group.size || !each) return 0;
-    if (!group.on_gpu) return ranks_all_reduce(x, each * (size_t)group.size, err);
-    cuda_reduce_scatter(x, each);
+    if (group.on_gpu) {
+        cuda_reduce_scatter(x, each);
+        return 0;
+    }
+    size_t mine = each * (size_t)group.rank, rest = each * (size_t)(group.size - 1 - group.rank);
+    if (ranks_all_reduce(x, each * (size_t)group.size, err)) return -1;
+    memset(x, 0, mine * sizeof *x);
+    memset(x + mine + each, 0, rest * sizeof *x);
     return 0;
 }
 
@@ -293,6 +299,11 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
     if (group.rank) rc = put(group.up, (char *)p + (size_t)group.rank * bytes, bytes, err);
     for (int r = 1; r < group.size && !group.rank && !rc; r++) rc = get(group.down[r], (char *)p + (size_t)r * bytes, bytes, err);
     return rc ? rc : ranks_host_share(p, bytes * (size_t)group.size, err);
+}
+
+void ranks_settle(void)
+{
+    if (group.on_gpu) cuda_settle();
 }
 
 int ranks_broadcast(void *p, size_t bytes, Error *err)

@@ -2,8 +2,9 @@
  * same code on its share of the data and calls the functions below in the same order; rank 0 alone writes files and speaks.
  * Without ranks_start (or with n = 1) a process is rank 0 of 1, and everything here does nothing, correctly.
  *
- * On GPUs the sums run over NCCL in the table's stream, like every other operation: what fails then is told by `status`. On
- * the CPU they go through rank 0, in the order of ranks. Sums are the same on all ranks, and the same again in a second run.
+ * On GPUs the sums run over NCCL, in the table's order like every other operation, two of them beside those that follow: what
+ * fails then is told by `status`. On the CPU they go through rank 0, in the order of ranks. Sums are the same on all ranks, and
+ * the same again in a second run.
  *
  * Signals that ask to stop reach rank 0 alone: whether a loop goes on is its word, to be shared (ranks_host_share) before each
  * step, or the ranks part at different ones.
@@ -40,9 +41,12 @@ int ranks_all_reduce(float *x, size_t n, Error *err);                       /* x
 /* For an optimiser whose state is cut in slices: an array of ranks_size() * each numbers, each from ranks_each; the slice
  * of rank r begins at r * each. */
 size_t ranks_each(size_t n, size_t align);                                  /* so that all slices cover n; a multiple of align */
-int ranks_reduce_scatter(float *x, size_t each, Error *err);                /* this rank's slice: the sum; the others are lost */
-int ranks_all_gather(void *p, size_t bytes, Error *err);                    /* every rank's slice of so many bytes, to all */
 int ranks_broadcast(void *p, size_t bytes, Error *err);                     /* rank 0's, to all */
+/* These two come after the table's operations so far and run beside later ones, which may not touch the array before
+ * ranks_settle or a wait of the table's (`download`, `status`). */
+int ranks_reduce_scatter(float *x, size_t each, Error *err);                /* this rank's slice: the sum; the others: 0 */
+int ranks_all_gather(void *p, size_t bytes, Error *err);                    /* every rank's slice of so many bytes, to all */
+void ranks_settle(void);                                                    /* the table's operations from now on come after them */
 
 /* ---- memory of the host: small things ---- */
 

@@ -7,20 +7,32 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/ranks.h"
 
 void trainer_take_weights(Trainer *t)
 {
-    enum { PIECE = 1 << 20 };
+    enum { CHUNK = 1 << 20 };
     if (!t->master) return;
     const Ops *op = t->model->ops;
-    float *host = memory_array(PIECE, sizeof *host);
-    for (size_t at = 0; at < t->each; at += PIECE) {
-        size_t n = t->each - at < PIECE ? t->each - at : PIECE;
-        op->store(host, num_at(op, t->set->data, t->first + at), n);
-        op->upload(t->master + at, host, n * sizeof *host);
+    float *host = memory_array(CHUNK, sizeof *host);
+    for (size_t at = 0; at < t->set->size; at += t->piece) {
+        Piece p = piece_at(t, at);
+        for (size_t done = 0; done < p.each; done += CHUNK) {
+            size_t n = p.each - done < CHUNK ? p.each - done : CHUNK;
+            op->store(host, num_at(op, t->set->data, p.mine + done), n);
+            op->upload(t->master + p.own + done, host, n * sizeof *host);
+        }
     }
     free(host);
+}
+
+/* On GPUs what the ranks tell one another runs beside the rest, in pieces: small enough that most are on their way before the
+ * last gradients are there, and large enough for NVLink. One rank, and the CPU, have one piece. */
+static size_t piece_size(const ParamSet *set, const Ops *op)
+{
+    enum { LEAST = 32 << 20, PIECES = 32 };
+    size_t n = (size_t)ranks_size(), want = set->size / PIECES > LEAST ? set->size / PIECES : LEAST;
+    size_t size = n * ranks_each(want, (size_t)op->align);
+    return n == 1 || op == ops_cpu() || size > set->size ? set->size : size;
 }
 
 int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
@@ -37,7 +49,8 @@ int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
     t->o.max_tokens = plan.max_tokens;
     t->plan = plan;
     t->each = t->set->size / (size_t)ranks_size();
-    t->first = t->each * (size_t)ranks_rank();
+    t->piece = piece_size(t->set, op);
+    t->summed = t->set->size;
     t->grad = op->alloc(t->set->size * sizeof *t->grad);
     t->m = op->alloc(t->each * moment_size(t));
     t->v = op->alloc(t->each * moment_size(t));
@@ -113,7 +126,33 @@ static double sum_loss(Trainer *t)
     return loss;
 }
 
-static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx)
+/* Sums over the ranks what gradients at `from` and above are not yet, in whole pieces. */
+static int sum_from(Trainer *t, size_t from, Error *err)
+{
+    while (t->summed > from) {
+        Piece p = piece_at(t, (t->summed - 1) / t->piece * t->piece);
+        if (p.at < from) break;
+        if (ranks_reduce_scatter(t->grad + p.at, p.each, err)) return -1;
+        t->summed = p.at;
+    }
+    return 0;
+}
+
+/* The same on the way back; a failure is told after it. */
+typedef struct {
+    Trainer *t;
+    Error *err;
+    int failed;
+} Summing;
+
+static void sum_done(void *ctx, size_t from)
+{
+    Summing *s = ctx;
+    if (!s->failed) s->failed = sum_from(s->t, from, s->err) != 0;
+}
+
+/* summing: NULL, or of the last micro-batch. */
+static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx, Summing *summing)
 {
     Model *m = t->model;
     TokenBatch *b = &t->batch;
@@ -124,7 +163,7 @@ static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeig
     if (!fused) head_logp(m, &t->acts, b);
     if (!t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
     head_backward(m, &t->acts, &t->grads, b, t->weight, fused, t->grad);
-    backward(m, &t->acts, &t->grads, b, t->grad);
+    backward(m, &t->acts, &t->grads, b, t->grad, summing ? sum_done : NULL, summing);
     return sum_loss(t);
 }
 
@@ -146,47 +185,58 @@ int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *we
 {
     if (batch_check(t->model, seqs, n, err)) return -1;
     const Ops *op = t->model->ops;
-    int first, last;
+    Summing summing = {t, err, 0};
+    int first, last, beside = t->piece < t->set->size;
     *loss = 0;
+    t->summed = t->set->size; /* sums of an earlier call lie in one rank's slice, with 0 in the others': a second sum keeps them */
     share(seqs, n, &first, &last);
     batch_reserve(&t->batch, op, t->o.max_tokens);
     while (first < last) {
         int k = batch_fit(seqs + first, last - first, t->o.max_tokens);
         batch_pack(&t->batch, op, seqs + first, k);
-        *loss += micro_batch(t, seqs + first, first, weights, ctx);
+        *loss += micro_batch(t, seqs + first, first, weights, ctx, beside && first + k == last ? &summing : NULL);
+        if (summing.failed) return -1;
         if (op->status(err)) return error_prefix(err, "a micro-batch of %d tokens", t->batch.rows);
         first += k;
     }
+    if (beside && sum_from(t, 0, err)) return -1; /* where there was no sequence for this rank */
+    ranks_settle();
     return ranks_host_sum(loss, 1, err);
 }
 
-/* This rank's slice, a call for tensors that lie beside each other and decay alike; what pads them is 0 and stays 0. */
-static void update(Trainer *t, AdamStep *s, double decay)
+/* This rank's slice of a piece, a call for tensors that lie beside each other and decay alike; what pads them is 0 and stays 0. */
+static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
 {
     const Ops *op = t->model->ops;
-    const ParamSet *p = t->set;
-    for (int i = 0, k; i < p->n; i = k) {
-        const Tensor *x = &p->tensor[i];
-        for (k = i + 1; k < p->n && p->tensor[k].decay == x->decay;) k++;
-        size_t begin = x->at, end = k < p->n ? p->tensor[k].at : p->size;
-        if (begin < t->first) begin = t->first;
-        if (end > t->first + t->each) end = t->first + t->each;
+    const ParamSet *set = t->set;
+    for (int i = 0, k; i < set->n; i = k) {
+        const Tensor *x = &set->tensor[i];
+        for (k = i + 1; k < set->n && set->tensor[k].decay == x->decay;) k++;
+        size_t begin = x->at, end = k < set->n ? set->tensor[k].at : set->size;
+        if (begin < p->mine) begin = p->mine;
+        if (end > p->mine + p->each) end = p->mine + p->each;
         if (begin >= end) continue;
         const uint64_t name[2] = {(uint64_t)t->step, begin};
-        size_t at = begin - t->first;
+        size_t at = p->own + begin - p->mine;
         s->decay = x->decay ? decay : 0;
         s->seed = random_hash(name, sizeof name);
-        op->adamw(num_at(op, p->data, begin), t->master ? t->master + at : NULL, t->grad + begin,
+        op->adamw(num_at(op, set->data, begin), t->master ? t->master + at : NULL, t->grad + begin,
                   (char *)t->m + at * moment_size(t), (char *)t->v + at * moment_size(t), end - begin, s);
     }
 }
 
-/* The global norm; each rank has the sum of all gradients in its slice. */
+/* The global norm; each rank has the sum of all gradients in its slices, and 0 in the others'. */
 static int reduce(Trainer *t, double *norm, Error *err)
 {
     const Ops *op = t->model->ops;
-    if (ranks_reduce_scatter(t->grad, t->each, err)) return -1;
-    double squares = op->sum_squares(t->grad + t->first, t->each);
+    double squares = 0;
+    if (sum_from(t, 0, err)) return -1;
+    ranks_settle();
+    t->summed = t->set->size;
+    for (size_t at = 0; at < t->set->size; at += t->piece) {
+        Piece p = piece_at(t, at);
+        squares += op->sum_squares(t->grad + p.mine, p.each);
+    }
     if (op->status(err) || ranks_host_sum(&squares, 1, err)) return -1;
     *norm = sqrt(squares);
     return 0;
@@ -205,8 +255,11 @@ int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
     if (opt->clip > 0 && *norm > opt->clip) s.scale = opt->clip / *norm;
     s.correct1 = 1 - pow(opt->beta1, (double)t->step);
     s.correct2 = 1 - pow(opt->beta2, (double)t->step);
-    update(t, &s, opt->weight_decay);
-    if (ranks_size() > 1) op->zero(t->grad, t->set->size * sizeof *t->grad); /* the other slices hold parts of sums */
-    if (ranks_all_gather(t->set->data, t->each * (size_t)op->num, err)) return -1;
+    for (size_t at = 0; at < t->set->size; at += t->piece) { /* the weights of a piece go out beside the next one's update */
+        Piece p = piece_at(t, at);
+        update(t, &p, &s, opt->weight_decay);
+        if (ranks_all_gather(num_at(op, t->set->data, p.at), p.each * (size_t)op->num, err)) return -1;
+    }
+    ranks_settle();
     return op->status(err);
 }

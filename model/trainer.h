@@ -3,6 +3,7 @@
 #define MODEL_TRAINER_H
 
 #include "model/plan.h"
+#include "model/ranks.h"
 #include "model/transformer.h"
 
 struct Trainer {
@@ -11,7 +12,8 @@ struct Trainer {
     TrainerOptions o;
     MemoryPlan plan;
     float *grad;                   /* laid out as the set */
-    size_t first, each;            /* this rank's slice of the set: the next three are of it */
+    size_t piece, each;            /* numbers of the set in a piece (below), and of this rank in all: the next three are of those */
+    size_t summed;                 /* gradients at this place and above are summed over the ranks */
     float *master;                 /* fp32 weights, or NULL: the set's own numbers are */
     void *m, *v;                   /* fp32; Num with o.lean */
     int64_t step;
@@ -24,6 +26,20 @@ struct Trainer {
 
 /* Bytes of an m or v. */
 static inline size_t moment_size(const Trainer *t) { return t->o.lean ? (size_t)t->model->ops->num : sizeof(float); }
+
+/* Ranks sum gradients, update weights and gather them piece by piece, the last of which may be shorter. A piece has a slice of
+ * each rank, side by side. */
+typedef struct {
+    size_t at, each;               /* where it begins in the set, and the numbers of a slice */
+    size_t mine, own;              /* where this rank's slice begins: in the set; in master, m and v */
+} Piece;
+
+/* The piece that begins at this place, a multiple of t->piece. */
+static inline Piece piece_at(const Trainer *t, size_t at)
+{
+    size_t n = (size_t)ranks_size(), left = t->set->size - at, each = (left < t->piece ? left : t->piece) / n;
+    return (Piece){.at = at, .each = each, .mine = at + (size_t)ranks_rank() * each, .own = at / n};
+}
 
 /* Masters from the weights as they are now. */
 void trainer_take_weights(Trainer *t);

@@ -173,8 +173,11 @@ void grads_release(Grads *g, const Model *m);
  * in host memory. After head_logp; or, with `fused`, instead of it: then logp is made where weights are not 0, piece by
  * piece, and the logits are gone through once. */
 void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused, float *grad);
-/* From g->dn down to the embedding. */
-void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad);
+/* Gradients at `from` and above in the trained set have all that the pass adds to them: with ever lower places, at last 0. */
+typedef void GradsDone(void *ctx, size_t from);
+
+/* From g->dn down to the embedding. done: NULL, or called on the way. */
+void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done, void *ctx);
 
 /* grad + at in the base's layout, or NULL where the base is frozen. */
 static inline float *base_grad(const Model *m, float *grad, size_t at) { return m->lora.size ? NULL : grad + at; }

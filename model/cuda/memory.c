@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "model/cuda/state.h"
 #include "model/cuda/table.h"
+#include "model/cuda/together.h"
 #include "model/halves.h"
 
 enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
@@ -165,6 +166,7 @@ static const void *fetch(const void *from, size_t bytes)
     const CudaState *c = cuda_state();
     Slot *s = take_slot(bytes);
     if (!s) return NULL;
+    cuda_settle(); /* the copy comes after sums of several ranks too */
     CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream), "a copy from the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy from the GPU failed");
     return cuda_wait() ? NULL : ring.data + s->begin;

@@ -9,6 +9,7 @@
 #include "gpu/gpus.h"
 #include "gpu/lock.h"
 #include "model/cuda/sources.h"
+#include "model/cuda/together.h"
 
 enum { RECENT = 4, SCRATCH_STEP = 2 << 20, PLAIN_SHARED = 48 << 10 };
 
@@ -151,6 +152,7 @@ static int take_lock(void)
 
 static int synchronize(void)
 {
+    cuda_settle();
     CuResult r = cuda.s.cu->stream_synchronize(cuda.s.stream);
     if (r) fail_with_launches(r);
     cuda.launches = 0;

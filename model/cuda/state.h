@@ -1,5 +1,6 @@
 /* Inside model/cuda: the one GPU that this process computes on, its stream, its kernels, and how they are launched.
- * Everything runs in one stream, in order. The first failure is kept for `status`; after it nothing is launched.
+ * Everything runs in one stream, in order; collectives of several ranks (together.h) have a second one. The first failure
+ * is kept for `status`; after it nothing is launched.
  *
  * The GPU is shared with evaluators that time kernels on it (gpu/lock.h): the first launch after a wait takes the shared side
  * of its lock, a wait gives it back, and in between it is given to a process that wants to be alone as soon as that is

@@ -176,8 +176,8 @@ static void collectives(int n)
     for (int i = 0; i < N; i++) need(x[i] == (float)(n * i + 5 * n * (n - 1)), "all_reduce");
     TRY(ranks_reduce_scatter(p, each, &err_));
     ops->download(x, p, sizeof x);
-    for (size_t i = (size_t)rank * each; i < (size_t)(rank + 1) * each; i++)
-        need(x[i] == (float)n * (float)((size_t)n * i + (size_t)(5 * n * (n - 1))), "reduce_scatter");
+    for (size_t i = 0; i < each * (size_t)n; i++)
+        need(x[i] == (i / each == (size_t)rank ? (float)n * (float)((size_t)n * i + (size_t)(5 * n * (n - 1))) : 0), "reduce_scatter");
     for (int i = 0; i < N; i++) x[i] = (float)rank;
     ops->upload(p, x, sizeof x);
     TRY(ranks_all_gather(p, each * 4, &err_));

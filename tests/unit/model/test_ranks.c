@@ -83,8 +83,8 @@ static void collectives(int n)
     need(each % 8 == 0 && each * (size_t)n >= 1000 && each < 1000 / (size_t)n + 9, "ranks_each");
     for (size_t i = 0; i < each * (size_t)n; i++) x[i] = (float)i + (float)rank;
     TRY(ranks_reduce_scatter(x, each, &err_));
-    for (size_t i = (size_t)rank * each; i < (size_t)(rank + 1) * each; i++)
-        need(x[i] == (float)n * (float)i + (float)(n * (n - 1) / 2), "reduce_scatter");
+    for (size_t i = 0; i < each * (size_t)n; i++)
+        need(x[i] == (i / each == (size_t)rank ? (float)n * (float)i + (float)(n * (n - 1) / 2) : 0), "reduce_scatter");
 
     uint16_t *half = memory_array(3 * (size_t)n, sizeof *half);
     for (int i = 0; i < 3; i++) half[3 * rank + i] = (uint16_t)(100 * rank + i);

@@ -65,10 +65,46 @@ static void test_sums(int n, float *x, float *host)
     for (size_t i = 0; i < each * (size_t)n; i++) host[i] = (float)(i % 5000) + (float)rank;
     ops->upload(x, host, each * (size_t)n * sizeof *host);
     TRY(ranks_reduce_scatter(x, each, &err_));
-    ops->download(host, x + (size_t)rank * each, each * sizeof *host);
-    for (size_t i = 0; i < each; i++)
-        if (host[i] != (float)n * (float)((i + (size_t)rank * each) % 5000) + (float)(n * (n - 1) / 2)) die("reduce_scatter");
+    ops->download(host, x, each * (size_t)n * sizeof *host);
+    for (size_t i = 0; i < each * (size_t)n; i++) {
+        float sum = (float)n * (float)(i % 5000) + (float)(n * (n - 1) / 2);
+        if (host[i] != (i / each == (size_t)rank ? sum : 0)) die("reduce_scatter");
+    }
     passed("reduce_scatter");
+}
+
+/* Of many pieces each is written right before it is summed, the next one while that sum is on its way, and all are read after
+ * ranks_settle by operations, not by the host. */
+static void test_beside(int n, float *x, float *host)
+{
+    enum { PIECES = 16 };
+    size_t each = (size_t)LARGE / PIECES / 2 / (size_t)n, piece = each * (size_t)n, all = piece * PIECES;
+    float *copy = x + LARGE / 2, *whole = memory_array(piece, sizeof *whole);
+    for (int round = 0; round < 3; round++) {
+        float value = (float)(ranks_rank() + 1 + round);
+        for (size_t i = 0; i < piece; i++) whole[i] = value;
+        ops->zero(x, all * sizeof *x);
+        ops->upload(copy, whole, piece * sizeof *x);
+        for (size_t at = all; at > 0; at -= piece) {
+            ops->copy(x + at - piece, copy, piece * sizeof *x);
+            TRY(ranks_reduce_scatter(x + at - piece, each, &err_));
+        }
+        ranks_settle();
+        for (size_t at = 0; at < all; at += piece) {
+            ops->copy(copy + at, x + at, piece * sizeof *x);
+            TRY(ranks_all_gather(copy + at, each * sizeof *x, &err_));
+        }
+        ranks_settle();
+        ops->copy(x, copy, all * sizeof *x);
+        for (size_t at = 0; at < all; at += N) {
+            size_t count = all - at < N ? all - at : N;
+            ops->download(host, x + at, count * sizeof *x);
+            for (size_t i = 0; i < count; i++)
+                if (host[i] != (float)(n * (n + 1) / 2 + n * round)) die("what runs beside");
+        }
+    }
+    free(whole);
+    passed("sums and copies beside other work, in order");
 }
 
 static void test_copies(int n, float *x, float *host)
@@ -148,6 +184,7 @@ int main(void)
     test_sums(n, x, host);
     test_copies(n, x, host);
     test_same_bits(x, host);
+    test_beside(n, x, host);
     ops->zero(x, (size_t)LARGE * sizeof *x);
     measure(n, x);
     ops->release(x);

@@ -1,156 +1,194 @@
 /* Training by several ranks on the CPU: the losses and weights of one process to the rounding of sums in another order, with
  * a slice of the optimiser in each; what two ranks saved, two continue bit for bit, one and three to that rounding. In fp32, and
- * in bf16 with masters. Every run is a process of its own. */
+ * in bf16 with masters. Summed in pieces while the way back goes on, each once and after its last write: the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <math.h>
-#include <sys/wait.h>
 
-#include "base/buffer.h"
-#include "base/log.h"
-#include "model/ranks.h"
-#include "tests/unit/model/half_table.h"
-#include "tests/unit/model/model_support.h"
+#include "tests/unit/model/ranks_on.h"
 
-enum { STEPS = 6, BEFORE = 3 };
+static Texts texts;
 
-typedef struct {
-    double loss[STEPS], norm[STEPS], slice;
-    float weights[8];
-} Result;
-
-typedef struct {
-    int ranks, lora, half, resumed; /* resumed: from `dir`, at step BEFORE */
-    Recompute recompute;
-    const char *base, *dir;
-} Run;
-
-static void must(int rc, const Error *err)
-{
-    if (rc) log_die(4, err);
-}
-
-/* In every rank. */
-static void train(const Run *r, Result *out)
-{
-    static const AdamW optimiser = {.lr = 3e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
-    Texts x;
-    Error err;
-    Model *m;
-    Trainer *t;
-    make_texts(&x);
-    must(ranks_start(r->ranks, &err), &err);
-    const Ops *ops = r->half ? half_table() : ops_cpu();
-    must(ranks_join(ops, &err), &err);
-    must(model_load(r->resumed ? r->dir : r->base, ops, &m, &err), &err);
-    const LoraOptions lora = {.rank = 3, .alpha = 5, .targets = LORA_ALL, .seed = 4};
-    if (r->lora && !r->resumed) must(model_add_lora(m, &lora, &err), &err);
-    const TrainerOptions o = {.max_tokens = 20, .recompute = r->recompute};
-    must(trainer_create(m, &o, &t, &err), &err);
-    char *opt = memory_printf("%s/optimizer.safetensors", r->dir);
-    if (r->resumed) must(trainer_load(t, opt, &err), &err);
-    out->slice = (double)t->each / (double)t->set->size;
-    for (int i = r->resumed ? BEFORE : 0; i < STEPS; i++) {
-        must(trainer_accumulate(t, x.seqs, TEXTS, given_weights, &x, &out->loss[i], &err), &err);
-        must(trainer_step(t, &optimiser, &out->norm[i], &err), &err);
-        if (i + 1 != BEFORE || r->ranks != 2) continue;
-        if (!ranks_rank()) must(model_save(m, r->dir, &err), &err);
-        must(trainer_save(t, opt, &err), &err);
-    }
-    for (int i = 0; i < 8; i++) ops->store(&out->weights[i], num_at(ops, t->set->data, t->set->tensor[t->set->n * i / 8].at + 2), 1);
-    free(opt);
-    trainer_free(t);
-    model_free(m);
-    must(ranks_finish(&err), &err);
-}
-
-static Result result_of(const Run *r)
-{
-    int fds[2], status = 0;
-    Result out = {0};
-    assert_int_equal(pipe(fds), 0);
-    fflush(NULL);
-    pid_t pid = fork();
-    if (!pid) {
-        log_open("test");
-        train(r, &out); /* the other ranks end inside */
-        _exit(write(fds[1], &out, sizeof out) != sizeof out);
-    }
-    close(fds[1]);
-    ssize_t got = read(fds[0], &out, sizeof out);
-    close(fds[0]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_int_equal(got, sizeof out);
-    return out;
-}
-
-static void compare(const Result *a, const Result *b, int first, int half)
-{
-    double limit = half ? 1e-2 : 1e-4; /* a sum's rounding may turn that of a bf16 weight */
-    for (int i = first; i < STEPS; i++) {
-        assert_true(a->norm[i] > 0 && fabs(a->norm[i] / b->norm[i] - 1) < limit);
-        assert_true(a->loss[i] != 0 && fabs(a->loss[i] - b->loss[i]) < limit);
-    }
-    for (int i = 0; i < 8; i++) assert_true(fabs((double)a->weights[i] - (double)b->weights[i]) < limit);
-}
-
-static void check(int lora, int half, Recompute recompute)
+static char *saved_base(const char *type)
 {
     Error err;
-    char *base = temp_dir(), *dir = temp_dir(), *other = temp_dir();
-    Model *m = tiny_on("qwen3", ops_cpu(), 5);
-    if (model_save(m, base, &err)) fail_msg("%s", err.text);
+    char *dir = temp_dir();
+    Model *m = tiny_on(type, ops_cpu(), 5);
+    if (model_save(m, dir, &err)) fail_msg("%s", err.text);
     model_free(m);
-    const Run run = {.ranks = 1, .lora = lora, .half = half, .recompute = recompute, .base = base, .dir = other};
-    Run two = run, again = run;
-    two.ranks = 2;
-    two.dir = again.dir = dir;
-    again.resumed = 1;
-    Result alone = result_of(&run), pair = result_of(&two), twin = result_of(&two);
-    compare(&alone, &pair, 0, half);
-    assert_memory_equal(&pair, &twin, sizeof pair); /* a second run: the same bits */
-    assert_true(alone.slice == 1 && pair.slice == 0.5);
-    for (again.ranks = 1; again.ranks <= 3; again.ranks++) {
-        Result continued = result_of(&again);
-        compare(&pair, &continued, BEFORE, half);
-        if (again.ranks != 2) continue;
-        assert_memory_equal(continued.loss + BEFORE, pair.loss + BEFORE, (STEPS - BEFORE) * sizeof *pair.loss);
-        assert_memory_equal(continued.norm + BEFORE, pair.norm + BEFORE, (STEPS - BEFORE) * sizeof *pair.norm);
-        assert_memory_equal(continued.weights, pair.weights, sizeof pair.weights);
-    }
+    return dir;
+}
+
+static Run run_of(const char *base, const char *device, int lora)
+{
+    make_texts(&texts);
+    return (Run){.device = device, .lora = lora, .lr = 3e-3, .clip = 1, .seqs = texts.seqs, .n = TEXTS, .max_tokens = 20,
+                 .give = given_weights, .ctx = &texts, .base = base};
+}
+
+static void check(int lora, const char *device, Recompute recompute, int slice)
+{
+    char *base = saved_base("qwen3");
+    Run run = run_of(base, device, lora);
+    run.recompute = recompute;
+    run.slice = slice;
+    check_ranks(&run, strcmp(device, "cpu") ? 1e-2 : 1e-4, 3);
     drop_dir(base);
-    drop_dir(dir);
-    drop_dir(other);
 }
 
 static void all_weights(void **state)
 {
     (void)state;
-    check(0, 0, RECOMPUTE_NO);
+    check(0, "cpu", RECOMPUTE_NO, 0);
 }
 
 static void adapters(void **state)
 {
     (void)state;
-    check(1, 0, RECOMPUTE_YES);
+    check(3, "cpu", RECOMPUTE_YES, 0);
 }
 
 static void masters(void **state)
 {
     (void)state;
-    check(0, 1, RECOMPUTE_NO);
-    check(1, 1, RECOMPUTE_NO);
+    check(0, "half", RECOMPUTE_NO, 0);
+    check(3, "half", RECOMPUTE_NO, 0);
+}
+
+static void in_pieces(void **state)
+{
+    (void)state;
+    check(0, "cpu", RECOMPUTE_YES, 3);
+    check(3, "half", RECOMPUTE_NO, 1);
+}
+
+/* Nothing is clipped, so that no bit depends on the order of the norm's sum. With one sequence most ranks have none. */
+static void same_bits(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"llama", "qwen2", "qwen3"};
+    for (int i = 0; i < 6; i++) {
+        char *base = saved_base(types[i % 3]), *dir = temp_dir();
+        Run run = run_of(base, i % 2 ? "half" : "cpu", i < 3 ? 0 : 2);
+        run.clip = 0;
+        run.dir = dir;
+        run.ranks = 2 + i % 2;
+        if (i % 3 == 1) run.n = 1;
+        Result whole = result_of(&run);
+        for (run.slice = 1; run.slice <= 4; run.slice += 3) {
+            Result pieces = result_of(&run);
+            assert_true(pieces.all == whole.all && whole.all);
+            assert_memory_equal(pieces.loss, whole.loss, sizeof whole.loss);
+        }
+        drop_dir(base);
+        drop_dir(dir);
+    }
+}
+
+/* A step's sequences in two calls are summed twice, and none is lost or counted twice. */
+static void two_calls(void **state)
+{
+    (void)state;
+    char *base = saved_base("llama"), *dir = temp_dir();
+    Run run = run_of(base, "cpu", 0), twice;
+    run.dir = dir;
+    run.ranks = 1;
+    twice = run;
+    twice.parts = twice.ranks = 2;
+    Result alone = result_of(&run);
+    for (; twice.slice <= 4; twice.slice += 4) {
+        Result pair = result_of(&twice);
+        compare_runs(&alone, &pair, 0, 1e-4);
+    }
+    drop_dir(base);
+    drop_dir(dir);
+}
+
+/* ---- what the way back says is done ---- */
+
+typedef struct {
+    const ParamSet *set;
+    const float *grad;
+    float *seen;                   /* the gradients as they were when they were said to be done */
+    size_t from;
+    int layer;
+} Seen;
+
+static size_t first_of_layer(const ParamSet *p, int layer)
+{
+    char part[40];
+    size_t at = p->size;
+    snprintf(part, sizeof part, "layers.%d.", layer);
+    for (int i = 0; i < p->n; i++)
+        if (strstr(p->tensor[i].name, part) && p->tensor[i].at < at) at = p->tensor[i].at;
+    return at;
+}
+
+static void see(void *ctx, size_t from)
+{
+    Seen *s = ctx;
+    assert_true(from == (s->layer < 0 ? 0 : first_of_layer(s->set, s->layer)));
+    assert_true(from <= s->from);
+    memcpy(s->seen + from, s->grad + from, (s->from - from) * sizeof *s->grad);
+    s->from = from;
+    s->layer--;
+}
+
+static void done_of(const char *type, unsigned targets, KeepActs keep)
+{
+    Texts x;
+    TokenBatch b = {0};
+    Acts a = {0};
+    Grads g = {0};
+    float weight[TEXTS * TEXT_LEN];
+    make_texts(&x);
+    for (int i = 0; i < TEXTS * TEXT_LEN; i++) weight[i] = 0.01f * (float)(i % 7 + 1);
+    Model *m = tiny_on(type, ops_cpu(), 5);
+    if (targets) adapt(m, targets, 0);
+    const ParamSet *set = targets ? &m->lora : &m->base;
+    float *grad = memory_array(set->size, sizeof *grad), *seen = memory_array(set->size, sizeof *seen);
+    model_reserve_positions(m, TEXT_LEN);
+    batch_pack(&b, ops_cpu(), x.seqs, TEXTS);
+    acts_reserve(&a, m, b.rows, keep);
+    head_reserve(&a, m, b.rows);
+    grads_reserve(&g, m, b.rows);
+    forward_hidden(m, &a, &b, NULL, NULL);
+    head_logp(m, &a, &b);
+    head_backward(m, &a, &g, &b, weight, 0, grad);
+    Seen s = {set, grad, seen, set->size, m->c.layers - 1};
+    backward(m, &a, &g, &b, grad, see, &s);
+    assert_true(s.from == 0 && s.layer == -2);
+    assert_memory_equal(seen, grad, set->size * sizeof *grad);
+    for (int i = 0; i < set->n; i++) { /* of every tensor there was something to be early with */
+        double sum = 0;
+        for (size_t k = 0; k < set->tensor[i].count; k++) sum += fabs((double)grad[set->tensor[i].at + k]);
+        if (!(sum > 0)) fail_msg("%s has no gradient", set->tensor[i].name);
+    }
+    free(grad), free(seen);
+    acts_release(&a, m);
+    grads_release(&g, m);
+    batch_release(&b, ops_cpu());
+    model_free(m);
+}
+
+static void done_once(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"llama", "qwen2", "qwen3"};
+    static const unsigned targets[] = {0, LORA_ALL, LORA_V | LORA_DOWN, LORA_O | LORA_UP, LORA_GATE, LORA_DOWN};
+    for (int i = 0; i < 3; i++)
+        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) done_of(types[i], targets[k], k % 2 ? KEEP_INPUTS : KEEP_ALL);
 }
 
 int main(void)
 {
     setenv("QUERN_THREADS", "1", 0); /* for each of the ranks */
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters), cmocka_unit_test(masters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters), cmocka_unit_test(masters),
+                                       cmocka_unit_test(in_pieces), cmocka_unit_test(same_bits), cmocka_unit_test(two_calls),
+                                       cmocka_unit_test(done_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
