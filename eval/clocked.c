@@ -20,7 +20,7 @@ enum {
 };
 static const double narrow = 0.004, widest = 0.01; /* half-width of the interval, estimated and bootstrapped, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
-static const double lost = 0.9, coarse = 0.01; /* whoever is surely below the first need not be known better than to the second */
+static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
 static const double stays_warm_s = 0.050;   /* and do not fall so soon after the last timing */
 /* Beside the events the host may see this much more before work outside of them is suspected. */
