@@ -3,7 +3,8 @@
  * that add parts of a sum in less than fp32 are not taken.
  *
  * On Hopper every algorithm with a tile that does not split k sums an element as one chain of 16 products at a time, k ascending,
- * as mma.m16n8k16 and wgmma do: the same bits whatever the tile and the other rows (docs/model.md). */
+ * as mma.m16n8k16 and wgmma do: the same bits whatever the tile and the other rows (docs/model.md). So they do where every row
+ * of a, b and d begins at a multiple of 16 bytes; for others (n = 33) it has kernels that sum otherwise. */
 #ifndef GPU_CUBLASLT_H
 #define GPU_CUBLASLT_H
 

@@ -7,6 +7,16 @@ int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
     return (m->ops == ops_cpu() ? decoder_create_cpu : decoder_create_cuda)(m, plan, out, err);
 }
 
+void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
+{
+    (m->ops == ops_cpu() ? decoder_memory_cpu : decoder_memory_cuda)(m, plan, available, out);
+}
+
+size_t decoder_token_bytes(const Model *m)
+{
+    return (size_t)m->c.layers * 2 * (size_t)m->c.kv_heads * (size_t)m->c.head_dim * (size_t)m->ops->num;
+}
+
 void decoder_free(Decoder *d)
 {
     if (d) d->type->free(d);

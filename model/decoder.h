@@ -28,6 +28,20 @@ typedef struct Decoder Decoder;
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 void decoder_free(Decoder *d);
 
+/* What a decoder takes of the device beside the model, and what it then has for keys and values, in bytes. Of the CPU, whose
+ * memory is taken as it is touched, keys and values alone are told. */
+typedef struct {
+    size_t own;                    /* activations of a prompt, the buffers of a step */
+    size_t spare;                  /* left to the products' workspaces */
+    size_t room, held;             /* what there is for keys and values, and what is taken of it: what rows may come to need */
+    size_t token;                  /* of one token's keys and values */
+    int64_t tokens;                /* that are held */
+    int together;                  /* all rows have room at a time, each after a prompt of its own, however long */
+} DecoderMemory;
+
+/* available: bytes that are free before it is created. Of a model that was not used yet, or is a layout alone. */
+void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
+
 /* These two return 1; or 0: there is no room until a row is detached; or -1 with an error. */
 /* ids[0..len) becomes the prompt that the next `copies` rows are attached to. */
 int decoder_prefill(Decoder *d, const int32_t *ids, int len, int copies, Error *err);
@@ -61,6 +75,8 @@ struct Decoder {                   /* begins the implementation's own */
 };
 
 int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
+void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
+size_t decoder_token_bytes(const Model *m); /* keys and values */
 
 /* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last hidden state, normed: on the
  * device, until the next call. */

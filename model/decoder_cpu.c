@@ -324,3 +324,10 @@ int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *
     *out = &d->base;
     return 0;
 }
+
+void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
+{
+    *out = (DecoderMemory){.room = available, .held = available, .token = decoder_token_bytes(m)};
+    out->tokens = (int64_t)(available / out->token);
+    out->together = (int64_t)plan->rows * ((int64_t)plan->prompt + plan->max_new) <= out->tokens;
+}

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/config.h"
+#include "model/decoder.h"
 #include "model/lora.h"
 #include "model/ranks.h"
 #include "model/transformer.h"
@@ -76,15 +77,53 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
     return 0;
 }
 
+/* The model without its numbers, and what is free before they are there. */
+static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available, Model **out, Error *err)
+{
+    size_t total;
+    if (model_config_check(c, "the planned model", err) || ops->memory(available, &total, err)) return -1;
+    Model *m = model_layout(c, ops);
+    if (lora && lora_layout(m, lora, err)) {
+        model_free(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
 int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, const TrainerOptions *o, MemoryPlan *out,
                   Error *err)
 {
-    size_t available, total;
-    if (model_config_check(c, "the planned model", err) || ops->memory(&available, &total, err)) return -1;
-    Model *m = model_layout(c, ops);
-    int rc = lora && lora_layout(m, lora, err) ? -1 : plan_trainer(m, o, available, out, err);
+    size_t available;
+    Model *m;
+    if (lay_out(c, ops, lora, &available, &m, err)) return -1;
+    int rc = plan_trainer(m, o, available, out, err);
     model_free(m);
     return rc;
+}
+
+int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows, int max_new, SamplingPlan *out,
+                  Error *err)
+{
+    size_t available;
+    Model *m;
+    if (lay_out(c, ops, lora, &available, &m, err)) return -1;
+    DecoderPlan plan = {.rows = rows, .max_new = max_new, .law = {.vocab = c->vocab}};
+    DecoderMemory memory;
+    size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num, left = available > weights ? available - weights : 0;
+    int fit = 0;
+    for (int step = 1 << 24; step; step /= 2) { /* the longer the prompt, the less is left */
+        plan.prompt = fit + step;
+        if (plan.prompt > c->max_position - max_new) continue;
+        decoder_memory(m, &plan, left, &memory);
+        if (memory.together) fit = plan.prompt;
+    }
+    plan.prompt = fit ? fit : 1;
+    decoder_memory(m, &plan, left, &memory);
+    *out = (SamplingPlan){weights, available, memory.own, memory.spare, memory.room, memory.held, memory.token, memory.tokens,
+                          rows, plan.prompt, max_new, fit > 0};
+    model_free(m);
+    return 0;
 }
 
 static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
@@ -104,4 +143,22 @@ int plan_refuse(const MemoryPlan *p, Error *err)
     const char *other = !p->recompute ? "--recompute" : !p->lora ? "--lora" : !p->lean ? "--lean" : "a smaller model";
     return error_set(err, "training takes %.2f GiB, %.2f GiB are free: change --max-tokens (%d) or %s", gib(p->total),
                      gib(p->available), p->max_tokens, other);
+}
+
+/* On the CPU all of the room is held. */
+void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out)
+{
+    int64_t a_row = p->fits ? p->prompt + p->max_new : p->tokens / p->rows;
+    buffer_printf(out, "%-16s %9.2f GiB\n", "weights", gib(p->weights));
+    if (p->decoder) {
+        buffer_printf(out, "%-16s %9.2f GiB, prompts of up to %d token%s\n", "decoder", gib(p->decoder), p->prompt,
+                      p->prompt > 1 ? "s" : "");
+        buffer_printf(out, "%-16s %9.2f GiB left free\n", "workspaces", gib(p->spare));
+    }
+    buffer_printf(out, "%-16s %9.2f GiB ", "keys and values", gib(p->held));
+    if (p->held < p->room) buffer_printf(out, "of %.2f ", gib(p->room));
+    buffer_printf(out, "free, %.1f KiB a token: %lld tokens\n", (double)p->token / 1024, (long long)p->tokens);
+    buffer_printf(out, "%d rows at once: %lld tokens each, of which %d are new: %s\n", p->rows,
+                  (long long)(a_row < max_position ? a_row : max_position), p->max_new,
+                  p->fits ? "fits" : p->weights > p->available ? "the weights do not fit" : "rows wait for others to end");
 }

@@ -39,4 +39,18 @@ int plan_refuse(const MemoryPlan *p, Error *err);
 
 const MemoryPlan *trainer_plan(const Trainer *t); /* the trainer's own */
 
+/* Sampling: what model/decoder.h says of its decoder, in bytes. */
+typedef struct {
+    size_t weights, available;     /* the adapter's too; free before they are loaded */
+    size_t decoder, spare, room, held, token;
+    int64_t tokens;
+    int rows, prompt, max_new, fits; /* fits: all rows at a time, after prompts of so many tokens; else the others wait */
+} SamplingPlan;
+
+/* Of the longest prompt with which `rows` rows of max_new tokens have room at a time; of one token where none has. max_new is
+ * below the model's positions. */
+int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows, int max_new, SamplingPlan *out,
+                  Error *err);
+void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out);
+
 #endif

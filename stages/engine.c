@@ -1,6 +1,5 @@
 #include "stages/engine.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +106,13 @@ static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error
     return rc;
 }
 
+/* A plan on stdout. */
+static void put(Buffer *b)
+{
+    fwrite(b->data, 1, b->len, stdout);
+    buffer_release(b);
+}
+
 int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small, const Loss *loss, Error *err)
 {
     const Ops *ops;
@@ -122,8 +128,7 @@ int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small
     Buffer b;
     buffer_init(&b, 1 << 16);
     plan_print(&p, &b);
-    fwrite(b.data, 1, b.len, stdout);
-    buffer_release(&b);
+    put(&b);
     return engine_finish(err);
 }
 
@@ -132,20 +137,14 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     const Ops *ops;
     ModelConfig c;
     LoraOptions lora;
-    MemoryPlan p;
-    const TrainerOptions none = {.max_tokens = 1};
-    if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err) ||
-        plan_training(&c, ops, lora.rank ? &lora : NULL, &none, &p, err))
-        return -1;
+    SamplingPlan p;
+    if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err)) return -1;
     if (max_new >= c.max_position)
         return error_set(err, "--max-new is %d and %s has %d positions, which prompts need too", max_new, dir, c.max_position);
-    double weights = (double)(p.bytes[PLAN_WEIGHTS] + p.bytes[PLAN_ADAPTER]), free_bytes = (double)p.available;
-    double token = 2.0 * c.layers * c.kv_heads * c.head_dim * ops->num, tokens = fmax(0, floor((free_bytes - weights) / token));
-    printf("%-16s %9.2f GiB\n", "weights", weights / (1 << 30));
-    printf("%-16s %9.2f GiB free, %.1f KiB a token: %.0f tokens\n", "keys and values",
-           fmax(0, free_bytes - weights) / (1 << 30), token / 1024, tokens);
-    double a_row = floor(tokens / batch);
-    printf("%d rows at once: %.0f tokens each, of which %d are new: %s\n", batch, fmin(a_row, c.max_position), max_new,
-           a_row > max_new ? "fits" : weights > free_bytes ? "the weights do not fit" : "rows wait for others to end");
+    if (plan_sampling(&c, ops, lora.rank ? &lora : NULL, batch, max_new, &p, err)) return -1;
+    Buffer b;
+    buffer_init(&b, 1 << 16);
+    plan_print_sampling(&p, c.max_position, &b);
+    put(&b);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "model/cuda/launch.h"
+#include "model/cuda/softmax.h"
 #include "model/cuda/table.h"
 
 enum { INVALID_VALUE = 1, PLAIN = 128 /* threads of the kernels that are no products */ };
@@ -42,8 +43,6 @@ static Tasks tasks_of(const BatchView *b, int size)
     return (Tasks){0, (unsigned)packed};
 }
 
-static float log2_scale(HeadShape s) { return (float)(1.4426950408889634 / sqrt(s.dim)); }
-
 /* How the kernels cut their work, as Cut, Forward, GradQ and GradKV in the sources have it: sm_90 has its own cut for the two
  * usual dimensions. */
 typedef struct {
@@ -72,7 +71,7 @@ void cuda_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, He
     if (!v) return;
     Cut c = cut_of(v);
     Tasks t = tasks_of(b, c.rows);
-    float scale = log2_scale(s);
+    float scale = softmax_scale(s.dim);
     LAUNCH(v->forward, line(t.tasks * (unsigned)s.heads), line(c.threads), tiles(v, c.rows + 4 * c.keys), &out, &lse, &qkv,
            (void *)&b->start, (void *)&b->n, &t.rounds, &s.heads, &s.kv_heads, &s.dim, &scale);
 }
@@ -99,7 +98,7 @@ void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float
     size_t vectors = (size_t)rows * (size_t)s.heads, kv_row = 2 * (size_t)s.kv_heads * (size_t)s.dim;
     size_t partial = parts > 1 ? (size_t)parts * (size_t)rows * kv_row : 0;
     float *statistics = cuda_scratch((2 * vectors + partial) * sizeof *statistics), *sums = statistics + 2 * vectors;
-    float scale = log2_scale(s);
+    float scale = softmax_scale(s.dim);
     if (cuda_failed()) return;
     LAUNCH(KERNEL_attention_grad_rows, line(ceil_div(vectors * (size_t)lanes, PLAIN)), line(PLAIN), 0, &statistics, &dout, &out,
            &lse, &rows, &s.heads, &s.dim, &lanes);

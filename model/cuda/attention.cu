@@ -2,6 +2,7 @@
  * ROWS queries of one head and passes over its keys KEYS at a time; while it computes with one tile of K and V the next is on
  * its way. Rows of out and qkv must begin at multiples of 16 bytes. */
 #include "attention.cuh"
+#include "softmax.cuh"
 
 template <int D> struct Forward {
     static constexpr bool GROUPED = Cut<D>::GROUPED;
@@ -11,15 +12,15 @@ template <int D> struct Forward {
     static constexpr int BLOCKS = D == 64 ? 2 : Cut<D>::BLOCKS;
 };
 
-/* The largest score of a row may grow by a factor of 2^SLACK before the sums are scaled to it: results do not depend on what they
- * are scaled by, and most tiles need not touch them. */
+/* By how much a row's top lies above its largest score when it is raised: most tiles need not touch the sums then. */
 constexpr float SLACK = 8;
 
-/* Raises `top` where these scores ask for it: whether it does, for the warp, and then the factors for what was summed before. */
+/* Raises the tops of rows (`lift`: MAGIC - top) above these scores: whether one of the warp rises, and then the factors for what
+ * was summed before. */
 template <int M, int N>
-__device__ __forceinline__ bool top_raised(float (&top)[M][2], float (&factor)[M][2], const float (&s)[M][N][4], float scale)
+__device__ __forceinline__ bool tops_raised(float (&lift)[M][2], float (&factor)[M][2], const float (&s)[M][N][4], float scale)
 {
-    bool grows = false;
+    bool rises = false;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -29,54 +30,54 @@ __device__ __forceinline__ bool top_raised(float (&top)[M][2], float (&factor)[M
             for (int n = 1; n < N; n++) x = fmaxf(x, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
             x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
             x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-            factor[m][h] = fmaxf(top[m][h], x);
-            grows |= (factor[m][h] - top[m][h]) * scale > SLACK;
+            factor[m][h] = x;
+            rises |= fmaf(x, scale, lift[m][h]) > MAGIC;
         }
-    grows = __any_sync(~0u, grows);
-    if (grows)
+    rises = __any_sync(~0u, rises);
+    if (rises)
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                float raised = ceilf(factor[m][h] * scale) / scale; /* a whole power of two: decoding rounds the same weights */
-                factor[m][h] = exp2_fast((top[m][h] - raised) * scale);
-                top[m][h] = raised;
+                float raised = fminf(lift[m][h], MAGIC - SLACK - ceilf(factor[m][h] * scale));
+                factor[m][h] = exp2_fast(raised - lift[m][h]); /* a whole power of two: exact */
+                lift[m][h] = raised;
             }
-    return grows;
+    return rises;
 }
 
-/* Scores become probabilities relative to `top`; sum is of this thread's columns. */
+/* Scores become weights; sum is of this thread's columns. */
 template <int M, int N>
-__device__ __forceinline__ void exponentials(float (&s)[M][N][4], float (&sum)[M][2], const float (&top)[M][2], float scale)
+__device__ __forceinline__ void weights(float (&s)[M][N][4], float (&sum)[M][2], const float (&lift)[M][2], float scale)
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float base = top[m][h] * scale;
+        for (int h = 0; h < 2; h++)
 #pragma unroll
-            for (int n = 0; n < N; n++)
+            for (int n = 0; n < N; n += 2) {
 #pragma unroll
-                for (int i = 2 * h; i < 2 * h + 2; i++) {
-                    s[m][n][i] = exp2_fast(s[m][n][i] * scale - base);
-                    sum[m][h] += s[m][n][i];
+                for (int i = 0; i < 4; i++) {
+                    float &x = s[m][n + (i >> 1)][2 * h + (i & 1)];
+                    x = weight(x, scale, lift[m][h]);
                 }
-        }
+                sum[m][h] += weights_sum(s[m][n][2 * h], s[m][n][2 * h + 1], s[m][n + 1][2 * h], s[m][n + 1][2 * h + 1]);
+            }
 }
 
 /* Scores, with -inf where there are none, become the left side of the product with V; while that of the tile before goes on. */
 template <int D, int M, int N>
 __device__ __forceinline__ void softmax_tile(unsigned (&prob)[M][N / 2][4], float (&s)[M][N][4], float (&o)[M][D / 8][4],
-                                             float (&top)[M][2], float (&sum)[M][2], float scale)
+                                             float (&lift)[M][2], float (&sum)[M][2], float scale)
 {
     float factor[M][2];
-    bool raised = top_raised(top, factor, s, scale);
+    bool raised = tops_raised(lift, factor, s, scale);
     if (raised)
 #pragma unroll
         for (int m = 0; m < M; m++) sum[m][0] *= factor[m][0], sum[m][1] *= factor[m][1];
-    exponentials(s, sum, top, scale);
+    weights(s, sum, lift, scale);
     pin(s);
-    if (raised) { /* the wait is in both branches: else the assembler would have it before the exponentials */
+    if (raised) { /* the wait is in both branches: else the assembler would have it before the weights */
         products_wait<D, 0>(o);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -93,8 +94,8 @@ __device__ __forceinline__ void softmax_tile(unsigned (&prob)[M][N / 2][4], floa
 /* The log-sum-exps of a warp's rows, which begin at row `first` of the batch, `rows` of them; sum becomes what o is to be
  * multiplied by. */
 template <int M>
-__device__ __forceinline__ void softmax_end(float *lse, int first, int rows, int heads, const float (&top)[M][2],
-                                            float (&sum)[M][2], float scale)
+__device__ __forceinline__ void softmax_end(float *lse, int first, int rows, int heads, const float (&lift)[M][2],
+                                            float (&sum)[M][2])
 {
     int g = threadIdx.x >> 2 & 7, t = threadIdx.x & 3;
 #pragma unroll
@@ -103,7 +104,7 @@ __device__ __forceinline__ void softmax_end(float *lse, int first, int rows, int
         for (int h = 0; h < 2; h++) {
             int at = 16 * m + 8 * h + g;
             sum[m][h] = warp_sum(sum[m][h], 4);
-            if (t == 0 && at < rows) lse[(long long)(first + at) * heads] = (top[m][h] * scale + __log2f(sum[m][h])) * LN2;
+            if (t == 0 && at < rows) lse[(long long)(first + at) * heads] = (MAGIC - lift[m][h] + __log2f(sum[m][h])) * LN2;
             sum[m][h] = 1 / sum[m][h];
         }
 }
@@ -127,10 +128,10 @@ __device__ __forceinline__ void attention(bf16 *out, float *lse, const bf16 *qkv
     tile_load<D, ROWS>(own, q, ld, p.len - row, dim);
     tile_load<D, KEYS>(k_at, k, ld, p.len, dim);
 
-    float o[M][D / 8][4] = {}, top[M][2], sum[M][2] = {}, s[M][KEYS / 8][4];
+    float o[M][D / 8][4] = {}, lift[M][2], sum[M][2] = {}, s[M][KEYS / 8][4];
     unsigned prob[M][KEYS / 16][4];
 #pragma unroll
-    for (int m = 0; m < M; m++) top[m][0] = top[m][1] = -INFINITE;
+    for (int m = 0; m < M; m++) lift[m][0] = lift[m][1] = INFINITE; /* the first tile has a key for every query */
     /* Round j has the scores of tile j; its values are multiplied in round j + 1, while that one's softmax is computed. */
 #pragma unroll 1
     for (int j = 0; j <= tiles; j++) {
@@ -153,10 +154,10 @@ __device__ __forceinline__ void attention(bf16 *out, float *lse, const bf16 *qkv
             products_wait<D, 0>(s);
         }
         if (at + KEYS - 1 > mine) mask_later(s, mine, at, -INFINITE);
-        softmax_tile<D>(prob, s, o, top, sum, scale);
+        softmax_tile<D>(prob, s, o, lift, sum, scale);
     }
     if (seen == 0) return;
-    softmax_end(lse + head, p.first + mine, p.len - mine, heads, top, sum, scale);
+    softmax_end(lse + head, p.first + mine, p.len - mine, heads, lift, sum);
     rows_store<D, M, ROWS>(out + (long long)(p.first + mine) * out_ld + head * dim, out_ld, p.len - mine, dim,
                            own + (mine - row) * ROW, o, sum);
 }

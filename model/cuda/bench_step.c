@@ -27,13 +27,13 @@ typedef void Part(const Bench *b, int layer);
 
 static void linear(const Bench *b, const Linear *l, int gated)
 {
-    Product p = {.out = gated ? (float *)b->act : b->parts,
+    Product p = {.sums = b->parts,
+                 .out = gated ? b->act : NULL,
                  .x = b->x,
                  .w = weight_at(b->m, l->weight),
                  .rows = b->rows,
                  .n = gated ? l->n / 2 : l->n,
                  .k = l->k,
-                 .splits = gated ? 1 : cuda_product_splits(l->n, l->k),
                  .gated = gated};
     cuda_product(&p);
 }
@@ -53,7 +53,7 @@ static void part_fresh(const Bench *b, int i)
                .bias = l->has_bias ? weight_at(b->m, l->bias) : NULL,
                .cosines = b->m->cosines,
                .sines = b->m->sines,
-               .splits = cuda_product_splits(l->n, l->k),
+               .planes = 1,
                .rows = b->rows,
                .heads = b->m->c.heads,
                .layer = i,
@@ -70,21 +70,15 @@ static void part_attend(const Bench *b, int i)
 
 static void part_residual(const Bench *b, int i)
 {
-    const Linear *l = &b->m->layer[i].down;
-    Residual r = {.x = b->stream, .normed = b->y, .parts = b->parts, .splits = cuda_product_splits(l->n, l->k),
+    Residual r = {.x = b->stream, .normed = b->y, .parts = b->parts, .planes = 1,
                   .w = weight_at(b->m, b->m->layer[i].post_norm), .rows = b->rows, .n = b->m->c.hidden, .eps = 1e-6f};
     cuda_residual_norm(&r);
 }
 
 static void part_head(const Bench *b, int i)
 {
-    Product p = {.out = b->parts,
-                 .x = b->x,
-                 .w = weight_at(b->m, b->m->head),
-                 .rows = b->rows,
-                 .n = b->m->c.vocab,
-                 .k = b->m->c.hidden,
-                 .splits = 1};
+    Product p = {
+        .sums = b->parts, .x = b->x, .w = weight_at(b->m, b->m->head), .rows = b->rows, .n = b->m->c.vocab, .k = b->m->c.hidden};
     (void)i;
     cuda_product(&p);
 }
@@ -136,10 +130,10 @@ static void make_bench(Bench *b)
 {
     const Model *m = b->m;
     const ModelConfig *c = &m->c;
-    const Linear *l[] = {&m->layer[0].qkv, &m->layer[0].o, &m->layer[0].down};
-    size_t rows = (size_t)b->rows, parts = most(cuda_attend_scratch(b->rows, c->heads, c->head_dim), rows * (size_t)c->vocab);
+    int widest = m->layer[0].qkv.n > c->hidden ? m->layer[0].qkv.n : c->hidden; /* of sums, but for the head's */
+    size_t rows = (size_t)b->rows, parts = most(cuda_attend_scratch(b->rows, c->heads, b->tokens), rows * (size_t)c->vocab);
     size_t wide = most((size_t)c->hidden, (size_t)(c->heads * c->head_dim)), ld = (size_t)(b->tokens + KV_PAGE - 1) / KV_PAGE;
-    for (int i = 0; i < 3; i++) parts = most(parts, rows * (size_t)l[i]->n * (size_t)cuda_product_splits(l[i]->n, l[i]->k));
+    parts = most(parts, rows * (size_t)widest);
     b->x = cuda_alloc(rows * most(wide, (size_t)c->ff) * 2);
     b->y = cuda_alloc(rows * wide * 2);
     b->stream = cuda_alloc(rows * (size_t)c->hidden * sizeof *b->stream);

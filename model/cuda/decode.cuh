@@ -60,4 +60,10 @@ __device__ __forceinline__ bf16 *page_row(const Pages &p, int page, int layer, i
     return p.data + (head_at * PAGE + token) * p.dim;
 }
 
+/* Who the rows are: position of the new token (-1: an idle row), and the pages of each row's context. */
+struct Rows {
+    const int *pos, *table;
+    int ld;                    /* pages of a row of the table */
+};
+
 #endif

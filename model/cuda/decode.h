@@ -1,5 +1,6 @@
-/* Inside model/cuda: the kernels of a decoding step (gemv.cu, paged.cu, draw.cu) and their launchers. The structures are those
- * of the device code, number by number. Activations have `rows` rows; what a row gives does not depend on the other rows. */
+/* Inside model/cuda: the kernels of a decoding step (gemv.cu, residual.cu, fresh.cu, paged.cu, draw.cu) and their launchers. The
+ * structures are those of the device code, number by number. Activations have `rows` rows; what a row gives does not depend on
+ * the other rows. */
 #ifndef MODEL_CUDA_DECODE_H
 #define MODEL_CUDA_DECODE_H
 
@@ -7,34 +8,36 @@
 
 /* ---- gemv.cu ---- */
 
-/* out = low up^T + x w^T, fp32, in `splits` parts along k, which whoever reads them adds: [splits][rows][n]. */
+/* Each sum is one chain along k from 0, 16 products a link: to the bit what the full pass has (Gemm's `ordered`), however many rows
+ * there are. One of:
+ *   sums, planes [rows][n]: low up^T if r, then x w^T;
+ *   out = silu(gate) up if gated, of x w^T + low up^T, which is rounded before that; with r, sums are scratch, [rows][2 n];
+ *   out = scale x w^T: r is 0. */
 typedef struct {
-    float *out;
-    const Num *x, *w;              /* [rows][k]; [n][k] */
-    const Num *low, *up;           /* an adapter's [rows][r] and [n][r]; r 0: none */
-    int rows, n, k, r;             /* k: a multiple of 8; r: of ADAPTER_ALIGN */
-    int splits;                    /* cuda_product_splits; 1 when gated */
-    int gated;                     /* w is [2 n][k], gates first: out is silu(gate) up, [rows][n] Nums */
-    int rounds;                    /* low up^T is rounded to a Num before the rest is added, as the full pass does */
-    const Num *bias;               /* [n]: then added to it, and rounded again; or NULL. With rounds and r, not gated */
+    float *sums;
+    Num *out;                      /* [rows][n], or NULL */
+    const Num *x, *w;              /* [rows][k]; [n][k], gated: [2 n][k], gates first */
+    const Num *low, *up;           /* an adapter's [rows][r] and [n][r], gated: [2 n][r] */
+    int rows, n, k, r;             /* k, r: multiples of 8; r 0: no adapter */
+    int gated;
+    float scale;
 } Product;
 
-enum { ADAPTER_ALIGN = 64 };
-
-int cuda_product_splits(int n, int k); /* of n and k alone: it decides the order of sums */
+/* With r, what is launched just before must be the product that made low: it says when x is there. */
 void cuda_product(const Product *p);
 
-/* low = scale times the parts of x A^T, [splits][rows][r]. */
-void cuda_adapter_low(Num *low, const float *parts, int splits, int rows, int r, float scale);
 /* B [n][rank] of outputs first..first + n to columns column.. of up, whose rows are r long. */
 void cuda_adapter_up(Num *up, const Num *b, int first, int n, int rank, int r, int column);
 
-/* x += the parts of a product (splits 0: x = rows of the table); normed = its norm with w. x is fp32 and nothing rounds it. */
+/* ---- residual.cu ---- */
+
+/* x += a product's planes, in their order (none: x = rows of the table); normed = its norm with w, as cuda_rmsnorm has it bit by
+ * bit. x is fp32 and nothing rounds it. */
 typedef struct {
     float *x;
     Num *normed;
-    const float *parts;            /* [splits][rows][n] */
-    int splits;
+    const float *parts;            /* [planes][rows][n] */
+    int planes;                    /* 0 to 2 */
     const Num *table;
     const int32_t *ids;            /* [rows] */
     const Num *w;
@@ -44,7 +47,7 @@ typedef struct {
 
 void cuda_residual_norm(const Residual *r);
 
-/* ---- paged.cu ---- */
+/* ---- pages ---- */
 
 enum { KV_PAGE = 32 };             /* tokens */
 
@@ -62,22 +65,29 @@ typedef struct {
     int ld;
 } KvRows;
 
-/* From the parts of q|k|v: bias, norms, rotation; q to q, k and v to their pages. */
+/* ---- fresh.cu ---- */
+
+/* From the planes of q|k|v, the last of which is the product: what is added to it, an adapter's plane and the bias, rounded after
+ * each; then norms and rotation as cuda_head_norm and cuda_rope have them bit by bit. q to q, k and v to their pages. */
 typedef struct {
     Num *q;                        /* [rows][heads * dim] */
-    const float *parts;            /* [splits][rows][(heads + 2 kv_heads) * dim] */
+    const float *parts;            /* [planes][rows][(heads + 2 kv_heads) * dim] */
     const Num *bias, *q_norm, *k_norm; /* or NULL */
     const float *cosines, *sines;
-    int splits, rows, heads, layer;
+    int planes, rows, heads, layer; /* planes: 1 or 2 */
     float eps;
 } Fresh;
 
 void cuda_fresh_heads(const Fresh *f, const KvRows *rows, const Pages *pages);
+
+/* ---- paged.cu ---- */
+
 /* k and v of rows of q|k|v, positions 0 and on. table: of these rows' pages. */
 void cuda_store_prompt(const Pages *pages, const Num *qkv, const int32_t *table, int rows, int heads, int layer);
 
-/* out [rows][heads * dim]. scratch: cuda_attend_scratch floats. longest: of a row's tokens at most. */
-size_t cuda_attend_scratch(int rows, int heads, int dim);
+/* out [rows][heads * dim], to the bit what cuda_attention makes of the last row of the same sequence. scratch:
+ * cuda_attend_scratch floats at a multiple of 16 bytes. longest: of a row's tokens at most. */
+size_t cuda_attend_scratch(int rows, int heads, int longest);
 void cuda_attend(Num *out, const Num *q, float *scratch, const KvRows *rows, const Pages *pages, int n_rows, int heads, int layer,
                  int longest);
 

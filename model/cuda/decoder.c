@@ -32,7 +32,10 @@ typedef struct {
 static int pages_of(int tokens) { return (tokens + KV_PAGE - 1) / KV_PAGE; }
 
 /* Of a row: the last token drawn is never appended. */
-static int pages_wanted(const CudaDecoder *d, int prompt_len) { return pages_of(prompt_len + d->base.plan.max_new - 1); }
+static int pages_wanted(const DecoderPlan *plan, int prompt_len) { return pages_of(prompt_len + plan->max_new - 1); }
+
+/* Of a row of the table at most. */
+static int table_width(const DecoderPlan *plan) { return pages_of(plan->prompt + plan->max_new); }
 
 static int told(const CudaDecoder *d, Error *err) { return d->base.model->ops->status(err); }
 
@@ -54,7 +57,7 @@ static void store_layer(void *ctx, int layer, const Num *qkv, int rows)
 static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
-    int pages = pages_of(len), row = pages_wanted(d, len) - len / KV_PAGE;
+    int pages = pages_of(len), row = pages_wanted(&base->plan, len) - len / KV_PAGE;
     pagelist_end(&d->prompt.pages, &d->pool);
     if (pages + row > d->pool.pages)
         return error_set(
@@ -81,7 +84,7 @@ static int attach(Decoder *base, int slot, Error *err)
     int len = d->prompt.len, whole = len / KV_PAGE;
     int32_t *room = d->room + (size_t)slot * (size_t)d->ld;
     (void)err;
-    if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole, pages_wanted(d, len))) return 0;
+    if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole, pages_wanted(&base->plan, len))) return 0;
     s->len = len;
     if (len % KV_PAGE) {
         size_t nums = page_nums(&d->step.pages);
@@ -136,8 +139,6 @@ static int step(Decoder *base, DecoderRow *rows, int n, Error *err)
     return 0;
 }
 
-/* ---- making one ---- */
-
 static void cuda_free(Decoder *base)
 {
     CudaDecoder *d = (CudaDecoder *)base;
@@ -152,19 +153,50 @@ static void cuda_free(Decoder *base)
 
 static const DecoderType cuda_type = {cuda_free, prefill, attach, detach, first, step};
 
-/* What rows may come to need, as far as memory and the caller let it: something is left for the products' workspaces. */
-static int count_pages(const CudaDecoder *d, size_t page_bytes, int *pages, Error *err)
+/* ---- memory: what is reserved once, for the longest prompt; then pages ---- */
+
+static void reserve(CudaDecoder *d)
 {
+    Model *m = d->base.model;
     const DecoderPlan *plan = &d->base.plan;
-    size_t free_bytes, total, spare = (size_t)512 << 20;
-    if (d->base.model->ops->memory(&free_bytes, &total, err)) return -1;
-    spare = free_bytes / 16 > spare ? free_bytes / 16 : free_bytes / 2 < spare ? free_bytes / 2 : spare;
-    size_t room = (free_bytes - spare) / page_bytes, want = ((size_t)plan->rows + 1) * (size_t)(d->ld + 1);
+    model_reserve_positions(m, plan->prompt + plan->max_new);
+    acts_reserve(&d->base.acts, m, plan->prompt, KEEP_ONE);
+    batch_reserve(&d->base.tokens, m->ops, plan->prompt);
+}
+
+static size_t reserved_bytes(const Model *m, const DecoderPlan *plan)
+{
+    return model_position_bytes(m, plan->prompt + plan->max_new) + acts_bytes(m, plan->prompt, KEEP_ONE) +
+           batch_bytes(plan->prompt);
+}
+
+/* What rows may come to need, as far as memory and the caller let it: something is left for the products' workspaces. left: what
+ * is free once all else is there. Returns the pages. */
+static int share_out(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
+{
+    size_t spare = (size_t)512 << 20, want = ((size_t)plan->rows + 1) * ((size_t)table_width(plan) + 1);
+    out->spare = left / 16 > spare ? left / 16 : left / 2 < spare ? left / 2 : spare;
+    out->room = left - out->spare;
+    out->token = decoder_token_bytes(m);
     if (plan->cache_tokens && (size_t)plan->cache_tokens / KV_PAGE < want) want = (size_t)plan->cache_tokens / KV_PAGE;
     if (want > INT32_MAX) want = INT32_MAX;
-    *pages = (int)(room < want ? room : want);
-    return 0;
+    size_t pages = out->room / (out->token * KV_PAGE);
+    if (pages > want) pages = want;
+    out->tokens = (int64_t)pages * KV_PAGE;
+    out->held = (size_t)out->tokens * out->token;
+    return (int)pages;
 }
+
+/* A prompt whose last page is not full holds it beside its last row's copy of it: one page more than the rows have. */
+void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
+{
+    *out = (DecoderMemory){.own = reserved_bytes(m, plan) + stepgraph_bytes(m, plan, table_width(plan))};
+    size_t left = available > out->own ? available - out->own : 0;
+    int64_t pages = share_out(m, plan, left, out);
+    out->together = (int64_t)plan->rows * pages_wanted(plan, plan->prompt) + 1 <= pages;
+}
+
+/* ---- making one ---- */
 
 static int check_shape(const Model *m, Error *err)
 {
@@ -185,17 +217,18 @@ int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error 
     if (check_shape(m, err)) return -1;
     CudaDecoder *d = memory_array(1, sizeof *d);
     d->base = (Decoder){.type = &cuda_type, .model = m, .plan = *plan};
-    d->ld = pages_of(plan->prompt + plan->max_new);
+    d->ld = table_width(plan);
     d->slot = memory_array((size_t)plan->rows, sizeof *d->slot);
     d->room = memory_array((size_t)plan->rows * (size_t)d->ld, sizeof *d->room);
     d->prompt_room = memory_array((size_t)d->ld, sizeof *d->prompt_room);
-    model_reserve_positions(m, plan->prompt + plan->max_new);
-    acts_reserve(&d->base.acts, m, plan->prompt, KEEP_ONE);
-    int pages = 0, rc = stepgraph_init(&d->step, m, plan, d->ld, err);
-    if (!rc) rc = count_pages(d, page_nums(&d->step.pages) * 2, &pages, err);
+    reserve(d);
+    size_t left, total;
+    DecoderMemory memory;
+    int rc = stepgraph_init(&d->step, m, plan, d->ld, err);
+    if (!rc) rc = m->ops->memory(&left, &total, err);
     if (!rc) {
-        pagepool_init(&d->pool, pages);
-        d->step.pages.data = m->ops->alloc((size_t)pages * page_nums(&d->step.pages) * 2);
+        pagepool_init(&d->pool, share_out(m, plan, left, &memory));
+        d->step.pages.data = m->ops->alloc(memory.held);
         rc = told(d, err);
     }
     if (rc) cuda_free(&d->base);

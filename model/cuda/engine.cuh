@@ -45,11 +45,6 @@ __device__ __forceinline__ uint4 pack8(const float (&f)[8])
     return make_uint4(pack2(f[0], f[1]), pack2(f[2], f[3]), pack2(f[4], f[5]), pack2(f[6], f[7]));
 }
 
-__device__ __forceinline__ uint4 times8(uint4 a, uint4 b)
-{
-    return make_uint4(times2(a.x, b.x), times2(a.y, b.y), times2(a.z, b.z), times2(a.w, b.w));
-}
-
 /* Numbers that wait stay packed: without this the compiler keeps what it unpacked, in twice the registers. */
 __device__ __forceinline__ void stay_packed(uint4 &v) { asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)); }
 
@@ -115,5 +110,12 @@ __device__ __forceinline__ float exp2_fast(float x)
 
 /* 1 / (1 + exp(-z)); 0 of z under -88. */
 __device__ __forceinline__ float sigmoid(float z) { return __fdividef(1.0f, 1.0f + exp2_fast(-LOG2E * z)); }
+
+/* silu(gate) up of two pairs, rounded between the two as transformers does. */
+__device__ __forceinline__ unsigned swiglu2(unsigned gate, unsigned up)
+{
+    float a = low_half(gate), b = high_half(gate);
+    return times2(pack2(a * sigmoid(a), b * sigmoid(b)), up);
+}
 
 #endif

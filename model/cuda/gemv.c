@@ -2,84 +2,85 @@
 #include "model/cuda/decode.h"
 #include "model/cuda/launch.h"
 
-enum { CHUNK = 64, TILE = 64, STAGES = 4, TILE_BYTES = 8192, SIDES_MAX = 6, OLD_SIDES_MAX = 4 }; /* as in gemv.cu */
-enum { PLACES = 132, SPLITS_MAX = 16, NARROW = 256, NARROW_SPLITS_MAX = 32 };
+/* as in gemv.cu */
+enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4, STAGES_MAX = 8 };
 
 /* As in gemv.cu: number by number. */
 typedef struct {
-    int sides, deep, row_blocks, groups, items;
+    int sides, tile, stages, deep, row_blocks, items;
 } Division;
 
+/* Which kernel: rows of x of a block, 8 << size. */
+typedef struct {
+    int size, narrow;
+} Kind;
+
+static unsigned chain_threads(int n) { return n < 64 ? 512 : 384; } /* as in gemv.cu */
+static int sides_most(void) { return cuda_state()->arch == 90 ? HOPPER_SIDES_MAX : SIDES_MAX; }
 static int least(int a, int b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
 
-/* What the longest way of a block costs, in tiles of w that it reads; its rows of x (as if 64) count as one tile. */
-static double cost(int tiles, int chunks, int splits, int sides)
+static size_t chunk_bytes(const Division *d, int n) { return (size_t)(d->sides * d->tile + n) * CHUNK * 2; }
+
+/* What wgmma reads behind the last tile. */
+static size_t room_behind(const Division *d, int n) { return (size_t)(d->tile + n < TILE ? TILE - d->tile - n : 0) * CHUNK * 2; }
+
+/* Few and long steps: each ends with a barrier. */
+static void cut_ring(Division *d, size_t shared, int n, int chunks)
 {
-    int rounds = (int)ceil_div((size_t)ceil_div((size_t)tiles, (size_t)sides) * (size_t)splits, PLACES);
-    return (double)rounds * (double)ceil_div((size_t)chunks, (size_t)splits) * (sides + 1);
+    int places = (int)((shared - room_behind(d, n)) / chunk_bytes(d, n));
+    d->stages = places < STAGES_MAX ? least(places, STAGES_MAX) : STAGES_MIN;
+    d->deep = least(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
 }
 
-/* The cheapest for a large GPU. A split of a tile is written and read again: 4 tiles' worth. */
-int cuda_product_splits(int n, int k)
+/* Cycles that a chunk takes a block, about, on an H200: what comes into the SM at 37 bytes a cycle; the links of the chain; and of
+ * a narrow product what the warps read of shared memory. */
+static double chunk_cycles(const Division *d, int n, int rows, int narrow)
 {
-    int tiles = (int)ceil_div((size_t)n, TILE), chunks = (int)ceil_div((size_t)k, CHUNK), best = 1;
-    int most = least(chunks, n <= NARROW ? NARROW_SPLITS_MAX : SPLITS_MAX);
-    double least_cost = 0;
-    for (int s = 1; s <= most; s++)
-        for (int sides = 1; sides <= SIDES_MAX; sides++) {
-            double all = cost(tiles, chunks, s, sides) + (s > 1 ? 4.0 * s * tiles / PLACES : 0);
-            if ((s == 1 && sides == 1) || all < least_cost) best = s, least_cost = all;
-        }
-    return best;
+    int strips = (d->tile + 15) / 16, parts = least(strips == 1 ? 4 : strips == 2 ? 2 : 1, n / 8);
+    double in = 3.5 * ((narrow ? d->tile : d->sides * (d->tile + 8 + n / 8)) + least(n, rows));
+    double links = narrow ? most(132, 16 * strips * parts + strips * n) : 255;
+    return most(in, links) + in / 8;
 }
 
-/* How wide blocks are changes no sum: what makes the longest way shortest, as far as shared memory reaches. */
-static Division divide(const Product *p, int n)
+/* How rows of w and x are cut changes no sum: what makes a block's way shortest. */
+static Division divide(const Product *p, Kind *kind)
 {
     const CudaState *s = cuda_state();
-    int tiles = (int)ceil_div((size_t)(p->gated ? 2 * p->n : p->n), TILE), best = 0;
-    int chunks = (int)ceil_div((size_t)p->k, CHUNK) + p->r / CHUNK, long_split = (int)ceil_div((size_t)chunks, (size_t)p->splits);
-    size_t rows = (size_t)n * CHUNK * 2;
-    Division d = {.sides = 1, .row_blocks = (int)ceil_div((size_t)p->rows, (size_t)n)};
-    int most = s->arch < 90 ? OLD_SIDES_MAX : SIDES_MAX;
-    for (int sides = 1; sides <= most && STAGES * ((size_t)sides * TILE_BYTES + rows) <= s->shared_max; sides++) {
-        int items = (int)ceil_div((size_t)tiles, (size_t)sides) * p->splits * d.row_blocks;
-        int way = (int)ceil_div((size_t)items, (size_t)s->sms) * (8 * sides + n / 8);
-        if (!best || way <= best) best = way, d.sides = sides;
-    }
-    d.groups = (int)ceil_div((size_t)tiles, (size_t)d.sides);
-    d.items = d.groups * p->splits * d.row_blocks;
-    d.deep = (int)(s->shared_max / (STAGES * ((size_t)d.sides * TILE_BYTES + rows)));
-    d.deep = least(d.deep, (int)ceil_div((size_t)long_split, STAGES));
-    if (d.deep < 1) d.deep = 1;
+    int by = p->gated ? 16 : 8;
+    size_t outputs = (size_t)p->n * (p->gated ? 2 : 1);
+    double best = 0;
+    Division d = {0};
+    for (int size = 0; size < 4 && (!size || 4 << size < p->rows); size++)
+        for (int sides = 0; sides <= sides_most(); sides++) /* 0: narrow */
+            for (int tile = by; tile <= TILE && !(p->gated && !sides); tile += by) {
+                int m = 8 << size;
+                Division c = {.sides = sides ? sides : 1, .tile = tile, .row_blocks = (int)ceil_div((size_t)p->rows, (size_t)m)};
+                if (STAGES_MIN * chunk_bytes(&c, m) + room_behind(&c, m) > s->shared_max) break;
+                c.items = (int)ceil_div(outputs, (size_t)(c.sides * tile)) * c.row_blocks;
+                double way = (double)ceil_div((size_t)c.items, (size_t)s->sms) * chunk_cycles(&c, m, p->rows, !sides);
+                if (best == 0 || way < best) best = way, d = c, *kind = (Kind){size, !sides};
+            }
+    cut_ring(&d, s->shared_max, 8 << kind->size, (int)(ceil_div((size_t)p->k, CHUNK) + ceil_div((size_t)p->r, CHUNK)));
     return d;
 }
 
 void cuda_product(const Product *p)
 {
-    static const CudaKernel kernels[] = {KERNEL_product8, KERNEL_product16, KERNEL_product32, KERNEL_product64};
-    int kind = p->rows <= 8 ? 0 : p->rows <= 16 ? 1 : p->rows <= 32 ? 2 : 3, n = 8 << kind;
-    Division d = divide(p, n);
-    size_t shared = STAGES * (size_t)d.deep * ((size_t)d.sides * TILE_BYTES + (size_t)n * CHUNK * 2);
-    cuda_launch(kernels[kind], ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),
-                ((Dim3){(unsigned)d.sides * 128, 1, 1}), shared, (void *[]){(void *)(uintptr_t)p, &d});
-}
-
-void cuda_adapter_low(Num *low, const float *parts, int splits, int rows, int r, float scale)
-{
-    LAUNCH(KERNEL_adapter_low, ((Dim3){ceil_div((size_t)rows * (size_t)r, 256), 1, 1}), ((Dim3){256, 1, 1}), 0, &low, &parts,
-           &splits, &rows, &r, &scale);
+    static const CudaKernel kernels[2][4] = {{KERNEL_product8, KERNEL_product16, KERNEL_product32, KERNEL_product64},
+                                             {KERNEL_chain8, KERNEL_chain16, KERNEL_chain32, KERNEL_chain64}};
+    Kind kind = {0};
+    Division d = divide(p, &kind);
+    int n = 8 << kind.size;
+    size_t shared = (size_t)(d.stages * d.deep) * chunk_bytes(&d, n) + room_behind(&d, n);
+    int groups = (int)ceil_div(chunk_bytes(&d, n), 128 * 16); /* a thread copies 16 bytes of a chunk or so */
+    groups = least(groups > d.sides ? groups : d.sides + 1, sides_most());
+    cuda_launch(kernels[kind.narrow][kind.size], ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),
+                ((Dim3){kind.narrow ? chain_threads(n) : (unsigned)groups * 128, 1, 1}), shared, (void *[]){(void *)(uintptr_t)p, &d});
 }
 
 void cuda_adapter_up(Num *up, const Num *b, int first, int n, int rank, int r, int column)
 {
     LAUNCH(KERNEL_adapter_up, ((Dim3){ceil_div((size_t)n * (size_t)rank, 256), 1, 1}), ((Dim3){256, 1, 1}), 0, &up, &b, &first,
            &n, &rank, &r, &column);
-}
-
-void cuda_residual_norm(const Residual *r)
-{
-    unsigned vectors = whole_warps((unsigned)r->n / 8);
-    LAUNCH(KERNEL_residual_norm, ((Dim3){(unsigned)r->rows, 1, 1}), ((Dim3){vectors < 512 ? vectors : 512, 1, 1}),
-           (size_t)r->n * (sizeof(float) + 2), (void *)(uintptr_t)r);
 }

@@ -1,62 +1,65 @@
-/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T: bound by the reading of w, each byte once for up to 64 rows. w is the
- * left operand of the tensor cores, x the right one, so that one row costs no more than eight. A group of four warps has a tile
- * of TILE outputs; groups side by side in a block share the rows of x. A block stays and takes one item of work after another,
- * all copies to shared memory several steps ahead. The tiles lie as those of attention.cuh: for wgmma; other architectures, and
- * PTX for plain sm_90, compute with mma.
+/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T: bound by the reading of w. Each sum is one chain along k, 16 products a
+ * link: it has the bits of the full pass, and how rows and outputs are cut into blocks does not show in it. w is the left operand
+ * of the tensor cores, x the right one, so that one row costs no more than eight. A group of four warps has a tile of up to 64
+ * outputs. A block stays and takes one item of work after another, all copies to shared memory several steps ahead.
  *
- * A row's result does not depend on the rows beside it: n and k alone say how k is cut into splits and in what order an
- * element's products are summed, and the columns of a matrix instruction do not see each other. */
+ * Wide products (product8 to 64): groups side by side in a block share the rows of x, all threads copy. The tiles lie as those of
+ * attention.cuh: for wgmma; other architectures, and PTX for plain sm_90, compute with mma.
+ *
+ * Narrow ones (chain8 to 64) have so few outputs that a block has one tile and the length of the chain counts: on an H200 a link
+ * of a chain takes mma 24 cycles, wgmma with so few columns 60. One group computes, by mma; the others copy. */
 #include "attention.cuh"
 #include "overlap.cuh"
 
 constexpr int CHUNK = 64;  /* numbers of k: 128 bytes of each row */
-constexpr int TILE = 64;   /* rows of w */
-constexpr int STAGES = 4;  /* of the ring */
-constexpr unsigned ROW_BYTES = 2 * CHUNK, TILE_BYTES = TILE * ROW_BYTES;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr int THREADS = 512; /* of a block at most: shared memory has no place for more tiles */
-#else
-constexpr int THREADS = 768;
-#endif
-constexpr bool GROUPED = WGMMA; /* a group's product by wgmma; else each warp's by mma */
+constexpr unsigned ROW_BYTES = 2 * CHUNK;
+constexpr int THREADS = HOPPER ? 768 : 512; /* of a block at most */
+/* Of a narrow product's block with N rows of x; and those that compute. */
+template <int N> constexpr int CHAIN_THREADS = N < 64 ? 512 : 384;
+constexpr int COMPUTING = 128;
 
+/* An adapter's low up^T is a chain of its own, and comes last: meanwhile the kernel before may still compute low. */
 struct Product {
-    float *out;            /* [splits][rows][n], sums of a part of k each; gated: act, bf16 [rows][n] */
+    float *sums;           /* [rows][n]: x w^T; with an adapter before it low up^T. Gated, with an adapter: [rows][2 n], scratch */
+    bf16 *out;             /* [rows][n]: gated: silu(gate) up; else, unless NULL: scale x w^T, and no sums */
     const bf16 *x, *w;     /* [rows][k]; [n][k], gated: [2 n][k], gates first */
-    const bf16 *low, *up;  /* an adapter's [rows][r] and [n][r] ([2 n][r]): r columns before those of x and w */
-    int rows, n, k, r, splits, gated; /* k: a multiple of 8; r: of CHUNK */
-    int rounds;            /* low up^T is rounded before the rest is added */
-    const bf16 *bias;      /* and with this added, or NULL, once more: not gated */
+    const bf16 *low, *up;  /* an adapter's [rows][r] and [n][r] ([2 n][r]) */
+    int rows, n, k, r, gated; /* k, r: multiples of 8 */
+    float scale;
 };
 
-/* An item of work: a split of k for `sides` tiles side by side and a block of rows. */
+/* An item of work: `sides` tiles of `tile` rows of w, side by side, and a block of rows of x. */
 struct Division {
-    int sides, deep;       /* deep: chunks of a step */
-    int row_blocks, groups, items;
+    int sides, tile;       /* tile: a multiple of 8; gated: of 16 */
+    int stages, deep;      /* of the ring; chunks of a step */
+    int row_blocks, items;
 };
 
-/* Where a block is in its work. */
+/* Where a block is in its work: chunks of x w^T, then the adapter's. */
 struct At {
-    int item, row_block, group, split;
-    int chunk, end;
+    int item, row_block, first; /* first: rows of w before the item's */
+    int chunk;
 };
 
-__device__ __forceinline__ void item_begin(At &a, const Product &p, const Division &d, int item)
+__device__ __forceinline__ int chunks_of_w(const Product &p) { return (p.k + CHUNK - 1) / CHUNK; }
+__device__ __forceinline__ int chunks_of_all(const Product &p) { return chunks_of_w(p) + (p.r + CHUNK - 1) / CHUNK; }
+
+__device__ __forceinline__ void item_begin(At &a, const Division &d, int item)
 {
-    int of_w = (p.k + CHUNK - 1) / CHUNK, of_up = p.r / CHUNK, rest = item / d.row_blocks;
-    a.item = item, a.row_block = item - rest * d.row_blocks;
-    a.split = rest / d.groups, a.group = rest - a.split * d.groups;
-    a.chunk = a.split ? of_up + a.split * of_w / p.splits : 0, a.end = of_up + (a.split + 1) * of_w / p.splits;
+    int group = item / d.row_blocks;
+    a.item = item, a.row_block = item - group * d.row_blocks, a.first = group * d.sides * d.tile, a.chunk = 0;
 }
 
-/* The chunks of a step end where the item does, and where the adapter's do. */
+/* The chunks of a step end where a chain does. */
 __device__ __forceinline__ int step_end(const At &a, const Product &p, const Division &d)
 {
-    int end = min(a.chunk + d.deep, a.end), of_up = p.r / CHUNK;
-    return a.chunk < of_up ? min(end, of_up) : end;
+    int own = chunks_of_w(p);
+    return min(a.chunk + d.deep, a.chunk < own ? own : chunks_of_all(p));
 }
 
-/* ---- into the ring: a stage has, for each chunk of a step, the tiles of w, and then for each the rows of x ---- */
+/* ---- into the ring: a stage has, for each chunk of a step, the tiles of w and the rows of x behind them ---- */
+
+__device__ __forceinline__ unsigned chunk_bytes(const Division &d, int n) { return (d.sides * d.tile + n) * ROW_BYTES; }
 
 /* Of what is read along: the 256 bytes around come into the L2 cache at once. */
 __device__ __forceinline__ void stream16(unsigned to, const void *from, bool there)
@@ -66,81 +69,116 @@ __device__ __forceinline__ void stream16(unsigned to, const void *from, bool the
 
 __device__ __forceinline__ void stage_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/* At most N of the stages committed are still on their way; after the next barrier the others are there for all. */
-template <int N> __device__ __forceinline__ void stage_wait()
+template <int N> __device__ __forceinline__ void copies_left() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+/* All stages committed but stages - 2 are there; after the next barrier for all threads. */
+__device__ __forceinline__ void stage_wait(int stages)
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-    if constexpr (GROUPED) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    switch (stages) {
+    case 4: copies_left<2>(); break;
+    case 5: copies_left<3>(); break;
+    case 6: copies_left<4>(); break;
+    case 7: copies_left<5>(); break;
+    default: copies_left<6>();
+    }
+    if constexpr (WGMMA) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 __device__ __forceinline__ unsigned piece_at(int row, int piece) { return row * ROW_BYTES + ((piece ^ (row & 7)) << 4); }
 
-/* What a thread copies of the next step: of each chunk the same 16 bytes of 4 rows of its group's tile, and of some rows of x.
- * Gated: of each 16 rows of a tile 8 are gates and 8 the ups that belong to them, so that a thread has both sums. */
-struct Feed {
+/* What a thread copies of the next step: of each chunk the same 16 bytes of some rows of w, and of some rows of x. Gated: of each
+ * 16 rows of a tile 8 are gates and 8 the ups that belong to them, so that a thread has both sums. */
+template <bool NARROW> struct Feed {
     At at;
     const bf16 *w, *x;
     int ld, left;          /* of the operands; numbers from the thread's on */
     int outputs, rows;     /* those of w and of x that are there, from the thread's on */
+
+    /* The thread's number among those that copy; rows that they have at once. */
+    static __device__ __forceinline__ int thread() { return threadIdx.x - (NARROW ? COMPUTING : 0); }
+    static __device__ __forceinline__ int apart() { return (blockDim.x - (NARROW ? COMPUTING : 0)) >> 3; }
+    /* The thread's first row of x: the last threads begin, which may have no row of w. */
+    static __device__ __forceinline__ int first_of_x() { return apart() - 1 - (thread() >> 3); }
 };
 
-__device__ __forceinline__ void feed_set(Feed &f, const Product &p, const Division &d, int n)
+template <bool NARROW> __device__ __forceinline__ void feed_set(Feed<NARROW> &f, const Product &p, int n)
 {
-    int row = threadIdx.x >> 3 & 15, x_row = f.at.row_block * n + (threadIdx.x >> 3), of_up = p.r / CHUNK;
-    int tile = f.at.group * d.sides + (threadIdx.x >> 7);
-    bool own = f.at.chunk >= of_up;
-    int column = (own ? f.at.chunk - of_up : f.at.chunk) * CHUNK + 8 * (threadIdx.x & 7);
-    int output = p.gated ? tile * (TILE / 2) + (row & 7) : tile * TILE + row;
+    int row = f.thread() >> 3, x_row = f.at.row_block * n + f.first_of_x(), of_w = chunks_of_w(p);
+    bool own = f.at.chunk < of_w;
+    int column = (own ? f.at.chunk : f.at.chunk - of_w) * CHUNK + 8 * (f.thread() & 7);
+    int output = p.gated ? f.at.first / 2 + (row >> 4) * 8 + (row & 7) : f.at.first + row;
     f.ld = own ? p.k : p.r, f.left = f.ld - column;
     f.outputs = p.n - output, f.rows = p.rows - x_row;
-    f.w = (own ? p.w : p.up) + (output + (p.gated && row >= 8 ? (size_t)p.n : 0)) * f.ld + column;
+    f.w = (own ? p.w : p.up) + (output + (p.gated && (row & 8) ? (size_t)p.n : 0)) * f.ld + column;
     f.x = (own ? p.x : p.low) + (size_t)x_row * f.ld + column;
 }
 
-__device__ __forceinline__ void feed_begin(Feed &f, const Product &p, const Division &d, int n)
+template <bool NARROW> __device__ __forceinline__ void feed_begin(Feed<NARROW> &f, const Product &p, const Division &d, int n)
 {
-    item_begin(f.at, p, d, blockIdx.x);
-    feed_set(f, p, d, n);
+    item_begin(f.at, d, blockIdx.x);
+    feed_set(f, p, n);
 }
 
-__device__ __forceinline__ void feed_on(Feed &f, const Product &p, const Division &d, int n)
+template <bool NARROW> __device__ __forceinline__ void feed_on(Feed<NARROW> &f, const Product &p, const Division &d, int n)
 {
     int end = step_end(f.at, p, d), by = (end - f.at.chunk) * CHUNK;
     f.at.chunk = end;
     f.w += by, f.x += by, f.left -= by;
-    if (end >= f.at.end) item_begin(f.at, p, d, f.at.item + gridDim.x);
-    else if (end != p.r / CHUNK) return;
-    feed_set(f, p, d, n);
+    if (end == chunks_of_all(p)) item_begin(f.at, d, f.at.item + gridDim.x);
+    else if (end != chunks_of_w(p)) return;
+    feed_set(f, p, n);
 }
 
-__device__ __forceinline__ void feed_w(const Feed &f, const Product &p, const Division &d, unsigned stage)
+/* One row's 16 bytes of each of n chunks; `left` numbers are there from them on. */
+template <bool W>
+__device__ __forceinline__ void feed_row(unsigned to, const bf16 *from, int n, int left, unsigned chunk)
 {
-    if (f.at.item >= d.items) return;
-    int apart = p.gated ? 8 : 16, left = f.left;
-    const bf16 *w = f.w;
-    size_t step = (size_t)apart * f.ld;
-    unsigned to = stage + (threadIdx.x >> 7) * TILE_BYTES + piece_at(threadIdx.x >> 3 & 15, threadIdx.x & 7);
-#pragma unroll 1
-    for (int n = step_end(f.at, p, d) - f.at.chunk; n > 0; n--, w += CHUNK, left -= CHUNK, to += d.sides * TILE_BYTES) {
-        const bf16 *from = w;
-#pragma unroll
-        for (int i = 0; i < TILE / 16; i++, from += step)
-            stream16(to + i * (16 * ROW_BYTES), from, left > 0 && i * apart < f.outputs);
+#pragma unroll 4
+    for (int i = 0; i < n; i++, to += chunk, from += CHUNK, left -= CHUNK) {
+        if constexpr (W) stream16(to, from, left > 0);
+        else copy16(to, from, left > 0 ? 16 : 0);
     }
 }
 
-template <int N> __device__ __forceinline__ void feed_x(const Feed &f, const Product &p, const Division &d, unsigned stage)
+/* Narrow: few rows and many chunks a step, so all chunks of a row together; else the other way around. */
+template <bool NARROW>
+__device__ __forceinline__ void feed_w(const Feed<NARROW> &f, const Product &p, const Division &d, unsigned stage, unsigned chunk)
 {
     if (f.at.item >= d.items) return;
-    int first = threadIdx.x >> 3, apart = blockDim.x >> 3, left = f.left;
+    int first = f.thread() >> 3, apart = f.apart(), outputs_apart = p.gated ? apart / 2 : apart;
+    int n = step_end(f.at, p, d) - f.at.chunk, by = NARROW ? n : 1, left = f.left;
+    size_t step = (size_t)outputs_apart * f.ld;
+    const bf16 *w = f.w;
+    stage += piece_at(first, f.thread() & 7);
+#pragma unroll 1
+    for (; n > 0; n -= by, w += CHUNK, left -= CHUNK, stage += chunk) {
+        const bf16 *from = w;
+        unsigned to = stage;
+        int outputs = left > 0 ? f.outputs : 0;
+#pragma unroll 1
+        for (int row = first; row < d.sides * d.tile; row += apart, from += step, to += apart * ROW_BYTES, outputs -= outputs_apart) {
+            if constexpr (NARROW) feed_row<true>(to, from, n, outputs > 0 ? left : 0, chunk);
+            else stream16(to, from, outputs > 0);
+        }
+    }
+}
+
+template <int N, bool NARROW>
+__device__ __forceinline__ void feed_x(const Feed<NARROW> &f, const Product &p, const Division &d, unsigned stage, unsigned chunk)
+{
+    if (f.at.item >= d.items) return;
+    if (f.at.chunk >= chunks_of_w(p)) previous_done();
+    int first = f.first_of_x(), apart = f.apart(), n = step_end(f.at, p, d) - f.at.chunk, by = NARROW ? n : 1, left = f.left;
     const bf16 *x = f.x;
-    unsigned to = stage + d.deep * d.sides * TILE_BYTES;
+    stage += d.sides * d.tile * ROW_BYTES + piece_at(first, f.thread() & 7);
 #pragma unroll 1
-    for (int n = step_end(f.at, p, d) - f.at.chunk; n > 0; n--, x += CHUNK, left -= CHUNK, to += N * ROW_BYTES)
+    for (; n > 0; n -= by, x += CHUNK, left -= CHUNK, stage += chunk)
 #pragma unroll 1
-        for (int row = first; row < N; row += apart) {
-            bool there = left > 0 && row - first < f.rows;
-            copy16(to + piece_at(row, threadIdx.x & 7), x + (size_t)(row - first) * f.ld, there ? 16 : 0);
+        for (int row = 0; first + row < N; row += apart) {
+            const bf16 *from = x + (size_t)row * f.ld;
+            unsigned to = stage + row * ROW_BYTES;
+            if constexpr (NARROW) feed_row<false>(to, from, n, row < f.rows ? left : 0, chunk);
+            else copy16(to, from, left > 0 && row < f.rows ? 16 : 0);
         }
 }
 
@@ -166,214 +204,229 @@ __device__ __forceinline__ void wgmma_rows(float (&c)[4][4], unsigned long long 
     WGMMA_ROWS("32", "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15", "%16", "%17", "%18", QUADS_4(c, 0));
 }
 
-/* c += a tile by rows of x, CHUNK columns of both. */
-template <int N> __device__ __forceinline__ void multiply(float (&c)[1][N / 8][4], unsigned w, unsigned x)
+/* Which sums a warp has: 16 rows of a tile, and of the blocks of 8 rows of x every one of `parts` (1, 2 or 4), from `part` on:
+ * c[j] is of block j parts + part. */
+struct Share {
+    int strip, part, parts;
+
+    __device__ __forceinline__ int block(int j) const { return j * parts + part; }
+};
+
+/* Warps that a tile's rows leave over take blocks of x from the others; which find none are given one that is not there. */
+template <int N, bool GROUPED> __device__ __forceinline__ Share share_of(int tile)
 {
-    if constexpr (GROUPED) {
-        unsigned left = matrix_at(w, 0), right = matrix_at(x, 0);
+    if (GROUPED) return Share{(int)(threadIdx.x >> 5 & 3), 0, 1};
+    int warp = __shfl_sync(~0u, threadIdx.x >> 5 & 3, 0), strips = (tile + 15) >> 4, parts = strips == 1 ? 4 : strips == 2 ? 2 : 1;
+    Share s = {warp % strips, warp / strips, min(parts, N / 8)};
+    if (s.part >= s.parts) s.part = N / 8;
+    return s;
+}
+
+/* c += the tile of the thread's group by rows of x, `chunks` chunks of both, begun by wgmma: complete after multiply_end. It
+ * multiplies what lies behind a tile too, and mma the rest of 16 rows: nothing is stored of that. */
+template <int N>
+__device__ __forceinline__ void multiply_begin(float (&c)[1][N / 8][4], const Division &d, unsigned stage, unsigned chunk, int chunks)
+{
+    unsigned w = stage + (threadIdx.x >> 7) * d.tile * ROW_BYTES, x = stage + d.sides * d.tile * ROW_BYTES;
+    unsigned left = matrix_at(w, 0), right = matrix_at(x, 0);
+    pin(c);
+#pragma unroll 1
+    for (; chunks > 0; chunks--, left += chunk >> 4, right += chunk >> 4) {
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int k = 0; k < CHUNK / 16; k++) wgmma_rows(c[0], descriptor(left + 2 * k), descriptor(right + 2 * k), 1);
-    } else {
-        int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane & 15);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            unsigned a[2][4], b[4];
-            load_fragments(a[0], w + piece_at(row, 4 * h + (lane >> 4)));
-            load_fragments(a[1], w + piece_at(row, 4 * h + 2 + (lane >> 4)));
-#pragma unroll
-            for (int j = 0; j < N / 8; j++) {
-                load_fragments(b, x + piece_at(8 * j + (lane & 7), 4 * h + (lane >> 3)));
-                mma(c[0][j], a[0], b[0], b[1]);
-                mma(c[0][j], a[1], b[2], b[3]);
-            }
-        }
     }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* What multiply() began is in c. */
 template <int N> __device__ __forceinline__ void multiply_end(float (&c)[1][N / 8][4])
 {
-    if constexpr (GROUPED) {
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-        pin(c);
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    pin(c);
+}
+
+/* Two links of a warp's chains: 32 numbers of k of its rows, and of its B blocks of x. */
+template <int B> struct Links {
+    unsigned w[2][4], x[B][4];
+};
+
+/* at: where the lane's fragments are, two of w and that of the first block of x; blocks are `apart` bytes apart. */
+template <int B> __device__ __forceinline__ void load_links(Links<B> &l, const unsigned (&at)[3], unsigned apart)
+{
+    load_fragments(l.w[0], at[0]);
+    load_fragments(l.w[1], at[1]);
+#pragma unroll
+    for (int j = 0; j < B; j++) load_fragments(l.x[j], at[2] + j * apart);
+}
+
+template <int M, int B> __device__ __forceinline__ void add_links(float (&c)[M][4], const Links<B> &l)
+{
+#pragma unroll
+    for (int j = 0; j < B; j++) mma(c[j], l.w[0], l.x[j][0], l.x[j][1]);
+#pragma unroll
+    for (int j = 0; j < B; j++) mma(c[j], l.w[1], l.x[j][2], l.x[j][3]);
+}
+
+/* chunks of a warp's B blocks; AHEAD: the next links are on their way while these are added. The last chunk's are its own again. */
+template <int M, int B, bool AHEAD>
+__device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, unsigned x, unsigned apart, unsigned chunk, int chunks)
+{
+    int lane = threadIdx.x & 31;
+    unsigned first[3] = {w + piece_at(lane & 15, lane >> 4), w + piece_at(lane & 15, 2 + (lane >> 4)), x + piece_at(lane & 7, lane >> 3)};
+    unsigned second[3] = {first[0] ^ 64, first[1] ^ 64, first[2] ^ 64}; /* 4 pieces on */
+    Links<B> even, odd;
+    if (AHEAD) load_links(even, first, apart);
+#pragma unroll 1
+    for (; chunks > 0; chunks--) {
+        if constexpr (!AHEAD) load_links(even, first, apart);
+        unsigned by = chunks > 1 ? chunk : 0;
+#pragma unroll
+        for (int i = 0; i < 3; i++) first[i] += by;
+        load_links(odd, second, apart);
+        add_links(c, even);
+        if constexpr (AHEAD) load_links(even, first, apart);
+#pragma unroll
+        for (int i = 0; i < 3; i++) second[i] += by;
+        add_links(c, odd);
     }
 }
 
-/* The adapter's sums, and the bias under them. */
-template <int N>
-__device__ __forceinline__ void adapter_end(float (&c)[1][N / 8][4], const Product &p, const Division &d, const At &a)
+/* The same by mma, each warp its share. */
+template <int N, bool AHEAD>
+__device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d, const Share &s, unsigned stage, unsigned chunk,
+                                         int chunks)
 {
-    int tile = a.group * d.sides + (threadIdx.x >> 7);
-    int column = tile * TILE + 16 * (threadIdx.x >> 5 & 3) + ((threadIdx.x & 31) >> 2);
-    float first = p.bias && column < p.n ? wide(p.bias[column]) : 0;
-    float second = p.bias && column + 8 < p.n ? wide(p.bias[column + 8]) : 0;
+    unsigned w = stage + ((threadIdx.x >> 7) * d.tile + s.strip * 16) * ROW_BYTES;
+    unsigned x = stage + (d.sides * d.tile + 8 * s.part) * ROW_BYTES, apart = 8 * s.parts * ROW_BYTES;
+    if (s.part >= s.parts) return;
+    if (s.parts == 1) multiply_share<N / 8, N / 8, AHEAD>(c, w, x, apart, chunk, chunks);
+    if constexpr (N >= 16)
+        if (s.parts == 2) multiply_share<N / 8, N / 16, AHEAD>(c, w, x, apart, chunk, chunks);
+    if constexpr (N >= 32)
+        if (s.parts == 4) multiply_share<N / 8, N / 32, AHEAD>(c, w, x, apart, chunk, chunks);
+}
+
+/* ---- a chain's end: sums go where they belong, and become 0 ---- */
+
+/* Those of x w^T, or of low up^T (`adapter`): into their plane, or scaled and rounded. */
+template <int N>
+__device__ __forceinline__ void put_sums(const Product &p, const Division &d, const At &a, const Share &s, bool adapter,
+                                         const float (&c)[N / 8][4])
+{
+    int in_tile = 16 * s.strip + ((threadIdx.x & 31) >> 2), column = a.first + (threadIdx.x >> 7) * d.tile + in_tile;
+    size_t plane = adapter || !p.r ? 0 : (size_t)p.rows * p.n;
 #pragma unroll
     for (int j = 0; j < N / 8; j++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) c[0][j][e] = rounded(rounded(c[0][j][e]) + (e < 2 ? first : second));
+        for (int e = 0; e < 4 && s.block(j) < N / 8; e++) {
+            int row = a.row_block * N + 8 * s.block(j) + 2 * (threadIdx.x & 3) + (e & 1), right = 8 * (e >> 1);
+            if (row >= p.rows || in_tile + right >= d.tile || column + right >= p.n) continue;
+            size_t at = (size_t)row * p.n + column + right;
+            if (p.out) p.out[at] = narrow(p.scale * c[j][e]);
+            else p.sums[plane + at] = c[j][e];
+        }
 }
 
+/* Gates and ups: x w^T waits for the adapter's part; both are rounded before they are added, as cuBLASLt does. */
 template <int N>
-__device__ __forceinline__ void multiply_step(float (&c)[1][N / 8][4], const Product &p, const Division &d, const At &a,
-                                              unsigned stage)
+__device__ __forceinline__ void put_gated(const Product &p, const Division &d, const At &a, const Share &s, bool adapter,
+                                          const float (&c)[N / 8][4])
 {
-    unsigned w = stage + (threadIdx.x >> 7) * TILE_BYTES, x = stage + d.deep * d.sides * TILE_BYTES;
-    int last = step_end(a, p, d);
-    if constexpr (GROUPED) pin(c);
-#pragma unroll 1
-    for (int i = a.chunk; i < last; i++, w += d.sides * TILE_BYTES, x += N * ROW_BYTES) multiply<N>(c, w, x);
-    multiply_end<N>(c);
-    if (p.rounds && last == p.r / CHUNK) adapter_end<N>(c, p, d, a);
-}
-
-/* The sums of an item, which become 0. */
-template <int N> __device__ __forceinline__ void put(const Product &p, const Division &d, const At &a, float (&c)[1][N / 8][4])
-{
-    int warp = threadIdx.x >> 5 & 3, g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
-    int tile = a.group * d.sides + (threadIdx.x >> 7);
-    int column = p.gated ? tile * (TILE / 2) + 8 * warp + g : tile * TILE + 16 * warp + g;
+    int g = (threadIdx.x & 31) >> 2, column = (a.first + (threadIdx.x >> 7) * d.tile) / 2 + 8 * s.strip + g;
+    if (16 * s.strip >= d.tile || column >= p.n) return;
 #pragma unroll
     for (int j = 0; j < N / 8; j++) {
+        if (s.block(j) >= N / 8) continue;
+        int row = a.row_block * N + 8 * s.block(j) + 2 * (threadIdx.x & 3);
+        float v[4];
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            int row = a.row_block * N + 8 * j + 2 * t + e;
-            float first = c[0][j][e], second = c[0][j][e + 2];
-            if (row >= p.rows) continue;
-            if (p.gated) {
-                float gate = rounded(first), up = rounded(second);
-                if (column < p.n) ((bf16 *)p.out)[(size_t)row * p.n + column] = narrow(rounded(gate * sigmoid(gate)) * up);
-            } else {
-                float *to = p.out + ((size_t)a.split * p.rows + row) * p.n + column;
-                if (column < p.n) to[0] = first;
-                if (column + 8 < p.n) to[8] = second;
-            }
+        for (int e = 0; e < 4; e++) {
+            float *at = p.sums + (size_t)(row + (e & 1)) * (2 * p.n) + column + (e < 2 ? 0 : p.n);
+            bool there = row + (e & 1) < p.rows;
+            v[e] = adapter && there ? rounded(*at) + rounded(c[j][e]) : c[j][e];
+            if (p.r && !adapter && there) *at = c[j][e];
         }
-        c[0][j][0] = c[0][j][1] = c[0][j][2] = c[0][j][3] = 0;
+        if (p.r && !adapter) continue;
+        unsigned y = swiglu2(pack2(v[0], v[1]), pack2(v[2], v[3]));
+        bf16 *to = p.out + (size_t)row * p.n + column;
+        if (row < p.rows) to[0].bits = y;
+        if (row + 1 < p.rows) to[p.n].bits = y >> 16;
     }
 }
 
-/* Blocks of 128 threads a side, as many as there are items or places. Shared memory: STAGES stages. w does not wait for the
- * kernel before, which writes x: at the start every stage has its w on the way. */
-template <int N> __device__ __forceinline__ void product(const Product &p, const Division &d)
+template <int N> __device__ __forceinline__ void clear(float (&c)[N / 8][4])
 {
+#pragma unroll
+    for (int j = 0; j < N / 8; j++) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
+}
+
+/* Blocks, as many as there are items or places, of 128 threads a side or more: those beyond the sides only copy. Shared memory: the
+ * ring, and room for what wgmma reads behind its last tile. w does not wait for the kernel before, which writes x: at the start
+ * every stage has its w on the way. With an adapter that kernel writes low, and x is there: the product that makes low lets the
+ * next kernel start only after the end of the one before itself. */
+template <int N, bool NARROW> __device__ __forceinline__ void product(const Product &p, const Division &d)
+{
+    constexpr bool GROUPED = WGMMA && !NARROW; /* a group's product by wgmma; else each warp's by mma */
     extern __shared__ __align__(1024) unsigned char ring[];
-    unsigned base = shared_address(ring), size = d.deep * (d.sides * TILE_BYTES + N * ROW_BYTES);
+    unsigned base = shared_address(ring), chunk = chunk_bytes(d, N), size = d.deep * chunk, ends = base + d.stages * size;
+    bool low = p.out && !p.gated, multiplies = __shfl_sync(~0u, threadIdx.x >> 7, 0) < d.sides, feeds = !NARROW || !multiplies;
     float c[1][N / 8][4];
     At at;
-    Feed in;
-    next_may_start();
+    Feed<NARROW> in;
+    const Share share = share_of<N, GROUPED>(d.tile);
+    if (!low) next_may_start();
     feed_begin(in, p, d, N);
+    if (feeds)
 #pragma unroll 1
-    for (int s = 0; s < STAGES; s++, feed_on(in, p, d, N)) feed_w(in, p, d, base + s * size);
-    previous_done();
+        for (unsigned stage = base; stage < ends; stage += size, feed_on(in, p, d, N)) feed_w(in, p, d, stage, chunk);
+    if (!p.r) previous_done();
+    if (low) next_may_start();
     feed_begin(in, p, d, N);
     at = in.at;
+    if (feeds)
 #pragma unroll 1
-    for (int s = 0; s < STAGES; s++, feed_on(in, p, d, N)) {
-        feed_x<N>(in, p, d, base + s * size);
-        stage_commit();
-    }
-#pragma unroll
-    for (int j = 0; j < N / 8; j++) c[0][j][0] = c[0][j][1] = c[0][j][2] = c[0][j][3] = 0;
-    unsigned here = base, before = ~0u, ends = base + STAGES * size;
+        for (unsigned stage = base; stage < ends; stage += size, feed_on(in, p, d, N)) {
+            feed_x<N>(in, p, d, stage, chunk);
+            stage_commit();
+        }
+    clear<N>(c[0]);
+    unsigned here = base, before = ~0u;
 #pragma unroll 1
     while (at.item < d.items) {
-        stage_wait<STAGES - 2>();
+        int end = step_end(at, p, d);
+        if (feeds) stage_wait(d.stages);
         __syncthreads(); /* and everyone is done with the stage before */
-        if (before != ~0u) {
-            feed_w(in, p, d, before);
-            feed_x<N>(in, p, d, before);
+        if constexpr (GROUPED)
+            if (multiplies) multiply_begin<N>(c, d, here, chunk, end - at.chunk);
+        if (feeds && before != ~0u) {
+            feed_w(in, p, d, before, chunk);
+            feed_x<N>(in, p, d, before, chunk);
             stage_commit();
             feed_on(in, p, d, N);
         }
-        multiply_step<N>(c, p, d, at, here);
-        at.chunk = step_end(at, p, d);
-        if (at.chunk >= at.end) {
-            put<N>(p, d, at, c);
-            item_begin(at, p, d, at.item + gridDim.x);
+        if constexpr (GROUPED) multiply_end<N>(c);
+        else if (multiplies) multiply<N, NARROW>(c[0], d, share, here, chunk, end - at.chunk);
+        at.chunk = end;
+        if (end == chunks_of_w(p) || end == chunks_of_all(p)) {
+            bool adapter = end > chunks_of_w(p);
+            if (multiplies && p.gated) put_gated<N>(p, d, at, share, adapter, c[0]);
+            if (multiplies && !p.gated) put_sums<N>(p, d, at, share, adapter, c[0]);
+            clear<N>(c[0]);
+            if (end == chunks_of_all(p)) item_begin(at, d, at.item + gridDim.x);
         }
         before = here;
         here = here + size == ends ? base : here + size;
     }
-    stage_wait<0>();
+    copies_left<0>();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) product8(Product p, Division d) { product<8>(p, d); }
-extern "C" __global__ void __launch_bounds__(THREADS) product16(Product p, Division d) { product<16>(p, d); }
-extern "C" __global__ void __launch_bounds__(THREADS) product32(Product p, Division d) { product<32>(p, d); }
-extern "C" __global__ void __launch_bounds__(THREADS) product64(Product p, Division d) { product<64>(p, d); }
-
-/* ---- between the products: x = x + the sums of a product, or a row of the embeddings; its norm. A block has a row. x is
- * fp32 and never rounded: what it was is there to the end, as in the full pass. ---- */
-
-struct Residual {
-    float *x;
-    bf16 *normed;
-    const float *sums;     /* [splits][rows][n] */
-    int splits;            /* 0: x is read from the table */
-    const bf16 *table;
-    const int *ids;
-    const bf16 *w;
-    int rows, n;           /* n: a multiple of 8 */
-    float eps;
-};
-
-/* Shared memory: n floats, n bf16. Each thread reads only what it put there itself. */
-extern "C" __global__ void __launch_bounds__(512) residual_norm(Residual r)
-{
-    extern __shared__ uint4 room[];
-    __shared__ float scratch[64];
-    float *row = (float *)room;
-    uint4 *weights = (uint4 *)(row + r.n);
-    size_t at = (size_t)blockIdx.x * r.n, plane = (size_t)r.rows * r.n;
-    float *x = r.x + at;
-    next_may_start();
-    for (int i = threadIdx.x * 8; i < r.n; i += blockDim.x * 8) weights[i / 8] = *(const uint4 *)(r.w + i);
-    previous_done();
-    float squares = 0, unused = 0;
-    for (int i = threadIdx.x * 8; i < r.n; i += blockDim.x * 8) {
-        float v[8], sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        if (r.splits) {
-            float4 a = *(const float4 *)(x + i), b = *(const float4 *)(x + i + 4);
-            v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-        } else unpack8(v, *(const uint4 *)(r.table + (size_t)r.ids[blockIdx.x] * r.n + i));
-#pragma unroll 8
-        for (int s = 0; s < r.splits; s++) {
-            const float4 *p = (const float4 *)(r.sums + s * plane + at + i);
-            float4 a = p[0], b = p[1];
-            sum[0] += a.x, sum[1] += a.y, sum[2] += a.z, sum[3] += a.w, sum[4] += b.x, sum[5] += b.y, sum[6] += b.z, sum[7] += b.w;
-        }
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] += sum[j], row[i + j] = v[j], squares += v[j] * v[j];
-        *(float4 *)(x + i) = make_float4(v[0], v[1], v[2], v[3]);
-        *(float4 *)(x + i + 4) = make_float4(v[4], v[5], v[6], v[7]);
-    }
-    block_sums(squares, unused, scratch);
-    float scale = rsqrtf(squares / (float)r.n + r.eps);
-    for (int i = threadIdx.x * 8; i < r.n; i += blockDim.x * 8) {
-        float v[8], w[8];
-        unpack8(w, weights[i / 8]);
-#pragma unroll
-        for (int j = 0; j < 8; j++) v[j] = rounded(row[i + j] * scale) * w[j];
-        *(uint4 *)(r.normed + at + i) = pack8(v);
-    }
-}
-
-/* An adapter's x A^T, summed over the parts of k and scaled: [rows][r]. */
-extern "C" __global__ void __launch_bounds__(256)
-    adapter_low(bf16 *low, const float *sums, int splits, int rows, int r, float scale)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    next_may_start();
-    previous_done();
-    if (i >= rows * r) return;
-    float v = 0;
-#pragma unroll 8
-    for (int s = 0; s < splits; s++) v += sums[(size_t)s * rows * r + i];
-    low[i] = narrow(v * scale);
-}
+#define PRODUCT(N)                                                                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS) product##N(Product p, Division d) { product<N, false>(p, d); }     \
+    extern "C" __global__ void __launch_bounds__(CHAIN_THREADS<N>) chain##N(Product p, Division d) { product<N, true>(p, d); }
+PRODUCT(8)
+PRODUCT(16)
+PRODUCT(32)
+PRODUCT(64)
 
 /* B of some outputs, [n][rank], into its columns of [.., r] for all outputs of a product. */
 extern "C" __global__ void __launch_bounds__(256) adapter_up(bf16 *up, const bf16 *b, int first, int n, int rank, int r, int column)

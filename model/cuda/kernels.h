@@ -10,13 +10,15 @@
     X(decode) \
     X(engine) \
     X(overlap) \
+    X(row) \
+    X(softmax) \
 
 /* X(source): source.cu */
 #define CUDA_SOURCES(X) \
     X(attention) X(attention_grad) \
     X(gemm) \
     X(pointwise) X(norm) X(sums) X(loss) X(optim) \
-    X(gemv) X(paged) X(draw) \
+    X(gemv) X(residual) X(fresh) X(paged) X(draw) \
 
 /* X(source, kernel), lines of one source together; names of kernels are unique */
 #define CUDA_KERNELS(X) \
@@ -34,9 +36,10 @@
     X(sums, sum_parts) X(sums, bias_columns) X(sums, embed_runs) X(sums, squares) X(sums, sum_doubles) \
     X(loss, cross_entropy) X(loss, cross_entropy_grad) \
     X(optim, adamw_master) X(optim, adamw_lean) \
-    X(gemv, product8) X(gemv, product16) X(gemv, product32) X(gemv, product64) X(gemv, residual_norm) X(gemv, adapter_low) X(gemv, adapter_up) \
-    X(paged, fresh_heads) X(paged, store_prompt) X(paged, paged_attention64) X(paged, paged_attention128) \
-    X(paged, paged_attention256) X(paged, paged_sum) \
+    X(gemv, product8) X(gemv, product16) X(gemv, product32) X(gemv, product64) \
+    X(gemv, chain8) X(gemv, chain16) X(gemv, chain32) X(gemv, chain64) X(gemv, adapter_up) \
+    X(residual, residual_norm_team) X(residual, residual_norm_block) X(fresh, fresh_heads) \
+    X(paged, store_prompt) X(paged, paged_weights) X(paged, paged_values16) X(paged, paged_values64) X(paged, paged_values128) \
     X(draw, draw_chunks) X(draw, draw_cut) X(draw, draw_token) \
 
 typedef enum {

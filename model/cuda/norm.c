@@ -1,4 +1,6 @@
 /* Launchers of norm.cu. */
+#include "model/cuda/norm.h"
+
 #include "model/cuda/launch.h"
 #include "model/cuda/sums.h"
 #include "model/cuda/table.h"
@@ -6,24 +8,17 @@
 /* SMS: of the GPU that grids are cut for; that of another only takes longer. SM_THREADS: of a gradient's blocks on one. */
 enum { TEAM_THREADS = 256, SMS = 132, SM_THREADS = 1024 };
 
-/* Who has a vector of n numbers: a team of lanes of one warp when it has 1024 or fewer, else a block. */
-typedef struct {
-    int lanes;                     /* of a team, a power of two; 0: a block has a vector */
-    unsigned vectors;              /* of 8 numbers, of a lane */
-    unsigned threads;              /* of a block */
-} Share;
-
-static Share share(int n, int aligned)
+NormShare cuda_norm_share(int n, int aligned)
 {
     unsigned vectors = ceil_div((size_t)n, 8);
     int lanes = 1;
-    if (!aligned) return (Share){0, 1, whole_warps(vectors)};
-    if (vectors > 32 * 4) return (Share){0, 2, whole_warps(ceil_div(vectors, 2))};
+    if (!aligned) return (NormShare){0, 1, whole_warps(vectors)};
+    if (vectors > 32 * 4) return (NormShare){0, 2, whole_warps(ceil_div(vectors, 2))};
     while (lanes < 32 && (unsigned)lanes < vectors) lanes *= 2;
-    return (Share){lanes, vectors <= 32 ? 1 : 4, TEAM_THREADS};
+    return (NormShare){lanes, vectors <= 32 ? 1 : 4, TEAM_THREADS};
 }
 
-static int too_long(int n, int aligned)
+int cuda_norm_too_long(int n, int aligned)
 {
     int longest = aligned ? 16384 : 8192; /* 1024 threads of two vectors, or of one */
     if (n > longest) cuda_fail(CU_LAUNCH_RESOURCES, "RMSNorm of rows of more than 16384 numbers (8192 where 8 do not divide them)");
@@ -36,8 +31,8 @@ static int aligned_head(const void *a, const void *b, const void *c, const void 
     return n <= 256 && n % 8 == 0 && ld % 8 == 0 && aligned16(a) && aligned16(b) && aligned16(c) && aligned16(d);
 }
 
-static void norm(CudaKernel team, CudaKernel block, Share s, Num *y, const void *x, const Num *w, int rows, int groups, int n, int ld,
-                 float eps)
+static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const void *x, const Num *w, int rows, int groups, int n,
+                 int ld, float eps)
 {
     unsigned count = (unsigned)rows * (unsigned)groups;
     if (s.lanes) {
@@ -52,8 +47,8 @@ static void norm(CudaKernel team, CudaKernel block, Share s, Num *y, const void 
 void cuda_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
 {
     int aligned = n % 8 == 0 && aligned16(y) && aligned16(x) && aligned16(w);
-    if (too_long(n, aligned)) return;
-    Share s = share(n, aligned);
+    if (cuda_norm_too_long(n, aligned)) return;
+    NormShare s = cuda_norm_share(n, aligned);
     norm(s.vectors == 1 ? KERNEL_rmsnorm_team1 : KERNEL_rmsnorm_team4, aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, s, y, x, w,
          rows, 1, n, n, eps);
 }
@@ -61,12 +56,12 @@ void cuda_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float e
 void cuda_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     int aligned = aligned_head(y, x, w, NULL, n, ld);
-    if (too_long(n, 0)) return;
-    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, share(n, aligned), y, x, w, rows, groups, n, ld, eps);
+    if (cuda_norm_too_long(n, 0)) return;
+    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, cuda_norm_share(n, aligned), y, x, w, rows, groups, n, ld, eps);
 }
 
 /* As many blocks as run at once; each leaves a row of sums for dw. */
-static void norm_grad(CudaKernel team, CudaKernel block, Share s, Num *dx, int add, float *dw, const Num *dy, const void *x,
+static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, int add, float *dw, const Num *dy, const void *x,
                       const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     if (rows < 1) return;
@@ -86,8 +81,8 @@ static void norm_grad(CudaKernel team, CudaKernel block, Share s, Num *dx, int a
 void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
 {
     int aligned = n % 8 == 0 && aligned16(dx) && aligned16(dy) && aligned16(x) && aligned16(w);
-    if (too_long(n, aligned)) return;
-    Share s = share(n, aligned);
+    if (cuda_norm_too_long(n, aligned)) return;
+    NormShare s = cuda_norm_share(n, aligned);
     norm_grad(s.vectors == 1 ? KERNEL_rmsnorm_grad_team1 : KERNEL_rmsnorm_grad_team4,
               aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, s, dx, add, dw, dy, x, w, rows, 1, n, n, eps);
 }
@@ -95,6 +90,7 @@ void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const float *
 void cuda_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     int aligned = aligned_head(dx, dy, x, w, n, ld);
-    if (too_long(n, 0)) return;
-    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, share(n, aligned), dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
+    if (cuda_norm_too_long(n, 0)) return;
+    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, cuda_norm_share(n, aligned), dx, 0, dw, dy, x, w, rows, groups,
+              n, ld, eps);
 }

@@ -5,7 +5,7 @@
  *     y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2                        rounded between the two, as transformers does
  *     dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r
  */
-#include "engine.cuh"
+#include "row.cuh"
 
 /* Where vector v of a tensor begins, `groups` vectors of n from the start of each row; and from it others, with no division. */
 struct Place {
@@ -19,87 +19,6 @@ struct Place {
         if (group >= groups) row++, group -= groups;
     }
 };
-
-/* A load of x is 16 bytes, and of bf16 what belongs to its numbers: neighbouring lanes read neighbouring memory of both. */
-template <class X> struct Load;
-template <> struct Load<bf16> {
-    static constexpr int N = 8;
-    typedef uint4 Halves;
-};
-template <> struct Load<float> {
-    static constexpr int N = 4;
-    typedef uint2 Halves;
-};
-
-/* Of `left` numbers, as get8 and put8. */
-template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const bf16 *p, int left) { v = get8<WIDE>(p, left); }
-template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint4 v, int left) { put8<WIDE>(p, v, left); }
-
-template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const float *p, int left)
-{
-    if constexpr (WIDE) {
-        v = left > 0 ? *(const uint4 *)p : make_uint4(0, 0, 0, 0);
-    } else {
-        unsigned word[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) word[i] = i < left ? __float_as_uint(p[i]) : 0;
-        v = make_uint4(word[0], word[1], word[2], word[3]);
-    }
-}
-
-template <bool WIDE> __device__ __forceinline__ void get(uint2 &v, const bf16 *p, int left)
-{
-    if constexpr (WIDE) {
-        v = left > 0 ? *(const uint2 *)p : make_uint2(0, 0);
-    } else {
-        float f[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) f[i] = i < left ? wide(p[i]) : 0;
-        v = make_uint2(pack2(f[0], f[1]), pack2(f[2], f[3]));
-    }
-}
-
-template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint2 v, int left)
-{
-    if constexpr (WIDE) {
-        if (left > 0) *(uint2 *)p = v;
-    } else {
-        float f[4] = {low_half(v.x), high_half(v.x), low_half(v.y), high_half(v.y)};
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i < left) p[i] = narrow(f[i]);
-    }
-}
-
-/* Number i of words that were loaded. */
-template <class T> __device__ __forceinline__ float number(const unsigned *word, int i)
-{
-    if constexpr (sizeof(T) == 4) return __uint_as_float(word[i]);
-    else return i % 2 ? high_half(word[i / 2]) : low_half(word[i / 2]);
-}
-
-template <class X> __device__ __forceinline__ float squares(const uint4 &x)
-{
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < Load<X>::N; i++) {
-        float f = number<X>((const unsigned *)&x, i);
-        sum += f * f;
-    }
-    return sum;
-}
-
-template <class X> __device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Load<X>::Halves w, float inverse)
-{
-    typename Load<X>::Halves y;
-    stay_packed(x);
-    const unsigned *from = (const unsigned *)&x, *by = (const unsigned *)&w;
-    unsigned *to = (unsigned *)&y;
-#pragma unroll
-    for (int j = 0; j < Load<X>::N / 2; j++)
-        to[j] = times2(pack2(number<X>(from, 2 * j) * inverse, number<X>(from, 2 * j + 1) * inverse), by[j]);
-    return y;
-}
 
 /* ---- forward ---- */
 
@@ -128,7 +47,7 @@ __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, un
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < V; k++) sum += squares<X>(in[u][k]);
-        float inverse = rsqrtf(warp_sum(sum, lanes) / n + eps);
+        float inverse = inverse_root(warp_sum(sum, lanes), n, eps);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             int i = first + k * step;
@@ -148,7 +67,7 @@ __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, un
     }
 TEAM(head_norm_team, bf16, 8, 4)
 TEAM(rmsnorm_team1, float, 8, 4)
-TEAM(rmsnorm_team4, float, 32, 1)
+TEAM(rmsnorm_team4, float, TEAM_NUMBERS, 1)
 
 /* A block has a vector, V loads of x a thread. */
 template <class X, int V, bool WIDE>
@@ -167,7 +86,7 @@ __device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, i
 #pragma unroll
     for (int k = 0; k < V; k++) sum += squares<X>(in[k]);
     block_sums(sum, none, shared);
-    float inverse = rsqrtf(sum / n + eps);
+    float inverse = inverse_root(sum, n, eps);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * step;
@@ -182,7 +101,7 @@ __device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, i
     {                                                                                           \
         norm_block<X, NUMBERS / Load<X>::N, WIDE>(y, x, w, groups, n, ld, eps);                 \
     }
-BLOCK(rmsnorm_block, float, 16, true)
+BLOCK(rmsnorm_block, float, BLOCK_NUMBERS, true)
 BLOCK(rmsnorm_any, float, 8, false) /* not aligned */
 BLOCK(head_norm_any, bf16, 8, false)
 
@@ -232,7 +151,7 @@ template <bool WIDE, class X, int V, class Weights, class More>
 __device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weights, float square, float dot, float eps, size_t at,
                                           int first, int step, int n, int here, More more)
 {
-    float inverse = rsqrtf(square / n + eps), back = dot / n * inverse * inverse * inverse;
+    float inverse = inverse_root(square, n, eps), back = dot / n * inverse * inverse * inverse;
     auto slope = [=](float x, float d, float g, float before, float &term) {
         d *= inverse;
         term = d * x;
@@ -311,7 +230,7 @@ __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const
     }
 GRAD_TEAM(head_norm_grad_team, bf16, 8, 5)
 GRAD_TEAM(rmsnorm_grad_team1, float, 8, 5)
-GRAD_TEAM(rmsnorm_grad_team4, float, 32, 2)
+GRAD_TEAM(rmsnorm_grad_team4, float, TEAM_NUMBERS, 2)
 
 /* The same, a block at one vector at a time. */
 template <class X, int V, bool WIDE>
@@ -362,6 +281,6 @@ __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, cons
     {                                                                                                                      \
         grad_block<X, NUMBERS / Load<X>::N, WIDE>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps);              \
     }
-GRAD_BLOCK(rmsnorm_grad_block, float, 16, true)
+GRAD_BLOCK(rmsnorm_grad_block, float, BLOCK_NUMBERS, true)
 GRAD_BLOCK(rmsnorm_grad_any, float, 8, false) /* not aligned */
 GRAD_BLOCK(head_norm_grad_any, bf16, 8, false)

@@ -1,24 +1,35 @@
 /* Launchers of paged.cu. */
 #include "model/cuda/decode.h"
-
-#include <math.h>
-
 #include "model/cuda/launch.h"
+#include "model/cuda/softmax.h"
 
-enum { TOKENS = 64, SPLITS_MAX = 32, WARPS = 4 }; /* as in paged.cu */
+enum { TOKENS = 64, WARPS = 4, RECORD = 16 }; /* as in paged.cu; bytes of Weights, which are of 4 keys of a query head */
 
 typedef struct {
     const Num *q;
-    float *out, *stats;
-    int heads, layer;
+    Num *out;
+    float *weights;
+    int tiles, heads, layer;
     float scale;
 } Attend;
 
-void cuda_fresh_heads(const Fresh *f, const KvRows *rows, const Pages *pages)
+/* How a head's columns are cut among blocks. Nothing of it shows in the result. */
+typedef struct {
+    CudaKernel kernel;
+    int columns, warps, depth;
+} Slice;
+
+static const Slice slices[] = {
+    {KERNEL_paged_values128, 128, 4, 4}, {KERNEL_paged_values64, 64, 2, 6}, {KERNEL_paged_values16, 16, 1, 12}};
+
+/* The widest slices, since each reads all weights of its heads, that give most multiprocessors one and are not half empty. */
+static const Slice *slice_of(int heads, int dim)
 {
-    unsigned heads = (unsigned)(f->heads + 2 * pages->kv_heads);
-    cuda_launch(KERNEL_fresh_heads, (Dim3){ceil_div(heads, WARPS), (unsigned)f->rows, 1}, (Dim3){32 * WARPS, 1, 1}, 0,
-                (void *[]){(void *)(uintptr_t)f, (void *)(uintptr_t)rows, (void *)(uintptr_t)pages});
+    const Slice *s = slices;
+    while (s->columns > 16 && (dim <= s->columns / 2 ||
+                               (long long)heads * ceil_div((size_t)dim, (size_t)s->columns) < cuda_state()->sms * 3 / 4))
+        s++;
+    return s;
 }
 
 void cuda_store_prompt(const Pages *pages, const Num *qkv, const int32_t *table, int rows, int heads, int layer)
@@ -28,26 +39,30 @@ void cuda_store_prompt(const Pages *pages, const Num *qkv, const int32_t *table,
                 (void *[]){(void *)(uintptr_t)pages, &qkv, &table, &heads, &layer});
 }
 
-size_t cuda_attend_scratch(int rows, int heads, int dim)
+size_t cuda_attend_scratch(int rows, int heads, int longest)
 {
-    return (size_t)rows * (size_t)heads * SPLITS_MAX * (size_t)(dim + 2);
+    return (size_t)rows * (size_t)heads * ceil_div((size_t)longest, TOKENS) * TOKENS / 4 * RECORD / sizeof(float);
 }
 
 void cuda_attend(Num *out, const Num *q, float *scratch, const KvRows *rows, const Pages *pages, int n_rows, int heads, int layer,
                  int longest)
 {
-    int dim = pages->dim, ld = (dim + 15) / 16 * 16 + 8;
-    unsigned tiles = ceil_div((size_t)longest, TOKENS), splits = tiles < SPLITS_MAX ? tiles : SPLITS_MAX;
+    enum { BLOCKS = 4096 };        /* beyond these a block takes several tiles of keys */
+    int kv_rows = n_rows * pages->kv_heads, dim = pages->dim, ld = (dim + 15) / 16 * 16 + 8, group = heads / pages->kv_heads;
+    unsigned tiles = ceil_div((size_t)longest, TOKENS), share = ceil_div(BLOCKS, (size_t)(kv_rows ? kv_rows : 1));
+    unsigned blocks = tiles < share ? tiles : share, kept = blocks < tiles ? 2 : 1;
+    const Slice *s = slice_of(kv_rows, dim);
     Attend a = {.q = q,
-                .out = scratch,
-                .stats = scratch + (size_t)n_rows * (size_t)heads * SPLITS_MAX * (size_t)dim,
+                .out = out,
+                .weights = scratch,
+                .tiles = (int)tiles,
                 .heads = heads,
                 .layer = layer,
-                .scale = (float)(1 / (sqrt((double)dim) * log(2)))};
-    size_t shared = (size_t)((16 + 2 * TOKENS) * ld + 16 * (TOKENS + 8)) * 2 + 2 * 16 * WARPS * sizeof(float);
-    CudaKernel k = dim <= 64 ? KERNEL_paged_attention64 : dim <= 128 ? KERNEL_paged_attention128 : KERNEL_paged_attention256;
-    cuda_launch(k, (Dim3){splits, (unsigned)pages->kv_heads, (unsigned)n_rows}, (Dim3){32 * WARPS, 1, 1}, shared,
-                (void *[]){&a, (void *)(uintptr_t)rows, (void *)(uintptr_t)pages});
-    cuda_launch(KERNEL_paged_sum, (Dim3){(unsigned)heads, (unsigned)n_rows, 1}, (Dim3){whole_warps((unsigned)dim), 1, 1}, 0,
-                (void *[]){&out, &a, (void *)(uintptr_t)&rows->pos, &dim});
+                .scale = softmax_scale(dim)};
+    void *args[] = {&a, (void *)(uintptr_t)rows, (void *)(uintptr_t)pages};
+    cuda_launch(KERNEL_paged_weights, (Dim3){blocks, (unsigned)pages->kv_heads, (unsigned)n_rows}, (Dim3){32 * WARPS, 1, 1},
+                (size_t)(16 + kept * TOKENS) * (size_t)ld * 2, args);
+    cuda_launch(s->kernel, (Dim3){ceil_div((size_t)dim, (size_t)s->columns), (unsigned)pages->kv_heads, (unsigned)n_rows},
+                (Dim3){32 * (unsigned)s->warps, 1, 1},
+                (size_t)s->depth * TOKENS * (size_t)((s->columns + 8) * 2 + group * RECORD / 4), args);
 }

@@ -1,84 +1,16 @@
-/* Attention of one new token per row over pages of keys and values, and what comes before it: bias, norms of q and k, rotation,
- * the new key and value into their page. Each row's keys and values are read once for all query heads of their group; a long
- * context is cut into splits, by its own length alone, that are added in their order. */
+/* Attention of one new token per row over pages of keys and values, to the bit what the full pass makes of it (softmax.cuh). Each
+ * row's keys and values are read once for all query heads of their group, by two kernels: the first has a warp for every 16 keys
+ * and leaves their weights; in the second a warp has columns of a head's values and passes over all keys in their order. */
 #include "decode.cuh"
+#include "softmax.cuh"
 
-constexpr int TOKENS = 64;     /* of a tile: two pages */
-constexpr int SPLITS_MAX = 32;
-constexpr int WARPS = 4;
+constexpr int TOKENS = 64, GROUPS = TOKENS / 16; /* of a tile: two pages, a group for each warp of the first kernel */
 
-/* Who the rows are: position of the new token (-1: an idle row), and the pages of each row's context. */
-struct Rows {
-    const int *pos, *table;
-    int ld;                    /* pages of a row of the table */
-};
-
-/* ---- q, k and v of the new tokens ---- */
-
-struct Fresh {
-    bf16 *q;                   /* [rows][heads * dim] */
-    const float *sums;         /* [splits][rows][(heads + 2 kv_heads) * dim] */
-    const bf16 *bias, *q_norm, *k_norm; /* or NULL */
-    const float *cosines, *sines;
-    int splits, rows, heads, layer;
-    float eps;
-};
-
-/* A warp has one head of one row: lane i its pairs i, i + 32, ... of numbers dim / 2 apart. Blocks: (heads / WARPS, rows). */
-extern "C" __global__ void __launch_bounds__(32 * WARPS) fresh_heads(Fresh f, Rows rows, Pages pages)
-{
-    constexpr int PAIRS = 4;
-    int lane = threadIdx.x & 31, head = blockIdx.x * WARPS + (threadIdx.x >> 5), row = blockIdx.y;
-    int dim = pages.dim, half = dim / 2, all = f.heads + 2 * pages.kv_heads, pos = rows.pos[row];
-    next_may_start();
-    if (head >= all || pos < 0) return previous_done();
-    int kind = head < f.heads ? 0 : head < f.heads + pages.kv_heads ? 1 : 2;
-    const bf16 *norm = kind == 0 ? f.q_norm : kind == 1 ? f.k_norm : nullptr;
-    size_t plane = (size_t)f.rows * all * dim, at = ((size_t)row * all + head) * dim;
-    float a[PAIRS], b[PAIRS], cosine[PAIRS], sine[PAIRS], squares = 0;
-#pragma unroll
-    for (int i = 0; i < PAIRS; i++) {
-        int j = lane + 32 * i;
-        bool turned = j < half && kind < 2;
-        a[i] = j < half && f.bias ? wide(f.bias[head * dim + j]) : 0;
-        b[i] = j < half && f.bias ? wide(f.bias[head * dim + half + j]) : 0;
-        cosine[i] = turned ? f.cosines[(size_t)pos * half + j] : 1;
-        sine[i] = turned ? f.sines[(size_t)pos * half + j] : 0;
-    }
-    previous_done();
-#pragma unroll
-    for (int i = 0; i < PAIRS; i++) {
-        int j = lane + 32 * i;
-        if (j >= half) continue;
-        float p = 0, q = 0;
-#pragma unroll 4
-        for (int s = 0; s < f.splits; s++) p += f.sums[s * plane + at + j], q += f.sums[s * plane + at + half + j];
-        a[i] = rounded(p + a[i]), b[i] = rounded(q + b[i]);
-        squares += a[i] * a[i] + b[i] * b[i];
-    }
-    if (norm) {
-        float scale = rsqrtf(warp_sum(squares) / (float)dim + f.eps);
-#pragma unroll
-        for (int i = 0; i < PAIRS; i++) {
-            int j = lane + 32 * i;
-            if (j >= half) continue;
-            a[i] = rounded(rounded(a[i] * scale) * wide(norm[j])), b[i] = rounded(rounded(b[i] * scale) * wide(norm[half + j]));
-        }
-    }
-    int page = kind ? rows.table[(size_t)row * rows.ld + pos / PAGE] : 0;
-    int kv = kind == 1 ? head - f.heads : head - f.heads - pages.kv_heads;
-    bf16 *to = kind ? page_row(pages, page, f.layer, kind - 1, kv, pos % PAGE) : f.q + ((size_t)row * f.heads + head) * dim;
-#pragma unroll
-    for (int i = 0; i < PAIRS; i++) {
-        int j = lane + 32 * i;
-        if (j >= half) continue;
-        to[j] = narrow(a[i] * cosine[i] - b[i] * sine[i]);
-        to[half + j] = narrow(b[i] * cosine[i] + a[i] * sine[i]);
-    }
-}
+extern __shared__ uint4 room[];
 
 /* Keys and values of a prompt, rows of q|k|v, to the pages of a table. A block has a row. */
-extern "C" __global__ void __launch_bounds__(256) store_prompt(Pages pages, const bf16 *qkv, const int *table, int heads, int layer)
+extern "C" __global__ void __launch_bounds__(256)
+    store_prompt(Pages pages, const bf16 *qkv, const int *table, int heads, int layer)
 {
     int token = blockIdx.x, n = pages.kv_heads * pages.dim;
     const bf16 *k = qkv + ((size_t)token * (heads + 2 * pages.kv_heads) + heads) * pages.dim;
@@ -91,234 +23,311 @@ extern "C" __global__ void __launch_bounds__(256) store_prompt(Pages pages, cons
 
 /* ---- attention ---- */
 
+/* What thread t of four has of a group of 16 keys, of one query head: the weights of keys 2t and 2t + 1, of 2t + 8 and 2t + 9 as
+ * bf16, their sum before that, and the top that they are relative to. */
+struct __align__(16) Weights {
+    unsigned low, high;
+    float sum, top;
+};
+
 struct Attend {
-    const bf16 *q;
-    float *out, *stats;        /* [rows][heads][SPLITS_MAX][dim] and [..][2]: unnormalised, its maximum and sum */
-    int heads, layer;
+    const bf16 *q;             /* [rows][heads * dim] */
+    bf16 *out;
+    Weights *weights;          /* [rows][kv heads][tiles][GROUPS][heads of a kv head][4] */
+    int tiles, heads, layer;
     float scale;               /* dim^-0.5 log2(e) */
 };
 
-/* Tiles of a split: of the row's own length. */
-__device__ __forceinline__ int tiles_of_split(int tiles) { return (tiles + SPLITS_MAX - 1) / SPLITS_MAX; }
+constexpr float LEAST = -1e30f; /* the top where there are no keys */
+constexpr float STEP = 64;      /* from one top to the next: most groups have the same, and nothing is to be scaled */
 
-/* A tile of keys or values, tokens `first` and on, to shared rows of `ld`; zeros past the row's end and past dim. P: pieces
- * of 16 bytes, a power of two, dim / 8 rounded up at least. */
-template <int P> __device__ __forceinline__ void load_tile(bf16 *to, int ld, const Pages &pages, const int *table, int layer,
-                                                           int values, int head, int first, int len)
+__device__ __forceinline__ Weights *weights_at(const Attend &a, int kv_heads, int tile)
 {
-    int padded = (pages.dim + 15) / 16 * 2;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < TOKENS * P; i += 32 * WARPS) {
-        int token = i / P, piece = i % P;
-        if (piece >= padded) continue;
-        bool there = first + token < len && piece * 8 < pages.dim;
-        const bf16 *from = pages.data;
-        if (there) from = page_row(pages, table[(first + token) / PAGE], layer, values, head, (first + token) % PAGE) + piece * 8;
-        copy16(to + token * ld + piece * 8, from, there);
-    }
+    size_t row = (size_t)blockIdx.z * kv_heads + blockIdx.y;
+    return a.weights + (row * a.tiles + tile) * (TOKENS / 4) * (a.heads / kv_heads);
 }
 
-/* Scores of a warp's 16 tokens: c[j] has tokens 8 j + 2 t and the next, of query heads g and g + 8. */
-template <int D16> __device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf16 *k, int ld, int dim)
+/* The page that a token is in; of tokens past the table, any page. */
+__device__ __forceinline__ int page_of(const Rows &rows, int token)
 {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const bf16 *q_row = q + (lane % 16) * ld + lane / 16 * 8;
-    const bf16 *k_row = k + (warp * 16 + lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
+    return rows.table[(size_t)blockIdx.z * rows.ld + min(token / PAGE, rows.ld - 1)];
+}
+
+/* 16 rows of dim numbers, one after another, to shared rows of `ld`: thread `i` of n. Rows from `there` on, and columns from dim
+ * to a multiple of 16, become 0. */
+__device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, int there, int dim, int i, int n)
+{
+    int pieces = (dim + 15) / 16 * 2, shift = 32 - __clz(pieces - 1), column = (i & ((1 << shift) - 1)) * 8;
+    if (column >= pieces * 8) return;
+    from += column, to += column;
+#pragma unroll 4
+    for (int row = i >> shift; row < 16; row += n >> shift)
+        copy16(to + row * ld, from + row * dim, row < there && column < dim);
+}
+
+/* Scores of 16 keys: c[j] has keys 8 j + 2 t and the next, of query heads g and g + 8. */
+__device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf16 *k, int ld, int dim)
+{
+    int lane = threadIdx.x & 31;
+    const bf16 *q_row = q + (lane % 16) * ld + lane / 16 * 8, *k_row = k + (lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
 #pragma unroll
     for (int j = 0; j < 2; j++) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
-#pragma unroll
-    for (int s = 0; s < D16; s++) {
-        if (s * 16 >= dim) break;
+#pragma unroll 4
+    for (int s = 0; s < dim; s += 16) {
         unsigned a[4], b[4];
-        load_matrices<false>(a, q_row + s * 16);
-        load_matrices<false>(b, k_row + s * 16);
+        load_matrices<false>(a, q_row + s);
+        load_matrices<false>(b, k_row + s);
         mma(c[0], a[0], a[1], a[2], a[3], b[0], b[1]);
         mma(c[1], a[0], a[1], a[2], a[3], b[2], b[3]);
     }
 }
 
-/* o += p v for a warp's columns: pairs of 8, 16 (warp + WARPS i). */
-template <int OWN> __device__ __forceinline__ void values(float (&o)[OWN][2][4], const bf16 *p, const bf16 *v, int ld, int dim)
+/* The weights of 16 keys, of which `left` are there, from their scores. to: of the group's first query head. */
+__device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4], int left, int heads, float scale)
 {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
-    for (int s = 0; s < TOKENS / 16; s++) {
-        unsigned a[4], b[4];
-        load_matrices<false>(a, p + (lane % 16) * (TOKENS + 8) + s * 16 + lane / 16 * 8);
+    for (int h = 0; h < 2; h++) {
+        float p[4], top = -INFINITE;
 #pragma unroll
-        for (int i = 0; i < OWN; i++) {
-            int column = 16 * (warp + WARPS * i);
-            if (column >= dim) break;
-            load_matrices<true>(b, v + (s * 16 + lane % 16) * ld + column + lane / 16 * 8);
-            mma(o[i][0], a[0], a[1], a[2], a[3], b[0], b[1]);
-            mma(o[i][1], a[0], a[1], a[2], a[3], b[2], b[3]);
+        for (int i = 0; i < 4; i++) {
+            p[i] = 8 * (i >> 1) + 2 * t + (i & 1) < left ? c[i >> 1][2 * h + (i & 1)] : -INFINITE;
+            top = fmaxf(top, p[i]);
         }
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+        top = fmaxf(ceilf(top * (scale / STEP) - 0.5f) * STEP + STEP / 2, LEAST);
+#pragma unroll
+        for (int i = 0; i < 4; i++) p[i] = weight(p[i], scale, MAGIC - top);
+        if (g + 8 * h < heads)
+            to[32 * h + lane] = Weights{pack2(p[0], p[1]), pack2(p[2], p[3]), weights_sum(p[0], p[1], p[2], p[3]), top};
     }
 }
 
-/* What runs along the tiles for query heads g and g + 8 of a lane. */
+/* Blocks: (any number that share the tiles, kv heads, rows). Shared memory: 16 rows for q, TOKENS for keys, and as many again if
+ * there are fewer blocks than tiles; a row is dim padded to 16 and 8 more. */
+extern "C" __global__ void __launch_bounds__(32 * GROUPS) paged_weights(Attend a, Rows rows, Pages pages)
+{
+    int dim = pages.dim, ld = (dim + 15) / 16 * 16 + 8, heads = a.heads / pages.kv_heads;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tile = blockIdx.x, step = gridDim.x, key = tile * TOKENS + warp * 16;
+    int page = page_of(rows, key), next_page = page_of(rows, key + step * TOKENS), len = rows.pos[blockIdx.z] + 1;
+    bf16 *q = (bf16 *)room, *k = q + (16 + warp * 16) * ld;
+    next_may_start();
+    if (tile * TOKENS >= len) return previous_done();
+    bool early = key + 16 < len; /* all but the newest token was there before this step */
+    if (!early) previous_done();
+    load_rows(k, ld, page_row(pages, page, a.layer, 0, blockIdx.y, key % PAGE), len - key, dim, lane, 32);
+    if (early) previous_done();
+    load_rows(q, ld, a.q + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads) * dim, heads, dim, threadIdx.x, 32 * GROUPS);
+    copies_commit();
+    for (int i = 0; tile * TOKENS < len; i ^= 1) {
+        int next = key + step * TOKENS;
+        if (next - warp * 16 < len)
+            load_rows(k + (~i & 1) * TOKENS * ld, ld, page_row(pages, next_page, a.layer, 0, blockIdx.y, key % PAGE), len - next,
+                      dim, lane, 32);
+        copies_commit();
+        next_page = page_of(rows, next + step * TOKENS);
+        copies_wait<1>();
+        if (tile == blockIdx.x) __syncthreads(); /* all have their part of q */
+        __syncwarp();
+        float c[2][4];
+        scores(c, q, k + i * TOKENS * ld, ld, dim);
+        __syncwarp(); /* these keys are done with */
+        put_weights(weights_at(a, pages.kv_heads, tile) + warp * heads * 4, c, len - key, heads, a.scale);
+        tile += step;
+        key = next;
+    }
+}
+
+/* ---- values ---- */
+
+/* Sums of a lane: of query heads g and g + 8. */
 struct Running {
     float top[2], sum[2];
 };
 
-/* Scores become weights, powers of 2, in shared memory as bf16; and what the sums so far are to be multiplied by. They are
- * relative to a whole number, so that what bf16 makes of a weight does not depend on it: the full pass rounds them alike.
- * `edge`: [2][WARPS][16] floats. */
-__device__ __forceinline__ void soften(float (&c)[2][4], Running &r, float (&shrink)[2], bf16 *p, float *edge, float scale,
-                                       int left)
+/* A tile's weights become the left sides of its products, relative to the largest top so far; where that rises, o and the sums
+ * follow. */
+template <int N>
+__device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o)[2 * N][4], Running &r, const Weights *w,
+                                             int heads)
 {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-    float top[2] = {-INFINITE, -INFINITE};
+    int lane = threadIdx.x & 31;
+    bool same = true;
+    Weights own[2][GROUPS];
 #pragma unroll
-    for (int j = 0; j < 2; j++)
+    for (int h = 0; h < 2; h++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            bool there = warp * 16 + 8 * j + 2 * t + (e & 1) < left;
-            c[j][e] = there ? c[j][e] * scale : -INFINITE;
-            top[e >> 1] = fmaxf(top[e >> 1], c[j][e]);
+        for (int i = 0; i < GROUPS; i++) {
+            own[h][i] = w[i * heads * 4 + (lane / 4 + 8 * h < heads ? lane + 32 * h : lane % 4)]; /* rows of no head: any */
+            same &= own[h][i].top == r.top[h];
         }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
-        top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
-        if (t == 0) edge[warp * 16 + g + 8 * h] = top[h];
-    }
-    __syncthreads();
-    float sum[2] = {0, 0};
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float now = r.top[h];
-#pragma unroll
-        for (int w = 0; w < WARPS; w++) now = fmaxf(now, ceilf(edge[w * 16 + g + 8 * h])); /* the first token is there: finite */
-        shrink[h] = exp2_fast(r.top[h] - now);
-        r.top[h] = now;
-    }
-#pragma unroll
-    for (int j = 0; j < 2; j++)
+    if (!__all_sync(0xffffffffu, same))
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float a = exp2_fast(c[j][2 * h] - r.top[h]), b = exp2_fast(c[j][2 * h + 1] - r.top[h]);
-            sum[h] += a + b;
-            *(unsigned *)(p + (g + 8 * h) * (TOKENS + 8) + warp * 16 + 8 * j + 2 * t) = pack2(a, b);
+            float top = r.top[h];
+#pragma unroll
+            for (int i = 0; i < GROUPS; i++) top = fmaxf(top, own[h][i].top);
+            float shrink = exp2_fast(r.top[h] - top); /* whole powers of two, as the factors: exact */
+            r.top[h] = top;
+            r.sum[h] *= shrink;
+#pragma unroll
+            for (int j = 0; j < 2 * N; j++) o[j][2 * h] *= shrink, o[j][2 * h + 1] *= shrink;
+#pragma unroll
+            for (int i = 0; i < GROUPS; i++) {
+                float factor = exp2_fast(own[h][i].top - top);
+                own[h][i].low = times2(own[h][i].low, pack2(factor, factor));
+                own[h][i].high = times2(own[h][i].high, pack2(factor, factor));
+                own[h][i].sum *= factor;
+            }
         }
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], 1);
-        sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], 2);
-        if (t == 0) edge[(WARPS + warp) * 16 + g + 8 * h] = sum[h];
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            p[i][h] = own[h][i].low, p[i][2 + h] = own[h][i].high;
+            r.sum[h] += own[h][i].sum;
+        }
+}
+
+/* o += p v, for 16 N columns. */
+template <int N>
+__device__ __forceinline__ void add_values(float (&o)[2 * N][4], const unsigned (&p)[GROUPS][4], const bf16 *v, int ld)
+{
+    int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++)
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            unsigned b[4];
+            load_matrices<true>(b, v + (i * 16 + lane % 16) * ld + j * 16 + lane / 16 * 8);
+            mma(o[2 * j], p[i][0], p[i][1], p[i][2], p[i][3], b[0], b[1]);
+            mma(o[2 * j + 1], p[i][0], p[i][1], p[i][2], p[i][3], b[2], b[3]);
+        }
+}
+
+/* A block of W warps has 16 N columns for each: DEPTH tiles of their values and of the weights are in shared memory or on their
+ * way. */
+template <int W, int N, int DEPTH> struct Values {
+    static constexpr int COLUMNS = 16 * N * W, LD = COLUMNS + 8, THREADS = 32 * W, PIECES = COLUMNS / 8;
+    const bf16 *from;          /* of page 0: this thread's 8 columns of its first token */
+    const Weights *weights;    /* of tile 0 */
+    size_t page_nums;
+    int dim, len, n_weights, token, piece;
+    bool in;                   /* those columns are there */
+
+    __device__ __forceinline__ Values(const Attend &a, const Pages &pages, int len) : dim(pages.dim), len(len)
+    {
+        token = threadIdx.x / PIECES, piece = threadIdx.x % PIECES * 8;
+        int column = blockIdx.x * COLUMNS + piece;
+        in = column < dim;
+        from = page_row(pages, 0, a.layer, 1, blockIdx.y, token) + column;
+        page_nums = (size_t)pages.layers * 2 * pages.kv_heads * PAGE * dim;
+        weights = weights_at(a, pages.kv_heads, 0);
+        n_weights = TOKENS / 4 * (a.heads / pages.kv_heads);
     }
-    __syncthreads();
+
+    __device__ __forceinline__ bf16 *values_in(int slot) const
+    {
+        return (bf16 *)((char *)room + slot * (TOKENS * LD * 2 + n_weights * 16));
+    }
+    __device__ __forceinline__ Weights *weights_in(int slot) const { return (Weights *)(values_in(slot) + TOKENS * LD); }
+
+    __device__ __forceinline__ void load_values(int slot, int tile, int page0, int page1) const
+    {
+        bf16 *to = values_in(slot) + token * LD + piece;
+        int left = in ? len - tile * TOKENS - token : 0;
+#pragma unroll
+        for (int i = 0; i < TOKENS; i += THREADS / PIECES)
+            copy16(to + i * LD, from + (i < PAGE ? page0 : page1) * page_nums + i % PAGE * dim, i < left);
+    }
+
+    __device__ __forceinline__ void load_weights(int slot, int tile) const
+    {
+#pragma unroll
+        for (int k = 0; k < TOKENS / 4 * 16; k += THREADS) {
+            int i = k + threadIdx.x;
+            if (i < n_weights) copy16(weights_in(slot) + i, weights + (size_t)tile * n_weights + i, true);
+        }
+    }
+};
+
+template <int N>
+__device__ __forceinline__ void put_values(const Attend &a, const float (&o)[2 * N][4], const Running &r, int column, int heads,
+                                           int dim)
+{
+    int lane = threadIdx.x & 31;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float all = 0;
+        int head = lane / 4 + 8 * h;
+        float factor = 1 / warp_sum(r.sum[h], 4);
+        bf16 *to = a.out + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads + head) * dim + column + lane % 4 * 2;
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) all += edge[(WARPS + w) * 16 + g + 8 * h];
-        r.sum[h] = r.sum[h] * shrink[h] + all;
+        for (int j = 0; j < 2 * N; j++)
+            if (head < heads && column + 8 * j < dim)
+                *(unsigned *)(to + 8 * j) = pack2(o[j][2 * h] * factor, o[j][2 * h + 1] * factor);
     }
 }
 
-template <int OWN>
-__device__ __forceinline__ void put_part(const Attend &a, const float (&o)[OWN][2][4], const Running &r, int group, int dim)
+/* Blocks: (slices of a head's columns, kv heads, rows). Shared memory: DEPTH tiles, each TOKENS rows of LD numbers and n_weights
+ * weights. */
+template <int W, int N, int DEPTH>
+__device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, const Pages &pages)
 {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        if (g + 8 * h >= group) continue;
-        size_t at = ((size_t)blockIdx.z * a.heads + blockIdx.y * group + g + 8 * h) * SPLITS_MAX + blockIdx.x;
-        if (warp == 0 && t == 0) *(float2 *)(a.stats + 2 * at) = make_float2(r.top[h], r.sum[h]);
-#pragma unroll
-        for (int i = 0; i < OWN; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-                int column = 16 * (warp + WARPS * i) + 8 * j + 2 * t;
-                if (column < dim) *(float2 *)(a.out + at * dim + column) = make_float2(o[i][j][2 * h], o[i][j][2 * h + 1]);
-            }
-    }
-}
-
-/* D: dim at most. Blocks: (splits, kv heads, rows). Shared memory: 16 + 2 TOKENS rows of dim padded to 16 and 8 more, 16 of
- * TOKENS + 8, all bf16, and 2 * 16 * WARPS floats. */
-template <int D> __device__ __forceinline__ void paged_attention(const Attend &a, const Rows &rows, const Pages &pages)
-{
-    extern __shared__ uint4 room[];
-    constexpr int P = D / 8, OWN = D / (16 * WARPS);
-    int dim = pages.dim, padded = (dim + 15) / 16 * 16, ld = padded + 8, group = a.heads / pages.kv_heads;
-    bf16 *q = (bf16 *)room, *k = q + 16 * ld, *v = k + TOKENS * ld, *p = v + TOKENS * ld;
-    float *edge = (float *)(p + 16 * (TOKENS + 8));
-    int row = blockIdx.z, head = blockIdx.y, len = rows.pos[row] + 1, tiles = (len + TOKENS - 1) / TOKENS;
-    const int *table = rows.table + (size_t)row * rows.ld;
-    int each = tiles_of_split(tiles), first = blockIdx.x * each, last = min(tiles, first + each);
+    using V = Values<W, N, DEPTH>;
+    int heads = a.heads / pages.kv_heads, first_pages = page_of(rows, (threadIdx.x & 31) * PAGE);
+    int len = rows.pos[blockIdx.z] + 1, tiles = (len + TOKENS - 1) / TOKENS, warp_column = (threadIdx.x >> 5) * 16 * N;
     next_may_start();
-    if (first >= last) return previous_done();
-    bool early = (first + 1) * TOKENS < len; /* all but the newest token was there before this step */
-    if (!early) previous_done();
-    load_tile<P>(k, ld, pages, table, a.layer, 0, head, first * TOKENS, len);
-    copies_commit();
-    load_tile<P>(v, ld, pages, table, a.layer, 1, head, first * TOKENS, len);
-    copies_commit();
-    if (early) previous_done();
-    const bf16 *mine = a.q + ((size_t)row * a.heads + head * group) * dim;
-    for (int i = threadIdx.x; i < 16 * padded / 8; i += 32 * WARPS) {
-        int h = i / (padded / 8), at = i % (padded / 8) * 8;
-        bool there = h < group && at < dim;
-        *(uint4 *)(q + h * ld + at) = there ? *(const uint4 *)(mine + h * dim + at) : make_uint4(0, 0, 0, 0);
-    }
-    float o[OWN][2][4] = {};
-    Running run = {{-INFINITE, -INFINITE}, {0, 0}};
-    for (int tile = first; tile < last; tile++) {
-        float c[2][4], shrink[2];
-        copies_wait<1>();
-        __syncthreads();
-        scores<D / 16>(c, q, k, ld, dim);
-        soften(c, run, shrink, p, edge, a.scale, len - tile * TOKENS);
-        if (tile + 1 < last) load_tile<P>(k, ld, pages, table, a.layer, 0, head, (tile + 1) * TOKENS, len);
-        copies_commit();
-        copies_wait<1>();
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < OWN; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) o[i][j][e] *= shrink[e >> 1];
-        values<OWN>(o, p, v, ld, dim);
-        __syncthreads();
-        if (tile + 1 < last) load_tile<P>(v, ld, pages, table, a.layer, 1, head, (tile + 1) * TOKENS, len);
-        copies_commit();
-    }
-    put_part<OWN>(a, o, run, group, dim);
-}
-
-extern "C" __global__ void __launch_bounds__(128) paged_attention64(Attend a, Rows rows, Pages pages)
-{
-    paged_attention<64>(a, rows, pages);
-}
-extern "C" __global__ void __launch_bounds__(128) paged_attention128(Attend a, Rows rows, Pages pages)
-{
-    paged_attention<128>(a, rows, pages);
-}
-extern "C" __global__ void __launch_bounds__(128) paged_attention256(Attend a, Rows rows, Pages pages)
-{
-    paged_attention<256>(a, rows, pages);
-}
-
-/* The splits of a head, in their order. Blocks: (heads, rows), a thread for each number. */
-extern "C" __global__ void __launch_bounds__(256) paged_sum(bf16 *out, Attend a, const int *pos, int dim)
-{
-    int head = blockIdx.x, row = blockIdx.y, tiles = (pos[row] + TOKENS) / TOKENS;
-    next_may_start();
+    if (len == 0) return previous_done();
+    const V v(a, pages, len);
+#pragma unroll 1
+    for (int i = 0; i < DEPTH - 1 && (i + 1) * TOKENS < len; i++) /* all but the newest token was there before this step */
+        v.load_values(i, i, __shfl_sync(0xffffffffu, first_pages, 2 * i), __shfl_sync(0xffffffffu, first_pages, 2 * i + 1));
     previous_done();
-    if (pos[row] < 0 || threadIdx.x >= dim) return;
-    int each = tiles_of_split(tiles), splits = (tiles + each - 1) / each;
-    size_t at = ((size_t)row * a.heads + head) * SPLITS_MAX;
-    const float2 *stats = (const float2 *)a.stats + at;
-    float top = -INFINITE, sum = 0, v = 0;
-    for (int s = 0; s < splits; s++) top = fmaxf(top, stats[s].x);
-#pragma unroll 4
-    for (int s = 0; s < splits; s++) {
-        float share = exp2_fast(stats[s].x - top);
-        sum += stats[s].y * share;
-        v += a.out[(at + s) * dim + threadIdx.x] * share;
+#pragma unroll 1
+    for (int i = 0; i < DEPTH - 1; i++) {
+        int page0 = __shfl_sync(0xffffffffu, first_pages, 2 * i), page1 = __shfl_sync(0xffffffffu, first_pages, 2 * i + 1);
+        if (i < tiles) v.load_weights(i, i);
+        if (i < tiles && (i + 1) * TOKENS >= len) v.load_values(i, i, page0, page1);
+        copies_commit();
     }
-    out[((size_t)row * a.heads + head) * dim + threadIdx.x] = narrow(v / sum);
+    int page0 = page_of(rows, (DEPTH - 1) * TOKENS), page1 = page_of(rows, (DEPTH - 1) * TOKENS + PAGE);
+    int last = 0, slot = 1, spare = DEPTH - 1; /* of the tile before, of this one, and of the one that is next on its way */
+    float o[2 * N][4] = {};
+    unsigned p[GROUPS][4];
+    Running r = {{LEAST, LEAST}, {0, 0}};
+    copies_wait<DEPTH - 2>();
+    __syncthreads();
+    take_weights<N>(p, o, r, v.weights_in(0), heads);
+#pragma unroll 1
+    for (int tile = 1; tile < tiles; tile++) { /* takes its weights while the values of the tile before are added */
+        int next = tile + DEPTH - 2;
+        copies_wait<DEPTH - 3>();
+        __syncthreads();
+        if (next < tiles) {
+            v.load_values(spare, next, page0, page1);
+            v.load_weights(spare, next);
+            page0 = page_of(rows, (next + 1) * TOKENS), page1 = page_of(rows, (next + 1) * TOKENS + PAGE);
+        }
+        copies_commit();
+        add_values<N>(o, p, v.values_in(last) + warp_column, V::LD);
+        take_weights<N>(p, o, r, v.weights_in(slot), heads);
+        spare = last, last = slot, slot = slot + 1 == DEPTH ? 0 : slot + 1;
+    }
+    add_values<N>(o, p, v.values_in(last) + warp_column, V::LD);
+    put_values<N>(a, o, r, blockIdx.x * V::COLUMNS + warp_column, heads, pages.dim);
+}
+
+/* By columns of a slice. */
+extern "C" __global__ void __launch_bounds__(32, 2) paged_values16(Attend a, Rows rows, Pages pages)
+{
+    paged_values<1, 1, 12>(a, rows, pages);
+}
+extern "C" __global__ void __launch_bounds__(64, 2) paged_values64(Attend a, Rows rows, Pages pages)
+{
+    paged_values<2, 2, 6>(a, rows, pages);
+}
+extern "C" __global__ void __launch_bounds__(128, 2) paged_values128(Attend a, Rows rows, Pages pages)
+{
+    paged_values<4, 2, 4>(a, rows, pages);
 }

@@ -1,6 +1,6 @@
 /* What touches each number once: sums of activations, SwiGLU, rotations, embeddings. Bound by memory: 16 bytes a load, two or
  * more of them in flight in each thread. `aligned`: all rows begin at 16 bytes and have a multiple of 8 numbers. */
-#include "engine.cuh"
+#include "row.cuh"
 
 /* ---- y += x ---- */
 
@@ -33,7 +33,6 @@ extern "C" __global__ void __launch_bounds__(256) add(bf16 *y, const bf16 *x, si
 
 constexpr int GLU_VECTORS = 2;
 
-/* As transformers rounds it: silu(gate), then its product with up. */
 template <bool WIDE> __device__ __forceinline__ void swiglu_piece(bf16 *act, const bf16 *gate_up, int ff)
 {
     constexpr int U = GLU_VECTORS;
@@ -48,11 +47,8 @@ template <bool WIDE> __device__ __forceinline__ void swiglu_piece(bf16 *act, con
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        float z[8];
-        unpack8(z, g[u]);
-#pragma unroll
-        for (int i = 0; i < 8; i++) z[i] *= sigmoid(z[i]);
-        put8<WIDE>(out + first + u * step, times8(pack8(z), v[u]), ff - first - u * step);
+        uint4 y = make_uint4(swiglu2(g[u].x, v[u].x), swiglu2(g[u].y, v[u].y), swiglu2(g[u].z, v[u].z), swiglu2(g[u].w, v[u].w));
+        put8<WIDE>(out + first + u * step, y, ff - first - u * step);
     }
 }
 
@@ -160,8 +156,8 @@ template <int W> __device__ __forceinline__ void rope_heads(bf16 *qkv, const int
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 float x = p[i], y = q[i];
-                p[i] = x * c[i] - y * s[i];
-                q[i] = y * c[i] + x * s[i];
+                p[i] = turned(x, y, c[i], -s[i]);
+                q[i] = turned(y, x, c[i], s[i]);
             }
             *(Bits *)(base + (size_t)h * apart * dim) = pack_few<W>(p);
             *(Bits *)(base + (size_t)h * apart * dim + half) = pack_few<W>(q);

@@ -25,27 +25,22 @@ static int bucket_of(int rows)
 /* ---- what a step is made of ---- */
 
 static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
-static int padded_rank(int u) { return (u + ADAPTER_ALIGN - 1) / ADAPTER_ALIGN * ADAPTER_ALIGN; }
 
-static size_t parts_of(const Linear *l)
-{
-    int r = padded_rank(l->u);
-    size_t main = (size_t)cuda_product_splits(l->n, l->k) * (size_t)l->n;
-    return l->u ? max_of(main, (size_t)cuda_product_splits(r, l->k) * (size_t)r) : main;
-}
+/* What a part's rank takes of the columns of low: they begin where a link of the sum does, as those of the full pass. */
+static int rank_columns(const Model *m) { return (m->lora_options.rank + 15) / 16 * 16; }
+static int low_columns(const Model *m, const Linear *l) { return l->u ? l->u / m->lora_options.rank * rank_columns(m) : 0; }
 
-/* The parts of y = x W^T with its adapter, to g->parts; gated: the activations, to `out`. Returns the number of parts. */
+/* y = x W^T and that of its adapter, to the planes g->parts, whose number is returned; gated: the activations, to `out`. */
 static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const Num *x, int rows, Num *gated)
 {
     const Model *m = g->model;
-    int splits = gated ? 1 : cuda_product_splits(l->n, l->k), r = a ? a->r : 0;
+    int r = a ? a->r : 0;
     if (r) {
-        int low = cuda_product_splits(r, l->k);
-        Product inner = {.out = g->parts, .x = x, .w = a->a, .rows = rows, .n = r, .k = l->k, .splits = low};
-        cuda_product(&inner);
-        cuda_adapter_low(g->low, g->parts, low, rows, r, m->lora_scale);
+        Product low = {.out = g->low, .x = x, .w = a->a, .rows = rows, .n = r, .k = l->k, .scale = m->lora_scale};
+        cuda_product(&low);
     }
-    Product p = {.out = gated ? gated : g->parts,
+    Product p = {.sums = g->parts,
+                 .out = gated,
                  .x = x,
                  .w = weight_at(m, l->weight),
                  .low = g->low,
@@ -54,12 +49,9 @@ static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const
                  .n = gated ? l->n / 2 : l->n,
                  .k = l->k,
                  .r = r,
-                 .splits = splits,
-                 .gated = gated != NULL,
-                 .bias = r && l->has_bias ? weight_at(m, l->bias) : NULL,
-                 .rounds = l->parts > 1}; /* o and down go onto the residual stream, which nothing rounds */
+                 .gated = gated != NULL};
     cuda_product(&p);
-    return splits;
+    return r ? 2 : 1;
 }
 
 static StepInput input_at(const StepGraphs *g, char *base)
@@ -85,29 +77,26 @@ static void layer(const StepGraphs *g, int i, int rows, const KvRows *who)
     const LayerAt *at = &m->layer[i];
     const LayerAdapters *a = g->adapter ? &g->adapter[i] : NULL;
     const Num *after = weight_at(m, i + 1 == c->layers ? m->norm : m->layer[i + 1].in_norm);
-    int bias = at->qkv.has_bias && !at->qkv.u; /* an adapter's product has it already */
-    Fresh f = {.q = g->q, .parts = g->parts, .bias = bias ? weight_at(m, at->qkv.bias) : NULL, .cosines = m->cosines,
-               .sines = m->sines, .rows = rows, .heads = c->heads, .layer = i, .eps = c->norm_eps};
+    Fresh f = {.q = g->q, .parts = g->parts, .bias = at->qkv.has_bias ? weight_at(m, at->qkv.bias) : NULL,
+               .cosines = m->cosines, .sines = m->sines, .rows = rows, .heads = c->heads, .layer = i, .eps = c->norm_eps};
     if (c->qk_norm) f.q_norm = weight_at(m, at->q_norm), f.k_norm = weight_at(m, at->k_norm);
     Residual r = {.x = g->x, .normed = g->normed, .parts = g->parts, .rows = rows, .n = c->hidden, .eps = c->norm_eps};
-    f.splits = project(g, &at->qkv, a ? &a->qkv : NULL, g->normed, rows, NULL);
+    f.planes = project(g, &at->qkv, a ? &a->qkv : NULL, g->normed, rows, NULL);
     cuda_fresh_heads(&f, who, &g->pages);
     cuda_attend(g->att, g->q, g->attend, who, &g->pages, rows, c->heads, i, g->longest);
-    r.splits = project(g, &at->o, a ? &a->o : NULL, g->att, rows, NULL);
+    r.planes = project(g, &at->o, a ? &a->o : NULL, g->att, rows, NULL);
     r.w = weight_at(m, at->post_norm);
     cuda_residual_norm(&r);
     project(g, &at->gate_up, a ? &a->gate_up : NULL, g->normed, rows, g->act);
-    r.splits = project(g, &at->down, a ? &a->down : NULL, g->act, rows, NULL);
+    r.planes = project(g, &at->down, a ? &a->down : NULL, g->act, rows, NULL);
     r.w = after;
     cuda_residual_norm(&r);
 }
 
-/* The head's sums are never cut: logits are whole. */
 static void head(const StepGraphs *g, const Num *normed, int rows, float *logits)
 {
     const Model *m = g->model;
-    Product p = {
-        .out = logits, .x = normed, .w = weight_at(m, m->head), .rows = rows, .n = m->c.vocab, .k = m->c.hidden, .splits = 1};
+    Product p = {.sums = logits, .x = normed, .w = weight_at(m, m->head), .rows = rows, .n = m->c.vocab, .k = m->c.hidden};
     cuda_product(&p);
 }
 
@@ -202,16 +191,21 @@ static void place(StepGraphs *g, Arena *a)
     const ModelConfig *c = &m->c;
     const LayerAt *l = &m->layer[0];
     size_t rows = (size_t)g->rows, wide = (size_t)c->heads * (size_t)c->head_dim, num = (size_t)m->ops->num;
-    size_t parts = max_of(max_of(parts_of(&l->qkv), parts_of(&l->o)), max_of(parts_of(&l->gate_up), parts_of(&l->down)));
-    int u = l->qkv.u > l->o.u ? l->qkv.u : l->o.u, v = l->gate_up.u > l->down.u ? l->gate_up.u : l->down.u;
+    const Linear *linear[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+    size_t parts = 0, low = 0;
+    for (int i = 0; i < 4; i++) {
+        int gated = linear[i] == &l->gate_up, planes = linear[i]->u ? 1 + !gated : !gated;
+        parts = max_of(parts, (size_t)planes * (size_t)linear[i]->n);
+        low = max_of(low, (size_t)low_columns(m, linear[i]));
+    }
     g->x = arena_take(a, rows, (size_t)c->hidden, sizeof *g->x);
     g->normed = arena_take(a, rows, (size_t)c->hidden, num);
     g->q = arena_take(a, rows, wide, num);
     g->att = arena_take(a, rows, wide, num);
     g->act = arena_take(a, rows, (size_t)c->ff, num);
-    g->low = arena_take(a, rows, (size_t)padded_rank(u > v ? u : v), num);
+    g->low = arena_take(a, rows, low, num);
     g->parts = arena_take(a, rows, parts, sizeof(float));
-    g->attend = arena_take(a, cuda_attend_scratch(g->rows, c->heads, c->head_dim), 1, sizeof(float));
+    g->attend = arena_take(a, cuda_attend_scratch(g->rows, c->heads, g->longest), 1, sizeof(float));
     g->logits = arena_take(a, rows, (size_t)c->vocab, sizeof(float));
     g->prompt_logits = arena_take(a, 1, (size_t)c->vocab, sizeof(float));
     g->draw = arena_take(a, cuda_draw_scratch(g->rows, c->vocab), 1, 1);
@@ -224,23 +218,28 @@ static void place(StepGraphs *g, Arena *a)
 
 static void place_adapter(Adapter *to, const Model *m, const Linear *l, Arena *a)
 {
-    to->r = padded_rank(l->u);
+    int rank = m->lora_options.rank, column = 0;
+    size_t row = (size_t)l->k * 2;
+    to->r = low_columns(m, l);
     if (!to->r) return;
     to->a = arena_take(a, (size_t)to->r, (size_t)l->k, 2);
     to->b = arena_take(a, (size_t)l->n, (size_t)to->r, 2);
     if (!a->base) return;
-    cuda_copy(to->a, num_at(m->ops, m->lora.data, l->a), (size_t)l->u * (size_t)l->k * 2);
-    for (int i = 0; i < l->parts; i++)
-        if (l->part[i].u >= 0)
-            cuda_adapter_up(to->b, num_at(m->ops, m->lora.data, l->part[i].b), l->part[i].first, l->part[i].n,
-                            m->lora_options.rank, to->r, l->part[i].u);
+    for (int i = 0; i < l->parts; i++) {
+        const LinearPart *p = &l->part[i];
+        if (p->u < 0) continue;
+        cuda_copy((char *)to->a + (size_t)column * row, num_at(m->ops, m->lora.data, l->a + (size_t)p->u * (size_t)l->k),
+                  (size_t)rank * row);
+        cuda_adapter_up(to->b, num_at(m->ops, m->lora.data, p->b), p->first, p->n, rank, to->r, column);
+        column += rank_columns(m);
+    }
 }
 
 static void place_adapters(StepGraphs *g, Arena *a)
 {
     const Model *m = g->model;
     if (!m->lora.size) return;
-    if (!g->adapter) g->adapter = memory_array((size_t)m->c.layers, sizeof *g->adapter);
+    g->adapter = memory_array((size_t)m->c.layers, sizeof *g->adapter);
     for (int i = 0; i < m->c.layers; i++) {
         place_adapter(&g->adapter[i].qkv, m, &m->layer[i].qkv, a);
         place_adapter(&g->adapter[i].o, m, &m->layer[i].o, a);
@@ -258,18 +257,30 @@ static void upload_banned(StepGraphs *g, const DrawLaw *law)
     free(bits);
 }
 
-int stepgraph_init(StepGraphs *g, Model *m, const DecoderPlan *plan, int ld, Error *err)
+static StepGraphs of_plan(const Model *m, const DecoderPlan *plan, int ld)
+{
+    return (StepGraphs){.model = m, .rows = bucket_rows(bucket_of(plan->rows)), .ld = ld, .longest = plan->prompt + plan->max_new};
+}
+
+size_t stepgraph_bytes(const Model *m, const DecoderPlan *plan, int ld)
+{
+    StepGraphs g = of_plan(m, plan, ld);
+    Arena size = {0};
+    place(&g, &size);
+    place_adapters(&g, &size);
+    free(g.adapter);
+    return size.used;
+}
+
+int stepgraph_init(StepGraphs *g, const Model *m, const DecoderPlan *plan, int ld, Error *err)
 {
     const DrawLaw *law = &plan->law;
     int greedy = law->temperature == 0;
-    *g = (StepGraphs){.model = m, .rows = bucket_rows(bucket_of(plan->rows)), .ld = ld, .longest = plan->prompt + plan->max_new};
+    *g = of_plan(m, plan, ld);
     g->pages = (Pages){.layers = m->c.layers, .kv_heads = m->c.kv_heads, .dim = m->c.head_dim};
     g->law = (DrawRows){.vocab = law->vocab, .inverse = greedy ? 1 : 1 / law->temperature, .greedy = greedy, .top_k = law->top_k,
                         .top_p = law->top_p, .min_p = law->min_p};
-    Arena size = {0};
-    place(g, &size);
-    place_adapters(g, &size);
-    Arena real = {.base = g->arena = m->ops->alloc(size.used)};
+    Arena real = {.base = g->arena = m->ops->alloc(stepgraph_bytes(m, plan, ld))};
     void *input = NULL, *output = NULL;
     CUDA_TRY(cuda_state()->cu->host_alloc(&input, input_bytes(g, g->rows), 0), "the driver gives no pinned memory");
     CUDA_TRY(cuda_state()->cu->host_alloc(&output, (size_t)g->rows * 8, 0), "the driver gives no pinned memory");

@@ -13,7 +13,8 @@ typedef struct {
     int32_t *table;                /* [rows][ld] */
 } StepInput;
 
-/* An adapter's matrices as the kernels want them, r columns: A [r][k], rows after its own are 0; B [n][r] of all parts. */
+/* An adapter's matrices as the kernels want them: A [r][k] and B [n][r] of all parts, each beginning at a multiple of 16; 0 where
+ * there is none. */
 typedef struct {
     Num *a, *b;
     int r;                         /* 0: none */
@@ -26,7 +27,7 @@ typedef struct {
 enum { BUCKETS_MAX = 60 };
 
 typedef struct {
-    Model *model;
+    const Model *model;
     int rows, ld, longest;         /* most rows, padded to a bucket; pages and tokens of a row at most */
     DrawRows law;
     Pages pages;                   /* data is the caller's to set, and released here */
@@ -44,7 +45,9 @@ typedef struct {
     CuGraphExec graph[BUCKETS_MAX];
 } StepGraphs;
 
-int stepgraph_init(StepGraphs *g, Model *m, const DecoderPlan *plan, int ld, Error *err);
+/* What one takes of the device, but for the pages. */
+size_t stepgraph_bytes(const Model *m, const DecoderPlan *plan, int ld);
+int stepgraph_init(StepGraphs *g, const Model *m, const DecoderPlan *plan, int ld, Error *err);
 void stepgraph_release(StepGraphs *g);
 
 /* Waits for nothing: the last call must be over. */

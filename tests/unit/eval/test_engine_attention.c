@@ -167,7 +167,7 @@ static void run(const Case *c)
     expect_forward(&w, s);
     close_vectors("out", w.out, w.want_out, w.rows, w.wide, 0, s.heads, s.dim, 8e-3);
     for (size_t i = 0; i < w.rows * (size_t)s.heads; i++)
-        if (!(fabs((double)w.lse[i] - w.want_lse[i]) < 2e-5 + 2e-6 * fabs(w.want_lse[i])))
+        if (!(fabs((double)w.lse[i] - w.want_lse[i]) < 2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores: within 2^-15 ln 2 */
             fail_msg("lse %zu is %.9g, not %.9g", i, (double)w.lse[i], w.want_lse[i]);
     if (c->backward) {
         void *dout = engine_bf16("dout", w.dout, w.rows * w.wide), *dqkv = engine_new("dqkv", NULL, w.rows * w.row * 2);

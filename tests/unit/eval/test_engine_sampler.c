@@ -7,6 +7,8 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "model/decoder.h"
+#include "model/plan.h"
 #include "model/transformer.h"
 
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args);
@@ -31,7 +33,11 @@ typedef struct {
 static struct {
     Recording *open;
     int launches, graphs;
-    size_t memory;                 /* that cuda_memory says is free */
+    size_t memory;                 /* of which cuda_memory says what is free */
+    struct {
+        void *p;
+        size_t bytes;
+    } block[64];                   /* of cuda_alloc; p NULL: none */
 } fake;
 
 static Node *record(void)
@@ -176,14 +182,29 @@ void cuda_overlap(int on) { (void)on; }
 
 void *cuda_alloc(size_t bytes)
 {
-    void *p = engine_new("alloc", NULL, bytes ? bytes : 1);
-    cuda_zero(p, bytes);
-    return p;
+    int i = 0;
+    while (fake.block[i].p) assert_true(++i < 64);
+    fake.block[i].p = engine_new("alloc", NULL, bytes ? bytes : 1);
+    fake.block[i].bytes = bytes;
+    cuda_zero(fake.block[i].p, bytes);
+    return fake.block[i].p;
 }
 
 void cuda_release(void *p)
 {
-    if (p) engine_free(p);
+    int i = 0;
+    if (!p) return;
+    while (fake.block[i].p != p) assert_true(++i < 64);
+    fake.block[i].p = NULL;
+    engine_free(p);
+}
+
+static size_t taken(void)
+{
+    size_t sum = 0;
+    for (int i = 0; i < 64; i++)
+        if (fake.block[i].p) sum += fake.block[i].bytes;
+    return sum;
 }
 
 int cuda_status(Error *err)
@@ -195,7 +216,8 @@ int cuda_status(Error *err)
 int cuda_memory(size_t *free_bytes, size_t *total, Error *err)
 {
     (void)err;
-    *free_bytes = *total = fake.memory;
+    *free_bytes = fake.memory - taken();
+    *total = fake.memory;
     return 0;
 }
 
@@ -216,6 +238,19 @@ static float *floats_at(const void *p, size_t n)
     return f;
 }
 
+/* As the simulator's tensor cores have it: 16 products a link. */
+static float chain(const float *a, const float *b, int n)
+{
+    float sum = 0;
+    for (int k = 0; k < n;) {
+        double link = (double)sum;
+        for (int end = k + 16 < n ? k + 16 : n; k < end; k++) link += (double)a[k] * (double)b[k];
+        sum = (float)link;
+    }
+    return sum;
+}
+
+/* As cuBLASLt has it: of bf16, what is added is added to the rounded sum. */
 void cuda_gemm(const Gemm *g)
 {
     assert_true(!g->ta && g->tb);
@@ -233,12 +268,10 @@ void cuda_gemm(const Gemm *g)
             else cuda_store(c, from, (size_t)g->n);
         }
         for (int j = 0; j < g->n; j++) {
-            double sum = 0;
-            for (int k = 0; k < g->k; k++)
-                sum += (double)a[(size_t)i * (size_t)g->lda + (size_t)k] * (double)b[(size_t)j * (size_t)g->ldb + (size_t)k];
-            double first = (c ? (double)g->beta * (double)c[j] : 0) + (bias ? (double)bias[j] : 0);
-            if (bias && !g->wide) first = (double)bf16_round(first);
-            row[j] = (float)((double)g->alpha * sum + first);
+            float sum = g->alpha * chain(a + (size_t)i * (size_t)g->lda, b + (size_t)j * (size_t)g->ldb, g->k);
+            float first = (c ? g->beta * c[j] : 0) + (bias ? bias[j] : 0);
+            if (!g->wide) first = bf16_round((double)first), sum = bf16_round((double)sum);
+            row[j] = sum + first;
         }
         if (g->wide) cuda_upload((float *)g->d + at, row, (size_t)g->n * 4);
         else cuda_load((uint16_t *)g->d + at, row, (size_t)g->n);
@@ -287,7 +320,7 @@ static void spread(const ParamSet *s, double by, uint64_t seed)
     }
 }
 
-static Model *small(const char *type)
+static ModelConfig shape(const char *type)
 {
     ModelConfig c = {.vocab = VOCAB,
                      .hidden = 64,
@@ -302,12 +335,18 @@ static Model *small(const char *type)
                      .eos = {END},
                      .n_eos = 1,
                      .pad = -1};
-    Error err;
-    Model *m;
     snprintf(c.model_type, sizeof c.model_type, "%s", type);
     c.qkv_bias = !strcmp(type, "qwen2");
     c.qk_norm = !strcmp(type, "qwen3");
     c.tied = strcmp(type, "llama") != 0;
+    return c;
+}
+
+static Model *small(const char *type)
+{
+    ModelConfig c = shape(type);
+    Error err;
+    Model *m;
     if (model_create(&c, &table, 11, &m, &err)) fail_msg("%s", err.text);
     spread(&m->base, 0.1, 11);
     return m;
@@ -324,8 +363,8 @@ static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out
     assert_int_equal(out->done, PROMPTS * COPIES);
 }
 
-/* The recorded log-probabilities against a full pass over the same ids: sums in other orders, but rounded to bf16 at the same
- * places. One rounding more or less shows: `mean` is for what rounds alike 0.001; a wrong kernel is off by a tenth and more. */
+/* The recorded log-probabilities against a full pass over the same ids: the same sums in the same order but for the last one, of
+ * the vocabulary. A rounding that is elsewhere makes 0.001 of it, a wrong kernel a tenth and more. */
 static void against_forward(Model *m, const Ask *a, const Result *r, double mean)
 {
     double sum = 0, worst = 0;
@@ -382,7 +421,7 @@ static void decoding_equals_forward(void **state)
         Result r;
         make_ask(&a, prompt_len);
         sample(m, &a, 9, 0, &r);
-        against_forward(m, &a, &r, 1e-3);
+        against_forward(m, &a, &r, 1e-6);
         model_free(m);
     }
 }
@@ -403,7 +442,7 @@ static void adapted(void **state)
         if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
         spread(&m->lora, 0.1, 3);
         sample(m, &a, 9, 0, &r);
-        against_forward(m, &a, &r, 1e-3);
+        against_forward(m, &a, &r, 1e-6);
         assert_true(memcmp(&plain, &r, sizeof r) != 0);
         model_free(m);
     }
@@ -442,11 +481,68 @@ static void only_prompt_and_seed(void **state)
     model_free(m);
 }
 
+/* Rows that find room beside each other, each with a prompt of its own of the plan's length. */
+static int rows_together(Decoder *d, const DecoderPlan *plan)
+{
+    int32_t *ids = memory_array((size_t)plan->prompt, sizeof *ids);
+    int rows = 0, rc = 1;
+    Error err;
+    while (rows < plan->rows && rc == 1) {
+        rc = decoder_prefill(d, ids, plan->prompt, 1, &err);
+        if (rc == 1) rc = decoder_attach(d, rows, &err);
+        rows += rc == 1;
+    }
+    free(ids);
+    return rows;
+}
+
+/* `quern-sample --plan`, byte by byte: what is taken, what is left, and the longest prompt that lets all rows in. */
+static void taken_as_planned(void **state)
+{
+    enum { ROWS = 3, PAGES = 12 };
+    static const LoraOptions adapter = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *type = i % 2 ? "qwen3" : "qwen2";
+        const LoraOptions *lora = i > 1 ? &adapter : NULL;
+        ModelConfig c = shape(type);
+        SamplingPlan p;
+        Error err;
+        if (plan_sampling(&c, &table, lora, ROWS, NEW, &p, &err)) fail_msg("%s", err.text);
+        assert_true(p.fits && p.prompt == c.max_position - NEW); /* with much memory */
+        fake.memory = p.weights + 200000 + 2 * PAGES * 32 * p.token;
+        if (plan_sampling(&c, &table, lora, ROWS, NEW, &p, &err)) fail_msg("%s", err.text);
+        assert_true(p.fits && p.prompt < c.max_position - NEW && p.prompt > 1);
+        for (int longer = 0; longer < 2; longer++) {
+            DecoderPlan plan = {.rows = ROWS, .prompt = p.prompt + longer, .max_new = NEW,
+                                .law = {.vocab = VOCAB, .temperature = 1, .top_p = 1}};
+            DecoderMemory told;
+            Decoder *d;
+            Model *m = small(type);
+            if (lora && model_add_lora(m, lora, &err)) fail_msg("%s", err.text);
+            assert_int_equal(taken(), p.weights);
+            decoder_memory(m, &plan, fake.memory - taken(), &told);
+            if (decoder_create(m, &plan, &d, &err)) fail_msg("%s", err.text);
+            printf("# %s%s: prompts of %d, %zu bytes, and %zu of %zu for %lld tokens\n", type, lora ? " with an adapter" : "",
+                   plan.prompt, told.own, told.held, told.room, (long long)told.tokens);
+            assert_int_equal(taken(), p.weights + told.own + told.held);
+            assert_int_equal(told.together, !longer);
+            assert_int_equal(rows_together(d, &plan) == ROWS, !longer);
+            if (!longer) assert_true(told.own == p.decoder && told.spare == p.spare && told.held == p.held);
+            decoder_free(d);
+            model_free(m);
+            assert_int_equal(taken(), 0);
+        }
+        fake.memory = (size_t)1 << 30;
+    }
+}
+
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(decoding_equals_forward, starts, stops),
                                        cmocka_unit_test_setup_teardown(adapted, starts, stops),
-                                       cmocka_unit_test_setup_teardown(only_prompt_and_seed, starts, stops)};
+                                       cmocka_unit_test_setup_teardown(only_prompt_and_seed, starts, stops),
+                                       cmocka_unit_test_setup_teardown(taken_as_planned, starts, stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,51 @@ static void table(void **state)
     buffer_release(&b);
 }
 
+static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory, int rows, const char *want)
+{
+    SamplingPlan p;
+    Error err;
+    Buffer b;
+    there = memory;
+    if (plan_sampling(c, ops, NULL, rows, 10, &p, &err)) fail_msg("%s", err.text);
+    buffer_init(&b, 4096);
+    plan_print_sampling(&p, c->max_position, &b);
+    if (!strstr(b.data, want)) fail_msg("expected '%s' in: %s", want, b.data);
+    assert_int_equal(!!strstr(b.data, "workspaces"), ops != ops_cpu());
+    buffer_release(&b);
+    return p;
+}
+
+/* tests/unit/eval/test_engine_sampler.c compares it with a decoder: here what is made of it. The CPU has keys and values alone. */
+static void sampled(void **state)
+{
+    (void)state;
+    Model *m = tiny_on("qwen2", ops_cpu(), 1);
+    ModelConfig longer = m->c;
+    const ModelConfig *c = &longer;
+    const Ops *gpu = device((size_t)1 << 40);
+    char want[80];
+    longer.max_position = 4096;
+    snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits", c->max_position);
+    SamplingPlan p = sampling(c, gpu, (size_t)1 << 40, 5, want), q;
+    assert_true(p.prompt == c->max_position - 10 && p.fits && p.held < p.room);
+    assert_int_equal(p.weights + p.decoder + p.spare + p.room, (size_t)1 << 40);
+    size_t half = p.weights + p.decoder + p.held; /* half of the rest is left to the workspaces */
+    p = sampling(c, gpu, half, 5, ": fits");
+    assert_true(p.fits && p.prompt < c->max_position - 10);
+    q = sampling(c, gpu, half, 6, ": fits");
+    assert_true(q.fits && q.prompt < p.prompt && q.decoder < p.decoder);
+    p = sampling(c, gpu, half, 4096, "rows wait for others to end");
+    assert_true(!p.fits && p.prompt == 1);
+    p = sampling(c, gpu, p.weights - 1, 1, "the weights do not fit");
+    assert_true(!p.fits && !p.held && !p.spare);
+
+    p = sampling(c, ops_cpu(), 0, 2, " GiB free, ");
+    assert_true(p.fits && !p.decoder && !p.spare && p.held == p.room);
+    assert_int_equal(p.token, 2 * c->layers * c->kv_heads * c->head_dim * 4);
+    model_free(m);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -169,6 +214,7 @@ int main(void)
     setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked), cmocka_unit_test(chosen_by_memory),
-                                       cmocka_unit_test(table), cmocka_unit_test(refused), cmocka_unit_test(recomputed)};
+                                       cmocka_unit_test(table), cmocka_unit_test(sampled), cmocka_unit_test(refused),
+                                       cmocka_unit_test(recomputed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Sampling on a GPU: decoding against the full pass, bits that depend on prompt and seed alone, the law, few pages. */
+/* Sampling on a GPU: decoding against the full pass, whose bits are its own where tensor cores sum as Hopper's do; bits that
+ * depend on prompt and seed alone, the law, few pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +22,9 @@ enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END =
 #include "tests/unit/model/sampler_support.h"
 
 static const Ops *gpu;
+
+/* Seen on Hopper only; elsewhere cuBLASLt may have kernels that sum otherwise, and only bf16's own rounding is asked for. */
+static int exact(void) { return cuda_state()->arch == 90; }
 
 /* Shapes of small published models of the three families, fewer layers, as they are initialised: what bf16 rounds away is
  * relative to the logits' width. */
@@ -82,7 +86,8 @@ static int against_forward(Model *m, const Ask *a, const Result *r)
     printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type, m->lora.size ? " with an adapter" : "",
            sum / n, worst, n);
     assert_true(n > 1000 && spread / n > 0.1); /* not the uniform law */
-    return sum / n < 8e-3 && worst < 0.05; /* 0.0027 to 0.0052 measured: docs/engine.md says why */
+    /* the logits are the same; their log-sum-exp is taken in fp32 in two orders */
+    return exact() ? sum / n < 2e-6 && worst < 2e-5 : sum / n < 8e-3 && worst < 0.05;
 }
 
 /* ---- where they part: one continuation, its tokens given ---- */
@@ -182,11 +187,14 @@ static void where_they_part(Model *m)
     gpu->download(pages, g.pages.data, bytes);
     for (int i = 0; i < m->c.layers; i++)
         printf("# layer %d: %.3f%% of keys and values apart\n", i, 100 * share_apart(m, pages, full.qkv, i));
-    printf("# the full pass against itself, alone and behind %d: mean |dlogp| %.2g\n", BESIDE, against_itself(m, ids));
-    double first = share_apart(m, pages, full.qkv, 0);
+    double first = share_apart(m, pages, full.qkv, 0), last = share_apart(m, pages, full.qkv, m->c.layers - 1);
+    double itself = against_itself(m, ids);
+    printf("# the full pass against itself, alone and behind %d: mean |dlogp| %.2g\n", BESIDE, itself);
     stepgraph_release(&g);
     free(pages);
     free(full.qkv);
+    if (exact() && (first > 0 || last > 0)) fail_msg("of the first and the last layer's keys and values %g and %g differ", first, last);
+    if (exact() && itself > 0) fail_msg("the full pass differs from itself by %g", itself);
     if (first > 0.02) fail_msg("of the first layer's keys and values %g differ", first); /* nothing but the order of one sum */
 }
 
@@ -211,27 +219,47 @@ static void decoding_equals_forward(void **state)
     assert_int_equal(near, 3);
 }
 
-static void adapted(void **state)
+/* An adapter on those projections alone, its numbers as if trained. */
+static Model *adapted_family(int rank, unsigned targets)
 {
-    (void)state;
     Model *m = family("qwen2", 3);
-    Ask a;
-    Result plain, r;
     Error err;
     Random random;
-    make_ask(&a, prompt_len);
-    sample(m, &a, 36, 0, &plain);
-    LoraOptions o = {.rank = 16, .alpha = 32, .targets = LORA_ALL, .seed = 4};
+    LoraOptions o = {.rank = rank, .alpha = 2.0 * rank, .targets = targets, .seed = 4};
     if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
     random_init(&random, 3, 0);
     float *v = memory_array(m->lora.size, sizeof *v);
     for (size_t i = 0; i < m->lora.size; i++) v[i] = (float)(0.02 * random_normal(&random));
     gpu->load(m->lora.data, v, m->lora.size);
     free(v);
+    return m;
+}
+
+static void adapted(void **state)
+{
+    (void)state;
+    static const struct {
+        int rank;
+        unsigned targets;
+    } some[] = {{16, LORA_O}, {16, LORA_DOWN}, {16, LORA_V}, {16, LORA_GATE}, {8, LORA_Q | LORA_V | LORA_DOWN}, {24, LORA_ALL}};
+    Model *m = adapted_family(16, LORA_ALL), *base = family("qwen2", 3);
+    Ask a;
+    Result plain, r;
+    make_ask(&a, prompt_len);
+    sample(base, &a, 36, 0, &plain);
     sample(m, &a, 36, 0, &r);
-    assert_true(against_forward(m, &a, &r));
+    int near = against_forward(m, &a, &r);
+    where_they_part(m);
+    assert_true(near);
     assert_true(memcmp(&plain, &r, sizeof r) != 0);
+    model_free(base);
     model_free(m);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        printf("# rank %d, targets %x\n", some[i].rank, some[i].targets);
+        m = adapted_family(some[i].rank, some[i].targets);
+        where_they_part(m);
+        model_free(m);
+    }
 }
 
 /* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy. */

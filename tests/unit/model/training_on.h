@@ -170,9 +170,10 @@ static void some_weights(void *ctx, int sequence, const float *logp, float *weig
     for (int t = 1; t < LONG; t++) weight[t] = t < 20 ? 0 : 0.001f * (float)(sequence % 5 - 2 + t % 3);
 }
 
+/* Twice the rate makes three times as much of the rounding to bf16: 0.4% after ten steps, by any table that rounds. */
 static double train(Trainer *t, LongTexts *x)
 {
-    static const AdamW optimiser = {.lr = 2e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip = 1};
+    static const AdamW optimiser = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip = 1};
     Error err;
     double loss, norm;
     if (trainer_accumulate(t, x->seqs, MANY, long_weights, x, &loss, &err) || trainer_step(t, &optimiser, &norm, &err))
@@ -186,8 +187,8 @@ static void mean_weights(LongTexts *x)
         for (int t = 0; t < LONG; t++) x->weight[i][t] = t > 8 ? -0.003f : 0;
 }
 
-/* Ten steps of AdamW: each loss within 0.5% of the CPU's. */
-static void ten_steps_of(const char *type, int lora)
+/* Ten steps of AdamW: how far, as a share of it, a loss is from the CPU's at most. */
+static double ten_steps_of(const char *type, int lora)
 {
     LongTexts x;
     make_long(&x);
@@ -195,7 +196,7 @@ static void ten_steps_of(const char *type, int lora)
     char *dir = make_base(type);
     Model *m[2] = {load_on(dir, ops_cpu()), load_on(dir, gpu)};
     Trainer *t[2];
-    double first = 0, loss[2] = {0};
+    double first = 0, loss[2] = {0}, most = 0;
     for (int k = 0; k < 2; k++) {
         if (lora) adapt_both(m[k]);
         t[k] = trainer_of(m[k], (TrainerOptions){.max_tokens = 150});
@@ -203,23 +204,27 @@ static void ten_steps_of(const char *type, int lora)
     for (int i = 0; i < 10; i++) {
         for (int k = 0; k < 2; k++) loss[k] = train(t[k], &x);
         if (!i) first = loss[0];
-        if (!(fabs(loss[1] / loss[0] - 1) < 0.005)) fail_msg("%s, step %d: loss %.5f, the CPU's %.5f", type, i, loss[1], loss[0]);
+        most = fmax(most, fabs(loss[1] / loss[0] - 1));
     }
+    printf("# %s%s: losses of ten steps from %.4f to %.4f, within %.3f%% of the CPU's\n", type, lora ? ", an adapter" : "", first, loss[0],
+           100 * most);
     assert_true(loss[0] < 0.98 * first);
     for (int k = 0; k < 2; k++) {
         trainer_free(t[k]);
         model_free(m[k]);
     }
     drop_dir(dir);
+    return most;
 }
 
 static void ten_steps(void **state)
 {
     (void)state;
-    ten_steps_of("qwen2", 0);
-    ten_steps_of("qwen3", 0);
-    ten_steps_of("llama", 0);
-    ten_steps_of("qwen3", 1);
+    double most = ten_steps_of("qwen2", 0);
+    most = fmax(most, ten_steps_of("qwen3", 0));
+    most = fmax(most, ten_steps_of("llama", 0));
+    most = fmax(most, ten_steps_of("qwen3", 1));
+    assert_true(most < 0.005);
 }
 
 /* lora, lean: a run that is saved after 3 steps and continued gives the losses of one that went on. */

@@ -1,0 +1,50 @@
+/* On the simulator: what a decoding step does to a row between its products gives the bits of the full pass's kernels. That
+ * those compute what they should is for test_engine_train.c. */
+#include "engine_support.h"
+
+static inline void *rows_new(const char *label, const void *data, size_t bytes) { return engine_new(label, data, bytes); }
+static inline void rows_free(void *p) { engine_free(p); }
+#define rows_fail(...) fail_msg(__VA_ARGS__)
+#include "tests/unit/model/rows_same.h"
+
+static int starts(void **state)
+{
+    (void)state;
+    random_init(&row_numbers, 5, 0);
+    engine_start("sm_90");
+    return 0;
+}
+
+static int stops(void **state)
+{
+    (void)state;
+    engine_stop();
+    return 0;
+}
+
+static void norms(void **state)
+{
+    (void)state;
+    same_norms();
+}
+
+static void heads(void **state)
+{
+    (void)state;
+    same_fresh();
+}
+
+static void gates(void **state)
+{
+    (void)state;
+    same_gates();
+}
+
+int main(void)
+{
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(norms, starts, stops),
+                                       cmocka_unit_test_setup_teardown(heads, starts, stops),
+                                       cmocka_unit_test_setup_teardown(gates, starts, stops)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
