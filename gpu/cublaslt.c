@@ -105,25 +105,33 @@ static int is_ordered(const CublasltAlgorithm *a)
 
 /* Its matrices are column-major: a row-major product is the product of the transposed matrices in the other order,
  * d' = b' a'. So its a is our b, and the alignments change places. */
-static int ask(Cublaslt *c, Plan *p, Error *err)
+static int ask(Cublaslt *c, Plan *p, int ordered, Error *err)
 {
     const Shape *s = &p->shape;
     const int align[4] = {s->align_b, s->align_a, s->align_c, s->align_d};
     void *preference = NULL;
     if (check(lt->preference_create(&preference), "cuBLASLt takes no preference", err)) return -1;
     int rc = set_preference(preference, LT_PREFERENCE_WORKSPACE, CUBLASLT_WORKSPACE, 8, err);
-    if (!rc) rc = set_preference(preference, LT_PREFERENCE_REDUCTION, s->ordered ? LT_REDUCTION_NONE : LT_REDUCTION_COMPUTE_TYPE, 4, err);
+    if (!rc) rc = set_preference(preference, LT_PREFERENCE_REDUCTION, ordered ? LT_REDUCTION_NONE : LT_REDUCTION_COMPUTE_TYPE, 4, err);
     for (int i = 0; i < 4 && !rc; i++) rc = set_preference(preference, LT_PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
     if (!rc) {
         CublasltChoice found[CHOICES];
         int n = 0, status = lt->heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d, preference, CHOICES, found, &n);
         if (status && status != LT_NOT_SUPPORTED) rc = check(status, "cuBLASLt's heuristic failed", err);
         for (int i = 0; i < n && !status; i++)
-            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE && (!s->ordered || is_ordered(&found[i].algorithm)))
+            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE && (!ordered || is_ordered(&found[i].algorithm)))
                 p->choice[p->n_choices++] = found[i];
     }
     lt->preference_destroy(preference);
-    return rc ? rc : p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm%s", s->ordered ? " that leaves k whole" : "");
+    return rc;
+}
+
+/* A shape without an ordered algorithm gets another. */
+static int choose(Cublaslt *c, Plan *p, Error *err)
+{
+    if (p->shape.ordered && ask(c, p, 1, err)) return -1;
+    if (!p->n_choices && ask(c, p, 0, err)) return -1;
+    return p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm");
 }
 
 static int describe(Plan *p, Error *err)
@@ -161,7 +169,7 @@ static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Er
         }
     Plan *p = memory_alloc(sizeof *p);
     p->shape = shape;
-    if (describe(p, err) || ask(c, p, err)) {
+    if (describe(p, err) || choose(c, p, err)) {
         plan_free(p);
         return -1;
     }

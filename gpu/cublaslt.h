@@ -26,7 +26,7 @@ typedef struct {
     void *d;
     int ldd;
     int wide;                      /* c and d are fp32, else bf16 */
-    int ordered;                   /* only by such a chain */
+    int ordered;                   /* by such a chain where there is one */
 } CublasltProduct;
 
 typedef struct Cublaslt Cublaslt;

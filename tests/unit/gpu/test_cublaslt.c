@@ -139,6 +139,13 @@ static void test_ordered(void **state)
     if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
     assert_int_equal(calls('h'), 2);
     assert_int_equal(calls('s'), 1);
+    p.ordered = 1;
+    p.m = 3; /* a shape that has none such */
+    setenv("TEST_LT_TILELESS", "1", 1);
+    if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
+    unsetenv("TEST_LT_TILELESS");
+    assert_int_equal(calls('h'), 4);
+    assert_int_equal(calls('s'), 2);
 }
 
 static void fails(const CublasltProduct *p, const char *want)
