@@ -34,8 +34,7 @@ static void outer(const Model *m, const Linear *l, int rows, const Num *u, const
     }
 }
 
-/* The adapters' products come first: the large one, which adds to them in fp32, then rounds their sum once. Parts that have
- * none begin at 0. */
+/* The adapters' products come first, for the large one to be added to them. Parts that have none begin at 0. */
 void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const float *residual, void *y)
 {
     int wide = residual != NULL, adapted = adapted_parts(l);

@@ -36,7 +36,9 @@ typedef struct {
     int runs;
 } BatchView;
 
-/* d = alpha op(a) op(b) + beta c + bias; op(a) is [m,k], op(b) [k,n]. ta: a is stored [k,m]; tb: b is stored [n,k]. */
+/* d = alpha op(a) op(b) + beta c + bias; op(a) is [m,k], op(b) [k,n]. ta: a is stored [k,m]; tb: b is stored [n,k]. A d of bf16
+ * that is `ordered` is round(round(alpha op(a) op(b)) + C), where C is beta c, or bias, or round(beta c + bias); of others the
+ * product may be rounded before C is added to it or not. */
 typedef struct {
     int ta, tb, m, n, k;
     const Num *a, *b;
@@ -46,7 +48,7 @@ typedef struct {
     void *d;
     int ldd;
     int wide;                      /* c and d are float */
-    const Num *bias;               /* [n], or NULL; of bf16, beta c + bias is rounded before the product is added */
+    const Num *bias;               /* [n], or NULL */
     int ordered;                   /* every sum in the one order that a Decoder's products have, whatever m: forward passes */
 } Gemm;
 

@@ -11,7 +11,7 @@
 /* Each sum is one chain along k from 0, 16 products a link: to the bit what the full pass has (Gemm's `ordered`), however many rows
  * there are. One of:
  *   sums, planes [rows][n]: low up^T if r, then x w^T;
- *   out = silu(gate) up if gated, of x w^T + low up^T, which is rounded before that; with r, sums are scratch, [rows][2 n];
+ *   out = silu(gate) up if gated, of x w^T + low up^T, each rounded and their sum again; with r, sums are scratch, [rows][2 n];
  *   out = scale x w^T: r is 0. */
 typedef struct {
     float *sums;
@@ -67,8 +67,9 @@ typedef struct {
 
 /* ---- fresh.cu ---- */
 
-/* From the planes of q|k|v, the last of which is the product: what is added to it, an adapter's plane and the bias, rounded after
- * each; then norms and rotation as cuda_head_norm and cuda_rope have them bit by bit. q to q, k and v to their pages. */
+/* From the planes of q|k|v, the last of which is the product: round(round(product) + C), where C is the bias, or an adapter's
+ * plane, rounded, or round(round(plane) + bias); then norms and rotation as cuda_head_norm and cuda_rope have them bit by bit.
+ * q to q, k and v to their pages. */
 typedef struct {
     Num *q;                        /* [rows][heads * dim] */
     const float *parts;            /* [planes][rows][(heads + 2 kv_heads) * dim] */

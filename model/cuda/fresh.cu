@@ -34,7 +34,7 @@ __device__ __forceinline__ void get_angles(float (&v)[8], const float *p, int at
     }
 }
 
-/* As the full pass rounds it: what is added to the product, an adapter's part and the bias, and the sum. */
+/* As the full pass rounds: an adapter's part, its sum with the bias, the product, and the sum of these two. */
 __device__ __forceinline__ uint4 joined(const Fresh &f, const float *sums, size_t plane, uint4 bias, int left)
 {
     float main[8], adapter[8], b[8];

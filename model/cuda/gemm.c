@@ -36,8 +36,8 @@ static void spread_bias(const Gemm *g)
                &ldd, &aligned);
 }
 
-/* The library would round a sum to bf16, add the bias and round again. So the bias comes first, as what the product is added
- * to. */
+/* The library adds one thing to a product, so c and the bias are joined first. Of bf16 some of its algorithms, and all that leave k
+ * whole, round the product before they add to it, and the sum again. */
 void cuda_gemm(const Gemm *g)
 {
     Error err;

@@ -3,7 +3,7 @@
 #include "model/cuda/launch.h"
 
 /* as in gemv.cu */
-enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4, STAGES_MAX = 8 };
+enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4 };
 
 /* As in gemv.cu: number by number. */
 typedef struct {
@@ -29,7 +29,7 @@ static size_t room_behind(const Division *d, int n) { return (size_t)(d->tile + 
 static void cut_ring(Division *d, size_t shared, int n, int chunks)
 {
     int places = (int)((shared - room_behind(d, n)) / chunk_bytes(d, n));
-    d->stages = places < STAGES_MAX ? least(places, STAGES_MAX) : STAGES_MIN;
+    d->stages = places < 2 * STAGES_MIN ? places : STAGES_MIN;
     d->deep = least(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
 }
 

@@ -272,7 +272,8 @@ template <int M, int B, bool AHEAD>
 __device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, unsigned x, unsigned apart, unsigned chunk, int chunks)
 {
     int lane = threadIdx.x & 31;
-    unsigned first[3] = {w + piece_at(lane & 15, lane >> 4), w + piece_at(lane & 15, 2 + (lane >> 4)), x + piece_at(lane & 7, lane >> 3)};
+    unsigned first[3] = {w + piece_at(lane & 15, lane >> 4), w + piece_at(lane & 15, 2 + (lane >> 4)),
+                         x + piece_at(lane & 7, lane >> 3)};
     unsigned second[3] = {first[0] ^ 64, first[1] ^ 64, first[2] ^ 64}; /* 4 pieces on */
     Links<B> even, odd;
     if (AHEAD) load_links(even, first, apart);

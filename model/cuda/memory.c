@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "model/cuda/state.h"
 #include "model/cuda/table.h"
-#include "model/cuda/together.h"
 #include "model/halves.h"
 
 enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };

@@ -9,7 +9,6 @@
 #include "gpu/gpus.h"
 #include "gpu/lock.h"
 #include "model/cuda/sources.h"
-#include "model/cuda/together.h"
 
 enum { RECENT = 4, SCRATCH_STEP = 2 << 20, PLAIN_SHARED = 48 << 10 };
 
@@ -135,6 +134,56 @@ int cuda_open(int ordinal, Error *err)
     cuda.s = s;
     context_is_here = 1;
     return 0;
+}
+
+/* ---- the second stream ---- */
+
+/* The driver takes the nearest priority that it has. How many blocks NCCL has is its own choice (NCCL_MAX_CTAS in the
+ * environment makes them fewer): a product cut for every SM waits for its last block, whether one or twenty were kept from
+ * their places, so that a short sum costs it less than a narrow one. */
+enum { FOREMOST = -100 };
+
+static struct {
+    CuStream stream;
+    CuEvent event;                 /* of whichever stream is waited for; a wait keeps what was recorded before it */
+    int apart;                     /* something in `stream` that the engine's does not wait for */
+} beside;
+
+int cuda_beside_open(Error *err)
+{
+    const CudaDriver *cu = cuda.s.cu;
+    if (cuda_begin()) return error_set(err, "the GPU failed before the ranks met");
+    CuResult r = cu->stream_create_first(&beside.stream, CU_STREAM_NON_BLOCKING, FOREMOST);
+    if (cuda_check(r, "the GPU gives no second stream", err)) return -1;
+    return cuda_check(cu->event_create(&beside.event, CU_EVENT_NO_TIMING), "the driver gives no event", err);
+}
+
+void cuda_beside_close(void)
+{
+    cuda.s.cu->event_destroy(beside.event);
+    cuda.s.cu->stream_destroy(beside.stream);
+    beside.stream = NULL;
+}
+
+static void follow(CuStream later, CuStream first)
+{
+    CUDA_TRY(cuda.s.cu->event_record(beside.event, first), "one stream of the GPU cannot wait for another");
+    CUDA_TRY(cuda.s.cu->stream_wait(later, beside.event, 0), "one stream of the GPU cannot wait for another");
+}
+
+CuStream cuda_beside(void)
+{
+    if (cuda_begin()) return NULL;
+    follow(beside.stream, cuda.s.stream);
+    beside.apart = 1;
+    return cuda_failed() ? NULL : beside.stream;
+}
+
+void cuda_settle(void)
+{
+    if (!beside.apart) return;
+    follow(cuda.s.stream, beside.stream);
+    beside.apart = 0;
 }
 
 /* ---- the lock, and waiting ---- */

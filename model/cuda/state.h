@@ -1,5 +1,5 @@
 /* Inside model/cuda: the one GPU that this process computes on, its stream, its kernels, and how they are launched.
- * Everything runs in one stream, in order; collectives of several ranks (together.h) have a second one. The first failure
+ * Everything runs in one stream, in order; collectives of several ranks have a second one. The first failure
  * is kept for `status`; after it nothing is launched.
  *
  * The GPU is shared with evaluators that time kernels on it (gpu/lock.h): the first launch after a wait takes the shared side
@@ -41,6 +41,16 @@ void cuda_overlap(int on);
 int cuda_begin(void);
 /* Wait for all work so far, and give the lock back. 0, or -1: it failed, and the failure is kept. */
 int cuda_wait(void);
+
+/* The second stream, for what may run beside the engine's. It goes first where both have blocks to place: NCCL's wait for one
+ * another across the GPUs, and the sooner all have a place, the sooner they give it back. */
+int cuda_beside_open(Error *err);
+void cuda_beside_close(void);
+/* It, to put work into: that comes after the engine's so far, and runs beside what the engine does later, until cuda_settle or
+ * a wait. NULL when nothing may be launched any more. */
+CuStream cuda_beside(void);
+/* The engine's stream waits for the second one's work so far; every wait for it begins so. */
+void cuda_settle(void);
 
 /* Device memory that stays valid and unshared until the next call of cuda_scratch: of one operation, never of two. NULL
  * after a failure. */

@@ -1,6 +1,4 @@
-/* The collective operations of several ranks (model/ranks.h), on the GPU that ops_cuda opened. NCCL has a stream of its own,
- * which goes before the engine's where both have blocks to place: each operation comes after the work in the engine's
- * stream so far, and runs beside what is put there later until that is told to wait. */
+/* The collective operations of several ranks (model/ranks.h), on the GPU that ops_cuda opened, in the second stream of state.h. */
 #ifndef MODEL_CUDA_TOGETHER_H
 #define MODEL_CUDA_TOGETHER_H
 
@@ -15,7 +13,5 @@ void cuda_all_reduce(float *x, size_t n);
 void cuda_broadcast(void *p, size_t bytes);
 void cuda_reduce_scatter(float *x, size_t each);
 void cuda_all_gather(void *p, size_t bytes);
-/* The engine's stream waits for the operations so far; every wait for it begins so. */
-void cuda_settle(void);
 
 #endif

@@ -247,12 +247,12 @@ static void by_cut(const Product *p, const void *ctx)
     Division d = c->d;
     char kernel[16];
     int wide = d.sides * d.tile, outputs = p->gated ? 2 * p->n : p->n;
+    unsigned threads = c->groups ? (unsigned)c->groups * 128 : c->rows_of_x < 64 ? 512 : 384;
     d.row_blocks = (p->rows + c->rows_of_x - 1) / c->rows_of_x;
     d.items = (outputs + wide - 1) / wide * d.row_blocks;
     snprintf(kernel, sizeof kernel, "%s%d", c->groups ? "product" : "chain", c->rows_of_x);
-    engine_launch("gemv", kernel, (Dim3){(unsigned)(c->blocks < d.items ? c->blocks : d.items), 1, 1},
-                  (Dim3){c->groups ? (unsigned)c->groups * 128 : c->rows_of_x < 64 ? 512 : 384, 1, 1}, (size_t)(d.stages * d.deep * (wide + c->rows_of_x) * 128),
-                  (void *[]){(void *)(uintptr_t)p, &d});
+    engine_launch("gemv", kernel, (Dim3){(unsigned)(c->blocks < d.items ? c->blocks : d.items), 1, 1}, (Dim3){threads, 1, 1},
+                  (size_t)(d.stages * d.deep * (wide + c->rows_of_x) * 128), (void *[]){(void *)(uintptr_t)p, &d});
 }
 
 static void cuts(void **state)

@@ -180,6 +180,12 @@ int cuda_begin(void) { return 0; }
 int cuda_wait(void) { return 0; }
 void cuda_overlap(int on) { (void)on; }
 
+/* There is one rank. */
+int cuda_beside_open(Error *err) { return error_set(err, "no second stream here"); }
+void cuda_beside_close(void) {}
+CuStream cuda_beside(void) { return NULL; }
+void cuda_settle(void) {}
+
 void *cuda_alloc(size_t bytes)
 {
     int i = 0;

@@ -162,7 +162,8 @@ static void measure(int n, float *x)
         }
         TRY(ops->status(&err_));
         double s = (clock_seconds() - start) / 20;
-        if (!ranks_rank()) printf("# %s of %d MiB: %.2f ms, %.0f GB/s\n", names[kind], LARGE >> 18, s * 1e3, (double)LARGE * 4 / s * 1e-9);
+        if (!ranks_rank())
+            printf("# %s of %d MiB: %.2f ms, %.0f GB/s\n", names[kind], LARGE >> 18, s * 1e3, (double)LARGE * 4 / s * 1e-9);
     }
 }
 

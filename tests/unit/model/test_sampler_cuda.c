@@ -37,8 +37,8 @@ static Model *family(const char *type, int layers)
     int s = 0;
     while (strcmp(shapes[s].type, type)) s++;
     ModelConfig c = {.vocab = VOCAB, .hidden = shapes[s].hidden, .ff = shapes[s].ff, .layers = layers, .heads = shapes[s].heads,
-                     .kv_heads = shapes[s].kv_heads, .head_dim = shapes[s].dim, .max_position = 1024, .rope_theta = 1e6f, .norm_eps = 1e-6f, .eos = {END}, .n_eos = 1,
-                     .pad = -1};
+                     .kv_heads = shapes[s].kv_heads, .head_dim = shapes[s].dim, .max_position = 1024, .rope_theta = 1e6f,
+                     .norm_eps = 1e-6f, .eos = {END}, .n_eos = 1, .pad = -1};
     Error err;
     Model *m;
     strcpy(c.model_type, type);
