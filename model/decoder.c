@@ -4,8 +4,11 @@
 
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
 {
+    if (decoder_check(m, err)) return -1;
     return (m->ops == ops_cpu() ? decoder_create_cpu : decoder_create_cuda)(m, plan, out, err);
 }
+
+int decoder_check(const Model *m, Error *err) { return m->ops == ops_cpu() ? 0 : decoder_check_cuda(m, err); }
 
 void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
 {

@@ -39,6 +39,9 @@ typedef struct {
     int together;                  /* all rows have room at a time, each after a prompt of its own, however long */
 } DecoderMemory;
 
+/* 0, or -1: the decoders of its device do not take the model's shape. */
+int decoder_check(const Model *m, Error *err);
+
 /* available: bytes that are free before it is created. Of a model that was not used yet, or is a layout alone. */
 void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
 

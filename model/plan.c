@@ -108,6 +108,10 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     size_t available;
     Model *m;
     if (lay_out(c, ops, lora, &available, &m, err)) return -1;
+    if (decoder_check(m, err)) {
+        model_free(m);
+        return -1;
+    }
     DecoderPlan plan = {.rows = rows, .max_new = max_new, .law = {.vocab = c->vocab}};
     DecoderMemory memory;
     size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num, left = available > weights ? available - weights : 0;

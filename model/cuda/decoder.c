@@ -198,7 +198,7 @@ void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t availab
 
 /* ---- making one ---- */
 
-static int check_shape(const Model *m, Error *err)
+int decoder_check_cuda(const Model *m, Error *err)
 {
     const ModelConfig *c = &m->c;
     if (c->hidden % 8 || c->ff % 8 || c->head_dim % 8 || c->head_dim > 256)
@@ -214,7 +214,6 @@ static int check_shape(const Model *m, Error *err)
 
 int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
 {
-    if (check_shape(m, err)) return -1;
     CudaDecoder *d = memory_array(1, sizeof *d);
     d->base = (Decoder){.type = &cuda_type, .model = m, .plan = *plan};
     d->ld = table_width(plan);

@@ -543,12 +543,28 @@ static void taken_as_planned(void **state)
     }
 }
 
+/* What a decoder would refuse has no plan either. */
+static void not_planned(void **state)
+{
+    (void)state;
+    SamplingPlan p;
+    Error err;
+    Model *m = small("qwen2");
+    ModelConfig c = m->c;
+    model_free(m);
+    c.ff += 4;
+    assert_int_equal(plan_sampling(&c, &table, NULL, 2, 4, &p, &err), -1);
+    assert_non_null(strstr(err.text, "multiples of 8"));
+    assert_int_equal(taken(), 0);
+}
+
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(decoding_equals_forward, starts, stops),
                                        cmocka_unit_test_setup_teardown(adapted, starts, stops),
                                        cmocka_unit_test_setup_teardown(only_prompt_and_seed, starts, stops),
-                                       cmocka_unit_test_setup_teardown(taken_as_planned, starts, stops)};
+                                       cmocka_unit_test_setup_teardown(taken_as_planned, starts, stops),
+                                       cmocka_unit_test_setup_teardown(not_planned, starts, stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,7 @@ static void sampled(void **state)
     const Ops *gpu = device((size_t)1 << 40);
     char want[80];
     longer.max_position = 4096;
+    longer.hidden = longer.ff = 16, longer.head_dim = 8; /* what a GPU's decoder takes */
     snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits", c->max_position);
     SamplingPlan p = sampling(c, gpu, (size_t)1 << 40, 5, want), q;
     assert_true(p.prompt == c->max_position - 10 && p.fits && p.held < p.room);
