@@ -85,7 +85,8 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 .PHONY: all build test test-gpu test-san bench bench-gpu clean help
 all build: $(PROGRAMS:%=%) $(REFERENCES)
 
-UNIT_TESTS := $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
+LONG_UNITS := $(patsubst %,$(BUILD)/test/eval/test_engine_%,sampler decode build)
+UNIT_TESTS := $(LONG_UNITS) $(filter-out $(LONG_UNITS),$(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c))))
 FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
 LONG_TESTS := $(patsubst %,tests/shell/%.t,queue_kill faults resume)
 SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/shell/*.t)))

@@ -311,7 +311,7 @@ static const Ops table = {.name = "simulator",
 
 /* ---- models and requests ---- */
 
-enum { VOCAB = 70, NEW = 37, PROMPTS = 3, COPIES = 3, PROMPT_MAX = 64, END = 5 };
+enum { VOCAB = 70, NEW = 21, PROMPTS = 3, COPIES = 3, PROMPT_MAX = 64, END = 5 };
 #include "tests/unit/model/sampler_support.h"
 
 static void spread(const ParamSet *s, double by, uint64_t seed)
@@ -478,7 +478,7 @@ static void only_prompt_and_seed(void **state)
     before = fake.launches;
     sample(m, &a, 9, 0, &other);
     assert_true(waiting > fake.launches - before);
-    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 9, .cache_tokens = 3 * 32};
+    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 9, .cache_tokens = 2 * 32};
     Error err;
     memset(&other, 0, sizeof other);
     assert_int_equal(model_sample(m, a.req, PROMPTS, &opt, keep, &other, &err), -1);
