@@ -223,10 +223,26 @@ static int parse_anthropic(const json_t *reply, LlmAnswer *a, Error *err)
     return 0;
 }
 
+/* A NUL, which a model can say, has no place in texts that end with one: U+FFFD stands for it. */
+static json_t *read_reply(const char *body, size_t len, Error *err)
+{
+    static const char nul[] = "\\u0000", stands[] = "\\ufffd";
+    enum { LENGTH = sizeof nul - 1 };
+    char *text = memory_strndup(body, len);
+    for (size_t i = 0; i + LENGTH <= len; i++) {
+        if (text[i] != '\\') continue;
+        if (!memcmp(text + i, nul, LENGTH)) memcpy(text + i, stands, LENGTH);
+        i++; /* what is escaped, a backslash perhaps, begins nothing */
+    }
+    json_t *reply = json_read_text(text, len, "reply", err);
+    free(text);
+    return reply;
+}
+
 int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Error *err)
 {
     *out = (LlmAnswer){0};
-    json_t *reply = json_read_text(body, len, "reply", err);
+    json_t *reply = read_reply(body, len, err);
     if (!reply) return -1;
     int rc;
     if (json_object_get(reply, "error") && !json_is_null(json_object_get(reply, "error"))) {

@@ -101,6 +101,10 @@ static void test_openai_replies(void **state)
     assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"}}]}", &a), 0);
     assert_true(a.filtered);
     llm_answer_release(&a);
+    /* what a model can say and a text cannot hold; a backslash before it is what was said */
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"a\\u0000b\\\\u0000\\u0000\"}}]}", &a), 0);
+    assert_string_equal(a.text, "a\xef\xbf\xbd" "b\\u0000\xef\xbf\xbd");
+    llm_answer_release(&a);
     static const char *const bad[] = {"", "[]", "{}", "{\"choices\":{}}", "{\"choices\":[]}", "{\"choices\":[1]}",
                                       "{\"choices\":[{\"message\":{}}]}", "{\"choices\":[{\"message\":{\"content\":7}}]}",
                                       "{\"error\":{\"message\":\"m\"}}", "{\"choices\":[{\"message\":{\"content\":\"x", "null", "\xff"};
