@@ -274,7 +274,7 @@ typedef struct {
     const PromptSet *prompts;
     BatchLog log;                  /* of finished answers, in order of completion */
     Record **done;                 /* by row */
-    long n_rows, without_ids;
+    long n_rows, answered, without_ids;
 } Remote;
 
 static long row_of(const Remote *r, const char *id, size_t len)
@@ -329,6 +329,7 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     if (reply->ids) record_id_list(rec, "ids", reply->ids, reply->n_ids);
     if (reply->prompt_ids) record_id_list(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
     if (reply->ids && reply->logprobs) record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
+    r->answered += reply->text != NULL;
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
     if (!reply->text) return 0; /* not journalled: a resumed run asks again */
@@ -368,20 +369,33 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     return 0;
 }
 
+/* Asked under the adapter's name. A server that was started again has lost it: its refusal names it, and it is given anew, as long
+ * as answers came since the last time. */
+static int ask_adapter(Remote *r, const LlmOptions *lo, const char *name, const char *path, LlmAdapter *adapter, Error *err)
+{
+    LlmOptions with = *lo;
+    with.model = adapter->model;
+    with.want_ids = 1;
+    for (;;) {
+        long before = r->answered;
+        if (llm_adapter_load(lo, name, path, adapter, err)) return -1;
+        log_info("the endpoint answers with the adapter %s, %s", name, path);
+        int rc = llm_run(&with, (size_t)r->n_rows, next_prompt, on_reply, r, err);
+        if (!rc || r->answered == before || !strstr(err->text, adapter->model)) return rc;
+        log_warn("%s; it is given the adapter again", err->text);
+    }
+}
+
 /* All rows, with the adapter loaded for as long as it takes. */
-static int ask(Remote *r, LlmOptions *lo, Error *err)
+static int ask(Remote *r, const LlmOptions *lo, Error *err)
 {
     char name[64], path[4096];
-    LlmAdapter adapter;
+    LlmAdapter adapter = {0};
     Error later;
     if (!r->o->adapter) return llm_run(lo, (size_t)r->n_rows, next_prompt, on_reply, r, err);
-    if (adapter_name(r->o, name, path, err) || llm_adapter_load(lo, name, path, &adapter, err)) return -1;
-    log_info("the endpoint answers with the adapter %s, %s", name, path);
-    LlmOptions with = *lo;
-    with.model = adapter.model;
-    with.want_ids = 1;
-    int rc = llm_run(&with, (size_t)r->n_rows, next_prompt, on_reply, r, err);
-    if (llm_adapter_unload(lo, &adapter, name, &later)) log_warn("%s", later.text);
+    if (adapter_name(r->o, name, path, err)) return -1;
+    int rc = ask_adapter(r, lo, name, path, &adapter, err);
+    if (*adapter.model && llm_adapter_unload(lo, &adapter, name, &later)) log_warn("%s", later.text);
     if (!rc && r->without_ids)
         log_warn("%ld answers came without token ids: what learns from them encodes their text, which may cut it into "
                  "other tokens than were sampled", r->without_ids);

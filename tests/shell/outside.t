@@ -95,12 +95,20 @@ ask one/model one.qa; s=$?
 [ $s = 0 ] && [ "$(requests)" = 36 ] && [ "$(digest one.qa)" = "$(digest first.qa)" ]; ok $? 'one that a killed run left there is used'
 ask one/model other.qa; s=$?
 [ $s = 0 ] && [ "$(grep '"/v1/load_lora' log | tail -1 | grep -c "$name")" = 0 ] && [ "$(digest one.qa)" = "$(digest other.qa)" ]; ok $? 'who asks beside it has a name of its own'
-kill_at=$(($(requests) + 5)); echo $kill_at >log.hold
+held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # the adapter, and five answers
 "$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 --output torn.qa 2>err &
 pid=$!
-wait_for '[ $(requests) -gt $kill_at ]'; kill -9 $pid; wait $pid 2>/dev/null; rm log.hold
+wait_for '[ $(wc -l <log) -gt $held_at ]'; kill -9 $pid; wait $pid 2>/dev/null; rm log.hold
 ask one/model torn.qa; s=$?
 [ $s = 0 ] && [ "$(digest one.qa)" = "$(digest torn.qa)" ]; ok $? 'killed on the way it ends the same'
+held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # the adapter, and five answers
+"$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 --output lost.qa 2>err &
+pid=$!
+wait_for '[ $(wc -l <log) -gt $held_at ]'
+name=$(sed -n 's/.*load_lora_adapter".*"lora_name": "\([^"]*\)", "lora_path".*/\1/p' log | tail -1)
+curl -s -d "{\"lora_name\": \"$name\"}" "${OPENAI_BASE_URL}/unload_lora_adapter" >out
+rm log.hold; wait $pid; s=$?
+[ $s = 0 ] && [ "$(grep -c 'given the adapter again' err)" = 1 ] && [ "$(digest one.qa)" = "$(digest lost.qa)" ]; ok $? 'a server that has lost the adapter is given it again'
 
 echo off >log.adapters; ask one/model no3.qa; sentence $? 1 'has no route to load adapters: start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True'; ok $? 'a server without the route: what to start it with'
 echo sglang >log.adapters; : >log; ask one/model sglang.qa; s=$?
