@@ -29,7 +29,7 @@ DIRS_gpu := gpu
 DIRS_artifacts := artifacts
 DIRS_tasks := tasks
 DIRS_queue := queue
-DIRS_model := model model/tokenizer model/bench model/cuda
+DIRS_model := model model/tokenizer model/bench model/cuda model/cuda/decode
 DIRS_llm := llm
 DIRS_eval := eval eval/sim eval/cuda eval/gpubench
 DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report
@@ -63,7 +63,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)mkdir -p $(@D); echo "CC $<"; $(CC) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # It embeds the device code.
-$(BUILD)/obj/model/cuda/sources.o: $(wildcard model/cuda/*.cu model/cuda/*.cuh)
+$(BUILD)/obj/model/cuda/sources.o: $(foreach d,model/cuda model/cuda/decode,$(wildcard $(d)/*.cu $(d)/*.cuh))
 
 # A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
 FLAGS_NOW := $(CC) $(CFLAGS)

@@ -1,24 +1,24 @@
-/* Every kernel of the engine and the .cu file of this folder that it is in. Each source is compiled by NVRTC for the GPU
+/* Every kernel of the engine and the .cu file of this folder, or of decode/, that it is in. Each source is compiled by NVRTC for the GPU
  * at hand when the engine is opened, and kept in the cache. To add one is to add its line: a list ends with its first
  * empty line. */
 #ifndef MODEL_CUDA_KERNELS_H
 #define MODEL_CUDA_KERNELS_H
 
-/* X(file): device code that sources include by its bare name, file.cuh */
+/* X(folder, file): device code that sources include by its bare name, file.cuh */
 #define CUDA_HEADERS(X) \
-    X(attention) \
-    X(decode) \
-    X(engine) \
-    X(overlap) \
-    X(row) \
-    X(softmax) \
+    X(., attention) \
+    X(., engine) \
+    X(., overlap) \
+    X(., row) \
+    X(., softmax) \
+    X(decode, decode) \
 
-/* X(source): source.cu */
+/* X(folder, source): source.cu */
 #define CUDA_SOURCES(X) \
-    X(attention) X(attention_grad) \
-    X(gemm) \
-    X(pointwise) X(norm) X(sums) X(loss) X(optim) \
-    X(gemv) X(residual) X(fresh) X(paged) X(draw) \
+    X(., attention) X(., attention_grad) \
+    X(., gemm) \
+    X(., pointwise) X(., norm) X(., sums) X(., loss) X(., optim) \
+    X(decode, gemv) X(decode, residual) X(decode, fresh) X(decode, paged) X(decode, draw) \
 
 /* X(source, kernel), lines of one source together; names of kernels are unique */
 #define CUDA_KERNELS(X) \
@@ -50,7 +50,7 @@ typedef enum {
 } CudaKernel;
 
 typedef enum {
-#define X(source) SOURCE_##source,
+#define X(folder, source) SOURCE_##source,
     CUDA_SOURCES(X)
 #undef X
     SOURCE_COUNT

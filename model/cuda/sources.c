@@ -15,21 +15,21 @@
     extern const char symbol[];                                                                       \
     __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n"                   \
             ".incbin \"model/cuda/" file "\"\n.byte 0\n.popsection\n");
-#define X(name) EMBED(cuda_header_##name, #name ".cuh")
+#define X(folder, name) EMBED(cuda_header_##name, #folder "/" #name ".cuh")
 CUDA_HEADERS(X)
 #undef X
-#define X(name) EMBED(cuda_source_##name, #name ".cu")
+#define X(folder, name) EMBED(cuda_source_##name, #folder "/" #name ".cu")
 CUDA_SOURCES(X)
 #undef X
 
 static const char *const headers[][2] = {
-#define X(name) {#name ".cuh", cuda_header_##name},
+#define X(folder, name) {#name ".cuh", cuda_header_##name},
     CUDA_HEADERS(X)
 #undef X
     {NULL, NULL}
 };
 static const char *const sources[][2] = {
-#define X(name) {#name ".cu", cuda_source_##name},
+#define X(folder, name) {#name ".cu", cuda_source_##name},
     CUDA_SOURCES(X)
 #undef X
     {NULL, NULL}

@@ -1,4 +1,4 @@
-/* The device code of this folder, embedded in the program, and its way from source to binary. */
+/* The device code of this folder and of decode/, embedded in the program, and its way from source to binary. */
 #ifndef MODEL_CUDA_SOURCES_H
 #define MODEL_CUDA_SOURCES_H
 

@@ -126,9 +126,23 @@ static inline double engine_distance(const float *got, const double *want, size_
 
 /* ---- kernels ---- */
 
-/* PTX of model/cuda/SOURCE.cu, compiled once a process. */
+static inline const char *engine_folder(const char *source)
+{
+    static const char *const of[][2] = {
+#define X(folder, name) {#name, #folder},
+        CUDA_SOURCES(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (!strcmp(of[i][0], source)) return of[i][1];
+    fail_msg("%s is no source of the engine", source);
+    return NULL;
+}
+
+/* PTX of a source of model/cuda, compiled once a process. */
 static inline const char *engine_ptx(const char *source)
 {
+    static const char *const folders[2] = {QUERN_ROOT "/model/cuda", QUERN_ROOT "/model/cuda/decode"};
     static struct {
         char key[48], *ptx;
     } done[64];
@@ -141,10 +155,10 @@ static inline const char *engine_ptx(const char *source)
     Buffer text;
     Error err;
     const char *reason;
-    snprintf(path, sizeof path, QUERN_ROOT "/model/cuda/%s.cu", source);
+    snprintf(path, sizeof path, QUERN_ROOT "/model/cuda/%s/%s.cu", engine_folder(source), source);
     buffer_init(&text, (size_t)1 << 24);
     if (file_read(path, (size_t)1 << 24, &text, &err)) fail_msg("%s", err.text);
-    char *ptx = cuda_to_ptx_for(text.data, engine.arch, QUERN_ROOT "/model/cuda", &reason);
+    char *ptx = cuda_to_ptx_for(text.data, engine.arch, folders, &reason);
     if (!ptx) fail_msg("%s", reason);
     buffer_release(&text);
     memcpy(done[n_done].key, key, sizeof key);

@@ -96,13 +96,13 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 
 /* ---- NVRTC ---- */
 
-/* PTX of a CUDA source for an arch ("sm_90"), its own headers in `folder`, or NULL with a reason where there is no toolkit.
+/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none), or NULL with a reason where there is no toolkit.
  * The caller frees. */
-static inline char *cuda_to_ptx_for(const char *source, const char *arch, const char *folder, const char **reason)
+static inline char *cuda_to_ptx_for(const char *source, const char *arch, const char *const folders[2], const char **reason)
 {
     typedef void *Program;
     const char *cuda = getenv("CUDA_HOME"), *build = getenv("QUERN_BUILD");
-    char home[3][480], path[512], include[512], own[512], target[32];
+    char home[3][480], path[512], include[512], own[2][512], target[32];
     void *lib = NULL;
     snprintf(home[0], sizeof(home[0]), "%s", cuda ? cuda : "/nowhere");
     snprintf(home[1], sizeof(home[1]), "/usr/local/cuda");
@@ -132,12 +132,12 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch, const 
     *(void **)&get_log = dlsym(lib, "nvrtcGetProgramLog");
     *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
     snprintf(target, sizeof(target), "-arch=%s", arch);
-    snprintf(own, sizeof(own), "-I%s", folder);
-    const char *options[] = {target, "-lineinfo", "-std=c++17", include, own};
+    for (int i = 0; i < 2; i++) snprintf(own[i], sizeof(own[i]), "-I%s", folders ? folders[i] : "/nowhere");
+    const char *options[] = {target, "-lineinfo", "-std=c++17", include, own[0], own[1]};
     Program p;
     size_t n = 0;
     assert_int_equal(create(&p, source, "test.cu", 0, NULL, NULL), 0);
-    if (compile(p, 5, options)) {
+    if (compile(p, sizeof(options) / sizeof(*options), options)) {
         log_size(p, &n);
         char *text = calloc(1, n + 1);
         get_log(p, text);
@@ -152,7 +152,7 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch, const 
 
 static inline char *cuda_to_ptx(const char *source, const char **reason)
 {
-    return cuda_to_ptx_for(source, "sm_90", "/nowhere", reason);
+    return cuda_to_ptx_for(source, "sm_90", NULL, reason);
 }
 
 #endif

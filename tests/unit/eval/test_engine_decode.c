@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "model/cuda/decode.h"
+#include "model/cuda/decode/decode.h"
 
 static uint64_t seed;
 

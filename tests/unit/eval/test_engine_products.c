@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "model/cuda/decode.h"
+#include "model/cuda/decode/decode.h"
 
 static uint64_t seed;
 
@@ -49,7 +49,7 @@ static void add_chain(void)
     static char *ptx[2];
     const char *reason;
     int older = !strcmp(engine.arch, "sm_80");
-    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(chain_source, engine.arch, "/nowhere", &reason))) fail_msg("%s", reason);
+    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(chain_source, engine.arch, NULL, &reason))) fail_msg("%s", reason);
     DeviceCode code = {.ptx = ptx[older], .ptx_len = strlen(ptx[older])};
     DeviceModule *m = NULL;
     if (ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err)) fail_msg("the chain is not loaded");

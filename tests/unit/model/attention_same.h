@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/cuda/decode.h"
+#include "model/cuda/decode/decode.h"
 #include "model/cuda/table.h"
 #include "model/halves.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "model/cuda/pagepool.h"
+#include "model/cuda/decode/pagepool.h"
 
 static void promises(void **state)
 {

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/cuda/stepgraph.h"
+#include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 #include "model/device.h"
 #include "model/transformer.h"

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "model/bench/decode.h"
-#include "model/cuda/decode.h"
+#include "model/cuda/decode/decode.h"
 #include "model/cuda/table.h"
 #include "model/transformer.h"
 

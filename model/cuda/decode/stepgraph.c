@@ -1,4 +1,4 @@
-#include "model/cuda/stepgraph.h"
+#include "model/cuda/decode/stepgraph.h"
 
 #include <stdlib.h>
 #include <string.h>

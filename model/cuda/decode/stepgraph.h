@@ -3,7 +3,7 @@
 #ifndef MODEL_CUDA_STEPGRAPH_H
 #define MODEL_CUDA_STEPGRAPH_H
 
-#include "model/cuda/decode.h"
+#include "model/cuda/decode/decode.h"
 #include "model/decoder.h"
 
 /* In host memory: that of the next call. */

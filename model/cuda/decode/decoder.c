@@ -1,15 +1,15 @@
 /* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of decode.h), so that neither the number of
  * rows nor which of them wait can be seen in a sample. A step is one graph for each bucket of rows: the host puts ids,
  * positions, pages and random numbers into pinned memory, launches, and reads ids and log-probabilities there. */
-#include "model/cuda/decoder.h"
+#include "model/cuda/decode/decoder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/cuda/decode.h"
-#include "model/cuda/pagepool.h"
-#include "model/cuda/stepgraph.h"
+#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/pagepool.h"
+#include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-#include "model/cuda/pagepool.h"
+#include "model/cuda/decode/pagepool.h"
 
 #include <stdlib.h>
 
