@@ -369,8 +369,8 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     return 0;
 }
 
-/* Asked under the adapter's name. A server that was started again has lost it: its refusal names it, and it is given anew, as long
- * as answers came since the last time. */
+/* Asked under the adapter's name. A server that was started again has lost it: its refusal names it, and it is given anew, as
+ * long as answers came since the last time. */
 static int ask_adapter(Remote *r, const LlmOptions *lo, const char *name, const char *path, LlmAdapter *adapter, Error *err)
 {
     LlmOptions with = *lo;
@@ -381,7 +381,7 @@ static int ask_adapter(Remote *r, const LlmOptions *lo, const char *name, const 
         if (llm_adapter_load(lo, name, path, adapter, err)) return -1;
         log_info("the endpoint answers with the adapter %s, %s", name, path);
         int rc = llm_run(&with, (size_t)r->n_rows, next_prompt, on_reply, r, err);
-        if (!rc || r->answered == before || !strstr(err->text, adapter->model)) return rc;
+        if (!rc || r->answered == before || !strstr(err->text, name)) return rc;
         log_warn("%s; it is given the adapter again", err->text);
     }
 }
