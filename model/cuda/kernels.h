@@ -1,6 +1,6 @@
-/* Every kernel of the engine and the .cu file of this folder, or of decode/, that it is in. Each source is compiled by NVRTC for the GPU
- * at hand when the engine is opened, and kept in the cache. To add one is to add its line: a list ends with its first
- * empty line. */
+/* Every kernel of the engine and the .cu file of this folder, or of decode/, that it is in. Each source is compiled by NVRTC
+ * for the GPU at hand when the engine is opened, and kept in the cache. To add one is to add its line: a list ends with its
+ * first empty line. */
 #ifndef MODEL_CUDA_KERNELS_H
 #define MODEL_CUDA_KERNELS_H
 

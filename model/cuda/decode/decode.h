@@ -1,8 +1,8 @@
 /* Inside model/cuda: the kernels of a decoding step (gemv.cu, residual.cu, fresh.cu, paged.cu, draw.cu) and their launchers. The
  * structures are those of the device code, number by number. Activations have `rows` rows; what a row gives does not depend on
  * the other rows. */
-#ifndef MODEL_CUDA_DECODE_H
-#define MODEL_CUDA_DECODE_H
+#ifndef MODEL_CUDA_DECODE_DECODE_H
+#define MODEL_CUDA_DECODE_DECODE_H
 
 #include "model/cuda/state.h"
 

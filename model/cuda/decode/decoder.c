@@ -104,18 +104,23 @@ static void detach(Decoder *base, int slot)
 
 /* ---- steps ---- */
 
-static int first(Decoder *base, DecoderRow *rows, int n, Error *err)
+static int drawn(const CudaDecoder *d, DecoderRow *rows, int n, Error *err)
 {
-    CudaDecoder *d = (CudaDecoder *)base;
-    StepInput in = stepgraph_input(&d->step);
-    for (int i = 0; i < n; i++) in.u[i] = rows[i].u;
-    stepgraph_first(&d->step, n);
     if (told(d, err)) return -1;
     for (int i = 0; i < n; i++) {
         rows[i].id = d->step.drawn_ids[i];
         rows[i].logp = d->step.drawn_logp[i];
     }
     return 0;
+}
+
+static int first(Decoder *base, DecoderRow *rows, int n, Error *err)
+{
+    CudaDecoder *d = (CudaDecoder *)base;
+    StepInput in = stepgraph_input(&d->step);
+    for (int i = 0; i < n; i++) in.u[i] = rows[i].u;
+    stepgraph_first(&d->step, n);
+    return drawn(d, rows, n, err);
 }
 
 static int step(Decoder *base, DecoderRow *rows, int n, Error *err)
@@ -131,12 +136,7 @@ static int step(Decoder *base, DecoderRow *rows, int n, Error *err)
         memcpy(in.table + (size_t)i * (size_t)d->ld, s->pages.page, (size_t)s->pages.n * sizeof *in.table);
     }
     stepgraph_run(&d->step, n);
-    if (told(d, err)) return -1;
-    for (int i = 0; i < n; i++) {
-        rows[i].id = d->step.drawn_ids[i];
-        rows[i].logp = d->step.drawn_logp[i];
-    }
-    return 0;
+    return drawn(d, rows, n, err);
 }
 
 static void cuda_free(Decoder *base)

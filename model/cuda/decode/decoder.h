@@ -1,6 +1,6 @@
 /* The decoder on a GPU: pages of keys and values, and a step of all rows as one graph. */
-#ifndef MODEL_CUDA_DECODER_H
-#define MODEL_CUDA_DECODER_H
+#ifndef MODEL_CUDA_DECODE_DECODER_H
+#define MODEL_CUDA_DECODE_DECODER_H
 
 #include "model/decoder.h"
 

@@ -1,7 +1,7 @@
 /* Which pages of keys and values belong to whom: host memory alone. A row is promised, when it begins, all the pages that it
  * may come to need, so that none in work ever waits for another. */
-#ifndef MODEL_CUDA_PAGEPOOL_H
-#define MODEL_CUDA_PAGEPOOL_H
+#ifndef MODEL_CUDA_DECODE_PAGEPOOL_H
+#define MODEL_CUDA_DECODE_PAGEPOOL_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* One step of decoding on the device, as a graph for each bucket of rows. What goes in and comes out lies in pinned memory; the
  * calls are asynchronous, ops->status waits. */
-#ifndef MODEL_CUDA_STEPGRAPH_H
-#define MODEL_CUDA_STEPGRAPH_H
+#ifndef MODEL_CUDA_DECODE_STEPGRAPH_H
+#define MODEL_CUDA_DECODE_STEPGRAPH_H
 
 #include "model/cuda/decode/decode.h"
 #include "model/decoder.h"

@@ -96,8 +96,8 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 
 /* ---- NVRTC ---- */
 
-/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none), or NULL with a reason where there is no toolkit.
- * The caller frees. */
+/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none), or NULL with a
+ * reason where there is no toolkit. The caller frees. */
 static inline char *cuda_to_ptx_for(const char *source, const char *arch, const char *const folders[2], const char **reason)
 {
     typedef void *Program;
