@@ -18,7 +18,7 @@ enum {
     SETS = 2,                   /* of inputs and outputs */
     FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
-static const double narrow = 0.004, widest = 0.01; /* half-width of the interval, estimated and bootstrapped, that ends the couples */
+static const double narrow = 0.004;         /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
 static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
@@ -192,28 +192,37 @@ static double context_share(double baseline_us, double candidate_us)
     return CLOCKED_CONTEXT_US * sqrt(0.5 / (baseline_us * baseline_us) + 0.5 / (candidate_us * candidate_us));
 }
 
-/* The samples' interval is wanted as narrow as a share of the ratio; where the verdict would say that the candidate wins by
- * little, much narrower: of many candidates that are equal to their baseline some seem to win by chance, and only more
- * samples tell. Of a candidate that is surely slower nobody wants to know it so well. */
-static int narrow_enough(const DeviceTiming *t)
+/* The share of the ratio that half its interval has to come down to, and is never said to be less: how much narrower the samples
+ * have it is chance, of few samples a large one, which would be the score's. Where the verdict would say that the candidate wins
+ * by little, much narrower: of many candidates that are equal to their baseline some seem to win by chance, and only more samples
+ * tell. Of a candidate that is surely slower nobody wants to know it so well. *half: what the share is by now, about. */
+static double wanted(const DeviceTiming *t, double *half)
+{
+    double baseline = statistics_median(t->baseline_us, t->n), candidate = statistics_median(t->candidate_us, t->n);
+    double ratio = baseline / candidate;
+    *half = statistics_half_width(t->baseline_us, t->candidate_us, t->n) / ratio;
+    double unknown = ratio * hypot(*half, context_share(baseline, candidate));
+    if (ratio + unknown < lost) return coarse;
+    return ratio - unknown > 1 && ratio < little ? sure : narrow;
+}
+
+static int narrow_enough(const DeviceTiming *t, uint64_t seed)
 {
     if (t->n < FEW_COUPLES || t->n % LOOK_EVERY) return 0;
-    double baseline = statistics_median(t->baseline_us, t->n), candidate = statistics_median(t->candidate_us, t->n);
-    double ratio = baseline / candidate, half = statistics_half_width(t->baseline_us, t->candidate_us, t->n);
-    double unknown = hypot(half, ratio * context_share(baseline, candidate));
-    int loses = ratio + unknown < lost, little_won = ratio - unknown > 1 && ratio < little;
-    if (t->n < (loses ? FEW_COUPLES : MIN_COUPLES) || half > (loses ? coarse : little_won ? sure : narrow) * ratio) return 0;
-    Interval v; /* what resampling will say; of few samples it can be wider */
-    statistics_ratio(t->baseline_us, t->candidate_us, t->n, 0, &v);
-    return v.high - v.low <= 2 * (loses ? coarse : widest) * v.middle;
+    double half, share = wanted(t, &half);
+    if (half > share || (share < coarse && t->n < MIN_COUPLES)) return 0;
+    Interval v; /* resampling takes as long as a couple */
+    statistics_ratio(t->baseline_us, t->candidate_us, t->n, seed, &v);
+    return fmax(v.middle - v.low, v.high - v.middle) <= share * v.middle;
 }
 
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
+    double half, share = wanted(t, &half);
     statistics_ratio(t->baseline_us, t->candidate_us, t->n, seed, out);
-    double unknown = out->middle * context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
-    out->low = out->middle - hypot(out->middle - out->low, unknown);
-    out->high = out->middle + hypot(out->high - out->middle, unknown);
+    double unknown = context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
+    out->low = out->middle - hypot(fmax(out->middle - out->low, share * out->middle), unknown * out->middle);
+    out->high = out->middle + hypot(fmax(out->high - out->middle, share * out->middle), unknown * out->middle);
 }
 
 static int warm_up(Bench *b, Finding *f, Error *err)
@@ -236,7 +245,7 @@ static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
         if (clock_seconds() - since > b->opt->budget_s) break;
-        if (narrow_enough(out)) break;
+        if (narrow_enough(out, b->opt->seed)) break;
     }
     return timing_makes_sense(out, 1, err);
 }

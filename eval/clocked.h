@@ -25,7 +25,8 @@ typedef struct {
 int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
                     DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
 
-/* The ratio of such samples, its interval widened by what the two contexts leave unknown. */
+/* The ratio of such samples with its 95% interval: the resampled one, nowhere narrower than what the samples were taken for (of
+ * equal samples the score would else be the width's, which few samples hardly know), widened by what the contexts leave unknown. */
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif

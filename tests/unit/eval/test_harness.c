@@ -424,15 +424,16 @@ static void test_paired_timing(void **state)
     assert_int_equal(passed.n, 1);
 }
 
-/* Samples end early for whoever surely loses; the known 0.2 us of the contexts widen what the samples say, and a candidate that
- * they may explain is not timed until its interval is very narrow. */
+/* Samples end early for whoever surely loses; what they say is said to be as unsure as they were taken for, never surer, and the
+ * known 0.2 us of the contexts widen it; a candidate that they may explain is not timed until its interval is very narrow. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
     static const struct {
-        double us, noise;
+        double us, noise, wanted;
         int least, most;
-    } tries[] = {{150, 0.001, 4, 4}, {150, 0.01, 4, 24}, {16, 0.001, 12, 12}, {15, 0.001, 12, 12}, {10, 0.001, 12, 12}};
+    } tries[] = {{150, 0.001, 0.02, 4, 4},    {150, 0.01, 0.02, 4, 32},  {16, 0.001, 0.004, 12, 12},
+                 {15, 0.001, 0.004, 12, 12}, {10, 0.001, 0.004, 12, 12}, {10, 0.01, 0.004, 24, 160}};
     Finding f;
     Interval samples, v;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
@@ -443,9 +444,10 @@ static void test_few_for_losers(void **state)
         statistics_ratio(timing.baseline_us, timing.candidate_us, timing.n, 3, &samples);
         clocked_ratio(&timing, 3, &v);
         assert_true(v.middle == samples.middle && v.low < samples.low && v.high > samples.high);
+        assert_true(samples.low >= v.middle * (1 - tries[i].wanted) && samples.high <= v.middle * (1 + tries[i].wanted));
         double share = CLOCKED_CONTEXT_US * sqrt(0.5 / (15 * 15) + 0.5 / (tries[i].us * tries[i].us)); /* drift: up to 10% more time */
-        double low = (v.middle - v.low) / v.middle, had = (samples.middle - samples.low) / samples.middle;
-        assert_true(low < hypot(had, share) * 1.0001 && low > hypot(had, share / 1.12));
+        double low = (v.middle - v.low) / v.middle, high = (v.high - v.middle) / v.middle;
+        assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].wanted, share) * 1.0001 && low > hypot(tries[i].wanted, share / 1.12));
     }
     fake.candidate_us = 10, fake.noise = 0.01;
 }
