@@ -18,11 +18,11 @@ enum {
     SETS = 2,                   /* of inputs and outputs */
     FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
-static const double narrow = 0.004;         /* half the interval, as a share of the ratio, that ends the couples */
+static const double narrow = 0.0045;        /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
 static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
-static const double stays_warm_s = 0.050;   /* and do not fall so soon after the last timing */
+static const double stays_warm_s = 0.250;   /* and do not fall so soon after the last timing */
 /* Beside the events the host may see this much more before work outside of them is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
 
@@ -170,18 +170,16 @@ static int renew(Bench *b, Finding *f, Error *err)
     return load_both(b, f, err);
 }
 
-/* Each side once on each set of buffers: of the geometric mean of the two times neither side has the better addresses. */
-static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
+/* Each side once on each set of buffers: two pairs, of neither of which a side has the better addresses. */
+static int couple(Bench *b, double us[SIDES][SETS], Finding *f, Error *err)
 {
-    double times[SIDES][SETS];
     int first = (int)random_below(&b->random, SIDES), first_set = (int)random_below(&b->random, SETS);
     double since = clock_seconds();
     int rc = renew(b, f, err);
     spend(b, RENEWING, &since);
     for (int i = 0; i < SIDES && !rc; i++) {
         int side = i ? !first : first;
-        rc = run_side(b, side, first_set, times[side], f, err);
-        us[side] = sqrt(times[side][0] * times[side][1]);
+        rc = run_side(b, side, first_set, us[side], f, err);
     }
     return rc;
 }
@@ -198,9 +196,10 @@ static double context_share(double baseline_us, double candidate_us)
  * tell. Of a candidate that is surely slower nobody wants to know it so well. *half: what the share is by now, about. */
 static double wanted(const DeviceTiming *t, double *half)
 {
+    Pairs pairs = timing_pairs(t);
     double baseline = statistics_median(t->baseline_us, t->n), candidate = statistics_median(t->candidate_us, t->n);
     double ratio = baseline / candidate;
-    *half = statistics_half_width(t->baseline_us, t->candidate_us, t->n) / ratio;
+    *half = statistics_half_width(&pairs) / ratio;
     double unknown = ratio * hypot(*half, context_share(baseline, candidate));
     if (ratio + unknown < lost) return coarse;
     return ratio - unknown > 1 && ratio < little ? sure : narrow;
@@ -208,18 +207,21 @@ static double wanted(const DeviceTiming *t, double *half)
 
 static int narrow_enough(const DeviceTiming *t, uint64_t seed)
 {
-    if (t->n < FEW_COUPLES || t->n % LOOK_EVERY) return 0;
+    int couples = t->n / SETS;
+    if (couples < FEW_COUPLES || couples % LOOK_EVERY) return 0;
     double half, share = wanted(t, &half);
-    if (half > share || (share < coarse && t->n < MIN_COUPLES)) return 0;
+    if (half > share || (share < coarse && couples < MIN_COUPLES)) return 0;
     Interval v; /* resampling takes as long as a couple */
-    statistics_ratio(t->baseline_us, t->candidate_us, t->n, seed, &v);
+    Pairs pairs = timing_pairs(t);
+    statistics_ratio(&pairs, seed, &v);
     return fmax(v.middle - v.low, v.high - v.middle) <= share * v.middle;
 }
 
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
     double half, share = wanted(t, &half);
-    statistics_ratio(t->baseline_us, t->candidate_us, t->n, seed, out);
+    Pairs pairs = timing_pairs(t);
+    statistics_ratio(&pairs, seed, out);
     double unknown = context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
     out->low = out->middle - hypot(fmax(out->middle - out->low, share * out->middle), unknown * out->middle);
     out->high = out->middle + hypot(fmax(out->high - out->middle, share * out->middle), unknown * out->middle);
@@ -227,7 +229,7 @@ void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 
 static int warm_up(Bench *b, Finding *f, Error *err)
 {
-    double us[SIDES], since = clock_seconds();
+    double us[SIDES][SETS], since = clock_seconds();
     int warm = b->opt->timed_at > 0 && since - b->opt->timed_at < stays_warm_s; /* a first run of every copy of the code, as time allows */
     for (int i = 0; i < (warm ? 1 : WARM_COUPLES) || (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES)); i++) {
         int rc = couple(b, us, f, err);
@@ -238,12 +240,14 @@ static int warm_up(Bench *b, Finding *f, Error *err)
 
 static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
 {
-    double us[SIDES], since = clock_seconds();
-    while (out->n < MAX_COUPLES) {
+    double us[SIDES][SETS], since = clock_seconds();
+    while (out->n < MAX_COUPLES * SETS) {
         int rc = couple(b, us, f, err);
         if (rc) return rc;
-        out->baseline_us[out->n] = us[BASELINE];
-        out->candidate_us[out->n++] = us[CANDIDATE];
+        for (int set = 0; set < SETS; set++) {
+            out->baseline_us[out->n] = us[BASELINE][set];
+            out->candidate_us[out->n++] = us[CANDIDATE][set];
+        }
         if (clock_seconds() - since > b->opt->budget_s) break;
         if (narrow_enough(out, b->opt->seed)) break;
     }
@@ -273,10 +277,11 @@ static int profile(Bench *b, DeviceTiming *out, Finding *f, Error *err)
 static void log_spent(const Bench *b, const DeviceTiming *t, double start, const double at[3])
 {
     double ratio = t->n ? statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n) : 0;
-    double half = t->n ? statistics_half_width(t->baseline_us, t->candidate_us, t->n) : 0;
+    Pairs pairs = timing_pairs(t);
+    double half = t->n ? statistics_half_width(&pairs) : 0;
     log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d couples in %.1f ms; renewing %.1f ms, running %.1f ms, "
               "comparing %.1f ms; ratio %.4f, half its interval %.4f", (at[0] - start) * 1e3, (at[1] - at[0]) * 1e3,
-              (at[2] - at[1]) * 1e3, t->n, (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
+              (at[2] - at[1]) * 1e3, t->n / SETS, (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
               b->spent[COMPARING] * 1e3, ratio, half);
 }
 
@@ -289,6 +294,7 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     Error ignored;
     memset(out, 0, sizeof *out);
     out->mode = opt->mode;
+    out->together = SETS;
     random_init(&b.random, opt->seed, random_hash("couples", 7));
     double start = clock_seconds(), at[3] = {start, start, start}; /* ready, warm, about to be timed */
     int rc = open_bench(&b, cases, w, f, err);

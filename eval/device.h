@@ -109,7 +109,7 @@ typedef struct {
 
 /* The timing of a pair of sides. */
 typedef struct {
-    int n;                      /* pairs taken; 1 on a simulator */
+    int n, together;            /* pairs taken, and how many neighbours of them on one turn (Pairs); 1 on a simulator */
     ClockMode mode;
     DeviceTelemetry before, after;
     double baseline_us[DEVICE_MAX_SAMPLES], candidate_us[DEVICE_MAX_SAMPLES];

@@ -140,8 +140,12 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
     if (timing_light_us(t, w, evaluator_device(e), &v->light_us, &v->light_is_flops, err)) return -1;
     v->time_us = statistics_median(m->candidate_us, m->n);
     v->baseline_us = statistics_median(m->baseline_us, m->n);
-    if (evaluator_device(e)->predicted) statistics_ratio(m->baseline_us, m->candidate_us, m->n, e->seed, &ratio);
-    else clocked_ratio(m, e->seed, &ratio);
+    if (evaluator_device(e)->predicted) {
+        Pairs one = timing_pairs(m);
+        statistics_ratio(&one, e->seed, &ratio);
+    } else {
+        clocked_ratio(m, e->seed, &ratio);
+    }
     v->speedup = ratio.middle;
     v->low = ratio.low;
     v->high = ratio.high;

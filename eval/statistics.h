@@ -10,12 +10,19 @@ typedef struct {
 
 double statistics_median(const double *v, int n);
 
-/* The mean of the middle half of baseline[i]/candidate[i], i < n, n >= 1, all times positive, with its bootstrap interval
- * (percentile, widened by Student's t where samples are few). Equal seeds give equal intervals. */
-void statistics_ratio(const double *baseline, const double *candidate, int n, uint64_t seed, Interval *out);
+/* Times of both sides, all positive. `together` neighbours were taken together and are not independent of each other: a group,
+ * of which there are n / together, at least one. */
+typedef struct {
+    const double *baseline, *candidate;
+    int n, together;
+} Pairs;
+
+/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (groups resampled, percentile, widened by
+ * Student's t where groups are few). Equal seeds give equal intervals. */
+void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
 /* Half of about that interval, without resampling: cheap, to see when to stop. */
-double statistics_half_width(const double *baseline, const double *candidate, int n);
+double statistics_half_width(const Pairs *p);
 
 /* The median of v with the interval that order statistics give. */
 void statistics_median_interval(const double *v, int n, Interval *out);

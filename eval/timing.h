@@ -3,11 +3,15 @@
 #define EVAL_TIMING_H
 
 #include "eval/checks.h"
+#include "eval/statistics.h"
 
 /* One run on a device that predicts: the same time on every run, so the caller keeps the baseline's. The outputs are
  * compared after it. Fills candidate_us[0] and the counters. */
 int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out, ChecksPassed *passed,
                    Finding *f, Error *err);
+
+/* The samples, borrowed. */
+Pairs timing_pairs(const DeviceTiming *t);
 
 /* Every time positive and finite; else the device is at fault. */
 int timing_makes_sense(const DeviceTiming *t, int paired, Error *err);
