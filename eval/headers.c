@@ -83,9 +83,11 @@ static const char *const prelude_names[] = {"quern_prelude.h", "math.h",   "cmat
                                             "cstddef",         "stdio.h",  "cstdio",   "stdlib.h", "cstdlib",
                                             "assert.h",        "cassert"};
 
+enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
+
 static int is_prelude(const char *name)
 {
-    for (size_t i = 0; i < sizeof prelude_names / sizeof *prelude_names; i++)
+    for (int i = 0; i < PRELUDE_NAMES; i++)
         if (!strcmp(prelude_names[i], name)) return 1;
     return 0;
 }
@@ -473,7 +475,7 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
     h->n = h->n_taken = 0;
     h->taken_hex[0] = 0;
     h->generation++;
-    for (size_t i = 0; i < sizeof prelude_names / sizeof *prelude_names; i++) give(h, prelude_names[i], prelude);
+    for (int i = 0; i < PRELUDE_NAMES; i++) give(h, prelude_names[i], prelude);
     for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
         eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
@@ -488,6 +490,11 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
     *names = h->names;
     *texts = h->texts;
     return h->n;
+}
+
+int headers_none(const Headers *h)
+{
+    return h->n == PRELUDE_NAMES;
 }
 
 int headers_named_folders(const Headers *h)

@@ -19,6 +19,9 @@ void headers_close(Headers *h);
 /* All headers that source includes, directly or through others, by the names under which they are
  * included. Unknown names are left to the compiler to refuse. The arrays live until the next call. */
 int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts);
+
+/* That source included none but what every candidate has. */
+int headers_none(const Headers *h);
 int headers_named_folders(const Headers *h);        /* how many */
 /* Of the last source: a digest of all that it gets from named folders, "" when that is nothing. */
 const char *headers_taken(const Headers *h);

@@ -8,10 +8,11 @@
 
 enum { NVRTC_MAX_REPLY = NVRTC_MAX_PTX + NVRTC_MAX_CUBIN + (1 << 20) };
 
-/* Compile a candidate with the flags that all have, and write the reply to out; the job's name and options are not read. */
-void nvrtc_reply(const Nvrtc *n, const NvrtcJob *job, Buffer *out);
+/* Compile a candidate with the flags that all have, and write the reply to out; the job's name and options are not read.
+ * `alone`: it includes no header, and needs none of what NVRTC declares for CUDA's own. */
+void nvrtc_reply(const Nvrtc *n, const NvrtcJob *job, int alone, Buffer *out);
 
-/* The flags that every compilation has beside its arch: part of a cache's keys. */
+/* The flags that compilations have beside the arch: part of a cache's keys. */
 void nvrtc_flags(Buffer *out);
 
 #endif

@@ -77,7 +77,7 @@ static _Noreturn void child(Server *s, const NvrtcJob *job, int cpu_s, int fd)
     if (sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err))
         say(&out, "failed", err.text);
     else
-        nvrtc_reply(s->nvrtc, job, &out);
+        nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
     size_t done = 0;
     while (done < out.len) {
         ssize_t n = write(fd, out.data + done, out.len - done);
@@ -162,7 +162,7 @@ static int warm_up(Server *s, Error *err)
     int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
     NvrtcJob job = {.arch = "sm_90", .source = source, .n_headers = n, .header_names = names, .header_texts = texts,
                     .n_names = 1, .names = &kernel};
-    nvrtc_reply(s->nvrtc, &job, &out);
+    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
     if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
