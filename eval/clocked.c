@@ -18,7 +18,7 @@ enum {
     SETS = 2,                   /* of inputs and outputs */
     FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
-static const double narrow = 0.0045;        /* half the interval, as a share of the ratio, that ends the couples */
+static const double narrow = 0.004;         /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
 static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */
@@ -35,6 +35,7 @@ typedef struct {
     Random random;
     double spent[STEPS];        /* seconds, for the log */
     int runs;                   /* of the candidate */
+    double look_at;             /* couples, before which the interval is not looked at again */
     int unseen[SIDES];          /* runs in which the host's clock saw much more than the events */
 } Bench;
 
@@ -205,26 +206,35 @@ static double wanted(const DeviceTiming *t, double *half)
     return ratio - unknown > 1 && ratio < little ? sure : narrow;
 }
 
-static int narrow_enough(const DeviceTiming *t, uint64_t seed)
+/* Half the resampled interval, as a share of the ratio. */
+static double resampled(const DeviceTiming *t, uint64_t seed, Interval *v)
+{
+    Pairs pairs = timing_pairs(t);
+    statistics_ratio(&pairs, seed, v);
+    return (v->high - v->low) / (2 * v->middle);
+}
+
+/* By the estimate first, since resampling takes as long as a couple or two; when that says no, not before as many are there as it
+ * would take. */
+static int narrow_enough(Bench *b, const DeviceTiming *t)
 {
     int couples = t->n / SETS;
-    if (couples < FEW_COUPLES || couples % LOOK_EVERY) return 0;
+    if (couples < FEW_COUPLES || couples % LOOK_EVERY || couples < b->look_at) return 0;
     double half, share = wanted(t, &half);
     if (half > share || (share < coarse && couples < MIN_COUPLES)) return 0;
-    Interval v; /* resampling takes as long as a couple */
-    Pairs pairs = timing_pairs(t);
-    statistics_ratio(&pairs, seed, &v);
-    return fmax(v.middle - v.low, v.high - v.middle) <= share * v.middle;
+    Interval v;
+    double more = resampled(t, b->opt->seed, &v) / share;
+    b->look_at = couples * fmin(more * more, 2);
+    return more <= 1;
 }
 
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
-    double half, share = wanted(t, &half);
-    Pairs pairs = timing_pairs(t);
-    statistics_ratio(&pairs, seed, out);
-    double unknown = context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
-    out->low = out->middle - hypot(fmax(out->middle - out->low, share * out->middle), unknown * out->middle);
-    out->high = out->middle + hypot(fmax(out->high - out->middle, share * out->middle), unknown * out->middle);
+    double estimate, share = wanted(t, &estimate), half = resampled(t, seed, out);
+    double contexts = context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
+    double unknown = out->middle * hypot(fmax(half, share), contexts);
+    out->low = out->middle - unknown;
+    out->high = out->middle + unknown;
 }
 
 static int warm_up(Bench *b, Finding *f, Error *err)
@@ -249,7 +259,7 @@ static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
             out->candidate_us[out->n++] = us[CANDIDATE][set];
         }
         if (clock_seconds() - since > b->opt->budget_s) break;
-        if (narrow_enough(out, b->opt->seed)) break;
+        if (narrow_enough(b, out)) break;
     }
     return timing_makes_sense(out, 1, err);
 }

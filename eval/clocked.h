@@ -24,8 +24,9 @@ typedef struct {
 int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
                     DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
 
-/* The ratio of such samples with its 95% interval: the resampled one, nowhere narrower than what the samples were taken for (of
- * equal samples the score would else be the width's, which few samples hardly know), widened by what the contexts leave unknown. */
+/* The ratio of such samples with its 95% interval, the same to either side: the resampled one's width, or what the samples were
+ * taken for where chance made it less (the score would else tell the width's luck, of few samples a large one), widened by what
+ * the contexts leave unknown. */
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif
