@@ -43,8 +43,11 @@ static void check_names(const FlagSpec *spec, const char *list)
 static int run_parts(GpuBench *b, const char *list)
 {
     int failed = 0;
+    Error err = {""};
+    if (wanted(list, "repeat") && (wanted(list, "same") || wanted(list, "difference")) && gpubench_repeat_begin(b, &err))
+        log_warn("repeat: %s", err.text);
     for (int i = 0; i < PARTS && !stop_requested(); i++) {
-        Error err = {""};
+        err.text[0] = 0;
         if (!wanted(list, parts[i].name) || !parts[i].run(b, &err)) continue;
         failed = 1;
         printf("  not measured: %s\n", err.text);

@@ -20,6 +20,7 @@ typedef struct {
     const char *only;           /* tasks of part same, by comma; NULL: all */
     int64_t from;               /* number of the first candidate of part hostile: several GPUs share the work */
     double span_s;              /* over which the repeats are spread */
+    struct GpuRepeat *repeat;   /* part repeat, begun and not ended; NULL: it is not */
     const char *eager;          /* what tests/gpu/eager.py printed, or NULL */
 } GpuBench;
 
@@ -29,6 +30,8 @@ int gpubench_sustained(GpuBench *b, Error *err);
 int gpubench_same(GpuBench *b, Error *err);       /* A/A */
 int gpubench_difference(GpuBench *b, Error *err);
 int gpubench_repeat(GpuBench *b, Error *err);
+/* Before same and difference: what is due of it then comes between their comparisons, and gpubench_repeat waits for the rest. */
+int gpubench_repeat_begin(GpuBench *b, Error *err);
 int gpubench_hostile(GpuBench *b, Error *err);
 int gpubench_baselines(GpuBench *b, Error *err);
 

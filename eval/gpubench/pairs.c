@@ -27,6 +27,20 @@ static int judge_pair(Evaluator *e, const char *task, const char *source, Pair *
     return rc;
 }
 
+static const char *const again[] = {"relu", "softmax", "matmul"};
+enum { AGAIN = sizeof again / sizeof *again };
+
+/* Part repeat, which goes on between the comparisons of other parts. */
+struct GpuRepeat {
+    Evaluator *e;
+    char *sources[AGAIN];
+    double scores[AGAIN][REPEATS_MAX], start, last;
+    int n;
+};
+typedef struct GpuRepeat Repeat;
+
+static int repeat_if_due(GpuBench *b, Error *err);
+
 static int read_source(const char *path, Buffer *out, Error *err)
 {
     buffer_init(out, CANDIDATE_MAX_SOURCE + 1);
@@ -90,7 +104,7 @@ static int same_process(GpuBench *b, Same *s, const char *tasks, const char *tas
     snprintf(what, sizeof what, "%s, %s", task, size_labels[size]);
     for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end); i++) {
         Pair p;
-        rc = judge_pair(e, task, source->data, &p, err);
+        rc = repeat_if_due(b, err) || judge_pair(e, task, source->data, &p, err) ? -1 : 0;
         if (rc) break;
         bias[(*n)++] = p.speedup - 1;
         note_pair(s, size, index, &p);
@@ -215,7 +229,7 @@ static int different(GpuBench *b, Difference *d, int more, long count, double se
     int rc = 0;
     for (long k = 0; !rc && k < count && d->n < PAIRS_MAX && !stop_requested() && (k < 2 || seconds <= 0 || clock_seconds() < end); k++) {
         Pair p;
-        rc = judge_pair(e, "relu", d->source[more], &p, err);
+        rc = repeat_if_due(b, err) || judge_pair(e, "relu", d->source[more], &p, err) ? -1 : 0;
         if (rc) break;
         d->right += more ? p.score < 1 : p.score > 1;
         d->sure += more ? p.high < 1 : p.low > 1;
@@ -247,28 +261,60 @@ int gpubench_difference(GpuBench *b, Error *err)
 
 /* ---- the same candidate again ---- */
 
-static const char *const again[] = {"relu", "softmax", "matmul"};
-enum { AGAIN = sizeof again / sizeof *again };
-
-static int repeat_all(GpuBench *b, Evaluator *e, char *const *sources, double scores[AGAIN][REPEATS_MAX], int *n, double *span, Error *err)
+/* The score, not the interval that it comes from: what a user sees twice. */
+static int repeat_once(GpuBench *b, Repeat *r, Error *err)
 {
-    long repeats = b->repeats < REPEATS_MAX ? b->repeats : REPEATS_MAX;
-    double start = clock_seconds(), begun = start;
-    for (*n = 0; *n < repeats && !stop_requested(); ++*n) {
-        double at = start + (repeats > 1 ? b->span_s * *n / (double)(repeats - 1) : 0);
-        if (*n >= 2 && b->until > 0 && fmax(at, clock_seconds()) >= b->until) break;
-        if (at > clock_seconds()) clock_sleep(at - clock_seconds());
-        begun = clock_seconds();
-        for (int i = 0; i < AGAIN; i++) {
-            Pair p;
-            if (judge_pair(e, again[i], sources[i], &p, err)) return -1;
-            scores[i][*n] = p.score;
-            gpubench_raw(b, "repeat", again[i], p.score, "score");
-            gpubench_raw(b, "repeat", again[i], p.low, "lower bound");
-        }
+    for (int i = 0; i < AGAIN; i++) {
+        Pair p;
+        if (judge_pair(r->e, again[i], r->sources[i], &p, err)) return -1;
+        r->scores[i][r->n] = p.score;
+        gpubench_raw(b, "repeat", again[i], p.score, "score");
+        gpubench_raw(b, "repeat", again[i], p.low, "lower bound");
     }
-    *span = begun - start;
+    r->n++;
     return 0;
+}
+
+/* When the next one is due; never after the last. */
+static double repeat_due(const GpuBench *b, const Repeat *r)
+{
+    if (r->n >= b->repeats || r->n >= REPEATS_MAX) return INFINITY;
+    return r->start + (b->repeats > 1 ? b->span_s * r->n / (double)(b->repeats - 1) : 0);
+}
+
+static int repeat_if_due(GpuBench *b, Error *err)
+{
+    Repeat *r = b->repeat;
+    double now = clock_seconds();
+    if (!r || now < repeat_due(b, r)) return 0;
+    r->last = now;
+    return repeat_once(b, r, err);
+}
+
+static void repeat_end(GpuBench *b)
+{
+    if (b->repeat->e) evaluator_close(b->repeat->e);
+    for (int i = 0; i < AGAIN; i++) free(b->repeat->sources[i]);
+    free(b->repeat);
+    b->repeat = NULL;
+}
+
+int gpubench_repeat_begin(GpuBench *b, Error *err)
+{
+    Repeat *r = b->repeat = memory_alloc(sizeof *r);
+    int rc = 0;
+    r->start = r->last = clock_seconds();
+    for (int i = 0; i < AGAIN && !rc; i++) {
+        char path[4096];
+        Buffer text;
+        snprintf(path, sizeof path, "%s/tasks/%s/baseline.cu", QUERN_ROOT, again[i]);
+        rc = read_source(path, &text, err);
+        r->sources[i] = buffer_detach(&text);
+        buffer_release(&text);
+    }
+    if (!rc) rc = open_against(b, NULL, NULL, &r->e, err);
+    if (rc) repeat_end(b);
+    return rc;
 }
 
 static double spread(const double *v, int n)
@@ -281,39 +327,32 @@ static double spread(const double *v, int n)
     return 100 * (high - low) / statistics_median(v, n);
 }
 
+static void report_repeats(GpuBench *b, const Repeat *r)
+{
+    double worst = 0;
+    gpubench_row(b, "repeat", "times", r->n, "", "");
+    gpubench_row(b, "repeat", "first to last", r->last - r->start, "s", "");
+    for (int i = 0; i < AGAIN; i++) {
+        char what[96];
+        double s = spread(r->scores[i], r->n);
+        worst = fmax(worst, s);
+        snprintf(what, sizeof what, "%s: scores, largest less smallest", again[i]);
+        gpubench_row(b, "repeat", what, s, "%", "");
+    }
+    gpubench_row(b, "repeat", "scores within", worst, "%", "<1");
+}
+
 int gpubench_repeat(GpuBench *b, Error *err)
 {
-    double (*scores)[REPEATS_MAX] = memory_array(AGAIN, sizeof *scores), worst = 0, span = 0;
-    char *sources[AGAIN] = {NULL};
-    Evaluator *e = NULL;
-    int n = 0, rc = 0;
     gpubench_begin(b, "The same candidate again and again");
-    for (int i = 0; i < AGAIN && !rc; i++) {
-        char path[4096];
-        Buffer text;
-        snprintf(path, sizeof path, "%s/tasks/%s/baseline.cu", QUERN_ROOT, again[i]);
-        rc = read_source(path, &text, err);
-        sources[i] = buffer_detach(&text);
-        buffer_release(&text);
+    int rc = b->repeat ? 0 : gpubench_repeat_begin(b, err);
+    while (!rc && !stop_requested() && isfinite(repeat_due(b, b->repeat))) {
+        double now = clock_seconds(), due = fmax(repeat_due(b, b->repeat), now);
+        if (b->repeat->n >= 2 && b->until > 0 && due >= b->until) break;
+        if (due > now) clock_sleep(due - now);
+        rc = repeat_if_due(b, err);
     }
-    if (!rc) rc = open_against(b, NULL, NULL, &e, err);
-    if (!rc) {
-        rc = repeat_all(b, e, sources, scores, &n, &span, err);
-        evaluator_close(e);
-    }
-    if (!rc && n) {
-        gpubench_row(b, "repeat", "times", n, "", "");
-        gpubench_row(b, "repeat", "first to last", span, "s", "");
-        for (int i = 0; i < AGAIN; i++) {
-            char what[96];
-            double s = spread(scores[i], n);
-            worst = fmax(worst, s);
-            snprintf(what, sizeof what, "%s: scores, largest less smallest", again[i]);
-            gpubench_row(b, "repeat", what, s, "%", "");
-        }
-        gpubench_row(b, "repeat", "scores within", worst, "%", "<1");
-    }
-    for (int i = 0; i < AGAIN; i++) free(sources[i]);
-    free(scores);
+    if (b->repeat && !rc && b->repeat->n) report_repeats(b, b->repeat);
+    if (b->repeat) repeat_end(b);
     return rc;
 }
