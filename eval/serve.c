@@ -1,6 +1,7 @@
 #include "eval/serve.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "eval/headers.h"
 #include "eval/nvrtc.h"
 #include "eval/sandbox.h"
+#include "eval/spare.h"
 #include "eval/wire.h"
 
 enum { MAX_NAMES = 64, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
@@ -24,6 +26,7 @@ typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
+    Spare *spare;
 } Server;
 
 typedef struct {
@@ -67,24 +70,54 @@ static void say(Buffer *out, const char *status, const char *sentence)
     wire_puts(out, sentence);
 }
 
-/* The caged half: compile and write the reply into the pipe. */
-static _Noreturn void child(Server *s, const NvrtcJob *job, int cpu_s, int fd)
+/* A request as NVRTC's, with the headers that it includes. */
+static NvrtcJob make_job(Server *s, const Request *r)
 {
-    Buffer out;
-    Error err;
-    buffer_init(&out, NVRTC_MAX_REPLY);
-    process_die_with_parent();
-    if (sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err))
-        say(&out, "failed", err.text);
-    else
-        nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
+    NvrtcJob job = {.arch = r->arch, .source = r->source, .n_names = r->n_names, .names = (const char *const *)r->names};
+    job.n_headers = headers_collect(s->headers, r->source, strlen(r->source), &job.header_names, &job.header_texts);
+    return job;
+}
+
+static _Noreturn void reply_and_end(const Buffer *out, int fd)
+{
     size_t done = 0;
-    while (done < out.len) {
-        ssize_t n = write(fd, out.data + done, out.len - done);
+    while (done < out->len) {
+        ssize_t n = write(fd, out->data + done, out->len - done);
         if (n <= 0 && errno != EINTR) break;
         if (n > 0) done += (size_t)n;
     }
-    _exit(done == out.len ? 0 : 1);
+    _exit(done == out->len ? 0 : 1);
+}
+
+/* Into the cage, out of which comes nothing but a reply. */
+static void enter_cage(Server *s, int cpu_s, int fd)
+{
+    Buffer out;
+    Error err;
+    if (!sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err)) return;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    say(&out, "failed", err.text);
+    reply_and_end(&out, fd);
+}
+
+static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
+{
+    Buffer out;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
+    reply_and_end(&out, fd);
+}
+
+/* In a child that was there before the request. The limit counts what it did until then, a hundredth of a second. Which headers
+ * there are is looked at in the cage, where none can be read: the server has found none. */
+static void spare_child(void *context, const Buffer *frame, double used_s, int fd)
+{
+    Server *s = context;
+    Request r;
+    if (request_parse(frame, &r, NULL)) _exit(1);
+    enter_cage(s, r.cpu_s + (int)(used_s + 0.5), fd);
+    NvrtcJob job = make_job(s, &r);
+    compile_and_end(s, &job, fd);
 }
 
 /* Take the child's reply; 1 when the deadline passed or it said too much. */
@@ -118,24 +151,34 @@ static void judge(int status, int overdue, int cpu_s, Buffer *out)
     say(out, "limit", text);
 }
 
-static int compile_caged(Server *s, const Request *r, Buffer *out, Error *err)
+/* A child for this request: its pid, and in *fd where its reply comes. */
+static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *fd, Error *err)
 {
-    const char *const *names, *const *texts;
-    int n = headers_collect(s->headers, r->source, strlen(r->source), &names, &texts);
-    NvrtcJob job = {.arch = r->arch, .source = r->source, .n_headers = n, .header_names = names, .header_texts = texts,
-                    .n_names = r->n_names, .names = (const char *const *)r->names};
-    int fds[2], status = 0;
+    int fds[2];
     if (pipe(fds)) return error_errno(err, "cannot make a pipe");
     pid_t pid = fork();
-    if (pid == 0) child(s, &job, r->cpu_s, fds[1]);
-    close(fds[1]);
-    if (pid < 0) {
-        close(fds[0]);
-        return error_errno(err, "cannot fork");
+    if (pid == 0) {
+        process_die_with_parent();
+        enter_cage(s, r->cpu_s, fds[1]);
+        compile_and_end(s, job, fds[1]);
     }
-    buffer_clear(out);
-    int overdue = collect(fds[0], clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    close(fds[1]);
+    *fd = fds[0];
+    if (pid > 0) return pid;
     close(fds[0]);
+    return error_errno(err, "cannot fork");
+}
+
+static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffer *out, Error *err)
+{
+    int fd, status = 0;
+    NvrtcJob job = make_job(s, r);
+    pid_t pid = headers_none(s->headers) ? spare_take(s->spare, frame, &fd) : 0;
+    if (!pid) pid = fork_child(s, r, &job, &fd, err);
+    if (pid < 0) return -1;
+    buffer_clear(out);
+    int overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    close(fd);
     if (overdue) kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     judge(status, overdue, r->cpu_s, out);
@@ -179,7 +222,12 @@ static int start(Server *s, Error *err)
     if (nvrtc_open(&s->nvrtc, err)) return -1;
     const char *folders = getenv("QUERN_INCLUDE");
     if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err)) return -1;
-    return sandbox_open(&s->sandbox, err) || warm_up(s, err) ? -1 : 0;
+    /* What warming up frees stays mapped, for compiling to use again: a spare child has then copied it already. */
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
+    s->spare = spare_open(spare_child, s);
+    return 0;
 }
 
 static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
@@ -189,7 +237,7 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
     if (!rc && !r.cpu_s)
         say_taken(s, &r, reply);
     else if (!rc)
-        rc = compile_caged(s, &r, reply, err);
+        rc = compile_caged(s, &r, frame, reply, err);
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
     return wire_write_frame(out, reply->data, reply->len, err);
@@ -214,9 +262,11 @@ int serve_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
+        spare_fork(s.spare); /* while the client is busy with the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }
+    if (s.spare) spare_close(s.spare);
     if (s.headers) headers_close(s.headers);
     if (s.sandbox) sandbox_close(s.sandbox);
     free(s.nvrtc);

@@ -288,13 +288,15 @@ int trusted_watch(Trusted *t, uint64_t *done, int n, Error *err)
 {
     enum { LANES = 32, LINE = LANES * 16 };
     const CudaDriver *cu = t->executor.cu;
-    size_t times = (size_t)n * sizeof *done;
+    size_t times = (size_t)n * sizeof *done, lines = (size_t)n * LINE, l2 = t->executor.scratch_bytes;
     CuPtr p = 0;
-    if (cuda_check(cu->memory_alloc(&p, (size_t)n * LINE + times), "memory to watch", err)) return -1;
-    CuPtr at = p + (CuPtr)n * LINE, never = at;
+    if (cuda_check(cu->memory_alloc(&p, lines + times + l2), "memory to watch", err)) return -1;
+    CuPtr at = p + lines, never = at, other = at + times;
     uint32_t loads = (uint32_t)n;
     void *params[] = {&p, &loads, &at, &never};
-    int rc = queued(t, cu->launch(t->kernels[HARNESS_WATCH], 1, 1, 1, LANES, 1, 1, 0, t->executor.stream, params, NULL), "watching memory", err);
+    CuResult r = cu->set_words(other, 0, l2 / 4, t->executor.stream); /* new memory may lie in the L2 */
+    if (r == CU_OK) r = cu->launch(t->kernels[HARNESS_WATCH], 1, 1, 1, LANES, 1, 1, 0, t->executor.stream, params, NULL);
+    int rc = queued(t, r, "watching memory", err);
     if (!rc) rc = trusted_read(t, at, done, times, err);
     cu->memory_free(p);
     return rc;

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/cache.h"
 #include "eval/compile.h"
 #include "eval/sandbox.h"
@@ -139,6 +142,12 @@ static void test_nothing_outside_is_read(void **state)
     }
 }
 
+/* Sixteen million classes, which NVRTC does not refuse. */
+static const char source_endless[] =
+    "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << A)>::T b; typedef Q T; };\n"
+    "template <int B> struct Q<0, B> { typedef int T; };\n"
+    "extern \"C\" __global__ void k(int *x) { *x = sizeof(Q<24, 0>); }\n";
+
 /* Each ends in a verdict about the source, within the limits, and the compiler lives on. */
 static void test_bombs(void **state)
 {
@@ -148,11 +157,7 @@ static void test_bombs(void **state)
         "extern \"C\" __global__ void k(int *x) { *x = S<0>::v; }\n",
         "__host__ __device__ constexpr int f(int n) { int s = 0; for (int i = 0; i >= 0; i = (i + 1) % 1000000) s ^= i; return s + n; }\n"
         "__device__ int a[f(3) + 1];\nextern \"C\" __global__ void k(int *x) { *x = a[0]; }\n",
-        "template <int N> struct P { static constexpr long v = P<N - 1>::v + P<N - 2>::v * 3; };\n"
-        "template <> struct P<0> { static constexpr long v = 1; }; template <> struct P<1> { static constexpr long v = 1; };\n"
-        "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << A)>::T b; typedef Q T; };\n"
-        "template <int B> struct Q<0, B> { typedef int T; };\n"
-        "extern \"C\" __global__ void k(int *x) { *x = sizeof(Q<24, 0>); }\n",
+        source_endless,
         "#include __FILE__\n",
         "__device__ int big[1 << 28] = {1};\nextern \"C\" __global__ void k(int *x) { *x = big[threadIdx.x]; }\n",
     };
@@ -173,7 +178,6 @@ static void test_bombs(void **state)
     compile_result_release(&r);
 }
 
-/* A server killed between two requests is started again, and the request does not notice. */
 /* In a caged child that had mapped `before` bytes and may have `most` more: can it take `more`? */
 static int takes_memory(size_t before, size_t most, size_t more)
 {
@@ -215,6 +219,7 @@ static void test_memory_limit(void **state)
 #endif
 }
 
+/* A server killed between two requests is started again, and the request does not notice. */
 static void test_server_killed(void **state)
 {
     (void)state;
@@ -302,6 +307,160 @@ static void expect_compiles(Compiler *c, const char *source, int cached)
     if (!r.ok) fail_msg("%s: %s", source, r.message);
     assert_int_equal(r.cached, cached);
     compile_result_release(&r);
+}
+
+/* The quern-compile processes that are children of `parent`: how many, and the last to start. */
+static int children_of(pid_t parent, pid_t *newest)
+{
+    char command[100];
+    long pid = 0;
+    int n = 0;
+    snprintf(command, sizeof command, "pgrep -c -P %ld quern-compile; pgrep -n -P %ld quern-compile", (long)parent, (long)parent);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    int fields = fscanf(f, "%d %ld", &n, &pid);
+    pclose(f);
+    *newest = (pid_t)pid;
+    return fields == 2 ? n : 0;
+}
+
+/* The child that waits in a server: its only one, soon after a reply. */
+static pid_t spare_of(pid_t server)
+{
+    pid_t spare;
+    for (double end = clock_seconds() + 10; clock_seconds() < end; clock_sleep(0.01))
+        if (children_of(server, &spare) == 1) return spare;
+    fail_msg("no child waits");
+    return 0;
+}
+
+/* A compiler with its server. */
+static Compiler *open_server(int cpu_s, pid_t *server)
+{
+    Compiler *c;
+    Error err = {""};
+    if (compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &c, &err) || !compiler_version(c, &err)) fail_msg("%s", err.text);
+    assert_true(children_of(getpid(), server) > 0);
+    return c;
+}
+
+static int has_ended(pid_t pid)
+{
+    return kill(pid, 0) && errno == ESRCH;
+}
+
+/* Each compiles what it is given, and sees nothing of the one before: not its macros, nor its errors. */
+static void test_many_in_a_row(void **state)
+{
+    (void)state;
+    char source[300], number[20];
+    for (int i = 0; i < 30; i++) {
+        CompileResult r;
+        snprintf(number, sizeof number, "%d", 770000 + i);
+        snprintf(source, sizeof source, "%s#ifdef LEFT\n#error left\n#endif\n#define LEFT\n__global__ void k(int *x) { *x = %s%s; }\n",
+                 i % 5 == 3 ? "#include <cuda_fp16.h>\n" : "", number, i % 5 == 1 ? " + undeclared" : "");
+        if (i % 3 == 2) clock_sleep(0.05); /* else while the next child is getting ready */
+        compile(source, 0, NULL, &r);
+        if (i % 5 == 1) {
+            assert_false(r.ok);
+            assert_non_null(strstr(r.message, "undeclared"));
+        } else {
+            if (!r.ok) fail_msg("%d: %s", i, r.message);
+            assert_non_null(strstr(r.ptx, number));
+        }
+        compile_result_release(&r);
+    }
+}
+
+/* A child waits for a source without headers, serves that one, and another waits. It has nothing of the server's open. */
+static void test_spare_serves_one(void **state)
+{
+    (void)state;
+    pid_t server, spare, next;
+    char command[200];
+    Compiler *c = open_server(5, &server);
+    spare = spare_of(server);
+    /* The request, /dev/null twice, the reply: soon after the fork. */
+    snprintf(command, sizeof command,
+             "for i in $(seq 500); do test \"$(ls /proc/%ld/fd | wc -l)\" = 4 && exit 0; sleep 0.01; done; exit 1", (long)spare);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "ls -l /proc/%ld/fd | grep -c 'pipe:' | grep -qx 2", (long)spare);
+    assert_int_equal(system(command), 0);
+    expect_compiles(c, "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
+    assert_int_equal(spare_of(server), spare);
+    char *large = memory_alloc(200001); /* more than a pipe holds */
+    memset(large, '\n', 200000);
+    memcpy(large, source_templates, sizeof source_templates - 1);
+    expect_compiles(c, large, 0);
+    free(large);
+    assert_int_equal(spare_of(server), spare);
+    for (int i = 0; i < 3; i++, spare = next) {
+        expect_compiles(c, source_templates, 0);
+        next = spare_of(server);
+        assert_int_not_equal(next, spare);
+        assert_true(has_ended(spare));
+    }
+    compiler_close(c);
+}
+
+/* In a child that waited compiling ends at the request's limit too, and the next one is right. */
+static void test_limit_of_spare(void **state)
+{
+    (void)state;
+    pid_t server, spare;
+    CompileResult r;
+    Compiler *c = open_server(1, &server);
+    spare = spare_of(server);
+    double start = clock_seconds();
+    run_source(c, source_endless, &r);
+    double took = clock_seconds() - start;
+    assert_false(r.ok);
+    assert_string_equal(r.message, "compiling took more than 1 s of CPU time or too much output");
+    assert_true(took > 0.9 && took < 20);
+    compile_result_release(&r);
+    assert_true(has_ended(spare));
+    expect_compiles(c, source_templates, 0);
+    compiler_close(c);
+}
+
+/* Killed while it waits, and with the request on its way: stopped, it does not read it before it is killed. */
+static void test_spare_killed(void **state)
+{
+    (void)state;
+    pid_t server, same, spare;
+    char command[100];
+    Compiler *c = open_server(5, &server);
+    for (int i = 0; i < 8; i++) {
+        spare = spare_of(server);
+        snprintf(command, sizeof command, "(sleep 0.2; kill -9 %ld) &", (long)spare);
+        assert_int_equal(kill(spare, i % 2 ? SIGSTOP : SIGKILL), 0);
+        if (i % 2) assert_int_equal(system(command), 0);
+        expect_compiles(c, source_templates, 0);
+        assert_true(has_ended(spare));
+    }
+    children_of(getpid(), &same);
+    assert_int_equal(same, server);
+    compiler_close(c);
+}
+
+/* Neither a server that is killed nor one whose input ends leaves a process. */
+static void test_nothing_is_left(void **state)
+{
+    (void)state;
+    pid_t server, newest;
+    char command[5000], program[4096];
+    Error err = {""};
+    process_adopt(); /* what a server leaves becomes this process's child */
+    int before = children_of(getpid(), &newest);
+    Compiler *c = open_server(5, &server);
+    spare_of(server);
+    compiler_close(c);
+    process_reap(server, 10); /* the group: it ends by itself */
+    assert_true(has_ended(-server));
+    assert_int_equal(process_find_program("quern-compile", program, sizeof program, &err), 0);
+    snprintf(command, sizeof command, "'%s' --serve </dev/null >/dev/null", program);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(children_of(getpid(), &newest), before);
 }
 
 static const char *const tree[] = {
@@ -514,6 +673,11 @@ int main(void)
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_many_in_a_row),
+        cmocka_unit_test(test_spare_serves_one),
+        cmocka_unit_test(test_limit_of_spare),
+        cmocka_unit_test(test_spare_killed),
+        cmocka_unit_test(test_nothing_is_left),
         cmocka_unit_test(test_cub),
         cmocka_unit_test(test_include_folders),
         cmocka_unit_test(test_cache_knows_folders),
