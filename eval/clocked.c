@@ -33,6 +33,7 @@ typedef struct {
     int64_t turns;              /* rig_can_turn */
     const ClockedOptions *opt;
     Random random;
+    double phases[SETS];        /* at which both sides' runs begin in this couple (DeviceOps.clock) */
     double spent[STEPS];        /* seconds, for the log */
     int runs;                   /* of the candidate */
     double look_at;             /* couples, before which the interval is not looked at again */
@@ -105,7 +106,8 @@ static int run_sets(Bench *b, int side, int first_set, double us[SETS], Finding 
     const DeviceLaunch *const launches[SETS] = {first->launches, second->launches};
     DeviceFault fault = {0};
     DeviceClock c[SETS] = {{0}};
-    int rc = l->ops->clock(l->device, launches, first->n_launches, SETS, b->opt->mode, c, &fault, err);
+    const double phases[SETS] = {b->phases[first_set], b->phases[!first_set]};
+    int rc = l->ops->clock(l->device, launches, first->n_launches, SETS, b->opt->mode, phases, c, &fault, err);
     us[first_set] = c[0].us;
     us[!first_set] = c[1].us;
     if (side == BASELINE) {
@@ -176,6 +178,7 @@ static int couple(Bench *b, double us[SIDES][SETS], Finding *f, Error *err)
 {
     int first = (int)random_below(&b->random, SIDES), first_set = (int)random_below(&b->random, SETS);
     double since = clock_seconds();
+    for (int set = 0; set < SETS; set++) b->phases[set] = random_uniform(&b->random);
     int rc = renew(b, f, err);
     spend(b, RENEWING, &since);
     for (int i = 0; i < SIDES && !rc; i++) {

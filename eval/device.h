@@ -177,9 +177,11 @@ typedef struct {
     /* ---- devices with a clock; NULL on a simulator ---- */
 
     /* Run in order in the module's home and clock it: one after another `sequences` (at most DEVICE_SEQUENCES) of n launches
-     * each, the same ones on other buffers, each with a clock of its own in out. No check beside faults and the limit. */
-    int (*clock)(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
-                 DeviceFault *fault, Error *err);
+     * each, the same ones on other buffers, each with a clock of its own in out. No check beside faults and the limit. What
+     * comes again and again in the device's own time, and would meet one launch and not another, it meets where `phases` says:
+     * one of [0, 1) a sequence, or NULL. */
+    int (*clock)(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
+                 DeviceClock *out, DeviceFault *fault, Error *err);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
     /* The GPU's timing lock, held by one process at a time; waits. Everything but timing shares the GPU. */
     int (*lock)(Device *d, int on, Error *err);

@@ -85,7 +85,8 @@ static void clock_all(Server *s, const CudaCall *c, CudaAnswer *a)
 {
     for (uint32_t i = 0; i < c->sequences; i++) {
         LaunchList l = {s->mailbox + (i ? c->at : 0), i ? c->bytes - c->at : c->at, (int)c->launches};
-        if (stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, &a->u.clocks[i], &a->end)) return;
+        StallWait wait = {c->period_ns, c->phase_ns[i]};
+        if (stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, wait, &a->u.clocks[i], &a->end)) return;
     }
 }
 

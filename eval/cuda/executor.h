@@ -41,7 +41,7 @@ typedef struct {
     CuPtr scratch;
     size_t scratch_bytes;
     int persisting;             /* the device has persisting L2 lines */
-    CuFunction flush;           /* harness_flush; NULL before stopwatch_arm */
+    CuFunction flush, wait;     /* harness_flush, harness_wait; NULL before stopwatch_arm */
     unsigned sms, flush_shared; /* its grid and the dynamic shared memory of a block */
     ExecutorGraph graphs[EXECUTOR_GRAPHS];
     uint64_t graph_uses;

@@ -199,6 +199,13 @@ extern "C" __global__ void harness_digest(const unsigned char *p, u64 bytes, u64
     atomicAdd(&out[1], b);
 }
 
+__device__ inline u64 nanoseconds()
+{
+    u64 t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+}
+
 /* What launches before have left on the chip: shared memory is overwritten, and the L2 filled with other lines, which are
  * read, so that none of them has to be written back while the next kernel is timed. One block an SM. */
 extern "C" __global__ void harness_flush(const uint4 *p, u64 words, u32 shared_words, u32 *never)
@@ -216,6 +223,27 @@ extern "C" __global__ void harness_flush(const uint4 *p, u64 words, u32 shared_w
         seen |= (a.x ^ a.y) | (b.x ^ b.y) | (c.x ^ c.y) | (d.x ^ d.y);
     }
     if (seen == 0x9e3779b9u) *never = seen;
+}
+
+/* One warp reads memory line after line, none of them twice, and notes when each came. */
+extern "C" __global__ void harness_watch(const uint4 *p, u32 loads, u64 *done, u32 *never)
+{
+    u32 seen = 0;
+    for (u32 k = 0; k < loads; k++) {
+        uint4 v = __ldcs(&p[k * blockDim.x + threadIdx.x]);
+        seen |= v.x ^ v.y;
+        if (seen == 0x9e3779b9u) *never = seen;
+        __syncwarp();
+        if (threadIdx.x == 0) done[k] = nanoseconds();
+    }
+}
+
+/* Until the phase of the memory's stall has come; `turns` bound it where the clock does not go on. One thread. */
+extern "C" __global__ void harness_wait(u64 period, u64 phase, u32 turns)
+{
+    u64 now = nanoseconds();
+    u64 until = now + (phase + period - now % period) % period;
+    for (u32 i = 0; i < turns && now < until; i++) now = nanoseconds();
 }
 
 extern "C" __global__ void harness_nothing()

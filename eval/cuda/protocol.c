@@ -62,6 +62,10 @@ int protocol_check_call(const CudaCall *call, size_t size, Error *err)
         return error_set(err, "a call of %zu bytes, kind %u", size, call->kind);
     int in_mailbox = call->kind == CALL_ARM || call->kind == CALL_LOAD || call->kind == CALL_RUN || call->kind == CALL_CLOCK || call->kind == CALL_COUNTERS;
     int clocked = call->kind == CALL_CLOCK; /* one sequence after another */
+    int waits = clocked && call->period_ns;
+    for (int i = 0; waits && i < DEVICE_SEQUENCES; i++)
+        if (call->period_ns > PROTOCOL_MAX_WAIT_NS || call->phase_ns[i] >= call->period_ns)
+            return error_set(err, "a call that waits for %u of %u ns", call->phase_ns[i], call->period_ns);
     if ((clocked && (call->sequences < 1 || call->sequences > DEVICE_SEQUENCES || call->at > call->bytes)) ||
         (in_mailbox && call->bytes > PROTOCOL_MAILBOX) || call->launches > PROTOCOL_MAX_LAUNCHES || call->mode > CLOCK_GRAPH ||
         !memchr(call->name, 0, sizeof call->name))

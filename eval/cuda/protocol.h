@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "eval/device.h"
 
-enum { PROTOCOL_MAILBOX = 64 << 20, PROTOCOL_NAME = 1024, PROTOCOL_MAX_LAUNCHES = 8192, PROTOCOL_FD = 3 };
+enum { PROTOCOL_MAILBOX = 64 << 20, PROTOCOL_NAME = 1024, PROTOCOL_MAX_LAUNCHES = 8192, PROTOCOL_FD = 3, PROTOCOL_MAX_WAIT_NS = 1000000 };
 
 typedef enum {
     CALL_HELLO,                 /* the first: a byte that lets the runner make its context; opened */
@@ -31,6 +31,7 @@ typedef struct {
     uint32_t kind, sequence;
     uint64_t at, bytes, value;
     uint32_t launches, mode, sequences;
+    uint32_t period_ns, phase_ns[DEVICE_SEQUENCES]; /* CALL_CLOCK: when each begins (StallWait) */
     char name[PROTOCOL_NAME];
 } CudaCall;
 

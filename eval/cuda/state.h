@@ -33,6 +33,8 @@ struct Device {
     unsigned char *cubin;       /* of the harness's kernels, for every runner */
     size_t cubin_len;
     double baseline_us;         /* of the last trusted sequence that was clocked */
+    int watched;                /* stall_ns is known */
+    uint32_t stall_ns;          /* eval/cuda/stall.h; 0: none */
     Random copies;              /* which of them is next */
     DeviceModule *modules, *parked; /* parked: unloaded, without state, the last first */
     GpuLock *lock;
@@ -91,8 +93,8 @@ void buffers_close(Device *d);
 
 /* ---- launches.c ---- */
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
-                   DeviceFault *fault, Error *err);
+int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
+                   DeviceClock *out, DeviceFault *fault, Error *err);
 int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err);
 
 /* ---- device.c: around everything that may give the GPU work ---- */

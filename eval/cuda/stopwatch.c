@@ -13,7 +13,8 @@ enum {
     L2_TIMES = 2,               /* what the flush reads, in sizes of the L2 */
     LEAST_SCRATCH = 64 << 20, FLUSH_THREADS = 1024,
     HIDDEN = 6,                 /* launches whose enqueuing one pass of the flush hides */
-    MAX_PASSES = 8
+    MAX_PASSES = 8,
+    WAIT_TURNS = 1 << 18        /* readings of the clock, each some 10 ns: more than any period takes */
 };
 
 /* ---- life ---- */
@@ -33,16 +34,18 @@ int stopwatch_open(Executor *e, Error *err)
 
 int stopwatch_arm(Executor *e, const void *cubin, Error *err)
 {
-    uint32_t module, kernel;
+    uint32_t module, kernel, wait;
     KernelInfo info;
     int sms = 0, shared = 0;
     if (cuda_check(executor_load(e, cubin, &module), "the harness's kernels cannot be loaded", err) ||
         executor_kernel(e, module, harness_names[HARNESS_FLUSH], &kernel, &info, err) ||
+        executor_kernel(e, module, harness_names[HARNESS_WAIT], &wait, &info, err) ||
         cuda_check(e->cu->device_attribute(&sms, CU_ATTRIBUTE_SMS, e->device), "the device's attributes", err) ||
         cuda_check(e->cu->device_attribute(&shared, CU_ATTRIBUTE_SHARED_OPTIN, e->device), "the device's attributes", err) ||
         cuda_check(e->cu->function_set(e->kernels[kernel].function, CU_FUNCTION_MAX_DYNAMIC_SHARED, shared), "all shared memory", err))
         return -1;
     e->flush = e->kernels[kernel].function;
+    e->wait = e->kernels[wait].function;
     e->sms = (unsigned)sms;
     e->flush_shared = (unsigned)shared;
     return 0;
@@ -94,12 +97,21 @@ static CuResult flush(Executor *e, int passes)
     return r;
 }
 
-static CuResult begin_cold(Executor *e, int passes)
+static CuResult wait_for_phase(Executor *e, StallWait wait)
+{
+    unsigned long long period = wait.period, phase = wait.phase;
+    unsigned turns = WAIT_TURNS;
+    void *params[] = {&period, &phase, &turns};
+    return period ? e->cu->launch(e->wait, 1, 1, 1, 1, 1, 1, 0, e->stream, params, NULL) : CU_OK;
+}
+
+static CuResult begin_cold(Executor *e, int passes, StallWait wait)
 {
     CuResult r = need_scratch(e);
     if (r == CU_OK && e->persisting) r = e->cu->reset_persisting();
     if (r == CU_OK) r = e->cu->event_record(e->before, e->stream);
-    return r == CU_OK ? flush(e, passes) : r;
+    if (r == CU_OK) r = flush(e, passes);
+    return r == CU_OK ? wait_for_phase(e, wait) : r;
 }
 
 /* ---- graphs ---- */
@@ -153,7 +165,7 @@ static int read_clock(Executor *e, ClockMode mode, const LaunchList *l, double b
     return 0;
 }
 
-static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, DeviceClock *out, LaunchEnd *end)
+static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, StallWait wait, DeviceClock *out, LaunchEnd *end)
 {
     CuGraphExec graph = NULL;
     CuResult r = CU_OK;
@@ -163,7 +175,7 @@ static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, Devi
     if (stopped) return 1;
     if (r != CU_OK) return executor_end(end, END_HARNESS, r, 0, 0, "capturing the launches as a graph");
     double began = clock_seconds();
-    if (mode != CLOCK_WARM) r = begin_cold(e, passes);
+    if (mode != CLOCK_WARM) r = begin_cold(e, passes, wait);
     if (r == CU_OK) r = e->cu->event_record(e->start, e->stream);
     if (r != CU_OK) return executor_end(end, END_HARNESS, r, 0, 0, "flushing the L2");
     if (graph) {
@@ -177,11 +189,11 @@ static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, Devi
     return read_clock(e, mode, l, began, out, end);
 }
 
-int stopwatch_clock(Executor *e, const LaunchList *l, ClockMode mode, DeviceClock *out, LaunchEnd *end)
+int stopwatch_clock(Executor *e, const LaunchList *l, ClockMode mode, StallWait wait, DeviceClock *out, LaunchEnd *end)
 {
     memset(out, 0, sizeof *out);
     memset(end, 0, sizeof *end);
-    int stopped = clock_sequence(e, l, mode, out, end);
+    int stopped = clock_sequence(e, l, mode, wait, out, end);
     if (stopped) executor_autopsy(e, end);
     return stopped;
 }
@@ -198,7 +210,7 @@ typedef struct {
 static int prepare_pass(void *of, Error *err)
 {
     Counted *c = of;
-    CuResult r = begin_cold(c->e, 1);
+    CuResult r = begin_cold(c->e, 1, (StallWait){0});
     return cuda_check(r == CU_OK ? executor_wait(c->e) : r, "flushing the L2", err);
 }
 

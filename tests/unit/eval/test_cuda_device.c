@@ -64,7 +64,7 @@ static DeviceModule *load(int trusted)
 
 static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault)
 {
-    return ops->clock(d, &launches, n, 1, mode, out, fault, &err);
+    return ops->clock(d, &launches, n, 1, mode, NULL, out, fault, &err);
 }
 
 static DeviceLaunch launch(DeviceModule *m, const char *kernel, DevicePtr p, int count, int first)
@@ -324,18 +324,18 @@ static void test_two_sequences(void **state)
     DeviceLaunch first[2] = {launch(m, "ones", y[0], N, 0), launch(m, "ones", y[0], 1, 0)};
     DeviceLaunch second[2] = {launch(m, "ones", y[1], 10, 0), launch(m, "ones", y[1], 5, 10)}, other[2];
     const DeviceLaunch *both[2] = {first, second};
-    ok(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err));
+    ok(ops->clock(d, both, 2, 2, CLOCK_COLD, NULL, c, &fault, &err));
     for (int i = 0; i < 2; i++) assert_true(c[i].us > 0 && c[i].flush_us > 0 && c[i].host_us >= c[i].us);
     expect_floats(y[0], N, N);
     expect_floats(y[1], N, 15);
     memcpy(other, second, sizeof other);
     other[0].module = other[1].module = twin;
     both[1] = other;
-    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err), -1); /* two homes */
-    assert_int_equal(ops->clock(d, both, 2, 3, CLOCK_COLD, c, &fault, &err), -1);
+    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, NULL, c, &fault, &err), -1); /* two homes */
+    assert_int_equal(ops->clock(d, both, 2, 3, CLOCK_COLD, NULL, c, &fault, &err), -1);
     second[1].kernel = "trap";
     both[1] = second;
-    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, c, &fault, &err), 1);
+    assert_int_equal(ops->clock(d, both, 2, 2, CLOCK_COLD, NULL, c, &fault, &err), 1);
     assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
     for (int i = 0; i < 2; i++) ops->free(d, y[i]);
     ops->unload(d, m);

@@ -30,6 +30,7 @@ struct Device {
     int allocated, loads, launches, disturbed;
     uint64_t outputs[2];        /* seen while clocked: the blocks that each side wrote to, one bit a block */
     Random drift;
+    double phases[2];           /* the sum of each side's, each times the number of its output's block */
     int clocked, locked, spied;
     double hidden_us, waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
     double candidate_us, noise; /* of a run, and a share of it */
@@ -222,11 +223,17 @@ static int fake_clock_one(Device *d, const DeviceLaunch *launches, int n, ClockM
     return 0;
 }
 
-static int fake_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, DeviceClock *out,
-                      DeviceFault *fault, Error *err)
+static int fake_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
+                      DeviceClock *out, DeviceFault *fault, Error *err)
 {
     int rc = 0;
-    for (int i = 0; i < sequences && !rc; i++) rc = fake_clock_one(d, launches[i], n, mode, &out[i], fault, err);
+    for (int i = 0; i < sequences && !rc; i++) {
+        DevicePtr y;
+        memcpy(&y, launches[i][0].params + 8, 8);
+        assert_true(phases[i] >= 0 && phases[i] < 1);
+        d->phases[launches[i][0].module->trusted] += phases[i] * (double)(1 + (block_of(d, y) - d->blocks));
+        rc = fake_clock_one(d, launches[i], n, mode, &out[i], fault, err);
+    }
     return rc;
 }
 
@@ -390,6 +397,7 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     ClockedOptions opt = {CLOCK_COLD, 10, 3, 0};
     random_init(&fake.drift, 3, 5);
     fake.outputs[0] = fake.outputs[1] = 0;
+    fake.phases[0] = fake.phases[1] = 0;
     load_as(&baseline, 1, "relu", "(x, y, n)");
     Plan kept = plan;
     baseline.plan = baseline.context.plan = &kept;
@@ -422,6 +430,7 @@ static void test_paired_timing(void **state)
     assert_int_equal(__builtin_popcountll(fake.outputs[0]), 2);
     assert_true(fake.outputs[0] == fake.outputs[1]);
     assert_int_equal(fake.spied, 0);
+    assert_true(fake.phases[0] > 0 && fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
     assert_int_equal(passed.n, 1);
 }
 

@@ -1,0 +1,75 @@
+/* The memory's stall is found among strays, and nothing else is taken for one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "eval/cuda/stall.h"
+
+static uint64_t done[STALL_LOADS];
+
+/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall that costs the load 500 to 900 more,
+ * `seen` of them; `strays` of the loads take as much longer by chance. */
+static uint32_t watched(double period, double seen, double strays, uint64_t seed)
+{
+    Random r;
+    random_init(&r, seed, 0);
+    double now = 1.79e18 + 1e5 * random_uniform(&r), next = now + 5e4;
+    for (int i = 0; i < STALL_LOADS; i++) {
+        double took = 340 + 120 * random_uniform(&r);
+        if (random_uniform(&r) < strays) took += 450 + 300 * random_uniform(&r);
+        if (now + took > next) {
+            if (random_uniform(&r) < seen) took += 500 + 400 * random_uniform(&r);
+            next += period;
+        }
+        now += took;
+        done[i] = (uint64_t)(now / 32) * 32;
+    }
+    return stall_period(done, STALL_LOADS);
+}
+
+static void near(double period, double seen, double strays)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        uint32_t found = watched(period, seen, strays, seed);
+        if (fabs(found - period) > 0.005 * period) fail_msg("%.0f ns: found %u (seed %d)", period, found, (int)seed);
+    }
+}
+
+static void test_period(void **state)
+{
+    (void)state;
+    near(100148, 1, 0);
+    near(100148, 0.9, 0.001);
+    near(31250, 0.9, 0.002);
+    near(200000, 1, 0.0002);
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        assert_int_equal(watched(100148, 0, 0, seed), 0);
+        assert_int_equal(watched(100148, 0, 0.01, seed), 0);
+        assert_int_equal(watched(100148, 0, 0.1, seed), 0);
+        assert_int_equal(watched(1000000, 1, 0, seed), 0); /* three of them are no period */
+    }
+    for (int i = 0; i < STALL_LOADS; i++) done[i] = 5;      /* a clock that stands */
+    assert_int_equal(stall_period(done, STALL_LOADS), 0);
+    for (int i = 0; i < STALL_LOADS; i++) done[i] = (uint64_t)(STALL_LOADS - i) * 1000; /* or runs back */
+    stall_period(done, STALL_LOADS);
+    assert_int_equal(stall_period(done, 2), 0);
+    assert_int_equal(stall_period(done, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
