@@ -1,5 +1,6 @@
 /* "cuda:N": a GPU through the driver API. Candidates run in a process of their own (runner.c, quern-cudarunner.c), which
  * sees only the buffers; baselines in another, its twin; everything else is in the harness's context here. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     if (light_flops(&measured, DTYPE_F16) > i->flops_per_s) i->flops_per_s = light_flops(&measured, DTYPE_F16);
     i->launch_us = measured.launch_us;
     i->light_bytes_per_s = light_dram(&measured);
+    d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_us), PROTOCOL_MAX_WAIT_NS);
     for (int k = 0; k < 4; k++) i->light_flops_per_s[k] = light_flops(&measured, (Dtype)k);
     return 0;
 }

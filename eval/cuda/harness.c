@@ -22,7 +22,7 @@ static const char source[] =
 const char *const harness_names[HARNESS_KERNELS] = {
     [HARNESS_ZONES] = "harness_zones", [HARNESS_COMPARE] = "harness_compare", [HARNESS_SAME] = "harness_same",
     [HARNESS_DIGEST] = "harness_digest", [HARNESS_NOTHING] = "harness_nothing",
-    [HARNESS_FLUSH] = "harness_flush", [HARNESS_WATCH] = "harness_watch", [HARNESS_WAIT] = "harness_wait",
+    [HARNESS_FLUSH] = "harness_flush", [HARNESS_WAIT] = "harness_wait",
 };
 
 struct Harness {

@@ -225,19 +225,6 @@ extern "C" __global__ void harness_flush(const uint4 *p, u64 words, u32 shared_w
     if (seen == 0x9e3779b9u) *never = seen;
 }
 
-/* One warp reads memory line after line, none of them twice, and notes when each came. */
-extern "C" __global__ void harness_watch(const uint4 *p, u32 loads, u64 *done, u32 *never)
-{
-    u32 seen = 0;
-    for (u32 k = 0; k < loads; k++) {
-        uint4 v = __ldcs(&p[k * blockDim.x + threadIdx.x]);
-        seen |= v.x ^ v.y;
-        if (seen == 0x9e3779b9u) *never = seen;
-        __syncwarp();
-        if (threadIdx.x == 0) done[k] = nanoseconds();
-    }
-}
-
 /* Until the phase of the memory's stall has come; `turns` bound it where the clock does not go on. One thread. */
 extern "C" __global__ void harness_wait(u64 period, u64 phase, u32 turns)
 {

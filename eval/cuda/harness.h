@@ -18,7 +18,7 @@ typedef struct {
     unsigned long long wrong, unwritten, first, first_unwritten, worst;
 } HarnessDifference;
 
-typedef enum { HARNESS_ZONES, HARNESS_COMPARE, HARNESS_SAME, HARNESS_DIGEST, HARNESS_NOTHING, HARNESS_FLUSH, HARNESS_WATCH, HARNESS_WAIT, HARNESS_KERNELS } HarnessKernel;
+typedef enum { HARNESS_ZONES, HARNESS_COMPARE, HARNESS_SAME, HARNESS_DIGEST, HARNESS_NOTHING, HARNESS_FLUSH, HARNESS_WAIT, HARNESS_KERNELS } HarnessKernel;
 
 extern const char *const harness_names[HARNESS_KERNELS];
 /* These kernels and the canary's of eval/cuda/health.h, for one cubin. The caller frees it. */

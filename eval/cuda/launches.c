@@ -1,16 +1,11 @@
 /* Launch sequences of the device "cuda:N": encoded once, executed where their module lives, ends put into words. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/memory.h"
 #include "eval/cuda/fault.h"
-#include "eval/cuda/stall.h"
 #include "eval/cuda/state.h"
 
 static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5, counters_s = 120, slower_than_baseline = 200;
-enum { WATCHES = 3 };
 static const double most_periods = 20; /* of the memory's stall: of longer sequences it takes the same share each time */
 static const double trusted_s = 60; /* a library is opened at its first call */
 
@@ -116,28 +111,11 @@ static double clock_limit(const Device *d, int sequences)
     return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
 }
 
-/* Once a process: the memory's stall, which launches of a few periods are kept in step with. */
-static int watch_memory(Device *d, Error *err)
-{
-    if (d->watched) return 0;
-    uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
-    int rc = 0;
-    for (int i = 0; i < WATCHES && !rc && !d->stall_ns; i++) { /* what else goes on can hide it */
-        rc = trusted_watch(&d->trusted, done, STALL_LOADS, err);
-        if (!rc) d->stall_ns = stall_period(done, STALL_LOADS);
-    }
-    d->watched = !rc;
-    free(done);
-    log_debug("the memory stalls every %.2f us", 1e-3 * d->stall_ns);
-    return rc;
-}
-
 int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
                    DeviceClock *out, DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_CLOCK, .mode = mode};
-    if (phases && watch_memory(d, err)) return -1;
     if (phases && d->baseline_us < most_periods * 1e-3 * d->stall_ns) call.period_ns = d->stall_ns;
     for (int i = 0; i < sequences && i < DEVICE_SEQUENCES && call.period_ns; i++) call.phase_ns[i] = (uint32_t)(phases[i] * call.period_ns);
     int rc = execute(d, call, clock_limit(d, sequences), launches, n, sequences, fault, &a, err);

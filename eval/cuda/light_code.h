@@ -19,6 +19,16 @@ static const char light_memory_code[] =
             }
         }
         extern "C" __global__ void nothing() {}
+        /* one thread reads words that lie far apart, each when the one before has come, and notes when */
+        extern "C" __global__ void watch(const unsigned *x, unsigned words, unsigned jump, unsigned loads, Long *done) {
+            unsigned i = 0;
+            for (unsigned k = 0; k < loads; k++) {
+                i = (i + jump + (__ldcv(x + i) == 0x13572468u)) % words;
+                Long t;
+                asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+                done[k] = i < words ? t : 0;
+            }
+        }
         template <int U> __global__ void read_tiles(const uint4 *x, uint4 *out, Long tiles) {
             uint4 s = make_uint4(0, 0, 0, 0);
             for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
@@ -60,11 +70,11 @@ static const char light_memory_code[] =
 
 enum {
     LIGHT_FILL, LIGHT_NOTHING, LIGHT_READ4, LIGHT_READ8, LIGHT_WRITE4, LIGHT_WRITE8, LIGHT_COPY4, LIGHT_COPY8, LIGHT_L2_4, LIGHT_L2_8,
-    LIGHT_N_MEMORY
+    LIGHT_WATCH, LIGHT_N_MEMORY
 };
 static const char *const light_memory_names[LIGHT_N_MEMORY] = {
     "fill", "nothing", "read_tiles<4>", "read_tiles<8>", "write_tiles<4>", "write_tiles<8>", "copy_tiles<4>", "copy_tiles<8>",
-    "l2_tiles<4>", "l2_tiles<8>"};
+    "l2_tiles<4>", "l2_tiles<8>", "watch"};
 
 /* Arithmetic in registers: 8 chains a thread, 16 steps a round. */
 static const char light_arithmetic_code[] =

@@ -1,13 +1,16 @@
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "eval/cuda/light.h"
 #include "eval/cuda/light_code.h"
+#include "eval/cuda/stall.h"
 
-enum { WARM = 2, REPEATS = 8, VECTOR = 16, RUN_LIMIT_S = 20, LAUNCHES = 300, MANY_L2 = 8 };
-static const size_t largest = (size_t)2 << 30, least = (size_t)64 << 20;
+enum { WARM = 2, REPEATS = 8, VECTOR = 16, RUN_LIMIT_S = 20, LAUNCHES = 300, MANY_L2 = 8, WATCHES = 3 };
+static const size_t largest = (size_t)2 << 30, least = (size_t)64 << 20, watched = (size_t)1 << 30;
 static const double clocks_up_s = 0.3; /* of work before the first measurement: an idle GPU is slow */
 
 typedef struct {
@@ -146,6 +149,25 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
     return 0;
 }
 
+/* The words lie far apart in more memory than fits L2, for those that follow one another hide most stalls. */
+static int watch(Bench *b, CuFunction f, double *stall_us, Error *err)
+{
+    double us;
+    uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
+    unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = words / 1000 * 618 | 1, loads = STALL_LOADS;
+    void *params[] = {&b->from, &words, &jump, &loads, &b->to};
+    int rc = 0;
+    *stall_us = 0;
+    for (int i = 0; i < WATCHES && !rc && !*stall_us; i++) { /* a first read of all pages may hide it */
+        rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
+             cuda_check(b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream), "a copy of times", err) ||
+             cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) || await(b, "a copy of times", err);
+        if (!rc) *stall_us = 1e-3 * stall_period(done, STALL_LOADS);
+    }
+    free(done);
+    return rc ? -1 : 0;
+}
+
 static int memory(Bench *b, Light *out, Error *err)
 {
     CuFunction f[LIGHT_N_MEMORY];
@@ -163,7 +185,7 @@ static int memory(Bench *b, Light *out, Error *err)
     }
     if (launch_overhead(b, f[LIGHT_NOTHING], &us, err)) return -1;
     out->launch_us = us;
-    return 0;
+    return watch(b, f[LIGHT_WATCH], &out->stall_us, err);
 }
 
 /* ---- arithmetic ---- */

@@ -33,8 +33,7 @@ struct Device {
     unsigned char *cubin;       /* of the harness's kernels, for every runner */
     size_t cubin_len;
     double baseline_us;         /* of the last trusted sequence that was clocked */
-    int watched;                /* stall_ns is known */
-    uint32_t stall_ns;          /* eval/cuda/stall.h; 0: none */
+    uint32_t stall_ns;          /* eval/cuda/stall.h; 0: none, or not measured */
     Random copies;              /* which of them is next */
     DeviceModule *modules, *parked; /* parked: unloaded, without state, the last first */
     GpuLock *lock;

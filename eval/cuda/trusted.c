@@ -284,24 +284,6 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
     return 0;
 }
 
-int trusted_watch(Trusted *t, uint64_t *done, int n, Error *err)
-{
-    enum { LANES = 32, LINE = LANES * 16 };
-    const CudaDriver *cu = t->executor.cu;
-    size_t times = (size_t)n * sizeof *done, lines = (size_t)n * LINE, l2 = t->executor.scratch_bytes;
-    CuPtr p = 0;
-    if (cuda_check(cu->memory_alloc(&p, lines + times + l2), "memory to watch", err)) return -1;
-    CuPtr at = p + lines, never = at, other = at + times;
-    uint32_t loads = (uint32_t)n;
-    void *params[] = {&p, &loads, &at, &never};
-    CuResult r = cu->set_words(other, 0, l2 / 4, t->executor.stream); /* new memory may lie in the L2 */
-    if (r == CU_OK) r = cu->launch(t->kernels[HARNESS_WATCH], 1, 1, 1, LANES, 1, 1, 0, t->executor.stream, params, NULL);
-    int rc = queued(t, r, "watching memory", err);
-    if (!rc) rc = trusted_read(t, at, done, times, err);
-    cu->memory_free(p);
-    return rc;
-}
-
 /* ---- guard zones ---- */
 
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)

@@ -42,8 +42,6 @@ int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t fr
                     DeviceDifference *out, Error *err);
 /* All of them and, with zones, every guard zone, in one wait. 1: something is not as expected. */
 int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Error *err);
-/* When n loads from memory, one after another, were done, in nanoseconds of the GPU's clock. */
-int trusted_watch(Trusted *t, uint64_t *done, int n, Error *err);
 int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *err);
 
 /* The zones that trusted_zones looks at from now on, by address; not read before that. */

@@ -328,6 +328,9 @@ static void test_two_sequences(void **state)
     for (int i = 0; i < 2; i++) assert_true(c[i].us > 0 && c[i].flush_us > 0 && c[i].host_us >= c[i].us);
     expect_floats(y[0], N, N);
     expect_floats(y[1], N, 15);
+    d->stall_ns = 100148;
+    ok(ops->clock(d, both, 2, 2, CLOCK_COLD, (double[]){0.25, 0.999999}, c, &fault, &err));
+    d->stall_ns = 0;
     memcpy(other, second, sizeof other);
     other[0].module = other[1].module = twin;
     both[1] = other;

@@ -123,6 +123,12 @@ static void test_calls(void **state)
     assert_int_equal(protocol_check_call(&c, sizeof c, &err), -1);
     c.at = 60, c.sequences = DEVICE_SEQUENCES + 1;
     assert_int_equal(protocol_check_call(&c, sizeof c, &err), -1);
+    c = (CudaCall){.kind = CALL_CLOCK, .launches = 1, .sequences = 2, .period_ns = PROTOCOL_MAX_WAIT_NS, .phase_ns = {0, PROTOCOL_MAX_WAIT_NS - 1}};
+    assert_int_equal(protocol_check_call(&c, sizeof c, &err), 0);
+    c.phase_ns[1]++;
+    assert_int_equal(protocol_check_call(&c, sizeof c, &err), -1);
+    c = (CudaCall){.kind = CALL_CLOCK, .launches = 1, .sequences = 1, .period_ns = PROTOCOL_MAX_WAIT_NS + 1};
+    assert_int_equal(protocol_check_call(&c, sizeof c, &err), -1);
     c = (CudaCall){.kind = CALL_KINDS};
     assert_int_equal(protocol_check_call(&c, sizeof c, &err), -1);
     c = (CudaCall){.kind = CALL_KERNEL};

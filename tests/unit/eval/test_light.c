@@ -70,7 +70,7 @@ static void test_bounds(void **state)
 static Light measured_light(void)
 {
     return (Light){.read_bytes_per_s = 4.4e12, .write_bytes_per_s = 4.2e12, .copy_bytes_per_s = 4.1e12, .l2_bytes_per_s = 7.5e12,
-                   .fp32_flops = 60e12, .fp64_flops = 30e12, .tensor16_flops = 800e12, .tf32_flops = 390e12, .launch_us = 2.25,
+                   .fp32_flops = 60e12, .fp64_flops = 30e12, .tensor16_flops = 800e12, .tf32_flops = 390e12, .launch_us = 2.25, .stall_us = 100.148,
                    .l2_bytes = 60 << 20, .uuid = "GPU-0123", .device = "NVIDIA H200", .driver = "580.1"};
 }
 
@@ -194,6 +194,13 @@ static void test_memory_kernels(void **state)
     sim_read(&sim, y, to, sizeof to);
     assert_memory_equal(from, to, sizeof to);
     for (int i = 4; i < VECTORS * 4; i++) assert_int_not_equal(from[i], from[i - 4]);
+    uint32_t words = VECTORS * 4, jump = words / 1000 * 618 | 1, loads = 100;
+    uint64_t done[100] = {0};
+    DevicePtr when = sim_buffer(&sim, "when", done, sizeof done);
+    sim_run(&sim, ((Shape){"watch", {1}, {1}}), 5, A(x), A(words), A(jump), A(loads), A(when));
+    sim_read(&sim, when, done, sizeof done);
+    for (int i = 1; i < 100; i++) assert_true(done[i] >= done[i - 1]);
+    assert_true(done[0] > 0 && done[99] > done[0]);
     sim_run(&sim, ((Shape){"_Z11write_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y), A(TILES8));
     sim_read(&sim, y, to, sizeof to);
     for (int i = 3; i < VECTORS * 4; i += 4) assert_int_equal(to[i], 7);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "base/random.h"
 #include "eval/cuda/stall.h"
@@ -67,9 +67,31 @@ static void test_none(void **state)
     assert_int_equal(stall_period(done, 0), 0);
 }
 
+/* What a thread of an H200 noted: times between loads, in steps of 32 ns. */
+static uint32_t of_file(const char *name)
+{
+    char path[4200];
+    int step, n = 1;
+    snprintf(path, sizeof path, "%s/tests/fixtures/stall/%s", QUERN_ROOT, name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    done[0] = 1795376696104133760;
+    for (; n < STALL_LOADS && fscanf(f, "%d", &step) == 1; n++) done[n] = done[n - 1] + 32 * (uint64_t)step;
+    fclose(f);
+    assert_int_equal(n, STALL_LOADS);
+    return stall_period(done, n);
+}
+
+static void test_h200(void **state)
+{
+    (void)state;
+    assert_in_range(of_file("h200-dram.txt"), 100100, 100200);
+    assert_int_equal(of_file("h200-l2.txt"), 0); /* the same loads from the L2 */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none), cmocka_unit_test(test_h200)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
