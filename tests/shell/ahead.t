@@ -79,12 +79,15 @@ fleet runner 2
 some_done runner 1
 kill -9 $(pgrep -P "$(evald)" | head -1) 2>/dev/null
 finish runner
-# Five times: were a job that only waits counted as tried, three of these would bury it. Each after one more was done, so that
-# none is the one in work three times.
+# Five times: were a job that only waits counted as tried, three of these would bury it. Each after two more were done since the
+# last, however many that was after, so that none is the one in work three times.
 fleet worker 2
+have=0
 for i in 1 2 3 4 5; do
     wait_for '[ -n "$(evald)" ] && [ "$(pgrep -P "$(evald)" | wc -l)" -ge 3 ]'
-    some_done worker $((2 * i))
+    [ $((have + 2)) -lt $jobs ] || break
+    some_done worker $((have + 2))
+    have=$(done_of worker)
     kill -9 "$(evald)" 2>/dev/null
 done
 finish worker
