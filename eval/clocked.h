@@ -1,6 +1,7 @@
 /* Timing on a device with a clock: baseline and candidate in random order, each on the same two sets of buffers (on an H200
  * two equal 64 MiB buffers differ by 1% in speed by their address alone), inputs new each time, outputs undefined before
- * every run and the candidate's compared after every run, until the interval of the ratio is narrow. The device's timing lock is held throughout. */
+ * every run and the candidate's compared after every run, until the interval of the ratio is narrow. The device's timing lock is
+ * held throughout. */
 #ifndef EVAL_CLOCKED_H
 #define EVAL_CLOCKED_H
 

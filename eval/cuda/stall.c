@@ -4,32 +4,22 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "eval/statistics.h"
 
 /* A load that takes this much longer than most may have met a stall. */
 enum { LONGER_NS = 400, MOST_LONG = 300, LEAST_NS = 10000, MOST_NS = 1000000, LEAST_STALLS = 12, MISSED = 4 };
 static const double off = 0.015, enough = 0.6;  /* of a period, by which a distance may miss it; of all time, that periods make up */
 
-static int compare_times(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The middle one; sorts. */
-static uint64_t median(uint64_t *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, compare_times);
-    return v[n / 2];
-}
-
-/* When loads began that took long. */
+/* When loads began that took long; as many as were done at most. */
 static int find_long(const uint64_t *done, int n, uint64_t *began)
 {
+    double *took = memory_array((size_t)n, sizeof *took);
     int found = 0;
-    for (int i = 1; i < n; i++) began[i - 1] = done[i] - done[i - 1];
-    uint64_t most = median(began, n - 1) + LONGER_NS;
+    for (int i = 1; i < n; i++) took[i - 1] = (double)(int64_t)(done[i] - done[i - 1]);
+    double most = statistics_median(took, n - 1) + LONGER_NS;
     for (int i = 1; i < n; i++)
-        if (done[i] - done[i - 1] > most) began[found++] = done[i - 1];
+        if (took[i - 1] > most) began[found++] = done[i - 1];
+    free(took);
     return found;
 }
 

@@ -1,6 +1,6 @@
 /* The stall of a GPU's memory: again and again, at the same distance in time, it does nothing for a microsecond, and whoever needs it
- * waits. On an H200 that is every 100.15 us and costs a kernel of 33 us that happens to run then 1.4 us (docs/evaluator.md, "The
- * memory's stall"). Launches that are compared begin at the same time after a stall: both meet the next one, or neither. */
+ * waits. On an H200 that is every 100.15 us and costs a kernel of 33 us that happens to run then 1.4 us (docs/evaluator.md, "In
+ * step with the memory"). Launches that are compared begin at the same time after a stall: both meet the next one, or neither. */
 #ifndef EVAL_CUDA_STALL_H
 #define EVAL_CUDA_STALL_H
 
