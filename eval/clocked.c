@@ -18,7 +18,7 @@ enum {
     SETS = 2,                   /* of inputs and outputs */
     FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
-static const double narrow = 0.004;         /* half the interval, as a share of the ratio, that ends the couples */
+static const double narrow = 0.0035;        /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
 static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be known better than to the second */
 static const double warm_s = 0.010;         /* of couples that are not counted: clocks rise */

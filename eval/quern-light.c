@@ -34,35 +34,43 @@ static void print(const Light *l, const Light *bounds, const char *path)
     printf("  %s\n", path);
 }
 
-/* In a context of its own, while nobody else of Quern uses the GPU. */
-static int measure(const CudaDriver *cu, const Gpu *gpu, Compiler *compiler, Light *out, Error *err)
+typedef struct {
+    const CudaDriver *cu;
+    Gpu gpu;
+    Light bounds;
+    char path[4096];
+    int again;
+} Job;
+
+static int kept(const Job *j, Light *out)
+{
+    return !j->again && light_kept(j->path, &j->gpu, j->bounds.driver, out);
+}
+
+/* In a context of its own, while nobody else of Quern uses the GPU; who waited for that may find it done. */
+static int measure(const Job *j, Compiler *compiler, Light *out, Error *err)
 {
     GpuLock *lock = NULL;
     CuContext context = NULL;
-    int rc = lock_open(gpu->uuid, &lock, err) || lock_alone(lock, LOCK_WAIT_S, err) ||
-             cuda_check(cu->context_create(&context, 0, gpu->device), "the GPU gives no context", err) ||
-             light_measure(cu, gpu, compiler, out, err);
-    if (context) cu->context_destroy(context);
+    int rc = lock_open(j->gpu.uuid, &lock, err) || lock_alone(lock, LOCK_WAIT_S, err);
+    if (!rc && !kept(j, out))
+        rc = cuda_check(j->cu->context_create(&context, 0, j->gpu.device), "the GPU gives no context", err) ||
+             light_measure(j->cu, &j->gpu, compiler, out, err) || light_save(out, j->path, err);
+    if (context) j->cu->context_destroy(context);
     lock_close(lock);
     return rc ? -1 : 0;
 }
 
 static int one(const CudaDriver *cu, int ordinal, Compiler *compiler, const char *output, int again, Error *err)
 {
-    Gpu gpu;
-    Light bounds, light, old;
-    char path[4096];
-    if (gpus_get(cu, ordinal, &gpu, err) || light_bounds(cu, &gpu, &bounds, err)) return -1;
-    if (output) snprintf(path, sizeof path, "%s", output);
-    else if (light_path(gpu.uuid, path, sizeof path, err)) return -1;
-    int same = !again && !light_read(path, &old, NULL) && !strcmp(old.uuid, gpu.uuid) && !strcmp(old.driver, bounds.driver);
-    if (same) {
-        log_info("cuda:%d was measured with this driver already; --again measures anew", ordinal);
-        light = old;
-    } else if (measure(cu, &gpu, compiler, &light, err) || light_save(&light, path, err)) {
-        return -1;
-    }
-    print(&light, &bounds, path);
+    Job j = {.cu = cu, .again = again};
+    Light light;
+    if (gpus_get(cu, ordinal, &j.gpu, err) || light_bounds(cu, &j.gpu, &j.bounds, err)) return -1;
+    if (output) snprintf(j.path, sizeof j.path, "%s", output);
+    else if (light_path(j.gpu.uuid, j.path, sizeof j.path, err)) return -1;
+    if (kept(&j, &light)) log_info("cuda:%d was measured with this driver already; --again measures anew", ordinal);
+    else if (measure(&j, compiler, &light, err)) return -1;
+    print(&light, &j.bounds, j.path);
     return 0;
 }
 
@@ -78,8 +86,8 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {.program = "quern-light", .synopsis = "[--device cuda:N]",
                            .about = "Measures what a GPU can do at most: DRAM and L2 bandwidth, arithmetic with and without tensor cores, the "
-                                    "least time of a launch. Evaluators tell each kernel's time as a fraction of it. Takes some "
-                                    "seconds a GPU, alone on it.",
+                                    "least time of a launch. Evaluators tell each kernel's time as a fraction of it, and run this where "
+                                    "it has not been. Takes some seconds a GPU, alone on it.",
                            .flags = flags};
     flags_parse(&spec, argc, argv, words);
     int all = !strcmp(device, "all");

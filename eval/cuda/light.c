@@ -8,6 +8,7 @@
 #include "base/cache.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 
 /* Flops of one SM in one clock, a multiply-add as two, dense, at full rate, as the architecture's papers give them. */
 typedef struct {
@@ -21,7 +22,10 @@ static const Rates rates[] = {
     {120, 256, 4, 2048}, {121, 256, 4, 2048}};
 static const Rates unknown = {0, 1024, 1024, 65536};
 
-enum { L2_PORT_BYTES = 64 };    /* a clock and SM */
+enum {
+    L2_PORT_BYTES = 64,         /* a clock and SM */
+    MEASURE_S = 60
+};
 
 static const Rates *rates_of(int arch)
 {
@@ -205,22 +209,47 @@ int light_read(const char *path, Light *out, Error *err)
     return rc ? error_prefix(err, "%s is no speed of light", path) : 0;
 }
 
-int light_load(const char *uuid, Light *out)
+int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out)
 {
-    char path[4096];
     Error err;
     *out = (Light){0};
-    if (light_path(uuid, path, sizeof path, &err) || !file_exists(path)) return 0;
-    if (light_read(path, out, &err)) {
-        log_warn("%s; run quern-light again", err.text);
-        *out = (Light){0};
-        return 0;
+    if (!file_exists(path)) return 0;
+    if (light_read(path, out, &err)) log_warn("%s", err.text);
+    else if (strcmp(out->uuid, gpu->uuid)) log_warn("%s is of another GPU, %s", path, out->uuid);
+    else if (!strcmp(out->driver, driver)) {
+        file_touch(path, NULL); /* in the compile cache's folder the longest unused goes first */
+        return 1;
     }
-    if (strcmp(out->uuid, uuid)) {
-        log_warn("%s is of another GPU, %s; run quern-light again", path, out->uuid);
-        *out = (Light){0};
-        return 0;
-    }
-    file_touch(path, NULL); /* in the compile cache's folder the longest unused goes first */
-    return 1;
+    *out = (Light){0};
+    return 0;
+}
+
+/* As a process of its own: none of its context stays here. */
+static int run_quern_light(const Gpu *gpu, Error *err)
+{
+    char program[4096], device[32];
+    ProcessResult r;
+    Buffer said;
+    if (process_find_program("quern-light", program, sizeof program, err)) return -1;
+    snprintf(device, sizeof device, "cuda:%d", gpu->ordinal);
+    const char *const argv[] = {program, "--device", device, NULL};
+    buffer_init(&said, 65536);
+    int rc = process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S}, NULL, &said, &r, err);
+    if (!rc && r.timed_out) rc = error_set(err, "not done after %d s", MEASURE_S);
+    else if (!rc && r.exit_code) rc = error_set(err, "%.*s", (int)strcspn((const char *)said.data, "\n"), (const char *)said.data);
+    buffer_release(&said);
+    return rc;
+}
+
+int light_once(const Gpu *gpu, const char *driver, Light *out)
+{
+    char path[4096];
+    Error err = {.text = "it kept nothing"};
+    *out = (Light){0};
+    if (light_path(gpu->uuid, path, sizeof path, &err)) return 0;
+    if (light_kept(path, gpu, driver, out)) return 1;
+    log_info("%s, %s, has not been measured with driver %s yet: quern-light does, once, for some seconds", gpu->name, gpu->uuid, driver);
+    if (!run_quern_light(gpu, &err) && light_kept(path, gpu, driver, out)) return 1;
+    log_warn("the GPU's speed of light is not known: %s", err.text);
+    return 0;
 }

@@ -35,8 +35,11 @@ int light_measure(const CudaDriver *cu, const Gpu *gpu, Compiler *compiler, Ligh
 int light_path(const char *uuid, char *out, size_t size, Error *err);
 int light_save(const Light *l, const char *path, Error *err);   /* makes the folder */
 int light_read(const char *path, Light *out, Error *err);       /* -1 also when it is not there */
-/* What quern-light left for this GPU: 1 there, 0 not measured, or not to be read, which is logged. */
-int light_load(const char *uuid, Light *out);
+/* Whether there is one that was measured on this GPU with this driver. What cannot be read is none; it is logged. */
+int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out);
+/* That of light_path; where there is none, quern-light is run, which waits for the GPU and takes some seconds. 0: it could not, which is
+ * logged; the next evaluator tries again. */
+int light_once(const Gpu *gpu, const char *driver, Light *out);
 
 /* Flops a second that a kernel which keeps the accuracy of the dtype can have: three products of TF32 make one of fp32. */
 double light_flops(const Light *l, Dtype dtype);

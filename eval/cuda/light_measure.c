@@ -9,7 +9,7 @@
 #include "eval/cuda/light_code.h"
 #include "eval/cuda/stall.h"
 
-enum { WARM = 2, REPEATS = 8, VECTOR = 16, RUN_LIMIT_S = 20, LAUNCHES = 300, MANY_L2 = 8, WATCHES = 3 };
+enum { WARM = 2, REPEATS = 8, VECTOR = 16, RUN_LIMIT_S = 20, LAUNCHES = 300, MANY_L2 = 8, WATCHES = 3, LEAST_LOAD_NS = 100 };
 static const size_t largest = (size_t)2 << 30, least = (size_t)64 << 20, watched = (size_t)1 << 30;
 static const double clocks_up_s = 0.3; /* of work before the first measurement: an idle GPU is slow */
 
@@ -162,6 +162,9 @@ static int watch(Bench *b, CuFunction f, double *stall_us, Error *err)
         rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
              cuda_check(b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream), "a copy of times", err) ||
              cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) || await(b, "a copy of times", err);
+        if (!rc && done[STALL_LOADS - 1] - done[0] < STALL_LOADS * LEAST_LOAD_NS)
+            rc = error_set(err, "%d loads from far apart in memory are said to have taken %.1f us in all", STALL_LOADS,
+                           1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
         if (!rc) *stall_us = 1e-3 * stall_period(done, STALL_LOADS);
     }
     free(done);

@@ -42,6 +42,15 @@ if [ "${DEVICE%%:*}" = cuda ]; then grep -q '"predicted":false' "$TMP/out"; else
 ok $? 'its times say whether they were measured'
 awk "BEGIN { exit !($(json_field time_us <"$TMP/out") > $(json_field light_us <"$TMP/out") && $(json_field light_us <"$TMP/out") > 0) }"
 ok $? 'they are above what bytes and flops allow'
+if [ "${DEVICE%%:*}" = cuda ]; then # a simulator has no light to be measured
+    light=$(ls -i "$TMP"/cache/light-*.qa)
+    [ -n "$light" ]; ok $? 'the first process has measured the speed of light of the GPU'
+    judge relu $good
+    [ "$(ls -i "$TMP"/cache/light-*.qa)" = "$light" ]; ok $? 'the next finds it there'
+    late=$("$BIN/quern-light" --device "$DEVICE" 2>"$TMP/err" | tee "$TMP/out" | awk '/answers late every/ {print $5}')
+    ! grep -q 'NVIDIA H200' "$TMP/out" || awk "BEGIN { exit !(${late:-0} > 99.9 && ${late:-0} < 100.4) }"
+    ok $? 'and how often its memory answers late, which is known of an H200'
+fi
 judge relu tests/fixtures/kernels/wrong_result.cu
 [ "$status $outcome" = "1 wrong_result" ]; ok $? 'a wrong kernel: wrong_result, exit status 1'
 judge no-such-task $good

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "eval/cuda/light.h"
 #include "eval/cuda/state.h"
 
 enum { N = 1000 };
@@ -328,9 +329,8 @@ static void test_two_sequences(void **state)
     for (int i = 0; i < 2; i++) assert_true(c[i].us > 0 && c[i].flush_us > 0 && c[i].host_us >= c[i].us);
     expect_floats(y[0], N, N);
     expect_floats(y[1], N, 15);
-    d->stall_ns = 100148;
+    assert_int_equal(d->stall_ns, 100148);
     ok(ops->clock(d, both, 2, 2, CLOCK_COLD, (double[]){0.25, 0.999999}, c, &fault, &err));
-    d->stall_ns = 0;
     memcpy(other, second, sizeof other);
     other[0].module = other[1].module = twin;
     both[1] = other;
@@ -548,6 +548,36 @@ static void test_refused_names(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+/* The GPU's light, as quern-light would have kept it. */
+static int keep_light(char path[4096])
+{
+    Gpu gpu;
+    Light light;
+    const CudaDriver *cu = cuda_driver(&err);
+    if (!cu || gpus_get(cu, 0, &gpu, &err) || light_bounds(cu, &gpu, &light, &err) || light_path(gpu.uuid, path, 4096, &err)) return -1;
+    light.stall_us = 100.148;
+    return light_save(&light, path, &err);
+}
+
+/* Where quern-light cannot measure, as here, the evaluator goes on by the bounds, and tries again when it is opened the next time. */
+static void test_unmeasured(void **state)
+{
+    (void)state;
+    char path[4096];
+    ok(keep_light(path));
+    start();
+    double bound = d->info.dram_bytes_per_s;
+    assert_true(d->info.light_bytes_per_s > 0);
+    ops->close(d);
+    unlink(path);
+    start();
+    assert_int_equal(d->stall_ns, 0);
+    assert_true(d->info.light_bytes_per_s == 0 && d->info.dram_bytes_per_s == bound);
+    honest();
+    ops->close(d);
+    ok(keep_light(path));
+}
+
 /* The library is compiled here and found by the loader, which looks at the environment only at a program's start. */
 static int with_driver(char **argv)
 {
@@ -572,10 +602,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
         cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_two_sequences), cmocka_unit_test(test_copies),
         cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
-        cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_refused_names)};
+        cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_refused_names)};
+    char path[4096];
     (void)argc;
-    if (with_driver(argv)) {
-        fprintf(stderr, "the test's driver cannot be made\n");
+    if (with_driver(argv) || keep_light(path)) {
+        fprintf(stderr, "the test's driver cannot be made, or its light not kept: %s\n", err.text);
         return 1;
     }
     buffer_init(&image, 1 << 20);

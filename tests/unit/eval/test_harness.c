@@ -442,8 +442,8 @@ static void test_few_for_losers(void **state)
     static const struct {
         double us, noise, wanted;
         int least, most;
-    } tries[] = {{150, 0.001, 0.02, 4, 4},    {150, 0.01, 0.02, 4, 32},  {16, 0.001, 0.004, 12, 12},
-                 {15, 0.001, 0.004, 12, 12}, {10, 0.001, 0.004, 12, 12}, {10, 0.01, 0.004, 24, 160}};
+    } tries[] = {{150, 0.001, 0.02, 4, 4},    {150, 0.01, 0.02, 4, 32},  {16, 0.001, 0.0035, 12, 12},
+                 {15, 0.001, 0.0035, 12, 12}, {10, 0.001, 0.0035, 12, 12}, {10, 0.01, 0.0035, 24, 160}};
     Finding f;
     Interval samples, v;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
