@@ -149,16 +149,17 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
     return 0;
 }
 
-/* The words lie far apart in more memory than fits L2, for those that follow one another hide most stalls. */
+/* The words lie far apart in more memory than fits the L2, for those that follow one another hide most stalls. */
 static int watch(Bench *b, CuFunction f, double *stall_us, Error *err)
 {
     double us;
     uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
-    unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = words / 1000 * 618 | 1, loads = STALL_LOADS;
+    unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = 0, loads = STALL_LOADS;
     void *params[] = {&b->from, &words, &jump, &loads, &b->to};
     int rc = 0;
     *stall_us = 0;
-    for (int i = 0; i < WATCHES && !rc && !*stall_us; i++) { /* a first read of all pages may hide it */
+    for (int i = 0; i < WATCHES && !rc && !*stall_us; i++) {
+        jump = words / 1000 * (618 - 100 * (unsigned)i) | 1; /* to other words each time: those of before are in the L2 */
         rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
              cuda_check(b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream), "a copy of times", err) ||
              cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) || await(b, "a copy of times", err);

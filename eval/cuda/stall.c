@@ -4,56 +4,111 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "eval/statistics.h"
 
-/* A load that takes this much longer than most may have met a stall. */
-enum { LONGER_NS = 400, MOST_LONG = 300, LEAST_NS = 10000, MOST_NS = 1000000, LEAST_STALLS = 12, MISSED = 4 };
-static const double off = 0.015, enough = 0.6;  /* of a period, by which a distance may miss it; of all time, that periods make up */
+/* The longest loads, one in ONE_IN, are laid over one another by each period between LEAST_NS and MOST_NS: those that met a stall
+ * come together in a bin or two of it, others anywhere. A load that meets a stall may be no longer than many that do not. */
+enum { ONE_IN = 50, LEAST_LONG = 12, BIN_BITS = 7, BINS = 1 << BIN_BITS, LEAST_NS = 40000, MOST_NS = 1000000, NEAR = 8, FRACTION = 48 };
 
-/* When loads began that took long; as many as were done at most. */
-static int find_long(const uint64_t *done, int n, uint64_t *began)
+typedef struct {
+    uint64_t *at;               /* of the long loads, since the first load */
+    int n;
+    double span;
+} Long;
+
+typedef struct {
+    uint64_t frequency;         /* periods a nanosecond, in 2^-FRACTION */
+    int count, bin;             /* of the two bins with most of the long loads, the first */
+} Fold;
+
+static int compare(const void *a, const void *b)
 {
-    double *took = memory_array((size_t)n, sizeof *took);
-    int found = 0;
-    for (int i = 1; i < n; i++) took[i - 1] = (double)(int64_t)(done[i] - done[i - 1]);
-    double most = statistics_median(took, n - 1) + LONGER_NS;
-    for (int i = 1; i < n; i++)
-        if (took[i - 1] > most) began[found++] = done[i - 1];
-    free(took);
-    return found;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
 
-/* How many follow one another at about one period, or a few, for strays come between stalls, and some stalls hide. Their mean
- * distance as *exact. */
-static int fitting(const uint64_t *at, int n, double period, double *exact)
+static void find_long(const uint64_t *done, int n, Long *out)
 {
-    double whole = 0, periods = 0;
-    int fit = 0;
-    for (int i = 0, from = 0; i < n; i++) {
-        double d = (double)(at[i] - at[from]), k = nearbyint(d / period);
-        int fits = k >= 1 && k <= MISSED && fabs(d - k * period) <= off * period;
-        if (fits) whole += d, periods += k, fit++;
-        if (fits || d > 1.5 * period) from = i; /* else it is a stray, or what it is compared with was one */
+    int64_t *took = memory_array((size_t)n, sizeof *took);
+    for (int i = 1; i < n; i++) took[i - 1] = (int64_t)(done[i] - done[i - 1]);
+    qsort(took, (size_t)n - 1, sizeof *took, compare);
+    int64_t most = took[n - 1 - n / ONE_IN];
+    free(took);
+    *out = (Long){.at = memory_array((size_t)n / ONE_IN + 1, sizeof *out->at), .span = (double)(done[n - 1] - done[0])};
+    for (int i = 1; i < n; i++)
+        if ((int64_t)(done[i] - done[i - 1]) > most) out->at[out->n++] = done[i - 1] - done[0];
+}
+
+static uint64_t bins_before(const Fold *f, uint64_t at)
+{
+    return at * f->frequency >> (FRACTION - BIN_BITS);
+}
+
+static void fold(const Long *l, Fold *f)
+{
+    int counts[BINS + 1] = {0};
+    for (int i = 0; i < l->n; i++) counts[bins_before(f, l->at[i]) % BINS]++;
+    counts[BINS] = counts[0];
+    f->count = 0;
+    for (int b = 0; b < BINS; b++)
+        if (counts[b] + counts[b + 1] > f->count) f->count = counts[b] + counts[b + 1], f->bin = b;
+}
+
+/* The best of those near a frequency. */
+static Fold near(const Long *l, double frequency, double step)
+{
+    Fold best = {0};
+    for (int i = -NEAR; i <= NEAR; i++) {
+        Fold x = {.frequency = (uint64_t)ldexp(frequency + i * step, FRACTION)};
+        fold(l, &x);
+        if (x.count > best.count) best = x;
     }
-    *exact = periods > 0 ? whole / periods : 0;
-    return whole > enough * (double)(at[n - 1] - at[0]) ? fit : 0;
+    return best;
+}
+
+/* A half, a third of the period gathers as many, so that the longest is taken of those that gather nearly the most. */
+static Fold best_fold(const Long *l)
+{
+    Fold best = {0};
+    double step = 0.5 / (BINS * l->span), least = 1.0 / MOST_NS, most = 1.0 / LEAST_NS;
+    for (double f = least; f < most; f += step) {
+        Fold x = {.frequency = (uint64_t)ldexp(f, FRACTION)};
+        fold(l, &x);
+        if (x.count > best.count) best = x;
+    }
+    double f = ldexp((double)best.frequency, -FRACTION);
+    for (int times = (int)(f / least); times > 1; times--) {
+        Fold x = near(l, f / times, step);
+        if (4 * x.count > 3 * best.count) return x;
+    }
+    return near(l, f, step);
+}
+
+/* The line through the loads of the two bins: time over number of period. */
+static double exact_period(const Long *l, const Fold *f)
+{
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (int i = 0; i < l->n; i++) {
+        uint64_t of_all = bins_before(f, l->at[i]), first = (uint64_t)f->bin;
+        if ((of_all - first) % BINS > 1) continue;
+        double k = (double)((of_all + BINS - first) / BINS), at = (double)l->at[i];
+        n++, x += k, y += at, xx += k * k, xy += k * at;
+    }
+    double of_x = n * xx - x * x;
+    return of_x > 0 ? (n * xy - x * y) / of_x : 0;
 }
 
 uint32_t stall_period(const uint64_t *done, int n)
 {
-    if (n < 3) return 0;
-    uint64_t *at = memory_array((size_t)n, sizeof *at);
-    int found = find_long(done, n, at), best = LEAST_STALLS;
-    double period = 0, exact;
-    for (int i = 1; i < found && found <= MOST_LONG; i++) {
-        double between = (double)(at[i] - at[i - 1]);
-        if (between < LEAST_NS || between > MOST_NS) continue;
-        int fit = fitting(at, found, between, &exact);
-        /* half of a period fits as many, twice the period half as many */
-        if (10 * fit < 9 * best || (10 * fit < 11 * best && exact < period)) continue;
-        if (fit > best) best = fit;
-        period = exact;
+    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MOST_NS) return 0;
+    Long l;
+    find_long(done, n, &l);
+    double period = 0;
+    if (l.n >= LEAST_LONG) {
+        Fold best = best_fold(&l);
+        double by_chance = 2.0 * l.n / BINS;
+        period = exact_period(&l, &best);
+        if (best.count < by_chance + 8 * sqrt(by_chance) + 4 || 4 * best.count * period < l.span) period = 0;
     }
-    free(at);
+    free(l.at);
     return (uint32_t)nearbyint(period);
 }

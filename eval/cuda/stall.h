@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { STALL_LOADS = 8192 };    /* what is looked at: some 3 ms */
+enum { STALL_LOADS = 65536 };    /* what is looked at: some 25 ms */
 
 /* When each of n loads from memory, one after another, was done, in nanoseconds. The time between stalls, in nanoseconds; 0: those
  * that took long do not come at one distance. */

@@ -13,31 +13,31 @@
 
 static uint64_t done[STALL_LOADS];
 
-/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall that costs the load 500 to 900 more,
- * `seen` of them; `strays` of the loads take as much longer by chance. */
+/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall, `seen` of which cost the load that meets it
+ * up to 430 more; `strays` of the loads take as much longer by chance. */
 static uint32_t watched(double period, double seen, double strays, uint64_t seed)
 {
     Random r;
     random_init(&r, seed, 0);
-    double now = 1.79e18 + 1e5 * random_uniform(&r), next = now + 5e4;
+    double now = 1e5 * random_uniform(&r), next = now + 5e4;
     for (int i = 0; i < STALL_LOADS; i++) {
         double took = 340 + 120 * random_uniform(&r);
-        if (random_uniform(&r) < strays) took += 450 + 300 * random_uniform(&r);
+        if (random_uniform(&r) < strays) took += 430 * random_uniform(&r);
         if (now + took > next) {
-            if (random_uniform(&r) < seen) took += 500 + 400 * random_uniform(&r);
+            if (random_uniform(&r) < seen) took += 430 * random_uniform(&r);
             next += period;
         }
         now += took;
-        done[i] = (uint64_t)(now / 32) * 32;
+        done[i] = 1795376696104133760 + (uint64_t)(now / 32) * 32;
     }
     return stall_period(done, STALL_LOADS);
 }
 
 static void near(double period, double seen, double strays)
 {
-    for (uint64_t seed = 0; seed < 50; seed++) {
+    for (uint64_t seed = 0; seed < 3; seed++) {
         uint32_t found = watched(period, seen, strays, seed);
-        if (fabs(found - period) > 0.005 * period) fail_msg("%.0f ns: found %u (seed %d)", period, found, (int)seed);
+        if (fabs(found - period) > 1e-4 * period) fail_msg("%.0f ns: found %u (seed %d)", period, found, (int)seed);
     }
 }
 
@@ -45,19 +45,20 @@ static void test_period(void **state)
 {
     (void)state;
     near(100148, 1, 0);
-    near(100148, 0.9, 0.001);
-    near(31250, 0.9, 0.002);
-    near(200000, 1, 0.0002);
+    near(100148, 0.9, 0.01);
+    near(100148, 1, 0.03);      /* more strays than are looked at */
+    near(51250, 0.9, 0.01);
+    near(250000, 1, 0.001);
 }
 
 static void test_none(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 50; seed++) {
+    for (uint64_t seed = 0; seed < 4; seed++) {
         assert_int_equal(watched(100148, 0, 0, seed), 0);
         assert_int_equal(watched(100148, 0, 0.01, seed), 0);
         assert_int_equal(watched(100148, 0, 0.1, seed), 0);
-        assert_int_equal(watched(1000000, 1, 0, seed), 0); /* three of them are no period */
+        assert_int_equal(watched(4000000, 1, 0, seed), 0); /* six of them are no period */
     }
     for (int i = 0; i < STALL_LOADS; i++) done[i] = 5;      /* a clock that stands */
     assert_int_equal(stall_period(done, STALL_LOADS), 0);
@@ -78,7 +79,7 @@ static uint32_t of_file(const char *name)
     done[0] = 1795376696104133760;
     for (; n < STALL_LOADS && fscanf(f, "%d", &step) == 1; n++) done[n] = done[n - 1] + 32 * (uint64_t)step;
     fclose(f);
-    assert_int_equal(n, STALL_LOADS);
+    assert_true(n >= 8192);
     return stall_period(done, n);
 }
 
@@ -86,7 +87,8 @@ static void test_h200(void **state)
 {
     (void)state;
     assert_in_range(of_file("h200-dram.txt"), 100100, 100200);
-    assert_int_equal(of_file("h200-l2.txt"), 0); /* the same loads from the L2 */
+    assert_in_range(of_file("h200-hidden.txt"), 100130, 100170); /* another's, where one load in seven thousand is longer than all others */
+    assert_int_equal(of_file("h200-l2.txt"), 0); /* loads from the L2 */
 }
 
 int main(void)
