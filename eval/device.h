@@ -145,6 +145,8 @@ typedef struct {
 typedef struct {
     const char *prefix;         /* "sim" */
     int (*open)(const char *arg, Device **out, Error *err);   /* arg: what follows "sim:" */
+    /* This process will open this one and no other: before there are threads. NULL: that makes no difference. */
+    void (*alone)(const char *arg);
     /* What info's arch will be, as far as it is known without opening; -1: it is not. NULL: opening takes no time. */
     int (*expected_arch)(const char *arg, char out[16]);
     void (*close)(Device *d);

@@ -92,6 +92,7 @@ int main(int argc, char **argv)
         if (!file_exists(words[i])) flags_usage_error(&spec, "cannot open %s: No such file or directory", words[i]);
     /* A GPU's driver takes 0.2 s to clear away a process with a context: nobody has to wait for that. */
     if (ops->clock) process_answer_early();
+    if (ops->alone) ops->alone(arg);
     Buffer first; /* read once more for its verdict, which says what is wrong with it */
     buffer_init(&first, CANDIDATE_MAX_SOURCE + 1);
     int known = !file_read(words[0], CANDIDATE_MAX_SOURCE, &first, NULL);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "eval/cuda/health.h"
+#include "eval/device.h"
 #include "eval/evaluator.h"
 #include "eval/runner.h"
 #include "eval/wire.h"
@@ -192,6 +193,9 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
 {
     Child c = {.fd = fd, .opt = opt};
     Error err = {0};
+    const char *arg;
+    const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
+    if (ops && ops->alone) ops->alone(arg);
     if (!opt->noop && open_evaluator(&c, 1, &err)) refuse(fd, &err); /* 1: the default seed of quern-evaluate */
     if (say_hello(&c)) _exit(1);
     Buffer frame;

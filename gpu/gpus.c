@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +48,49 @@ int gpus_list(Gpu *out, int max, Error *err)
     for (int i = 0; i < count; i++)
         if (gpus_get(cu, i, &out[i], err)) return -1;
     return count;
+}
+
+static int left_alone = -1;
+
+/* Of a list by commas the word of this number, unless it is the only one. */
+static int word_of(const char *list, int number, char *out, size_t size)
+{
+    for (int i = 0; i < number; i++) {
+        list = strchr(list, ',');
+        if (!list++) return 0;
+    }
+    size_t n = strcspn(list, ",");
+    if (!n || n >= size || (!number && !list[n])) return 0;
+    memcpy(out, list, n);
+    out[n] = 0;
+    return 1;
+}
+
+static int device_files(void)
+{
+    char path[32];
+    int n = 0;
+    for (int i = 0; i < GPUS_MAX; i++) {
+        snprintf(path, sizeof path, "/dev/nvidia%d", i);
+        n += !access(path, F_OK);
+    }
+    return n;
+}
+
+void gpus_alone(int ordinal)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES";
+    const char *list = getenv(name);
+    char one[128];
+    if (left_alone >= 0 || ordinal < 0) return;
+    snprintf(one, sizeof one, "%d", ordinal);
+    if (list ? !word_of(list, ordinal, one, sizeof one) : device_files() < 2 || ordinal >= device_files()) return;
+    if (!setenv(name, one, 1)) left_alone = ordinal;
+}
+
+int gpus_here(int ordinal)
+{
+    return left_alone < 0 ? ordinal : ordinal == left_alone ? 0 : -1;
 }
 
 /* The first word of the kernel module's banner that looks like a version: "NVRM version: ... 580.159.03 ..." */

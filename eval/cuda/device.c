@@ -150,25 +150,37 @@ static int cuda_expected_arch(const char *arg, char out[16])
     return harness_expected_arch(arg, out);
 }
 
+/* -1: no number of a GPU. */
+static int ordinal_of(const char *arg)
+{
+    char *end;
+    long ordinal = strtol(arg, &end, 10);
+    return *end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX ? -1 : (int)ordinal;
+}
+
+static void cuda_alone(const char *arg)
+{
+    gpus_alone(ordinal_of(arg));
+}
+
 /* Three things start at once: the runners, which open the driver too; the compiler of the harness's kernels, unless the
  * cache has them; and the driver here. Contexts are made one after another, since the driver makes one at a time: the
  * harness's, the candidates' and, while those are at work, the baselines'. */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
-    char *end;
     Harness *harness = NULL;
-    long ordinal = strtol(arg, &end, 10);
-    if (*end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX)
-        return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+    int number = ordinal_of(arg), ordinal = gpus_here(number);
+    if (number < 0) return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+    if (ordinal < 0) return error_set(err, "device cuda:%s: this process has opened another GPU", arg);
     want_few_channels();
     Device *d = memory_alloc(sizeof *d);
-    random_init(&d->copies, (uint64_t)ordinal, random_hash("copies", 6));
+    random_init(&d->copies, (uint64_t)number, random_hash("copies", 6));
     for (int home = 0; home < HOMES; home++) d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
-    int rc = cudarunner_open(&d->remotes[HOME_CANDIDATE].runner, (int)ordinal, 0, err); /* first, as it takes longest */
-    if (!rc) rc = cudarunner_open(&d->remotes[HOME_TRUSTED].runner, (int)ordinal, 1, err);
+    int rc = cudarunner_open(&d->remotes[HOME_CANDIDATE].runner, ordinal, 0, err); /* first, as it takes longest */
+    if (!rc) rc = cudarunner_open(&d->remotes[HOME_TRUSTED].runner, ordinal, 1, err);
     log_debug("runner started");
     if (!rc) rc = harness_begin(arg, &harness, err);
-    if (!rc) rc = open_parts(d, (int)ordinal, harness, err);
+    if (!rc) rc = open_parts(d, ordinal, harness, err);
     harness_end(harness);
     log_debug("canary's parts made");
     if (rc) {
@@ -356,7 +368,7 @@ static int cuda_canary(Device *d, Error *err)
 }
 
 const DeviceOps cuda_device_ops = {
-    .prefix = "cuda", .expected_arch = cuda_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
+    .prefix = "cuda", .alone = cuda_alone, .expected_arch = cuda_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
     .kernel = cuda_kernel, .alloc = cuda_alloc, .free = cuda_free, .write = cuda_write, .read = cuda_read, .poison = cuda_poison,
     .protect = cuda_protect, .check_guards = cuda_check_guards, .run = cuda_run, .clock = cuda_clock, .telemetry = cuda_telemetry,
     .lock = cuda_lock, .canary = cuda_canary, .counters = cuda_counters, .golden = cuda_golden, .golden_free = cuda_golden_free,
