@@ -16,7 +16,8 @@ enum {
     BASELINE, CANDIDATE, SIDES,
     RENEWING = 0, RUNNING, COMPARING, STEPS,
     SETS = 2,                   /* of inputs and outputs */
-    FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = 4, WARM_COUPLES = 2, INSPECT_EVERY = 8
+    ORDERS = SIDES * SETS,      /* which side goes first, on which set */
+    FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = ORDERS, WARM_COUPLES = 2, INSPECT_EVERY = 8
 };
 static const double narrow = 0.0035;        /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
@@ -33,6 +34,7 @@ typedef struct {
     int64_t turns;              /* rig_can_turn */
     const ClockedOptions *opt;
     Random random;
+    int orders[ORDERS], ordered; /* the couples' in turn; how many of them are done */
     double phases[SETS];        /* at which both sides' runs begin in this couple (DeviceOps.clock) */
     double spent[STEPS];        /* seconds, for the log */
     int runs;                   /* of the candidate */
@@ -173,10 +175,21 @@ static int renew(Bench *b, Finding *f, Error *err)
     return load_both(b, f, err);
 }
 
+/* Of as many couples as there are orders each has another one: by chance alone, of twelve couples one side would go first in eight
+ * or more two times in five. */
+static int next_order(Bench *b)
+{
+    int at = b->ordered++ % ORDERS;
+    for (int i = 0; i < ORDERS && !at; i++) b->orders[i] = i;
+    int from = at + (int)random_below(&b->random, (uint64_t)(ORDERS - at)), order = b->orders[from];
+    b->orders[from] = b->orders[at];
+    return order;
+}
+
 /* Each side once on each set of buffers: two pairs, of neither of which a side has the better addresses. */
 static int couple(Bench *b, double us[SIDES][SETS], Finding *f, Error *err)
 {
-    int first = (int)random_below(&b->random, SIDES), first_set = (int)random_below(&b->random, SETS);
+    int order = next_order(b), first = order % SIDES, first_set = order / SIDES;
     double since = clock_seconds();
     for (int set = 0; set < SETS; set++) b->phases[set] = random_uniform(&b->random);
     int rc = renew(b, f, err);
@@ -254,6 +267,7 @@ static int warm_up(Bench *b, Finding *f, Error *err)
 static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
 {
     double us[SIDES][SETS], since = clock_seconds();
+    b->ordered = 0;             /* the warm-up has ended anywhere */
     while (out->n < MAX_COUPLES * SETS) {
         int rc = couple(b, us, f, err);
         if (rc) return rc;

@@ -31,7 +31,8 @@ struct Device {
     uint64_t outputs[2];        /* seen while clocked: the blocks that each side wrote to, one bit a block */
     Random drift;
     double phases[2];           /* the sum of each side's, each times the number of its output's block */
-    int clocked, locked, spied;
+    int clocked, locked, spied, calls;
+    struct { int trusted, block; } began[1 << 14]; /* of the calls of the clock: whose, and the output's block of the first run */
     double hidden_us, waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
     double candidate_us, noise; /* of a run, and a share of it */
 };
@@ -230,6 +231,11 @@ static int fake_clock(Device *d, const DeviceLaunch *const *launches, int n, int
     for (int i = 0; i < sequences && !rc; i++) {
         DevicePtr y;
         memcpy(&y, launches[i][0].params + 8, 8);
+        if (!i) {
+            assert_true(d->calls < 1 << 14);
+            d->began[d->calls].trusted = launches[i][0].module->trusted;
+            d->began[d->calls++].block = (int)(block_of(d, y) - d->blocks);
+        }
         assert_true(phases[i] >= 0 && phases[i] < 1);
         d->phases[launches[i][0].module->trusted] += phases[i] * (double)(1 + (block_of(d, y) - d->blocks));
         rc = fake_clock_one(d, launches[i], n, mode, &out[i], fault, err);
@@ -398,6 +404,7 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     random_init(&fake.drift, 3, 5);
     fake.outputs[0] = fake.outputs[1] = 0;
     fake.phases[0] = fake.phases[1] = 0;
+    fake.calls = 0;
     load_as(&baseline, 1, "relu", "(x, y, n)");
     Plan kept = plan;
     baseline.plan = baseline.context.plan = &kept;
@@ -432,6 +439,29 @@ static void test_paired_timing(void **state)
     assert_int_equal(fake.spied, 0);
     assert_true(fake.phases[0] > 0 && fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
     assert_int_equal(passed.n, 1);
+}
+
+/* Of each four couples counted two begin with either side, of those one with either set. */
+static void test_orders(void **state)
+{
+    (void)state;
+    Finding f;
+    ChecksPassed passed = {0};
+    assert_int_equal(clocked("relu", &passed, &f), 0);
+    int couples = timing.n / timing.together, from = fake.calls - 2 * couples, block = fake.began[from].block, changes = 0;
+    assert_true(couples >= 12 && couples % 4 == 0 && from > 0);
+    for (int k = 0; k < couples; k += 4) {
+        int seen = 0;
+        for (int i = 0; i < 4; i++) {
+            int first = from + 2 * (k + i), order = fake.began[first].trusted + 2 * (fake.began[first].block == block);
+            assert_int_equal(fake.began[first].trusted, !fake.began[first + 1].trusted);
+            assert_int_equal(fake.began[first].block, fake.began[first + 1].block);
+            seen |= 1 << order;
+            changes += k && fake.began[first].trusted != fake.began[from + 2 * i].trusted;
+        }
+        assert_int_equal(seen, 15);
+    }
+    assert_true(changes > 0); /* not in the same order each time */
 }
 
 /* Samples end early for whoever surely loses; what they say is said to be as unsure as they were taken for, never surer, and the
@@ -581,7 +611,7 @@ int main(void)
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
-        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_few_for_losers), cmocka_unit_test(test_buffers_are_shared),
+        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_orders), cmocka_unit_test(test_few_for_losers), cmocka_unit_test(test_buffers_are_shared),
         cmocka_unit_test(test_cheats_when_clocked),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),
