@@ -30,7 +30,7 @@ static void print(const Light *l, const Light *bounds, const char *path)
     print_row("fp16 or bf16 to fp32, tensor cores", l->tensor16_flops, bounds->tensor16_flops, 1e12, "Tflop/s");
     print_row("tf32, tensor cores", l->tf32_flops, bounds->tf32_flops, 1e12, "Tflop/s");
     print_row("empty launch", l->launch_us, 0, 1, "us");
-    if (l->stall_us > 0) print_row("memory answers late every", l->stall_us, 0, 1, "us");
+    if (l->stall_period_us > 0) print_row("memory answers late every", l->stall_period_us, 0, 1, "us");
     printf("  %s\n", path);
 }
 

@@ -80,7 +80,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     if (light_flops(&measured, DTYPE_F16) > i->flops_per_s) i->flops_per_s = light_flops(&measured, DTYPE_F16);
     i->launch_us = measured.launch_us;
     i->light_bytes_per_s = light_dram(&measured);
-    d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_us), PROTOCOL_MAX_WAIT_NS);
+    d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_period_us), PROTOCOL_MAX_WAIT_NS);
     for (int k = 0; k < 4; k++) i->light_flops_per_s[k] = light_flops(&measured, (Dtype)k);
     return 0;
 }

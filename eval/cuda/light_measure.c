@@ -150,15 +150,15 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
 }
 
 /* The words lie far apart in more memory than fits the L2, for those that follow one another hide most stalls. */
-static int watch(Bench *b, CuFunction f, double *stall_us, Error *err)
+static int watch(Bench *b, CuFunction f, double *stall_period_us, Error *err)
 {
     double us;
     uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
     unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = 0, loads = STALL_LOADS;
     void *params[] = {&b->from, &words, &jump, &loads, &b->to};
     int rc = 0;
-    *stall_us = 0;
-    for (int i = 0; i < WATCHES && !rc && !*stall_us; i++) {
+    *stall_period_us = 0;
+    for (int i = 0; i < WATCHES && !rc && !*stall_period_us; i++) {
         jump = words / 1000 * (618 - 100 * (unsigned)i) | 1; /* to other words each time: those of before are in the L2 */
         rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
              cuda_check(b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream), "a copy of times", err) ||
@@ -166,7 +166,7 @@ static int watch(Bench *b, CuFunction f, double *stall_us, Error *err)
         if (!rc && done[STALL_LOADS - 1] - done[0] < STALL_LOADS * LEAST_LOAD_NS)
             rc = error_set(err, "%d loads from far apart in memory are said to have taken %.1f us in all", STALL_LOADS,
                            1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
-        if (!rc) *stall_us = 1e-3 * stall_period(done, STALL_LOADS);
+        if (!rc) *stall_period_us = 1e-3 * stall_period(done, STALL_LOADS);
     }
     free(done);
     return rc ? -1 : 0;
@@ -189,7 +189,7 @@ static int memory(Bench *b, Light *out, Error *err)
     }
     if (launch_overhead(b, f[LIGHT_NOTHING], &us, err)) return -1;
     out->launch_us = us;
-    return watch(b, f[LIGHT_WATCH], &out->stall_us, err);
+    return watch(b, f[LIGHT_WATCH], &out->stall_period_us, err);
 }
 
 /* ---- arithmetic ---- */

@@ -555,7 +555,7 @@ static int keep_light(char path[4096])
     Light light;
     const CudaDriver *cu = cuda_driver(&err);
     if (!cu || gpus_get(cu, 0, &gpu, &err) || light_bounds(cu, &gpu, &light, &err) || light_path(gpu.uuid, path, 4096, &err)) return -1;
-    light.stall_us = 100.148;
+    light.stall_period_us = 100.148;
     return light_save(&light, path, &err);
 }
 

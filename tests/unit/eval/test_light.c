@@ -70,7 +70,7 @@ static void test_bounds(void **state)
 static Light measured_light(void)
 {
     return (Light){.read_bytes_per_s = 4.4e12, .write_bytes_per_s = 4.2e12, .copy_bytes_per_s = 4.1e12, .l2_bytes_per_s = 7.5e12,
-                   .fp32_flops = 60e12, .fp64_flops = 30e12, .tensor16_flops = 800e12, .tf32_flops = 390e12, .launch_us = 2.25, .stall_us = 100.148,
+                   .fp32_flops = 60e12, .fp64_flops = 30e12, .tensor16_flops = 800e12, .tf32_flops = 390e12, .launch_us = 2.25, .stall_period_us = 100.148,
                    .l2_bytes = 60 << 20, .uuid = "GPU-0123", .device = "NVIDIA H200", .driver = "580.1"};
 }
 
