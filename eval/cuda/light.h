@@ -20,7 +20,7 @@ typedef struct {
     double tf32_flops;
     double launch_us;           /* least time of an empty launch between two events; a bound has 0 */
     double l2_bytes;            /* its size */
-    double stall_period_us;            /* between two stalls of the memory (eval/cuda/stall.h); 0: it has none; a bound has 0 */
+    double stall_period_us;     /* between two stalls of the memory (eval/cuda/stall.h); 0: it has none; a bound has 0 */
     char uuid[48], device[64], driver[32];
 } Light;
 
