@@ -224,6 +224,12 @@ int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out)
     return 0;
 }
 
+static void end_with_us(void *nothing)
+{
+    (void)nothing;
+    process_die_with_parent();
+}
+
 /* As a process of its own: none of its context stays here. */
 static int run_quern_light(const Gpu *gpu, Error *err)
 {
@@ -234,7 +240,7 @@ static int run_quern_light(const Gpu *gpu, Error *err)
     snprintf(device, sizeof device, "cuda:%d", gpu->ordinal);
     const char *const argv[] = {program, "--device", device, NULL};
     buffer_init(&said, 65536);
-    int rc = process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S}, NULL, &said, &r, err);
+    int rc = process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_us}, NULL, &said, &r, err);
     if (!rc && r.timed_out) rc = error_set(err, "not done after %d s", MEASURE_S);
     else if (!rc && r.exit_code) rc = error_set(err, "%.*s", (int)strcspn((const char *)said.data, "\n"), (const char *)said.data);
     buffer_release(&said);
