@@ -86,8 +86,9 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {.program = "quern-light", .synopsis = "[--device cuda:N]",
                            .about = "Measures what a GPU can do at most: DRAM and L2 bandwidth, arithmetic with and without tensor cores, the "
-                                    "least time of a launch. Evaluators tell each kernel's time as a fraction of it, and run this where "
-                                    "it has not been. Takes some seconds a GPU, alone on it.",
+                                    "least time of a launch, and how often the memory answers late. Evaluators tell each kernel's time as a "
+                                    "fraction of it and begin their runs in step with the memory; where nothing is kept of a GPU, they run "
+                                    "this. Takes some seconds a GPU, alone on it.",
                            .flags = flags};
     flags_parse(&spec, argc, argv, words);
     int all = !strcmp(device, "all");
