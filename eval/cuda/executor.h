@@ -3,6 +3,7 @@
 #ifndef EVAL_CUDA_EXECUTOR_H
 #define EVAL_CUDA_EXECUTOR_H
 
+#include "base/random.h"
 #include "gpu/driver.h"
 #include "eval/cuda/protocol.h"
 
@@ -43,6 +44,7 @@ typedef struct {
     int persisting;             /* the device has persisting L2 lines */
     CuFunction flush, wait;     /* harness_flush, harness_wait; NULL before stopwatch_arm */
     unsigned sms, flush_shared; /* its grid and the dynamic shared memory of a block */
+    Random idle;                /* launches of nothing before a timing */
     ExecutorGraph graphs[EXECUTOR_GRAPHS];
     uint64_t graph_uses;
 } Executor;

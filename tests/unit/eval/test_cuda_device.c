@@ -347,6 +347,47 @@ static void test_two_sequences(void **state)
     ops->close(d);
 }
 
+/* What a launch adds depends on its number modulo eight: a timing begins at any, after 0 to 7 launches of nothing. */
+static void test_begins_anywhere(void **state)
+{
+    (void)state;
+    enum { TIMINGS = 100 };
+    DeviceFault fault;
+    DeviceClock c;
+    DevicePtr y;
+    Buffer launches;
+    int idle = 0, least = 8, most = 0, timings = 0;
+    setenv("TEST_LAUNCHES", "launches", 1);
+    start();
+    DeviceModule *m = load(0);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceLaunch l = launch(m, "ones", y, N, 0);
+    unlink("launches");
+    for (int i = 0; i < TIMINGS; i++) ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault)); /* no phase: nothing else waits */
+    ok(clock_one(&l, 1, CLOCK_WARM, &c, &fault));
+    unsetenv("TEST_LAUNCHES");
+    buffer_init(&launches, 1 << 20);
+    ok(file_read("launches", 1 << 20, &launches, &err));
+    for (char *name = strtok(launches.data, "\n"); name; name = strtok(NULL, "\n")) {
+        if (!strcmp(name, "harness_wait")) {
+            idle++;
+        } else if (!strcmp(name, "harness_flush")) {
+            timings++;
+            if (idle < least) least = idle;
+            if (idle > most) most = idle;
+            idle = 0;
+        }
+    }
+    assert_int_equal(timings, TIMINGS);
+    assert_int_equal(idle, 0); /* a warm timing follows itself */
+    assert_int_equal(least, 0);
+    assert_int_equal(most, 7);
+    buffer_release(&launches);
+    ops->free(d, y);
+    ops->unload(d, m);
+    ops->close(d);
+}
+
 /* A module without variables that is loaded again and again is one of a few copies, all of them equally often and none twice
  * running; after a runner's end there are new ones. */
 static void test_copies(void **state)
@@ -600,7 +641,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_two_sequences), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_two_sequences),
+        cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
         cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
         cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_refused_names)};
     char path[4096];
