@@ -122,14 +122,11 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     }
 }
 
-/* The driver starts in all processes at once, but makes one context at a time: whose turn it is, the device knows. */
-static int open_device(Server *s, int socket, int ordinal, CudaAnswer *a, Error *err)
+static int open_device(Server *s, int ordinal, CudaAnswer *a, Error *err)
 {
-    char go;
     double start = clock_seconds();
     const CudaDriver *cu = cuda_driver(err);
     a->u.opened.driver_s = clock_seconds() - start;
-    if (message_receive(socket, &go, sizeof go, NULL) != sizeof go) return error_set(err, "the evaluator is gone");
     start = clock_seconds();
     int rc = cu ? executor_open(&s->executor, cu, ordinal, err) : -1;
     a->u.opened.context_s = clock_seconds() - start;
@@ -142,7 +139,7 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
     static CudaAnswer a;
     static CudaCall c;
     a = (CudaAnswer){.kind = CALL_HELLO};
-    int fd = -1, rc = open_device(&s, socket, ordinal, &a, err);
+    int fd = -1, rc = open_device(&s, ordinal, &a, err);
     if (trusted) s.executor.library = library_call;
     if (rc) refuse(&a, CU_OK, err->text);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* the driver may have had to load its module */

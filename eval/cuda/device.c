@@ -124,7 +124,6 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     harness_arch(harness, gpu.arch);
     if (trusted_open(&d->trusted, cu, ordinal, err)) return -1;
     log_debug("context made");
-    cudarunner_go(&d->remotes[HOME_CANDIDATE].runner);
     if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err)) return -1;
     log_debug("addresses reserved");
     if (harness_cubin(harness, &cubin, &cubin_len, err) || trusted_load(&d->trusted, cubin, err)) return -1;
@@ -163,9 +162,9 @@ static void cuda_alone(const char *arg)
     gpus_alone(ordinal_of(arg));
 }
 
-/* Three things start at once: the runners, which open the driver too; the compiler of the harness's kernels, unless the
- * cache has them; and the driver here. Contexts are made one after another, since the driver makes one at a time: the
- * harness's, the candidates' and, while those are at work, the baselines'. */
+/* Three things start at once: the runners, each with its driver and context; the compiler of the harness's kernels, unless the
+ * cache has them; and the driver and context here. A context takes twice as long when the two others are made at once with it, which
+ * is less than one after another. */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
     Harness *harness = NULL;
@@ -176,8 +175,9 @@ static int cuda_open(const char *arg, Device **out, Error *err)
     Device *d = memory_alloc(sizeof *d);
     random_init(&d->copies, (uint64_t)number, random_hash("copies", 6));
     for (int home = 0; home < HOMES; home++) d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
-    int rc = cudarunner_open(&d->remotes[HOME_CANDIDATE].runner, ordinal, 0, err); /* first, as it takes longest */
-    if (!rc) rc = cudarunner_open(&d->remotes[HOME_TRUSTED].runner, ordinal, 1, err);
+    int rc = 0;
+    for (int home = 0; home < HOMES && !rc; home++)
+        rc = cudarunner_open(&d->remotes[home].runner, ordinal, home == HOME_TRUSTED, err);
     log_debug("runner started");
     if (!rc) rc = harness_begin(arg, &harness, err);
     if (!rc) rc = open_parts(d, ordinal, harness, err);

@@ -32,7 +32,7 @@ static void replace(Device *d, Remote *r)
 {
     Error ignored; /* said by remote_need, which tries again */
     buffers_poison_guards(d);
-    if (!cudarunner_stop(&r->runner, &ignored) && !cudarunner_start(&r->runner, &ignored)) cudarunner_go(&r->runner);
+    if (!cudarunner_stop(&r->runner, &ignored)) cudarunner_start(&r->runner, &ignored);
 }
 
 int remote_has(Device *d, const DeviceModule *m)
@@ -124,9 +124,7 @@ int remote_need(Device *d, Remote *r, Error *err)
     /* One that ended while nobody asked it anything, by someone's kill, is replaced without a word. */
     for (int attempt = 0; attempt < 2; attempt++) {
         if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
-        int waited = cudarunner_wait(&r->runner, err);
-        for (int home = 0; home < HOMES; home++) cudarunner_go(&d->remotes[home].runner); /* the next one's turn */
-        if (!waited && (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
+        if (!cudarunner_wait(&r->runner, err) && (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
             return 0;
         if (cudarunner_stop(&r->runner, err)) return -1;
     }

@@ -113,7 +113,7 @@ int cudarunner_start(CudaRunner *r, Error *err)
         return -1;
     }
     r->fd = fds[0];
-    r->ready = r->let_go = 0;
+    r->ready = 0;
     r->generation++;
     return 0;
 }
@@ -243,20 +243,11 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
     return await(r, call, limit_s, answer, err);
 }
 
-void cudarunner_go(CudaRunner *r)
-{
-    Error ignored; /* one that has ended is found out by whoever waits for it */
-    if (!r->pid || r->let_go) return;
-    r->let_go = 1;
-    message_send(r->fd, "g", 1, -1, &ignored);
-}
-
 int cudarunner_wait(CudaRunner *r, Error *err)
 {
     CudaAnswer a;
     CudaCall hello = {.kind = CALL_HELLO};
     if (r->ready) return 0;
-    cudarunner_go(r);
     RunnerReply reply = await(r, &hello, READY_S, &a, err);
     if (reply == RUNNER_LATE) return error_set(err, "quern-cudarunner was not ready after %d s", READY_S);
     if (reply == RUNNER_DIED) return error_set(err, "quern-cudarunner ended before it was ready (wait status %d)", r->status);

@@ -11,7 +11,6 @@ typedef struct {
     int ordinal, trusted;       /* trusted: started for baselines, which may call libraries */
     pid_t pid;                  /* 0: not running */
     int fd;
-    int let_go;                 /* it may make its context */
     int ready;                  /* its context is there and it has the mailbox */
     unsigned generation;        /* counts the processes, from 1 */
     uint32_t sequence;
@@ -23,9 +22,7 @@ typedef struct {
 /* Makes the mailbox and starts the first process, without waiting for it. */
 int cudarunner_open(CudaRunner *r, int ordinal, int trusted, Error *err);
 int cudarunner_start(CudaRunner *r, Error *err);        /* another, when none runs */
-/* Let the process make its context; before that it only starts the driver. Once a process; with none nothing happens. */
-void cudarunner_go(CudaRunner *r);
-int cudarunner_wait(CudaRunner *r, Error *err);         /* until it is ready to be set up; lets it go on */
+int cudarunner_wait(CudaRunner *r, Error *err);         /* until it is ready to be set up */
 /* Has it ended, without being asked anything? Then it is no longer there. */
 void cudarunner_look(CudaRunner *r);
 /* Its end begins, and nothing can be asked any more; to be followed by one of those below. */
