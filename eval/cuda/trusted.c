@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "tasks/task.h"
 
@@ -11,7 +12,7 @@
 enum { AT_ZONES = 0, AT_BAD = 8 << 10, AT_RESULT = 16 << 10, AT_INITIAL = 17 << 10, RESULTS_BYTES = 18 << 10 };
 enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES }; /* of several results */
 enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264 };
-enum { STAGE_BYTES = 4 << 20, STAGE_PARTS = 16 };
+enum { STAGE_BYTES = 4 << 20, STAGE_SHARES = 16, STAGE_WAIT_S = 60 };
 static const size_t golden_most = (size_t)24 << 30;
 
 _Static_assert(sizeof(HarnessDifference) <= SLOT_BYTES, "a result fits its slot");
@@ -56,6 +57,8 @@ void trusted_close(Trusted *t)
     if (t->results) cu->memory_free(t->results);
     if (t->host) cu->host_free(t->host);
     if (t->stage) cu->host_free(t->stage);
+    for (int i = 0; i < TRUSTED_STAGES; i++)
+        if (t->left[i]) cu->event_destroy(t->left[i]);
     executor_close(&t->executor);
 }
 
@@ -110,21 +113,44 @@ static int end_result(Trusted *t, size_t at, size_t bytes, Error *err)
 
 /* ---- bytes ---- */
 
-/* Through pinned memory that several cores fill: the driver copies from memory that is not with one. */
-static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t bytes, Error *err)
+static int make_stage(Trusted *t, Error *err)
 {
     void *stage = t->stage;
-    if (!stage && cuda_check(t->executor.cu->host_alloc(&stage, STAGE_BYTES, 0), "pinned memory", err)) return -1;
+    if (stage) return 0;
+    for (int i = 0; i < TRUSTED_STAGES; i++)
+        if (!t->left[i] && cuda_check(t->executor.cu->event_create(&t->left[i], 0), "an event cannot be made", err)) return -1;
+    if (cuda_check(t->executor.cu->host_alloc(&stage, (size_t)STAGE_BYTES * TRUSTED_STAGES, 0), "pinned memory", err)) return -1;
     t->stage = stage;
-    for (size_t at = 0, n; at < bytes; at += n) {
+    return 0;
+}
+
+static int has_left(Trusted *t, int part, Error *err)
+{
+    double limit = clock_seconds() + STAGE_WAIT_S;
+    CuResult r;
+    while ((r = t->executor.cu->event_query(t->left[part])) == CU_NOT_READY)
+        if (clock_seconds() > limit) return error_set(err, "a copy to the device did not end within %d s", STAGE_WAIT_S);
+    return cuda_check(r, "a copy to the device", err);
+}
+
+/* Through pinned memory that several cores fill, a part while the other is under way: the driver copies from memory that is not
+ * with one. */
+static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t bytes, Error *err)
+{
+    int part = 0;
+    if (make_stage(t, err)) return -1;
+    for (size_t at = 0, n; at < bytes; at += n, part = (part + 1) % TRUSTED_STAGES) {
+        unsigned char *stage = t->stage + (size_t)STAGE_BYTES * (size_t)part;
         n = bytes - at < STAGE_BYTES ? bytes - at : STAGE_BYTES;
-        if (trusted_settle(t, err)) return -1; /* the last part has left the stage */
+        if (at >= (size_t)STAGE_BYTES * TRUSTED_STAGES && has_left(t, part, err)) return -1;
 #pragma omp parallel for
-        for (size_t i = 0; i < STAGE_PARTS; i++) {
-            size_t from = n * i / STAGE_PARTS, end = n * (i + 1) / STAGE_PARTS;
-            memcpy(t->stage + from, src + at + from, end - from);
+        for (size_t i = 0; i < STAGE_SHARES; i++) {
+            size_t from = n * i / STAGE_SHARES, end = n * (i + 1) / STAGE_SHARES;
+            memcpy(stage + from, src + at + from, end - from);
         }
-        if (queued(t, t->executor.cu->copy_to_device_async(p + at, t->stage, n, t->executor.stream), "a copy to the device", err)) return -1;
+        if (queued(t, t->executor.cu->copy_to_device_async(p + at, stage, n, t->executor.stream), "a copy to the device", err) ||
+            queued(t, t->executor.cu->event_record(t->left[part], t->executor.stream), "a copy to the device", err))
+            return -1;
     }
     return trusted_settle(t, err);
 }

@@ -6,7 +6,7 @@
 #include "eval/cuda/executor.h"
 #include "eval/cuda/harness.h"
 
-enum { TRUSTED_MAX_ZONES = 320 };
+enum { TRUSTED_MAX_ZONES = 320, TRUSTED_STAGES = 2 };
 
 typedef struct {
     Executor executor;
@@ -14,7 +14,8 @@ typedef struct {
     int sms, busy;              /* busy: something was enqueued since the last wait */
     CuPtr results;              /* small: zones, what was found in them, and one result */
     unsigned char *host;        /* the same, pinned */
-    unsigned char *stage;       /* pinned, for what is large; NULL before the first of it */
+    unsigned char *stage;       /* pinned, for what is large, in TRUSTED_STAGES parts; NULL before the first of it */
+    CuEvent left[TRUSTED_STAGES]; /* a part's contents have */
     int zones_stale, n_zones;   /* the table on the device is not the one last given */
     size_t golden_bytes, golden_limit;
 } Trusted;
