@@ -201,10 +201,10 @@ static int couple(Bench *b, double us[SIDES][SETS], Finding *f, Error *err)
     return rc;
 }
 
-/* What the contexts leave unknown of a ratio of such times, as a share of it: each has an offset of its own. */
-static double context_share(double baseline_us, double candidate_us)
+/* What the contexts leave unknown of the samples' ratio, as a share of it: each adds to every launch an offset of its own. */
+static double context_share(const DeviceTiming *t, double baseline_us, double candidate_us)
 {
-    return CLOCKED_CONTEXT_US * sqrt(0.5 / (baseline_us * baseline_us) + 0.5 / (candidate_us * candidate_us));
+    return CLOCKED_CONTEXT_US * sqrt(0.5) * hypot(t->baseline_launches / baseline_us, t->candidate_launches / candidate_us);
 }
 
 /* The share of the ratio that half its interval has to come down to, and is never said to be less: how much narrower the samples
@@ -217,7 +217,7 @@ static double wanted(const DeviceTiming *t, double *half)
     double baseline = statistics_median(t->baseline_us, t->n), candidate = statistics_median(t->candidate_us, t->n);
     double ratio = baseline / candidate;
     *half = statistics_half_width(&pairs) / ratio;
-    double unknown = ratio * hypot(*half, context_share(baseline, candidate));
+    double unknown = ratio * hypot(*half, context_share(t, baseline, candidate));
     if (ratio + unknown < lost) return coarse;
     return ratio - unknown > 1 && ratio < little ? sure : narrow;
 }
@@ -247,7 +247,7 @@ static int narrow_enough(Bench *b, const DeviceTiming *t)
 void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
     double estimate, share = wanted(t, &estimate), half = resampled(t, seed, out);
-    double contexts = context_share(statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
+    double contexts = context_share(t, statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
     double unknown = out->middle * hypot(fmax(half, share), contexts);
     out->low = out->middle - unknown;
     out->high = out->middle + unknown;
@@ -326,6 +326,8 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     double start = clock_seconds(), at[3] = {start, start, start}; /* ready, warm, about to be timed */
     int rc = open_bench(&b, cases, w, f, err);
     int locked = 0;
+    out->baseline_launches = b.rigs[BASELINE][0].n_launches;
+    out->candidate_launches = b.rigs[CANDIDATE][0].n_launches;
     if (!rc && ops->lock) rc = ops->lock(d, 1, err), locked = !rc;
     at[0] = clock_seconds();
     if (!rc) rc = warm_up(&b, f, err);

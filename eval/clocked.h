@@ -8,7 +8,7 @@
 #include "eval/checks.h"
 #include "eval/statistics.h"
 
-/* Half of a 95% interval of what one context's launches take longer than another's, whatever the kernel, for as long as both
+/* Half of a 95% interval of what each launch in one context takes longer than in another, whatever the kernel, for as long as both
  * live: no samples of one verdict show it. On an H200 its standard deviation over processes was 0.02 to 0.11 us
  * (docs/evaluator.md, "Contexts"). */
 #define CLOCKED_CONTEXT_US 0.2

@@ -111,6 +111,7 @@ typedef struct {
 typedef struct {
     int n, together;            /* pairs taken, and how many neighbours of them on one turn (Pairs); 1 on a simulator */
     ClockMode mode;
+    int baseline_launches, candidate_launches; /* in each of a side's samples; 0 on a simulator */
     DeviceTelemetry before, after;
     double baseline_us[DEVICE_MAX_SAMPLES], candidate_us[DEVICE_MAX_SAMPLES];
     int n_counters;             /* the candidate's, of one pass over its launches */

@@ -138,6 +138,8 @@ static void add_timing(json_t *o, const Verdict *v)
     if (v->predicted) return;
     json_object_set_new(o, "pairs", json_integer(t->n));
     json_object_set_new(o, "mode", json_string(modes[t->mode]));
+    json_object_set_new(o, "candidate_launches", json_integer(t->candidate_launches));
+    json_object_set_new(o, "baseline_launches", json_integer(t->baseline_launches));
     json_object_set_new(o, "before", telemetry_json(&t->before));
     json_object_set_new(o, "after", telemetry_json(&t->after));
     json_object_set_new(o, "candidate_samples_us", samples_json(t->candidate_us, t->n));

@@ -57,6 +57,8 @@ static void put_detail(Record *r, const Verdict *v)
     put_counters(d, "baseline_counters", v->timing->baseline_counters, v->timing->n_baseline_counters);
     if (v->predicted) return;
     record_text(d, "mode", v->timing->mode == CLOCK_WARM ? "warm" : v->timing->mode == CLOCK_GRAPH ? "graph" : "cold");
+    record_int(d, "baseline_launches", v->timing->baseline_launches);
+    record_int(d, "candidate_launches", v->timing->candidate_launches);
     put_telemetry(d, "before", &v->timing->before);
     put_telemetry(d, "after", &v->timing->after);
     if (v->timing->n < 2) return;

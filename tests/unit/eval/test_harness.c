@@ -395,6 +395,7 @@ static void test_kernel_refused(void **state)
 }
 
 static DeviceTiming timing;
+static const char *candidates_plan = "(x, y, n)";
 
 static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
 {
@@ -409,7 +410,7 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     Plan kept = plan;
     baseline.plan = baseline.context.plan = &kept;
     plan = (Plan){0};
-    load(&candidate, kernel, "(x, y, n)");
+    load(&candidate, kernel, candidates_plan);
     int rc = clocked_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f, &err);
     if (rc < 0) fail_msg("%s", err.text);
     loaded_close(&candidate);
@@ -465,7 +466,7 @@ static void test_orders(void **state)
 }
 
 /* Samples end early for whoever surely loses; what they say is said to be as unsure as they were taken for, never surer, and the
- * known 0.2 us of the contexts widen it; a candidate that they may explain is not timed until its interval is very narrow. */
+ * known 0.2 us of each side's one launch in its context widen it; a candidate that they may explain is not timed until its interval is very narrow. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
@@ -490,6 +491,29 @@ static void test_few_for_losers(void **state)
         assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].wanted, share) * 1.0001 && low > hypot(tries[i].wanted, share / 1.12));
     }
     fake.candidate_us = 10, fake.noise = 0.01;
+}
+
+/* What is unknown of the contexts is so much for each launch, of either side. */
+static void test_unknown_by_launch(void **state)
+{
+    (void)state;
+    Finding f;
+    Interval one, three;
+    ChecksPassed passed = {0};
+    fake.noise = 0.0001;
+    candidates_plan = "(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)";
+    assert_int_equal(clocked("relu", &passed, &f), 0);
+    assert_int_equal(timing.baseline_launches, 1);
+    assert_int_equal(timing.candidate_launches, 3);
+    clocked_ratio(&timing, 3, &three);
+    timing.candidate_launches = 1;
+    clocked_ratio(&timing, 3, &one);
+    double baseline = statistics_median(timing.baseline_us, timing.n), candidate = statistics_median(timing.candidate_us, timing.n);
+    double half[2] = {one.high / one.middle - 1, three.high / three.middle - 1}, more = 0.5 * (9 - 1) / (candidate * candidate);
+    assert_true(fabs(half[1] * half[1] - half[0] * half[0] - CLOCKED_CONTEXT_US * CLOCKED_CONTEXT_US * more) < 1e-9);
+    assert_true(half[0] > CLOCKED_CONTEXT_US * sqrt(0.5) * hypot(1 / baseline, 1 / candidate) && half[1] < 0.055);
+    candidates_plan = "(x, y, n)";
+    fake.noise = 0.01;
 }
 
 /* Where memory lies makes a difference: a plan's buffers of the same sizes are the same for both sides, others nobody else's. */
@@ -611,7 +635,8 @@ int main(void)
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
-        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_orders), cmocka_unit_test(test_few_for_losers), cmocka_unit_test(test_buffers_are_shared),
+        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_orders), cmocka_unit_test(test_few_for_losers),
+        cmocka_unit_test(test_unknown_by_launch), cmocka_unit_test(test_buffers_are_shared),
         cmocka_unit_test(test_cheats_when_clocked),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),
