@@ -39,16 +39,23 @@ static void check_names(const FlagSpec *spec, const char *list)
     }
 }
 
+/* Repeats come between the comparisons of such a part. */
+static int has_repeats(int (*run)(GpuBench *b, Error *err))
+{
+    return run == gpubench_same || run == gpubench_difference;
+}
+
 /* Every part that can be measured is, whatever becomes of the others. */
 static int run_parts(GpuBench *b, const char *list)
 {
     int failed = 0;
     Error err = {""};
-    if (wanted(list, "repeat") && (wanted(list, "same") || wanted(list, "difference")) && gpubench_repeat_begin(b, &err))
-        log_warn("repeat: %s", err.text);
     for (int i = 0; i < PARTS && !stop_requested(); i++) {
         err.text[0] = 0;
-        if (!wanted(list, parts[i].name) || !parts[i].run(b, &err)) continue;
+        if (!wanted(list, parts[i].name)) continue;
+        if (!b->repeat && has_repeats(parts[i].run) && wanted(list, "repeat") && gpubench_repeat_begin(b, &err))
+            log_warn("repeat: %s", err.text);
+        if (!parts[i].run(b, &err)) continue;
         failed = 1;
         printf("  not measured: %s\n", err.text);
         log_warn("%s: %s", parts[i].name, err.text);
