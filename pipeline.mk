@@ -58,7 +58,13 @@ run = @mk/run $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
 
 task_names := $(if $(filter all,$(TASKS)),*,$(subst $(comma), ,$(TASKS)))
 tasks_flag := $(if $(filter all,$(TASKS)),,--tasks $(subst $(empty) ,$(comma),$(strip $(task_names))))
-TASK_FILES := $(wildcard $(task_names:%=tasks/%/*))
+TASK_FILES := $(sort $(wildcard $(task_names:%=tasks/%/*)))
+
+# A folder of kernels by what is in it: a file more, one less or another text makes another collection.
+quoted = '$(subst ','\'',$(1))'
+folders := $(patsubst dir:%,%,$(filter dir:%,$(subst $(comma), ,$(TEACHERS))))
+kernels := $(foreach d,$(folders),$(if $(wildcard $(d)/.),,$(error TEACHERS=$(TEACHERS): there is no folder $(d)))$(shell \
+  find -L $(call quoted,$(d)) -mindepth 2 -maxdepth 2 -type f -name '?*.cu' -exec sha256sum {} + | LC_ALL=C sort | sha256sum | cut -c1-64))
 
 # ---- a wrong setting is one sentence now, not a failed stage hours later ----
 $(if $(filter 1,$(words $(RUN))),,$(error RUN=$(RUN): expected one word, the name of a folder below runs/))
@@ -93,28 +99,36 @@ $(if $(LORA),$(if $(call is_number,$(LORA)),,$(error LORA=$(LORA): expected a ra
 ifeq ($(checkpoint),)
 $(foreach v,LORA TRAINER,$(if $($(v)),$(error $(v)=$($(v)) needs a checkpoint to start from: POLICY=native:DIR, or POLICY=openai:MODEL with BASE=DIR)))
 endif
-quoted = '$(subst ','\'',$(1))'
 base := $(if $(checkpoint),--base $(checkpoint))
 engine := $(strip $(if $(filter-out cpu,$(ENGINE)),--engine $(ENGINE)) $(if $(filter-out 1,$(GPUS)),--gpus $(GPUS)))
 training := $(strip $(engine) $(if $(LORA),--lora $(LORA) --lora-alpha $(LORA_ALPHA) $(if $(RSLORA),--rslora)) $(if $(LEAN),--lean) \
   $(if $(TRAINER),--trainer $(call quoted,$(TRAINER))))
+# how the same work fits the memory and the time: a change of it remakes nothing
 memory := $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) $(if $(RECOMPUTE),--recompute $(RECOMPUTE)) \
   $(if $(TRAINER_HOURS),--trainer-hours $(TRAINER_HOURS))
 
 # ---- stamps: a changed setting is seen when make reads this file, so that make -n and -q tell the truth ----
+# A stamp holds the values of the named settings. Every setting that a recipe uses is in a stamp that its target depends on,
+# directly or by what it is made from; not so by design: where things are (RUN, BUILD), $(memory), and which class brings its
+# own evaluator.
 define stamp
-ifneq ($$(strip $$(file <$(1))),$$(strip $(2)))
-$(1): FORCE
+stamped/$(1) := $$(strip $$(foreach v,$(2),$$(v)=$$($$(v))))
+ifneq ($$(strip $$(file <$(R)/cfg/$(1))),$$(stamped/$(1)))
+$(R)/cfg/$(1): FORCE
 endif
-$(1): ; @mkdir -p $$(@D); printf '%s\n' $(call quoted,$(2)) >$$@.tmp && mv $$@.tmp $$@
+$(R)/cfg/$(1): ; @mkdir -p $$(@D); printf '%s\n' $$(call quoted,$$(stamped/$(1))) >$$@.tmp && mv $$@.tmp $$@
 endef
 FORCE: ;
-$(eval $(call stamp,$(R)/cfg/tasks,$(sort $(TASK_FILES))))
-$(eval $(call stamp,$(R)/cfg/collect,$(TEACHERS) $(TRIALS) $(KEEP) $(MISTAKES) $(SEED) $(DEVICE)))
-$(eval $(call stamp,$(R)/cfg/sft,$(POLICY) $(STYLE) $(CONTRASTIVE) $(SMALL_MODEL) $(SFT) $(SEED) $(BASE) $(training)))
-$(eval $(call stamp,$(R)/cfg/selfsup,$(MAX_NEW) $(BATCH) $(SELFSUP_GROUPS) $(SELFSUP_PLAIN) $(SELFSUP_COPIES) $(SELFSUP) $(EXEMPLARS) $(SEED) $(training)))
-$(eval $(call stamp,$(R)/cfg/crl,$(MAX_NEW) $(BATCH) $(GROUPS) $(PLAIN) $(COPIES) $(CRL) $(EXEMPLARS) $(SEED) $(training)))
-$(eval $(call stamp,$(R)/cfg/report,$(MAX_NEW) $(BATCH) $(REPORT_SAMPLES) $(SEED) $(ROUNDS) $(SELFSUP_ROUNDS) $(CLASSES)))
+answering := POLICY BASE engine STYLE MAX_NEW BATCH
+$(eval $(call stamp,tasks,TASK_FILES))
+$(eval $(call stamp,collect,TEACHERS kernels TRIALS KEEP MISTAKES DEVICE SEED))
+$(eval $(call stamp,device,DEVICE))
+$(eval $(call stamp,sft,base STYLE CONTRASTIVE SMALL_MODEL SFT training SEED))
+$(eval $(call stamp,selfsup,$(answering) SELFSUP_GROUPS SELFSUP_PLAIN SELFSUP_COPIES EXEMPLARS SELFSUP training SEED))
+# Stage 3 starts from the last selfsup round, which with fewer of them is an older one. No stage's own number of rounds is in
+# its stamp: more of them go on from those that are there.
+$(eval $(call stamp,crl,$(answering) SELFSUP_ROUNDS GROUPS PLAIN COPIES EXEMPLARS CRL training SEED))
+$(eval $(call stamp,report,PROFILE $(answering) REPORT_SAMPLES ROUNDS SELFSUP_ROUNDS CLASSES SEED))
 
 # What mk/pipeline has to know before it starts a fleet.
 ifneq ($(ASK),)
@@ -125,7 +139,7 @@ endif
 crl: $(R)/report.html
 
 # ---- verdicts: one rule for every samples artifact; a round's are below ----
-%/verdicts.qa: %/samples.qa
+%/verdicts.qa: %/samples.qa $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ --device '$(DEVICE)'
 
 # ---- stage 1 ----
@@ -179,7 +193,7 @@ $(S_ROUNDS:%=$(R)/selfsup/%/samples.qa): $(R)/selfsup/%/samples.qa: $(R)/selfsup
 	  --copies $(SELFSUP_COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
 # What is known before a round tells which of its scores are records (docs/evaluation.md).
-$(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa): $(R)/selfsup/%/verdicts.qa: $(R)/selfsup/%/samples.qa $$(call s_pool,$$(call prev,$$*))
+$(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa): $(R)/selfsup/%/verdicts.qa: $(R)/selfsup/%/samples.qa $$(call s_pool,$$(call prev,$$*)) $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ --best $(word 2,$^) --device '$(DEVICE)'
 
 $(S_ROUNDS:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa $(R)/selfsup/%/verdicts.qa $$(call s_model,$$(call prev,$$*))/manifest.qa $(R)/sft/dataset.qa $(R)/cfg/selfsup
@@ -200,7 +214,7 @@ $(C_ROUNDS:%=$(R)/crl/%/samples.qa): $(R)/crl/%/samples.qa: $(R)/crl/%/prompts.q
 	$(run) $(B)/quern-sample --policy $(call policy,$(call c_model,$(call prev,$*))) --prompts $< --output $@ --stage crl-$* \
 	  --copies $(COPIES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
-$(C_ROUNDS:%=$(R)/crl/%/verdicts.qa): $(R)/crl/%/verdicts.qa: $(R)/crl/%/samples.qa $$(call c_pool,$$(call prev,$$*))
+$(C_ROUNDS:%=$(R)/crl/%/verdicts.qa): $(R)/crl/%/verdicts.qa: $(R)/crl/%/samples.qa $$(call c_pool,$$(call prev,$$*)) $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ --best $(word 2,$^) --device '$(DEVICE)'
 
 $(C_ROUNDS:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $$(call c_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl

@@ -63,6 +63,8 @@ int main(int argc, char **argv)
     config_from_flags(&out, flags);
     if (taskset_load(root, only, &tasks, &err)) log_die(1, &err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    for (int i = 0; i < n; i++)
+        if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(1, &err);
     if (artifact_same(&out, output)) return 0;
     const CollectOptions o = {teachers, n, (int)trials, (int)keep, device, output, (uint64_t)eval_seed};
     if (queue_open(redis, NULL, &q, &err)) log_die(1, &err);

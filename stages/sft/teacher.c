@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -23,10 +24,15 @@ static int is_endpoint(const char *name)
     return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
 }
 
+static int is_directory(const char *name)
+{
+    return !strncmp(name, "dir:", 4);
+}
+
 int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
-    if (!strcmp(name, "template") || (colon && colon[1] && (is_endpoint(name) || !strncmp(name, "dir:", 4)))) return 0;
+    if (!strcmp(name, "template") || (colon && colon[1] && (is_endpoint(name) || is_directory(name)))) return 0;
     return error_set(err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
 }
 
@@ -82,13 +88,27 @@ static int is_source(const struct dirent *e)
     return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
 }
 
+/* The folder of a task's sources and their names in order, each and the list for the caller to free. No folder: none. */
+static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names, Error *err)
+{
+    *names = NULL;
+    snprintf(dir, 4096, "%s/%s", t->name + 4, task->name);
+    int n = file_exists(dir) ? scandir(dir, names, is_source, alphasort) : 0;
+    return n < 0 ? error_errno(err, "cannot read %s", dir) : n;
+}
+
+static void free_sources(struct dirent **names, int n)
+{
+    for (int i = 0; i < n; i++) free(names[i]);
+    free(names);
+}
+
 static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
 {
     char dir[4096], path[4400];
     struct dirent **names;
-    snprintf(dir, sizeof dir, "%s/%s", t->name + 4, q->task->name);
-    int n = file_exists(dir) ? scandir(dir, &names, is_source, alphasort) : 0, rc = 0;
-    if (n < 0) return error_errno(err, "cannot read %s", dir);
+    int n = list_sources(t, q->task, dir, &names, err), rc = 0;
+    if (n < 0) return -1;
     if (q->trial < n) {
         Buffer source, text, design;
         buffer_init(&source, MAX_SOURCE);
@@ -102,8 +122,47 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
         buffer_release(&design);
         buffer_release(&text);
     }
-    for (int i = 0; i < n; i++) free(names[i]);
-    if (n > 0) free(names);
+    free_sources(names, n);
+    return rc;
+}
+
+/* Which text each trial gets: the contents in order, without the names. */
+static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *err)
+{
+    char dir[4096], path[4400];
+    struct dirent **names;
+    int n = list_sources(t, task, dir, &names, err), rc = n < 0 ? -1 : 0;
+    if (n > 0) digester_add_field(d, task->name, strlen(task->name));
+    if (n > 0) digester_add_field(d, &n, sizeof n);
+    for (int i = 0; !rc && i < n; i++) {
+        Buffer source;
+        buffer_init(&source, MAX_SOURCE);
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
+        rc = file_read(path, MAX_SOURCE, &source, err);
+        if (!rc) digester_add_field(d, source.data, source.len);
+        buffer_release(&source);
+    }
+    free_sources(names, n);
+    return rc;
+}
+
+int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err)
+{
+    struct stat st;
+    Digester d;
+    Digest digest;
+    char hex[DIGEST_HEX];
+    if (!is_directory(t->name)) return 0;
+    const char *path = t->name + 4;
+    if (stat(path, &st)) return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
+    if (!S_ISDIR(st.st_mode)) return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
+    int rc = 0;
+    digester_init(&d);
+    for (int i = 0; !rc && i < tasks->n; i++)
+        if (!tasks->tasks[i]->heldout) rc = add_sources(&d, t, tasks->tasks[i], err);
+    digester_finish(&d, &digest);
+    digest_hex(&digest, hex);
+    if (!rc) artifact_spec_input_digest(out, path, hex);
     return rc;
 }
 
@@ -159,7 +218,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
 {
     if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
-    int directory = !strncmp(t->name, "dir:", 4);
+    int directory = is_directory(t->name);
     for (size_t i = 0; i < n; i++) {
         if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;
         if (done(ctx, &req[i], err)) return -1;

@@ -6,7 +6,7 @@
 #ifndef STAGES_SFT_TEACHER_H
 #define STAGES_SFT_TEACHER_H
 
-#include "artifacts/record.h"
+#include "artifacts/artifact.h"
 #include "tasks/task.h"
 
 /* One answer that is wanted, and the record that came (NULL: the teacher has no more of it). */
@@ -25,6 +25,10 @@ typedef struct {
 
 /* -1 with a sentence when the name is none of the above. */
 int teacher_check(const char *name, Error *err);
+
+/* What the answers to these tasks come from beside the settings, as an input of the artifact: a folder's sources, whose
+ * numbers are the trials. A file more or less moves them, so nothing begun with other sources may be continued. */
+int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err);
 
 /* Called for each answer as it comes; persist before returning. */
 typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);

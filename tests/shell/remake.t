@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# A changed setting makes again what it is used for and what follows from that, and nothing else: the rules, with programs
+# that only make their files; then quern-collect, when a folder of kernels has changed. TAP on stdout.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.." || exit 99
+source_dir=$PWD
+BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
+tmp=$(mktemp -d)
+run=test-remake-$$
+unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL DEVICE DEVICES CLASSES
+trap 'rm -rf "$tmp" "$source_dir/runs/$run"-*' EXIT
+n=0 failed=0
+ok() { # ok STATUS NAME
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
+    echo "not ok $n - $2"; failed=1
+    [ -s "$tmp/out" ] && tail -15 "$tmp/out" | cut -c1-200 | sed 's/^/# /'
+}
+
+# ---- programs that only make their files, and two checkpoints that are none ----
+mkdir -p "$tmp/bin" "$tmp/a" "$tmp/b" "$tmp/kernels/relu"
+touch "$tmp/a/config.json" "$tmp/b/config.json"
+cat >"$tmp/bin/program" <<'END2'
+#!/bin/bash
+while [ "$1" != --output ]; do shift; done
+case ${0##*/} in quern-sft|quern-selfsup|quern-crl) out=$2/manifest.qa ;; quern-report) out=$2/report.html ;; *) out=$2 ;; esac
+mkdir -p "${out%/*}" && touch "$out"
+END2
+chmod +x "$tmp/bin/program"
+for p in collect evaluate filter sft pool prompt sample selfsup crl results report; do ln -s program "$tmp/bin/quern-$p"; done
+printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' >"$tmp/few.mk"
+
+# rules NAME MAKE_ARGUMENTS...: of run NAME; what make says is in $tmp/out
+rules() { make --no-print-directory -f pipeline.mk "BUILD=$tmp" FOUND= DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out" 2>&1; }
+# "NAME command" of every rule that the last `make -n` named, sorted
+commands() { perl -0pe 's/\\\n\s*/ /g' "$tmp/out" | sed -n 's|^mk/run runs/[^ ]*/log/\(.*\)\.log |\1 |p' | sort; }
+made() { commands | cut -d' ' -f1; }
+would() { rules "$1" -n crl "${@:2}" && made >"$tmp/made"; }
+has() { grep -qxE "$1" "$tmp/made"; } # one of the rules that would be run
+
+# Every rule whose command a setting changes is made again.
+tried=
+seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of that run, then one more
+    local last=${*: -1} lacking
+    tried+=" ${last%%=*}"
+    rules "$1" -n -B crl "${@:2:$#-2}" && commands >"$tmp/before" && rules "$1" -n -B crl "${@:2}" && commands >"$tmp/after" && would "$@" || return 1
+    comm -13 "$tmp/before" "$tmp/after" | cut -d' ' -f1 >"$tmp/differ"
+    lacking=$(comm -23 "$tmp/differ" "$tmp/made" | tr '\n' ' ')
+    [ -s "$tmp/differ" ] && [ -z "$lacking" ] && return
+    missed+=" $last($(echo $lacking))"
+}
+
+# ---- a small model ----
+rules small crl; s=$?
+rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
+missed=
+for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
+    STYLE=full CONTRASTIVE=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' \
+    SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
+    REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
+    seen small "$setting"
+done
+echo "$missed" >"$tmp/out"
+[ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'
+
+would small DEVICE='NVIDIA H200' CLASSES=sim:h100
+[ "$(grep -c 'verdicts$' "$tmp/made")" = 8 ] && ! has report-prompts; ok $? 'another class judges: all eight verdicts.qa, and no prompts of the report'
+would small STYLE=full
+has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'; ok $? 'another style: prompts of every stage, not what was collected'
+would small ROUNDS=3
+! grep -vxE 'crl-3-.*|report-.*|best-.*|report' "$tmp/made" && has crl-3-model-manifest; ok $? 'one round more: it and the report'
+would small SELFSUP_ROUNDS=3
+! grep -vxE 'selfsup-3-.*|crl-.*|report-.*|best-.*|report' "$tmp/made" && has selfsup-3-model-manifest && has crl-1-prompts; ok $? 'one more of stage 2: it, and stage 3 from its start'
+would small MAX_TOKENS=512 RECOMPUTE=on TRAINER_HOURS=2; [ ! -s "$tmp/made" ]; ok $? 'how it fits the memory and the time is no other work'
+
+# ---- fewer rounds of stage 2, and back ----
+for rounds in 1 2; do
+    would small SELFSUP_ROUNDS=$rounds; cp "$tmp/made" "$tmp/first"
+    rules small SELFSUP_ROUNDS=$rounds crl; s=$?
+    cp "$tmp/first" "$tmp/made"
+    [ $s = 0 ] && has crl-1-prompts && has crl-1-samples && has crl-2-model-manifest && ! has 'selfsup-.*' && rules small SELFSUP_ROUNDS=$rounds -q crl
+    ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts anew, stage 2 stays"
+done
+
+# ---- behind an endpoint ----
+rules api POLICY=openai:A crl
+missed=
+seen api POLICY=openai:A POLICY=openai:B
+[ -z "$missed" ] && has selfsup-1-samples && has report-sft-samples && ! has 'collect-.*'; ok $? "another model answers: every sample, not what was collected$missed"
+missed=
+seen api POLICY=openai:A DEVICE=sim:a100
+[ -z "$missed" ] && has report-sft-verdicts && ! has 'report-.*-samples'; ok $? "another class judges: the report's verdicts, too, but not its samples$missed"
+missed=
+seen api POLICY=openai:A "BASE=$tmp/a"
+[ -z "$missed" ]; ok $? "adapters on what answers$missed"
+odd="sh 'it'.sh # 1) \$\$x, (y"
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" crl; s=$?
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" -q crl && [ $s = 0 ]; ok $? 'a setting of odd characters is the same the next time'
+missed=
+for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other POLICY=openai:B; do
+    seen tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" "$setting"
+done
+[ -z "$missed" ]; ok $? "likewise every setting of the adapters$missed"
+! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
+rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
+
+# Settings that decide nothing of what is made, and what pipeline.mk makes itself.
+apart=' BUILD RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_ROUNDS S_LAST STAGES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+for v in $(grep -oE '\$\([A-Z][A-Z_]+\)' pipeline.mk | tr -d '$()' | sort -u); do case "$tried $apart" in *" $v "*) ;; *) echo "$v" ;; esac; done >"$tmp/out"
+[ ! -s "$tmp/out" ]; ok $? "no setting of pipeline.mk was left out here: $(tr '\n' ' ' <"$tmp/out")"
+
+# ---- a folder of kernels ----
+folder=(TEACHERS="template,dir:$tmp/kernels")
+cp tasks/relu/baseline.cu "$tmp/kernels/relu/b.cu"
+again() { # WHAT: the folder has changed: collected again, and then nothing to do
+    rules dir -n collect "${folder[@]}"; made >"$tmp/made"
+    rules dir collect "${folder[@]}"; rules dir -q collect "${folder[@]}" && has collect-samples; ok $? "$1: collected again"
+}
+again 'a folder of kernels'
+cp tasks/relu/baseline.cu "$tmp/kernels/relu/a name.cu"; again 'one kernel more'
+echo '// slower' >>"$tmp/kernels/relu/b.cu"; touch -d '2001-01-01' "$tmp/kernels/relu/b.cu"; again 'another text, of an older date'
+rm "$tmp/kernels/relu/a name.cu"; again 'one kernel less'
+touch "$tmp/kernels/relu/b.cu"; rules dir -q collect "${folder[@]}"; ok $? 'only touched: nothing to do'
+rules dir -n collect TEACHERS=dir:none; [ $? = 2 ] && grep -q 'TEACHERS=dir:none: there is no folder none' "$tmp/out"; ok $? 'no folder is one sentence'
+
+# ---- quern-collect on it ----
+cd "$tmp" || exit 99
+: >out
+export BIN
+collect() { exec "$BIN/quern-collect" --tasks relu --teachers dir:kernels --trials 4 --keep 4 --output "${1:-kept.qa}" 2>out; }
+sources() { "$BIN/quern-artifact" export "${1:-kept.qa}" | sed -n 's/.*"source": *"\(\/\/ [a-z0-9]*\).*/\1/p' | tr '\n' ' '; }
+kernel() { { echo "// $1"; cat "$source_dir/tasks/relu/baseline.cu"; } >"kernels/relu/$1.cu"; }
+"$BIN/quern-collect" --tasks relu --teachers dir:none --output none.qa >out 2>&1
+[ $? = 1 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
+if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
+export -f collect
+rm kernels/relu/*; kernel b; kernel c
+"$BIN/quern-fleet" run --workers 0 --dir q -- bash -c 'collect & pid=$!
+    for i in $(seq 1000); do grep -aqs "// c" kept.qa.journal && break; sleep 0.02; done
+    kill -KILL $pid; wait $pid' 2>fleet.err
+grep -aq '// b' kept.qa.journal && grep -aq '// c' kept.qa.journal && [ ! -e kept.qa ]; ok $? 'a collection is killed, with both kernels in its journal'
+kernel a
+cat >all.sh <<'END2'
+(collect) && cp out first && cp kept.qa first.qa
+(collect) && cp out second
+kernel b2; mv kernels/relu/b2.cu kernels/relu/b.cu; (collect) && cp out third && cp kept.qa third.qa
+rm kernels/relu/a.cu; (collect) && cp kept.qa fourth.qa
+mv kernels/relu/c.cu kernels/relu/d.cu; (collect) && cp out fifth
+END2
+export source_dir
+export -f kernel
+"$BIN/quern-fleet" run --workers 1 --dir q -- bash all.sh 2>fleet.err
+[ "$(sources first.qa)" = '// a // b // c ' ] && grep -q 'kept.qa.journal' first; ok $? "a kernel more: the journal starts over, no number has another's text: $(sources first.qa)"
+grep -q 'kept.qa: same' second; ok $? 'the folder as it was: the same'
+[ "$(sources third.qa)" = '// a // b2 // c ' ] && ! grep -q 'kept.qa: same' third; ok $? 'another text: made again'
+[ "$(sources fourth.qa)" = '// b2 // c ' ]; ok $? 'a kernel less: made again'
+grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
+echo "1..$n"
+exit $failed
