@@ -52,6 +52,7 @@ static int read_sample(const View *v, Sample *s, Error *err)
     s->heldout = n == 7 && !memcmp(p, "heldout", 7);
     if (view_text(v, "finish", &p, &n, err)) return -1;
     s->truncated = !(n == 4 && !memcmp(p, "stop", 4));
+    s->unanswered = n == 5 && !memcmp(p, "error", 5);
     return read_ids(v, "ids", &s->ids, &s->n_ids, err) || read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
                    read_logprobs(v, s, err)
                ? -1
@@ -74,6 +75,10 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     int rc = !outcome || !digest || view_float(v, "score", &s->score, err) || view_float(v, "speedup", &s->speedup, err);
     if (!rc && outcome_from_name(outcome, &s->outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
+    if (s->unanswered) { /* judged all the same, as an answer without code */
+        s->outcome = OUTCOME_EVALUATOR_ERROR;
+        s->score = s->speedup = 0;
+    }
     s->verdict = *v;
     free(outcome);
     free(digest);
@@ -141,7 +146,7 @@ void samples_release(SampleSet *s)
 long samples_without_ids(const SampleSet *s)
 {
     long n = 0;
-    for (long i = 0; i < s->n; i++) n += !s->items[i].ids || !s->items[i].prompt_ids;
+    for (long i = 0; i < s->n; i++) n += !s->items[i].unanswered && (!s->items[i].ids || !s->items[i].prompt_ids);
     return n;
 }
 

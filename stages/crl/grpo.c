@@ -5,11 +5,13 @@
 
 #include "base/memory.h"
 
+/* By the text where an endpoint did not tell the ids. */
 static int same_prompt(const Sample *a, const Sample *b)
 {
     if (!strcmp(a->group, b->group)) return 1;
-    return !strcmp(a->task, b->task) && a->n_prompt == b->n_prompt && a->prompt_ids && b->prompt_ids &&
-           !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
+    if (strcmp(a->task, b->task)) return 0;
+    if (!a->prompt_ids || !b->prompt_ids) return !strcmp(a->prompt, b->prompt);
+    return a->n_prompt == b->n_prompt && !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
 }
 
 /* Samples of one prompt stand together in the artifact: its order is (prompt, copy), a task's plain prompts, which
@@ -21,41 +23,69 @@ static long group_end(const SampleSet *s, long first)
     return i;
 }
 
-static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
-                     Example *out, long *n, GrpoStats *report, Error *err)
+typedef struct {
+    const Sample **member;
+    Example *example;          /* of each, its advantage still 0; once handed on its ids are NULL */
+    double *reward, *worth, *advantage;
+    int n;
+} Group;
+
+static void group_release(Group *g)
 {
-    int size = 0, rc = 0, signal = 0;
+    examples_free(g->example, g->n);
+    free(g->member);
+    free(g->reward);
+    free(g->worth);
+    free(g->advantage);
+}
+
+/* The members, encoded at once: where an endpoint told no ids, only that says how long they are. */
+static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
+                      GrpoStats *report, Error *err)
+{
     size_t cap = (size_t)(last - first);
-    double *reward = memory_array(cap, sizeof *reward), *worth = memory_array(cap, sizeof *worth),
-           *adv = memory_array(cap, sizeof *adv);
-    const Sample **member = memory_array(cap, sizeof *member);
+    *g = (Group){memory_array(cap, sizeof *g->member), memory_array(cap, sizeof *g->example), memory_array(cap, sizeof *g->reward),
+                 memory_array(cap, sizeof *g->worth), memory_array(cap, sizeof *g->advantage), 0};
     for (long i = first; i < last; i++) {
         const Sample *x = &s->items[i];
         if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
-        report->mean_reward += x->score / (double)s->n;
-        report->success += (x->outcome == OUTCOME_OK) / (double)s->n;
+        report->judged++;
+        report->mean_reward += x->score;
+        report->success += x->outcome == OUTCOME_OK;
         if (o->overlong == OVERLONG_DROP && x->truncated) continue;
-        reward[size] = reward_smooth(stats, x->task, x->score, o->clip);
-        member[size++] = x;
+        g->reward[g->n] = reward_smooth(stats, x->task, x->score, o->clip);
+        g->member[g->n] = x;
+        if (learn_example(o->policy, x, 0, o->with_old, &g->example[g->n++], err)) return -1;
     }
-    reward_best_of(reward, size, o->best_of, worth);
-    for (int i = 0; i < size; i++) {
-        worth[i] += o->success_worth * (member[i]->outcome == OUTCOME_OK);
-        if (o->overlong == OVERLONG_PENALTY) worth[i] += loss_overlong(member[i]->n_ids, o->longest, o->margin);
+    return 0;
+}
+
+static void group_weigh(Group *g, const GrpoOptions *o)
+{
+    reward_best_of(g->reward, g->n, o->best_of, g->worth);
+    for (int i = 0; i < g->n; i++) {
+        const Example *e = &g->example[i];
+        g->worth[i] += o->success_worth * (g->member[i]->outcome == OUTCOME_OK);
+        if (o->overlong == OVERLONG_PENALTY) g->worth[i] += loss_overlong(e->len - e->prompt, o->longest, o->margin);
     }
-    loss_advantages(o->advantage, worth, size, o->floor_std, adv);
-    for (int i = 0; !rc && i < size; i++) {
-        const Sample *x = member[i];
-        signal |= adv[i] != 0;
-        if ((adv[i] == 0 && !o->keep_constant) || x->n_prompt + x->n_ids > o->max_len) continue;
-        rc = learn_example(o->policy, x, adv[i], o->with_old, &out[*n], err);
-        if (!rc) (*n)++;
+    loss_advantages(o->advantage, g->worth, g->n, o->floor_std, g->advantage);
+}
+
+static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
+                     Example *out, long *n, GrpoStats *report, Error *err)
+{
+    Group g;
+    int signal = 0, rc = group_fill(&g, s, first, last, stats, o, report, err);
+    if (!rc) group_weigh(&g, o);
+    for (int i = 0; !rc && i < g.n; i++) {
+        signal |= g.advantage[i] != 0;
+        if ((g.advantage[i] == 0 && !o->keep_constant) || g.example[i].len > o->max_len) continue;
+        out[*n] = g.example[i];
+        out[(*n)++].advantage = g.advantage[i];
+        g.example[i] = (Example){0};
     }
-    report->constant += !signal;
-    free(reward);
-    free(worth);
-    free(adv);
-    free(member);
+    report->constant += !rc && !signal;
+    group_release(&g);
     return rc;
 }
 
@@ -72,5 +102,9 @@ int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOption
         if (add_group(s, first, last, stats, o, *out, n, report, err)) return -1;
     }
     report->used = *n;
+    if (report->judged) {
+        report->mean_reward /= (double)report->judged;
+        report->success /= (double)report->judged;
+    }
     return 0;
 }

@@ -1,7 +1,8 @@
 /* From scored samples to the examples of a group-relative loss: raw score -> smoothed reward -> what the sample adds to
  * the group's worth -> advantage within the group. A group is all samples of one prompt, the same text under several names
  * included (a task's plain prompts). Groups whose rewards are all the same teach nothing and are dropped (unless
- * keep_constant), and so is a sample whose evaluator failed: that says nothing of the candidate.
+ * keep_constant), and so is a sample that was not judged, because its evaluator or its endpoint failed: that says
+ * nothing of a candidate.
  *
  * The worth is the expected best of best_of samples: a kernel is drawn several times and the best is kept, so an
  * answer counts by how far it beats what the others would have given. The mean (best_of 1) instead sharpens on
@@ -22,7 +23,7 @@ typedef struct {
     double floor_std;          /* in the advantage's denominator, in smoothed units */
     int best_of;               /* the group's worth is its expected best of so many; 1: its mean */
     double success_worth;      /* added for a success, in smoothed units */
-    int max_len;               /* longer answers are left out: memory */
+    int max_len;               /* longer examples, prompt and answer, are left out: memory */
     const Policy *policy;      /* encodes answers that came without ids; NULL: they are an error */
     int with_old;              /* copy the log-probabilities as sampled */
     LossAdvantage advantage;
@@ -33,7 +34,8 @@ typedef struct {
 
 typedef struct {
     long groups, constant, used; /* prompts, those without a signal, examples made */
-    double mean_reward, success; /* raw, over all samples */
+    long judged;                 /* samples that count */
+    double mean_reward, success; /* raw, over those */
 } GrpoStats;
 
 /* stats must hold this round's rewards already. */

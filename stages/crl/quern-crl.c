@@ -32,6 +32,7 @@ static void report(const GrpoStats *g, const SampleSet *s)
 {
     log_info("%ld samples of %ld prompts: %.0f%% succeeded, mean score %.3f; %ld prompts without a signal, %ld examples",
              s->n, g->groups, 100 * g->success, g->mean_reward, g->constant, g->used);
+    if (g->judged < s->n) log_info("%ld of %ld samples were not judged and count for nothing", s->n - g->judged, s->n);
 }
 
 /* The samples as examples. */

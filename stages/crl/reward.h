@@ -20,7 +20,7 @@ typedef struct {
 
 void reward_stats_init(RewardStats *s);
 void reward_stats_release(RewardStats *s);
-/* Fold one round's raw rewards in; an evaluator's own failure is no reward. */
+/* Fold one round's raw rewards in; an evaluator's own failure, or an endpoint's, is no reward. */
 int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Error *err);
 /* clip((r - mean)/std, -k, k) by the task's statistics; 0 where its deviation is 0. */
 double reward_smooth(const RewardStats *s, const char *task, double raw, double k);

@@ -11,11 +11,21 @@
 /* ---- best speedup by round ---- */
 
 enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44, LABEL_STEP = 15 };
+enum { MOST_POINTS = 240, MOST_DOTS = 60 }; /* a point every 3 pixels, dots that do not touch */
 
 typedef struct {
-    int points;          /* collect, then the rounds */
+    int points;          /* collect, then the rounds, so many in a point */
+    int rounds_a_point;
     double low, high;    /* of the axis, log scale */
+    const ReportTask **task;
+    double *best;        /* of each task and point */
+    int tasks;
 } Axes;
+
+int figure_rounds_a_point(const Report *r)
+{
+    return r->n_rounds > MOST_POINTS ? (r->n_rounds + MOST_POINTS - 1) / MOST_POINTS : 1;
+}
 
 static double x_of(const Axes *a, int point)
 {
@@ -28,41 +38,61 @@ static double y_of(const Axes *a, double v)
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (log(v) - log(a->low)) / (log(a->high) - log(a->low)));
 }
 
-/* Best of that round's own samples. */
-static double value(const ReportTask *t, int point)
+/* The last round of a point. */
+static int round_of(const Report *r, const Axes *a, int point)
 {
-    return point ? t->round[point - 1].best : t->stage[REPORT_COLLECT].best;
+    int last = point * a->rounds_a_point;
+    return (last < r->n_rounds ? last : r->n_rounds) - 1;
+}
+
+/* Best of the samples of the point's own rounds. */
+static double value(const Report *r, const Axes *a, const ReportTask *t, int point)
+{
+    double best = point ? 1 : t->stage[REPORT_COLLECT].best;
+    for (int k = (point - 1) * a->rounds_a_point; point && k <= round_of(r, a, point); k++) best = fmax(best, t->round[k].best);
+    return best;
 }
 
 /* Rounds sample train tasks only; a task without any is not drawn. */
-static int is_drawn(const Report *r, int i)
+static int is_drawn(const Report *r, const ReportTask *t)
 {
-    if (r->task[i].task->degenerate || r->task[i].task->heldout) return 0;
+    if (t->task->degenerate || t->task->heldout) return 0;
     for (int k = 0; k < r->n_rounds; k++)
-        if (r->task[i].round[k].attempted) return 1;
-    return r->task[i].stage[REPORT_COLLECT].attempted > 0;
+        if (t->round[k].attempted) return 1;
+    return t->stage[REPORT_COLLECT].attempted > 0;
 }
 
-/* Over the drawn tasks; so_far: the best of all rounds up to this one. */
-static double geomean(const Report *r, int point, int so_far)
+/* Over the drawn tasks, of every point; so_far: the best of all points up to it. */
+static void geomeans(const Axes *a, int so_far, double *out)
 {
-    double logs = 0;
-    int n = 0;
-    for (int i = 0; i < r->tasks.n; i++) {
-        if (!is_drawn(r, i)) continue;
-        double best = value(&r->task[i], point);
-        for (int k = 0; k < point && so_far; k++) best = fmax(best, value(&r->task[i], k));
-        logs += log(best);
-        n++;
+    double *best = memory_array((size_t)a->tasks, sizeof *best);
+    for (int k = 0; k < a->points; k++) {
+        double logs = 0;
+        for (int i = 0; i < a->tasks; i++) {
+            double v = a->best[i * a->points + k];
+            best[i] = k && so_far ? fmax(best[i], v) : v;
+            logs += log(best[i]);
+        }
+        out[k] = a->tasks ? exp(logs / a->tasks) : 1;
     }
-    return n ? exp(logs / n) : 1;
+    free(best);
 }
 
 static Axes choose_axes(const Report *r)
 {
-    Axes a = {r->n_rounds + 1, 0.94, 1.5};
-    for (int i = 0; i < r->tasks.n; i++)
-        for (int k = 0; k < a.points && is_drawn(r, i); k++) a.high = fmax(a.high, 1.12 * value(&r->task[i], k));
+    int each = figure_rounds_a_point(r);
+    Axes a = {1 + (r->n_rounds + each - 1) / each, each, 0.94, 1.5, NULL, NULL, 0};
+    a.task = memory_array((size_t)r->tasks.n, sizeof *a.task);
+    a.best = memory_array((size_t)r->tasks.n * (size_t)a.points, sizeof *a.best);
+    for (int i = 0; i < r->tasks.n; i++) {
+        if (!is_drawn(r, &r->task[i])) continue;
+        double *v = &a.best[a.tasks * a.points];
+        a.task[a.tasks++] = &r->task[i];
+        for (int k = 0; k < a.points; k++) {
+            v[k] = value(r, &a, &r->task[i], k);
+            a.high = fmax(a.high, 1.12 * v[k]);
+        }
+    }
     return a;
 }
 
@@ -78,14 +108,14 @@ static void draw_grid(const Report *r, const Axes *a, Buffer *b)
                          "<text class=\"t end\" x=\"%d\" y=\"%.1f\">%g×</text>\n",
                       ticks[i] == 1 ? "axis" : "grid", LEFT, right, y, y, LEFT - 8, y + 4, ticks[i]);
     }
-    int step = 1;
-    while ((a->points - 1) / step > 12) step++;
+    int step = 1, end = a->points - 1;
+    while (end / step > 12) step++;
     for (int k = 0; k < a->points; k++) {
         double x = x_of(a, k);
         buffer_printf(b, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5);
-        if (k % step && k != a->points - 1) continue;
+        if (k != end && (k % step || end - k < step)) continue; /* the last has a name, and room for it */
         buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">", x, HEIGHT - BOTTOM + 20);
-        const char *name = k ? r->round_name[k - 1] : "collect";
+        const char *name = k ? r->round_name[round_of(r, a, k)] : "collect";
         html_escape(b, name, strlen(name));
         buffer_puts(b, "</text>\n");
     }
@@ -98,7 +128,7 @@ static void draw_line(const Axes *a, const double *v, const char *class, const c
     buffer_printf(b, "\"><title>%s: ", name);
     for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.2f×", k ? ", " : "", v[k]);
     buffer_puts(b, "</title></polyline>");
-    for (int k = 0; k < a->points && !strcmp(class, "geo"); k++)
+    for (int k = 0; k < a->points && a->points <= MOST_DOTS && !strcmp(class, "geo"); k++)
         buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k), y_of(a, v[k]));
     buffer_puts(b, "\n");
 }
@@ -136,27 +166,28 @@ static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
 void figure_rounds(const Report *r, Buffer *b)
 {
     Axes a = choose_axes(r);
-    EndLabel *labels = memory_array((size_t)r->tasks.n + 2, sizeof *labels);
+    EndLabel *labels = memory_array((size_t)a.tasks + 2, sizeof *labels);
     double *v = memory_array((size_t)a.points, sizeof *v);
     int n = 0;
     buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best speedup by round\">\n", WIDTH, HEIGHT);
     draw_grid(r, &a, b);
-    for (int i = 0; i < r->tasks.n; i++) {
-        if (!is_drawn(r, i)) continue;
-        for (int k = 0; k < a.points; k++) v[k] = value(&r->task[i], k);
-        draw_line(&a, v, "task", r->task[i].task->name, b);
-        labels[n++] = (EndLabel){r->task[i].task->name, "t", v[a.points - 1], 0};
+    for (int i = 0; i < a.tasks; i++) {
+        const double *own = &a.best[i * a.points];
+        draw_line(&a, own, "task", a.task[i]->task->name, b);
+        labels[n++] = (EndLabel){a.task[i]->task->name, "t", own[a.points - 1], 0};
     }
-    for (int k = 0; k < a.points; k++) v[k] = geomean(r, k, 1);
+    geomeans(&a, 1, v);
     draw_line(&a, v, "sofar", "geomean, best so far", b);
     labels[n++] = (EndLabel){"best so far", "t sofar", v[a.points - 1], 0};
-    for (int k = 0; k < a.points; k++) v[k] = geomean(r, k, 0);
+    geomeans(&a, 0, v);
     draw_line(&a, v, "geo", "geomean of the round", b);
     labels[n++] = (EndLabel){"geomean", "t geo", v[a.points - 1], 0};
     draw_labels(&a, labels, n, b);
     buffer_puts(b, "</svg>\n");
     free(v);
     free(labels);
+    free(a.task);
+    free(a.best);
 }
 
 /* ---- outcomes by stage ---- */

@@ -109,12 +109,14 @@ static void stage_table(const TableRow *rows, Buffer *b)
 static void figures(const Report *r, Buffer *b)
 {
     const char *predicted = r->own_predicted ? " (predicted)" : "";
+    int each = figure_rounds_a_point(r);
     buffer_printf(b, "<h2>Best speedup by round</h2>\n<figure>\n");
     figure_rounds(r, b);
     buffer_printf(b, "<figcaption>Speedup%s of the best kernel among each round's own samples, logarithmic; 1× where none is better than "
                      "the baseline. Thin: the train tasks. Thick: their geometric mean. Dashed: the geometric mean of the best so far, "
-                     "what the teachers wrote included. Collect and the rounds draw different numbers of samples.</figcaption></figure>\n"
-                     "<h2>Outcomes by stage</h2>\n<figure>\n", predicted);
+                     "what the teachers wrote included. Collect and the rounds draw different numbers of samples.", predicted);
+    if (each > 1) buffer_printf(b, " There are %d rounds: each point is the best of %d, named by the last.", r->n_rounds, each);
+    buffer_puts(b, "</figcaption></figure>\n<h2>Outcomes by stage</h2>\n<figure>\n");
     figure_outcomes(r, b);
     buffer_puts(b, "<figcaption>Of all samples on train and heldout tasks; collect is what the teachers wrote, the others each stage's "
                    "final model.</figcaption></figure>\n");

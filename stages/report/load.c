@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "stages/crl/pool.h"
 #include "stages/report/report.h"
@@ -39,8 +40,10 @@ static ReportTask *find_task(Report *r, const char *name)
     return NULL;
 }
 
+/* What was not judged is no attempt. */
 static void tally(Tally *t, Outcome outcome, double score)
 {
+    if (outcome == OUTCOME_EVALUATOR_ERROR) return;
     t->attempted++;
     if (outcome != OUTCOME_OK) return;
     t->succeeded++;
@@ -114,9 +117,9 @@ static char *message_key(Outcome outcome, const char *text)
     return key;
 }
 
-static void note_failure(Report *r, Outcome outcome, const View *verdict)
+/* Takes text. */
+static void note_message(Report *r, Outcome outcome, char *text)
 {
-    char *text = view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL;
     r->failed[outcome]++;
     if (!text) return;
     char *key = message_key(outcome, text);
@@ -133,6 +136,17 @@ static void note_failure(Report *r, Outcome outcome, const View *verdict)
         free(key);
         free(text);
     }
+}
+
+static void note_failure(Report *r, Outcome outcome, const View *verdict)
+{
+    note_message(r, outcome, view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
+}
+
+/* An endpoint's failure; that there was no code is what the verdict says of it. */
+static void note_unanswered(Report *r)
+{
+    note_message(r, OUTCOME_EVALUATOR_ERROR, memory_strdup("no answer came: the request failed for good"));
 }
 
 static int by_count(const void *a, const void *b)
@@ -152,35 +166,45 @@ static int text_is(const View *v, const char *key, const char *want)
     return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
 }
 
+static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
+{
+    for (int i = 0; i < r->n_doubts; i++)
+        if (!strcmp(r->doubts[i].source_digest, digest) && !strcmp(r->doubts[i].task, task)) return &r->doubts[i];
+    return NULL;
+}
+
+/* Of several second devices' words on the same source the last counts. "alone" takes none of them back; and "" says nothing
+ * of a record: once its score is known, the same kernel again is no record. */
 static void note_doubt(Report *r, const View *verdict)
 {
     if (!view_has(verdict, "confirmed")) return;
-    int disputed = text_is(verdict, "confirmed", "no");
-    if (!disputed && !text_is(verdict, "confirmed", "alone")) return;
+    int yes = text_is(verdict, "confirmed", "yes"), no = text_is(verdict, "confirmed", "no");
+    if (!yes && !no && !text_is(verdict, "confirmed", "alone")) return;
     char *digest = view_strdup(verdict, "source_digest", NULL), *task = view_strdup(verdict, "task", NULL);
-    if (digest && task) {
+    ReportDoubt *d = digest && task ? doubt_of(r, task, digest) : NULL;
+    if (digest && task && !d) {
         r->doubts = memory_grow(r->doubts, (size_t)r->n_doubts + 1, sizeof *r->doubts);
-        ReportDoubt *d = &r->doubts[r->n_doubts++];
-        *d = (ReportDoubt){.task = task, .disputed = disputed};
+        d = &r->doubts[r->n_doubts++];
+        *d = (ReportDoubt){.task = task, .state = DOUBT_ALONE};
         snprintf(d->source_digest, sizeof d->source_digest, "%s", digest);
         task = NULL;
     }
+    if (d && (yes || no)) d->state = yes ? DOUBT_NONE : DOUBT_DISPUTED;
     free(task);
     free(digest);
 }
 
-/* Of several verdicts of the same source the last counts. */
 static void doubt_best(Report *r, ReportTask *t)
 {
+    static const char *const words[] = {[DOUBT_ALONE] = "unconfirmed", [DOUBT_DISPUTED] = "disputed", [DOUBT_NONE] = ""};
     char hex[DIGEST_HEX];
     Digest digest;
     t->doubt = "";
     if (!t->source) return;
     digest_of(t->source, strlen(t->source), &digest);
     digest_hex(&digest, hex);
-    for (int i = 0; i < r->n_doubts; i++)
-        if (!strcmp(r->doubts[i].source_digest, hex) && !strcmp(r->doubts[i].task, t->task->name))
-            t->doubt = r->doubts[i].disputed ? "disputed" : "unconfirmed";
+    const ReportDoubt *d = doubt_of(r, t->task->name, hex);
+    if (d) t->doubt = words[d->state];
 }
 
 /* ---- the best kernel of a task ---- */
@@ -220,10 +244,14 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
         const Sample *s = &set.items[i];
         ReportTask *t = find_task(r, s->task);
         if (!t) continue; /* of a task that this report leaves out */
+        if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
+        if (s->unanswered) {
+            note_unanswered(r);
+            continue;
+        }
         note_doubt(r, &s->verdict);
         tally(&t->stage[stage], s->outcome, s->score);
         tally(&t->run, s->outcome, s->score);
-        if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
         if (s->outcome != OUTCOME_OK) note_failure(r, s->outcome, &s->verdict);
         if (s->outcome == OUTCOME_OK && (!t->source || s->score > t->score))
             take_best(r, t, s, stage == REPORT_COLLECT ? memory_strdup("collect")
@@ -246,7 +274,45 @@ static char *round_name(const char *path)
     return part[0] ? memory_printf("%s %s", part[0], part[1]) : memory_strdup(path);
 }
 
-static int load_round_verdict(Report *r, int round, const View *v, Error *err)
+/* ---- rounds: verdicts, and of their samples which got no answer ---- */
+
+typedef struct {
+    char **id;
+    long n;
+} Unanswered;
+
+/* A verdict does not tell it: the samples beside it do, where they are still there. */
+static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Error *err)
+{
+    static const char name[] = "verdicts.qa";
+    size_t n = strlen(verdicts), end = sizeof name - 1;
+    *out = (Unanswered){0};
+    if (n < end || strcmp(verdicts + n - end, name)) return 0;
+    char *path = memory_printf("%.*ssamples.qa", (int)(n - end), verdicts);
+    SampleSet set = {0};
+    int rc = file_exists(path) ? samples_load(path, NULL, &set, err) : 0;
+    for (long i = 0; i < set.n; i++) {
+        if (!set.items[i].unanswered) continue;
+        out->id = memory_grow(out->id, (size_t)out->n + 1, sizeof *out->id);
+        out->id[out->n++] = memory_strdup(set.items[i].id);
+    }
+    samples_release(&set);
+    if (!rc && out->n) rc = note_file(r, path, err);
+    free(path);
+    return rc;
+}
+
+static int is_unanswered(const Unanswered *u, const View *v)
+{
+    const char *id;
+    size_t n;
+    if (!u->n || view_text(v, "id", &id, &n, NULL)) return 0;
+    for (long i = 0; i < u->n; i++)
+        if (strlen(u->id[i]) == n && !memcmp(u->id[i], id, n)) return 1;
+    return 0;
+}
+
+static int load_round_verdict(Report *r, int round, const Unanswered *u, const View *v, Error *err)
 {
     Outcome outcome;
     double score;
@@ -254,7 +320,9 @@ static int load_round_verdict(Report *r, int round, const View *v, Error *err)
     int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
     if (!rc && outcome_from_name(text, &outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
-    if (t) {
+    if (t && is_unanswered(u, v)) {
+        note_unanswered(r);
+    } else if (t) {
         note_doubt(r, v);
         tally(&t->round[round], outcome, score);
         tally(&t->run, outcome, score);
@@ -268,21 +336,30 @@ static int load_round_verdict(Report *r, int round, const View *v, Error *err)
 static int load_round(Report *r, const char *path, Error *err)
 {
     ArtifactReader *a;
+    Unanswered u;
     View v;
     int more, rc = 0;
-    if (r->n_rounds == REPORT_MAX_ROUNDS) return error_set(err, "expected at most %d rounds", REPORT_MAX_ROUNDS);
     if (artifact_open(path, "verdicts", &a, err)) return -1;
     note_input(r, path, a);
     for (int i = 0; i < r->tasks.n; i++) r->task[i].round[r->n_rounds].best = 1.0;
-    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_round_verdict(r, r->n_rounds, &v, err);
+    rc = load_unanswered(r, path, &u, err);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_round_verdict(r, r->n_rounds, &u, &v, err);
     r->round_name[r->n_rounds++] = round_name(path);
+    for (long i = 0; i < u.n; i++) free(u.id[i]);
+    free(u.id);
     artifact_close(a);
     return rc;
 }
 
 static int load_rounds(Report *r, const char *list, Error *err)
 {
-    char *copy = memory_strdup(list ? list : ""), *save = NULL;
+    if (!list) return 0;
+    size_t most = 1;
+    for (const char *p = list; *p; p++) most += *p == ',';
+    if (most > REPORT_MAX_ROUNDS) return error_set(err, "expected at most %d rounds, found %zu", REPORT_MAX_ROUNDS, most);
+    r->round_name = memory_array(most, sizeof *r->round_name);
+    for (int i = 0; i < r->tasks.n; i++) r->task[i].round = memory_array(most, sizeof *r->task[i].round);
+    char *copy = memory_strdup(list), *save = NULL;
     int rc = 0;
     for (char *p = strtok_r(copy, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save)) rc = load_round(r, p, err);
     free(copy);
@@ -382,9 +459,10 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
         for (int s = 0; s < REPORT_STAGES; s++) r->task[i].stage[s].best = 1.0;
     }
     int rc = 0;
-    for (int s = 0; s < REPORT_STAGES && !rc; s++)
+    for (int s = 0; s < REPORT_STAGES && !rc; s++) {
         if (f->samples[s]) rc = load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err);
-    if (!rc) rc = load_rounds(r, f->rounds, err);
+        if (!rc && s == REPORT_COLLECT) rc = load_rounds(r, f->rounds, err); /* in the order in which they were judged */
+    }
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);
     for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
@@ -397,8 +475,10 @@ void report_release(Report *r)
     for (int i = 0; i < r->tasks.n && r->task; i++) {
         free(r->task[i].source);
         free(r->task[i].found);
+        free(r->task[i].round);
     }
     for (int i = 0; i < r->n_rounds; i++) free(r->round_name[i]);
+    free(r->round_name);
     for (int i = 0; i < r->n_classes; i++) free(r->class_name[i]);
     for (int i = 0; i < r->n_messages; i++) {
         free(r->messages[i].text);

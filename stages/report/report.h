@@ -12,7 +12,8 @@
 typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_STAGES } ReportStage;
 extern const char *const report_stage_names[REPORT_STAGES]; /* "collect" "sft" "selfsup" "crl" */
 
-enum { REPORT_MAX_ROUNDS = 256, REPORT_MAX_CLASSES = 64, REPORT_MAX_MESSAGES = 4096 };
+/* Rounds: more than one argument of a command can name. */
+enum { REPORT_MAX_ROUNDS = 16384, REPORT_MAX_CLASSES = 64, REPORT_MAX_MESSAGES = 4096 };
 
 typedef struct {
     int n;
@@ -23,13 +24,14 @@ typedef struct {
 double counters_get(const Counters *c, const char *name);
 
 typedef struct {
-    long attempted, succeeded;
+    long attempted, succeeded; /* attempted: those that were judged */
     double best; /* score of the best of these samples, 1.0 where none is better */
 } Tally;
 
 typedef struct {
     const Task *task;
-    Tally stage[REPORT_STAGES], round[REPORT_MAX_ROUNDS];
+    Tally stage[REPORT_STAGES];
+    Tally *round;                       /* n_rounds of them */
     Tally run;                          /* of everything that was evaluated */
     double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there */
     /* The best kernel: source NULL when no sample was correct. */
@@ -46,10 +48,10 @@ typedef struct {
     long count;
 } ReportMessage;
 
-/* A record that no second device confirmed: what it is of. */
+/* What is known of a record: no second device was there, or what it said. */
 typedef struct {
     char *task, source_digest[DIGEST_HEX];
-    int disputed;                       /* a second device found less; else there was none */
+    enum { DOUBT_ALONE, DOUBT_DISPUTED, DOUBT_NONE } state;
 } ReportDoubt;
 
 typedef struct {
@@ -61,7 +63,7 @@ typedef struct {
     const char *run, *profile, *device;
     TaskSet tasks;
     ReportTask *task;                   /* tasks.n of them */
-    char *round_name[REPORT_MAX_ROUNDS];
+    char **round_name;
     int n_rounds;
     char *class_name[REPORT_MAX_CLASSES];
     int n_classes;
@@ -122,6 +124,7 @@ void html_escape(Buffer *b, const char *s, size_t n);
 void highlight_cuda(Buffer *b, const char *source);
 
 /* ---- figures.c: SVG that takes its colours from the page ---- */
+int figure_rounds_a_point(const Report *r); /* 1, or more where the rounds are too many to tell apart */
 void figure_rounds(const Report *r, Buffer *b);
 void figure_outcomes(const Report *r, Buffer *b);
 
