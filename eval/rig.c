@@ -42,21 +42,31 @@ static int is_name_letter(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-static int is_word(const char *at, const char *from, const char *word)
+/* Behind what is no name's part: other letters, comments, strings. */
+static const char *next_name(const char *p)
 {
-    size_t n = strlen(word);
-    return !strncmp(at, word, n) && !is_name_letter(at[n]) && (at == from || !is_name_letter(at[-1]));
+    while (*p && !is_name_letter(*p)) {
+        const char *end = NULL;
+        if (!strncmp(p, "//", 2)) end = strchr(p, '\n');
+        else if (!strncmp(p, "/*", 2)) end = (end = strstr(p + 2, "*/")) ? end + 1 : NULL;
+        else if (*p == '"') end = strchr(p + 1, '"');
+        else end = p;
+        if (!end) return p + strlen(p);
+        p = end + 1;
+    }
+    return p;
 }
 
-/* The code declares a function of the device's heap: ".extern .func (.param .b64 r) malloc (...) ;". */
+/* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc (...) ;" or however a
+ * candidate's own assembler writes it. */
 static int uses_heap(const char *ptx)
 {
     static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
-    for (const char *p = ptx; (p = strstr(p, ".func")); p++) {
-        const char *end = p + strcspn(p, ";{");
-        for (const char *at = p; at < end; at++)
-            for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-                if (is_word(at, p, names[i])) return 1;
+    size_t n;
+    for (const char *p = next_name(ptx); *p; p = next_name(p + n)) {
+        for (n = 1; is_name_letter(p[n]);) n++;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
     }
     return 0;
 }
