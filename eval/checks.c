@@ -96,11 +96,11 @@ int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err)
     return rc;
 }
 
-/* An atomic operation is in the code: what is added by it, or under a lock of it, is added in the order in which threads
+/* An atomic operation is in the code, or a copy that adds: what is added by it, or under a lock of it, is added in the order in which threads
  * come, and the last bits of a sum follow. */
 static int takes_any_order(const Loaded *l)
 {
-    static const char *const operations[] = {"atom.", "red."};
+    static const char *const operations[] = {"atom.", "red.", "cp.reduce.", "multimem.red."};
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         for (const char *p = l->code.ptx; (p = strstr(p, operations[i])); p++)
             if (p > l->code.ptx && isspace((unsigned char)p[-1])) return 1;
