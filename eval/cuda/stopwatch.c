@@ -89,10 +89,10 @@ static CuResult need_scratch(Executor *e)
 
 static CuResult flush(Executor *e, int passes)
 {
-    CuPtr from = e->scratch, never = e->scratch;
+    CuPtr from = e->scratch;
     unsigned long long words = e->scratch_bytes / 16;
     unsigned shared_words = e->flush_shared / 4;
-    void *params[] = {&from, &words, &shared_words, &never};
+    void *params[] = {&from, &words, &shared_words};
     CuResult r = CU_OK;
     for (int i = 0; i < passes && r == CU_OK; i++)
         r = e->cu->launch(e->flush, e->sms, 1, 1, FLUSH_THREADS, 1, 1, e->flush_shared, e->stream, params, NULL);
