@@ -17,7 +17,7 @@ enum {
     RENEWING = 0, RUNNING, COMPARING, STEPS,
     SETS = 2,                   /* of inputs and outputs */
     ORDERS = SIDES * SETS,      /* which side goes first, on which set */
-    FEW_COUPLES = 4, MIN_COUPLES = 12, MAX_COUPLES = 400, LOOK_EVERY = ORDERS, WARM_COUPLES = 2, INSPECT_EVERY = 8
+    FEW_COUPLES = 4, MIN_COUPLES = 24, MAX_COUPLES = 800, LOOK_EVERY = ORDERS, WARM_COUPLES = 4
 };
 static const double narrow = 0.0035;        /* half the interval, as a share of the ratio, that ends the couples */
 static const double little = 1.03, sure = 0.0015; /* a win below the first is taken for one when known to the second */
@@ -35,7 +35,7 @@ typedef struct {
     const ClockedOptions *opt;
     Random random;
     int orders[ORDERS], ordered; /* the couples' in turn; how many of them are done */
-    double phases[SETS];        /* at which both sides' runs begin in this couple (DeviceOps.clock) */
+    double phase;               /* at which both sides' runs begin in this couple (DeviceOps.clock) */
     double spent[STEPS];        /* seconds, for the log */
     int runs;                   /* of the candidate */
     double look_at;             /* couples, before which the interval is not looked at again */
@@ -63,7 +63,7 @@ static void close_bench(Bench *b)
         for (int set = 0; set < SETS; set++) rig_close(&b->rigs[side][set]);
 }
 
-/* ---- one side's two runs ---- */
+/* ---- one side's turn ---- */
 
 static int more_than_events(const Bench *b, const DeviceClock *c)
 {
@@ -83,46 +83,33 @@ static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
     return 1;
 }
 
-static int look_closely(Rig *r, int inspect, Finding *f, Error *err)
+/* After every run, or what lies where nobody looks would be there for the next: contents come round again, though elsewhere. */
+static int look_at_candidate(Rig *r, Finding *f, Error *err)
 {
-    int rc = rig_compare(r, f, err);
-    if (!rc && inspect) rc = rig_inspect(r, f, err);
+    int rc = rig_well(r, err);
+    if (rc <= 0) return rc;
+    rc = rig_compare(r, f, err);
+    if (!rc) rc = rig_inspect(r, f, err);
     return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
 }
 
-static int look_at_candidate(Bench *b, Finding *f, Error *err)
-{
-    Rig *const rigs[SETS] = {&b->rigs[CANDIDATE][0], &b->rigs[CANDIDATE][1]};
-    int inspect = b->runs % INSPECT_EVERY < SETS, rc = rig_well(rigs, SETS, inspect, err);
-    if (rc <= 0) return rc;
-    rc = 0;
-    for (int set = 0; set < SETS && !rc; set++) rc = look_closely(rigs[set], inspect, f, err);
-    return rc;
-}
-
-/* One run on each set, in one call of the device. */
-static int run_sets(Bench *b, int side, int first_set, double us[SETS], Finding *f, Error *err)
+static int run_on(Bench *b, int side, int set, double *us, Finding *f, Error *err)
 {
     const Loaded *l = b->loaded[side];
-    const Rig *first = &b->rigs[side][first_set], *second = &b->rigs[side][!first_set];
-    const DeviceLaunch *const launches[SETS] = {first->launches, second->launches};
+    const Rig *r = &b->rigs[side][set];
     DeviceFault fault = {0};
-    DeviceClock c[SETS] = {{0}};
-    const double phases[SETS] = {b->phases[first_set], b->phases[!first_set]};
-    int rc = l->ops->clock(l->device, launches, first->n_launches, SETS, b->opt->mode, phases, c, &fault, err);
-    us[first_set] = c[0].us;
-    us[!first_set] = c[1].us;
+    DeviceClock c = {0};
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, b->opt->mode, b->phase, &c, &fault, err);
+    *us = c.us;
     if (side == BASELINE) {
-        for (int i = 0; i < SETS && !rc; i++) b->unseen[BASELINE] += more_than_events(b, &c[i]);
+        b->unseen[BASELINE] += !rc && more_than_events(b, &c);
         return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
     }
-    if (rc > 0) finding_fault(f, &fault, first->where);
-    for (int i = 0; i < SETS && !rc; i++) {
-        b->runs++;
-        b->loaded[CANDIDATE]->runs++;
-        rc = hidden_work(b, &c[i], f);
-    }
-    return rc;
+    if (rc > 0) finding_fault(f, &fault, r->where);
+    if (rc) return rc;
+    b->runs++;
+    b->loaded[CANDIDATE]->runs++;
+    return hidden_work(b, &c, f);
 }
 
 static void spend(Bench *b, int step, double *since)
@@ -132,16 +119,16 @@ static void spend(Bench *b, int step, double *since)
     *since = now;
 }
 
-/* Both sets, one after the other: between the sides the GPU changes from one process to another, which takes longer than
- * many a kernel. Nothing that a side finds was computed by anyone: outputs and buffers are undefined. */
-static int run_side(Bench *b, int side, int first_set, double us[SETS], Finding *f, Error *err)
+/* One run: were there two, on two sets, one could do the work of both. Nothing that a side finds was computed by anyone: outputs
+ * and buffers are undefined, those of the set that is not used, too. */
+static int run_side(Bench *b, int side, int used, double *us, Finding *f, Error *err)
 {
     for (int set = 0; set < SETS; set++)
         if (rig_reset(&b->rigs[side][set], err) || (side == CANDIDATE && rig_reset_own_buffers(&b->rigs[BASELINE][set], err))) return -1;
     double since = clock_seconds();
-    int rc = run_sets(b, side, first_set, us, f, err);
+    int rc = run_on(b, side, used, us, f, err);
     spend(b, RUNNING, &since);
-    if (side == CANDIDATE && !rc) rc = look_at_candidate(b, f, err);
+    if (side == CANDIDATE && !rc) rc = look_at_candidate(&b->rigs[side][used], f, err);
     spend(b, COMPARING, &since);
     return rc;
 }
@@ -186,17 +173,17 @@ static int next_order(Bench *b)
     return order;
 }
 
-/* Each side once on each set of buffers: two pairs, of neither of which a side has the better addresses. */
-static int couple(Bench *b, double us[SIDES][SETS], Finding *f, Error *err)
+/* Each side once, on the same buffers: of as many couples as there are orders half on either set. */
+static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
 {
-    int order = next_order(b), first = order % SIDES, first_set = order / SIDES;
+    int order = next_order(b), first = order % SIDES, set = order / SIDES;
     double since = clock_seconds();
-    for (int set = 0; set < SETS; set++) b->phases[set] = random_uniform(&b->random);
+    b->phase = random_uniform(&b->random);
     int rc = renew(b, f, err);
     spend(b, RENEWING, &since);
     for (int i = 0; i < SIDES && !rc; i++) {
         int side = i ? !first : first;
-        rc = run_side(b, side, first_set, us[side], f, err);
+        rc = run_side(b, side, set, &us[side], f, err);
     }
     return rc;
 }
@@ -234,13 +221,12 @@ static double resampled(const DeviceTiming *t, uint64_t seed, Interval *v)
  * would take. */
 static int narrow_enough(Bench *b, const DeviceTiming *t)
 {
-    int couples = t->n / SETS;
-    if (couples < FEW_COUPLES || couples % LOOK_EVERY || couples < b->look_at) return 0;
+    if (t->n < FEW_COUPLES || t->n % LOOK_EVERY || t->n < b->look_at) return 0;
     double half, share = wanted(t, &half);
-    if (half > share || (share < coarse && couples < MIN_COUPLES)) return 0;
+    if (half > share || (share < coarse && t->n < MIN_COUPLES)) return 0;
     Interval v;
     double more = resampled(t, b->opt->seed, &v) / share;
-    b->look_at = couples * fmin(more * more, 2);
+    b->look_at = t->n * fmin(more * more, 2);
     return more <= 1;
 }
 
@@ -249,13 +235,13 @@ void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
     double estimate, share = wanted(t, &estimate), half = resampled(t, seed, out);
     double contexts = context_share(t, statistics_median(t->baseline_us, t->n), statistics_median(t->candidate_us, t->n));
     double unknown = out->middle * hypot(fmax(half, share), contexts);
-    out->low = out->middle - unknown;
+    out->low = fmax(out->middle - unknown, 0);
     out->high = out->middle + unknown;
 }
 
 static int warm_up(Bench *b, Finding *f, Error *err)
 {
-    double us[SIDES][SETS], since = clock_seconds();
+    double us[SIDES], since = clock_seconds();
     int warm = b->opt->timed_at > 0 && since - b->opt->timed_at < stays_warm_s; /* a first run of every copy of the code, as time allows */
     for (int i = 0; i < (warm ? 1 : WARM_COUPLES) || (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES)); i++) {
         int rc = couple(b, us, f, err);
@@ -266,16 +252,14 @@ static int warm_up(Bench *b, Finding *f, Error *err)
 
 static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
 {
-    double us[SIDES][SETS], since = clock_seconds();
+    double us[SIDES], since = clock_seconds();
     b->ordered = 0;             /* the warm-up has ended anywhere */
-    while (out->n < MAX_COUPLES * SETS) {
+    while (out->n < MAX_COUPLES) {
         int rc = couple(b, us, f, err);
         if (rc) return rc;
-        for (int set = 0; set < SETS; set++) {
-            out->baseline_us[out->n] = us[BASELINE][set];
-            out->candidate_us[out->n++] = us[CANDIDATE][set];
-        }
-        if (clock_seconds() - since > b->opt->budget_s) break;
+        out->baseline_us[out->n] = us[BASELINE];
+        out->candidate_us[out->n++] = us[CANDIDATE];
+        if (out->n >= FEW_COUPLES && clock_seconds() - since > b->opt->budget_s) break;
         if (narrow_enough(b, out)) break;
     }
     return timing_makes_sense(out, 1, err);
@@ -308,7 +292,7 @@ static void log_spent(const Bench *b, const DeviceTiming *t, double start, const
     double half = t->n ? statistics_half_width(&pairs) : 0;
     log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d couples in %.1f ms; renewing %.1f ms, running %.1f ms, "
               "comparing %.1f ms; ratio %.4f, half its interval %.4f", (at[0] - start) * 1e3, (at[1] - at[0]) * 1e3,
-              (at[2] - at[1]) * 1e3, t->n / SETS, (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
+              (at[2] - at[1]) * 1e3, t->n, (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
               b->spent[COMPARING] * 1e3, ratio, half);
 }
 
@@ -321,7 +305,6 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     Error ignored;
     memset(out, 0, sizeof *out);
     out->mode = opt->mode;
-    out->together = SETS;
     random_init(&b.random, opt->seed, random_hash("couples", 7));
     double start = clock_seconds(), at[3] = {start, start, start}; /* ready, warm, about to be timed */
     int rc = open_bench(&b, cases, w, f, err);
@@ -337,8 +320,8 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     if (!rc) rc = couples(&b, out, f, err);
     log_spent(&b, out, start, at);
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
     if (!rc && opt->profile && ops->counters) rc = profile(&b, out, f, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
     if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
     if (!rc) checks_pass(passed, "%s: outputs of all %d timed runs", b.rigs[CANDIDATE][0].where, b.runs);
     close_bench(&b);

@@ -82,7 +82,7 @@ typedef struct {
 } DeviceCounter;
 
 enum {
-    DEVICE_MAX_COUNTERS = 48, DEVICE_MAX_SAMPLES = 4096, DEVICE_SEQUENCES = 2,
+    DEVICE_MAX_COUNTERS = 48, DEVICE_MAX_SAMPLES = 1024,
     DEVICE_COPIES = 4           /* of a module without state that is loaded again and again, taken in turn */
 };
 
@@ -109,7 +109,7 @@ typedef struct {
 
 /* The timing of a pair of sides. */
 typedef struct {
-    int n, together;            /* pairs taken, and how many neighbours of them on one turn (Pairs); 1 on a simulator */
+    int n;                      /* pairs taken; 1 on a simulator */
     ClockMode mode;
     int baseline_launches, candidate_launches; /* in each of a side's samples; 0 on a simulator */
     DeviceTelemetry before, after;
@@ -179,12 +179,10 @@ typedef struct {
 
     /* ---- devices with a clock; NULL on a simulator ---- */
 
-    /* Run in order in the module's home and clock it: one after another `sequences` (at most DEVICE_SEQUENCES) of n launches
-     * each, the same ones on other buffers, each with a clock of its own in out. No check beside faults and the limit. What
-     * comes again and again in the device's own time, and would meet one launch and not another, it meets where `phases` says:
-     * one of [0, 1) a sequence, or NULL. */
-    int (*clock)(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
-                 DeviceClock *out, DeviceFault *fault, Error *err);
+    /* Run in order in the module's home and clock it. No check beside faults and the limit. What comes again and again in the
+     * device's own time, and would meet one run and not another, it meets at `phase` of its period, in [0, 1); below 0: anywhere. */
+    int (*clock)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
+                 Error *err);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
     /* The GPU's timing lock, held by one process at a time; waits. Everything but timing shares the GPU. */
     int (*lock)(Device *d, int on, Error *err);

@@ -8,8 +8,7 @@
 
 #include "base/memory.h"
 
-enum { TURN_BYTES = 16,         /* what a device turns contents by */
-       RIGS_AT_ONCE = 4 };
+enum { TURN_BYTES = 16 };       /* what a device turns contents by */
 
 void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 {
@@ -458,31 +457,28 @@ int rig_compare(Rig *r, Finding *f, Error *err)
     return 0;
 }
 
-int rig_well(Rig *const *rigs, int n, int inspect, Error *err)
+int rig_well(const Rig *r, Error *err)
 {
-    DeviceExpected list[RIGS_AT_ONCE * 2 * TASK_MAX_TENSORS];
-    const Loaded *l = rigs[0]->loaded;
+    DeviceExpected list[2 * TASK_MAX_TENSORS];
+    const Loaded *l = r->loaded;
+    const Case *c = r->test;
     int count = 0;
-    if (!l->ops->expect || n > RIGS_AT_ONCE) return 1;
-    for (int k = 0; k < n; k++) {
-        const Rig *r = rigs[k];
-        const Case *c = r->test;
-        for (int i = 0; i < r->n_outputs; i++) {
-            const TaskTensor *x = &l->task->outputs[i];
-            size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
-            if (!c->golden_expected[i]) return 1;
-            list[count++] = (DeviceExpected){r->memory.outputs[i], c->golden_expected[i], turned_elements(r, x, elements),
-                                             (int)x->dtype, elements, c->atol[i], c->rtol[i]};
-        }
-        for (int i = 0; i < r->n_inputs && inspect; i++) {
-            const TaskTensor *x = &l->task->inputs[i];
-            size_t size = dtype_size(x->dtype);
-            if (!c->golden_inputs[i]) return 1;
-            list[count++] = (DeviceExpected){.p = r->memory.inputs[i], .golden = c->golden_inputs[i], .dtype = -1,
-                                             .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
-        }
+    if (!l->ops->expect) return 1;
+    for (int i = 0; i < r->n_outputs; i++) {
+        const TaskTensor *x = &l->task->outputs[i];
+        size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
+        if (!c->golden_expected[i]) return 1;
+        list[count++] = (DeviceExpected){r->memory.outputs[i], c->golden_expected[i], turned_elements(r, x, elements), (int)x->dtype,
+                                         elements, c->atol[i], c->rtol[i]};
     }
-    return l->ops->expect(l->device, list, count, inspect, err);
+    for (int i = 0; i < r->n_inputs; i++) {
+        const TaskTensor *x = &l->task->inputs[i];
+        size_t size = dtype_size(x->dtype);
+        if (!c->golden_inputs[i]) return 1;
+        list[count++] = (DeviceExpected){.p = r->memory.inputs[i], .golden = c->golden_inputs[i], .dtype = -1,
+                                         .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
+    }
+    return l->ops->expect(l->device, list, count, 1, err);
 }
 
 static int digest_output(Rig *r, int output, Digester *d, Error *err)

@@ -69,8 +69,8 @@ int rig_resolve(Rig *r, Finding *f);                    /* the launches anew: af
 int rig_run(Rig *r, Finding *f, Error *err);            /* reset, launch all; guards and inputs checked after */
 int rig_inspect(Rig *r, Finding *f, Error *err);        /* guards and inputs, after launches made elsewhere */
 int rig_compare(Rig *r, Finding *f, Error *err);        /* every output with the reference */
-/* rig_compare of several at once, and rig_inspect with inspect != 0. 1: something is wrong, or cannot be told so: ask those. */
-int rig_well(Rig *const *rigs, int n, int inspect, Error *err);
+/* rig_compare and rig_inspect in one wait. 1: something is wrong, or cannot be told so: ask those. */
+int rig_well(const Rig *r, Error *err);
 int rig_digest(Rig *r, Digest *out, Error *err);        /* of all outputs' bytes */
 
 #endif

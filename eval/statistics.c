@@ -30,47 +30,35 @@ double statistics_median(const double *v, int n)
     return m;
 }
 
-/* A pair's, and which group the pair belongs to. */
-typedef struct {
-    double ratio;
-    int group;
-} Ratio;
-
-static int compare_ratios(const void *a, const void *b)
+static double *sorted_ratios(const Pairs *p)
 {
-    const Ratio *x = a, *y = b;
-    return compare_doubles(&x->ratio, &y->ratio);
-}
-
-static Ratio *sorted_ratios(const Pairs *p)
-{
-    Ratio *v = memory_array((size_t)p->n, sizeof *v);
-    for (int i = 0; i < p->n; i++) v[i] = (Ratio){p->baseline[i] / p->candidate[i], i / p->together};
-    qsort(v, (size_t)p->n, sizeof *v, compare_ratios);
+    double *v = memory_array((size_t)p->n, sizeof *v);
+    for (int i = 0; i < p->n; i++) v[i] = p->baseline[i] / p->candidate[i];
+    qsort(v, (size_t)p->n, sizeof *v, compare_doubles);
     return v;
 }
 
 /* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of times that come in steps of
  * the clock's resolution it is not itself such a step. */
-static double sorted_midmean(const Ratio *v, int n)
+static double sorted_midmean(const double *v, int n)
 {
     double sum = 0;
     int cut = n / 4;
-    for (int i = cut; i < n - cut; i++) sum += v[i].ratio;
+    for (int i = cut; i < n - cut; i++) sum += v[i];
     return sum / (n - 2 * cut);
 }
 
-/* That of one resample: how often the group of each sorted ratio was drawn says where the middle half is. */
-static double resample_midmean(Random *r, const Ratio *sorted, int *drawn, int n, int groups)
+/* That of one resample: how often each sorted ratio was drawn says where the middle half is. */
+static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
 {
     double sum = 0;
     int cut = n / 4, seen = 0;
-    memset(drawn, 0, (size_t)groups * sizeof *drawn);
-    for (int i = 0; i < groups; i++) drawn[random_below(r, (uint64_t)groups)]++;
+    memset(drawn, 0, (size_t)n * sizeof *drawn);
+    for (int i = 0; i < n; i++) drawn[random_below(r, (uint64_t)n)]++;
     for (int i = 0; i < n; i++) {
-        int times = drawn[sorted[i].group], from = seen > cut ? seen : cut, to = seen + times < n - cut ? seen + times : n - cut;
-        if (to > from) sum += sorted[i].ratio * (to - from);
-        seen += times;
+        int from = seen > cut ? seen : cut, to = seen + drawn[i] < n - cut ? seen + drawn[i] : n - cut;
+        if (to > from) sum += sorted[i] * (to - from);
+        seen += drawn[i];
     }
     return sum / (n - 2 * cut);
 }
@@ -85,47 +73,41 @@ static double student(int n)
     return z + (z3 + z) / (4.0 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96.0 * n * n);
 }
 
-/* What resampling of few groups leaves out of the interval: the middle half alone tells how far samples scatter (Tukey and
+/* What resampling of few samples leaves out of the interval: the middle half alone tells how far samples scatter (Tukey and
  * McLaughlin). */
-static double few_samples(int groups)
+static double few_samples(int n)
 {
-    return groups < 2 ? 1 : student(groups - 2 * (groups / 4) - 1) / student(1 << 20);
+    return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
 }
 
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
 {
-    int groups = p->n / p->together, *drawn = memory_array((size_t)groups, sizeof *drawn);
-    Ratio *ratios = sorted_ratios(p);
+    int *drawn = memory_array((size_t)p->n, sizeof *drawn);
+    double *ratios = sorted_ratios(p);
     double *means = memory_array(RESAMPLES, sizeof *means);
     Random r;
     out->middle = sorted_midmean(ratios, p->n);
     random_init(&r, seed, random_hash("bootstrap", 9));
-    for (int i = 0; i < RESAMPLES; i++) means[i] = resample_midmean(&r, ratios, drawn, p->n, groups);
+    for (int i = 0; i < RESAMPLES; i++) means[i] = resample_midmean(&r, ratios, drawn, p->n);
     qsort(means, RESAMPLES, sizeof *means, compare_doubles);
-    out->low = out->middle - (out->middle - means[LOW_INDEX]) * few_samples(groups);
-    out->high = out->middle + (means[HIGH_INDEX] - out->middle) * few_samples(groups);
+    out->low = out->middle - (out->middle - means[LOW_INDEX]) * few_samples(p->n);
+    out->high = out->middle + (means[HIGH_INDEX] - out->middle) * few_samples(p->n);
     free(ratios);
     free(means);
     free(drawn);
 }
 
-/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to the nearest that stay; that of
- * groups from the groups' means of such. */
+/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to the nearest that stay. */
 double statistics_half_width(const Pairs *p)
 {
-    int n = p->n, groups = n / p->together, cut = n / 4;
-    double *means = memory_array((size_t)groups, sizeof *means), mean = 0, squares = 0;
-    Ratio *v = sorted_ratios(p);
-    for (int i = 0; i < n; i++) {
-        int at = i < cut ? cut : i < n - cut ? i : n - 1 - cut;
-        means[v[i].group] += v[at].ratio / p->together;
-    }
-    for (int i = 0; i < groups; i++) mean += means[i] / groups;
-    for (int i = 0; i < groups; i++) squares += (means[i] - mean) * (means[i] - mean);
+    int n = p->n, cut = n / 4;
+    double *v = sorted_ratios(p), mean = 0, squares = 0;
+    for (int i = 0; i < n; i++) v[i] = v[i < cut ? cut : i < n - cut ? i : n - 1 - cut];
+    for (int i = 0; i < n; i++) mean += v[i] / n;
+    for (int i = 0; i < n; i++) squares += (v[i] - mean) * (v[i] - mean);
     free(v);
-    free(means);
-    if (groups < 2) return 0;
-    return student(groups - 2 * (groups / 4) - 1) * sqrt(squares / (groups - 1)) / ((1 - 2.0 * cut / n) * sqrt(groups));
+    if (n < 2) return 0;
+    return student(n - 2 * cut - 1) * sqrt(squares / (n - 1)) / ((1 - 2.0 * cut / n) * sqrt(n));
 }
 
 /* The ranks n/2 -+ z sqrt(n)/2 hold the median with the normal's probability. */

@@ -10,15 +10,14 @@ typedef struct {
 
 double statistics_median(const double *v, int n);
 
-/* Times of both sides, all positive. `together` neighbours were taken together and are not independent of each other: a group,
- * of which there are n / together, at least one. */
+/* Times of both sides, all positive; n at least 1. */
 typedef struct {
     const double *baseline, *candidate;
-    int n, together;
+    int n;
 } Pairs;
 
-/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (groups resampled, percentile, widened by
- * Student's t where groups are few). Equal seeds give equal intervals. */
+/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (percentile, widened by
+ * Student's t where samples are few). Equal seeds give equal intervals. */
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
 /* Half of about that interval, without resampling: cheap, to see when to stop. */

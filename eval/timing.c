@@ -5,7 +5,7 @@
 
 Pairs timing_pairs(const DeviceTiming *t)
 {
-    return (Pairs){t->baseline_us, t->candidate_us, t->n, t->together};
+    return (Pairs){t->baseline_us, t->candidate_us, t->n};
 }
 
 int timing_makes_sense(const DeviceTiming *t, int paired, Error *err)
@@ -26,7 +26,6 @@ static int predict(Rig *r, DeviceTiming *out, Finding *f, Error *err)
     l->runs++;
     int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, &fault, err);
     if (rc > 0) finding_fault(f, &fault, r->where);
-    out->together = 1;
     return rc ? rc : timing_makes_sense(out, 0, err);
 }
 

@@ -55,7 +55,9 @@ void buffers_free(Device *d, DevicePtr p)
     trusted_poison(&d->trusted, p, b->bytes, NULL); /* a device that fails says so at the next wait */
     arena_remove(&d->arena, b->at);
     d->zones_changed = 1;
-    if (!d->arena.n) shrink(d);
+    if (d->arena.n) return;
+    shrink(d);
+    buffers_poison_guards(d); /* a candidate whose launches were refused was not looked at: the next would be blamed */
 }
 
 int buffers_hold(Device *d, DevicePtr p, size_t bytes, Error *err)

@@ -81,15 +81,6 @@ static void find_kernel(Server *s, const CudaCall *c, CudaAnswer *a)
     a->value = kernel;
 }
 
-static void clock_all(Server *s, const CudaCall *c, CudaAnswer *a)
-{
-    for (uint32_t i = 0; i < c->sequences; i++) {
-        LaunchList l = {s->mailbox + (i ? c->at : 0), i ? c->bytes - c->at : c->at, (int)c->launches};
-        StallWait wait = {c->period_ns, c->phase_ns[i]};
-        if (stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, wait, &a->u.clocks[i], &a->end)) return;
-    }
-}
-
 static void count(Server *s, const LaunchList *l, CudaAnswer *a)
 {
     Error err;
@@ -115,7 +106,9 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     case CALL_UNLOAD: executor_unload(&s->executor, (uint32_t)c->value); break;
     case CALL_KERNEL: find_kernel(s, c, a); break;
     case CALL_RUN: executor_run(&s->executor, &l, &a->end); break;
-    case CALL_CLOCK: clock_all(s, c, a); break;
+    case CALL_CLOCK:
+        stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, (StallWait){c->period_ns, c->phase_ns}, &a->u.clock, &a->end);
+        break;
     case CALL_COUNTERS: count(s, &l, a); break;
     case CALL_HELLO:
     case CALL_KINDS: break; /* not let in */

@@ -281,11 +281,11 @@ static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault 
     return device_leave(d, launches_run(d, launches, n, fault, err));
 }
 
-static int cuda_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
-                      DeviceClock *out, DeviceFault *fault, Error *err)
+static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
+                      Error *err)
 {
     if (device_enter(d, err)) return -1;
-    return device_leave(d, launches_clock(d, launches, n, sequences, mode, phases, out, fault, err));
+    return device_leave(d, launches_clock(d, launches, n, mode, phase, out, fault, err));
 }
 
 static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)

@@ -9,7 +9,7 @@ static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s 
 static const double most_periods = 20; /* of the memory's stall: of longer sequences it takes the same share each time */
 static const double trusted_s = 60; /* a library is opened at its first call */
 
-/* The list as records behind those that use *used bytes of its home's mailbox, or -1. */
+/* The list as records in its home's mailbox, of which they take *used bytes, or -1. */
 static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, Error *err)
 {
     const DeviceModule *home = launches[0].module;
@@ -60,77 +60,69 @@ static int have_modules(Device *d, const DeviceLaunch *launches, int n, DeviceFa
 }
 
 /* Ready to execute: 0, 1 the module is gone, -1. */
-static int prepare(Device *d, const DeviceLaunch *const *launches, int n, int sequences, CudaCall *call, DeviceFault *fault, Error *err)
+static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *call, DeviceFault *fault, Error *err)
 {
     size_t used = 0;
-    if (n < 1 || sequences < 1 || sequences > DEVICE_SEQUENCES) return error_set(err, "%d sequences of %d launches", sequences, n);
-    for (int i = 0; i < sequences; i++) {
-        int rc = have_modules(d, launches[i], n, fault, err);
-        if (rc) return rc;
-    }
-    for (int i = 0; i < sequences; i++) {
-        if (remote_of(d, launches[i][0].module) != remote_of(d, launches[0][0].module))
-            return error_set(err, "two sequences of launches with two homes");
-        if (encode(d, launches[i], n, &used, err)) return -1;
-        if (!i) call->at = used;
-    }
+    if (n < 1) return error_set(err, "a sequence of %d launches", n);
+    int rc = have_modules(d, launches, n, fault, err);
+    if (rc) return rc;
+    if (encode(d, launches, n, &used, err)) return -1;
     call->bytes = used;
     call->launches = (uint32_t)n;
-    call->sequences = (uint32_t)sequences;
     /* Contents come from the harness's stream; another process's launches know nothing of it. */
     return trusted_settle(&d->trusted, err);
 }
 
 /* Have the home do it. limit_s: a candidate's. What is trusted fails by no candidate's doing. */
-static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch *const *launches, int n, int sequences,
-                   DeviceFault *fault, CudaAnswer *a, Error *err)
+static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch *launches, int n, DeviceFault *fault, CudaAnswer *a,
+                   Error *err)
 {
-    int trusted = n > 0 && launches[0][0].module->trusted;
+    int trusted = n > 0 && launches[0].module->trusted;
     if (trusted && limit_s < trusted_s) limit_s = trusted_s;
-    int rc = prepare(d, launches, n, sequences, &call, fault, err);
+    int rc = prepare(d, launches, n, &call, fault, err);
     if (rc) return rc;
-    Remote *r = remote_of(d, launches[0][0].module);
-    rc = remote_ask(d, r, &call, -1, limit_s, launches[0], n, a, err);
+    Remote *r = remote_of(d, launches[0].module);
+    rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
     if (rc == 1) *fault = r->death;
-    if (!rc) rc = ended(&a->end, launches[0], n, fault, err);
+    if (!rc) rc = ended(&a->end, launches, n, fault, err);
     return rc == 1 && trusted ? error_set(err, "of the harness's own launches, %s", fault->message) : rc;
 }
 
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
-    return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, &launches, n, 1, fault, &a, err);
+    return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, launches, n, fault, &a, err);
 }
 
-/* A candidate may be as slow as it likes, but not without end: seconds for so many sequences. */
-static double clock_limit(const Device *d, int sequences)
+/* A candidate may be as slow as it likes, but not without end: seconds. */
+static double clock_limit(const Device *d)
 {
     const Remote *r = &d->remotes[HOME_CANDIDATE];
-    double s = sequences * d->baseline_us * 1e-6 * slower_than_baseline;
+    double s = d->baseline_us * 1e-6 * slower_than_baseline;
     double least = r->clocked == r->runner.generation ? least_clock_s : first_clock_s; /* a runner's first makes what a flush reads */
     return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
 }
 
-int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
-                   DeviceClock *out, DeviceFault *fault, Error *err)
+int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
+                   Error *err)
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_CLOCK, .mode = mode};
-    if (phases && d->baseline_us < most_periods * 1e-3 * d->stall_ns) call.period_ns = d->stall_ns;
-    for (int i = 0; i < sequences && i < DEVICE_SEQUENCES && call.period_ns; i++) call.phase_ns[i] = (uint32_t)(phases[i] * call.period_ns);
-    int rc = execute(d, call, clock_limit(d, sequences), launches, n, sequences, fault, &a, err);
+    if (phase >= 0 && d->baseline_us < most_periods * 1e-3 * d->stall_ns) call.period_ns = d->stall_ns;
+    if (call.period_ns) call.phase_ns = (uint32_t)(phase * call.period_ns);
+    int rc = execute(d, call, clock_limit(d), launches, n, fault, &a, err);
     if (rc) return rc;
-    Remote *r = remote_of(d, launches[0][0].module);
+    Remote *r = remote_of(d, launches[0].module);
     r->clocked = r->runner.generation;
-    memcpy(out, a.u.clocks, (size_t)sequences * sizeof *out);
-    if (launches[0][0].module->trusted) d->baseline_us = out->us;
+    *out = a.u.clock;
+    if (launches[0].module->trusted) d->baseline_us = out->us;
     return 0;
 }
 
 int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
-    int rc = execute(d, (CudaCall){.kind = CALL_COUNTERS}, counters_s, &launches, n, 1, fault, &a, err);
+    int rc = execute(d, (CudaCall){.kind = CALL_COUNTERS}, counters_s, launches, n, fault, &a, err);
     if (rc) return rc;
     out->n_counters = a.u.counters.n;
     memcpy(out->counters, a.u.counters.list, sizeof out->counters);

@@ -29,8 +29,8 @@ static int check_kernel(const KernelInfo *k, Error *err)
 
 static int check_numbers(const CudaCall *call, CudaAnswer *a, Error *err)
 {
-    for (uint32_t i = 0; call->kind == CALL_CLOCK && i < call->sequences; i++) {
-        const DeviceClock *c = &a->u.clocks[i];
+    if (call->kind == CALL_CLOCK) {
+        const DeviceClock *c = &a->u.clock;
         if (!isfinite(c->us) || !isfinite(c->host_us) || !isfinite(c->flush_us) || c->us < 0 || c->host_us < 0 || c->flush_us < 0)
             return error_set(err, "the runner answers with a time that is none");
     }
@@ -61,13 +61,10 @@ int protocol_check_call(const CudaCall *call, size_t size, Error *err)
     if (size != sizeof *call || call->kind <= CALL_HELLO || call->kind >= CALL_KINDS)
         return error_set(err, "a call of %zu bytes, kind %u", size, call->kind);
     int in_mailbox = call->kind == CALL_ARM || call->kind == CALL_LOAD || call->kind == CALL_RUN || call->kind == CALL_CLOCK || call->kind == CALL_COUNTERS;
-    int clocked = call->kind == CALL_CLOCK; /* one sequence after another */
-    int waits = clocked && call->period_ns;
-    for (int i = 0; waits && i < DEVICE_SEQUENCES; i++)
-        if (call->period_ns > PROTOCOL_MAX_WAIT_NS || call->phase_ns[i] >= call->period_ns)
-            return error_set(err, "a call that waits for %u of %u ns", call->phase_ns[i], call->period_ns);
-    if ((clocked && (call->sequences < 1 || call->sequences > DEVICE_SEQUENCES || call->at > call->bytes)) ||
-        (in_mailbox && call->bytes > PROTOCOL_MAILBOX) || call->launches > PROTOCOL_MAX_LAUNCHES || call->mode > CLOCK_GRAPH ||
+    int waits = call->kind == CALL_CLOCK && call->period_ns;
+    if (waits && (call->period_ns > PROTOCOL_MAX_WAIT_NS || call->phase_ns >= call->period_ns))
+        return error_set(err, "a call that waits for %u of %u ns", call->phase_ns, call->period_ns);
+    if ((in_mailbox && call->bytes > PROTOCOL_MAILBOX) || call->launches > PROTOCOL_MAX_LAUNCHES || call->mode > CLOCK_GRAPH ||
         !memchr(call->name, 0, sizeof call->name))
         return error_set(err, "a call of kind %u with %llu bytes, %u launches", call->kind, (unsigned long long)call->bytes,
                          call->launches);

@@ -13,7 +13,7 @@
 enum { PROTOCOL_MAILBOX = 64 << 20, PROTOCOL_NAME = 1024, PROTOCOL_MAX_LAUNCHES = 8192, PROTOCOL_FD = 3, PROTOCOL_MAX_WAIT_NS = 1000000 };
 
 typedef enum {
-    CALL_HELLO,                 /* the first: a byte that lets the runner make its context; opened */
+    CALL_HELLO,                 /* answered without being asked, when the context is there; opened */
     CALL_SETUP,                 /* at, bytes: reserve this range of addresses; the mailbox comes as a descriptor */
     CALL_ARM,                   /* bytes of the harness's cubin in the mailbox: what the clock needs of it */
     CALL_MAP,                   /* at, bytes: map there the memory that comes as a descriptor */
@@ -22,7 +22,7 @@ typedef enum {
     CALL_UNLOAD,                /* value: the module */
     CALL_KERNEL,                /* value: the module, name; value: the kernel, info */
     CALL_RUN,                   /* launches, in `bytes` of records in the mailbox */
-    CALL_CLOCK,                 /* the same, mode, sequences of so many launches, the first in `at` bytes; clocks */
+    CALL_CLOCK,                 /* the same, and mode; clock */
     CALL_COUNTERS,              /* the same; counters */
     CALL_KINDS
 } CallKind;
@@ -30,8 +30,8 @@ typedef enum {
 typedef struct {
     uint32_t kind, sequence;
     uint64_t at, bytes, value;
-    uint32_t launches, mode, sequences;
-    uint32_t period_ns, phase_ns[DEVICE_SEQUENCES]; /* CALL_CLOCK: when each begins (StallWait) */
+    uint32_t launches, mode;
+    uint32_t period_ns, phase_ns; /* CALL_CLOCK: when it begins (StallWait) */
     char name[PROTOCOL_NAME];
 } CudaCall;
 
@@ -41,7 +41,7 @@ typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS } EndStep;
 typedef struct {
     uint32_t step;              /* EndStep: refused at launch, while running, or in what the harness does around it */
     int32_t result;             /* the driver's */
-    int32_t first, last;        /* launches among which the one at fault is, of whichever sequence */
+    int32_t first, last;        /* launches among which the one at fault is */
     int32_t dead;               /* the context cannot be used again */
     char text[256];             /* what was being done */
 } LaunchEnd;
@@ -51,7 +51,7 @@ typedef struct {
     uint64_t value;
     LaunchEnd end;
     union {
-        DeviceClock clocks[DEVICE_SEQUENCES];
+        DeviceClock clock;
         KernelInfo kernel;
         struct {
             double driver_s, context_s; /* what its parts took */

@@ -92,8 +92,8 @@ void buffers_close(Device *d);
 
 /* ---- launches.c ---- */
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-int launches_clock(Device *d, const DeviceLaunch *const *launches, int n, int sequences, ClockMode mode, const double *phases,
-                   DeviceClock *out, DeviceFault *fault, Error *err);
+int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
+                   Error *err);
 int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err);
 
 /* ---- device.c: around everything that may give the GPU work ---- */
