@@ -202,6 +202,14 @@ noop" ] && [ "$(count hosts dead)" = 3 ] && [ "$(count hosts done)" = 32 ]; ok $
 "$BIN/quern-queue" retry | grep -q '^3 dead jobs put back'; ok $? 'retry revives the dead'
 wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'and they die again'
 kill -9 $a; wait $a 2>/dev/null
+
+# ---- an emptied server, and a stage that waits for what it had sent there ----
+"$BIN/quern-collect" --output collect.qa --tasks relu --teachers template --trials 1 --keep 1 --device sim:h100 2>err & e=$!
+wait_for '[ "$(count hosts waiting)" -ge 1 ]' && "$BIN/quern-queue" purge
+./noop --device sim:h100 2>c.log & c=$!
+wait $e; s=$?
+[ $s = 0 ] && grep -q 'the queue has lost jobs' err; ok $? 'jobs that an emptied server lost are put back'
+kill -TERM $c; wait $c
 unset QUERN_REDIS QUERN_LEASE_S
 kill -TERM $fleet; wait $fleet
 none_left; ok $? 'hosts: no process is left'
