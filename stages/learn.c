@@ -97,10 +97,20 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
     return rc;
 }
 
+/* In an empty folder: an adapter or a template of an earlier model there would be taken for this one's. */
+static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained, Error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/metrics.qa", o->output);
+    if (manifest_remove(o->output, err) || file_remove_tree(o->output, err) || file_mkdirs(o->output, err)) return -1;
+    if (trained && rename(metrics, path)) return error_errno(err, "cannot rename %s to %s", metrics, path);
+    return policy_save(p, o->output, o->base, o->spec, err);
+}
+
 static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
 {
     char metrics[4096], checkpoint[4096];
-    snprintf(metrics, sizeof metrics, "%s/metrics.qa", o->output);
+    snprintf(metrics, sizeof metrics, "%s.metrics.qa", o->output);
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", o->output);
     TrainingOptions t = o->training;
     t.checkpoint = checkpoint;
@@ -115,7 +125,7 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
     if (!rc && n) rc = old_logprobs(p.model, &t.loss, ex, n, err);
     if (!rc && n == 0) log_warn("nothing to learn from in this round: the weights stay as they are");
     if (!rc && n) rc = training_run(p.model, ex, n, &t, metrics, err);
-    if (!rc && !ranks_rank()) rc = policy_save(&p, o->output, o->base, o->spec, err);
+    if (!rc && !ranks_rank()) rc = save_alone(o, &p, metrics, n > 0, err);
     if (!rc) training_forget(&t);
     policy_release(&p);
     return rc;

@@ -52,6 +52,9 @@ sft() { run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --lo
 sft one/model; s=$?
 [ $s = 0 ] && [ -s one/model/adapter_model.safetensors ] && [ ! -e one/model/model.safetensors ] && grep -q '"r": *4' one/model/adapter_config.json; ok $? 'stage 1 trains an adapter'
 [ "$(header one/model/manifest.qa | grep -c '"lora":"4"')" = 1 ] && ! header base/manifest.qa | grep -q '"lora"'; ok $? 'the header says so, and nothing of it where there is none'
+mkdir again && cp -r one/model again && echo '{{ other }}' >again/model/chat_template.jinja
+run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output again/model; s=$?
+[ $s = 0 ] && [ -s again/model/model.safetensors ] && [ -s again/model/metrics.qa ] && [ "$(ls again/model | grep -c 'adapter\|template')" = 0 ] && [ ! -e again/model.metrics.qa ]; ok $? 'nothing of an earlier model stays in the folder'
 run quern-prompt --tasks relu --groups 3 --style brief -o prompts.qa
 run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --output native.qa; s=$?
 [ $s = 0 ] && "$BIN/quern-artifact" export native.qa | grep -q '"logprobs"'; ok $? 'the engine samples with the adapter'
