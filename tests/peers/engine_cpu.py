@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's CPU build and transformers on the default run's small model, to set beside `quern-modelbench`.
+"""PyTorch's CPU build and transformers on the small model of `quern-sft` without flags, to set beside `quern-modelbench`.
 
     python3 tests/peers/engine_cpu.py [--threads 2] [--steps 6]
 
