@@ -58,6 +58,7 @@ void buffers_free(Device *d, DevicePtr p)
     if (d->arena.n) return;
     shrink(d);
     buffers_poison_guards(d); /* a candidate whose launches were refused was not looked at: the next would be blamed */
+    trusted_settle(&d->trusted, NULL); /* or the GPU would be shared until the next job */
 }
 
 int buffers_hold(Device *d, DevicePtr p, size_t bytes, Error *err)

@@ -185,6 +185,16 @@ static void test_guards(void **state)
     ops->close(d);
 }
 
+/* Nobody waits for an evaluator that has nothing to do: after its job the GPU is not shared. */
+static void test_idle_holds_nothing(void **state)
+{
+    (void)state;
+    start();
+    honest();
+    assert_int_equal(d->sharing, 0);
+    ops->close(d);
+}
+
 /* Many questions at once: more than one round of them, then one wrong byte, one wrong element, a written guard. */
 static void expect_all(DevicePtr p, DeviceGolden *bytes)
 {
@@ -644,6 +654,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_idle_holds_nothing),
         cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_clock),
         cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
         cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
