@@ -1,12 +1,12 @@
 #include "eval/rig.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/ptxwords.h"
 
 enum { TURN_BYTES = 16 };       /* what a device turns contents by */
 
@@ -36,37 +36,15 @@ static int load_module(Loaded *l, Finding *f, Error *err)
     return rc;
 }
 
-static int is_name_letter(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
-}
-
-/* Behind what is no name's part: other letters, comments, strings. */
-static const char *next_name(const char *p)
-{
-    while (*p && !is_name_letter(*p)) {
-        const char *end = NULL;
-        if (!strncmp(p, "//", 2)) end = strchr(p, '\n');
-        else if (!strncmp(p, "/*", 2)) end = (end = strstr(p + 2, "*/")) ? end + 1 : NULL;
-        else if (*p == '"') end = strchr(p + 1, '"');
-        else end = p;
-        if (!end) return p + strlen(p);
-        p = end + 1;
-    }
-    return p;
-}
-
 /* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc (...) ;" or however a
  * candidate's own assembler writes it. */
 static int uses_heap(const char *ptx)
 {
     static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
     size_t n;
-    for (const char *p = next_name(ptx); *p; p = next_name(p + n)) {
-        for (n = 1; is_name_letter(p[n]);) n++;
+    for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
-    }
     return 0;
 }
 
