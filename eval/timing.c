@@ -47,11 +47,26 @@ int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, De
     return rc;
 }
 
+/* What of these tensors an L2 may hold. */
+static int held_in_l2(const Task *t, const Workload *w, const TaskTensor *x, int n, const DeviceInfo *d, double *bytes, Error *err)
+{
+    double all = 0;
+    for (int i = 0; i < n; i++) {
+        size_t elements;
+        if (task_elements(t, w, &x[i], &elements, err)) return -1;
+        all += (double)(elements * dtype_size(x[i].dtype));
+    }
+    *bytes = fmin(all, d->l2_bytes);
+    return 0;
+}
+
 int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, ClockMode mode, double *us, Error *err)
 {
-    double bytes, flops;
-    if (task_cost(t, w, &bytes, &flops, err)) return -1;
-    bytes -= d->l2_bytes * (mode == CLOCK_WARM ? 2 : 1);
+    double bytes, flops, out, in = 0;
+    if (task_cost(t, w, &bytes, &flops, err) || held_in_l2(t, w, t->outputs, t->n_outputs, d, &out, err) ||
+        (mode == CLOCK_WARM && held_in_l2(t, w, t->inputs, t->n_inputs, d, &in, err)))
+        return -1;
+    bytes -= out + in;
     *us = 1e6 * fmax(bytes / d->dram_bytes_per_s, flops / d->flops_per_s);
     return 0;
 }

@@ -16,8 +16,8 @@ Pairs timing_pairs(const DeviceTiming *t);
 /* Every time positive and finite; else the device is at fault. */
 int timing_makes_sense(const DeviceTiming *t, int paired, Error *err);
 
-/* A time below this was not honestly come by: at the bounds of the device, and as much as its L2 holds of the output still
- * lying there; when the caches were warm, as much of the input lay there before. */
+/* A time below this was not honestly come by: at the bounds of the device, and as much of the output as its L2 holds still
+ * lying there; when the caches were warm, as much of the input as it holds lay there before. */
 int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, ClockMode mode, double *us, Error *err);
 
 /* The time that the bytes and flops of the workload take at the ceilings measured on this device, or at its bounds;

@@ -74,27 +74,6 @@ double light_flops(const Light *l, Dtype dtype)
     return fmax(l->fp32_flops, l->tf32_flops / 3);
 }
 
-static double least_us(double bytes, double bytes_per_s, double flops, double flops_per_s)
-{
-    double by_bytes = bytes_per_s > 0 && bytes > 0 ? bytes / bytes_per_s : 0, by_flops = flops_per_s > 0 ? flops / flops_per_s : 0;
-    return 1e6 * fmax(by_bytes, by_flops);
-}
-
-double light_us(const Light *measured, Dtype dtype, double bytes, double flops)
-{
-    return least_us(bytes, light_dram(measured), flops, light_flops(measured, dtype));
-}
-
-double light_floor_us(const Light *bounds, const Light *measured, double bytes, double flops, int warm)
-{
-    double dram = light_dram(bounds), fastest = fmax(bounds->tensor16_flops, bounds->fp32_flops);
-    if (measured) {
-        dram = fmax(dram, light_dram(measured));
-        fastest = fmax(fastest, fmax(measured->tensor16_flops, measured->fp32_flops));
-    }
-    return least_us(bytes - (warm ? 2 : 1) * bounds->l2_bytes, dram, flops, fastest);
-}
-
 /* ---- the artifact ---- */
 
 #define MEASURES(X)                                                                                              \

@@ -44,11 +44,5 @@ int light_once(const Gpu *gpu, const char *driver, Light *out);
 /* Flops a second that a kernel which keeps the accuracy of the dtype can have: three products of TF32 make one of fp32. */
 double light_flops(const Light *l, Dtype dtype);
 double light_dram(const Light *l);      /* the best of read, write, copy */
-/* Least time of a workload that moves `bytes` and does `flops`, by the measured ceilings. */
-double light_us(const Light *measured, Dtype dtype, double bytes, double flops);
-/* A time below this was not honestly come by: at the greater of bound and measured ceiling (NULL: not measured), the
- * fastest unit doing all the arithmetic, and as much of the output as L2 holds still lying there; when the caches were
- * warm, as much of the input lay there before. */
-double light_floor_us(const Light *bounds, const Light *measured, double bytes, double flops, int warm);
 
 #endif
