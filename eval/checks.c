@@ -1,11 +1,13 @@
 #include "eval/checks.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/ptxwords.h"
+
+enum { WIN_TRIAL = 2 };         /* contents that no run before had (case_seed) */
 /* Powers of two: the inputs are scaled without rounding. */
 static const double scales[] = {1.0, 8.0, 0.125};
 
@@ -52,14 +54,15 @@ static int has_variables(const Loaded *l)
 int checks_explain_wrong(Rig *r, Finding *f, Error *err)
 {
     Finding fresh;
-    if (f->outcome != OUTCOME_WRONG_RESULT || r->loaded->runs < 2) return 1;
+    int used = r->loaded->runs > 1;
+    if (f->outcome != OUTCOME_WRONG_RESULT) return 1;
     int rc = loaded_again(r->loaded, &fresh, err);
     if (!rc) rc = rig_resolve(r, &fresh);
     if (!rc) rc = rig_run(r, &fresh, err);
     if (!rc) rc = rig_compare(r, &fresh, err);
     if (rc < 0) return -1;
     if (rc > 0) return 1;
-    if (!has_variables(r->loaded)) {
+    if (!used || !has_variables(r->loaded)) {
         finding_set(f, OUTCOME_NONDETERMINISTIC, 0, "wrong in one run and right in the next on equal inputs, and there is no variable that "
                                                     "could explain it: a race (%s)", r->where);
         return 1;
@@ -74,7 +77,7 @@ static int run_and_compare(Rig *r, Finding *f, Error *err)
 {
     int rc = rig_run(r, f, err);
     if (!rc) rc = rig_compare(r, f, err);
-    return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
+    return rc == 1 && r->loaded->runs > 1 ? checks_explain_wrong(r, f, err) : rc; /* most that are wrong are so at once */
 }
 
 /* The inputs of a run that was right, with blocks and warps in another order: a kernel that is right in one order
@@ -96,14 +99,15 @@ int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err)
     return rc;
 }
 
-/* An atomic operation is in the code, or a copy that adds: what is added by it, or under a lock of it, is added in the order in which threads
- * come, and the last bits of a sum follow. */
+/* An atomic operation is in the code, or a copy that adds: what is added by it, or under a lock of it, is added in the order in
+ * which threads come, and the last bits of a sum follow. */
 static int takes_any_order(const Loaded *l)
 {
     static const char *const operations[] = {"atom.", "red.", "cp.reduce.", "multimem.red."};
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        for (const char *p = l->code.ptx; (p = strstr(p, operations[i])); p++)
-            if (p > l->code.ptx && isspace((unsigned char)p[-1])) return 1;
+    size_t n;
+    for (const char *p = ptxwords_next(l->code.ptx, &n); p; p = ptxwords_next(p + n, &n))
+        for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+            if (!strncmp(p, operations[i], strlen(operations[i])) && (p == l->code.ptx || p[-1] != '.')) return 1;
     return 0;
 }
 
@@ -133,20 +137,24 @@ static int repeat(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
     return checks_disturbed(r, passed, f, err);
 }
 
-/* The other variants of the inputs, at the same addresses. */
+/* Other contents, at the same addresses. */
+static int check_contents(Rig *r, Cases *cases, Variant v, uint64_t seed, double scale, ChecksPassed *passed, Finding *f, Error *err)
+{
+    const Case *c = cases_get(cases, r->loaded->task, r->test->workload, v, seed, scale, err);
+    if (!c || rig_refill(r, c, 0, err)) return -1;
+    int rc = run_and_compare(r, f, err);
+    if (!rc) checks_pass(passed, "%s", r->where);
+    return rc;
+}
+
 static int check_variants(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
 {
-    Loaded *l = r->loaded;
+    const Task *t = r->loaded->task;
     const Workload *w = r->test->workload;
-    for (Variant v = VARIANT_NEEDLES; v < VARIANTS; v++) {
-        if (!task_has_variant(l->task, w, v)) continue;
-        const Case *c = cases_get(cases, l->task, w, v, case_seed(seed, l->task, w, 0), 1.0, err);
-        if (!c || rig_refill(r, c, 0, err)) return -1;
-        int rc = run_and_compare(r, f, err);
-        if (rc) return rc;
-        checks_pass(passed, "%s", r->where);
-    }
-    return 0;
+    int rc = 0;
+    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
+        if (task_has_variant(t, w, v)) rc = check_contents(r, cases, v, case_seed(seed, t, w, 0), 1.0, passed, f, err);
+    return rc;
 }
 
 static int check_workload(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, double scale, int repeated,
@@ -190,4 +198,18 @@ int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
         if (rc) return rc;
     }
     return 0;
+}
+
+int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
+{
+    Rig r = {0};
+    uint64_t own = case_seed(seed, l->task, timed, WIN_TRIAL);
+    const Case *c = cases_get(cases, l->task, timed, VARIANT_DRAWN, own, scales[1], err);
+    if (!c) return -1;
+    int rc = rig_open(&r, l, c, NULL, f, err);
+    for (size_t i = 1; i < sizeof scales / sizeof *scales && !rc; i++)
+        rc = check_contents(&r, cases, VARIANT_DRAWN, own, scales[i], passed, f, err);
+    if (!rc) rc = check_variants(&r, cases, seed, passed, f, err);
+    rig_close(&r);
+    return rc;
 }

@@ -16,6 +16,10 @@ int checks_plan(Loaded *l, const Workload *timed, Finding *f);
 int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err); /* once more in another order, where the device can */
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
+/* The timed workload on what the check workloads were run on: another scale, needles, special values, integers. A kernel that knows
+ * the timed shape has seen ordinary inputs alone there, and may be right on no others. */
+int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
+
 /* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,
  * and f says so. Returns 1, or -1. */
 int checks_explain_wrong(Rig *r, Finding *f, Error *err);

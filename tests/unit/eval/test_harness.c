@@ -659,6 +659,25 @@ static void test_light(void **state)
     assert_true(us > 0.999 * 8e-6 * (double)w->axis[0] && us < 1.001 * 8e-6 * (double)w->axis[0]);
 }
 
+/* Below: nothing but the output may still lie in the L2, unless it was warm. */
+static void test_floor(void **state)
+{
+    (void)state;
+    Error err;
+    double us, n = (double)sim_workload()->axis[0], own = fake.info.l2_bytes;
+    static const struct {
+        double l2;
+        ClockMode mode;
+        double bytes;               /* an element, that must move */
+    } tries[] = {{0, CLOCK_COLD, 8}, {2, CLOCK_COLD, 6}, {100, CLOCK_COLD, 4}, {2, CLOCK_WARM, 4}, {100, CLOCK_WARM, 0}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        fake.info.l2_bytes = tries[i].l2 * n;
+        assert_int_equal(timing_floor_us(tasks.tasks[0], sim_workload(), &fake.info, tries[i].mode, &us, &err), 0);
+        assert_true(fabs(us - 1e-6 * fmax(tries[i].bytes * n, n)) < 1e-9 * n); /* as many flops as elements, at the same rate */
+    }
+    fake.info.l2_bytes = own;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,7 +689,7 @@ int main(void)
         cmocka_unit_test(test_cheats_when_clocked), cmocka_unit_test(test_two_in_one),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_light),
+        cmocka_unit_test(test_light), cmocka_unit_test(test_floor),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int rc = cmocka_run_group_tests(tests, set_up, tear_down);
