@@ -107,7 +107,7 @@ test-san:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g -march=native" san-run
 .PHONY: san-run
 san-run: build $(UNIT_TESTS) $(FUZZERS)
-	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=300 prove --timer -j2 --exec tests/run $(UNIT_TESTS) tests/shell/fuzz.t
+	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=600 prove --timer -j2 --exec tests/run $(UNIT_TESTS) tests/shell/fuzz.t
 
 # Speeds, one after another, in one table.
 bench: build
