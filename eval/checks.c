@@ -7,9 +7,10 @@
 
 #include "eval/ptxwords.h"
 
-enum { WIN_TRIAL = 2 };         /* contents that no run before had (case_seed) */
+enum { SCALES = 3, WIN_TRIAL = 2 }; /* contents that no run before had (case_seed) */
+_Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES, "two more scales, and the variants");
 /* Powers of two: the inputs are scaled without rounding. */
-static const double scales[] = {1.0, 8.0, 0.125};
+static const double scales[SCALES] = {1.0, 8.0, 0.125};
 
 void checks_pass(ChecksPassed *p, const char *fmt, ...)
 {
@@ -138,9 +139,8 @@ static int repeat(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
 }
 
 /* Other contents, at the same addresses. */
-static int check_contents(Rig *r, Cases *cases, Variant v, uint64_t seed, double scale, ChecksPassed *passed, Finding *f, Error *err)
+static int check_contents(Rig *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
 {
-    const Case *c = cases_get(cases, r->loaded->task, r->test->workload, v, seed, scale, err);
     if (!c || rig_refill(r, c, 0, err)) return -1;
     int rc = run_and_compare(r, f, err);
     if (!rc) checks_pass(passed, "%s", r->where);
@@ -149,11 +149,11 @@ static int check_contents(Rig *r, Cases *cases, Variant v, uint64_t seed, double
 
 static int check_variants(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
 {
-    const Task *t = r->loaded->task;
+    Task *t = r->loaded->task;
     const Workload *w = r->test->workload;
     int rc = 0;
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
-        if (task_has_variant(t, w, v)) rc = check_contents(r, cases, v, case_seed(seed, t, w, 0), 1.0, passed, f, err);
+        if (task_has_variant(t, w, v)) rc = check_contents(r, cases_get(cases, t, w, v, case_seed(seed, t, w, 0), 1.0, err), passed, f, err);
     return rc;
 }
 
@@ -193,23 +193,34 @@ int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
     for (int i = 0; i < t->n_workloads; i++) {
         const Workload *w = &t->workloads[i];
         if (w->role != ROLE_CHECK) continue;
-        double scale = scales[k++ % (int)(sizeof scales / sizeof *scales)];
+        double scale = scales[k++ % SCALES];
         int rc = check_workload(l, cases, w, seed, scale, w == repeated, passed, f, err);
         if (rc) return rc;
     }
     return 0;
 }
 
+/* Two more scales, then the variants. */
+int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i, const Case **out, Error *err)
+{
+    int scaled = i < SCALES - 1;
+    Variant v = scaled ? VARIANT_DRAWN : VARIANT_NEEDLES + (i - (SCALES - 1));
+    *out = NULL;
+    if (!scaled && !task_has_variant(t, timed, v)) return 0;
+    *out = cases_get(cases, t, timed, v, case_seed(seed, t, timed, WIN_TRIAL), scaled ? scales[i + 1] : 1.0, err);
+    return *out ? 0 : -1;
+}
+
 int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
 {
     Rig r = {0};
-    uint64_t own = case_seed(seed, l->task, timed, WIN_TRIAL);
-    const Case *c = cases_get(cases, l->task, timed, VARIANT_DRAWN, own, scales[1], err);
-    if (!c) return -1;
-    int rc = rig_open(&r, l, c, NULL, f, err);
-    for (size_t i = 1; i < sizeof scales / sizeof *scales && !rc; i++)
-        rc = check_contents(&r, cases, VARIANT_DRAWN, own, scales[i], passed, f, err);
-    if (!rc) rc = check_variants(&r, cases, seed, passed, f, err);
+    const Case *c;
+    int rc = checks_unseen(cases, l->task, timed, seed, 0, &c, err);
+    if (!rc) rc = rig_open(&r, l, c, NULL, f, err);
+    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
+        rc = checks_unseen(cases, l->task, timed, seed, i, &c, err);
+        if (!rc && c) rc = check_contents(&r, c, passed, f, err);
+    }
     rig_close(&r);
     return rc;
 }

@@ -16,8 +16,12 @@ int checks_plan(Loaded *l, const Workload *timed, Finding *f);
 int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err); /* once more in another order, where the device can */
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
-/* The timed workload on what the check workloads were run on: another scale, needles, special values, integers. A kernel that knows
- * the timed shape has seen ordinary inputs alone there, and may be right on no others. */
+/* What a win is checked on, which no run of the candidate has seen: the timed workload with what the check workloads had, another
+ * scale, needles, special values, integers. A kernel that knows the timed shape has seen ordinary inputs alone there. *out NULL: the
+ * task has no such inputs. */
+enum { CHECKS_UNSEEN = 5 };
+int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i, const Case **out, Error *err);
+/* All of them in turn, without a clock. */
 int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
 /* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,

@@ -26,6 +26,7 @@ static const double warm_s = 0.010;         /* of couples that are not counted: 
 static const double stays_warm_s = 0.250;   /* and do not fall so soon after the last timing */
 /* Beside the events the host may see this much more before work outside of them is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
+static const double remembers = 1.15;       /* whoever is as much faster on what it has seen */
 
 typedef struct {
     Loaded *loaded[SIDES];
@@ -324,6 +325,62 @@ int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Wor
     for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
     if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
     if (!rc) checks_pass(passed, "%s: outputs of all %d timed runs", b.rigs[CANDIDATE][0].where, b.runs);
+    close_bench(&b);
+    return rc;
+}
+
+/* ---- what the candidate has not seen ---- */
+
+/* Both sides' run on it, in any order. */
+static int couple_on(Bench *b, const Case *c, double *ratio, Finding *f, Error *err)
+{
+    double us[SIDES];
+    int first = (int)random_below(&b->random, SIDES);
+    for (int side = CANDIDATE; side >= BASELINE; side--)
+        if (rig_refill(&b->rigs[side][0], c, 0, err)) return -1;
+    b->phase = random_uniform(&b->random);
+    int rc = load_both(b, f, err);
+    for (int i = 0; i < SIDES && !rc; i++) {
+        int side = i ? !first : first;
+        rc = run_side(b, side, 0, &us[side], f, err);
+    }
+    if (!rc && !(us[CANDIDATE] > 0)) return error_set(err, "the device gave a time that is none: %g us", us[CANDIDATE]);
+    *ratio = rc ? 0 : us[BASELINE] / us[CANDIDATE];
+    return rc;
+}
+
+static int is_as_fast(const Bench *b, double best, double low, Finding *f)
+{
+    if (best * remembers >= low) return 0;
+    finding_set(f, OUTCOME_CHEAT, 0, "%.3f times as fast as the baseline on inputs that come again, at most %.3f times on inputs that it has "
+                                     "not seen: results are kept from run to run (%s)", low, best, b->rigs[CANDIDATE][0].where);
+    snprintf(f->cheat, sizeof f->cheat, "replay");
+    return 1;
+}
+
+int clocked_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt, double low,
+                   ChecksPassed *passed, Finding *f, Error *err)
+{
+    Bench b = {.loaded = {baseline, candidate}, .opt = opt};
+    const DeviceOps *ops = candidate->ops;
+    const Case *c;
+    Error ignored;
+    double best = 0, ratio = 0;
+    int rc = 0, locked = 0;
+    random_init(&b.random, opt->seed, random_hash("unseen", 6));
+    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err); /* nobody waits for that */
+    if (!rc) rc = open_bench(&b, cases, w, f, err);
+    if (!rc && ops->lock) rc = ops->lock(candidate->device, 1, err), locked = !rc;
+    if (!rc) rc = warm_up(&b, f, err);
+    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
+        rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err);
+        if (rc || !c) continue;
+        rc = couple_on(&b, c, &ratio, f, err);
+        best = fmax(best, ratio);
+        if (!rc) checks_pass(passed, "%s", b.rigs[CANDIDATE][0].where);
+    }
+    if (!rc) rc = is_as_fast(&b, best, low, f);
+    if (locked && ops->lock(candidate->device, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
     close_bench(&b);
     return rc;
 }

@@ -25,6 +25,11 @@ typedef struct {
 int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt,
                     DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
 
+/* A win, of which the ratio is at least `low`, once on each of the contents that the candidate has not seen (checks_unseen): right, and
+ * on one of them at least as fast, or nearly so; whoever remembers results finds none. As clocked_measure. */
+int clocked_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w, const ClockedOptions *opt, double low,
+                   ChecksPassed *passed, Finding *f, Error *err);
+
 /* The ratio of such samples with its 95% interval, the same to either side: the resampled one's width, or what the samples were
  * taken for where chance made it less (the score would else tell the width's luck, of few samples a large one), widened by what
  * the contexts leave unknown. */

@@ -170,14 +170,17 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
     if (!evaluator_device(e)->predicted) {
         int rc = clocked_measure(&b->loaded, l, e->cases, w, &e->clocked, v->timing, passed, f, err);
         e->clocked.timed_at = clock_seconds();
-        return rc ? rc : score(e, t, w, v, f, err);
+        if (!rc) rc = score(e, t, w, v, f, err);
+        if (!rc && v->low > 1) rc = clocked_unseen(&b->loaded, l, e->cases, w, &e->clocked, v->low, passed, f, err);
+        return rc;
     }
     int rc = timing_predict(l, e->cases, w, e->seed, v->timing, passed, f, err);
     if (rc) return rc;
     v->timing->baseline_us[0] = b->us;
     v->timing->n_baseline_counters = b->n_counters;
     memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
-    return score(e, t, w, v, f, err);
+    rc = score(e, t, w, v, f, err);
+    return !rc && v->low > 1 ? checks_win(l, e->cases, w, e->seed, passed, f, err) : rc;
 }
 
 void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len)
@@ -244,7 +247,6 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     checks_ms = lap(&since);
     log_debug("checked");
     if (!rc) rc = time_candidate(e, t, w, &l, v, passed, f, err);
-    if (!rc && v->low > 1) rc = checks_win(&l, e->cases, w, e->seed, passed, f, err);
     timing_ms = lap(&since);
     loaded_close(&l);
     log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms, checks_ms, timing_ms);
