@@ -37,7 +37,9 @@ Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
 
 void cases_open(Cases *c, Device *device)
 {
+    size_t most = c->ops ? c->ops->info(device)->contents_bytes : 0;
     c->device = device;
+    if (most && most < c->max_bytes) c->max_bytes = most;
 }
 
 static void case_free(const Cases *cases, Case *c)

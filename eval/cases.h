@@ -28,7 +28,7 @@ typedef struct Cases Cases;
 Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device);
 void cases_free(Cases *c);
 
-/* The device that keeps contents, when it is open; before, cases_draw alone may be called. */
+/* The device that keeps contents, when it is open, as many as it has room for; before, cases_draw alone may be called. */
 void cases_open(Cases *c, Device *device);
 /* Draws one already, in host memory: cases_get takes it to the device. */
 int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err);

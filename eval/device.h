@@ -26,6 +26,7 @@ typedef struct {
     int max_threads_per_block;
     size_t max_shared_per_block;/* with opt-in, dynamic + static */
     size_t memory_bytes;        /* that buffers may take */
+    size_t contents_bytes;      /* that contents kept on the harness's side may take (DeviceGolden) */
     double dram_bytes_per_s, flops_per_s; /* bounds that nothing passes: as simulated, or by clocks and widths */
     double l2_bytes;            /* of an output, may stay there unwritten to DRAM; 0 when simulated */
     double light_bytes_per_s, light_flops_per_s[4]; /* measured on this GPU, flops by Dtype; 0: not measured */

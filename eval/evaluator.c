@@ -18,7 +18,7 @@
 
 static const double budget_s = 5;
 /* Contents of inputs and expected outputs that are kept for the next candidate: in host memory, or where the device keeps them. */
-static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)16 << 30;
+static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 30;
 
 struct Evaluator {
     const DeviceOps *ops;

@@ -98,6 +98,7 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     i->sm_count = d->trusted.sms;
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
+    i->contents_bytes = d->trusted.golden_limit;
     return find_light(d, cu, gpu, err);
 }
 
