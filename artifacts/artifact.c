@@ -1,6 +1,7 @@
 #include "artifacts/artifact.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -465,6 +466,24 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     return same && !memcmp(a.bytes, b.bytes, sizeof a.bytes);
 }
 
+/* A process that was killed between its target's commit and its journal's removal has left the journal: nothing would read it
+ * but FORCE=1, which would take what it holds for done. One that begins with another digest, or is being written, stays. */
+static void remove_left_journal(const ArtifactSpec *s, const char *path)
+{
+    char *journal = memory_printf("%s.journal", path);
+    unsigned char begins[4 + DIGEST_BYTES]; /* artifacts/journal.h: the length of the first payload, the spec's digest */
+    static const unsigned char length[4] = {DIGEST_BYTES};
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    Digest d;
+    artifact_spec_digest(s, &d);
+    int fd = open(journal, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && !fcntl(fd, F_SETLK, &l) && read(fd, begins, sizeof begins) == (ssize_t)sizeof begins &&
+        !memcmp(begins, length, sizeof length) && !memcmp(begins + sizeof length, d.bytes, sizeof d.bytes) && !unlink(journal))
+        log_info("%s: removed: the target is whole", journal);
+    if (fd >= 0) close(fd);
+    free(journal);
+}
+
 int artifact_same(const ArtifactSpec *s, const char *path)
 {
     const char *force = getenv("FORCE");
@@ -479,6 +498,7 @@ int artifact_same(const ArtifactSpec *s, const char *path)
     int same = artifact_matches(r, s);
     artifact_close(r);
     if (!same || file_touch(path, &err)) return 0;
+    remove_left_journal(s, path);
     log_info("%s: same", path);
     return 1;
 }

@@ -39,7 +39,8 @@ int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err);  /* read
 void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex);
 void artifact_spec_digest(const ArtifactSpec *s, Digest *out);           /* of producer, config, input digests */
 
-/* 1: path exists and was made from the same spec (touched, a left journal removed, "same" logged); 0: work to do.
+/* 1: path exists and was made from the same spec (touched, "same" logged; a journal of this spec that was left beside it is
+ * removed, one of another spec is work that is still to be gone on with); 0: work to do.
  * FORCE=1 in the environment always gives 0. A damaged target counts as absent. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 

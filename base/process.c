@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stop.h"
 
 void process_die_with_parent(void)
 {
@@ -156,33 +157,46 @@ static void feed(int *fd, const ProcessOptions *opt, size_t *sent)
     }
 }
 
-/* Until both outputs are closed, the deadline passes or a buffer is full. */
-static void watch(const ProcessOptions *opt, int in, Pipe pipes[2], ProcessResult *result)
+/* What bounds the wait for a child. */
+typedef struct {
+    double deadline; /* 0: none */
+    ProcessResult *result;
+    int stopped;     /* this process is told to stop */
+} Bounds;
+
+/* Seconds to wait in one go: at most 0.1, since a signal may come just before the wait; 0: no longer. */
+static double patience(Bounds *b)
 {
-    double deadline = opt->timeout_s > 0 ? clock_seconds() + opt->timeout_s : 0;
+    double left = b->deadline ? b->deadline - clock_seconds() : 1;
+    if (b->result->output_full || b->result->timed_out) return 0;
+    b->stopped = stop_requested() != 0;
+    b->result->timed_out = !b->stopped && left <= 0;
+    if (b->stopped || left <= 0) return 0;
+    return left < 0.1 ? left : 0.1;
+}
+
+/* Until both outputs are closed, the deadline passes, a buffer is full or this process is told to stop. */
+static void watch(const ProcessOptions *opt, int in, Pipe pipes[2], Bounds *b)
+{
     size_t sent = 0;
     int open_pipes = 2;
     while (open_pipes) {
         struct pollfd fds[3] = {{pipes[0].fd, POLLIN, 0}, {pipes[1].fd, POLLIN, 0}, {in, POLLOUT, 0}};
-        double left = deadline ? deadline - clock_seconds() : 3600;
-        if (left <= 0) {
-            result->timed_out = 1;
-            break;
-        }
-        int n = poll(fds, 3, (int)(left * 1000) + 1);
+        double seconds = patience(b);
+        if (seconds <= 0) break;
+        int n = poll(fds, 3, (int)(seconds * 1000) + 1);
         if (n < 0 && errno != EINTR) break;
         if (n <= 0) continue;
         if (fds[2].revents) feed(&in, opt, &sent);
         for (int i = 0; i < 2; i++) {
             if (!fds[i].revents) continue;
             int rc = drain(&pipes[i]);
-            if (rc < 0) result->output_full = 1;
+            if (rc < 0) b->result->output_full = 1;
             if (rc > 0) continue;
             close(pipes[i].fd);
             pipes[i].fd = -1;
             open_pipes--;
         }
-        if (result->output_full) break;
     }
     if (in >= 0) close(in);
     for (int i = 0; i < 2; i++)
@@ -209,6 +223,20 @@ static int open_pipes(int in[2], int out[2], int errout[2], int wants_input, Err
     return -1;
 }
 
+/* Its end, at the latest when there is no patience left: closed outputs are no end. */
+static int wait_for(pid_t pid, Bounds *b, int *status)
+{
+    double seconds, pause = 0.0005;
+    pid_t ended;
+    while (!(ended = waitpid(pid, status, WNOHANG)) && (seconds = patience(b)) > 0) {
+        pause = pause < 0.05 ? 2 * pause : 0.05; /* most end with their outputs */
+        clock_sleep(seconds < pause ? seconds : pause);
+    }
+    if (!ended) kill(-pid, SIGKILL);
+    while (!ended || (ended < 0 && errno == EINTR)) ended = waitpid(pid, status, 0);
+    return ended < 0 ? -1 : 0;
+}
+
 int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
                 Error *err)
 {
@@ -233,12 +261,12 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
     setpgid(pid, pid);
     if (pin[1] >= 0) fcntl(pin[1], F_SETFL, O_NONBLOCK);
     Pipe pipes[2] = {{pout[0], out}, {perr[0], errout}};
-    watch(opt, pin[1], pipes, result);
-    if (result->timed_out || result->output_full) kill(-pid, SIGKILL);
+    Bounds bounds = {.deadline = opt->timeout_s > 0 ? clock_seconds() + opt->timeout_s : 0, .result = result};
+    watch(opt, pin[1], pipes, &bounds);
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return error_errno(err, "cannot wait for %s", argv[0]);
+    if (wait_for(pid, &bounds, &status)) return error_errno(err, "cannot wait for %s", argv[0]);
     kill(-pid, SIGKILL); /* grandchildren that stayed behind */
+    if (bounds.stopped) return error_set(err, "%s was killed: stopped by signal %d", argv[0], stop_requested());
     if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
     return 0;

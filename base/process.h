@@ -27,7 +27,7 @@ typedef struct {
 } ProcessResult;
 
 /* Run argv to its end. out and errout may be NULL (then /dev/null) and are cleared first.
- * Returns -1 only when the child could not be started or watched. */
+ * Returns -1 only when the child could not be started or watched, or was killed since this process is told to stop. */
 int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
                 Error *err);
 

@@ -38,7 +38,6 @@ enum {
     MAX_REPLY = 16 << 20,  /* bytes of one reply, decompressed */
     DRAIN_S = 20,          /* that running requests get after a stop: they are paid for */
     BREAKER = 10,          /* requests given up in a row that end the run */
-    ABSENT_S = 60,         /* without a connection since the start: the address is wrong, or nothing runs there */
     SAY_EVERY_S = 30,
     MAX_CONCURRENCY = 1024
 };
@@ -57,7 +56,7 @@ typedef struct {
     double limit;          /* of running requests: additive increase, multiplicative decrease */
     double last_cut, paused_until, last_said;
     int given_up_in_row;
-    int reached;           /* a connection has been made */
+    int reached;           /* a connection has been made: the address is right, and something runs there */
     int halted;            /* no more starts; why says the reason */
     double drain_until;
     Error why;
@@ -304,6 +303,14 @@ static int is_hopeless(CURLcode code)
            code == CURLE_SSL_CERTPROBLEM;
 }
 
+/* Whether this attempt had a connection. Its result does not tell: a silent host is a time-out as a slow answer is. On a
+ * connection that was made earlier there is no such time, but the attempt that made it had one. */
+static int connected(const Slot *s)
+{
+    curl_off_t us = 0;
+    return !curl_easy_getinfo(s->easy, CURLINFO_CONNECT_TIME_T, &us) && us > 0;
+}
+
 static void attempt_ended(Run *run, Slot *s, CURLcode code)
 {
     long status = 0;
@@ -312,7 +319,7 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
     curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_multi_remove_handle(run->multi, s->easy);
     run->running--;
-    run->reached |= code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
+    run->reached |= connected(s);
     llm_endpoint_redact(&run->endpoint, s->reply.data, s->reply.len);
     llm_endpoint_redact(&run->endpoint, s->curl_says, strlen(s->curl_says));
     if (code == CURLE_OK) {
@@ -327,8 +334,8 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
         run->why = run->halted ? run->why : e;
         halt(run, 0);
         empty_slot(s);
-    } else if (!run->reached && s->first_failure > 0 && now - s->first_failure > ABSENT_S) {
-        if (!run->halted) error_set(&run->why, "%s; nothing was reached there for %d s", e.text, ABSENT_S);
+    } else if (!run->reached && s->first_failure > 0 && now - s->first_failure > run->opt.absent_s) {
+        if (!run->halted) error_set(&run->why, "%s; nothing was reached there for %.0f s", e.text, run->opt.absent_s);
         halt(run, 0);
         empty_slot(s);
     } else {
@@ -444,7 +451,8 @@ static int check_options(LlmOptions *o, Error *err)
         return error_set(err, "llm: this API expects a temperature of 0 to %g, found %g", hottest, o->temperature);
     if (o->connect_timeout_s <= 0) o->connect_timeout_s = 10;
     if (o->request_timeout_s <= 0) o->request_timeout_s = 600;
-    if (o->give_up_s <= 0) o->give_up_s = 600;
+    if (o->give_up_s <= 0) o->give_up_s = 900;
+    if (o->absent_s <= 0) o->absent_s = 60;
     return 0;
 }
 

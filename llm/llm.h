@@ -17,7 +17,9 @@ typedef struct {
     double temperature;
     int max_tokens, concurrency;   /* concurrency: at most; lowered on 429 (AIMD) */
     double connect_timeout_s, request_timeout_s; /* 0: 10 and 600 */
-    double give_up_s;              /* of straight failures for one request, then its error is final; 0: 600 */
+    double give_up_s;              /* of straight failures for one request, then its error is final; 0: 900, so that a request
+                                    * that ran into the time limit is asked once more */
+    double absent_s;               /* without any connection since the start, then the run stops; 0: 60 */
     const char *system;            /* system prompt or NULL */
     double top_p, min_p;           /* 0: not sent, the server's own default holds */
     int top_k;                     /* 0: not sent */

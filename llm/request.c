@@ -103,15 +103,38 @@ static char *joined(const json_t *content, const char *type, const char *key)
     return s;
 }
 
-/* Servers without a reasoning parser leave the thinking in front of the answer. A block that never
- * ends was cut by the token limit: then there is no answer. */
+static const char think_open[] = "<think>", think_close[] = "</think>";
+
+/* The end of a thought whose opening tag was in the prompt; NULL: there is none. The first one, as with an opening tag: what
+ * follows is the answer, which may speak of the tag. One inside a block of code is the kernel's text, unless it begins its
+ * line, as no C does: then the thought has left its block open. */
+static const char *end_of_thought(const char *text)
+{
+    int in_code = 0;
+    const char *tag = strstr(text, think_close), *line = text;
+    while (tag) {
+        const char *first = line + strspn(line, " \t\r"), *end = line + strcspn(line, "\n");
+        if (tag < end && (!in_code || tag == first)) return tag;
+        while (tag && tag < end) tag = strstr(tag + 1, think_close);
+        in_code ^= !strncmp(first, "```", 3);
+        line = end + 1; /* where a tag is left, a line feed is before it */
+    }
+    return NULL;
+}
+
+/* Servers without a reasoning parser leave the thinking in front of the answer, with its opening tag or, where their template
+ * has put that into the prompt, without. A block that never ends was cut by the token limit: then there is no answer. */
 static void split_thinking(LlmAnswer *a)
 {
-    static const char open[] = "<think>", close[] = "</think>";
-    const char *start = a->text + strspn(a->text, " \t\r\n");
-    if (strncmp(start, open, sizeof open - 1)) return;
-    start += sizeof open - 1;
-    const char *end = strstr(start, close), *rest = end ? end + sizeof close - 1 : "";
+    const char *start = a->text + strspn(a->text, " \t\r\n"), *end;
+    if (!strncmp(start, think_open, sizeof think_open - 1)) {
+        start += sizeof think_open - 1;
+        end = strstr(start, think_close);
+    } else {
+        end = a->reasoning ? NULL : end_of_thought(start); /* shown apart: no other is in front of the answer */
+        if (!end) return;
+    }
+    const char *rest = end ? end + sizeof think_close - 1 : "";
     if (!a->reasoning) a->reasoning = memory_strndup(start, end ? (size_t)(end - start) : strlen(start));
     char *answer = memory_strdup(rest + strspn(rest, "\r\n"));
     free(a->text);
@@ -223,16 +246,30 @@ static int parse_anthropic(const json_t *reply, LlmAnswer *a, Error *err)
     return 0;
 }
 
-/* A NUL, which a model can say, has no place in texts that end with one: U+FFFD stands for it. */
+enum { ESCAPE = 6 }; /* the length of \u0000 */
+
+/* The number in "\u1234", or -1. */
+static long escaped(const char *s, size_t len)
+{
+    if (len < ESCAPE || s[0] != '\\' || s[1] != 'u' || strspn(s + 2, "0123456789abcdefABCDEF") < 4) return -1;
+    char digits[5] = {s[2], s[3], s[4], s[5]};
+    return strtol(digits, NULL, 16);
+}
+
+/* What a model can say and a text cannot hold: a NUL, and half of a surrogate pair, which an answer cut inside a character ends
+ * with. jansson refuses the whole reply for one, and would at every attempt: U+FFFD stands for it. */
 static json_t *read_reply(const char *body, size_t len, Error *err)
 {
-    static const char nul[] = "\\u0000", stands[] = "\\ufffd";
-    enum { LENGTH = sizeof nul - 1 };
     char *text = memory_strndup(body, len);
-    for (size_t i = 0; i + LENGTH <= len; i++) {
+    for (size_t i = 0; i < len; i++) {
         if (text[i] != '\\') continue;
-        if (!memcmp(text + i, nul, LENGTH)) memcpy(text + i, stands, LENGTH);
-        i++; /* what is escaped, a backslash perhaps, begins nothing */
+        long code = escaped(text + i, len - i), half = code & ~0x3ffL;
+        size_t n = code < 0 ? 2 : ESCAPE; /* what is escaped, a backslash perhaps, begins nothing */
+        if (half == 0xd800 && (escaped(text + i + n, len - i - n) & ~0x3ffL) == 0xdc00)
+            n += ESCAPE;
+        else if (code == 0 || half == 0xd800 || half == 0xdc00)
+            memcpy(text + i, "\\ufffd", ESCAPE);
+        i += n - 1;
     }
     json_t *reply = json_read_text(text, len, "reply", err);
     free(text);
@@ -274,7 +311,7 @@ void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out)
 {
     Error unused;
     *out = (LlmRefusal){0};
-    json_t *reply = json_read_text(body, len, "reply", &unused);
+    json_t *reply = read_reply(body, len, &unused);
     if (!reply) return;
     /* {"error": {"message", "type", "code", "param"}}, {"error": "text"}, {"message": ..}, {"detail": ..} */
     json_t *e = json_object_get(reply, "error");

@@ -14,7 +14,8 @@ typedef struct {
     double score;
 } Exemplar;
 
-/* exemplars in the order shown: code1, code2... n 0: the plain prompt of stage 1. */
+/* exemplars in the order shown: code1, code2... n 0: the plain prompt of stage 1. A line of theirs that would be read as a part of
+ * the prompt is made unlike one. */
 void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n, int full);
 
 #endif

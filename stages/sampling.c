@@ -412,7 +412,7 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
     LlmOptions lo = {.api = policy[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = model, .temperature = o->temperature,
                      .top_k = o->top_k, .min_p = o->min_p, .stop = o->stop, .top_p = o->top_p < 1 ? o->top_p : 0,
                      .max_tokens = o->max_new, .concurrency = o->concurrency, .connect_timeout_s = 10,
-                     .request_timeout_s = 600, .give_up_s = 900};
+                     .request_timeout_s = 600};
     int rc = batchlog_open(&r.log, o->output, spec, remember, &r, err);
     if (!rc && ask(&r, &lo, err)) {
         batchlog_keep(&r.log, NULL);

@@ -218,6 +218,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, answer("fine", reasoning_content="deep"))
         elif name == "think":
             self.send(200, answer("<think>deep</think>\n\nfine"))
+        elif name == "closed":  # the opening tag was in the prompt
+            self.send(200, answer("deep</think>\n\nfine"))
+        elif name == "halfpair":  # json writes half of a surrogate pair as it is, \\ud83d
+            self.send(200, answer("fine \ud83d"))
         elif name == "newname":
             if "max_tokens" in body:
                 self.send(400, {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",

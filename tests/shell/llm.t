@@ -9,7 +9,8 @@ tmp=$(mktemp -d)
 cd "$tmp"
 python3 "$root/tests/shell/fake_llm.py" "$tmp/log" >port 2>server.err &
 server=$!
-trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+silent=
+trap 'kill $server $silent 2>/dev/null; rm -rf "$tmp"' EXIT
 wait_for() { local end=$((SECONDS + 60)); until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done; }
 wait_for '[ -s port ]'
 export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 QUERN_LOG=debug
@@ -69,12 +70,14 @@ drive --timeout 1 -- 'm script: drip ok'
 drive -- 'n script: huge' 'o script: bomb' 'p script: ok'
 [ $rc = 0 ] && [ "$(grep -c 'error 0 http.*a reply of more than 16777216 bytes' out)" = 2 ] && grep -q '^2 200 1 stop' out && logged 'len(r) == 3'
 ok $? 'a huge body and a gzip bomb are cut off, and not asked for again'
-drive -- 'q script: two' 'r script: gzip' 's script: length' 't script: reasoning' 'u script: think'
+drive -- 'q script: two' 'r script: gzip' 's script: length' 't script: reasoning' 'u script: think' 'ua script: closed' 'ub script: halfpair'
 [ $rc = 0 ] && [ "$(cat out)" = '0 200 1 stop 5 first
 1 200 1 stop 5 unzipped
 2 200 1 length 5 cut
 3 200 1 stop 5 fine | deep
-4 200 1 stop 5 fine | deep' ]; ok $? 'two choices, gzip, length, reasoning in either form'
+4 200 1 stop 5 fine | deep
+5 200 1 stop 5 fine | deep
+6 200 1 stop 5 fine �' ]; ok $? 'two choices, gzip, length, reasoning in each form, half a character'
 drive -- 'v script: 400' 'w script: 422' 'x script: never' 'y script: filter' 'z script: redirect' 'aa script: ok'
 [ $rc = 0 ] && [ "$(cut -d' ' -f1-4 out)" = '0 400 1 error
 1 422 1 error
@@ -100,6 +103,23 @@ drive --concurrency 2 --stop-after 2 -- 'bd script: ok' 'be script: ok' 'bf scri
 [ $rc = 1 ] && [ "$(wc -l <out)" = 2 ] && grep -q "the caller's disk is full" err; ok $? 'the caller can end the run'
 OPENAI_BASE_URL=http://127.0.0.1:1/v1 GIVE_UP=1 drive -- 'bi script: ok'
 [ $rc = 0 ] && grep -q '^0 0 .* error 0 http://127.0.0.1:1/v1/chat/completions: .*given up after' out; ok $? 'nobody listens'
+OPENAI_BASE_URL=http://127.0.0.1:1/v1 drive --absent 1 -- 'bia script: ok'
+[ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err; ok $? 'nobody listens since the start: the run stops'
+# a full queue of connections: the kernel drops what else knocks, as a firewall does
+python3 -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0), backlog=0)
+c = [socket.socket() for _ in range(4)]
+for x in c: x.setblocking(False); x.connect_ex(s.getsockname())
+print(s.getsockname()[1], flush=True); time.sleep(300)' >silent.port &
+silent=$!
+wait_for '[ -s silent.port ]'
+OPENAI_BASE_URL=http://127.0.0.1:$(cat silent.port)/v1 GIVE_UP=20 drive --connect-timeout 0.3 --absent 1 -- 'bib script: ok'
+[ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err; ok $? 'a silent host since the start: the run stops'
+kill $silent; silent=
+http_proxy=http://nohost.invalid:1 NO_PROXY= no_proxy= GIVE_UP=20 drive --absent 1 -- 'bid script: ok'
+[ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err; ok $? 'a proxy that has no address: the run stops'
+GIVE_UP=4 drive --timeout 0.5 --absent 1 -- 'bic script: drip'
+[ $rc = 0 ] && grep -q '^0 200 [2-9]* error .*given up after' out; ok $? 'who answers too late is there'
 OPENAI_BASE_URL='ftp://me:pw@host/x' drive -- 'bj script: ok'
 [ $rc = 1 ] && grep -q 'OPENAI_BASE_URL: expected an http or https URL' err && ! grep -q pw err; ok $? 'a wrong URL; its password is not repeated'
 OPENAI_API_KEY=$'bad\nkey' drive -- 'bk script: ok'

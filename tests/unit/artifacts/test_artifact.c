@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "artifacts/artifact.h"
+#include "artifacts/journal.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -236,6 +236,54 @@ static void test_same(void **state)
     artifact_spec_release(&s);
 }
 
+static void leave_journal(const char *target, const ArtifactSpec *s)
+{
+    Journal *j;
+    assert_int_equal(journal_open(target, s, NULL, NULL, &j, &err), 0);
+    assert_int_equal(journal_append(j, "done", 4, &err), 0);
+    assert_int_equal(journal_close(j, &err), 0);
+}
+
+/* What is left beside a target that is the same: this work's journal goes, unless it is being written; another's stays. */
+static void test_left_journal(void **state)
+{
+    (void)state;
+    ArtifactSpec s = metrics_spec(), another = metrics_spec();
+    Journal *j;
+    char journal[160];
+    int ready[2], go[2], status;
+    char byte;
+    snprintf(journal, sizeof journal, "%s.journal", path);
+    artifact_spec_config(&another, "more", "1");
+    write_metrics(path, &s, 3);
+    leave_journal(path, &another);
+    assert_int_equal(artifact_same(&s, path), 1);
+    assert_true(file_exists(journal));
+    leave_journal(path, &s); /* starts it over */
+    assert_int_equal(pipe(ready) || pipe(go), 0);
+    pid_t writer = fork();
+    if (writer == 0) {
+        if (journal_open(path, &s, NULL, NULL, &j, &err) || write(ready[1], "x", 1) != 1 || read(go[0], &byte, 1) != 1) _exit(1);
+        _exit(journal_close(j, &err) ? 2 : 0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(artifact_same(&s, path), 1);
+    assert_true(file_exists(journal));
+    assert_int_equal(write(go[1], "x", 1), 1);
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_int_equal(status, 0);
+    assert_int_equal(artifact_same(&another, path), 0); /* work to do: nothing is touched */
+    assert_true(file_exists(journal));
+    assert_int_equal(artifact_same(&s, path), 1);
+    assert_false(file_exists(journal));
+    assert_int_equal(file_write_atomic(journal, "torn", 4, &err), 0); /* nobody's */
+    assert_int_equal(artifact_same(&s, path), 1);
+    assert_true(file_exists(journal));
+    for (int i = 0; i < 2; i++) close(ready[i]), close(go[i]);
+    artifact_spec_release(&s);
+    artifact_spec_release(&another);
+}
+
 /* A limit on the file size stands for a full disk: the old target stays, no temporary file is left. */
 static void test_disk_full(void **state)
 {
@@ -284,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_input_digest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_left_journal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disk_full, set_up, tear_down),
     };
     setenv("QUERN_LOG", "quiet", 1);

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "base/stop.h"
 
 static void buffer_bound(void **state)
 {
@@ -131,6 +132,53 @@ static void child_process(void **state)
     buffer_release(&errout);
 }
 
+/* Closed outputs are no end: the deadline holds until the child has ended. */
+static void child_without_outputs(void **state)
+{
+    (void)state;
+    Error err;
+    ProcessResult r;
+    Buffer out;
+    buffer_init(&out, 1000);
+    const char *hang[] = {"sh", "-c", "echo said; exec >&- 2>&-; sleep 100", NULL}, *busy[] = {"sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4", NULL};
+    double start = clock_seconds();
+    assert_int_equal(process_run(hang, &(ProcessOptions){.timeout_s = 0.3}, &out, NULL, &r, &err), 0);
+    assert_true(r.timed_out && r.signal == SIGKILL && r.exit_code == -1 && clock_seconds() - start < 50);
+    assert_string_equal(out.data, "said\n");
+    assert_int_equal(process_run(busy, &(ProcessOptions){.timeout_s = 60}, &out, NULL, &r, &err), 0);
+    assert_true(!r.timed_out && r.exit_code == 4);
+    buffer_release(&out);
+}
+
+/* The caller is told to stop while its child runs, with its outputs open or closed: the child goes, and its child. */
+static void child_of_the_stopped(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {"sleep 100 & echo $! >grandchild; sleep 100",
+                                          "exec >&- 2>&-; sleep 100 & echo $! >grandchild; sleep 100"};
+    for (int i = 0; i < 2; i++) {
+        int status;
+        pid_t caller = fork(); /* the flag stays set */
+        if (caller == 0) {
+            Error err;
+            ProcessResult r;
+            const char *argv[] = {"sh", "-c", scripts[i], NULL};
+            stop_install();
+            process_adopt(); /* so that the grandchild can be waited for */
+            if (process_run(argv, &(ProcessOptions){.timeout_s = 60}, NULL, NULL, &r, &err) != -1) _exit(1);
+            while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* it was killed: else this takes 100 s */
+            _exit(!strcmp(err.text, "sh was killed: stopped by signal 15") && !r.timed_out ? 0 : 2);
+        }
+        double start = clock_seconds();
+        for (int k = 0; k < 3000 && access("grandchild", F_OK); k++) clock_sleep(0.01);
+        assert_int_equal(kill(caller, SIGTERM), 0);
+        assert_int_equal(waitpid(caller, &status, 0), caller);
+        assert_int_equal(status, 0);
+        assert_true(clock_seconds() - start < 50);
+        assert_int_equal(unlink("grandchild"), 0);
+    }
+}
+
 /* What becomes of a process that lets a child work: the wait status. how: its exit status, or a signal's number negated. */
 static int early(int how)
 {
@@ -189,7 +237,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound), cmocka_unit_test(known_digests),
                                        cmocka_unit_test(random_law), cmocka_unit_test(atomic_file),
-                                       cmocka_unit_test(child_process), cmocka_unit_test(early_answer),
+                                       cmocka_unit_test(child_process), cmocka_unit_test(child_without_outputs),
+                                       cmocka_unit_test(child_of_the_stopped), cmocka_unit_test(early_answer),
                                        cmocka_unit_test(reaping)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     }
     const char *api = "openai", *base = NULL, *words[1];
     int64_t concurrency = 4, tokens = 50;
-    double give_up = 60, timeout = 60, temperature = 0.5;
+    double give_up = 60, timeout = 60, connect = 30, absent = 60, temperature = 0.5;
     Work w = {0};
     const Flag flags[] = {
         {.name = "api", .kind = FLAG_TEXT, .target = &api, .choices = "openai|anthropic", .help = "the API"},
@@ -52,6 +52,8 @@ int main(int argc, char **argv)
         {.name = "temperature", .kind = FLAG_FLOAT, .target = &temperature, .help = "of sampling"},
         {.name = "give-up", .kind = FLAG_FLOAT, .target = &give_up, .help = "seconds"},
         {.name = "timeout", .kind = FLAG_FLOAT, .target = &timeout, .help = "seconds"},
+        {.name = "connect-timeout", .kind = FLAG_FLOAT, .target = &connect, .help = "seconds"},
+        {.name = "absent", .kind = FLAG_FLOAT, .target = &absent, .help = "seconds"},
         {.name = "stop-after", .kind = FLAG_INT, .target = &w.stop_after, .help = "replies"},
         {0},
     };
@@ -69,7 +71,8 @@ int main(int argc, char **argv)
     free(line);
     LlmOptions o = {.api = *api == 'o' ? LLM_OPENAI : LLM_ANTHROPIC, .model = "m", .base_url = base,
                     .temperature = temperature, .max_tokens = (int)tokens, .concurrency = (int)concurrency,
-                    .connect_timeout_s = 30, .request_timeout_s = timeout, .give_up_s = give_up, .system = "be brief"};
+                    .connect_timeout_s = connect, .request_timeout_s = timeout, .give_up_s = give_up, .absent_s = absent,
+                    .system = "be brief"};
     Error err;
     int rc = llm_run(&o, w.n, prompt, done, &w, &err);
     for (size_t i = 0; i < w.n; i++) free(w.prompts[i]);

@@ -74,6 +74,43 @@ static int parse(LlmApi api, const char *body, LlmAnswer *a)
     return llm_reply_parse(api, body, strlen(body), a, &err);
 }
 
+#define STANDS "\xef\xbf\xbd"
+
+/* A thought in front of the answer whose opening tag was in the prompt. */
+static void test_thoughts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content, *text, *thought; /* thought NULL: none */
+    } cases[] = {
+        {"so\\n</think>\\n\\nfine", "fine", "so\n"},
+        {"so</think>fine", "fine", "so"},
+        {"</think>fine", "fine", ""},
+        {"so</think>it said </think> here", "it said </think> here", "so"},
+        {"<think>a</think>it said </think> here", "it said </think> here", "a"},
+        {"so</think>\\n```\\n// </think>\\n```", "```\n// </think>\n```", "so"},
+        {"```cuda\\n// </think>\\nint x;\\n```", "```cuda\n// </think>\nint x;\n```", NULL},
+        {"perhaps\\n```cuda\\n// </think>\\n```\\nso</think>fine", "fine", "perhaps\n```cuda\n// </think>\n```\nso"},
+        {"perhaps\\n```cuda\\nint x; // </think> </think>\\n </think>\\nfine", "fine", "perhaps\n```cuda\nint x; // </think> </think>\n "},
+        {"fine", "fine", NULL},
+    };
+    char body[300];
+    LlmAnswer a;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"%s\"}}]}", cases[i].content);
+        assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
+        assert_string_equal(a.text, cases[i].text);
+        assert_int_equal(a.reasoning != NULL, cases[i].thought != NULL);
+        if (a.reasoning) assert_string_equal(a.reasoning, cases[i].thought);
+        llm_answer_release(&a);
+    }
+    /* the server has shown the thought: this is the answer's own */
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"a </think> b\",\"reasoning\":\"r\"}}]}", &a), 0);
+    assert_string_equal(a.text, "a </think> b");
+    assert_string_equal(a.reasoning, "r");
+    llm_answer_release(&a);
+}
+
 static void test_openai_replies(void **state)
 {
     (void)state;
@@ -105,9 +142,15 @@ static void test_openai_replies(void **state)
     assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"a\\u0000b\\\\u0000\\u0000\"}}]}", &a), 0);
     assert_string_equal(a.text, "a\xef\xbf\xbd" "b\\u0000\xef\xbf\xbd");
     llm_answer_release(&a);
+    /* halves of surrogate pairs, and a whole pair; a backslash before one is what was said */
+    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"\\ud83d|\\uDE00|\\ud83d\\ude00|\\ud83d\\ud83d\\ude00|"
+                                       "\\ud83d\\u0041|\\\\ud83d|\\ud83d\\n\\ud83d\"}}]}", &a), 0);
+    assert_string_equal(a.text, STANDS "|" STANDS "|\xf0\x9f\x98\x80|" STANDS "\xf0\x9f\x98\x80|" STANDS "A|\\ud83d|" STANDS "\n" STANDS);
+    llm_answer_release(&a);
     static const char *const bad[] = {"", "[]", "{}", "{\"choices\":{}}", "{\"choices\":[]}", "{\"choices\":[1]}",
                                       "{\"choices\":[{\"message\":{}}]}", "{\"choices\":[{\"message\":{\"content\":7}}]}",
-                                      "{\"error\":{\"message\":\"m\"}}", "{\"choices\":[{\"message\":{\"content\":\"x", "null", "\xff"};
+                                      "{\"error\":{\"message\":\"m\"}}", "{\"choices\":[{\"message\":{\"content\":\"x", "null", "\xff",
+                                      "{\"choices\":[{\"message\":{\"content\":\"\\ud83", "{\"choices\":[{\"message\":{\"content\":\"\\ud83d\\ude0", "\\"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(parse(LLM_OPENAI, bad[i], &a), -1);
         assert_true(strncmp(err.text, "reply", 5) == 0);
@@ -162,7 +205,7 @@ static void test_refusals(void **state)
     static const struct {
         const char *body, *message;
     } cases[] = {
-        {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"}, {"{\"error\":\"plain\"}", "plain"}, {"{\"message\":\"m\"}", "m"},
+        {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"}, {"{\"error\":\"plain\"}", "plain"}, {"{\"error\":\"\\ud83d\"}", STANDS}, {"{\"message\":\"m\"}", "m"},
         {"{\"detail\":\"d\"}", "d"}, {"{\"error\":{}}", ""}, {"<html>", ""}, {"", ""}, {"[1]", ""}, {"{\"error\":null}", ""},
     };
     LlmRefusal r;
@@ -284,7 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bodies),   cmocka_unit_test(test_sampling_fields), cmocka_unit_test(test_token_ids),
-        cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_thoughts), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_classify), cmocka_unit_test(test_adapt),          cmocka_unit_test(test_delay),
         cmocka_unit_test(test_endpoint),
     };
