@@ -100,6 +100,13 @@ void file_abandon(int fd, const char *temp)
     unlink(temp);
 }
 
+int file_read_source(const char *path, size_t max, Buffer *out, Error *err)
+{
+    if (file_read(path, max, out, err)) return -1;
+    if (out->len >= 3 && !memcmp(out->data, "\xef\xbb\xbf", 3)) memset(out->data, ' ', 3);
+    return 0;
+}
+
 int file_write_atomic(const char *path, const void *data, size_t len, Error *err)
 {
     char temp[4096];

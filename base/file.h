@@ -11,6 +11,8 @@
 
 /* Read a whole file of at most max bytes into out (cleared first; out->max is raised to max). */
 int file_read(const char *path, size_t max, Buffer *out, Error *err);
+/* A source: the byte-order mark of some editors becomes blanks, since no compiler of ours takes it. */
+int file_read_source(const char *path, size_t max, Buffer *out, Error *err);
 int file_write_atomic(const char *path, const void *data, size_t len, Error *err);
 int file_mkdirs(const char *path, Error *err);            /* like mkdir -p */
 int file_exists(const char *path);

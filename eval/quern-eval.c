@@ -17,15 +17,19 @@ enum { EXIT_CANDIDATE = 1, EXIT_EVALUATOR = 3 };
 /* Far more than a candidate may have: a large file is the candidate's fault, and its verdict says so. */
 enum { SOURCE_MAX = 256 << 20 };
 
-static int judge(Evaluator *e, const char *task, const char *path, int json, int profile)
+static void read_source(const char *path, Buffer *out)
+{
+    Error err;
+    buffer_init(out, CANDIDATE_MAX_SOURCE + 1);
+    if (file_read_source(path, SOURCE_MAX, out, &err)) log_die(EXIT_EVALUATOR, &err);
+}
+
+static int judge(Evaluator *e, const char *task, const Buffer *source, int json, int profile)
 {
     Verdict v;
     Error err;
-    Buffer source;
     int status = EXIT_SUCCESS;
-    buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
-    if (file_read(path, SOURCE_MAX, &source, &err)) log_die(EXIT_EVALUATOR, &err);
-    evaluator_run(e, task, source.data, source.len, &v);
+    evaluator_run(e, task, source->data, source->len, &v);
     if (v.outcome == OUTCOME_EVALUATOR_ERROR)
         status = EXIT_EVALUATOR;
     else if (v.outcome != OUTCOME_OK)
@@ -37,7 +41,6 @@ static int judge(Evaluator *e, const char *task, const char *path, int json, int
     }
     fflush(stdout);
     verdict_release(&v);
-    buffer_release(&source);
     return status;
 }
 
@@ -93,17 +96,19 @@ int main(int argc, char **argv)
     /* A GPU's driver takes 0.2 s to clear away a process with a context: nobody has to wait for that. */
     if (ops->clock) process_answer_early();
     if (ops->alone) ops->alone(arg);
-    Buffer first; /* read once more for its verdict, which says what is wrong with it */
-    buffer_init(&first, CANDIDATE_MAX_SOURCE + 1);
-    int known = !file_read(words[0], CANDIDATE_MAX_SOURCE, &first, NULL);
+    Buffer first; /* the evaluator begins with it; a pipe can be read once only */
+    read_source(words[0], &first);
     EvaluatorOptions options = {.device = device, .tasks_root = tasks_root, .cache_dir = cache, .seed = (uint64_t)seed,
                                 .mode = clock_mode(mode), .budget_s = budget, .baseline = baseline, .profile = profile, .first_task = task,
-                                .first_source = known ? first.data : NULL, .first_len = first.len};
+                                .first_source = first.len <= CANDIDATE_MAX_SOURCE ? first.data : NULL, .first_len = first.len};
     if (evaluator_open(&options, &e, &err)) log_die(EXIT_EVALUATOR, &err);
     need_task(&spec, evaluator_tasks(e), task);
     for (int i = 0; i < n; i++) {
         if (n > 1 && !json) printf("%s%s:\n", i ? "\n" : "", words[i]);
-        int one = judge(e, task, words[i], json, profile);
+        Buffer next;
+        if (i) read_source(words[i], &next);
+        int one = judge(e, task, i ? &next : &first, json, profile);
+        if (i) buffer_release(&next);
         if (one > status) status = one;
     }
     log_debug("judged");

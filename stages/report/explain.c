@@ -72,13 +72,20 @@ void explain_number(double v, const char *unit, char *out, size_t size)
     out[at] = 0;
 }
 
+/* NAN, too, for an average over requests where there is none: it says nothing of the kernel. */
+static double shown_get(const Counters *c, int i)
+{
+    double v = counters_get(c, shown[i].name);
+    return v == 0 && !strncmp(shown[i].name, "sectors_per_", 12) ? NAN : v;
+}
+
 int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS])
 {
     int n = 0;
     if (!isnan(t->time_us) && t->source)
         out[n++] = (CounterRow){t->predicted ? "predicted time" : "time", "µs", t->baseline_us, t->time_us};
     for (int i = 0; i < SHOWN && n < EXPLAIN_ROWS; i++) {
-        double base = counters_get(&t->baseline, shown[i].name), best = counters_get(&t->best, shown[i].name);
+        double base = shown_get(&t->baseline, i), best = shown_get(&t->best, i);
         if (isnan(base) || isnan(best) || fabs(best - base) <= 0.01 * fabs(base)) continue;
         out[n++] = (CounterRow){shown[i].label, shown[i].unit, base, best};
     }
@@ -89,7 +96,7 @@ int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS])
  * counts as ten times. */
 static double gain(const ReportTask *t, int i)
 {
-    double base = counters_get(&t->baseline, shown[i].name), best = counters_get(&t->best, shown[i].name);
+    double base = shown_get(&t->baseline, i), best = shown_get(&t->best, i);
     if (isnan(base) || isnan(best)) return 1;
     if (shown[i].less && base > 0) return best > 0 ? base / best : 10;
     if (shown[i].more && base > 0) return best / base;

@@ -69,7 +69,12 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     snprintf(value, sizeof value, "%d of %d", best->faster, best->tasks);
     key_figure(b, value, "train tasks with a kernel faster than the baseline");
     snprintf(value, sizeof value, "%.0f%%", percent(crl));
-    snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)", percent(sft));
+    if (!crl->attempted)
+        snprintf(what, sizeof what, "the crl model has no train sample that counts");
+    else if (!sft->attempted)
+        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: no sample)");
+    else
+        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)", percent(sft));
     key_figure(b, isnan(percent(crl)) ? "–" : value, what);
     snprintf(value, sizeof value, "%.2f×", held->geomean);
     snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s", held->tasks, r->own_predicted ? " (predicted)" : "");

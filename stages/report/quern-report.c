@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/flags.h"
@@ -10,28 +9,6 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "stages/report/report.h"
-
-static int write_best(const Report *r, const char *dir, Error *err)
-{
-    char *folder = memory_printf("%s/best", dir);
-    int rc = file_mkdirs(folder, err);
-    for (int i = 0; i < r->tasks.n && !rc; i++) {
-        const ReportTask *t = &r->task[i];
-        char *path = memory_printf("%s/%s.cu", folder, t->task->name);
-        if (!t->source)
-            unlink(path); /* of an earlier report */
-        else {
-            char *text = memory_printf("// %s: %s speedup %.3f on %s, found in %s%s\n%s", t->task->name,
-                                       t->predicted ? "predicted" : "measured", t->score, r->device, t->found,
-                                       t->task->degenerate ? " (a degenerate task)" : "", t->source);
-            rc = file_write_atomic(path, text, strlen(text), err);
-            free(text);
-        }
-        free(path);
-    }
-    free(folder);
-    return rc;
-}
 
 static int write_file(const char *dir, const char *name, const Buffer *b, Error *err)
 {
@@ -49,7 +26,7 @@ static int write_report(const Report *r, const char *dir, Error *err)
     buffer_init(&page, 64 << 20);
     table_rows(r, rows);
     table_tsv(rows, &tsv);
-    int rc = write_best(r, dir, err) || html_page(r, rows, &page, err) || write_file(dir, "report.tsv", &tsv, err) ||
+    int rc = best_write(r, dir, err) || html_page(r, rows, &page, err) || write_file(dir, "report.tsv", &tsv, err) ||
                      write_file(dir, "report.html", &page, err)
                  ? -1
                  : 0;

@@ -128,6 +128,10 @@ int figure_rounds_a_point(const Report *r); /* 1, or more where the rounds are t
 void figure_rounds(const Report *r, Buffer *b);
 void figure_outcomes(const Report *r, Buffer *b);
 
+/* ---- best.c ---- */
+/* DIR/best/<task>.cu of each task with a correct kernel; other .cu files there, of earlier reports, are removed. */
+int best_write(const Report *r, const char *dir, Error *err);
+
 /* ---- html.c, style.c ---- */
 extern const char *const report_style;
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);

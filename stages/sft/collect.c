@@ -228,9 +228,12 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
         else
             rc = batchlog_discard(&c.log, err);
     }
-    long successes = 0, trials = 0;
-    for (int i = 0; i < c.n; i++) successes += c.slots[i].successes, trials += c.slots[i].trials;
-    if (!rc) log_info("%ld answers, %ld distinct correct ones", trials, successes);
+    long successes = 0, answers = 0;
+    for (int i = 0; i < c.n; i++) {
+        successes += c.slots[i].successes;
+        for (int k = 0; k < c.slots[i].trials; k++) answers += c.slots[i].answers[k] != NULL; /* a teacher may have had no more */
+    }
+    if (!rc) log_info("%ld answers, %ld distinct correct ones", answers, successes);
     free_slots(&c);
     return rc;
 }

@@ -115,7 +115,7 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
         buffer_init(&design, MAX_SOURCE);
         buffer_init(&text, 4 * MAX_SOURCE);
         snprintf(path, sizeof path, "%s/%s", dir, names[q->trial]->d_name);
-        rc = file_read(path, MAX_SOURCE, &source, err) || describe_source(source.data, source.len, &design) ? -1 : 0;
+        rc = file_read_source(path, MAX_SOURCE, &source, err) || describe_source(source.data, source.len, &design) ? -1 : 0;
         if (!rc) answer_write(&text, design.data, design.data, source.data);
         if (!rc) q->record = answer_record(t, q, 0, "stop", "", text.data, text.len);
         buffer_release(&source);
@@ -126,7 +126,7 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
     return rc;
 }
 
-/* Which text each trial gets: the contents in order, without the names. */
+/* Which text each trial gets: the contents in order, without the names. How many, or -1. */
 static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *err)
 {
     char dir[4096], path[4400];
@@ -143,7 +143,50 @@ static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *e
         buffer_release(&source);
     }
     free_sources(names, n);
-    return rc;
+    return rc ? -1 : n;
+}
+
+/* Is it the name of a task, of the run or of another? */
+static int is_task(const TaskSet *tasks, const char *name)
+{
+    char path[4400];
+    if (taskset_find(tasks, name, strlen(name))) return 1;
+    const char *one = tasks->tasks[0]->dir, *slash = strrchr(one, '/');
+    snprintf(path, sizeof path, "%.*s%s/task.json", slash ? (int)(slash + 1 - one) : 0, one, name);
+    return file_exists(path);
+}
+
+static void add_name(Buffer *list, const char *name)
+{
+    if (list->len < 200)
+        buffer_printf(list, "%s%s", list->len ? ", " : "", name);
+    else if (list->data[list->len - 1] != '.')
+        buffer_puts(list, ", ...");
+}
+
+/* What lies in the folder and is never looked at: a misspelt task, a source that is no task's. */
+static void warn_ignored(const Teacher *t, const TaskSet *tasks)
+{
+    const char *dir = t->name + 4;
+    Buffer folders, sources;
+    struct dirent **names = NULL;
+    int n = scandir(dir, &names, NULL, alphasort);
+    buffer_init(&folders, 1 << 12);
+    buffer_init(&sources, 1 << 12);
+    for (int i = 0; i < n; i++) {
+        char path[4400];
+        struct stat st;
+        const char *name = names[i]->d_name;
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+        if (*name == '.' || stat(path, &st)) continue;
+        if (S_ISDIR(st.st_mode) && !is_task(tasks, name)) add_name(&folders, name);
+        if (S_ISREG(st.st_mode) && is_source(names[i])) add_name(&sources, name);
+    }
+    if (folders.len) log_warn("teacher '%s': no task is named as these folders of %s: %s", t->name, dir, folders.data);
+    if (sources.len) log_warn("teacher '%s': sources that are in no task's folder are not read: %s", t->name, sources.data);
+    free_sources(names, n);
+    buffer_release(&folders);
+    buffer_release(&sources);
 }
 
 int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err)
@@ -156,14 +199,20 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
     const char *path = t->name + 4;
     if (stat(path, &st)) return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
     if (!S_ISDIR(st.st_mode)) return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
-    int rc = 0;
+    int n = 0, found = 0;
     digester_init(&d);
-    for (int i = 0; !rc && i < tasks->n; i++)
-        if (!tasks->tasks[i]->heldout) rc = add_sources(&d, t, tasks->tasks[i], err);
+    for (int i = 0; n >= 0 && i < tasks->n; i++) {
+        if (tasks->tasks[i]->heldout) continue;
+        n = add_sources(&d, t, tasks->tasks[i], err);
+        found |= n > 0;
+    }
     digester_finish(&d, &digest);
     digest_hex(&digest, hex);
-    if (!rc) artifact_spec_input_digest(out, path, hex);
-    return rc;
+    if (n < 0) return -1;
+    if (!found) return error_set(err, "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none", t->name, path);
+    warn_ignored(t, tasks);
+    artifact_spec_input_digest(out, path, hex);
+    return 0;
 }
 
 /* ---- an endpoint ---- */
@@ -208,7 +257,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     }
     LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = strchr(t->name, ':') + 1,
                     .temperature = 1, .max_tokens = t->max_tokens, .concurrency = t->concurrency, .connect_timeout_s = 10,
-                    .request_timeout_s = 600, .give_up_s = 900};
+                    .request_timeout_s = 600};
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);
     free(a.prompt);

@@ -27,7 +27,8 @@ typedef struct {
 int teacher_check(const char *name, Error *err);
 
 /* What the answers to these tasks come from beside the settings, as an input of the artifact: a folder's sources, whose
- * numbers are the trials. A file more or less moves them, so nothing begun with other sources may be continued. */
+ * numbers are the trials. A file more or less moves them, so nothing begun with other sources may be continued. A folder
+ * without a source for any train task of these is refused; what else there is never read is warned of. */
 int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err);
 
 /* Called for each answer as it comes; persist before returning. */

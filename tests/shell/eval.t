@@ -49,6 +49,11 @@ is "no such task: usage" "$? $(grep -c 'no task is named "nope"' "$TMP/err")" "2
 is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cuda:63: ' "$TMP/err") $(wc -l <"$TMP/err")" "3 1 1"
 "$BIN/quern-eval" --task relu --device sim:nope $ok >/dev/null 2>"$TMP/err"
 is "no such profile: the evaluator fails" $? 3
+is "a pipe is judged as what is read from it" "$("$BIN/quern-eval" --task relu --json <(cat $ok) | cksum) $("$BIN/quern-eval" --task relu --json /dev/stdin < <(cat $ok) | cksum)" \
+    "$(cksum <"$TMP/a") $(cksum <"$TMP/a")"
+{ printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$TMP/mark.cu"
+is "a byte-order mark is skipped" "$("$BIN/quern-eval" --task relu --json "$TMP/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
+is "and hides no launch" "$("$BIN/quern-eval" --task relu --baseline "$TMP/mark.cu" $ok 2>&1 | grep -c 'no launch line')" 0
 head -c 100000000 /dev/zero | tr '\0' 'x' >"$TMP/large.cu"
 "$BIN/quern-eval" --task relu --json "$TMP/large.cu" >"$TMP/large" 2>/dev/null
 is "100 MB of source is a compile error" "$? $(json_field outcome <"$TMP/large")" "1 compile_error"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -239,6 +240,13 @@ static void explains(void **state)
     assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to and from DRAM: 4.00 MB instead of "
                                 "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
     buffer_clear(&b);
+    /* No loads at all are no better coalesced. */
+    Counters loads = {1, {{"sectors_per_load", 3.27}}}, none = {1, {{"sectors_per_load", 0}}};
+    ReportTask t = {.source = relu->source, .score = 2, .time_us = NAN, .baseline = loads, .best = none};
+    explain_text(&t, &b);
+    assert_null(strstr(b.data, "coalesces"));
+    assert_int_equal(explain_rows(&t, rows), 0);
+    buffer_clear(&b);
     explain_text(&(ReportTask){.source = NULL}, &b);
     assert_string_equal(b.data, "No sample was correct; the baseline stands.");
     buffer_release(&b);
@@ -297,6 +305,63 @@ static void page(void **state)
         if (strstr(b.data, must_not[i])) fail_msg("the page holds '%s'", must_not[i]);
     for (int i = 0; i < r.n_inputs; i++) assert_non_null(strstr(b.data, r.inputs[i].path));
     buffer_release(&b);
+    report_release(&r);
+}
+
+/* Nothing of a degenerate task counts. */
+static void degenerate_only(void **state)
+{
+    (void)state;
+    Report r;
+    TableRow w[TABLE_ROWS];
+    Buffer b;
+    Error err = {""};
+    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "diag_matmul", .task_root = QUERN_ROOT "/tasks"};
+    for (int s = REPORT_SFT; s < REPORT_STAGES; s++) write_pair("degenerate", &sft[6], 1, &f.samples[s], &f.verdicts[s]);
+    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
+    table_rows(&r, w);
+    buffer_init(&b, 1 << 22);
+    assert_int_equal(html_page(&r, w, &b, &err), 0);
+    assert_non_null(strstr(b.data, "<b>–</b><span>the crl model has no train sample that counts</span>"));
+    assert_null(strstr(b.data, "nan"));
+    buffer_release(&b);
+    report_release(&r);
+}
+
+static void in_best(const char *name, int expected)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/out/best/%s", dir, name);
+    if (file_exists(path) != expected) fail_msg("best/%s: expected %s", name, expected ? "it to stay" : "none");
+}
+
+/* An earlier report's kernels go; what is no kernel of a report stays. */
+static void best_files(void **state)
+{
+    (void)state;
+    static const char *const before[] = {"transpose.cu", "relu.cu", "note.txt", ".relu.cu"};
+    Report r;
+    Error err = {""};
+    char path[200];
+    load_run(&r);
+    snprintf(path, sizeof path, "%s/out/best/folder.cu", dir);
+    assert_int_equal(file_mkdirs(path, &err), 0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/out/best/%s", dir, before[i]);
+        assert_int_equal(file_write_atomic(path, "old", 3, &err), 0);
+    }
+    snprintf(path, sizeof path, "%s/out/best/link.cu", dir);
+    assert_int_equal(symlink("note.txt", path), 0);
+    snprintf(path, sizeof path, "%s/out", dir);
+    if (best_write(&r, path, &err)) fail_msg("%s", err.text);
+    static const char *const stay[] = {"relu.cu", "softmax.cu", "note.txt", ".relu.cu", "folder.cu", "link.cu"};
+    for (int i = 0; i < 6; i++) in_best(stay[i], 1);
+    in_best("transpose.cu", 0);
+    free(r.task[3].source);
+    r.task[3].source = NULL;
+    if (best_write(&r, path, &err)) fail_msg("%s", err.text);
+    in_best("softmax.cu", 0);
+    in_best("relu.cu", 1);
     report_release(&r);
 }
 
@@ -435,6 +500,7 @@ int main(void)
         cmocka_unit_test(explains),    cmocka_unit_test(numbers),    cmocka_unit_test(highlights),
         cmocka_unit_test(page),        cmocka_unit_test(refuses),    cmocka_unit_test(no_answer),
         cmocka_unit_test(doubts),      cmocka_unit_test(many_rounds),
+        cmocka_unit_test(degenerate_only), cmocka_unit_test(best_files),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
