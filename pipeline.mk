@@ -18,7 +18,7 @@ ifneq ($(CONFIG),)
 $(if $(wildcard $(CONFIG)),,$(error CONFIG=$(CONFIG): there is no such file))
 include $(CONFIG)
 endif
-$(if $(wildcard configs/$(PROFILE).mk),,$(error PROFILE=$(PROFILE): expected the name of a file in configs/, such as smoke or default))
+$(if $(filter configs/$(PROFILE).mk,$(wildcard configs/$(PROFILE).mk)),,$(error PROFILE=$(PROFILE): expected the name of a file in configs/, such as smoke or default))
 include configs/$(PROFILE).mk
 RUN ?= $(PROFILE)
 BUILD ?= build
@@ -50,6 +50,7 @@ DEVICE ?= $(call as_text,$(firstword $(local_classes) sim:h100))
 override DEVICE := $(call as_text,$(DEVICE))
 device_word := $(call as_word,$(DEVICE))
 CLASSES ?= $(call unique,$(filter-out sim:%,$(device_word) $(local_classes)) sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20)
+override CLASSES := $(call unique,$(subst $(comma), ,$(CLASSES)))
 STYLE ?= $(if $(filter small,$(POLICY)),brief,full)
 
 R := runs/$(RUN)
@@ -67,17 +68,28 @@ kernels := $(foreach d,$(folders),$(if $(wildcard $(d)/.),,$(error TEACHERS=$(TE
   find -L $(call quoted,$(d)) -mindepth 2 -maxdepth 2 -type f -name '?*.cu' -exec sha256sum {} + | LC_ALL=C sort | sha256sum | cut -c1-64))
 
 # ---- a wrong setting is one sentence now, not a failed stage hours later ----
-$(if $(filter 1,$(words $(RUN))),,$(error RUN=$(RUN): expected one word, the name of a folder below runs/))
-$(foreach c,: % \# $$,$(if $(findstring $(c),$(RUN)),$(error RUN=$(RUN): a run's name may not have a '$(c)')))
-$(foreach t,$(task_names),$(if $(wildcard tasks/$(t)/task.json),,$(error TASKS=$(TASKS): there is no tasks/$(t)/task.json)))
+without = $(if $(1),$(call without,$(wordlist 2,99,$(1)),$(subst $(firstword $(1)),,$(2))),$(2))
+digits := 0 1 2 3 4 5 6 7 8 9
+# Make, the shell and the file system each have a meaning for most other characters.
+named := $(digits) A B C D E F G H I J K L M N O P Q R S T U V W X Y Z a b c d e f g h i j k l m n o p q r s t u v w x y z . _ - + /
+ifneq ($(call without,$(named),$(RUN))$(filter . ..,$(subst /, ,$(RUN)))$(findstring //,/$(RUN)/),)
+$(error RUN=$(RUN): expected a folder's name below runs/, of letters, digits and . _ - + / alone, without a part . or ..)
+endif
+$(if $(strip $(task_names)),,$(error TASKS=$(TASKS) names no task; leave it out for all of them))
+$(foreach t,$(if $(filter all,$(TASKS)),,$(task_names)),$(if $(filter tasks/$(t)/task.json,$(wildcard tasks/$(t)/task.json)),,$(error \
+  TASKS=$(TASKS): there is no tasks/$(t)/task.json)))
+teachers := $(subst $(space),$(comma),$(strip $(subst $(comma), ,$(TEACHERS))))
+$(if $(teachers),,$(error TEACHERS=$(TEACHERS) names no teacher; expected template, openai:MODEL, anthropic:MODEL, dir:PATH, by comma))
 $(foreach v,TRIALS KEEP MISTAKES CONTRASTIVE SMALL_MODEL SFT MAX_NEW BATCH SELFSUP_ROUNDS SELFSUP_GROUPS SELFSUP_PLAIN \
   SELFSUP_COPIES SELFSUP ROUNDS GROUPS PLAIN COPIES CRL EXEMPLARS REPORT_SAMPLES,$(if $($(v)),,$(error $(v) is not set: neither PROFILE=$(PROFILE) nor CONFIG=$(CONFIG) does)))
-digits := 0 1 2 3 4 5 6 7 8 9
-without = $(if $(1),$(call without,$(wordlist 2,10,$(1)),$(subst $(firstword $(1)),,$(2))),$(2))
 is_number = $(if $(filter 1,$(words $(1))),$(if $(call without,$(digits),$(1)),,yes))
 $(foreach v,SEED SELFSUP_ROUNDS ROUNDS,$(if $(call is_number,$($(v))),,$(error $(v)=$($(v)): expected a whole number)))
 simulated := a100 h100 h200 l40 rtx3090 h20
 $(foreach c,$(filter-out $(simulated:%=sim:%),$(filter sim:%,$(device_word) $(CLASSES) $(LOCAL))),$(error $(c): expected sim:PROFILE, where PROFILE is one of $(simulated)))
+$(foreach c,$(filter $(simulated),$(device_word) $(CLASSES) $(LOCAL)),$(error $(c): no evaluator has this class; the simulator's is sim:$(c)))
+$(if $(CLASSES),,$(error CLASSES= names no class; leave it out for the GPUs' and every simulated one))
+is_one_of = $(if $(filter 1,$(words $(1))),$(filter $(2),$(1)))
+$(if $(call is_one_of,$(STYLE),brief full),,$(error STYLE=$(STYLE): expected brief or full))
 
 # ---- what an endpoint or an open-weights model changes ----
 # The weights that are trained: a small model's (from scratch), a checkpoint's, or, behind an endpoint, those of the
@@ -93,6 +105,8 @@ endif
 $(if $(BASE),$(if $(filter openai:%,$(POLICY)),,$(error BASE=$(BASE) names the checkpoint that POLICY=openai:MODEL serves; POLICY is $(POLICY))))
 trained := $(if $(endpoint),$(BASE),$(POLICY))
 ENGINE ?= $(if $(checkpoint),auto,cpu)
+$(if $(or $(call is_one_of,$(ENGINE),cpu auto),$(and $(call is_one_of,$(ENGINE),cuda:%),$(call is_number,$(ENGINE:cuda:%=%)))),,$(error \
+  ENGINE=$(ENGINE): expected cpu, cuda:N or auto))
 LORA ?= $(if $(endpoint),$(if $(BASE),16))
 LORA_ALPHA ?= 32
 $(if $(LORA),$(if $(call is_number,$(LORA)),,$(error LORA=$(LORA): expected a rank, such as 16)))
@@ -135,6 +149,26 @@ ifneq ($(ASK),)
 $(info asked: $(RUN) $(subst $(space),$(comma),$(strip $(LOCAL))) $(FOUND))
 endif
 
+# What only the programs know of their flags, for mk/pipeline too: a wrong one would end the stage that has it, hours later.
+# Each is given an input that cannot be there, so that it ends before it does anything, with 2 for wrong flags alone.
+.PHONY: settings
+absent := /dev/null/absent
+settings:
+ifneq ($(filter cuda:%,$(ENGINE)),)
+	@$(B)/quern-devices --gpus | grep '^$(ENGINE) ' >/dev/null || { echo 'quern: ENGINE=$(ENGINE): there is no $(ENGINE) here' >&2; exit 2; }
+endif
+	@mk/setting CONTRASTIVE $(B)/quern-filter --samples $(absent) --verdicts $(absent) --output $(absent) --contrastive $(CONTRASTIVE) --style $(STYLE)
+	@mk/setting 'EXEMPLARS or numbers of GROUPS and PLAIN' $(B)/quern-prompt --output $(absent) --pool $(absent) --groups $(SELFSUP_GROUPS) \
+	  --plain $(SELFSUP_PLAIN) --groups $(GROUPS) --plain $(PLAIN) $(EXEMPLARS) --style $(STYLE) --seed $(SEED)
+	@mk/setting 'COPIES, REPORT_SAMPLES, MAX_NEW, BATCH or GPUS' $(B)/quern-sample --prompts $(absent) --output $(absent) $(engine) \
+	  --copies $(SELFSUP_COPIES) --copies $(COPIES) --copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --help
+ifneq ($(trained),)
+	@mk/setting 'adapters, trainer or memory' $(B)/quern-selfsup --base $(absent) --samples $(absent) --verdicts $(absent) --output $(absent) $(training) $(memory)
+	@mk/setting 'SMALL_MODEL or SFT' $(B)/quern-sft --dataset $(absent) --output $(absent) $(base) $(SMALL_MODEL) $(SFT) $(training) $(memory)
+	@mk/setting SELFSUP $(B)/quern-selfsup --base $(absent) --samples $(absent) --verdicts $(absent) --output $(absent) $(SELFSUP) $(training) $(memory)
+	@mk/setting CRL $(B)/quern-crl --base $(absent) --samples $(absent) --verdicts $(absent) --output $(absent) --reference $(absent) $(CRL) $(training) $(memory)
+endif
+
 .PHONY: collect sft selfsup crl
 crl: $(R)/report.html
 
@@ -145,7 +179,7 @@ crl: $(R)/report.html
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(TASK_FILES)
-	$(run) $(B)/quern-collect --output $@ $(tasks_flag) --teachers $(TEACHERS) --trials $(TRIALS) --keep $(KEEP) \
+	$(run) $(B)/quern-collect --output $@ $(tasks_flag) --teachers $(call quoted,$(teachers)) --trials $(TRIALS) --keep $(KEEP) \
 	  --mistakes $(MISTAKES) --device '$(DEVICE)' --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft

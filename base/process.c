@@ -106,7 +106,7 @@ int process_find_program(const char *name, char *out, size_t size, Error *err)
         int n = snprintf(out, size, "%s%s/%s", self, places[i], name);
         if (n > 0 && (size_t)n < size && !access(out, X_OK)) return 0;
     }
-    return error_set(err, "%s is not beside this program (%s): run make", name, self);
+    return error_set(err, "%s is not beside this program (%s): run make build", name, self);
 }
 
 static void set_limit(int which, size_t value)

@@ -156,6 +156,14 @@ static int start_server(Fleet *f, Error *err)
     return 0;
 }
 
+/* An entry is repeated for each of its evaluators. */
+static int one_device(const FleetOptions *o)
+{
+    for (int i = 1; i < o->n_devices; i++)
+        if (strcmp(o->devices[i], o->devices[0])) return 0;
+    return 1;
+}
+
 static int start_all(Fleet *f, Error *err)
 {
     const FleetOptions *o = f->opt;
@@ -172,7 +180,7 @@ static int start_all(Fleet *f, Error *err)
     if (stale) log_info("%ld job%s of an earlier run that was cut short: available again", stale, stale == 1 ? "" : "s");
     for (int i = 0; i < o->workers; i++) start_slot(f, i);
     log_info("%d evaluator%s on %s%s, %s", o->workers, o->workers == 1 ? "" : "s", o->devices[0],
-             o->n_devices > 1 ? " and others" : "", o->redis ? "an outside queue" : f->url);
+             one_device(o) ? "" : " and others", o->redis ? "an outside queue" : f->url);
     err->text[0] = 0;
     start_command(f, err);
     return f->command ? 0 : -1;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -93,6 +94,13 @@ int main(int argc, char **argv)
     stop_install();
     Error err = {0};
     Queue *q = NULL;
+    const char *server = redis && *redis ? redis : getenv("QUERN_REDIS");
+    if (!server || !*server) {
+        error_set(&err, "there is no queue: QUERN_REDIS names no server. A run that is going on has one: --redis "
+                        "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With none going on, put "
+                        "`quern-fleet run --dir runs/RUN/queue --workers 0 --` in front of the command");
+        log_die(1, &err);
+    }
     if (queue_open(redis, name, &q, &err) || act(q, verb, as_json, &err)) log_die(1, &err);
     queue_close(q);
     return log_close(0);

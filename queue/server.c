@@ -80,7 +80,8 @@ static int spawn(Server *s, Error *err)
     if (pipe2(config, O_CLOEXEC)) return error_errno(err, "cannot make a pipe for redis-server");
     write_config(s, config[1]); /* far below a pipe's 64 KiB */
     close(config[1]);
-    unlink(s->socket);
+    unlink(s->socket); /* what a kill left: the directory is locked */
+    s->spawned = 1;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) exec_server(s, parent, config[0]);
     close(config[0]);
@@ -167,7 +168,7 @@ void server_stop(Server *s)
 void server_release(Server *s)
 {
     server_stop(s);
-    if (s->socket[0]) unlink(s->socket);
+    if (s->spawned) unlink(s->socket); /* else it is that of the run that has the directory */
     if (s->short_dir[0]) rmdir(s->short_dir);
     s->short_dir[0] = s->socket[0] = 0;
 }

@@ -15,6 +15,7 @@ typedef struct {
     char short_dir[32];         /* in /tmp, when the socket's path in dir would exceed 107 bytes; else "" */
     char socket[108];
     char url[128];              /* unix:SOCKET */
+    int spawned;                /* one was started here, so that the socket is ours */
 } Server;
 
 /* Choose the paths, making dir. */
@@ -23,7 +24,7 @@ int server_prepare(Server *s, const char *dir, Error *err);
  * is cut; one that cannot be read is put aside (the jobs are done again) and that is said. */
 int server_start(Server *s, Error *err);
 void server_stop(Server *s);    /* SIGTERM, after 5 s SIGKILL; waits */
-void server_release(Server *s); /* stops it and removes the socket and short_dir */
+void server_release(Server *s); /* stops it and removes what was made here: the socket, short_dir */
 
 /* In a child just forked, before exec: own process group, default signals, dies with `parent`. */
 void server_child_setup(pid_t parent);

@@ -92,7 +92,7 @@ run quern-pool --samples absent.qa --output new.qa
 run quern-collect --teachers nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
 run quern-queue status
-[ $rc = 1 ] && sentence quern-queue QUERN_REDIS; ok $? 'no queue: what to do is said'
+[ $rc = 1 ] && sentence quern-queue QUERN_REDIS && grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err; ok $? 'no queue: what to do is said, and where that of a run is'
 
 # The same command again does nothing, and says so; another flag does the work again; a full disk is one sentence.
 unset QUERN_LOG

@@ -43,6 +43,11 @@ rules "FOUND=$two" DEVICES=sim:a100 && [ "$(judges)" = sim:a100 ] && ! grep -q H
 rules "FOUND=$two" DEVICES=cuda:1 CLASSES='NVIDIA+H200 sim:l40' && [ "$(judges)" = 'NVIDIA H200' ] && [ "$(classes | wc -l)" = 2 ]; ok $? 'a GPU by its name, and classes by theirs'
 rules FOUND= 'DEVICE=NVIDIA H200' && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'a class that other hosts serve'
 rules "FOUND=$two" DEVICES=cuda:7; [ $? = 2 ] && grep -q 'DEVICES=cuda:7: there is no cuda:7 here, but cuda:0 cuda:1' "$tmp/out"; ok $? 'a GPU that is not there is one sentence'
+rules FOUND= CLASSES=sim:l40,sim:h100 && [ "$(classes | tr '\n' ' ')" = 'sim:h100 sim:l40 ' ]; ok $? 'classes by comma'
+rules FOUND= CLASSES=sim:l40,sim:l40 && [ "$(classes)" = sim:l40 ] && ! grep -q warning "$tmp/out"; ok $? 'one that is named twice, once'
+for setting in 'CLASSES=sim:h100 h100' DEVICE=h100 DEVICES=h100; do
+    rules FOUND= "$setting"; [ $? = 2 ] && grep -q "h100: no evaluator has this class; the simulator's is sim:h100" "$tmp/out"; ok $? "$setting lacks its sim:"
+done
 
 # ---- the fleet: evaluators that only note their device ----
 if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
@@ -63,10 +68,11 @@ fleet() { # DEVICES HOW_MANY: which devices its evaluators were given
 said "printf 'cuda:0 NVIDIA H200\ncuda:1 NVIDIA H200\n'"
 [ "$(fleet auto 2)" = 'cuda:0 cuda:1 ' ]; ok $? 'auto: one evaluator a GPU'
 said true
-[ "$(fleet auto $cores)" = "$(for i in $(seq $cores); do printf 'sim:h100 '; done)" ] && ! grep -q 'GPU here' "$tmp/out"; ok $? 'without a GPU: one simulator a core, and no word of GPUs'
+[ "$(fleet auto $cores)" = "$(for i in $(seq $cores); do printf 'sim:h100 '; done)" ] && ! grep -q 'GPU here' "$tmp/out" && grep -q "$cores evaluators\? on sim:h100, " "$tmp/out"; ok $? 'without a GPU: one simulator a core, and no word of GPUs'
 said 'echo "quern-devices: the driver is too old" >&2'
 [ "$(fleet auto $cores | tr ' ' '\n' | sort -u | tr -d '\n')" = sim:h100 ] && grep -q 'a GPU here that cannot be used, so the simulator sim:h100 is: .*the driver is too old' "$tmp/out"; ok $? 'a GPU that cannot be used is spoken of'
 said 'exit 1'
 [ "$(fleet cuda:0,sim:a100 2 | tr ' ' '\n' | sort | uniq -c | tr -s ' \n' ' ')" = " 1 cuda:0 $((cores > 2 ? cores - 1 : 1)) sim:a100 " ]; ok $? 'a GPU has one evaluator beside the simulators'
+grep -q 'evaluators on cuda:0 and others, ' "$tmp/out"; ok $? 'and is not said to be the only device'
 echo "1..$n"
 exit $failed

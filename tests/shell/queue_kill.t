@@ -101,6 +101,17 @@ kill_server() { local k; for k in 1 2; do some_done $1 $((k * 5)) && kill -9 $(p
 strike server kill_server
 finish server
 
+# ---- a second start in the same directory: refused, and nothing that the first needs is taken away ----
+start_again() {
+    some_done $1 3 || return
+    "$BIN/quern-fleet" run --workers 0 --dir $1 -- true >again.log 2>&1; refusals=$?
+    QUERN_REDIS=unix:$tmp/$1/redis.sock "$BIN/quern-fleet" run --workers 0 --dir $1 -- true >>again.log 2>&1; refusals+=$?
+    running
+}
+strike second start_again
+[ "$refusals" = 11 ] && [ "$(grep -c "is in use by a run that is going on (process $fleet)" again.log)" = 2 ] && [ -S second/redis.sock ]; ok $? 'second: it is refused, and the server of the first can be reached'
+finish second
+
 # ---- connections cut again and again, the functions gone, a pause ----
 cut_off() {
     local k before

@@ -110,6 +110,42 @@ apart=' BUILD RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_R
 for v in $(grep -oE '\$\([A-Z][A-Z_]+\)' pipeline.mk | tr -d '$()' | sort -u); do case "$tried $apart" in *" $v "*) ;; *) echo "$v" ;; esac; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "no setting of pipeline.mk was left out here: $(tr '\n' ' ' <"$tmp/out")"
 
+# ---- settings that are refused as the file is read ----
+refused() { # SENTENCE NAME=VALUE...
+    rules refused "${@:2}" -n crl; [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "*** $1" "$tmp/out"; ok $? "refused: ${*:2}"
+}
+for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b' 'a$$b' 'a(b' 'ä' ''; do
+    refused "RUN=${name/\$\$/$}: expected a folder's name below runs/" "RUN=$name"
+done
+rules small -n crl "RUN=$run-a/B_1.2+c"; grep -q "^mk/run runs/$run-a/B_1.2+c/log/" "$tmp/out"; ok $? 'a name of all that it may have'
+refused 'STYLE=x: expected brief or full' STYLE=x
+refused 'ENGINE=x: expected cpu, cuda:N or auto' ENGINE=x
+refused 'ENGINE=cuda:x: expected cpu, cuda:N or auto' ENGINE=cuda:x
+refused 'TASKS= names no task' TASKS=
+refused 'TASKS=, names no task' TASKS=,
+refused 'TASKS=r*: there is no tasks/r*/task.json' 'TASKS=r*'
+refused 'TEACHERS= names no teacher' TEACHERS=
+refused 'TEACHERS=, names no teacher' TEACHERS=,
+refused 'CLASSES= names no class' CLASSES=
+refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
+rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers 'template,openai:M' " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
+
+# Flags that only the programs can judge, before a fleet is started.
+flags() { # SENTENCE NAME=VALUE...
+    env "${@:2}" PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 mk/pipeline crl "${BIN%/bin}" -rR make >"$tmp/out" 2>&1
+    [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out" && [ ! -e "runs/$run-flags" ]; ok $? "refused: ${*:2}"
+}
+flags 'CRL: --loss expects one of dapo|' CRL='--loss gpso'
+flags 'SELFSUP: unknown flag' SELFSUP='--lrr 1e-4'
+flags 'SMALL_MODEL or SFT: --lr expects a number' SFT='--lr much'
+flags 'SMALL_MODEL or SFT: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
+flags 'EXEMPLARS or numbers of GROUPS and PLAIN: --rule expects one of' EXEMPLARS='--rule nonesuch'
+flags 'COPIES, REPORT_SAMPLES, MAX_NEW, BATCH or GPUS: --max-new expects an integer' MAX_NEW=many
+flags 'CONTRASTIVE: --contrastive expects a number' CONTRASTIVE=many
+flags 'ENGINE=cuda:99: there is no cuda:99 here' ENGINE=cuda:99
+flags 'adapters, trainer or memory: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
+for p in default smoke; do make -s -f pipeline.mk "BUILD=${BIN%/bin}" FOUND= PROFILE=$p "RUN=$run-flags" settings >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
+
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
 cp tasks/relu/baseline.cu "$tmp/kernels/relu/b.cu"
@@ -133,6 +169,15 @@ sources() { "$BIN/quern-artifact" export "${1:-kept.qa}" | sed -n 's/.*"source":
 kernel() { { echo "// $1"; cat "$source_dir/tasks/relu/baseline.cu"; } >"kernels/relu/$1.cu"; }
 "$BIN/quern-collect" --tasks relu --teachers dir:none --output none.qa >out 2>&1
 [ $? = 1 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
+mkdir empty kernels/sofmax kernels/softmax
+touch kernels/loose.cu kernels/.hidden.cu kernels/notes.txt
+for dir in kernels/relu empty; do
+    "$BIN/quern-collect" --tasks relu,gelu --teachers "template,dir:$dir" --output none.qa >out 2>&1
+    [ $? = 1 ] && [ "$(wc -l <out)" = 1 ] && grep -qF "'dir:$dir': expected $dir/<task>/NAME.cu for a train task of the run, found none" out; ok $? "no source for any task in $dir: one sentence"
+done
+"$BIN/quern-collect" --tasks relu --teachers dir:kernels --output none.qa >out 2>&1
+grep -q 'folders of kernels: sofmax$' out && grep -q 'not read: loose.cu$' out && [ "$(grep -c warning out)" = 2 ]; ok $? 'what no task has is warned of'
+rm -r kernels/sofmax kernels/softmax kernels/loose.cu
 if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
 export -f collect
 rm kernels/relu/*; kernel b; kernel c
@@ -147,6 +192,7 @@ cat >all.sh <<'END2'
 kernel b2; mv kernels/relu/b2.cu kernels/relu/b.cu; (collect) && cp out third && cp kept.qa third.qa
 rm kernels/relu/a.cu; (collect) && cp kept.qa fourth.qa
 mv kernels/relu/c.cu kernels/relu/d.cu; (collect) && cp out fifth
+kernel e; printf '\xef\xbb\xbf' | cat - kernels/relu/e.cu >e.cu; mv e.cu kernels/relu/e.cu; (collect) && cp out sixth
 END2
 export source_dir
 export -f kernel
@@ -156,5 +202,7 @@ grep -q 'kept.qa: same' second; ok $? 'the folder as it was: the same'
 [ "$(sources third.qa)" = '// a // b2 // c ' ] && ! grep -q 'kept.qa: same' third; ok $? 'another text: made again'
 [ "$(sources fourth.qa)" = '// b2 // c ' ]; ok $? 'a kernel less: made again'
 grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
+grep -q ': 3 answers, 3 distinct correct ones' first; ok $? 'three kernels are three answers, of four trials'
+grep -q ': 3 answers, 3 distinct correct ones' sixth; ok $? 'a byte-order mark is skipped'
 echo "1..$n"
 exit $failed

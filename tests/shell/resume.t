@@ -17,7 +17,7 @@ none_left; ok $? 'no process is left'
 start=$(now); crl calm; s=$?; seconds=$(echo "$(now) - $start" | bc)
 [ $s = 0 ] && grep -q "crl of run $prefix-calm is up to date: runs/$prefix-calm/report.html" "$tmp/out" && [ -z "$(ran)" ]; ok $? "with nothing to do it says so ($seconds s)"
 crl calm -q; ok $? 'make -q: up to date'
-crl calm -n && ! grep -q 'mk/run\|fleet' "$tmp/out"; ok $? 'make -n: nothing to run'
+crl calm -n && ! grep -q 'mk/run\|quern-fleet' "$tmp/out"; ok $? 'make -n: nothing to run'
 
 # ---- kill -9, ten times: the group, make alone, the fleet, the server, a stage, at moments spread over the run ----
 stages='quern-(collect|filter|pool|prompt|sample|sft|selfsup|crl|evaluate|results|report) '
@@ -96,6 +96,8 @@ start_int; wait_for "pgrep -P $make quern-fleet >/dev/null && [ -n \"\$(ours que
 cp "$tmp/out" "$tmp/first"
 start=$(now); crl killed SEED=2; s=$?
 [ $s != 0 ] && grep -q 'in use by a run that is going on (process [0-9]*)' "$tmp/out"; ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | bc) s)"
+cp "$tmp/first" "$tmp/out"
+QUERN_REDIS=unix:$PWD/$(dir killed)/queue/redis.sock "$BIN/quern-queue" status >/dev/null 2>>"$tmp/out" && alive; ok $? 'and leaves that one its queue'
 kill -INT -- "-$make"; sleep 0.1; kill -INT -- "-$make"; wait "$make"; s=$?
 [ $s -gt 128 ]; ok $? "Ctrl-C twice ends it, exit $s"
 none_left; ok $? 'no process is left'
