@@ -129,7 +129,7 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
     a->in = in;
     a->mo = mo;
     a->mask = mask;
-    a->size = mo->element * mo->count;
+    a->size = a->align = mo->element * mo->count;
     a->first = __builtin_ctz(mask);
     if (!lane_deltas(w, mo, mask, a->first, delta))
         return 0;
@@ -156,9 +156,9 @@ static int misaligned(Warp *w, const Access *a, int is_write)
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
-        if (at & (uint64_t)(a->size - 1)) {
+        if (at & (uint64_t)(a->align - 1)) {
             exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx, which is not a multiple of %d",
-                       verb(is_write), a->size, (unsigned long long)at, a->size);
+                       verb(is_write), a->size, (unsigned long long)at, a->align);
             return -1;
         }
     }
@@ -202,7 +202,7 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
         }
         mo->hit = (uint32_t)i;
     }
-    if ((!a->p->aligned || a->base & (uint64_t)(a->size - 1)) && misaligned(w, a, is_write))
+    if ((!a->p->aligned || a->base & (uint64_t)(a->align - 1)) && misaligned(w, a, is_write))
         return -1;
     const Alloc *al = &mem->allocs[mo->hit];
     if (is_write && al->read_only) {
@@ -217,12 +217,11 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
 int access_shared_bounds(Warp *w, Access *a, int is_write)
 {
     Cta *c = &w->x->cta;
-    int64_t lo = (int64_t)a->base + a->p->min, hi = (int64_t)a->base + a->p->max + a->size;
-    if (lo < 0 || hi > (int64_t)c->shared_size) {
+    if (!access_is_within(a, c->shared_size)) {
         for (uint32_t m = a->mask; m; m &= m - 1) {
             int lane = __builtin_ctz(m);
-            int64_t at = (int64_t)access_address(a, lane);
-            if (at < 0 || at + a->size > (int64_t)c->shared_size) {
+            uint64_t at = access_address(a, lane);
+            if (access_is_beyond(at, a->size, c->shared_size)) {
                 exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
                            "%s %d bytes at offset %lld of the block's shared memory, which has %u bytes (%u static, %u dynamic)",
                            verb(is_write), a->size, (long long)at, c->shared_size, c->static_shared,

@@ -13,6 +13,7 @@ typedef struct {
     MemOp *mo;
     uint32_t mask;
     int first, size;          /* the first lane; bytes a lane */
+    int align;                /* that its address must have: the size, but for the tail of an asynchronous copy */
     uint64_t base;            /* its address */
     const Pattern *p;
     unsigned char *host;      /* of base, once the bounds are known */
@@ -25,6 +26,18 @@ uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane);
 static inline uint64_t access_address(const Access *a, int lane)
 {
     return a->base + (uint64_t)(int64_t)a->p->delta[lane];
+}
+
+/* Offsets are any 64 bits that a kernel likes, so these compare before they add: a sum that wraps would pass. */
+static inline int access_is_beyond(uint64_t at, int size, uint64_t bytes)
+{
+    return at > bytes || (uint64_t)size > bytes - at;
+}
+
+/* All lanes within a space of so many bytes, which has offsets of 32 bits? */
+static inline int access_is_within(const Access *a, uint64_t bytes)
+{
+    return a->base <= bytes && (int64_t)a->base + a->p->min >= 0 && (int64_t)a->base + a->p->max + a->size <= (int64_t)bytes;
 }
 
 /* Bounds and alignment; a->host is set. 0 or -1 with a fault. window_base: subtracted for messages. */

@@ -330,12 +330,9 @@ static void add_cost(Decoder *d)
     c->n_insts++;
     c->by_class[d->inst_class]++;
     c->expansion += (uint32_t)d->expansion;
-    uint16_t *flops = d->inst_class == INST_FP64 ? &c->fp64_flops : d->inst_class == INST_FP16 ? &c->fp16_flops :
-                                                                                               &c->fp32_flops;
-    if (d->inst_class == INST_TENSOR)
-        c->tensor_flops += (uint32_t)d->flops;
-    else
-        *flops = (uint16_t)(*flops + d->flops);
+    uint64_t *flops = d->inst_class == INST_TENSOR ? &c->tensor_flops : d->inst_class == INST_FP64 ? &c->fp64_flops :
+                      d->inst_class == INST_FP16 ? &c->fp16_flops : &c->fp32_flops;
+    *flops += (uint64_t)d->flops;
 }
 
 static void end_with(Decoder *d, Handler *fn, int end)
@@ -418,10 +415,17 @@ static void link_blocks(Decoder *d)
     }
 }
 
+/* Row codes are byte offsets of 31 bits: far from what would wrap. */
+enum { FRAME_MAX_ROWS = 1 << 20 };
+
 static uint32_t take_words(Function *f, PtxVar *v)
 {
+    uint64_t words = (v->size + 3) / 4;
     v->offset = f->rows32; /* of a function's parameter: its first row */
-    f->rows32 += (uint32_t)((v->size + 3) / 4);
+    if (words > FRAME_MAX_ROWS - f->rows32)
+        f->unsupported = "it has more than 4 MiB of parameters";
+    else
+        f->rows32 += (uint32_t)words;
     return f->rows32;
 }
 
@@ -470,6 +474,8 @@ static void decode_function(Code *code, int index)
     d.f->rows32 = d.next32;
     d.f->rows64 = d.next64;
     d.f->preds = d.next_pred;
+    if (d.next32 > FRAME_MAX_ROWS || d.next64 > FRAME_MAX_ROWS)
+        d.f->unsupported = "it has more than a million registers";
     for (int i = 0; i < d.n_blocks; i++)
         free(d.blocks[i].table);
     free(d.blocks);
@@ -501,7 +507,7 @@ static int lay_out_const(Code *c, Error *err)
 
 /* Every function's shared variables get their own place: what a kernel calls is small. Extern arrays
  * (dynamic shared memory) start where the static part ends. */
-static uint32_t lay_out_shared(Code *c)
+static uint64_t lay_out_shared(Code *c)
 {
     uint64_t at = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -515,7 +521,7 @@ static uint32_t lay_out_shared(Code *c)
                     at += v->size;
                 }
         }
-    return (uint32_t)at;
+    return at;
 }
 
 static void lay_out_entry_shared(Code *c, Function *f, uint64_t at)
@@ -527,8 +533,8 @@ static void lay_out_entry_shared(Code *c, Function *f, uint64_t at)
             at += v->size;
         }
     (void)c;
-    f->static_shared = (uint32_t)((at + 15) & ~(uint64_t)15);
-    if (at > 1 << 20)
+    f->static_shared = (uint32_t)(((at > 1 << 20 ? 1 << 20 : at) + 15) & ~(uint64_t)15);
+    if (at > 1 << 20) /* never launched, but other kernels' dynamic memory begins behind it */
         f->unsupported = "it declares more than 1 MiB of static shared memory";
 }
 
@@ -574,7 +580,7 @@ int code_build(PtxModule *ptx, Code *out, Error *err)
         code_release(out);
         return -1;
     }
-    uint32_t shared = lay_out_shared(out);
+    uint64_t shared = lay_out_shared(out);
     for (int i = 0; i < n; i++) {
         out->functions[i].ptx = &out->ptx.functions[i];
         if (out->ptx.functions[i].is_entry)

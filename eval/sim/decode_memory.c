@@ -48,7 +48,7 @@ static int address_of(Decoder *d, const PtxOperand *o, MemOp *mo)
     mo->offset = o->value;
     if (base->kind == OPND_INT) {
         mo->address64 = 2;
-        mo->offset += base->value;
+        mo->offset = (int64_t)((uint64_t)mo->offset + (uint64_t)base->value);
         return 0;
     }
     if (base->kind == OPND_REG && base->cls != REG_PRED && !base->negated && base->width >= 32) {
@@ -69,7 +69,7 @@ static int address_of(Decoder *d, const PtxOperand *o, MemOp *mo)
     if (base->var->space == SPACE_GLOBAL && base->var->is_extern)
         return decode_refuse(d, "a variable that is defined elsewhere");
     mo->address64 = 2;
-    mo->offset += (int64_t)(base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset);
+    mo->offset = (int64_t)((uint64_t)mo->offset + (base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset));
     return 0;
 }
 
@@ -126,7 +126,8 @@ static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *
     if (data_rows(d, data, count, t, &rows, 0))
         return -1;
     uint64_t at = address->items[0].var->offset + (uint64_t)address->value;
-    if (at + (uint64_t)(count * t->bits / 8) > KERNEL_MAX_PARAM_BYTES)
+    uint64_t bytes = (uint64_t)(count * t->bits / 8);
+    if (at > KERNEL_MAX_PARAM_BYTES || bytes > KERNEL_MAX_PARAM_BYTES - at) /* the sum may wrap */
         return decode_refuse(d, "an offset beyond the parameters");
     for (int i = 0; i < count; i++, at += t->bits / 8) {
         if (rows.data[i] == ROW_NONE)

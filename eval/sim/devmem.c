@@ -144,6 +144,8 @@ int devmem_near(const DevMem *m, uint64_t address)
     int i = find_before(m, address);
     if (i < 0)
         return m->n_allocs ? 0 : -1;
+    if (address - m->allocs[i].base < m->allocs[i].bytes) /* an access that begins inside and ends beyond */
+        return i;
     if (i + 1 < m->n_allocs) {
         uint64_t past = address - (m->allocs[i].base + m->allocs[i].bytes);
         if (m->allocs[i + 1].base - address < past)

@@ -65,10 +65,9 @@ typedef struct CallOp {
 /* A basic block: what one pass over it costs, and how often it was passed. */
 typedef struct CodeBlock {
     uint32_t n_insts;
-    uint16_t by_class[INST_CLASS_COUNT];
-    uint16_t fp32_flops, fp16_flops, fp64_flops;
-    uint16_t global_waits, local_waits;
-    uint32_t chain, tensor_flops, expansion;
+    uint32_t by_class[INST_CLASS_COUNT];
+    uint32_t global_waits, local_waits, chain, expansion;
+    uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops;
     uint64_t passes, lanes;   /* counters of the current launch */
 } CodeBlock;
 
@@ -328,7 +327,7 @@ void barrier_deadlock(Exec *x);         /* nothing can run: fills the fault */
 Handler h_shfl, h_vote, h_match, h_redux, h_bar_warp, h_activemask, h_elect;
 /* 1: all lanes that take part are here. Otherwise the split waits, and warp_resolve runs the handler again once they are. */
 int warp_all_here(Warp *w, const Inst *in, uint32_t m, uint32_t wants);
-int warp_resolve(Warp *w);              /* after nothing was ready: release lanes that wait for one another */
+int warp_resolve(Warp *w);              /* release lanes that wait for one another: nothing is ready, or what is spins */
 
 /* launch.c */
 void exec_renew_epochs(Exec *x);

@@ -6,44 +6,51 @@
 #include "base/memory.h"
 #include "eval/sim/exec_memory.h"
 
-enum { ASYNC_MAX = 4096, ASYNC_LANE_BYTES = 16 };
+enum { ASYNC_MAX = 1024 /* of a warp: a MiB */, ASYNC_LANE_BYTES = 16 };
 
 /* One instruction's copies that have not landed. */
 typedef struct {
-    int warp, words;          /* a lane */
+    int words;                /* a lane */
     uint32_t mask;
     uint32_t group[LANES];    /* that the lane's copy belongs to */
     uint64_t to[LANES];       /* offsets in shared memory: a register row of addresses */
     unsigned char data[LANES][ASYNC_LANE_BYTES];
 } AsyncCopy;
 
-struct AsyncCopies {
+typedef struct {
     AsyncCopy *copies;        /* in the order of issue */
     int n, cap;
-    uint32_t groups[MAX_WARPS][LANES]; /* committed so far */
+    uint32_t groups[LANES];   /* committed so far */
+} WarpCopies;
+
+struct AsyncCopies {
+    WarpCopies warps[MAX_WARPS];
 };
 
 void async_start_block(Exec *x)
 {
     if (!x->async)
         return;
-    x->async->n = 0;
-    memset(x->async->groups, 0, sizeof(x->async->groups));
+    for (int i = 0; i < MAX_WARPS; i++) {
+        WarpCopies *own = &x->async->warps[i];
+        own->n = 0;
+        memset(own->groups, 0, sizeof(own->groups));
+    }
 }
 
 void async_release(Exec *x)
 {
-    if (x->async)
-        free(x->async->copies);
+    for (int i = 0; x->async && i < MAX_WARPS; i++)
+        free(x->async->warps[i].copies);
     free(x->async);
     x->async = NULL;
 }
 
-static AsyncCopies *copies_of(Exec *x)
+static WarpCopies *copies_of(Warp *w)
 {
-    if (!x->async)
-        x->async = memory_alloc(sizeof(*x->async));
-    return x->async;
+    if (!w->x->async)
+        w->x->async = memory_alloc(sizeof(*w->x->async));
+    return &w->x->async->warps[w->index];
 }
 
 /* An access to shared memory at a row of 64-bit addresses that is no register. */
@@ -84,14 +91,15 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
 /* All but the last `pending` groups of the lanes; pending < 0: also what is in no group yet. */
 static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
 {
-    AsyncCopies *all = w->x->async;
+    WarpCopies *own = copies_of(w);
     int kept = 0;
-    for (int k = 0; all && k < all->n; k++) {
-        AsyncCopy *c = &all->copies[k];
+    w->x->budget -= own->n; /* or waits that look at many copies would take hours */
+    for (int k = 0; k < own->n; k++) {
+        AsyncCopy *c = &own->copies[k];
         uint32_t now = 0;
-        for (uint32_t rest = c->warp == w->index ? c->mask & m : 0; rest; rest &= rest - 1) {
+        for (uint32_t rest = c->mask & m; rest; rest &= rest - 1) {
             int i = __builtin_ctz(rest);
-            if (pending < 0 || (int64_t)c->group[i] + pending < (int64_t)all->groups[w->index][i])
+            if (pending < 0 || (int64_t)c->group[i] + pending < (int64_t)own->groups[i])
                 now |= 1u << i;
         }
         if (now && land(w, in, c, now))
@@ -100,11 +108,10 @@ static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
         if (!c->mask)
             continue;
         if (kept != k)
-            all->copies[kept] = *c;
+            own->copies[kept] = *c;
         kept++;
     }
-    if (all)
-        all->n = kept;
+    own->n = kept;
     return 0;
 }
 
@@ -114,51 +121,83 @@ const Inst *h_cp_async_group(Warp *w, const Inst *in)
     uint32_t m = exec_mask(w, in);
     if (in->k0)
         return m && land_groups(w, in, m, (int64_t)in->imm) ? NULL : in + 1;
-    AsyncCopies *all = w->x->async;
-    for (int i = 0; all && i < LANES; i++)
-        all->groups[w->index][i] += m >> i & 1;
+    WarpCopies *own = copies_of(w);
+    for (int i = 0; i < LANES; i++)
+        own->groups[i] += m >> i & 1;
     return in + 1;
 }
 
-static AsyncCopy *issue(Warp *w, uint32_t m, int words)
+/* NULL: a fault. Where nobody ever waits the older ones land when there are too many; a device may do so at any time. */
+static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
 {
-    AsyncCopies *all = copies_of(w->x);
-    if (all->n == all->cap) {
-        all->cap = all->cap ? 2 * all->cap : 64;
-        all->copies = memory_grow(all->copies, (size_t)all->cap, sizeof(*all->copies));
+    WarpCopies *own = copies_of(w);
+    if (own->n == ASYNC_MAX && land_groups(w, in, FULL_MASK, -1))
+        return NULL;
+    if (own->n == own->cap) {
+        own->cap = own->cap ? 2 * own->cap : 16;
+        own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof(*own->copies));
     }
-    AsyncCopy *c = &all->copies[all->n++];
-    c->warp = w->index;
+    AsyncCopy *c = &own->copies[own->n++];
     c->words = words;
     c->mask = m;
-    memcpy(c->group, all->groups[w->index], sizeof(c->group));
+    memcpy(c->group, own->groups, sizeof(c->group));
     return c;
+}
+
+/* A lane that reads less than it writes: what lies behind is not touched, so it may be another's or nobody's. */
+static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
+{
+    Access from;
+    MemOp mo = *in->mem;
+    Inst side = *in;
+    mo.element = 1;
+    mo.count = (uint8_t)bytes;
+    side.mem = &mo;
+    access_begin(w, &side, 1u << lane, &from);
+    from.align = in->mem->element * in->mem->count;
+    return access_global_bounds(w, &from, 0) || global_check_load(w, &from) ? -1 : 0;
+}
+
+/* What the lanes read, each by its own size. 0, -1 with a fault, 1: take the lanes one by one. */
+static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *sizes)
+{
+    Access from = {0};
+    uint32_t bytes = (uint32_t)(in->mem->element * in->mem->count), read = m, whole = m;
+    for (int i = 0; i < LANES && sizes; i++) {
+        read &= ~((uint32_t)!sizes[i] << i); /* all zero fill */
+        whole &= ~((uint32_t)(sizes[i] < bytes) << i);
+    }
+    if (whole) {
+        int r = access_begin(w, in, whole, &from) ? access_global_bounds(w, &from, 0) : 1;
+        if (r)
+            return r;
+        if (global_check_load(w, &from))
+            return -1;
+    }
+    for (uint32_t rest = read & ~whole; rest; rest &= rest - 1)
+        if (check_tail(w, in, __builtin_ctz(rest), sizes[__builtin_ctz(rest)]))
+            return -1;
+    if (read != whole && !access_begin(w, in, read, &from))
+        return 1;
+    if (read)
+        global_count(w, &from, MEM_LOAD); /* a tail's sectors are those of the whole */
+    return 0;
 }
 
 /* in->mem describes the global side; in->a is the row of shared addresses, in->e their offset, in->b of source sizes. */
 static int copy_async(Warp *w, const Inst *in, uint32_t m)
 {
-    Access from, to;
+    Access to;
     Inst side;
     MemOp mo;
     SimCounts *n = &w->x->counts;
     const uint32_t *sizes = in->b == ROW_NONE ? NULL : row32(w, in->b);
-    int words = in->mem->count;
-    uint32_t read = m;
-    for (int i = 0; i < LANES && sizes; i++)
-        if (!sizes[i])
-            read &= ~(1u << i); /* all zero fill: the source is not touched */
-    if (read) {
-        int r = access_begin(w, in, read, &from) ? access_global_bounds(w, &from, 0) : 1;
-        if (r)
-            return r;
-        if (global_check_load(w, &from))
-            return -1;
-        global_count(w, &from, MEM_LOAD);
-    }
-    if (copies_of(w->x)->n == ASYNC_MAX && land_groups(w, in, FULL_MASK, -1)) /* nobody ever waits */
+    int words = in->mem->count, r = check_source(w, in, m, sizes);
+    if (r)
+        return r;
+    AsyncCopy *c = issue(w, in, m, words);
+    if (!c)
         return -1;
-    AsyncCopy *c = issue(w, m, words);
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
         uint32_t size = sizes && sizes[i] < (uint32_t)words * 4 ? sizes[i] : (uint32_t)words * 4;

@@ -148,6 +148,8 @@ static void open_join(Warp *w, const BranchOp *b)
     if (!pc || (w->join && w->join->pc == pc && w->join->frame == frame))
         return;
     Join *j = new_join(w);
+    if (!j) /* they meet at the one outside */
+        return;
     *j = (Join){.parent = w->join, .pc = pc, .frame = frame, .expected = w->active};
     w->join = j;
     w->join_pc = pc;
@@ -205,10 +207,11 @@ const Inst *h_brx(Warp *w, const Inst *in)
         if (!ways++) {
             w->x->counts.divergent_branches++;
             open_join(w, b);
+            remove_current(w); /* first: 32 ways need all the places that there are */
         }
         leave_for(w, same, b->targets[v]);
     }
-    remove_current(w);
+    settle_joins(w, w->join); /* every way may lead to the join itself */
     return NULL;
 }
 
@@ -355,15 +358,23 @@ static int next_ready(const Warp *w)
 }
 
 /* The split's turn is over: the others first. Lanes that wait for it at a join may be what it waits for (they hold a
- * lock): they go on alone. */
+ * lock): they go on alone. A join that is then left to those below it is given back, or they would run out. */
 static void move_to_front(Warp *w)
 {
-    for (Join *j = w->splits[w->current].join; j; j = j->parent) {
+    uint32_t below = w->splits[w->current].mask;
+    for (Join **at = &w->splits[w->current].join, *j = *at; j; j = *at) {
         uint32_t waiting = j->arrived & w->live;
         j->expected &= ~j->arrived;
         j->arrived = 0;
         if (waiting)
             add_split(w, waiting, j->pc, j->frame, j->parent);
+        if ((j->expected & w->live) == below) {
+            *at = j->parent;
+            free_join(w, j);
+        } else {
+            below = j->expected & w->live;
+            at = &j->parent;
+        }
     }
     Split s = w->splits[w->current];
     memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
@@ -389,6 +400,7 @@ int warp_run(Warp *w)
         if (w->yielded) {
             w->yielded = 0;
             move_to_front(w);
+            warp_resolve(w); /* it may spin until lanes that wait for one another go on */
             if (++turns >= w->n_splits)
                 break;
         }

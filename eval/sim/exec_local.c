@@ -11,19 +11,18 @@ static unsigned char *cell(const Warp *w, uint64_t offset, int lane)
 static int local_bounds(Warp *w, const Access *a, int is_write)
 {
     const Frame *f = w->frame;
-    int64_t top = (int64_t)f->local_base + f->fn->local_bytes;
-    int64_t lo = (int64_t)a->base + a->p->min, hi = (int64_t)a->base + a->p->max + a->size;
-    if (lo >= 0 && hi <= top && a->p->aligned && !(a->base & (uint64_t)(a->size - 1)))
+    uint64_t top = (uint64_t)f->local_base + f->fn->local_bytes;
+    if (access_is_within(a, top) && a->p->aligned && !(a->base & (uint64_t)(a->size - 1)))
         return 0;
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
-        int64_t at = (int64_t)access_address(a, lane);
-        if (at < 0 || at + a->size > top) {
+        uint64_t at = access_address(a, lane);
+        if (access_is_beyond(at, a->size, top)) {
             exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of its local memory, which has %lld bytes",
                        is_write ? "writes" : "reads", a->size, (long long)at, (long long)top);
             return -1;
         }
-        if (at & (a->size - 1)) {
+        if (at & (uint64_t)(a->size - 1)) {
             exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of its local memory, which is misaligned",
                        is_write ? "writes" : "reads", a->size, (long long)at);
             return -1;

@@ -153,8 +153,8 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
 {
     SimCounts *n = &w->x->counts;
     EACH_LANE(a->mask, i) {
-        int64_t at = (int64_t)access_address(a, (int)i);
-        if (at < 0 || at + a->size > (int64_t)bytes || at & (a->size - 1)) {
+        uint64_t at = access_address(a, (int)i);
+        if (access_is_beyond(at, a->size, bytes) || at & (uint64_t)(a->size - 1)) {
             exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS, "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
                        (long long)at, what, bytes);
             return -1;

@@ -62,7 +62,7 @@ static int parse_address(PtxParser *p, PtxOperand *o, int depth)
     if (parse_operand(p, &o->items[0], depth + 1) || parse_offset(p, &o->value))
         return -1;
     if (o->items[0].kind == OPND_VAR) { /* [name+4]: the name took the offset */
-        o->value += o->items[0].value;
+        o->value = (int64_t)((uint64_t)o->value + (uint64_t)o->items[0].value);
         o->items[0].value = 0;
     }
     return ptx_lex_accept(&p->lex, "]") ? 0 : -1;

@@ -1,7 +1,6 @@
 // Does the work only when the device's clock is even: a run that is watched might not be.
 // task: relu
-// expect sim: wrong_result
-// expect cuda: wrong_result | nondeterministic
+// expect: wrong_result | nondeterministic
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

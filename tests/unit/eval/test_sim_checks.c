@@ -76,6 +76,55 @@ static void test_bounds(void **state)
     ops->write(sim.d, x, zeros, 64, &sim.err);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (16,0,0): reads 4 bytes at offset 64 of buffer t");
+
+    /* over a buffer's end from within: it is named, not the one behind it */
+    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "mul.wide.u32 %rd2, %r1, 12;\nadd.s64 %rd1, %rd1, %rd2;\nld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n" TAIL);
+    x = sim_buffer(&sim, "input x", zeros, 4088);
+    sim_buffer(&sim, "output y", zeros, 4096);
+    r = sim_try(&sim, shape(1, 256), 1, A(x));
+    expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (255,0,0): reads 16 bytes at offset 4080 of input x, which has 4088 bytes");
+}
+
+/* 16 bytes a thread from p0 to p1 by way of shared memory: the first p2 bytes of them, then zeros. */
+static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t bytes)
+{
+    return sim_try(&sim, shape(1, threads), 3, A(from), A(to), A(bytes));
+}
+
+/* cp.async with zero fill touches what it copies, no more. */
+static void test_copied_tails(void **state)
+{
+    (void)state;
+    static const char *ptx = ENTRY(P64(0) ", " P64(1) ", .param .u32 p2") ".shared .align 16 .b8 s[512];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\n"
+        "ld.param.u64 %rd1, [p0];\nld.param.u64 %rd2, [p1];\ncvt.u64.u32 %rd3, %r2;\nadd.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\n"
+        "ld.param.u32 %r3, [p2];\nsub.s32 %r3, %r3, %r2;\nmax.s32 %r3, %r3, 0;\nmin.s32 %r3, %r3, 16;\nmov.u32 %r4, s;\nadd.u32 %r2, %r2, %r4;\n"
+        LOC(6) "cp.async.cg.shared.global [%r2], [%rd1], 16, %r3;\ncp.async.wait_all;\nld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r2];\n"
+        "st.global.v4.u32 [%rd2], {%r5, %r6, %r7, %r8};\n" TAIL;
+    unsigned char data[512], got[512];
+    for (int i = 0; i < 512; i++)
+        data[i] = (unsigned char)(i % 251 + 1);
+    for (uint32_t bytes = 470; bytes <= 512; bytes++) {
+        sim_start(&sim, ptx);
+        DevicePtr x = sim_buffer(&sim, "input x", data, bytes), y = sim_buffer(&sim, "output y", NULL, 512);
+        if (copy_by(32, x, y, bytes))
+            fail_msg("%u bytes: %s", bytes, sim.fault.message);
+        sim_read(&sim, y, got, 512);
+        for (uint32_t i = 0; i < 512; i++)
+            assert_int_equal(got[i], i < bytes ? data[i] : 0);
+        assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 1);
+        assert_int_equal(sim_last_counts(sim.d)->global_load_sectors, (bytes + 31) / 32);
+        sim_stop(&sim);
+    }
+    sim_start(&sim, ptx);
+    DevicePtr x = sim_buffer(&sim, "input x", data, 500), y = sim_buffer(&sim, "output y", NULL, 512);
+    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6, "thread (31,0,0): reads 8 bytes at offset 496 of input x, which has 500 bytes");
+    sim_start(&sim, ptx);
+    x = sim_buffer(&sim, "scratch", NULL, 512), y = sim_buffer(&sim, "output y", NULL, 512);
+    ops->write(sim.d, x, data, 500, &sim.err);
+    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6, "reads 8 bytes at offset 496 of scratch before anything was written there");
+    sim_start(&sim, ptx);
+    x = sim_buffer(&sim, "input x", data, 500), y = sim_buffer(&sim, "output y", NULL, 512);
+    expect(copy_by(1, x + 8, y, 8), OUTCOME_OUT_OF_BOUNDS, 6, "which is not a multiple of 16");
 }
 
 #define SHARED ".shared .align 4 .b8 s[1024];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, s;\nadd.u32 %r4, %r2, %r3;\n"
@@ -311,7 +360,7 @@ static void test_local(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_shared),  cmocka_unit_test(test_unused_reads),
+        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_copied_tails), cmocka_unit_test(test_shared),  cmocka_unit_test(test_unused_reads),
         cmocka_unit_test(test_global_races),
         cmocka_unit_test(test_ordered),  cmocka_unit_test(test_barriers), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unknown),  cmocka_unit_test(test_local),

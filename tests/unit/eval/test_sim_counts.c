@@ -167,6 +167,27 @@ static void test_others(void **state)
     sim_stop(&sim);
 }
 
+/* A block of more instructions than 16 bits count. */
+static void test_long_block(void **state)
+{
+    (void)state;
+    enum { TIMES = 66000 };
+    static const char head[] = KERNEL("ld.param.u64 %rd1, [p0];\n"), once[] = "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f2, %f1, %f1, %f1;\n";
+    char *ptx = malloc(sizeof(head) + TIMES * sizeof(once)), *p = ptx + sizeof(head) - 1 - strlen("ret;\n}\n");
+    memcpy(ptx, head, sizeof(head));
+    for (int i = 0; i < TIMES; i++)
+        p = stpcpy(p, once);
+    strcpy(p, "ret;\n}\n");
+    const SimCounts *n = count(ptx, 1, 32);
+    assert_int_equal(n->by_class[INST_FP32], TIMES);
+    assert_int_equal(n->by_class[INST_GLOBAL_LOAD], TIMES);
+    assert_int_equal(n->threads_by_class[INST_FP32], 32 * TIMES);
+    assert_int_equal(n->fp32_flops, 2 * 32 * TIMES);
+    assert_int_equal(n->global_waits, TIMES);
+    sim_stop(&sim);
+    free(ptx);
+}
+
 /* Two runs of the same launch give the same counts, time and bytes. */
 static void test_repeats(void **state)
 {
@@ -183,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence), cmocka_unit_test(test_coalescing),
         cmocka_unit_test(test_banks),        cmocka_unit_test(test_waits),      cmocka_unit_test(test_others),
-        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_long_block),   cmocka_unit_test(test_repeats),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
