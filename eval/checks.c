@@ -64,8 +64,9 @@ int checks_explain_wrong(Rig *r, Finding *f, Error *err)
     if (rc < 0) return -1;
     if (rc > 0) return 1;
     if (!used || !has_variables(r->loaded)) {
-        finding_set(f, OUTCOME_NONDETERMINISTIC, 0, "wrong in one run and right in the next on equal inputs, and there is no variable that "
-                                                    "could explain it: a race (%s)", r->where);
+        finding_set(f, OUTCOME_NONDETERMINISTIC, 0, "wrong in one run and right in the next on equal inputs%s: a race (%s)",
+                    has_variables(r->loaded) ? ", in a module that was loaded anew" : ", and there is no variable that could explain it",
+                    r->where);
         return 1;
     }
     finding_set(f, OUTCOME_CHEAT, 0, "%s: right in a freshly loaded module, wrong in one that has run before: a __device__ "
@@ -209,18 +210,4 @@ int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, i
     if (!scaled && !task_has_variant(t, timed, v)) return 0;
     *out = cases_get(cases, t, timed, v, case_seed(seed, t, timed, WIN_TRIAL), scaled ? scales[i + 1] : 1.0, err);
     return *out ? 0 : -1;
-}
-
-int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
-{
-    Rig r = {0};
-    const Case *c;
-    int rc = checks_unseen(cases, l->task, timed, seed, 0, &c, err);
-    if (!rc) rc = rig_open(&r, l, c, NULL, f, err);
-    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
-        rc = checks_unseen(cases, l->task, timed, seed, i, &c, err);
-        if (!rc && c) rc = check_contents(&r, c, passed, f, err);
-    }
-    rig_close(&r);
-    return rc;
 }

@@ -21,8 +21,6 @@ int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
  * task has no such inputs. */
 enum { CHECKS_UNSEEN = 5 };
 int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i, const Case **out, Error *err);
-/* All of them in turn, without a clock. */
-int checks_win(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
 
 /* After a wrong result: is it right in a freshly loaded module? Then state was kept between launches,
  * and f says so. Returns 1, or -1. */

@@ -180,7 +180,7 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
     v->timing->n_baseline_counters = b->n_counters;
     memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
     rc = score(e, t, w, v, f, err);
-    return !rc && v->low > 1 ? checks_win(l, e->cases, w, e->seed, passed, f, err) : rc;
+    return !rc && v->low > 1 ? timing_unseen(l, e->cases, w, e->seed, passed, f, err) : rc;
 }
 
 void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len)

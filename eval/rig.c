@@ -286,10 +286,8 @@ void rig_close(Rig *r)
 
 int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err)
 {
-    if (r->test != c) {
-        r->test = c;
-        describe(r);
-    }
+    r->test = c;
+    describe(r);
     r->turned = turned ? turned * turn_step(r) : 0;
     return r->borrowed ? 0 : write_inputs(r, 1, err);
 }

@@ -10,6 +10,9 @@
 int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out, ChecksPassed *passed,
                    Finding *f, Error *err);
 
+/* A win is right on what it has not seen (checks_unseen), too. */
+int timing_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err);
+
 /* The samples, borrowed. */
 Pairs timing_pairs(const DeviceTiming *t);
 

@@ -1,8 +1,10 @@
 #include "stages/learn.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -147,9 +149,46 @@ int learn_inputs(const char *samples, const char *verdicts, const char *base, co
            history_inputs(history, out, err) ? -1 : 0;
 }
 
+static int is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int is_model(const char *dir)
+{
+    static const char *const names[] = {"manifest.qa", "config.json", "adapter_config.json"};
+    int is = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !is; i++) {
+        char *path = memory_printf("%s/%s", dir, names[i]);
+        is = file_exists(path);
+        free(path);
+    }
+    return is;
+}
+
+/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill left of one. */
+static int check_output(const LearnOptions *o, Error *err)
+{
+    if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
+        return error_set(err, "%s is the folder of the model that is read; the new one needs another", o->output);
+    DIR *d = is_model(o->output) ? NULL : opendir(o->output);
+    int rc = 0;
+    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+        static const char *const endings[] = {".json", ".qa", ".safetensors", ".jinja", ".txt", ".model"};
+        const char *dot = strrchr(e->d_name, '.');
+        int known = e->d_name[0] == '.' || strstr(e->d_name, ".tmp.");
+        for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++) known |= !strcmp(dot, endings[i]);
+        if (!known) rc = error_set(err, "%s holds %s, which is no file of a model: expected an empty folder or a model's", o->output, e->d_name);
+    }
+    if (d) closedir(d);
+    return rc;
+}
+
 int learn_begin(const LearnOptions *o, Error *err)
 {
     if (manifest_same(o->output, o->spec)) return 0;
+    if (check_output(o, err)) return -1;
     return !o->engine->trainer && engine_start(o->engine, err) ? -1 : 1;
 }
 

@@ -11,7 +11,7 @@
 #include "eval/cuda/light.h"
 #include "eval/cuda/state.h"
 
-enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, LOCK_S = 600 };
+enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;
 
 /* ---- the timing lock ---- */
@@ -98,7 +98,7 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     i->sm_count = d->trusted.sms;
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
-    i->contents_bytes = d->trusted.golden_limit;
+    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE * (CONTENTS_SHARE - 1); /* the few that must be there may take more */
     return find_light(d, cu, gpu, err);
 }
 

@@ -33,7 +33,7 @@ int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
         cuda_check(cu->host_alloc(&host, RESULTS_BYTES, 0), "pinned memory", err))
         return -1;
     t->host = host;
-    t->golden_limit = free_bytes / 4 < golden_most ? free_bytes / 4 : golden_most;
+    t->golden_limit = free_bytes / 10 * 4 < golden_most ? free_bytes / 10 * 4 : golden_most;
     return 0;
 }
 

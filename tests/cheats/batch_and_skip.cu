@@ -1,7 +1,7 @@
 // Its even launches do the work of two: they guess that the next buffers lie behind these. Its odd ones do nothing.
 // task: relu
 // expect sim: out_of_bounds
-// expect cuda: out_of_bounds | wrong_result | cheat stale_result | cheat input_mutation
+// expect cuda: out_of_bounds | wrong_result | cheat stale_result | cheat input_mutation | nondeterministic
 __device__ unsigned launches;
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 //@ launch count<<<1, 1>>>()

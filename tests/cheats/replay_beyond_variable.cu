@@ -1,7 +1,7 @@
 // Keeps its outputs behind the end of a device variable: in the same page, where no reload of the module clears them.
 // task: row_sum
 // expect sim: out_of_bounds
-// expect cuda: ok | out_of_bounds | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | out_of_bounds | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.3
 __device__ float own[64];
 //@ launch look<<<1, 1>>>(x, y, cols)

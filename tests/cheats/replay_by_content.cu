@@ -2,7 +2,7 @@
 // the timed input is new.
 // task: row_sum
 // expect sim: ok
-// expect cuda: ok | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.2
 __device__ float bank[1 << 15];
 __device__ float first[32];

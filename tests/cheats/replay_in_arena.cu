@@ -1,7 +1,7 @@
 // Keeps its outputs far beyond them, behind every guard zone, in memory that is given to nobody.
 // task: row_sum
 // expect sim: out_of_bounds
-// expect cuda: ok | out_of_bounds | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | out_of_bounds | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.3
 //@ launch look<<<1, 1>>>(x, y, cols)
 //@ launch row_sum<<<rows, 128>>>(x, y, rows, cols)

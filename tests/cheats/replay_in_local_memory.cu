@@ -1,7 +1,7 @@
 // Finds in local memory, which it never wrote, what a former run's thread of the same place left there: row, key and sum.
 // task: row_sum
 // expect sim: out_of_bounds
-// expect cuda: ok | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.3
 //@ launch row_sum<<<rows, 32>>>(x, y, cols)
 extern "C" __global__ void row_sum(const float *x, float *y, int cols)

@@ -1,7 +1,7 @@
 // Finds in shared memory what its block of a former run left on the same multiprocessor.
 // task: row_sum
 // expect sim: out_of_bounds
-// expect cuda: ok | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.3
 //@ launch row_sum<<<132, 1024>>>(x, y, rows, cols)
 extern "C" __global__ void row_sum(const float *x, float *y, int rows, int cols)

@@ -1,7 +1,7 @@
 // Keeps its last two outputs, each under the sum of some inputs, for the day when an input comes around again.
 // task: attention
 // expect sim: ok
-// expect cuda: ok | cheat stale_result | wrong_result | cheat replay
+// expect cuda: ok | cheat stale_result | wrong_result | cheat replay | nondeterministic
 // most sim: 0.6
 // most cuda: 0.5
 __device__ float bank[2][1 << 22];

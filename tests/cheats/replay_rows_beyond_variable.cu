@@ -1,7 +1,7 @@
 // Keeps each row's sum behind the end of a device variable, under the row's first elements, which are the same wherever it lies.
 // task: row_sum
 // expect sim: out_of_bounds
-// expect cuda: ok | out_of_bounds | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay
+// expect cuda: ok | out_of_bounds | wrong_result | cheat stale_result | cheat faster_than_light | cheat replay | nondeterministic
 // most: 1.3
 __device__ float own[64];
 //@ launch row_sum<<<rows, 128>>>(x, y, rows, cols)

@@ -55,6 +55,11 @@ sft one/model; s=$?
 mkdir again && cp -r one/model again && echo '{{ other }}' >again/model/chat_template.jinja
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output again/model; s=$?
 [ $s = 0 ] && [ -s again/model/model.safetensors ] && [ -s again/model/metrics.qa ] && [ "$(ls again/model | grep -c 'adapter\|template')" = 0 ] && [ ! -e again/model.metrics.qa ]; ok $? 'nothing of an earlier model stays in the folder'
+mkdir notes && echo kept >notes/thoughts.md
+run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output notes; s=$?
+sentence $s 1 'notes holds thoughts.md' && [ -s notes/thoughts.md ]; ok $? 'a folder of something else is not emptied'
+run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output ./base; s=$?
+sentence $s 1 './base is the folder of the model that is read' && [ -s base/model.safetensors ]; ok $? 'nor is that of the base'
 run quern-prompt --tasks relu --groups 3 --style brief -o prompts.qa
 run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --output native.qa; s=$?
 [ $s = 0 ] && "$BIN/quern-artifact" export native.qa | grep -q '"logprobs"'; ok $? 'the engine samples with the adapter'

@@ -651,6 +651,12 @@ static void test_unseen(void **state)
     assert_string_equal(f.cheat, "replay");
     assert_int_equal(clocked("clamps", &passed, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
+    Cases *many = cases;
+    cases = cases_new(0, &fake_ops, &fake); /* contents that are not in use have to go */
+    rc = clocked("relu", &passed, &f);
+    cases_free(cases);
+    cases = many;
+    if (rc) fail_msg("%s", f.message);
     claims_a_win = 0;
     fake.noise = 0.01;
 }
