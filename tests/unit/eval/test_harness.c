@@ -17,7 +17,7 @@
 #include "eval/statistics.h"
 #include "eval/timing.h"
 
-enum { MAX_BLOCKS = 64, GUARD = 64 };
+enum { MAX_BLOCKS = 64, GUARD = 64, TIMED = 40000 };
 
 typedef struct {
     unsigned char *base;
@@ -301,7 +301,11 @@ static int set_up(void **state)
     (void)state;
     Error err;
     cases = cases_new(1 << 28, &fake_ops, &fake);
-    if (!taskset_load(NULL, "relu", &tasks, &err)) return 0;
+    if (!taskset_load(NULL, "relu", &tasks, &err)) {
+        for (int i = 0; i < tasks.tasks[0]->n_workloads; i++) /* a host compares them hundreds of times */
+            if (tasks.tasks[0]->workloads[i].role == ROLE_SIM) tasks.tasks[0]->workloads[i].axis[0] = TIMED;
+        return 0;
+    }
     fprintf(stderr, "%s\n", err.text);
     return -1;
 }
