@@ -1,0 +1,294 @@
+/* A device with a clock that is a few blocks of host memory: its kernels are known by name, and take the time that a test says. */
+#ifndef TESTS_FAKE_DEVICE_H
+#define TESTS_FAKE_DEVICE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "eval/device.h"
+
+enum { MAX_BLOCKS = 64, GUARD = 64 };
+
+typedef struct {
+    unsigned char *base;
+    size_t bytes;
+} Block;
+
+struct Device {
+    DeviceInfo info;
+    Block blocks[MAX_BLOCKS];
+    int allocated, loads, launches, disturbed;
+    uint64_t outputs[2];        /* seen while clocked: the blocks that each side wrote to, one bit a block */
+    Random drift;
+    double phases[2];           /* the sum of each side's, each times the number of its output's block */
+    float *x[2], *y[2];         /* of the last launches on two sets of buffers */
+    int stashes;
+    float remembered[64][2];    /* how inputs began that a candidate has seen */
+    int n_remembered;
+    double work;                /* done in a run, a candidate's being 1 */
+    int clocked, locked, spied, calls;
+    struct { int trusted, block; } began[1 << 14]; /* of the calls of the clock: whose, and the output's block */
+    double hidden_us, waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
+    double candidate_us, noise; /* of a run, and a share of it */
+};
+
+struct DeviceModule {
+    int trusted;
+    int runs;                   /* a device variable: gone with the module */
+    float bank[1 << 15];
+};
+
+static Device fake = {.info = {.device_class = "fake", .arch = "sm_90", .sm_count = 1, .max_threads_per_block = 1024,
+                               .max_shared_per_block = 49152, .memory_bytes = 1 << 30, .dram_bytes_per_s = 1e12, .flops_per_s = 1e12},
+                      .candidate_us = 10, .noise = 0.01};
+
+static const DeviceInfo *fake_info(Device *d)
+{
+    return &d->info;
+}
+
+static int fake_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+{
+    (void)code, (void)fault, (void)err;
+    d->loads++;
+    *out = memory_alloc(sizeof **out);
+    (*out)->trusted = trusted;
+    return 0;
+}
+
+static void fake_unload(Device *d, DeviceModule *m)
+{
+    (void)d;
+    free(m);
+}
+
+static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
+{
+    (void)d, (void)m;
+    if (!strcmp(lowered, "unspeakable")) return error_set(err, "kernel unspeakable has 65 parameters; 64 are allowed");
+    *out = (KernelInfo){.n_params = 3, .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}}, .param_bytes = 20, .registers = 16, .max_threads = 1024};
+    return 0;
+}
+
+static Block *block_of(Device *d, DevicePtr p)
+{
+    for (int i = 0; i < MAX_BLOCKS; i++)
+        if (d->blocks[i].base && (DevicePtr)(uintptr_t)(d->blocks[i].base + GUARD) == p) return &d->blocks[i];
+    fail_msg("no block at %llx", (unsigned long long)p);
+    return NULL;
+}
+
+static int fake_poison(Device *d, DevicePtr p, Error *err)
+{
+    (void)err;
+    Block *b = block_of(d, p);
+    memset(b->base + GUARD, 0xff, b->bytes);
+    return 0;
+}
+
+static int fake_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    (void)label;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        Block *b = &d->blocks[i];
+        if (b->base) continue;
+        *b = (Block){memory_alloc(bytes + 2 * GUARD), bytes};
+        memset(b->base, 0xab, bytes + 2 * GUARD);
+        *out = (DevicePtr)(uintptr_t)(b->base + GUARD);
+        d->allocated++;
+        return fake_poison(d, *out, err);
+    }
+    return error_set(err, "no block left");
+}
+
+static void fake_free(Device *d, DevicePtr p)
+{
+    Block *b = block_of(d, p);
+    free(b->base);
+    b->base = NULL;
+    d->allocated--;
+}
+
+static int fake_write(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err)
+{
+    (void)err;
+    memcpy(block_of(d, p)->base + GUARD, src, bytes);
+    return 0;
+}
+
+static int fake_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
+{
+    (void)err;
+    memcpy(dst, block_of(d, p)->base + GUARD, bytes);
+    return 0;
+}
+
+static int fake_protect(Device *d, DevicePtr p, int read_only, Error *err)
+{
+    (void)d, (void)p, (void)read_only, (void)err; /* cannot tell */
+    return 0;
+}
+
+static int fake_check_guards(Device *d, DeviceFault *fault, Error *err)
+{
+    (void)err;
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &d->blocks[i];
+        for (int k = 0; b->base && k < GUARD; k++) {
+            if (b->base[k] == 0xab && b->base[GUARD + b->bytes + (size_t)k] == 0xab) continue;
+            *fault = (DeviceFault){.outcome = OUTCOME_OUT_OF_BOUNDS, .message = "a guard was written"};
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_relu(const float *x, const float *y, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (y[i] != (x[i] > 0 ? x[i] : 0)) return 0;
+    return 1;
+}
+
+/* Half of the work for inputs that it has seen. */
+static double remembers(Device *d, const float *x)
+{
+    for (int i = 0; i < d->n_remembered; i++)
+        if (!memcmp(d->remembered[i], x, sizeof d->remembered[0])) return 0.5;
+    memcpy(d->remembered[d->n_remembered++ % 64], x, sizeof d->remembered[0]);
+    return 1;
+}
+
+/* What is known of the other set of buffers, too, and nothing where a run before has done so. 1: nothing is left to do. */
+static int does_both(Device *d, float *x, float *y, int n)
+{
+    if (is_relu(x, y, n)) {
+        d->work = 0.01;
+        return 1;
+    }
+    int own = d->y[0] && d->y[0] != y, other = !own;
+    d->x[own] = x;
+    d->y[own] = y;
+    if (!d->y[other]) return 0;
+    for (int i = 0; i < n; i++) d->y[other][i] = d->x[other][i] > 0 ? d->x[other][i] : 0;
+    d->work = 2;
+    return 0;
+}
+
+static void execute(Device *d, const DeviceLaunch *l)
+{
+    float *x, *y;
+    int n;
+    DeviceModule *m = l->module;
+    const char *k = l->kernel;
+    memcpy(&x, l->params, 8);
+    memcpy(&y, l->params + 8, 8);
+    memcpy(&n, l->params + 16, 4);
+    d->launches++;
+    d->work = 1;
+    if (!strcmp(k, "nothing") || (!strcmp(k, "once") && m->runs++)) return;
+    if (!strcmp(k, "remembers")) d->work = remembers(d, x);
+    if (!strcmp(k, "both") && does_both(d, x, y, n)) return;
+    for (int i = 0; i < n; i++) {
+        float v = x[i] > 0 ? x[i] : 0;
+        if (!strcmp(k, "replay") && n <= (1 << 15)) v = m->runs == n ? m->bank[i] : (m->bank[i] = v);
+        y[i] = v;
+    }
+    if (!strcmp(k, "replay")) m->runs = n;
+    for (int i = 0; !strcmp(k, "flaky") && i < n; i++) y[i] *= 1 + 1.2e-7f * (float)(m->runs % 2);
+    if (!strcmp(k, "flaky")) m->runs++;
+    if (!strcmp(k, "wrong") || (!strcmp(k, "ordered") && d->disturbed)) y[n / 3] += 1;
+    if (!strcmp(k, "mutate")) x[n - 1] = 7;
+    for (int i = 0; !strcmp(k, "clamps") && i < n; i++) y[i] = fminf(y[i], 500);
+    if (!strcmp(k, "beyond")) y[n] = 1;
+    if (!strcmp(k, "stash")) memset(y + n, d->stashes++ % 2 ? 0xab : 1, 4); /* every other run takes away what the one before left */
+}
+
+static int fake_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+{
+    (void)err;
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(launches[i].kernel, "slow") || (!strcmp(launches[i].kernel, "waits") && d->disturbed)) {
+            *fault = (DeviceFault){.outcome = OUTCOME_TIMEOUT, .line = 4, .message = "kernel slow runs too long"};
+            return 1;
+        }
+        execute(d, &launches[i]);
+    }
+    return 0;
+}
+
+static void fake_disturb(Device *d, int on)
+{
+    d->disturbed = on;
+}
+
+/* Whether any buffer shows this launch its result before it has run. */
+static int sees_result(Device *d, const DeviceLaunch *l)
+{
+    float *x;
+    memcpy(&x, l->params, 8);
+    for (int i = 0; i < MAX_BLOCKS; i++) {
+        const Block *b = &d->blocks[i];
+        const float *v = (const float *)(b->base + GUARD);
+        if (!b->base) continue;
+        int k = 0;
+        while (k < 100 && v[k] == (x[k] > 0 ? x[k] : 0)) k++;
+        if (k == 100) return 1;
+    }
+    return 0;
+}
+
+/* A candidate takes 10 us, unless a test says otherwise, a baseline 15, with a drift that both share and some noise. */
+static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
+                      Error *err)
+{
+    DevicePtr y;
+    int trusted = launches[0].module->trusted;
+    assert_true(d->locked);
+    assert_int_equal(mode, CLOCK_COLD);
+    memcpy(&y, launches[0].params + 8, 8);
+    int block = (int)(block_of(d, y) - d->blocks);
+    d->outputs[trusted] |= 1ull << block;
+    assert_true(phase >= 0 && phase < 1 && d->calls < 1 << 14);
+    d->phases[trusted] += phase * (1 + block);
+    d->began[d->calls].trusted = trusted;
+    d->began[d->calls++].block = block;
+    if (!trusted) d->spied |= sees_result(d, &launches[0]);
+    if (fake_run(d, launches, n, fault, err)) return 1;
+    double drift = 1 + 0.1 * (d->clocked++ % 1000) / 1000;
+    out->us = (trusted ? 15 : d->candidate_us * d->work) * drift * (1 + d->noise * random_normal(&d->drift));
+    out->flush_us = 30;
+    out->host_us = out->us + out->flush_us + 20 + d->waits_us + (trusted ? 0 : d->hidden_us);
+    return 0;
+}
+
+static int fake_lock(Device *d, int on, Error *err)
+{
+    (void)err;
+    assert_int_equal(d->locked, !on);
+    d->locked = on;
+    return 0;
+}
+
+static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+{
+    out->n = 1;
+    out->candidate_us[0] = 10;
+    return fake_run(d, launches, n, fault, err);
+}
+
+static const DeviceOps fake_ops = {
+    .prefix = "fake", .info = fake_info, .load = fake_load, .unload = fake_unload, .kernel = fake_kernel, .alloc = fake_alloc,
+    .free = fake_free, .write = fake_write, .read = fake_read, .poison = fake_poison, .protect = fake_protect,
+    .check_guards = fake_check_guards, .run = fake_run, .disturb = fake_disturb, .predict = fake_predict, .clock = fake_clock, .lock = fake_lock,
+};
+
+#endif
