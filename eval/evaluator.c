@@ -37,7 +37,7 @@ static int read_baseline(Evaluator *e, const char *path, Error *err)
 {
     Buffer b;
     buffer_init(&b, CANDIDATE_MAX_SOURCE + 1);
-    int rc = file_read(path, CANDIDATE_MAX_SOURCE, &b, err);
+    int rc = file_read_source(path, CANDIDATE_MAX_SOURCE, &b, err);
     if (!rc) e->baseline_source = memory_strndup((const char *)b.data, b.len);
     buffer_release(&b);
     return rc;

@@ -372,7 +372,6 @@ static int parse_directive(Parser *ps, PlanText t)
 static int parse_lines(Parser *ps, const char *source, size_t len)
 {
     const char *p = source, *end = source + len;
-    if (len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) p += 3; /* a byte-order mark */
     for (ps->line = 1; p < end; ps->line++) {
         const char *eol = memchr(p, '\n', (size_t)(end - p));
         PlanText t = trim((PlanText){p, (size_t)((eol ? eol : end) - p)});
