@@ -134,6 +134,13 @@ static int run_side(Bench *b, int side, int used, double *us, Finding *f, Error 
     return rc;
 }
 
+/* The one after the other. */
+static int run_sides(Bench *b, int first, int set, double us[SIDES], Finding *f, Error *err)
+{
+    int rc = run_side(b, first, set, &us[first], f, err);
+    return rc ? rc : run_side(b, !first, set, &us[!first], f, err);
+}
+
 /* ---- couples ---- */
 
 /* The baseline's module too: its code lies in as many places of memory, one after another, as the candidate's
@@ -182,11 +189,7 @@ static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
     b->phase = random_uniform(&b->random);
     int rc = renew(b, f, err);
     spend(b, RENEWING, &since);
-    for (int i = 0; i < SIDES && !rc; i++) {
-        int side = i ? !first : first;
-        rc = run_side(b, side, set, &us[side], f, err);
-    }
-    return rc;
+    return rc ? rc : run_sides(b, first, set, us, f, err);
 }
 
 /* What the contexts leave unknown of the samples' ratio, as a share of it: each adds to every launch an offset of its own. */
@@ -342,10 +345,7 @@ static int couple_on(Bench *b, const Case *c, double *fast, Finding *f, Error *e
             if (rig_refill(&b->rigs[side][set], c, 0, err)) return -1;
     b->phase = random_uniform(&b->random);
     int rc = load_both(b, f, err);
-    for (int i = 0; i < SIDES && !rc; i++) {
-        int side = i ? !first : first;
-        rc = run_side(b, side, 0, &us[side], f, err);
-    }
+    if (!rc) rc = run_sides(b, first, 0, us, f, err);
     if (!rc && !(us[CANDIDATE] > 0)) return error_set(err, "the device gave a time that is none: %g us", us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = b->rigs[BASELINE][0].n_launches, .candidate_launches = b->rigs[CANDIDATE][0].n_launches};
     *fast = rc ? 0 : us[BASELINE] / us[CANDIDATE] * (remembers + 2 * context_share(&launches, us[BASELINE], us[CANDIDATE]));
