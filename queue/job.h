@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "queue/queue.h"
 
-#define JOB_HARNESS "5" /* part of every key: a new harness is a new verdict */
+#define JOB_HARNESS "6" /* part of every key: a new harness is a new verdict */
 
 typedef struct {
     char task[64], task_digest[DIGEST_HEX], device[64], harness[32];

@@ -194,6 +194,20 @@ static int latency_of(int inst_class)
     }
 }
 
+static int has_mod(const PtxInst *in, const char *mod)
+{
+    for (int i = 0; i < in->n_mods; i++)
+        if (!strcmp(in->mods[i], mod))
+            return 1;
+    return 0;
+}
+
+/* Its value comes from global memory: a load's, or what an atomic found. */
+static int is_far(const PtxInst *in, int inst_class)
+{
+    return inst_class == INST_GLOBAL_LOAD || (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
+}
+
 static void visit_register(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
 {
     if (o->cls >= REG_CLASSES)
@@ -223,17 +237,16 @@ static void visit_sources(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uin
         visit_sources(c, &o->items[0], cost, start);
 }
 
-static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, int inst_class)
+static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, int far, int local)
 {
     for (int i = 0; o->kind == OPND_VEC && i < o->n; i++)
-        set_dest(c, &o->items[i], ready, inst_class);
+        set_dest(c, &o->items[i], ready, far, local);
     if (o->pair)
-        set_dest(c, o->pair, ready, inst_class);
+        set_dest(c, o->pair, ready, far, local);
     if (o->kind != OPND_REG)
         return;
     c->regs[o->cls][o->reg] = (RegState){.ready = ready, .block = c->block,
-                                         .global_load = inst_class == INST_GLOBAL_LOAD ? c->global_group : 0,
-                                         .local_load = inst_class == INST_LOCAL_LOAD ? c->local_group : 0};
+                                         .global_load = far ? c->global_group : 0, .local_load = local ? c->local_group : 0};
 }
 
 static int has_dest(const PtxInst *in)
@@ -257,6 +270,16 @@ static void close_block(CostWalk *c, CodeBlock *cost)
     c->local_group++;
 }
 
+/* cp.async.wait_group and wait_all, for copies of this block. */
+static void await_copies(CostWalk *c, const PtxInst *in, CodeBlock *cost)
+{
+    if (strcmp(in->op, "cp") || !(has_mod(in, "wait_group") || has_mod(in, "wait_all")) || !c->global_open)
+        return;
+    cost->global_waits++;
+    c->global_group++;
+    c->global_open = 0;
+}
+
 static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost)
 {
     uint32_t start = 0;
@@ -269,12 +292,12 @@ static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock 
     uint32_t done = start + (uint32_t)latency_of(inst_class);
     if (done > cost->chain)
         cost->chain = done;
-    if (inst_class == INST_GLOBAL_LOAD)
-        c->global_open = 1;
-    if (inst_class == INST_LOCAL_LOAD)
-        c->local_open = 1;
+    int far = is_far(in, inst_class), local = inst_class == INST_LOCAL_LOAD;
+    await_copies(c, in, cost);
+    c->global_open |= far;
+    c->local_open |= local;
     if (dest)
-        set_dest(c, &in->operands[0], done, inst_class);
+        set_dest(c, &in->operands[0], done, far, local);
 }
 
 void cfg_costs(Decoder *d)

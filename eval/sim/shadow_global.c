@@ -307,7 +307,7 @@ static void count_store_sector(Exec *x, uint64_t sector)
     mem->touched[sector] = t | 2;
 }
 
-/* Atomics on one sector go one after another, wherever they come from. */
+/* Atomics on one sector go one after another, wherever they come from, and read before they write. */
 static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
 {
     DevMem *mem = x->mem;
@@ -317,6 +317,7 @@ static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
     *slot += lanes;
     if (*slot - launch > x->counts.global_atomic_hottest)
         x->counts.global_atomic_hottest = *slot - launch;
+    x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
     count_store_sector(x, sector);
 }
 

@@ -2,14 +2,13 @@
 
 #include <math.h>
 
-enum { SECTOR = 32, SCHEDULERS = 4, WARP = 32, WRITE_COST = 2 };
+enum { SECTOR = 32, LINE_SECTORS = 4, SCHEDULERS = 4, WARP = 32, WRITE_COST = 2 };
 
 /* One launch on one profile, per block: cycles of one SM, or bytes of the slice. */
 typedef struct {
     const Profile *p;
     double sm_cycles[TIME_RESOURCE_COUNT]; /* of one SM for an average block */
     double slice_s[TIME_RESOURCE_COUNT];   /* of the whole slice for an average block */
-    double block_latency;                  /* cycles */
 } Model;
 
 static double lanes(uint64_t warp_insts, int width)
@@ -69,20 +68,24 @@ static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles
     slice[TIME_ATOMIC] = larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) / share / p->clock_hz;
 }
 
-/* The latency of a request's last sector, by where this launch's sectors were found. The sectors of a
- * coalesced request share a fate; sparse ones each have their own, the farthest decides, and they
- * come one turn after another. */
+static double at_most_one(double v)
+{
+    return v < 1 ? v : 1;
+}
+
+/* The latency of a wait: of all that it waits for the farthest decides, so loads that are found near make no wait for a far one
+ * shorter. The sectors of a coalesced request share a fate, as far as they are of one line; sparse ones each have their own, and
+ * they come one turn after another. */
 static double load_latency(const Profile *p, const SimCounts *c)
 {
-    double all = (double)c->global_load_sectors, l1 = (double)c->l1_hit_sectors, l2 = (double)c->l2_load_sectors;
-    if (all <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
-    double requests = (double)c->global_load_requests, density = (double)c->global_load_bytes / (all * SECTOR);
-    double fates = larger(1, all / requests * (1 - density));
-    double turns = larger(1, (double)c->global_load_wavefronts / requests);
-    double from_dram = 1 - pow(larger(1 - (all - l1 - l2) / all, 0), fates);
-    double from_l2 = l1 + l2 > 0 ? 1 - pow(l1 / (l1 + l2), fates) : 0;
-    double near = from_l2 * p->l2_cycles + (1 - from_l2) * p->l1_cycles;
-    return from_dram * p->dram_cycles + (1 - from_dram) * near + turns - 1;
+    double all = (double)c->global_load_sectors, waits = (double)c->global_waits, requests = (double)c->global_load_requests;
+    if (all <= 0 || waits <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
+    double sparse = all - (double)c->global_load_bytes / SECTOR;
+    double fates = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
+    double past_l1 = all - (double)c->l1_hit_sectors, turns = larger(1, (double)c->global_load_wavefronts / requests);
+    double from_dram = at_most_one(fates * (past_l1 - (double)c->l2_load_sectors) / all);
+    double from_l2 = at_most_one(fates * past_l1 / all) - from_dram;
+    return from_dram * p->dram_cycles + from_l2 * p->l2_cycles + (1 - from_dram - from_l2) * p->l1_cycles + turns - 1;
 }
 
 static double warp_latency(const Profile *p, double load, double chain, double insts, double waits, double local, double barriers)
@@ -103,9 +106,9 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
 }
 
 /* Seconds of a wave: `here` blocks on the busiest SM, `all` on the slice. */
-static double wave(const Model *m, double here, double all)
+static double wave(const Model *m, double here, double all, double block_cycles)
 {
-    double busy = 0, alone = m->block_latency / m->p->clock_hz;
+    double busy = 0, alone = block_cycles / m->p->clock_hz;
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         busy = larger(busy, m->sm_cycles[i] * here / m->p->clock_hz);
         busy = larger(busy, m->slice_s[i] * all);
@@ -119,14 +122,24 @@ static const char *const resource_names[] = {
 #undef X
 };
 
-/* The names of what the launch waited for longest. */
-static void find_bound(LaunchTime *t, double slowest_s)
+/* The name of what the launch waited for longest. */
+static void find_bound(LaunchTime *t)
 {
     double most = t->latency_s;
     t->bound = "latency";
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++)
         if (t->resource_s[i] > most) most = t->resource_s[i], t->bound = resource_names[i];
-    if (slowest_s >= t->seconds) t->bound = "slowest warp";
+}
+
+/* The slowest block has an SM for itself and is not done sooner: as much heavier than the average as its slowest warp is, so that
+ * blocks without work beside it spread nothing of its own over other SMs. */
+static void wait_for_slowest(const Model *m, const SimCounts *c, double block_cycles, LaunchTime *t)
+{
+    double heavier = c->warp_insts ? larger(1, (double)c->warp_insts_max * (double)c->warps / (double)c->warp_insts) : 1;
+    double alone = wave(m, heavier, heavier, block_cycles);
+    if (alone <= t->seconds) return;
+    t->seconds = alone;
+    t->bound = "slowest block";
 }
 
 int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out, Error *err)
@@ -148,19 +161,19 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
         out->resource_s[i] = larger(cycles[i] / slice_sms / p->clock_hz, slice[i]);
     }
     latencies(p, c, &average, &slowest);
-    /* Warps of a block wait for the slowest of them; blocks of a grid may differ: between the two. */
+    /* Warps of a block wait for the slowest of them; blocks of a grid may differ: between the two. The last wave ends with its
+     * slowest block, however many beside it have nothing to do. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
-    m.block_latency = start + (average + slowest) / 2;
+    double usual = start + (average + slowest) / 2, last = start + slowest;
 
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks, sms = (double)slice_sms;
     double full = floor(blocks / (resident * sms)), rest = blocks - full * resident * sms;
     out->waves = blocks / (resident * sms);
-    out->latency_s = (full + (rest > 0)) * m.block_latency / p->clock_hz;
-    if (full > 0) out->seconds = full * wave(&m, resident, resident * sms);
-    if (rest > 0) out->seconds += wave(&m, ceil(rest / sms), rest);
-    double slowest_s = (start + slowest) / p->clock_hz;
-    out->seconds = larger(out->seconds, slowest_s);
-    find_bound(out, slowest_s);
+    if (!rest) full--, rest = resident * sms;
+    out->latency_s = (full * usual + last) / p->clock_hz;
+    out->seconds = full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
+    find_bound(out);
+    wait_for_slowest(&m, c, last, out);
     return 0;
 }
 

@@ -13,8 +13,8 @@
  *    in flight, a latency that the wave cannot beat.
  *
  * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
- * queues form and neither hides the other wholly. A launch is never shorter than its slowest warp
- * alone. */
+ * queues form and neither hides the other wholly. A launch is never shorter than its slowest
+ * block alone on an SM. */
 #ifndef EVAL_SIM_TIMEMODEL_H
 #define EVAL_SIM_TIMEMODEL_H
 
@@ -43,7 +43,7 @@ typedef struct {
     double resource_s[TIME_RESOURCE_COUNT]; /* each if it were alone */
     double latency_s;                    /* waves times L */
     double waves;                        /* of resident blocks; the last may be partial */
-    const char *bound;                   /* name of the longest: a resource, "latency" or "slowest warp" */
+    const char *bound;                   /* name of the longest: a resource, "latency" or "slowest block" */
     Occupancy occupancy;
 } LaunchTime;
 

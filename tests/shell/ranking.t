@@ -131,6 +131,18 @@ else
     echo "not ok $n - a table that was filled in earlier runs is filled again when timed: warm '$warm', paid '$paid'"
 fi
 
+# ---- what does not pay: blocks that have nothing to do ----
+
+cp tasks/attention/best.cu "$TMP/alone.cu"
+sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/; s/^    extern __shared__/    if (blockIdx.z) return;\n&/' tasks/attention/best.cu >"$TMP/idle.cu"
+n=$((n + 1))
+alone=$(score attention alone) idle=$(score attention idle)
+if awk "BEGIN { exit !(${idle:-9} < 1.01 * ${alone:-0}) }" && ! cmp -s "$TMP/alone.cu" "$TMP/idle.cu"; then
+    echo "ok $n - idle blocks beside two that work spread nothing over more SMs ($idle, $alone)"
+else
+    echo "not ok $n - idle blocks beside two that work spread nothing over more SMs: idle '$idle', alone '$alone'"
+fi
+
 spill() { # NAME BOUND
     cat >"$TMP/$1.cu" <<EOF
 //@ launch k<<<ceil_div(rows, 256), 256>>>(x, y, rows, cols)

@@ -298,6 +298,47 @@ static void test_slowest_warp(void **state)
     assert_true(t.seconds >= 3600000 / 1.98e9);
 }
 
+/* Loads that find near what was loaded before make nothing faster (but for the turns of sparse ones, 31 cycles at most), be they of
+ * one sector or of sixteen. */
+static void test_junk_loads(void **state)
+{
+    (void)state;
+    const Profile *p = profile("h100");
+    for (int sparse = 0; sparse < 2; sparse++) {
+        SimCounts plain = stream(1 << 19, 256, 1);
+        if (sparse) plain.global_load_sectors = plain.dram_read_sectors = 32 * plain.global_load_requests;
+        double alone = predict(p, &plain, TIMEMODEL_SLICE_SMS).seconds;
+        for (uint64_t sectors = 1; sectors <= 16; sectors *= 4)
+            for (uint64_t k = 1; k <= 16; k *= 4) {
+                SimCounts junk = plain;
+                uint64_t more = k * plain.global_load_requests;
+                junk.global_load_requests += more, junk.global_load_wavefronts += more * (sectors > 4 ? sectors / 4 : 1);
+                junk.global_load_sectors += more * sectors, junk.l1_hit_sectors += more * sectors;
+                junk.global_load_bytes += more * (sectors == 1 ? 128 : sectors * 32); /* of one sector: all lanes the same word */
+                double with = predict(p, &junk, TIMEMODEL_SLICE_SMS).seconds;
+                if (with < alone * 0.98) fail_msg("%llu loads of %llu sectors: %g s, %g without", (unsigned long long)k, (unsigned long long)sectors, with, alone);
+            }
+    }
+}
+
+/* Nor do blocks without work that start beside the others: neither the last wave nor a launch of fewer blocks than SMs. */
+static void test_idle_blocks(void **state)
+{
+    (void)state;
+    for (uint64_t blocks = 2; blocks <= 16; blocks += 14) {
+        SimCounts c = grid(blocks, 256);
+        c.warp_insts = c.warps * 4000, c.warp_insts_max = 4000, c.by_class[INST_FP32] = c.warps * 3000;
+        c.chain_cycles = c.warps * 5000, c.chain_cycles_max = 5000;
+        c.shared_load_requests = c.shared_load_wavefronts = c.warps * 1000;
+        double alone = predict(profile("h100"), &c, TIMEMODEL_SLICE_SMS).seconds;
+        for (uint64_t more = 2; more * blocks <= 32; more *= 2) {
+            SimCounts idle = c;
+            idle.blocks *= more, idle.warps *= more, idle.grid[0] *= (uint32_t)more;
+            assert_true(predict(profile("h100"), &idle, TIMEMODEL_SLICE_SMS).seconds >= alone * 0.9999);
+        }
+    }
+}
+
 static void test_counters(void **state)
 {
     (void)state;
@@ -328,7 +369,8 @@ int main(void)
                                        cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
                                        cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
                                        cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
-                                       cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_counters)};
+                                       cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
+                                       cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
