@@ -198,6 +198,14 @@ int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row)
         i->f = bits == 16 ? 0xffff : FULL_MASK;
         return 0;
     }
+    case OPND_NAME: {
+        uint64_t at = bits == 64 ? ptx_take_address(&d->code->ptx, o->name) : 0;
+        if (at) {
+            *row = decode_const64(d->code, at);
+            return 0;
+        }
+        return decode_refuse(d, "an operand of another kind");
+    }
     default: return decode_refuse(d, "an operand of another kind");
     }
 }
@@ -305,7 +313,7 @@ static void refuse_instruction(Decoder *d)
 
 static int decode_one(Decoder *d)
 {
-    static int (*const parts[])(Decoder *) = {decode_alu, decode_moves, decode_memory, decode_control, decode_mma};
+    static int (*const parts[])(Decoder *) = {decode_alu, decode_moves, decode_mbarrier, decode_memory, decode_control, decode_mma, decode_wmma};
     d->mods_used = 0;
     d->why = NULL;
     d->flops = d->expansion = 0;
@@ -569,6 +577,17 @@ static void spread_unsupported(Function *f, Function *root, int depth)
         spread_unsupported((Function *)(uintptr_t)f->callees[i], root, depth + 1);
 }
 
+/* Before anything is decoded: a call through a pointer may stand before the function whose address is taken. */
+static void take_addresses(PtxModule *m)
+{
+    for (int i = 0; i < m->n_functions; i++)
+        for (int k = 0; k < m->functions[i].n_insts; k++) {
+            const PtxInst *in = &m->functions[i].insts[k];
+            if (!strcmp(in->op, "mov") && in->n_operands == 2 && in->operands[1].kind == OPND_NAME)
+                ptx_take_address(m, in->operands[1].name);
+        }
+}
+
 int code_build(PtxModule *ptx, Code *out, Error *err)
 {
     memset(out, 0, sizeof(*out));
@@ -587,6 +606,7 @@ int code_build(PtxModule *ptx, Code *out, Error *err)
             lay_out_entry_shared(out, &out->functions[i], shared);
     }
     place_dynamic_shared(out);
+    take_addresses(&out->ptx);
     for (int i = 0; i < n; i++)
         lay_out_frame(&out->functions[i]);
     for (int i = 0; i < n; i++)

@@ -65,12 +65,19 @@ uint32_t decode_temp64(Decoder *d);
 uint32_t decode_temp_pred(Decoder *d);
 const PtxOperand *decode_operand(const Decoder *d, int i); /* NULL beyond the last */
 
+int decode_space(Decoder *d);                            /* takes it: PtxSpace */
+int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo); /* its space may follow from a variable */
+int decode_memory_class(int space, int kind);
+int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest); /* registers of 32 bits */
+
 /* Each decodes the current instruction: 0, -1 refused, 1 not one of its. */
 int decode_alu(Decoder *d);
 int decode_moves(Decoder *d);
 int decode_memory(Decoder *d);
 int decode_control(Decoder *d);
 int decode_mma(Decoder *d);
+int decode_wmma(Decoder *d);
+int decode_mbarrier(Decoder *d);
 
 /* cfg.c */
 void cfg_joins(Decoder *d);

@@ -131,6 +131,55 @@ static void note_callee(Decoder *d, const Function *callee)
     f->callees[f->n_callees++] = callee;
 }
 
+/* What a call copies; NULL: refused. */
+static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *args, const PtxOperand *results)
+{
+    CallOp *call = ptx_arena_alloc(d->code->ptx.arena, sizeof(*call));
+    if (match_words(d, args, callee->params, callee->n_params, &call->in_from, &call->in_to, &call->n_in) ||
+        match_words(d, results, callee->returns, callee->n_returns, &call->out_to, &call->out_from, &call->n_out))
+        return NULL;
+    if (callee->defined) {
+        call->callee = &d->code->functions[callee - d->code->ptx.functions];
+        note_callee(d, call->callee);
+    }
+    return call;
+}
+
+static int same_words(const PtxOperand *list, PtxVar *const *vars, int n)
+{
+    if ((list ? list->n : 0) != n)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (list->items[i].kind != OPND_VAR || words_of(list->items[i].var) != words_of(vars[i]))
+            return 0;
+    return 1;
+}
+
+enum { POINTER_TARGETS_MAX = 1 << 18 }; /* calls times functions: each may be a table entry */
+
+/* Through a pointer: any function whose address is taken and whose arguments are of these sizes. */
+static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand *args, const PtxOperand *results)
+{
+    const PtxModule *m = &d->code->ptx;
+    CallOp *call = ptx_arena_alloc(m->arena, sizeof(*call));
+    uint32_t row;
+    if (decode_source_of(d, pointer, 64, &row))
+        return -1;
+    if ((d->code->pointer_targets += m->n_functions) > POINTER_TARGETS_MAX)
+        return decode_refuse(d, "too many calls through pointers and functions before it");
+    call->targets = ptx_arena_alloc(m->arena, sizeof(CallOp *) * (size_t)m->n_functions);
+    for (int i = 0; i < m->n_functions; i++) {
+        const PtxFunction *f = &m->functions[i];
+        if (f->address_taken && same_words(args, f->params, f->n_params) && same_words(results, f->returns, f->n_returns) &&
+            !(call->targets[i] = call_of(d, f, args, results)))
+            return -1;
+    }
+    Inst *in = decode_emit(d, h_call_pointer);
+    in->call = call;
+    in->a = row;
+    return 0;
+}
+
 static int call_op(Decoder *d)
 {
     int i = 0;
@@ -141,12 +190,15 @@ static int call_op(Decoder *d)
         results = o;
         o = decode_operand(d, ++i);
     }
-    if (!o || o->kind != OPND_NAME || d->in->guard >= 0)
-        return decode_refuse(d, "no function's name: calls through pointers and under a guard are not known");
+    if (!o || (o->kind != OPND_NAME && o->kind != OPND_REG) || d->in->guard >= 0)
+        return decode_refuse(d, "no function's name: calls under a guard are not known");
+    const PtxOperand *to = o;
     const char *name = o->name;
     o = decode_operand(d, ++i);
     if (o && o->kind == OPND_LIST)
         args = o;
+    if (to->kind == OPND_REG)
+        return call_pointer(d, to, args, results);
     PtxFunction *callee = ptx_find_function(&d->code->ptx, name);
     if (!strcmp(name, "__assertfail") || !strcmp(name, "__assert_fail")) {
         decode_emit(d, h_assert);
@@ -154,14 +206,9 @@ static int call_op(Decoder *d)
     }
     if (!callee || (!callee->defined && strcmp(name, "vprintf")))
         return decode_refuse(d, "a function that is not in the module");
-    CallOp *call = ptx_arena_alloc(d->code->ptx.arena, sizeof(*call));
-    if (match_words(d, args, callee->params, callee->n_params, &call->in_from, &call->in_to, &call->n_in) ||
-        match_words(d, results, callee->returns, callee->n_returns, &call->out_to, &call->out_from, &call->n_out))
+    CallOp *call = call_of(d, callee, args, results);
+    if (!call)
         return -1;
-    if (callee->defined) {
-        call->callee = &d->code->functions[callee - d->code->ptx.functions];
-        note_callee(d, call->callee);
-    }
     decode_emit(d, callee->defined ? h_call : h_call_drop)->call = call;
     return 0;
 }

@@ -4,7 +4,7 @@
 
 /* ---- modifiers ---- */
 
-static int space_of(Decoder *d)
+int decode_space(Decoder *d)
 {
     static const struct {
         const char *name;
@@ -39,8 +39,7 @@ static MemOp *new_mem(Decoder *d)
     return ptx_arena_alloc(d->code->ptx.arena, sizeof(MemOp));
 }
 
-/* The address operand into mo; its space may follow from a variable. */
-static int address_of(Decoder *d, const PtxOperand *o, MemOp *mo)
+int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
 {
     if (!o || o->kind != OPND_ADDR)
         return decode_refuse(d, "no address");
@@ -73,9 +72,8 @@ static int address_of(Decoder *d, const PtxOperand *o, MemOp *mo)
     return 0;
 }
 
-static int class_of(const Decoder *d, int space, int kind)
+int decode_memory_class(int space, int kind)
 {
-    (void)d;
     if (kind >= MEM_ATOM)
         return INST_ATOMIC;
     switch (space) {
@@ -194,7 +192,7 @@ static int is_entry_param(const Decoder *d, const PtxVar *v)
 
 static int load_store(Decoder *d, int kind)
 {
-    int space = space_of(d), order = order_of(d), count = vector_of(d), store = kind == MEM_STORE;
+    int space = decode_space(d), order = order_of(d), count = vector_of(d), store = kind == MEM_STORE;
     int hint = 0, read_only = decode_has(d, "nc");
     for (int i = 0; i < d->in->n_mods; i++)
         hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
@@ -221,9 +219,9 @@ static int load_store(Decoder *d, int kind)
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->is_signed = t->is_signed && !t->is_float;
-    if (address_of(d, address, mo) || data_rows(d, data, count, t, mo, store))
+    if (decode_address(d, address, mo) || data_rows(d, data, count, t, mo, store))
         return -1;
-    d->inst_class = class_of(d, mo->space, kind);
+    d->inst_class = decode_memory_class(mo->space, kind);
     decode_emit(d, h_mem)->mem = mo;
     return 0;
 }
@@ -242,7 +240,7 @@ static int atomic_type_fits(int op, const ValueType *t)
 static int atomic(Decoder *d, int returns)
 {
     static const char *const ops[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
-    int space = space_of(d), order = order_of(d), op = -1, n = returns;
+    int space = decode_space(d), order = order_of(d), op = -1, n = returns;
     for (int i = 0; i < 10; i++)
         if (decode_has(d, ops[i]))
             op = i;
@@ -261,7 +259,7 @@ static int atomic(Decoder *d, int returns)
     mo->bypass = t->packed;
     mo->data[0] = ROW_NONE;
     mo->width[0] = t->bits;
-    if (address_of(d, decode_operand(d, n), mo))
+    if (decode_address(d, decode_operand(d, n), mo))
         return -1;
     if (returns && decode_operand(d, 0)->kind != OPND_SINK && decode_dest(d, 0, t->bits, &mo->data[0]))
         return -1;
@@ -304,7 +302,7 @@ static int copy_async(Decoder *d)
     mo->element = 4;
     mo->count = (uint8_t)(bytes->value / 4);
     uint32_t sizes = ROW_NONE;
-    if (address_of(d, decode_operand(d, 1), mo) || address_of(d, to, &side))
+    if (decode_address(d, decode_operand(d, 1), mo) || decode_address(d, to, &side))
         return -1;
     if (side.address64 == 2) {
         side.address = decode_const32(d->code, (uint32_t)side.offset);

@@ -1,7 +1,7 @@
 /* Matrix instructions. */
 #include "eval/sim/decode.h"
 
-static int fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
+int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
 {
     const PtxOperand *o = decode_operand(d, operand);
     if (o && n == 1 && o->kind == OPND_REG)
@@ -55,8 +55,8 @@ static int mma_op(Decoder *d)
     op->b_type = b->type;
     op->acc_type = to->type;
     op->saturate = (uint8_t)saturate;
-    if (d->in->n_operands != 4 || fragment(d, 0, op->n_c, op->d, 1) || fragment(d, 1, op->n_a, op->a, 0) ||
-        fragment(d, 2, op->n_b, op->b, 0) || fragment(d, 3, op->n_c, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, op->d, 1) || decode_fragment(d, 1, op->n_a, op->a, 0) ||
+        decode_fragment(d, 2, op->n_b, op->b, 0) || decode_fragment(d, 3, op->n_c, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -82,7 +82,7 @@ static int ldmatrix_op(Decoder *d)
     mo->address64 = o->items[0].cls == REG_64;
     mo->address = o->items[0].reg * (mo->address64 ? ROW64 : ROW32);
     mo->offset = o->value;
-    if (fragment(d, 0, n, &mo->data[4], 1))
+    if (decode_fragment(d, 0, n, &mo->data[4], 1))
         return -1;
     Inst *in = decode_emit(d, h_ldmatrix);
     in->mem = mo;
@@ -92,11 +92,27 @@ static int ldmatrix_op(Decoder *d)
     return 0;
 }
 
+static int movmatrix_op(Decoder *d)
+{
+    uint32_t from, to;
+    int known = decode_has(d, "sync") && decode_has(d, "m8n8") && decode_has(d, "trans") && decode_has(d, "b16");
+    decode_has(d, "aligned");
+    if (!known || decode_source(d, 1, 32, &from) || decode_dest(d, 0, 32, &to))
+        return decode_refuse(d, "a form that is not known");
+    Inst *in = decode_emit(d, h_movmatrix);
+    in->d = to;
+    in->a = from;
+    d->inst_class = INST_SHUFFLE;
+    return 0;
+}
+
 int decode_mma(Decoder *d)
 {
     if (!strcmp(d->in->op, "mma"))
         return mma_op(d);
     if (!strcmp(d->in->op, "ldmatrix"))
         return ldmatrix_op(d);
+    if (!strcmp(d->in->op, "movmatrix"))
+        return movmatrix_op(d);
     return 1;
 }

@@ -117,15 +117,17 @@ static PtxVar *find_variable(const PtxModule *m, const char *name)
     return NULL;
 }
 
-/* Addresses of other variables in the initial value. */
-static int relocate(const PtxModule *ptx, PtxVar *v, Error *err)
+/* Addresses of other variables and of functions in the initial value. */
+static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
 {
     for (int i = 0; i < v->n_relocs; i++) {
         const struct PtxReloc *r = &v->relocs[i];
         const PtxVar *to = find_variable(ptx, r->name);
-        if (!to || to->space != SPACE_GLOBAL || v->element != 8)
-            return error_set(err, "variable %s is initialised with %s, which is no variable in global memory", v->name, r->name);
-        uint64_t address = to->address + (uint64_t)r->addend;
+        uint64_t address = to && to->space == SPACE_GLOBAL ? to->address : to ? 0 : ptx_take_address(ptx, r->name);
+        if (!address || v->element != 8)
+            return error_set(err, "variable %s is initialised with %s, which is no variable in global memory and no function", v->name,
+                             r->name);
+        address += (uint64_t)r->addend;
         memcpy(v->init + r->at, &address, 8);
     }
     return 0;

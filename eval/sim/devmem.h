@@ -15,6 +15,7 @@
 #define LOCAL_WINDOW 0x020000000000u
 #define CONST_WINDOW 0x030000000000u
 #define PARAM_WINDOW 0x040000000000u
+#define CODE_WINDOW 0x050000000000u /* of functions: nothing can be read there */
 #define WINDOW_MASK 0xffff00000000u /* an address's window; the windows are 4 GiB */
 
 enum { ARENA_GAP = 4096, L1_SECTORS = 2048, DEVMEM_MAX_ALLOCS = 1 << 16 };

@@ -42,6 +42,8 @@ struct Inst {
         struct BranchOp *branch;
         struct CodeBlock *block;
         struct MmaOp *mma;
+        struct WmmaOp *wmma;
+        struct WmmaPart *part;
     };
     uint8_t k0, k1, k2, k3;
     uint32_t src;             /* index in the PTX function */
@@ -60,6 +62,7 @@ typedef struct CallOp {
     const Function *callee;
     int n_in, n_out;          /* 32-bit words copied before and after */
     uint32_t *in_from, *in_to, *out_from, *out_to;
+    struct CallOp **targets;  /* of a call through a pointer, by the function's index; NULL: not one that it can call */
 } CallOp;
 
 /* A basic block: what one pass over it costs, and how often it was passed. */
@@ -132,6 +135,22 @@ typedef struct MmaOp {
     uint8_t saturate;
     uint32_t d[4], a[4], b[2], c[4];
 } MmaOp;
+
+/* wmma of M x N x K: which of its matrices, and how many registers of a thread hold them */
+typedef struct WmmaOp {
+    uint8_t m, n, k;
+    uint8_t type, from, to;   /* T_* of the factors and of the sums before and after */
+    uint32_t d[8], a[8], b[8], c[8];
+} WmmaOp;
+
+/* A register of a fragment, or a half of it, on its way from or to memory. */
+typedef struct WmmaPart {
+    MemOp base;               /* the matrix's address */
+    char which;               /* 'a', 'b', or 'c' for sums */
+    uint8_t m, n, type, reg, half;
+    uint8_t by_columns;
+    uint32_t stride;          /* its row */
+} WmmaPart;
 
 /* ---- the running machine ---- */
 
@@ -271,6 +290,7 @@ typedef struct Code {
     int n_pool32, n_pool64, cap_pool32, cap_pool64;
     unsigned char *const_bank;
     uint32_t const_bytes;
+    int64_t pointer_targets;  /* looked at for calls through pointers */
 } Code;
 
 static inline uint32_t exec_mask(const Warp *w, const Inst *in)
@@ -307,7 +327,7 @@ void exec_raise_pending(Exec *x);
 const PtxInst *exec_source(const Warp *w, const Inst *in);
 
 /* exec_control.c */
-Handler h_block, h_bra, h_bra_uni, h_brx, h_call, h_call_drop, h_assert, h_ret, h_exit, h_trap, h_nop, h_fence;
+Handler h_block, h_bra, h_bra_uni, h_brx, h_call, h_call_pointer, h_call_drop, h_assert, h_ret, h_exit, h_trap, h_nop, h_fence;
 void warp_pick(Warp *w, int split);     /* make it the running one */
 void warp_park(Warp *w, const Inst *pc, int state); /* the running one stops here, to continue at pc */
 void warp_enter(Warp *w, Frame *f);     /* its registers are the current ones */
@@ -320,6 +340,7 @@ int unwritten_select(Warp *w, const Inst *in, uint32_t m, uint32_t takes_a);
 
 /* exec_barrier.c */
 Handler h_bar, h_bar_result;
+void barrier_passed(Exec *x);           /* what was done before is ordered before what comes */
 void barrier_check(Exec *x);            /* complete those that all living threads have reached */
 void barrier_deadlock(Exec *x);         /* nothing can run: fills the fault */
 

@@ -13,6 +13,7 @@ typedef struct {
     int words;                /* a lane */
     uint32_t mask;
     uint32_t group[LANES];    /* that the lane's copy belongs to */
+    uint32_t barrier[LANES];  /* offset of the mbarrier that waits for it, and one; 0: none */
     uint64_t to[LANES];       /* offsets in shared memory: a register row of addresses */
     unsigned char data[LANES][ASYNC_LANE_BYTES];
 } AsyncCopy;
@@ -141,7 +142,37 @@ static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
     c->words = words;
     c->mask = m;
     memcpy(c->group, own->groups, sizeof(c->group));
+    memset(c->barrier, 0, sizeof(c->barrier));
     return c;
+}
+
+void async_tie(Warp *w, int lane, uint32_t barrier)
+{
+    WarpCopies *own = copies_of(w);
+    w->x->budget -= own->n;
+    for (int k = 0; k < own->n; k++)
+        if (own->copies[k].mask >> lane & 1 && !own->copies[k].barrier[lane])
+            own->copies[k].barrier[lane] = barrier + 1;
+}
+
+int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
+{
+    AsyncCopies *all = w->x->async;
+    int me = w->index;
+    for (int i = 0; all && i < MAX_WARPS; i++)
+        for (int k = 0; k < all->warps[i].n; k++) {
+            AsyncCopy *c = &all->warps[i].copies[k];
+            uint32_t now = 0;
+            for (uint32_t rest = c->mask; rest; rest &= rest - 1)
+                now |= (uint32_t)(c->barrier[__builtin_ctz(rest)] == barrier + 1) << __builtin_ctz(rest);
+            w->index = i; /* whose write it is */
+            int r = now ? land(w, in, c, now) : 0;
+            w->index = me;
+            if (r)
+                return -1;
+            c->mask &= ~now; /* an empty one goes at its warp's next wait */
+        }
+    return 0;
 }
 
 /* A lane that reads less than it writes: what lies behind is not touched, so it may be another's or nobody's. */

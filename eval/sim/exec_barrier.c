@@ -4,6 +4,15 @@
 
 enum { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
 
+void barrier_passed(Exec *x)
+{
+    x->counts.barriers++;
+    exec_raise_pending(x);
+    x->cta.phase++;
+    if (++x->cta.epoch >= (1 << 22) - 8)
+        exec_renew_epochs(x);
+}
+
 static void complete(Exec *x, int index)
 {
     Cta *c = &x->cta;
@@ -11,11 +20,7 @@ static void complete(Exec *x, int index)
     b->result = b->count;
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
-    x->counts.barriers++;
-    exec_raise_pending(x);
-    c->phase++;
-    if (++c->epoch >= (1 << 22) - 8)
-        exec_renew_epochs(x);
+    barrier_passed(x);
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         for (int s = 0; s < w->n_splits; s++)

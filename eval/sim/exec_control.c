@@ -246,9 +246,8 @@ static void copy_words(unsigned char *to, const uint32_t *to_rows, const unsigne
         blend32((uint32_t *)(void *)(to + to_rows[i]), (const uint32_t *)(const void *)(from + from_rows[i]), m);
 }
 
-const Inst *h_call(Warp *w, const Inst *in)
+static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
 {
-    const CallOp *call = in->call;
     const Function *fn = call->callee, *caller = w->frame->fn;
     Frame *f = new_frame(w->x), *up = w->frame;
     *f = (Frame){.parent = up, .fn = fn, .ret = in + 1, .call = call, .next = f->next};
@@ -269,6 +268,37 @@ const Inst *h_call(Warp *w, const Inst *in)
     copy_words(f->rows32, call->in_to, up->rows32, call->in_from, call->n_in, w->active);
     warp_enter(w, f);
     return fn->insts;
+}
+
+const Inst *h_call(Warp *w, const Inst *in)
+{
+    return enter(w, in, in->call);
+}
+
+/* a = the row of pointers. Lanes that call different functions part here, and each part comes back to this call. */
+const Inst *h_call_pointer(Warp *w, const Inst *in)
+{
+    const uint64_t *to = row64(w, in->a);
+    uint32_t m = w->active;
+    uint64_t first = to[__builtin_ctz(m)];
+    uint32_t others = 0;
+    for (uint32_t rest = m; rest; rest &= rest - 1)
+        others |= (uint32_t)(to[__builtin_ctz(rest)] != first) << __builtin_ctz(rest);
+    if (!others) {
+        int index = ptx_function_at(&w->x->code->ptx, first);
+        const CallOp *call = index >= 0 ? in->call->targets[index] : NULL;
+        if (!call)
+            return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "calls through a pointer that leads to no function with such "
+                                                                             "arguments");
+        return enter(w, in, call);
+    }
+    BranchOp meet = {.join = in + 1};
+    w->x->counts.divergent_branches++;
+    open_join(w, &meet);
+    remove_current(w);
+    add_split(w, others, in, w->frame, w->join);
+    add_split(w, m & ~others, in, w->frame, w->join);
+    return NULL;
 }
 
 const Inst *h_ret(Warp *w, const Inst *in)

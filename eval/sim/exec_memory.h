@@ -16,7 +16,13 @@ int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a);
 int local_load(Warp *w, Access *a);
 int local_store(Warp *w, Access *a);
 
+/* exec_mbarrier.c: mem: the barrier's address; k0: MbarrierOp */
+Handler h_mbarrier;
+enum { MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_DROP, MBARRIER_COPIES, MBARRIER_WAIT, MBARRIER_WAIT_PARITY };
+
 /* exec_async.c */
+void async_tie(Warp *w, int lane, uint32_t barrier);  /* the lane's copies land when that barrier's phase ends, at the latest */
+int async_land_tied(Warp *w, const Inst *in, uint32_t barrier); /* 0, or -1 with a fault */
 void async_start_block(Exec *x);
 void async_release(Exec *x);
 

@@ -11,7 +11,7 @@
 enum { M = 16, COLUMNS = 8, MAX_K = 32 };
 
 /* Element j of a register. */
-static double element(uint32_t v, int type, int j)
+double mma_element(uint32_t v, int type, int j)
 {
     switch (type) {
     case T_F16: return (double)f16_widen(v >> (16 * j) & 0xffff);
@@ -22,7 +22,7 @@ static double element(uint32_t v, int type, int j)
     }
 }
 
-static int per_register(int type)
+int mma_per_register(int type)
 {
     return type == T_TF32 ? 1 : type == T_F16 || type == T_BF16 ? 2 : 4;
 }
@@ -51,13 +51,13 @@ static uint32_t result(const MmaOp *op, double v)
 static void gather(const Warp *w, const MmaOp *op, double a[M][MAX_K], double b[MAX_K][COLUMNS])
 {
     for (int lane = 0; lane < LANES; lane++) {
-        int g = lane >> 2, t = lane & 3, e = per_register(op->a_type);
+        int g = lane >> 2, t = lane & 3, e = mma_per_register(op->a_type);
         for (int i = 0; i < op->n_a; i++)
             for (int j = 0; j < e; j++)
-                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] = element(row32(w, op->a[i])[lane], op->a_type, j);
+                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] = mma_element(row32(w, op->a[i])[lane], op->a_type, j);
         for (int i = 0; i < op->n_b; i++)
             for (int j = 0; j < e; j++)
-                b[e * t + j + 4 * e * i][g] = element(row32(w, op->b[i])[lane], op->b_type, j);
+                b[e * t + j + 4 * e * i][g] = mma_element(row32(w, op->b[i])[lane], op->b_type, j);
     }
 }
 
@@ -118,5 +118,24 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
             d[lane] = pair[0] | (uint32_t)pair[1] << 16;
         }
     }
+    return in + 1;
+}
+
+/* An 8 x 8 matrix of halves, thread 4 r + t with two elements of row r, turned over. */
+const Inst *h_movmatrix(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in), out[LANES];
+    if (!m)
+        return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK))
+        return NULL;
+    if (w->active != FULL_MASK)
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "moves a matrix in a warp of fewer than 32 threads");
+    const uint32_t *a = row32(w, in->a);
+    for (int lane = 0; lane < LANES; lane++) {
+        int r = lane >> 2, t = lane & 3, shift = 16 * (r & 1);
+        out[lane] = (a[8 * t + r / 2] >> shift & 0xffff) | (a[8 * t + 4 + r / 2] >> shift & 0xffff) << 16;
+    }
+    memcpy(row32(w, in->d), out, sizeof(out));
     return in + 1;
 }

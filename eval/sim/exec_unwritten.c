@@ -132,8 +132,8 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
     const MemOp *mo = a->mo;
     Unwritten u = {.in = a->in, .frame = w->frame, .lanes = a->mask, .lane = lane, .size = a->size, .at = at, .is_shared = is_shared};
     const PtxOperand *d = p && p->n_operands ? &p->operands[0] : NULL;
-    /* An atomic, a volatile load, ldmatrix: nobody moves those. */
-    int plain = a->in->fn == h_mem && mo->kind == MEM_LOAD && mo->order == ORDER_WEAK && d;
+    /* An atomic, a volatile load, a matrix's load: nobody moves those. */
+    int plain = a->in->fn == h_mem && p && !strncmp(p->op, "ld", 2) && mo->kind == MEM_LOAD && mo->order == ORDER_WEAK && d;
     for (int i = 0; i < w->n_unwritten; i++)
         if (w->unwritten[i].in == a->in && w->unwritten[i].frame == w->frame) {
             u.lanes |= w->unwritten[i].lanes; /* read again, or the access goes lane by lane */

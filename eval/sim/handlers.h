@@ -35,6 +35,12 @@ Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0 type, k3 flags */
 
 /* exec_mma.c */
 Handler h_mma, h_ldmatrix; /* h_ldmatrix: mem, k0 matrices, k1 transposed */
+Handler h_movmatrix;
+
+/* exec_wmma.c */
+Handler h_wmma, h_wmma_together, h_wmma_address, h_wmma_pack, h_wmma_unpack; /* pack: d = a | b << 16; unpack: d = half k0 of a */
+double mma_element(uint32_t v, int type, int j); /* exec_mma.c: element j of a register */
+int mma_per_register(int type);
 
 enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_INC, ATOM_DEC };
 enum { FP_RN = 0, FP_RM = 1, FP_RP = 2, FP_RZ = 3, FP_FTZ = 4, FP_SAT = 8 }; /* the first two bits as in MXCSR */

@@ -91,6 +91,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int is_entry, is_extern, defined;
+    int address_taken;        /* a call through a pointer may be of this one */
     int n_params, n_returns;
     PtxVar **params, **returns;
     uint32_t n_regs[REG_CLASSES];
@@ -119,6 +120,9 @@ int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err);
 void ptx_release(PtxModule *m);
 
 PtxFunction *ptx_find_function(const PtxModule *m, const char *name);
+/* What a pointer to it holds, and that it is called through one from here on; 0: no function of this name can be. */
+uint64_t ptx_take_address(PtxModule *m, const char *name);
+int ptx_function_at(const PtxModule *m, uint64_t address); /* its index; -1: no function is there */
 
 /* A name as people wrote it: "_Z6helperfi" is shown as it is, without its parameters' list. */
 int ptx_is_special(const char *name, size_t len);

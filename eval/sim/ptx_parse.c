@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/devmem.h"
 #include "eval/sim/ptx_parser.h"
 
 static const PtxType types[] = {
@@ -577,4 +578,19 @@ PtxFunction *ptx_find_function(const PtxModule *m, const char *name)
         if (!strcmp(m->functions[i].name, name))
             return &m->functions[i];
     return NULL;
+}
+
+uint64_t ptx_take_address(PtxModule *m, const char *name)
+{
+    PtxFunction *f = ptx_find_function(m, name);
+    if (!f || !f->defined || f->is_entry)
+        return 0;
+    f->address_taken = 1;
+    return CODE_WINDOW + 16 * (uint64_t)(f - m->functions + 1);
+}
+
+int ptx_function_at(const PtxModule *m, uint64_t address)
+{
+    uint64_t i = (address - CODE_WINDOW) / 16;
+    return address % 16 || i - 1 >= (uint64_t)m->n_functions ? -1 : (int)(i - 1);
 }

@@ -1,7 +1,6 @@
 // A producer warp and consumers that pass two stages between them by mbarriers, full and empty.
 // task: row_sum
-// expect sim: unsupported
-// expect cuda: ok
+// expect: ok
 //@ launch row_sum<<<rows, 160>>>(x, y, cols)
 __device__ void wait(unsigned bar, int parity)
 {

@@ -1,7 +1,6 @@
 // Tensor cores through the C++ interface: TF32 in three products, tiles staged in shared memory.
 // task: matmul
-// expect sim: unsupported
-// expect cuda: ok
+// expect: ok
 #include <mma.h>
 using namespace nvcuda;
 //@ launch matmul<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), 32>>>(a, b, c, m, n, k)

@@ -444,6 +444,52 @@ static void test_functions_and_memory(void **state)
     sim_stop(&sim);
 }
 
+/* ---- calls through pointers ---- */
+
+static int pointed(int f, int a, int b)
+{
+    switch (f) {
+    case 0: return a + b;
+    case 1: return a - 2 * b;
+    case 2: return a > 0 ? 1 + pointed(a & 3, a - 1, b) : 3;
+    default: return a > 0 ? 2 * pointed(2, a - 1, b) : b;
+    }
+}
+
+static void test_pointers(void **state)
+{
+    (void)state;
+    start("typedef int (*Fn)(int, int); __device__ int add(int a, int b) { return a + b; } __device__ int sub(int a, int b) { return a - 2 * b; }\n"
+          "__device__ int down(int, int); __device__ int twice(int a, int b) { return a > 0 ? 2 * down(a - 1, b) : b; }\n"
+          "__device__ Fn table[4] = {add, sub, down, twice}; __device__ int down(int a, int b) { return a > 0 ? 1 + table[a & 3](a - 1, b) : 3; }\n"
+          "struct Op { int k; __device__ virtual void into(int *at) const = 0; __device__ virtual int zero() const { return 0; } };\n"
+          "struct Put : Op { __device__ void into(int *at) const override { *at = k; } }; struct More : Put { __device__ void into(int *at) const override { *at += k; } __device__ int zero() const override { return 9; } };\n"
+          "extern \"C\" __global__ void k(int *y, Fn *bad) { int i = threadIdx.x; Put p; More m; p.k = i; m.k = 100; const Op *op = i % 3 ? (const Op *)&p : (const Op *)&m; y[i] = 7;\n"
+          "op->into(&y[i]); int v = 0; for (int r = 0; r < i % 5; r++) v += table[(i + r) & 3](i % 7, r + 1);\n"
+          "y[64 + i] = v; y[128 + i] = __reduce_add_sync(0xffffffffu, table[i & 3](2, 1)); y[192 + i] = op->zero() + __popc(__activemask());\n"
+          "if (bad) { Fn f = *bad; y[i] = f(1, 2); } }\n");
+    static int y[256];
+    uint64_t wild = 0x050000000008u;
+    DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof(y)), pointer = sim_buffer(&sim, "pointer", &wild, 8);
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {64}}), 2, A(py), A(0));
+    sim_read(&sim, py, y, sizeof(y));
+    for (int i = 0; i < 64; i++) {
+        int sum = 0, v = 0;
+        for (int lane = 0; lane < 32; lane++)
+            sum += pointed(lane & 3, 2, 1);
+        for (int r = 0; r < i % 5; r++)
+            v += pointed((i + r) & 3, i % 7, r + 1);
+        assert_int_equal(y[i], i % 3 ? i : 107);
+        assert_int_equal(y[64 + i], v);
+        assert_int_equal(y[128 + i], sum);
+        assert_int_equal(y[192 + i], (i % 3 ? 0 : 9) + 32);
+    }
+    assert_int_equal(sim_try(&sim, (Shape){.kernel = "k", .block = {64}}, 2, A(py), A(pointer)), 1);
+    assert_int_equal(sim.fault.outcome, OUTCOME_LAUNCH_ERROR);
+    assert_non_null(strstr(sim.fault.message, "leads to no function"));
+    sim_stop(&sim);
+}
+
 /* ---- matrix instructions ---- */
 
 static void test_matrices(void **state)
@@ -509,6 +555,47 @@ static void test_matrices(void **state)
     sim_stop(&sim);
 }
 
+/* Every shape, type and layout of wmma, on whole numbers: exact whatever a fragment's layout is. */
+static void test_fragments(void **state)
+{
+    (void)state;
+    start("#include <mma.h>\nusing namespace nvcuda;\n"
+          "template <class T> __device__ T of(int v) { return T(float(v)); } template <class L> struct by { enum { columns = 0 }; }; template <> struct by<wmma::col_major> { enum { columns = 1 }; };\n"
+          "template <int M, int N, int K, class T, class P, class S, class LA, class LB, bool C> __device__ void one(float *y) {\n"
+          "extern __shared__ __align__(32) char room[]; T *a = (T *)room, *b = (T *)(room + 5120); S *c = (S *)(room + 10240); const bool ca = by<LA>::columns, cb = by<LB>::columns;\n"
+          "int l = threadIdx.x, da = ca ? 40 : 24, db = cb ? 24 : 40, dc = 40; __syncthreads();\n"
+          "for (int e = l; e < M * K; e += 32) { int i = e / K, k = e % K; a[ca ? k * da + i : i * da + k] = of<T>((i * 7 + k * 3) % 11 - 5); }\n"
+          "for (int e = l; e < N * K; e += 32) { int k = e / N, j = e % N; b[cb ? j * db + k : k * db + j] = of<T>((k * 5 + j * 2) % 7 - 3); }\n"
+          "for (int e = l; e < M * N; e += 32) { int i = e / N, j = e % N; c[C ? j * dc + i : i * dc + j] = of<S>(i - j); } __syncthreads();\n"
+          "wmma::fragment<wmma::matrix_a, M, N, K, P, LA> fa; wmma::fragment<wmma::matrix_b, M, N, K, P, LB> fb; wmma::fragment<wmma::accumulator, M, N, K, S> fc; wmma::layout_t o = C ? wmma::mem_col_major : wmma::mem_row_major;\n"
+          "wmma::load_matrix_sync(fa, a, da); wmma::load_matrix_sync(fb, b, db); wmma::load_matrix_sync(fc, c, dc, o); __syncthreads();\n"
+          "for (int e = 0; e < fc.num_elements; e++) fc.x[e] = fc.x[e] + fc.x[e]; wmma::mma_sync(fc, fa, fb, fc); wmma::store_matrix_sync(c, fc, dc, o); __syncthreads();\n"
+          "for (int e = l; e < M * N; e += 32) y[e] = (float)c[C ? e % N * dc + e / N : e / N * dc + e % N]; }\n"
+          "template <int M, int N, int K, class T, class P, class S> __device__ void all(float *y) { typedef wmma::row_major R; typedef wmma::col_major L;\n"
+          "one<M, N, K, T, P, S, R, R, false>(y); one<M, N, K, T, P, S, R, L, true>(y + 256); one<M, N, K, T, P, S, L, R, true>(y + 512); one<M, N, K, T, P, S, L, L, false>(y + 768); }\n"
+          "template <class T, class S> __device__ void shapes(float *y) { all<16, 16, 16, T, T, S>(y); all<32, 8, 16, T, T, S>(y + 1024); all<8, 32, 16, T, T, S>(y + 2048); }\n"
+          "extern \"C\" __global__ void k(float *y) { shapes<__half, float>(y); shapes<__half, __half>(y + 3072); shapes<__nv_bfloat16, float>(y + 6144);\n"
+          "all<16, 16, 8, float, wmma::precision::tf32, float>(y + 9216); }\n");
+    enum { TILES = 40 };
+    static float y[TILES * 256];
+    DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof(y));
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {32}, .shared = 15360}), 1, A(py));
+    sim_read(&sim, py, y, sizeof(y));
+    for (int tile = 0; tile < TILES; tile++) {
+        int columns = (int[]){16, 8, 32}[tile / 4 % 3], depth = 16;
+        if (tile >= 36)
+            columns = 16, depth = 8;
+        for (int e = 0; e < 256; e++) {
+            int i = e / columns, j = e % columns, want = 2 * (i - j);
+            for (int k = 0; k < depth; k++)
+                want += ((i * 7 + k * 3) % 11 - 5) * ((k * 5 + j * 2) % 7 - 3);
+            if (y[tile * 256 + e] != (float)want)
+                fail_msg("tile %d, row %d, column %d: %g, %d expected", tile, i, j, (double)y[tile * 256 + e], want);
+        }
+    }
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,7 +607,9 @@ int main(void)
         cmocka_unit_test(test_warps),
         cmocka_unit_test(test_atomics),
         cmocka_unit_test(test_functions_and_memory),
+        cmocka_unit_test(test_pointers),
         cmocka_unit_test(test_matrices),
+        cmocka_unit_test(test_fragments),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,12 +171,33 @@ static void test_nested_spins(void **state)
     }
 }
 
+/* Each call through a pointer may be of each function: a table of both is bounded. */
+static void test_many_pointers(void **state)
+{
+    (void)state;
+    for (int n = 300; n <= 600; n += 300) { /* functions, and calls */
+        char *ptx = malloc((size_t)n * 200 + 1000), *p = ptx + sprintf(ptx, HEAD);
+        for (int i = 0; i < n; i++)
+            p += sprintf(p, ".func f%d()\n{\nret;\n}\n", i);
+        p += sprintf(p, "%s", ".visible .entry k(.param .u64 p0)\n{\n" REGISTERS);
+        for (int i = 0; i < n; i++)
+            p += sprintf(p, "mov.u64 %%rd1, f%d;\ncall %%rd1, (), p%d;\n", i, i);
+        sprintf(p, TAIL);
+        int fault = try(ptx, 32);
+        if (n == 300)
+            accept(fault);
+        else
+            expect(fault, OUTCOME_UNSUPPORTED, "too many calls through pointers");
+        free(ptx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wild_offsets),     cmocka_unit_test(test_wild_sizes),       cmocka_unit_test(test_ways),
         cmocka_unit_test(test_copies_in_flight), cmocka_unit_test(test_copies_looked_at), cmocka_unit_test(test_spin_beside_sync),
-        cmocka_unit_test(test_nested_spins),
+        cmocka_unit_test(test_nested_spins),     cmocka_unit_test(test_many_pointers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
