@@ -163,6 +163,48 @@ static int perturb(Case *c, GateResult *r, Error *err)
     return rc;
 }
 
+/* Elements of one position of the axis that turns; 0: the tensor's first dimension is another. */
+static size_t position(const Case *c, const TaskTensor *x, size_t n)
+{
+    const Task *t = c->task;
+    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]) ? n / (size_t)c->w->axis[t->turns] : 0;
+}
+
+/* A GPU's evaluator turns the timed contents, and turns what it expects as far: with a wrong "turns" no kernel would be right. */
+static int turns(Case *c, GateResult *r, Error *err)
+{
+    const Task *t = c->task;
+    double *after[TASK_MAX_TENSORS];
+    int rc = 0;
+    if (t->turns < 0 || c->w->axis[t->turns] < 2) return 0;
+    outputs_alloc(c, after);
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t one = position(c, &t->inputs[i], c->in_n[i]), rest = c->in_n[i] - one;
+        double *first = memory_array(one + 1, sizeof *first);
+        memcpy(first, c->in[i], one * sizeof *first);
+        memmove(c->in[i], c->in[i] + one, rest * sizeof *first);
+        memcpy(c->in[i] + rest, first, one * sizeof *first);
+        free(first);
+    }
+    rc = run_reference(c, after, NAN, err);
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        double atol, rtol;
+        size_t one = position(c, &t->outputs[i], c->out_n[i]), bad = 0;
+        rc = task_tolerance(t, c->w, i, c->variant, c->scale, &atol, &rtol, err);
+        for (size_t j = 0; j < c->out_n[i] && !rc; j++) {
+            double want = c->out[i][(j + one) % c->out_n[i]];
+            bad += !(fabs(after[i][j] - want) <= atol + rtol * fabs(want));
+        }
+        char what[256];
+        snprintf(what, sizeof what, "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s are not the turned ones",
+                 t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
+        if (bad) refuse(c, r, what);
+    }
+    for (int i = 0; i < t->n_inputs && !rc; i++) rc = draw_input(c, i, GATE_SEED, err);
+    outputs_free(c, after);
+    return rc;
+}
+
 /* Poisoned differently and run again: an element not written, or another result, shows. */
 static int repeatable(Case *c, GateResult *r, Error *err)
 {
@@ -211,6 +253,7 @@ static int gate_workload(Task *t, const Workload *w, double scale, GateResult *h
     Case c;
     int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
     if (!rc) rc = repeatable(&c, hard, err);
+    if (!rc && !hard->refused) rc = turns(&c, hard, err);
     if (!rc && !hard->refused) rc = null_models(&c, soft, err);
     if (!rc && !hard->refused) rc = perturb(&c, soft, err);
     case_release(&c);

@@ -66,9 +66,12 @@ refused planted 'a kernel that writes a copy of x into y passes'; ok $? "a task 
 sed -i 's/axis\[0\] \* axis\[1\]/axis[0] * axis[1] - 1/; s/\* 1/* 2/' "$DIR/tasks/planted/reference.c"
 compile planted
 refused planted 'unwritten or not finite'; ok $? "a reference that leaves an element is refused"
-sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % 7);/; s/ - 1//' "$DIR/tasks/planted/reference.c"
+sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % axis[1] % 7);/; s/ - 1//' "$DIR/tasks/planted/reference.c"
 compile planted
 refused planted 'mean of other outputs'; ok $? "outputs that no input moves are refused"
+sed -i 's/= 2.0 + .*;/= in[0][i] * (double)(i \/ axis[1] + 2);/' "$DIR/tasks/planted/reference.c"
+compile planted
+refused planted '"turns" says rows, but with the inputs turned by one'; ok $? "a reference that does not turn as the task says is refused"
 rm -rf "$DIR/tasks/planted"
 broken inexact 's/"bytes"/"exact": "cols", "bytes"/'
 sed 's/exp(x/0.1 * exp(x/' "$ROOT/tasks/softmax/reference.c" >"$DIR/tasks/inexact/reference.c"
