@@ -40,18 +40,28 @@ static void entry_path(const Cache *c, const char *key, char *out, size_t size)
     snprintf(out, size, "%.3800s/%.2s/%s", c->dir, key, key + 2);
 }
 
+/* The first line of an entry. Of the key too: what lies under another's name, however it came there, is another's result. */
+static void seal(const char *key, const void *data, size_t len, char hex[DIGEST_HEX])
+{
+    Digester d;
+    Digest digest;
+    digester_init(&d);
+    digester_add_field(&d, key, strlen(key));
+    digester_add_field(&d, data, len);
+    digester_finish(&d, &digest);
+    digest_hex(&digest, hex);
+}
+
 int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out)
 {
     char path[4096], hex[DIGEST_HEX];
-    Digest d;
     entry_path(c, key, path, sizeof path);
     if (!file_exists(path) || file_read(path, max + DIGEST_HEX, out, NULL) || out->len < DIGEST_HEX) return 0;
-    digest_of(out->data + DIGEST_HEX, out->len - DIGEST_HEX, &d);
-    digest_hex(&d, hex);
+    seal(key, out->data + DIGEST_HEX, out->len - DIGEST_HEX, hex);
     if (memcmp(hex, out->data, DIGEST_HEX - 1)) return 0;
     utimensat(AT_FDCWD, path, NULL, 0); /* used: the last to be trimmed */
-    memmove(out->data, out->data + DIGEST_HEX, out->len - DIGEST_HEX);
     out->len -= DIGEST_HEX;
+    memmove(out->data, out->data + DIGEST_HEX, out->len + 1);
     return 1;
 }
 
@@ -67,14 +77,28 @@ static _Thread_local struct {
     size_t n, bytes;
 } walk;
 
+static int is_hex(const char *name, size_t n)
+{
+    return strspn(name, "0123456789abcdef") == n;
+}
+
+/* FOLDER/ab/cdef..., or what is about to become one. */
+static int is_entry(const char *name)
+{
+    size_t n = DIGEST_HEX - 3;
+    return is_hex(name, n) && (!name[n] || !strncmp(name + n, ".tmp.", 5));
+}
+
+/* The folder is the user's, and may hold more than the cache: that is not looked at, nor counted, nor removed. */
 static int walk_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
-    (void)ftw;
-    if (flag != FTW_F || walk.n == MAX_ENTRIES) return 0;
+    const char *name = path + ftw->base;
+    if (flag == FTW_D && ftw->level > 0 && (ftw->level > 1 || !is_hex(name, 2) || name[2])) return FTW_SKIP_SUBTREE;
+    if (flag != FTW_F || walk.n == MAX_ENTRIES || ftw->level != 2 || !is_entry(name)) return FTW_CONTINUE;
     walk.entries = memory_grow(walk.entries, walk.n + 1, sizeof *walk.entries);
     walk.entries[walk.n++] = (Entry){memory_strdup(path), (size_t)st->st_size, st->st_mtim};
     walk.bytes += (size_t)st->st_size;
-    return 0;
+    return FTW_CONTINUE;
 }
 
 static int compare_use(const void *a, const void *b)
@@ -89,7 +113,7 @@ static void trim(Cache *c)
 {
     walk.entries = NULL;
     walk.n = walk.bytes = 0;
-    nftw(c->dir, walk_one, 16, FTW_PHYS);
+    nftw(c->dir, walk_one, 16, FTW_PHYS | FTW_ACTIONRETVAL);
     if (walk.bytes > c->max_bytes) {
         qsort(walk.entries, walk.n, sizeof *walk.entries, compare_use);
         for (size_t i = 0; i < walk.n && walk.bytes > c->max_bytes / 5 * 4; i++) {
@@ -125,11 +149,9 @@ static int write_entry(const char *path, const char *hex, const void *data, size
 void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t len)
 {
     char path[4096], hex[DIGEST_HEX];
-    Digest d;
     Error err;
     entry_path(c, key, path, sizeof path);
-    digest_of(data, len, &d);
-    digest_hex(&d, hex);
+    seal(key, data, len, hex);
     if (write_entry(path, hex, data, len, &err)) {
         if (!c->refused++) log_warn("the compile cache is not written: %s", err.text);
         return;

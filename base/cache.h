@@ -1,5 +1,6 @@
-/* Compile results on disk by the digest of all that decides them. A file that is torn, damaged or
- * gone is a miss; writing is temporary file and rename, so processes may share a folder. */
+/* Compile results on disk by the digest of all that decides them. A file that is torn, damaged,
+ * another key's or gone is a miss; writing is temporary file and rename, so processes may share a
+ * folder. Only entries are removed: what else a folder holds is not the cache's. */
 #ifndef BASE_CACHE_H
 #define BASE_CACHE_H
 

@@ -1,5 +1,6 @@
 #include "eval/compile.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -39,7 +40,7 @@ struct Compiler {
 static _Noreturn void become_server(const char *path, int in, int out)
 {
     process_die_with_parent();
-    if (dup2(in, 0) < 0 || dup2(out, 1) < 0) _exit(127);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0)) _exit(127); /* it is 0 where 0 was closed */
     execl(path, path, "--serve", (char *)NULL);
     _exit(127);
 }
@@ -152,7 +153,7 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
     /* Which headers are found: to be changed with the rules of headers.c. */
-    static const char rules[] = "headers 2";
+    static const char rules[] = "headers 3";
     if (memmem(r->source, r->len, "include", 7)) digester_add_field(&d, rules, strlen(rules));
     if (*taken) {
         static const char mark[] = "taken from folders"; /* no kernel's name */
@@ -240,6 +241,13 @@ static void note_bad_name(const CompileRequest *r, const char *p, const char *en
         if (same_but_blanks(name, end - 1, r->names[i])) out->bad_name = i;
 }
 
+/* A message quotes the source, and is shown on terminals. */
+static void replace_controls(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (iscntrl((unsigned char)*p) && *p != '\n' && *p != '\t') *p = '?';
+}
+
 /* The first errors of the log with the source lines under them; warnings are left out. */
 static void digest_log(const CompileRequest *r, const char *log, size_t len, CompileResult *out)
 {
@@ -271,6 +279,7 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
     if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
+    replace_controls(out->message);
 }
 
 /* A name expression that the compiler refused, although the source itself is right. */
@@ -312,7 +321,7 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
-/* *keep: the reply is a function of the request alone, and may be cached. */
+/* *keep: the reply is a function of the request alone, and may be cached. That a header is missing is one of the toolkit, too. */
 static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep, Error *err)
 {
     WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
@@ -321,7 +330,7 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     size_t len = 0;
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len)) return error_set(err, "a torn reply from quern-compile");
-    *keep = !strcmp(status, "ok") || !strcmp(status, "refused");
+    *keep = !strcmp(status, "ok") || (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed")) return error_set(err, "the compiler process failed: %.*s", (int)len, log);
     if (!strcmp(status, "ok"))
         return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile") : 0;

@@ -51,6 +51,7 @@ struct Headers {
     File **files;
     int n_files, generation;
     size_t bytes;
+    int full;                   /* a file was left out, for want of room */
     const char **names, **texts;
     int n, capacity;
     void *given;                /* of Given by name */
@@ -81,7 +82,7 @@ static const char prelude[] =
 static const char *const prelude_names[] = {"quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint",
                                             "float.h",         "cfloat",   "limits.h", "climits",  "stddef.h",
                                             "cstddef",         "stdio.h",  "cstdio",   "stdlib.h", "cstdlib",
-                                            "assert.h",        "cassert"};
+                                            "assert.h",        "cassert",  "string.h", "cstring",  "stdbool.h"};
 
 enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
 
@@ -118,14 +119,23 @@ static int add_folder(Headers *h, const char *name, size_t len, Error *err)
     return 0;
 }
 
+/* Whoever has the library alone would say of every source that includes a header that it is wrong. */
+static int need_cuda(const char *include_dir, Error *err)
+{
+    char path[5000];
+    snprintf(path, sizeof path, "%.4096s/cuda_fp16.h", include_dir);
+    if (*include_dir && file_exists(path)) return 0;
+    return error_set(err, "NVRTC is there without the CUDA toolkit's headers (expected %s%s): name a whole toolkit in CUDA_HOME, or "
+                          "run: make deps", *include_dir ? path : "cuda_fp16.h", *include_dir ? "" : " in a toolkit's include folder");
+}
+
 int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err)
 {
+    if (need_cuda(include_dir, err)) return -1;
     Headers *h = memory_alloc(sizeof *h);
     h->macros = macros_open();
-    if (*include_dir) {
-        add_root(h, include_dir, "", 0);
-        add_root(h, include_dir, "/cccl", 0);
-    }
+    add_root(h, include_dir, "", 0);
+    add_root(h, include_dir, "/cccl", 0);
     for (const char *p = folders; *p; p += *p == ':') {
         size_t len = strcspn(p, ":");
         if (len && add_folder(h, p, len, err)) {
@@ -143,7 +153,8 @@ static void keep_file(void *node)
     (void)node; /* freed through Headers.files */
 }
 
-void headers_close(Headers *h)
+/* All that was read. */
+static void forget(Headers *h)
 {
     tdestroy(h->tree, keep_file);
     tdestroy(h->given, free);
@@ -157,6 +168,15 @@ void headers_close(Headers *h)
         free(f);
     }
     macros_close(h->macros);
+    h->macros = NULL;
+    h->tree = h->given = NULL;
+    h->n_files = 0;
+    h->bytes = 0;
+}
+
+void headers_close(Headers *h)
+{
+    forget(h);
     free(h->roots);
     free(h->files);
     free(h->names);
@@ -189,7 +209,11 @@ static File *file_at(Headers *h, const Root *root, const char *path)
     File probe = {.path = (char *)(size_t)path};
     File *const *found = tfind(&probe, &h->tree, compare_paths);
     if (found) return *found;
-    if (h->n_files == HEADERS_MAX || h->bytes >= HEADERS_MAX_BYTES || !readable(h, root, path, real)) return NULL;
+    if (!readable(h, root, path, real)) return NULL;
+    if (h->n_files == HEADERS_MAX || h->bytes >= HEADERS_MAX_BYTES) {
+        h->full |= file_exists(real);
+        return NULL;
+    }
     Buffer text;
     buffer_init(&text, HEADER_MAX_BYTES);
     if (file_read(real, HEADER_MAX_BYTES, &text, NULL)) {
@@ -466,13 +490,13 @@ static void add_from_source(Headers *h, const char *name)
     File *f = resolve(h, NULL, name, 0);
     size_t n = f ? strlen(f->path) : 0, k = strlen(name);
     /* "./x.h" and "a/../x.h" are not ends of a path; nobody needs them from a candidate. */
-    if (k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
+    if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
 }
 
-int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts)
+static void collect(Headers *h, const char *source, size_t len)
 {
     char name[NAME_MAX_BYTES], kind;
-    h->n = h->n_taken = 0;
+    h->n = h->n_taken = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
     for (int i = 0; i < PRELUDE_NAMES; i++) give(h, prelude_names[i], prelude);
@@ -486,6 +510,17 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
         Digest d;
         digester_finish(&h->taken, &d);
         digest_hex(&d, h->taken_hex);
+    }
+}
+
+int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts)
+{
+    int kept = h->n_files;
+    collect(h, source, len);
+    if (h->full && kept) { /* of earlier sources, whose headers must not stand in the way of this one's */
+        forget(h);
+        h->macros = macros_open();
+        collect(h, source, len);
     }
     *names = h->names;
     *texts = h->texts;

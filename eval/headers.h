@@ -11,7 +11,7 @@
 
 typedef struct Headers Headers;
 
-/* include_dir: CUDA's, "" for the prelude only. folders: whole paths with ':' between, searched after it; what
+/* include_dir: CUDA's; it is an error when its headers are not there. folders: whole paths with ':' between, searched after it; what
  * lies outside them is not read, whatever a name or a symbolic link says. */
 int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err);
 void headers_close(Headers *h);

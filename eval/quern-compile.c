@@ -2,6 +2,7 @@
  * each in a child of its own that is limited and can open nothing; eval/compile.c starts it so.
  * Without, it prints the PTX of one file. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,7 +18,8 @@ static int print_ptx(const char *arch, const char *path, Error *err)
     Compiler *c;
     CompileResult r;
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
-    if (file_read(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
+    if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
+    if (memchr(source.data, 0, source.len)) return error_set(err, "%s holds a NUL byte; expected text", path);
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
     int rc = compiler_run(c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
     if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);

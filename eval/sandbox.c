@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,10 +46,11 @@ int sandbox_open(Sandbox **out, Error *err)
         rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, allowed[i], 0);
     for (size_t i = 0; i < sizeof absent / sizeof *absent && !rc; i++)
         rc = seccomp_rule_add(s->filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
-    /* A failed assertion may end its own process; the stack limit may be read and raised to the hard one. */
     if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(fstat), 0);
-    if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A2(SCMP_CMP_EQ, 6));
-    if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
+    /* The own stack limit may be read and raised to the hard one. */
+    if (!rc)
+        rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0),
+                              SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
     if (rc) {
         sandbox_close(s);
         return error_set(err, "cannot build the system-call filter: %s", strerror(-rc));
@@ -63,9 +65,9 @@ void sandbox_close(Sandbox *s)
     free(s);
 }
 
-static int limit(int which, size_t value, Error *err)
+static int limit(int which, size_t value, size_t most, Error *err)
 {
-    struct rlimit r = {value, value};
+    struct rlimit r = {value, most};
     return setrlimit(which, &r) ? error_errno(err, "cannot set resource limit %d", which) : 0;
 }
 
@@ -87,7 +89,7 @@ static int limit_memory(size_t bytes, Error *err)
 {
 #ifndef __SANITIZE_ADDRESS__
     size_t mapped = 0;
-    return mapped_bytes(&mapped, err) || limit(RLIMIT_AS, mapped + bytes, err) ? -1 : 0;
+    return mapped_bytes(&mapped, err) || limit(RLIMIT_AS, mapped + bytes, mapped + bytes, err) ? -1 : 0;
 #else
     (void)bytes, (void)err;
     return 0;
@@ -112,8 +114,12 @@ int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error
     if (keep_fd < 3) return error_set(err, "descriptor %d cannot be kept: 0 to 2 are replaced", keep_fd);
     if (close_files(keep_fd, err)) return -1;
     if (limit_memory(memory_bytes, err)) return -1;
-    if (limit(RLIMIT_CPU, (size_t)cpu_s, err) || limit(RLIMIT_FSIZE, 0, err) || limit(RLIMIT_CORE, 0, err)) return -1;
+    if (limit(RLIMIT_FSIZE, 0, 0, err) || limit(RLIMIT_CORE, 0, 0, err)) return -1;
+    if (limit(RLIMIT_CPU, (size_t)cpu_s, (size_t)cpu_s + 1, err)) return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return error_errno(err, "cannot give up new privileges");
-    int rc = seccomp_load(s->filter);
+    /* A failed assertion may end its own process, and no other: known only here. */
+    int rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()),
+                              SCMP_A2(SCMP_CMP_EQ, SIGABRT));
+    if (!rc) rc = seccomp_load(s->filter);
     return rc ? error_set(err, "cannot load the system-call filter: %s", strerror(-rc)) : 0;
 }

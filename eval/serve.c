@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,18 +138,48 @@ static int collect(int fd, double deadline, Buffer *out)
     }
 }
 
-/* Turn an end that was no reply into one. */
-static void judge(int status, int overdue, int cpu_s, Buffer *out)
+typedef struct {
+    int status, overdue;
+    double used_s;              /* of CPU time */
+} End;
+
+/* Its own doing: what a compiler that breaks is ended by. */
+static int is_crash(int signal_no)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        if (crashes[i] == signal_no) return 1;
+    return 0;
+}
+
+/* Turn an end that was no reply into one. A limit is the source's doing only where the child has had what it may have: one that
+ * was killed before that, or that a busy machine has not let run, says nothing of the source. */
+static void judge(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
-    int signal_no = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && out->len && !overdue) return;
-    if (overdue || signal_no == SIGXCPU || signal_no == SIGKILL)
+    int signal_no = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
+    int killed = e->overdue || (signal_no && !is_crash(signal_no));
+    int blamed = !killed || out->full || signal_no == SIGXCPU || e->used_s >= cpu_s;
+    if (WIFEXITED(e->status) && WEXITSTATUS(e->status) == 0 && out->len && !e->overdue) return;
+    if (!blamed && e->overdue)
+        snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy", e->used_s,
+                 WALL_FACTOR * cpu_s + WALL_EXTRA_S);
+    else if (!blamed)
+        snprintf(text, sizeof text, "it was ended from outside by signal %d, after %.1f s of CPU time", signal_no, e->used_s);
+    else if (killed)
         snprintf(text, sizeof text, "compiling took more than %d s of CPU time or too much output", cpu_s);
     else
         snprintf(text, sizeof text, "the compiler crashed or needed more than %zu GiB of memory (%s %d)", memory_limit >> 30,
-                 signal_no ? "signal" : "exit status", signal_no ? signal_no : WEXITSTATUS(status));
-    say(out, "limit", text);
+                 signal_no ? "signal" : "exit status", signal_no ? signal_no : WEXITSTATUS(e->status));
+    say(out, blamed ? "limit" : "failed", text);
+}
+
+/* Its end, and what it took. */
+static void await(pid_t pid, End *e)
+{
+    struct rusage u = {0};
+    while (wait4(pid, &e->status, 0, &u) < 0 && errno == EINTR) {}
+    e->used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 /* A child for this request: its pid, and in *fd where its reply comes. */
@@ -171,17 +202,18 @@ static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *f
 
 static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffer *out, Error *err)
 {
-    int fd, status = 0;
+    int fd;
+    End end = {0};
     NvrtcJob job = make_job(s, r);
     pid_t pid = headers_none(s->headers) ? spare_take(s->spare, frame, &fd) : 0;
     if (!pid) pid = fork_child(s, r, &job, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
-    int overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
     close(fd);
-    if (overdue) kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    judge(status, overdue, r->cpu_s, out);
+    if (end.overdue) kill(pid, SIGKILL);
+    await(pid, &end);
+    judge(&end, r->cpu_s, out);
     return 0;
 }
 

@@ -54,6 +54,12 @@ is "a pipe is judged as what is read from it" "$("$BIN/quern-eval" --task relu -
 { printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$TMP/mark.cu"
 is "a byte-order mark is skipped" "$("$BIN/quern-eval" --task relu --json "$TMP/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
 is "and in a baseline, too" "$("$BIN/quern-eval" --task relu --json --baseline "$TMP/mark.cu" $ok | json_field outcome)" ok
+tail -c +4 "$TMP/mark.cu" >"$TMP/unmarked.cu"
+"$BIN/quern-compile" "$TMP/mark.cu" >"$TMP/ptx" 2>/dev/null
+is "and by quern-compile" "$? $(cksum <"$TMP/ptx")" "0 $("$BIN/quern-compile" "$TMP/unmarked.cu" | cksum)"
+{ cat $ok && printf '\0' && cat $ok; } >"$TMP/nul.cu"
+"$BIN/quern-compile" "$TMP/nul.cu" >"$TMP/ptx" 2>"$TMP/err"
+is "which compiles no part of a source that holds a NUL byte" "$? $(wc -c <"$TMP/ptx") $(grep -c 'NUL byte' "$TMP/err")" "1 0 1"
 head -c 100000000 /dev/zero | tr '\0' 'x' >"$TMP/large.cu"
 "$BIN/quern-eval" --task relu --json "$TMP/large.cu" >"$TMP/large" 2>/dev/null
 is "100 MB of source is a compile error" "$? $(json_field outcome <"$TMP/large")" "1 compile_error"

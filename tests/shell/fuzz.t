@@ -9,12 +9,12 @@ seconds=${QUERN_FUZZ_SECONDS:-2} seed=${QUERN_FUZZ_SEED:-1}
 export QUERN_LOG=quiet
 
 # The parsers of foreign bytes; other targets that are there run too.
-required="artifact plan ptx reply safetensors tokenizer"
+required="artifact headers plan ptx reply safetensors tokenizer"
 
 # Beside tests/fuzz/seeds/NAME and tests/fixtures/NAME, which every target takes.
 more_seeds() { # NAME
     case $1 in
-    plan) echo "$root/tests/fixtures/kernels" "$root/tests/cheats" ;;
+    headers | plan) echo "$root/tests/fixtures/kernels" "$root/tests/cheats" ;;
     esac
 }
 

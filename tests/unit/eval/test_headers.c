@@ -1,0 +1,103 @@
+/* Which headers a source gets depends on it and the folders alone, not on what was asked for before. Needs no compiler. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "eval/headers.h"
+
+enum { LARGE = 4 << 20, N_LARGE = 33 }; /* together more than all headers may have */
+
+static char dir[] = "/tmp/quern-test-XXXXXX", cuda[4200], folder[4200];
+static Error err;
+
+static void put(const char *in, const char *name, const char *text, off_t bytes)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s/%s", in, name);
+    assert_int_equal(file_write_atomic(path, text, strlen(text), &err), 0);
+    if (bytes) assert_int_equal(truncate(path, bytes), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char name[40];
+    if (!mkdtemp(dir)) return -1;
+    snprintf(cuda, sizeof cuda, "%s/cuda", dir);
+    snprintf(folder, sizeof folder, "%s/folder", dir);
+    if (file_mkdirs(cuda, &err) || file_mkdirs(folder, &err)) return -1;
+    put(cuda, "cuda_fp16.h", "#define HALF 1\n", 0);
+    put(folder, "own.h", "#include \"beside.h\"\n", 0);
+    put(folder, "beside.h", "#define BESIDE 1\n", 0);
+    put(folder, "late.h", "#include \"late_too.h\"\n", 0);
+    put(folder, "late_too.h", "#define LATE 1\n", 0);
+    for (int i = 0; i < N_LARGE; i++) {
+        snprintf(name, sizeof name, "large%d.h", i);
+        put(folder, name, "", LARGE);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return file_remove_tree(dir, &err);
+}
+
+/* How many headers a source gets, the prelude's names left out. */
+static int count(Headers *h, const char *source)
+{
+    const char *const *names, *const *texts;
+    int none = headers_collect(h, "", 0, &names, &texts);
+    return headers_collect(h, source, strlen(source), &names, &texts) - none;
+}
+
+/* A source may take as much as there is room for; the next one finds all of it again. */
+static void test_room_is_a_sources_own(void **state)
+{
+    (void)state;
+    Headers *h;
+    Buffer all;
+    char taken[DIGEST_HEX];
+    static const char own[] = "#include <own.h>\n#include <cuda_fp16.h>\n";
+    buffer_init(&all, 1 << 16);
+    for (int i = 0; i < N_LARGE; i++) buffer_printf(&all, "#include <large%d.h>\n", i);
+    assert_int_equal(headers_open(cuda, folder, &h, &err), 0);
+    assert_int_equal(count(h, own), 3);
+    snprintf(taken, sizeof taken, "%s", headers_taken(h));
+    assert_int_equal(count(h, all.data), N_LARGE - 1); /* one too many, whatever was read before */
+    assert_int_equal(count(h, all.data), N_LARGE - 1);
+    assert_int_equal(count(h, "#include <late.h>\n"), 2);
+    assert_int_equal(count(h, own), 3);
+    assert_string_equal(headers_taken(h), taken);
+    headers_close(h);
+    buffer_release(&all);
+}
+
+/* Without CUDA's headers every candidate that includes one would be blamed for it. */
+static void test_no_cuda_headers(void **state)
+{
+    (void)state;
+    Headers *h;
+    assert_int_equal(headers_open(folder, "", &h, &err), -1);
+    assert_non_null(strstr(err.text, "/folder/cuda_fp16.h"));
+    assert_non_null(strstr(err.text, "CUDA_HOME"));
+    assert_int_equal(headers_open("", "", &h, &err), -1);
+    assert_non_null(strstr(err.text, "CUDA_HOME"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_room_is_a_sources_own), cmocka_unit_test(test_no_cuda_headers)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
