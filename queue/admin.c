@@ -25,7 +25,7 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
         const redisReply *e = r->element[i];
         if (e->type != REDIS_REPLY_ARRAY || e->elements != 6) continue;
         QueueStatus *s = &out[(*n)++];
-        snprintf(s->device_class, sizeof s->device_class, "%s", e->element[0]->str);
+        snprintf(s->device_class, sizeof s->device_class, "%s", reply_text(e->element[0]));
         s->waiting = (long)e->element[1]->integer;
         s->leased = (long)e->element[2]->integer;
         s->done = (long)e->element[3]->integer;
@@ -91,7 +91,7 @@ int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
     if (sick_command(q, "HGETALL", NULL, NULL, &r, err)) return -1;
     *n = 0;
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && *n < max; i += 2)
-        read_sick(r->element[i]->str, r->element[i + 1]->str, &out[(*n)++]);
+        read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[(*n)++]);
     freeReplyObject(r);
     qsort(out, (size_t)*n, sizeof *out, by_place);
     return 0;
@@ -144,11 +144,11 @@ static int purge_page(Queue *q, const char *pattern, char cursor[32], Error *err
     command_text(&scan, "1000");
     redisReply *r = NULL;
     if (queue_exchange(q, &scan, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
-    if (r->type != REDIS_REPLY_ARRAY || r->elements != 2) {
+    if (reply_at(r, 1)->type != REDIS_REPLY_ARRAY || !*reply_text(reply_at(r, 0))) {
         freeReplyObject(r);
         return error_set(err, "the queue's server answered SCAN with something else than a page");
     }
-    snprintf(cursor, 32, "%s", r->element[0]->str);
+    snprintf(cursor, 32, "%s", reply_text(r->element[0]));
     const redisReply *page = r->element[1];
     int rc = 0;
     for (size_t at = 0; at < page->elements && !rc;) {

@@ -53,6 +53,17 @@ void connection_free_replies(redisReply **replies, int n)
     }
 }
 
+const redisReply *reply_at(const redisReply *r, size_t i)
+{
+    static const redisReply nothing = {.type = REDIS_REPLY_NIL};
+    return r->type == REDIS_REPLY_ARRAY && i < r->elements ? r->element[i] : &nothing;
+}
+
+const char *reply_text(const redisReply *r)
+{
+    return r->type == REDIS_REPLY_STRING ? r->str : "";
+}
+
 static void drop(Connection *c)
 {
     if (c->context) redisFree(c->context);
@@ -235,6 +246,11 @@ int connection_open(const char *url, Connection **out, Error *err)
     return 0;
 }
 
+void connection_set_patience(Connection *c, double seconds)
+{
+    if (seconds < c->retry_s) c->retry_s = seconds;
+}
+
 int connection_answers(const char *url, Error *err)
 {
     Connection c = {0};
@@ -275,17 +291,18 @@ int connection_exchange(Connection *c, const Command *commands, int n, redisRepl
 {
     double since = 0;
     for (int tries = 0;; tries++) {
-        int rc = c->context ? 0 : connect_once(c, err);
+        int rc = c->context ? 0 : connect_once(c, err), untouched = 0;
         if (!rc) {
             rc = exchange_once(c, commands, n, replies, block_s, mode, err);
             if (!rc && !any_passing(replies, n)) return 0;
             if (!rc) {
+                untouched = passing(replies[0]); /* nothing was done: in every mode it may be sent again, and not for ever */
                 error_set(err, "the queue's server %s says: %s", c->url.shown, replies[0]->str ? replies[0]->str : "busy");
                 connection_free_replies(replies, n);
             }
             drop(c);
             if (rc > 0) return 1;
-            if (mode != EXCHANGE_RETRY) return connect_within(c, c->retry_s, err) ? -1 : 1;
+            if (mode != EXCHANGE_RETRY && !untouched) return connect_within(c, c->retry_s, err) ? -1 : 1;
         }
         if (!since) since = clock_seconds();
         if (back_off(c, since, tries, c->retry_s)) return error_prefix(err, "gave up after %.0f s", clock_seconds() - since);

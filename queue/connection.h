@@ -29,6 +29,7 @@ void command_int(Command *c, long long v);
 /* Tries for up to 20 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited for. */
 int connection_open(const char *url, Connection **out, Error *err);
 void connection_close(Connection *c);
+void connection_set_patience(Connection *c, double seconds); /* with a lost server, from now on; never more than it was */
 int connection_answers(const char *url, Error *err);     /* one try: 1 it serves, 0 not (yet) */
 const char *connection_name(const Connection *c);        /* the URL without its password */
 unsigned connection_generation(const Connection *c);     /* counts (re)connections */
@@ -45,5 +46,9 @@ typedef enum {
 int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
                         ExchangeMode mode, Error *err);
 void connection_free_replies(redisReply **replies, int n);
+
+/* A server may answer anything. The i-th element, a nil one when there is none; the text, "" of what is none. */
+const redisReply *reply_at(const redisReply *r, size_t i);
+const char *reply_text(const redisReply *r);
 
 #endif

@@ -55,7 +55,7 @@ typedef struct {
     long *unit_of;            /* of (sample, device); -1: no code */
     long *slots;              /* hash of key -> unit + 1 */
     size_t n_slots;
-    double heard;             /* when something last finished */
+    double heard, offered;    /* when something last finished; when all that is open was last offered again */
     int warned_silence, warned_lost;
 } Evaluate;
 
@@ -350,12 +350,23 @@ static int tend_seconds(Evaluate *e, Error *err)
     return 0;
 }
 
+/* A job that the server calls queued may be on no stream: one was deleted, by hand, by a purge in the midst of the work, or
+ * to make room. Enqueueing finds that out, and is harmless for all others. */
+static void offer_again(Evaluate *e)
+{
+    for (long i = 0; i < e->n_units; i++)
+        if (!e->units[i].verdict) e->units[i].queued = 0;
+    e->next = 0;
+    e->offered = clock_seconds();
+}
+
 static int hear(Evaluate *e, Error *err)
 {
     int rc = queue_wait(e->queue, 1, err);
     if (rc < 0) return -1;
     if (rc) clock_sleep(0.005); /* several finish together */
-    double silence = clock_seconds() - e->heard;
+    double silence = clock_seconds() - e->heard, lease_s = 3 * queue_renew_interval(e->queue);
+    if (silence > lease_s && clock_seconds() - e->offered > lease_s) offer_again(e);
     if (silence > SILENCE_S && !e->warned_silence++)
         log_warn("nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?", SILENCE_S,
                  e->opt->devices[0]);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -23,8 +24,9 @@
 #include "queue/server.h"
 
 /* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. LOCK_S is far more than a fleet whose
- * parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's stop. */
-enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 60 };
+ * parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's stop. ASK_S: whoever would start the server
+ * again may not wait for it. */
+enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 60, ASK_S = 1 };
 
 typedef struct {
     double times[DEATHS];
@@ -34,6 +36,7 @@ typedef struct {
 typedef struct {
     pid_t pid;           /* 0: not running */
     int given_up, lives;
+    int unreleased;      /* the server did not answer when the last one's lease was to be freed */
     double start_at;     /* when to start it again */
     char consumer[96];
     Deaths deaths;
@@ -45,8 +48,10 @@ typedef struct {
     Deaths server_deaths;
     Guard guard;
     Queue *queue;        /* NULL without workers */
+    double ask_at;       /* when it may be asked again, after it gave no answer */
     const char *url;
     Slot slots[FLEET_MAX_WORKERS];
+    unsigned nonce;      /* in the evaluators' names: containers may share a host's name and a process's number */
     pid_t command;
     int command_status;  /* as waitpid gives it */
     int lock, child_fd;
@@ -102,7 +107,7 @@ static void start_slot(Fleet *f, int i)
     Slot *s = &f->slots[i];
     char host[40] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d:%d:%d", host, (int)getpid(), i, ++s->lives);
+    snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d-%08x:%d:%d", host, (int)getpid(), f->nonce, i, ++s->lives);
     const char *argv[] = {f->opt->evaluator, "--device", f->opt->devices[i % f->opt->n_devices], "--consumer", s->consumer,
                           NULL};
     pid_t parent = getpid(), pid = fork();
@@ -177,6 +182,7 @@ static int start_all(Fleet *f, Error *err)
     long stale = 0;
     /* whoever held a lease of the private server went down with the fleet before this one */
     if (!o->redis && queue_release(f->queue, NULL, 0, &stale, err)) return -1;
+    if (f->queue) queue_set_patience(f->queue, ASK_S);
     if (stale) log_info("%ld job%s of an earlier run that was cut short: available again", stale, stale == 1 ? "" : "s");
     for (int i = 0; i < o->workers; i++) start_slot(f, i);
     log_info("%d evaluator%s on %s%s, %s", o->workers, o->workers == 1 ? "" : "s", o->devices[0],
@@ -186,14 +192,31 @@ static int start_all(Fleet *f, Error *err)
     return f->command ? 0 : -1;
 }
 
+static int free_lease(Fleet *f, int i)
+{
+    Slot *s = &f->slots[i];
+    long n;
+    Error err;
+    if (clock_seconds() < f->ask_at) return s->unreleased = 1; /* of many slots, one finds out */
+    int failed = queue_release(f->queue, s->consumer, 1, &n, &err);
+    if (failed && !s->unreleased) log_warn("the job of evaluator %d is not yet free: %s", i, err.text);
+    if (failed) f->ask_at = clock_seconds() + ASK_S;
+    return s->unreleased = failed != 0;
+}
+
+static void start_again(Fleet *f, int i)
+{
+    if (f->slots[i].unreleased && free_lease(f, i)) f->slots[i].start_at = clock_seconds() + ASK_S;
+    else start_slot(f, i);
+}
+
 /* An evaluator ended: free its lease, and plan its successor. */
 static int slot_ended(Fleet *f, int i, int status, Error *err)
 {
     Slot *s = &f->slots[i];
     int crashed = WIFSIGNALED(status);
     if (crashed) log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
-    long n = 0;
-    if (queue_release(f->queue, s->consumer, 1, &n, err)) return -1;
+    free_lease(f, i);
     int sick = WIFEXITED(status) && WEXITSTATUS(status) == 3;         /* its device left service */
     int cannot_start = sick || (WIFEXITED(status) && WEXITSTATUS(status) == 2); /* and has said why */
     if (sick) log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the others", i,
@@ -296,7 +319,7 @@ static int supervise(Fleet *f, Error *err)
         if (!f->command) break;
         forward_stop(f);
         for (int i = 0; i < f->opt->workers; i++)
-            if (!f->slots[i].pid && !f->slots[i].given_up && clock_seconds() >= f->slots[i].start_at) start_slot(f, i);
+            if (!f->slots[i].pid && !f->slots[i].given_up && clock_seconds() >= f->slots[i].start_at) start_again(f, i);
     }
     return 0;
 }
@@ -340,6 +363,7 @@ int fleet_run(const FleetOptions *opt, int *status, Error *err)
     Fleet *f = calloc(1, sizeof *f);
     if (!f) return error_set(err, "no memory");
     *f = (Fleet){.opt = opt, .lock = -1, .parent_fd = -1, .guard = {.pipe = -1}};
+    if (getrandom(&f->nonce, sizeof f->nonce, 0) < 0) f->nonce = 0;
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);

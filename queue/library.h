@@ -3,7 +3,7 @@
  * and XCLAIM ask nobody.
  *
  * The library's name is the digest of this text (queue/store.c), so that programs of different
- * versions share a server and no version runs another's code. Keys, all under the tag {NAME}:
+ * versions share a server and no version runs another's code. Keys, all under the tag {NAME.HARNESS}:
  *   s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key, body
  *   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res, body and cl when dead
  *   out               stream of finished keys, trimmed: it only wakes submitters
@@ -158,10 +158,12 @@ static const char queue_library[] =
             return false
         end)
 
-    /* stream | id who n [other] -> 1 held on, by the other from now on when one is named; 0 lost */
+    /* stream | id who n [other] -> 1 held on, by the other from now on when one is named; 0 lost. Asked again after a lost
+     * reply, the other holds it already. */
     LUA(local function renew(k, a)
-            if not held(k[1], a[1], a[2], a[3]) then return 0 end
-            call('XCLAIM', k[1], GROUP, a[4] or a[2], 0, a[1], 'JUSTID')
+            local who = a[4] or a[2]
+            if not held(k[1], a[1], a[2], a[3]) and not held(k[1], a[1], who, a[3]) then return 0 end
+            call('XCLAIM', k[1], GROUP, who, 0, a[1], 'JUSTID')
             return 1
         end)
 

@@ -1,5 +1,6 @@
 /* The job queue on Redis Streams; a Lua function library does every state change, fenced by
- * (consumer, delivery count). All keys of a queue share the hash tag {NAME}.
+ * (consumer, delivery count). All keys of a queue share the hash tag {NAME.HARNESS}: a key of another harness is another
+ * job's, and an evaluator that took it could only fail it.
  *
  * URL: redis://user:password@host:port/db  or  unix:PATH. Passwords are never printed. */
 #ifndef QUEUE_QUEUE_H
@@ -19,6 +20,7 @@ typedef struct Queue Queue;
  * QUERN_RESULT_TTL_S (0, for ever, over unix:, else 7 days), QUERN_QUEUE_RETRY_S (60). */
 int queue_open(const char *url, const char *name, Queue **out, Error *err);
 void queue_close(Queue *q);
+void queue_set_patience(Queue *q, double seconds); /* with a lost server, from now on, if that is less */
 
 enum { QUEUE_MAX_DELIVERIES = 3, QUEUE_MAX_BODY = 1 << 20, QUEUE_MAX_CLASSES = 16 };
 
@@ -101,7 +103,7 @@ typedef struct {
 } QueueSick;
 int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err); /* devices out of service, by name */
 int queue_retry(Queue *q, long *revived, Error *err);   /* dead jobs back on their streams */
-int queue_purge(Queue *q, Error *err);                  /* everything under {NAME} */
+int queue_purge(Queue *q, Error *err);                  /* everything under {NAME.HARNESS} */
 int queue_pause(Queue *q, int on, Error *err);          /* workers take nothing while on */
 
 #endif

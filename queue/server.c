@@ -110,8 +110,10 @@ static int wait_until_it_answers(Server *s, Error *err)
             if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
                 return error_set(err, "there is no redis-server in PATH (Debian: apt-get install redis-server); install it, "
                                       "or let QUERN_REDIS name a server");
-            error_set(err, "redis-server ended as it started; %s/redis.log says why", s->dir);
-            return 1;
+            /* not of its own accord: nothing is said of its data */
+            int stopped = WIFEXITED(status) ? WEXITSTATUS(status) != 1 : WTERMSIG(status) == SIGKILL;
+            error_set(err, "redis-server %s as it started; %s/redis.log says why", stopped ? "was ended" : "ended", s->dir);
+            return stopped ? -1 : 1;
         }
         if (stop_requested()) return error_set(err, "stopped while redis-server was starting");
         struct stat st;
@@ -122,31 +124,47 @@ static int wait_until_it_answers(Server *s, Error *err)
     return error_prefix(err, "redis-server in %s did not answer for %d s", s->dir, START_S);
 }
 
-/* Data that the server refuses: out of its way, kept for a look. */
-static int put_data_aside(const Server *s, Error *err)
+typedef struct {
+    char from[PATH_MAX + 32], to[PATH_MAX + 64]; /* to "": nothing was put aside */
+} Aside;
+
+/* Data that the server may have refused: out of its way, kept for a look. */
+static int put_data_aside(const Server *s, Aside *a, Error *err)
 {
-    char from[PATH_MAX + 32], to[PATH_MAX + 64];
-    snprintf(from, sizeof from, "%s/appendonlydir", s->dir);
-    if (!file_exists(from)) return -1;
+    snprintf(a->from, sizeof a->from, "%s/appendonlydir", s->dir);
+    if (!file_exists(a->from)) return -1;
     for (int i = 1; i < 1000; i++) {
-        snprintf(to, sizeof to, "%s.damaged-%d", from, i);
-        if (file_exists(to)) continue;
-        if (rename(from, to)) return error_errno(err, "cannot rename %s", from);
-        log_warn("the queue's data could not be read; they are kept as %s and the jobs are done again", to);
-        return 0;
+        snprintf(a->to, sizeof a->to, "%s.damaged-%d", a->from, i);
+        if (file_exists(a->to)) continue;
+        if (!rename(a->from, a->to)) return 0;
+        a->to[0] = 0;
+        return error_errno(err, "cannot rename %s", a->from);
     }
+    a->to[0] = 0;
     return error_set(err, "%s holds a thousand damaged queues; remove them", s->dir);
+}
+
+/* Without them it does not start either, so they were not the reason. */
+static void put_data_back(const Aside *a)
+{
+    Error err;
+    if (!a->to[0]) return;
+    if (file_exists(a->from) && file_remove_tree(a->from, &err)) log_warn("%s", err.text);
+    if (rename(a->to, a->from)) log_warn("the queue's data are left as %s: %s", a->to, strerror(errno));
 }
 
 int server_start(Server *s, Error *err)
 {
+    Aside aside = {.to = ""};
     for (int tries = 0; tries < 2; tries++) {
-        if (spawn(s, err)) return -1;
-        int rc = wait_until_it_answers(s, err);
+        int rc = spawn(s, err) ? -1 : wait_until_it_answers(s, err);
+        if (!rc && aside.to[0])
+            log_warn("the queue's data could not be read; they are kept as %s and the jobs are done again", aside.to);
         if (!rc) return 0;
         server_stop(s);
-        if (rc < 0 || tries || put_data_aside(s, err)) return -1;
+        if (rc < 0 || tries || put_data_aside(s, &aside, err)) break;
     }
+    put_data_back(&aside);
     return -1;
 }
 

@@ -7,9 +7,10 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "queue/job.h"
 #include "queue/library.h"
 
-enum { WEEK_S = 7 * 24 * 3600, DEFAULT_LIMIT = 10000, DEFAULT_LEASE_S = 30 };
+enum { WEEK_S = 7 * 24 * 3600, DEFAULT_LIMIT = 10000, DEFAULT_LEASE_S = 30, NAME_MAX_BYTES = 64 };
 
 int queue_text_ok(const char *s, size_t max)
 {
@@ -139,8 +140,8 @@ static int find_outbox_end(Queue *q, Error *err)
     command_text(&c, "1");
     redisReply *r = NULL;
     if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
-    const char *id = r->type == REDIS_REPLY_ARRAY && r->elements ? r->element[0]->element[0]->str : "0-0";
-    snprintf(q->out_last, sizeof q->out_last, "%s", id);
+    const char *id = reply_text(reply_at(reply_at(r, 0), 0));
+    snprintf(q->out_last, sizeof q->out_last, "%s", *id ? id : "0-0");
     freeReplyObject(r);
     return 0;
 }
@@ -152,9 +153,9 @@ static int open_checked(Queue *q, const char *url, const char *name, Error *err)
         return error_set(err, "there is no queue: QUERN_REDIS names no server; put `quern-fleet run --` in front of the "
                               "command to have a private one");
     if (!name || !*name) name = "quern";
-    if (!queue_text_ok(name, sizeof q->name - 1) || strpbrk(name, "{}*?[]\\ "))
+    if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
         return error_set(err, "a queue's name is 1 to 64 printable characters without blanks and {}*?[]\\, found '%s'", name);
-    snprintf(q->name, sizeof q->name, "%s", name);
+    snprintf(q->name, sizeof q->name, "%s.%s", name, JOB_HARNESS);
     double ttl = strncmp(url, "unix:", 5) ? WEEK_S : 0, limit = DEFAULT_LIMIT;
     q->lease_s = DEFAULT_LEASE_S;
     if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) || setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
@@ -183,6 +184,11 @@ void queue_close(Queue *q)
     if (!q) return;
     connection_close(q->connection);
     free(q);
+}
+
+void queue_set_patience(Queue *q, double seconds)
+{
+    connection_set_patience(q->connection, seconds);
 }
 
 double queue_renew_interval(const Queue *q)

@@ -13,7 +13,7 @@ typedef char QueueKey[QUEUE_KEY_BYTES];
 
 struct Queue {
     Connection *connection;
-    char name[65];
+    char name[80];               /* "NAME.HARNESS": no program meets the jobs of another harness */
     char library[32];            /* of functions: "quern_1f2e3d4c" */
     unsigned loaded, taken;      /* generation of the connection at the last library load; at the last take */
     char out_last[64];           /* id of the last outbox entry seen */
@@ -22,7 +22,7 @@ struct Queue {
     long result_ttl_s;           /* 0: results stay */
 };
 
-/* "{NAME}:kind:rest" or "{NAME}:kind" with rest NULL. */
+/* "{NAME.HARNESS}:kind:rest" or "{NAME.HARNESS}:kind" with rest NULL. */
 void queue_key(const Queue *q, QueueKey out, const char *kind, const char *rest);
 
 /* Start a call of a function with n_keys keys; the caller adds keys and arguments. `name` must live

@@ -186,11 +186,10 @@ int queue_wait(Queue *q, double timeout_s, Error *err)
         int rc = queue_exchange(q, &c, 1, &r, block, EXCHANGE_READ, err);
         if (rc < 0) return -1;
         if (rc) continue;
-        int woken = r->type == REDIS_REPLY_ARRAY && r->elements;
-        if (woken) {
-            const redisReply *entries = r->element[0]->element[1];
-            strncpy(q->out_last, entries->element[entries->elements - 1]->element[0]->str, sizeof q->out_last - 1);
-        }
+        const redisReply *entries = reply_at(reply_at(r, 0), 1);
+        const char *last = entries->elements ? reply_text(reply_at(reply_at(entries, entries->elements - 1), 0)) : "";
+        int woken = *last != 0;
+        if (woken) snprintf(q->out_last, sizeof q->out_last, "%s", last);
         freeReplyObject(r);
         if (woken) return 1;
     }

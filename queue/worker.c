@@ -35,15 +35,18 @@ void queue_job_release(QueueJob *job)
     *job = (QueueJob){0};
 }
 
-static void job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
-                     const redisReply *body, int delivery)
+static int job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
+                    const redisReply *body, int delivery, Error *err)
 {
+    if (!*stream || !*reply_text(id) || !*reply_text(key) || body->type != REDIS_REPLY_STRING)
+        return error_set(err, "the queue's server handed out something that is no job");
     job->stream = memory_strdup(stream);
     job->id = memory_strdup(id->str);
     job->key = memory_strdup(key->str);
     buffer_init(&job->body, (size_t)body->len + 1);
     buffer_append(&job->body, body->str, (size_t)body->len);
     job->delivery = delivery;
+    return 0;
 }
 
 /* The class of a job: what follows "{NAME}:s:". */
@@ -83,8 +86,9 @@ static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob 
         if (index < 0 || index >= s->n) {
             took = error_set(err, "the queue's server handed out a job of a stream that was not asked for");
         } else {
-            job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3], (int)r->element[4]->integer);
-            took = TOOK_JOB;
+            took = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3], (int)r->element[4]->integer, err)
+                       ? TOOK_ERROR
+                       : TOOK_JOB;
         }
     }
     freeReplyObject(r);
@@ -97,11 +101,11 @@ static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, Queue
     Took took = TOOK_NONE;
     if (r->type != REDIS_REPLY_ARRAY) return took; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
-        const redisReply *e = r->element[i]->element[1]->element[0], *f = e->element[1];
+        const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
         QueueJob extra = {0};
-        job_fill(took == TOOK_JOB ? &extra : job, r->element[i]->element[0]->str, e->element[0], f->element[1],
-                 f->element[3], 1);
-        int rc = took == TOOK_JOB ? queue_hand_back(q, &extra, consumer, err) : 0;
+        int rc = job_fill(took == TOOK_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)), reply_at(e, 0),
+                          reply_at(f, 1), reply_at(f, 3), 1, err);
+        if (!rc && took == TOOK_JOB) rc = queue_hand_back(q, &extra, consumer, err);
         queue_job_release(&extra);
         if (rc < 0) return TOOK_ERROR;
         took = TOOK_JOB;

@@ -71,9 +71,18 @@ static int put_back(Waiting *w, Error *err)
     return 0;
 }
 
+/* A job whose entry in the stream is gone waits for ever, and nothing tells it from one that waits its turn: enqueued again, it is
+ * there or has its verdict. */
+static int offer_again(Waiting *w, Error *err)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->state[i] == OPEN && submit(w, i, err)) return -1;
+    return 0;
+}
+
 static int wait_all(Waiting *w, const char *const *keys, double patience_s, Error *err)
 {
-    double last = clock_seconds();
+    double last = clock_seconds(), offered = last, lease_s = 3 * queue_renew_interval(w->q);
     while (w->left) {
         size_t before = w->left;
         if (queue_poll(w->q, keys, w->n, on_result, w, err) || put_back(w, err)) return -1;
@@ -83,6 +92,11 @@ static int wait_all(Waiting *w, const char *const *keys, double patience_s, Erro
         if (clock_seconds() - last > patience_s)
             return error_set(err, "no verdict for %.0f s, %zu candidates are waiting: is an evaluator running? (quern-fleet run)",
                              patience_s, w->left);
+        double now = clock_seconds();
+        if (now - last > lease_s && now - offered > lease_s) {
+            if (offer_again(w, err)) return -1;
+            offered = now;
+        }
         if (queue_wait(w->q, 1.0, err) < 0) return -1;
     }
     return 0;

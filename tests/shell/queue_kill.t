@@ -101,6 +101,15 @@ kill_server() { local k; for k in 1 2; do some_done $1 $((k * 5)) && kill -9 $(p
 strike server kill_server
 finish server
 
+# ---- the server hangs, an evaluator dies, and the server too: who starts it again may not wait for it ----
+hang_server() {
+    local s
+    some_done $1 5 && s=$(pgrep -P $fleet redis-server) && kill -STOP $s && kill -9 $(pgrep -P $fleet -f quern-evald | head -1) || return
+    sleep 0.3; kill -9 $s
+}
+strike hung hang_server
+finish hung
+
 # ---- a second start in the same directory: refused, and nothing that the first needs is taken away ----
 start_again() {
     some_done $1 3 || return
@@ -192,13 +201,21 @@ kill -CONT $a; kill -TERM $a; wait $a; s=$?
 [ $s = 0 ] && tr -d ' \n' <<<"$(status hosts)" | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? 'a worker that woke after its lease changes nothing'
 printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
 "$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
-lease() { redis-cli -s hosts/redis.sock xpending '{quern}:s:sim:h100' workers - + 1 | tr '\n' ' ' | cut -d' ' -f"$1"; } # 3 idle for ms, 4 deliveries
+stream() { redis-cli -s $1/redis.sock --scan --pattern '{quern.*}:s:sim:h100'; }
+"$BIN/quern-queue" pause
+printf 'relu\t// gone %d\n' 1 2 3 | "$here/make_samples.pl" >gone.qa
+"$BIN/quern-evaluate" gone.qa --output gone.out 2>err & e=$!
+wait_for '[ "$(count hosts waiting)" = 3 ]'; redis-cli -s hosts/redis.sock del $(stream hosts) >/dev/null
+"$BIN/quern-queue" resume
+wait_for '! kill -0 $e 2>/dev/null'; ended=$?; kill $e 2>/dev/null; wait $e; s=$?
+[ $s$ended = 00 ] && [ "$(count hosts done)" = 33 ]; ok $? 'jobs whose stream was deleted are put back'
+lease() { redis-cli -s hosts/redis.sock xpending $(stream hosts) workers - + 1 | tr '\n' ' ' | cut -d' ' -f"$1"; } # 3 idle for ms, 4 deliveries
 wait_for '[ "$(count hosts leased)" = 1 ]'
 most=0
 wait_for 'idle=$(lease 3); [ -z "$idle" ] || [ "$idle" -lt $most ] || ! most=$idle'
 [ -n "$idle" ] && [ "$(lease 4)" = 1 ]; ok $? 'a lease is renewed while its job runs'
 kill -TERM $b; wait $b; s1=$?; wait $e; s=$?
-[ $s1$s = 00 ] && [ "$(count hosts done)" = 31 ]; ok $? 'SIGTERM drains: the job in work is finished'
+[ $s1$s = 00 ] && [ "$(count hosts done)" = 34 ]; ok $? 'SIGTERM drains: the job in work is finished'
 
 # ---- candidates that take the evaluator down, hang, or make it fail ----
 { printf 'relu\t// selftest: crash\nrelu\t// selftest: hang\nrelu\t// selftest: fail\nrelu\tfine\n'; } | "$here/make_samples.pl" >poison.qa
@@ -208,7 +225,7 @@ DEADLINE=4 QUERN_LEASE_S=0.6 ./noop --device sim:h100 2>a.log & a=$!
 [ $s = 0 ] && [ "$(cat messages)" = "the evaluator died each time it judged this candidate
 the evaluation took longer than 4 s and was stopped
 noop
-noop" ] && [ "$(count hosts dead)" = 3 ] && [ "$(count hosts done)" = 32 ]; ok $? 'crash, hang and failure end dead, with a verdict; their neighbour is done'
+noop" ] && [ "$(count hosts dead)" = 3 ] && [ "$(count hosts done)" = 35 ]; ok $? 'crash, hang and failure end dead, with a verdict; their neighbour is done'
 [ "$(grep -c 'delivery [123]:' a.log)" = 3 ]; ok $? 'a candidate that kills its evaluator is tried three times'
 "$BIN/quern-queue" retry | grep -q '^3 dead jobs put back'; ok $? 'retry revives the dead'
 wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'and they die again'
@@ -232,6 +249,12 @@ deep=$(printf 'a%.0s' $(seq 120)); mkdir "$deep"
 aof=$(ls calm/appendonlydir/*.incr.aof); truncate -s -7 $aof
 "$BIN/quern-fleet" run --workers 0 --dir calm -- "$BIN/quern-queue" status --json >out 2>log; s=$?
 [ $s = 0 ] && grep -q '"done": [23][0-9]' out; ok $? 'a torn file of changes is cut'
+rm -rf calm/redis.log; mkdir calm/redis.log
+"$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
+rmdir calm/redis.log; mkdir killed; printf '#!/bin/sh\nkill -9 $$\n' >killed/redis-server; chmod +x killed/redis-server
+PATH=$tmp/killed:$PATH "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>>log; s+=$?
+"$BIN/quern-fleet" run --workers 0 --dir calm -- "$BIN/quern-queue" status --json >out 2>>log
+[ $s = 11 ] && ! ls calm | grep -q damaged && grep -q '"done": [23][0-9]' out; ok $? 'a server that cannot start for another reason, or is killed as it starts: the data stay'
 printf garbage | dd of=$aof bs=1 conv=notrunc 2>/dev/null
 "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
 [ $s = 0 ] && grep -q 'could not be read; they are kept as .*damaged-1' log; ok $? 'a damaged one is put aside, and that is said'

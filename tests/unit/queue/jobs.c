@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "queue/job.h"
 #include "queue/queue.h"
 #include "queue/server.h"
 
@@ -106,7 +107,7 @@ static void raw_command(const char *text)
 static void fall_silent(const char *name, const QueueJob *job, const char *who)
 {
     char text[256];
-    snprintf(text, sizeof text, "XCLAIM {%s}:s:sim:a workers %s 0 %s IDLE 31000 JUSTID", name, who, job->id);
+    snprintf(text, sizeof text, "XCLAIM {%s." JOB_HARNESS "}:s:sim:a workers %s 0 %s IDLE 31000 JUSTID", name, who, job->id);
     raw_command(text);
 }
 
@@ -225,6 +226,7 @@ static void test_begin(void **state)
     assert_int_equal(late.delivery, 1);
     assert_int_equal(queue_begin(q, &job, "w+1", "w", &err), 0);
     assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1);
+    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1); /* its reply was lost */
     assert_int_equal(queue_renew(q, &late, "v+0", &err), 0);
     assert_int_equal(queue_renew(q, &late, "v", &err), 1);
     assert_int_equal(queue_release(q, "v", 1, &n, &err), 0);
@@ -272,7 +274,7 @@ static void test_lost_reply(void **state)
     Error err;
     assert_int_equal(take(q, "w", 0, &job), 0);
     put(q, "k");
-    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost}:s:sim:a >"); /* what w would have got */
+    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost." JOB_HARNESS "}:s:sim:a >"); /* what w would have got */
     assert_int_equal(take(q, "w", 0, &job), 0);
     raw_command("CLIENT KILL TYPE normal SKIPME yes");
     int rc = 0;
@@ -300,7 +302,7 @@ static void test_flushall(void **state)
     assert_int_equal(take(q, "w", 0.1, &job), 0);
     raw_command("FUNCTION FLUSH");
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
-    raw_command("DEL {flush}:s:sim:a"); /* the entry alone: known as queued, but gone */
+    raw_command("DEL {flush." JOB_HARNESS "}:s:sim:a"); /* the entry alone: known as queued, but gone */
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
     assert_int_equal(take(q, "w", 1, &job), 1);
     assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
@@ -334,6 +336,26 @@ static void test_server_killed(void **state)
     assert_int_equal(take(q, "w2", 1, &job), 1);
     assert_int_equal(job.delivery, 1);
     assert_int_equal(queue_complete(q, &job, "w2", "r", 1, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+/* A server that answers, but will change nothing: each call says so after a time, and none goes on for ever. */
+static void test_replica(void **state)
+{
+    (void)state;
+    setenv("QUERN_QUEUE_RETRY_S", "0.3", 1);
+    Queue *q = open_queue("replica");
+    unsetenv("QUERN_QUEUE_RETRY_S");
+    QueueJob job;
+    Error err = {0};
+    put(q, "k");
+    raw_command("REPLICAOF 127.0.0.1 1");
+    assert_int_equal(queue_take(q, one_class, 1, "w", 0, dead_text, NULL, &job, &err), -1);
+    assert_non_null(strstr(err.text, "READONLY"));
+    raw_command("REPLICAOF NO ONE");
+    assert_int_equal(take(q, "w", 0, &job), 1);
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -438,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_begin),
         cmocka_unit_test(test_order_and_pause), cmocka_unit_test(test_lost_reply), cmocka_unit_test(test_flushall),
         cmocka_unit_test(test_server_killed), cmocka_unit_test(test_limits), cmocka_unit_test(test_quarantine),
+        cmocka_unit_test(test_replica),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, start_server, stop_server);
