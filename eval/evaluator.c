@@ -183,6 +183,11 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
     return !rc && v->low > 1 ? timing_unseen(l, e->cases, w, e->seed, passed, f, err) : rc;
 }
 
+const char *evaluator_compiler(Evaluator *e, Error *err)
+{
+    return compiler_version(e->compiler, err);
+}
+
 void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len)
 {
     compiler_offer(e->compiler, key, reply, len);

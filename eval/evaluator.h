@@ -58,6 +58,8 @@ typedef struct {
 /* Always fills a verdict; an evaluator's own failure is OUTCOME_EVALUATOR_ERROR with its text. */
 void evaluator_run(Evaluator *e, const char *task, const char *source, size_t len, Verdict *out);
 void verdict_release(Verdict *v);
+/* Its compiler's version; waits until it is ready. NULL: it cannot start. */
+const char *evaluator_compiler(Evaluator *e, Error *err);
 /* A compilation made elsewhere, for the candidate that follows (compiler_offer). */
 void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len);
 

@@ -196,7 +196,8 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
     if (ops && ops->alone) ops->alone(arg);
-    if (!opt->noop && open_evaluator(&c, 1, &err)) refuse(fd, &err); /* 1: the default seed of quern-evaluate */
+    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there is. */
+    if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err))) refuse(fd, &err);
     if (say_hello(&c)) _exit(1);
     Buffer frame;
     buffer_init(&frame, RUNNER_MAX_JOB);
