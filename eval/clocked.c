@@ -120,12 +120,16 @@ static void spend(Bench *b, int step, double *since)
     *since = now;
 }
 
-/* One run: were there two, on two sets, one could do the work of both. Nothing that a side finds was computed by anyone: outputs
- * and buffers are undefined, those of the set that is not used, too. */
+/* Nothing that a side finds was computed by anyone: outputs and buffers, the other side's too. */
+static int undefine(Bench *b, int set, Error *err)
+{
+    return rig_reset(&b->rigs[CANDIDATE][set], err) || rig_reset_own_buffers(&b->rigs[BASELINE][set], err) ? -1 : 0;
+}
+
+/* One run: were there two, on two sets, one could do the work of both. */
 static int run_side(Bench *b, int side, int used, double *us, Finding *f, Error *err)
 {
-    for (int set = 0; set < SETS; set++)
-        if (rig_reset(&b->rigs[side][set], err) || (side == CANDIDATE && rig_reset_own_buffers(&b->rigs[BASELINE][set], err))) return -1;
+    if (undefine(b, used, err)) return -1;
     double since = clock_seconds();
     int rc = run_on(b, side, used, us, f, err);
     spend(b, RUNNING, &since);
@@ -134,9 +138,11 @@ static int run_side(Bench *b, int side, int used, double *us, Finding *f, Error 
     return rc;
 }
 
-/* The one after the other. */
+/* The one after the other, with the same done before either. The set that is not used is undefined once: what a candidate leaves
+ * there the baseline does not use, and is gone before the next couple. */
 static int run_sides(Bench *b, int first, int set, double us[SIDES], Finding *f, Error *err)
 {
+    if (undefine(b, !set, err)) return -1;
     int rc = run_side(b, first, set, &us[first], f, err);
     return rc ? rc : run_side(b, !first, set, &us[!first], f, err);
 }
@@ -181,10 +187,11 @@ static int next_order(Bench *b)
     return order;
 }
 
-/* Each side once, on the same buffers: of as many couples as there are orders half on either set. */
+/* Each side once, on the same buffers: of as many couples as there are orders half on either set. The very first run is the
+ * baseline's, by whose time a device bounds the candidate's. */
 static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
 {
-    int order = next_order(b), first = order % SIDES, set = order / SIDES;
+    int order = next_order(b), first = b->runs ? order % SIDES : BASELINE, set = order / SIDES;
     double since = clock_seconds();
     b->phase = random_uniform(&b->random);
     int rc = renew(b, f, err);

@@ -83,15 +83,19 @@ static Fold best_fold(const Long *l)
     return near(l, f, step);
 }
 
-/* The line through the loads of the two bins: time over number of period. */
-static double exact_period(const Long *l, const Fold *f)
+/* The line through the loads of the two bins: time over number of period. *hit: in how many periods there is one, for many that come
+ * close together are one event. */
+static double exact_period(const Long *l, const Fold *f, int *hit)
 {
-    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, last = -1;
+    *hit = 0;
     for (int i = 0; i < l->n; i++) {
         uint64_t of_all = bins_before(f, l->at[i]), first = (uint64_t)f->bin;
         if ((of_all - first) % BINS > 1) continue;
         double k = (double)((of_all + BINS - first) / BINS), at = (double)l->at[i];
         n++, x += k, y += at, xx += k * k, xy += k * at;
+        *hit += k > last;
+        last = k;
     }
     double of_x = n * xx - x * x;
     return of_x > 0 ? (n * xy - x * y) / of_x : 0;
@@ -106,8 +110,10 @@ uint32_t stall_period(const uint64_t *done, int n)
     if (l.n >= LEAST_LONG) {
         Fold best = best_fold(&l);
         double by_chance = 2.0 * l.n / BINS;
-        period = exact_period(&l, &best);
-        if (best.count < by_chance + 8 * sqrt(by_chance) + 4 || 4 * best.count * period < l.span) period = 0;
+        int hit;
+        period = exact_period(&l, &best, &hit);
+        double periods = l.span / period, share = 1 - exp(-by_chance / periods); /* of them hit by chance */
+        if (!(hit >= periods * share + 8 * sqrt(periods * share * (1 - share)) + 4) || 4 * hit * period < l.span) period = 0;
     }
     free(l.at);
     return (uint32_t)nearbyint(period);

@@ -11,7 +11,7 @@
 /* The block of results, on the device and in pinned memory. */
 enum { AT_ZONES = 0, AT_BAD = 8 << 10, AT_RESULT = 16 << 10, AT_INITIAL = 17 << 10, RESULTS_BYTES = 18 << 10 };
 enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES }; /* of several results */
-enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264 };
+enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264, ALL_ZONES_BLOCKS = 16 << 10 };
 enum { STAGE_BYTES = 4 << 20, STAGE_SHARES = 16, STAGE_WAIT_S = 60 };
 static const size_t golden_most = (size_t)24 << 30;
 
@@ -312,11 +312,23 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
 
 /* ---- guard zones ---- */
 
+/* Of each zone: as many as fill the device with the largest, which may be hundreds of MiB that no buffer has, by a load a thread. */
+static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
+{
+    unsigned long long largest = 0;
+    for (int i = 0; i < t->n_zones; i++)
+        if (zones[i].end - zones[i].start > largest) largest = zones[i].end - zones[i].start;
+    unsigned blocks = blocks_for(t, largest / 16), most = t->n_zones ? ALL_ZONES_BLOCKS / (unsigned)t->n_zones : 1;
+    if (most < ZONE_BLOCKS) most = ZONE_BLOCKS;
+    return blocks < most ? blocks : most;
+}
+
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)
 {
     t->n_zones = n < TRUSTED_MAX_ZONES ? n : TRUSTED_MAX_ZONES;
     if (t->busy) trusted_settle(t, NULL); /* the pinned table may still be read; a failure comes out at the next wait */
     memcpy(t->host + AT_ZONES, zones, (size_t)t->n_zones * sizeof *zones);
+    t->zone_blocks = blocks_for_zones(t, zones);
     t->zones_stale = 1;
 }
 
@@ -331,7 +343,7 @@ static int look_at_zones(Trusted *t, Error *err)
         return -1;
     t->zones_stale = 0;
     if (queued(t, cu->set_bytes(bad, 0xff, found_bytes, t->executor.stream), "the results of guard zones", err) ||
-        launch(t, HARNESS_ZONES, ZONE_BLOCKS, (unsigned)t->n_zones, params, err))
+        launch(t, HARNESS_ZONES, t->zone_blocks, (unsigned)t->n_zones, params, err))
         return -1;
     return queued(t, cu->copy_to_host_async(t->host + AT_BAD, bad, found_bytes, t->executor.stream), "a small copy from the device", err);
 }

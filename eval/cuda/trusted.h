@@ -17,6 +17,7 @@ typedef struct {
     unsigned char *stage;       /* pinned, for what is large, in TRUSTED_STAGES parts; NULL before the first of it */
     CuEvent left[TRUSTED_STAGES]; /* a part's contents have */
     int zones_stale, n_zones;   /* the table on the device is not the one last given */
+    unsigned zone_blocks;       /* that look at each */
     size_t golden_bytes, golden_limit;
 } Trusted;
 

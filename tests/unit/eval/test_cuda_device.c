@@ -1,42 +1,12 @@
 /* The host's side of "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda: shared buffers, guard zones, and
  * a runner process that candidates take down in every way there is, again and again. */
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/memory.h"
-#include "base/process.h"
-#include "eval/cuda/light.h"
-#include "eval/cuda/state.h"
 
-enum { N = 1000 };
-
-static const DeviceOps *const ops = &cuda_device_ops;
-static Device *d;
-static Error err;
-static Buffer image;
-
-static void ok(int rc)
-{
-    if (rc) fail_msg("%s", err.text);
-}
-
-static void start(void)
-{
-    ok(ops->open("0", &d, &err));
-}
+#include "cuda_support.h"
 
 static CudaRunner *runner_of(int home)
 {
@@ -51,37 +21,6 @@ static int open_files(void)
     while (readdir(dir)) n++;
     closedir(dir);
     return n;
-}
-
-static DeviceModule *load(int trusted)
-{
-    DeviceCode code = {.cubin = image.data, .cubin_len = image.len};
-    DeviceModule *m = NULL;
-    DeviceFault fault;
-    int rc = ops->load(d, &code, trusted, &m, &fault, &err);
-    if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
-    return m;
-}
-
-static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault)
-{
-    return ops->clock(d, launches, n, mode, -1, out, fault, &err);
-}
-
-static DeviceLaunch launch(DeviceModule *m, const char *kernel, DevicePtr p, int count, int first)
-{
-    DeviceLaunch l = {.module = m, .kernel = kernel, .grid = {1, 1, 1}, .block = {32, 1, 1}};
-    memcpy(l.params, &p, 8);
-    memcpy(l.params + 8, &count, 4);
-    memcpy(l.params + 12, &first, 4);
-    return l;
-}
-
-static void expect_floats(DevicePtr p, int n, int written)
-{
-    static uint32_t got[N];
-    ok(ops->read(d, p, got, (size_t)n * 4, &err));
-    for (int i = 0; i < n; i++) assert_int_equal(got[i], i < written ? 0x3f800000 : 0xffffffff);
 }
 
 /* A candidate that is right, in the runner there is now. */
@@ -603,17 +542,6 @@ static void test_refused_names(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* The GPU's light, as quern-light would have kept it. */
-static int keep_light(char path[4096])
-{
-    Gpu gpu;
-    Light light;
-    const CudaDriver *cu = cuda_driver(&err);
-    if (!cu || gpus_get(cu, 0, &gpu, &err) || light_bounds(cu, &gpu, &light, &err) || light_path(gpu.uuid, path, 4096, &err)) return -1;
-    light.stall_period_us = 100.148;
-    return light_save(&light, path, &err);
-}
-
 /* Where quern-light cannot measure, as here, the evaluator goes on by the bounds, and tries again when it is opened the next time. */
 static void test_unmeasured(void **state)
 {
@@ -633,24 +561,6 @@ static void test_unmeasured(void **state)
     ok(keep_light(path));
 }
 
-/* The library is compiled here and found by the loader, which looks at the environment only at a program's start. */
-static int with_driver(char **argv)
-{
-    char here[3000], *command, *old = getenv("LD_LIBRARY_PATH");
-    const char *cc = getenv("QUERN_CC");
-    if (getenv("TEST_DRIVER")) return 0;
-    if (!getcwd(here, sizeof here)) return -1;
-    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 %s/tests/fixtures/cuda/driver.c",
-                            cc ? cc : "gcc", QUERN_ROOT, QUERN_ROOT);
-    if (system(command)) return -1;
-    setenv("LD_LIBRARY_PATH", memory_printf("%s%s%s", here, old ? ":" : "", old ? old : ""), 1);
-    setenv("QUERN_LOCK_DIR", here, 1);
-    setenv("QUERN_CACHE", memory_printf("%s/cache", here), 1);
-    setenv("TEST_DRIVER", "1", 1);
-    execv("/proc/self/exe", argv);
-    return -1;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -660,14 +570,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
         cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
         cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_refused_names)};
-    char path[4096];
     (void)argc;
-    if (with_driver(argv) || keep_light(path)) {
-        fprintf(stderr, "the test's driver cannot be made, or its light not kept: %s\n", err.text);
-        return 1;
-    }
-    buffer_init(&image, 1 << 20);
-    if (file_read(QUERN_ROOT "/tests/fixtures/cubin/sm_90.cubin", 1 << 20, &image, &err)) return 1;
+    if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,8 +189,8 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     return rc;
 }
 
-/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and the baseline's result was
- * nowhere to be seen when the candidate ran. */
+/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and neither side's result was
+ * anywhere to be seen when the other ran, in a buffer of its own plan neither. */
 static void test_paired_timing(void **state)
 {
     (void)state;
@@ -208,6 +208,10 @@ static void test_paired_timing(void **state)
     assert_int_equal(fake.spied, 0);
     assert_true(fake.phases[0] > 0 && fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
     assert_int_equal(passed.n, 1);
+    buffers[0] = "//@ buffer float a[n]\n//@ launch relu<<<1, 32>>>(x, a, n)\n";
+    assert_int_equal(clocked("relu", &passed, &f), 0);
+    assert_int_equal(fake.spied, 0);
+    buffers[0] = "";
 }
 
 /* Of each four couples counted two begin with either side, of those one with either set. */
@@ -219,6 +223,7 @@ static void test_orders(void **state)
     assert_int_equal(clocked("relu", &passed, &f), 0);
     int couples = timing.n, from = fake.calls - 2 * couples, block = fake.began[from].block, changes = 0;
     assert_true(couples >= 24 && couples % 4 == 0 && from > 0);
+    assert_true(fake.began[0].trusted); /* whose time bounds the candidate's first */
     for (int k = 0; k < couples; k += 4) {
         int seen = 0;
         for (int i = 0; i < 4; i++) {

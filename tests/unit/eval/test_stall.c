@@ -68,6 +68,24 @@ static void test_none(void **state)
     assert_int_equal(stall_period(done, 0), 0);
 }
 
+/* Long ones close together, as beside another process that works on the GPU: a burst lies in one bin or two of any long period. */
+static void test_bursts(void **state)
+{
+    (void)state;
+    Random r;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        double now = 0;
+        random_init(&r, seed, 0);
+        for (int i = 0, burst = 0; i < STALL_LOADS; i++) {
+            if (!burst && random_uniform(&r) < 0.001) burst = 20;
+            now += 340 + 120 * random_uniform(&r) + (burst ? 300 * random_uniform(&r) : 0);
+            burst -= burst > 0;
+            done[i] = (uint64_t)(now / 32) * 32;
+        }
+        assert_int_equal(stall_period(done, STALL_LOADS), 0);
+    }
+}
+
 /* What a thread of an H200 noted: times between loads, in steps of 32 ns. */
 static uint32_t of_file(const char *name)
 {
@@ -93,7 +111,8 @@ static void test_h200(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none), cmocka_unit_test(test_h200)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none), cmocka_unit_test(test_bursts),
+                                       cmocka_unit_test(test_h200)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
