@@ -83,6 +83,8 @@ int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const cha
     return strstr(want, got) != NULL;
 }
 
+enum { TEACHER_AGAIN = 4 };      /* of so many as are wanted it writes enough that are no repetition */
+
 /* One process of the teacher writes all kernels of a task. */
 static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes, Error *err)
 {
@@ -100,16 +102,24 @@ static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int
     return rc;
 }
 
-static int add_taught(const char *dir, const char *task, int n, GpuBenchList *out, Error *err)
+static int is_there(const GpuBenchList *l, int from, const char *source)
+{
+    for (int i = from; i < l->n; i++)
+        if (!strcmp(l->items[i].source, source)) return 1;
+    return 0;
+}
+
+/* n of those that were written, each text once. */
+static int add_taught(const char *dir, const char *task, int n, int written, GpuBenchList *out, Error *err)
 {
     Buffer text;
-    int rc = 0;
+    int rc = 0, from = out->n;
     buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
-    for (int i = 0; i < n && !rc; i++) {
+    for (int i = 0; i < written && out->n - from < n && !rc; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s-%d.cu", dir, task, i + 1);
         rc = file_read(path, CANDIDATE_MAX_SOURCE, &text, err);
-        if (!rc) add(out, task, "teacher", text.data);
+        if (!rc && !is_there(out, from, text.data)) add(out, task, "teacher", text.data);
     }
     buffer_release(&text);
     return rc;
@@ -122,10 +132,9 @@ int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *ou
     if (gpubench_folder(b, "teacher", dir, sizeof dir, err) || taskset_load(NULL, NULL, &tasks, err)) return -1;
     int rc = 0;
     for (int i = 0; i < tasks.n && !rc; i++) {
-        int share = n / tasks.n + (i < n % tasks.n);
-        rc = ask_teacher(b, tasks.tasks[i]->name, dir, share, mistakes, err) || add_taught(dir, tasks.tasks[i]->name, share, out, err)
-                 ? -1
-                 : 0;
+        const char *task = tasks.tasks[i]->name;
+        int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_AGAIN * share;
+        rc = ask_teacher(b, task, dir, written, mistakes, err) || add_taught(dir, task, share, written, out, err) ? -1 : 0;
     }
     taskset_release(&tasks);
     return rc;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -42,6 +43,7 @@ void gpubench_row(GpuBench *b, const char *part, const char *what, double value,
     }
     printf("  %-58s %12.5g %-16s %-16s %s\n", what, value, unit, bound, judged);
     fflush(stdout);
+    b->rows++;
     write_line(b, part, what, value, unit, asked, judged);
 }
 
@@ -58,7 +60,9 @@ int gpubench_folder(const GpuBench *b, const char *name, char *out, size_t size,
 
 char *gpubench_variant(const char *source, long number)
 {
-    return memory_printf("%s\n// variant %ld\n", source, number);
+    static unsigned long long run;
+    if (!run) run = (unsigned long long)time(NULL) << 22 | (unsigned)getpid();
+    return memory_printf("%s\n// variant %ld of %llx\n", source, number, run);
 }
 
 double gpubench_mean(const double *v, int n)

@@ -11,8 +11,9 @@
 typedef struct {
     const char *device;
     const char *bin;            /* folder of Quern's programs */
-    const char *work;           /* scratch, emptied before and after */
+    const char *work;           /* scratch */
     FILE *out;                  /* tab-separated results; NULL: none */
+    long rows;                  /* printed so far */
     double limit_s;             /* a part ends early, with what it has, after so long; 0: never */
     double until;               /* when that is, set by gpubench_begin; 0: never */
     int64_t latency, sustained, pairs, trials, repeats, hostile, hangs;
@@ -52,7 +53,7 @@ enum { GPUBENCH_HALF = -2 };
  * or, with axis NULL and size GPUBENCH_HALF, half of the usual ones. */
 int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis, int64_t size, char *out, size_t out_size,
                    Error *err);
-/* The same kernel with a comment of its own behind it. The caller frees. */
+/* The same kernel with a comment of its own behind it, of this run alone: a cache that is kept has not seen it. The caller frees. */
 char *gpubench_variant(const char *source, long number);
 
 /* Candidates to judge. */
@@ -67,7 +68,8 @@ typedef struct {
     int n;
 } GpuBenchList;
 
-/* n kernels of the template teacher, over all tasks it knows, a share of them with a mistake. */
+/* n kernels of the template teacher, over all tasks it knows, no two the same and a share of them with a mistake; fewer when it
+ * knows no more. */
 int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err);
 /* Every file of tests/ that matches and names a task. Appends; no match is no error. */
 int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Error *err);

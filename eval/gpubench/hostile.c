@@ -14,7 +14,7 @@ enum { HONEST_MAX = 24, HOSTILE_MAX = 100000 };
 
 typedef struct {
     Outcome outcome;
-    double score, seconds;
+    double score, low, high, seconds;
     char cheat[64], message[400];
 } Judged;
 
@@ -24,7 +24,8 @@ typedef struct {
     GpuBenchList honest, hostile;
     Judged alone[HONEST_MAX];
     double hostile_s[HOSTILE_MAX], after_s[HOSTILE_MAX]; /* of a hostile one; and how much longer the honest one after it took */
-    int n, n_hangs, changed, unexpected;
+    int n, n_hangs, changed, unexpected, refused;
+    int apart;                  /* honest intervals that have nothing in common with the one alone */
     double moved;               /* largest change of an honest score */
 } Hostile;
 
@@ -37,14 +38,29 @@ static Judged judge_one(Hostile *h, const char *task, const char *source)
     j.seconds = clock_seconds() - start;
     j.outcome = v.outcome;
     j.score = v.score;
+    j.low = v.low;
+    j.high = v.high;
     snprintf(j.cheat, sizeof j.cheat, "%s", v.cheat);
     snprintf(j.message, sizeof j.message, "%s", v.message);
     verdict_release(&v);
     return j;
 }
 
-/* Honest: every task's plain baseline and the tests' honest kernels, as many as are ok. Judged twice: the first also
- * prepares the task and fills the compile cache. */
+/* Twice: the first also prepares the task and fills the compile cache. 0: it is refused, though its file expects none of it. */
+static int judge_one_alone(Hostile *h, const GpuBenchCandidate *c, Judged *out)
+{
+    for (int i = 0; i < 2; i++) {
+        *out = judge_one(h, c->task, c->source);
+        if (out->outcome == OUTCOME_OK) continue;
+        h->refused++;
+        printf("  alone, the honest %s %s is %s%s%s: %s\n", c->task, c->kind, outcome_name(out->outcome), out->cheat[0] ? " " : "",
+               out->cheat, out->message);
+        return 0;
+    }
+    return 1;
+}
+
+/* Honest: every task's plain baseline and the tests' honest kernels, as many as this device can run. */
 static int judge_alone(Hostile *h, Error *err)
 {
     const TaskSet *set = evaluator_tasks(h->e);
@@ -52,15 +68,14 @@ static int judge_alone(Hostile *h, Error *err)
     for (int i = 0; i < set->n; i++) {
         h->honest.items = memory_grow(h->honest.items, (size_t)h->honest.n + 1, sizeof *h->honest.items);
         GpuBenchCandidate *c = &h->honest.items[h->honest.n++];
-        *c = (GpuBenchCandidate){.source = memory_strdup(set->tasks[i]->baseline_source)};
+        *c = (GpuBenchCandidate){.kind = "baseline", .source = memory_strdup(set->tasks[i]->baseline_source)};
         snprintf(c->task, sizeof c->task, "%s", set->tasks[i]->name);
     }
     if (gpubench_files(h->b, "tests/cheats/honest_*.cu", &h->honest, err)) return -1;
     for (int i = 0; i < h->honest.n && kept < HONEST_MAX && !stop_requested(); i++) {
         GpuBenchCandidate c = h->honest.items[i];
-        if (judge_one(h, c.task, c.source).outcome != OUTCOME_OK) continue;
-        Judged j = judge_one(h, c.task, c.source);
-        if (j.outcome != OUTCOME_OK) continue;
+        Judged j;
+        if (!gpubench_expected(&c, "ok", "") || !judge_one_alone(h, &c, &j)) continue;
         h->honest.items[i] = h->honest.items[kept];
         h->honest.items[kept] = c;
         h->alone[kept++] = j;
@@ -100,6 +115,7 @@ static void one_round(Hostile *h, int *slow, int round)
         printf("  after %s, the honest %s is %s: %s\n", c->kind, h->honest.items[at].task, outcome_name(good.outcome), good.message);
     } else {
         h->moved = fmax(h->moved, fabs(good.score / h->alone[at].score - 1));
+        h->apart += good.low > h->alone[at].high || good.high < h->alone[at].low;
     }
     h->hostile_s[h->n] = bad.seconds;
     h->after_s[h->n++] = fmax(good.seconds - h->alone[at].seconds, 0);
@@ -112,14 +128,17 @@ static void report(Hostile *h)
     GpuBench *b = h->b;
     double longest = 0;
     for (int i = 0; i < h->n; i++) longest = fmax(longest, h->after_s[i]);
-    gpubench_row(b, "hostile", "hostile candidates, as many honest ones among them", h->n, "", "");
+    gpubench_row(b, "hostile", "hostile candidates, as many honest ones among them", h->n, "", ">1000");
     gpubench_row(b, "hostile", "of them hangs", h->n_hangs, "", "");
     gpubench_row(b, "hostile", "honest verdicts that changed", h->changed, "", "<0");
+    gpubench_row(b, "hostile", "honest kernels that are refused alone", h->refused, "", "<0");
+    gpubench_row(b, "hostile", "honest intervals apart from the one alone (few by chance)", 100.0 * h->apart / h->n, "%", "<1");
     gpubench_row(b, "hostile", "largest change of an honest score", 100 * h->moved, "%", "");
     gpubench_row(b, "hostile", "hostile verdicts that their file does not expect", h->unexpected, "", "<0");
     gpubench_row(b, "hostile", "recovery: the next honest verdict is later by, mean", gpubench_mean(h->after_s, h->n), "s", "<1");
     gpubench_row(b, "hostile", "recovery, longest", longest, "s", "");
     gpubench_row(b, "hostile", "a hostile candidate's own verdict, median", statistics_median(h->hostile_s, h->n), "s", "");
+    gpubench_row(b, "hostile", "a hostile candidate's own verdict, mean", gpubench_mean(h->hostile_s, h->n), "s", "");
 }
 
 int gpubench_hostile(GpuBench *b, Error *err)
@@ -131,7 +150,8 @@ int gpubench_hostile(GpuBench *b, Error *err)
     if (!rc) rc = judge_alone(h, err);
     int *slow = memory_array((size_t)h->hostile.n + 1, sizeof *slow);
     for (int i = 0; !rc && i < b->hostile && h->n < HOSTILE_MAX && !(h->n && gpubench_over(b)); i++) one_round(h, slow, (int)b->from + i);
-    if (!rc && h->n) report(h);
+    if (h->n) report(h);
+    else if (!rc) rc = error_set(err, "nothing was judged");
     free(slow);
     if (h->e) evaluator_close(h->e);
     gpubench_list_release(&h->honest);

@@ -11,7 +11,7 @@
 #include "eval/gpubench/gpubench.h"
 #include "eval/statistics.h"
 
-enum { SAMPLES_MAX = 1000, SIDE = 4096 };
+enum { SAMPLES_MAX = 1000, SIDE = 4096, SERIES = 3 };
 static const double apart_s = 0.5; /* the driver clears away a process for a while after its end, which is not the next one's time */
 
 typedef struct {
@@ -21,6 +21,24 @@ typedef struct {
     double seconds[SAMPLES_MAX];
     int n;
 } Latency;
+
+static int another(const Latency *l)
+{
+    return l->n < l->b->latency && l->n < SAMPLES_MAX && !(l->n > 2 && gpubench_over(l->b));
+}
+
+/* Each series has its share of the time that is there: what the others took is not the last one's. */
+static void next_series(Latency *l, double start, int done)
+{
+    if (l->b->limit_s > 0) l->b->until = start + l->b->limit_s * done / SERIES;
+}
+
+static void report(Latency *l, const char *series, const char *asked)
+{
+    char what[96];
+    snprintf(what, sizeof what, "median of %d, %s", l->n, series);
+    gpubench_row(l->b, "latency", what, statistics_median(l->seconds, l->n), "s", asked);
+}
 
 static int judged_ok(Evaluator *e, const char *source, Error *err)
 {
@@ -36,7 +54,7 @@ static int warm(Latency *l, Error *err)
     Evaluator *e;
     if (evaluator_open(&(EvaluatorOptions){.device = l->b->device, .tasks_root = l->tasks, .seed = 1}, &e, err)) return -1;
     int rc = judged_ok(e, l->source, err); /* the task's own preparation */
-    for (l->n = 0; !rc && l->n < l->b->latency && l->n < SAMPLES_MAX && !(l->n > 2 && gpubench_over(l->b)); l->n++) {
+    for (l->n = 0; !rc && another(l); l->n++) {
         char *source = gpubench_variant(l->source, l->n);
         double start = clock_seconds();
         rc = judged_ok(e, source, err);
@@ -97,7 +115,7 @@ static int clear_cache(const char *cache, Error *err)
 static int cold(Latency *l, const char *cache, int prepared, Error *err)
 {
     int rc = 0;
-    for (l->n = 0; !rc && l->n < l->b->latency && l->n < SAMPLES_MAX && !(l->n > 2 && gpubench_over(l->b)); l->n++) {
+    for (l->n = 0; !rc && another(l); l->n++) {
         if (!prepared && clear_cache(cache, err)) return -1;
         rc = cold_once(l, cache, 200000 + (prepared ? 0 : 50000) + l->n, &l->seconds[l->n], err);
         gpubench_raw(l->b, "latency", prepared ? "cold process" : "cold process and caches", l->seconds[l->n], "s");
@@ -125,17 +143,21 @@ int gpubench_latency(GpuBench *b, Error *err)
     buffer_init(&text, 1 << 20);
     gpubench_begin(b, "One elementwise candidate at 4096x4096, everything included");
     char path[4200], cache[4096];
+    double start = clock_seconds();
     int rc = gpubench_tasks(b, "tasks-latency", "relu", "n", (int64_t)SIDE * SIDE, l->tasks, sizeof l->tasks, err);
     snprintf(path, sizeof path, "%s/relu/baseline.cu", l->tasks);
     if (!rc) rc = file_read(path, 1 << 18, &text, err);
     l->source = text.data;
     if (!rc) rc = first(l, cache, sizeof cache, err);
+    next_series(l, start, 1);
     if (!rc) rc = cold(l, cache, 1, err);
-    if (!rc) gpubench_row(b, "latency", "median, cold process", statistics_median(l->seconds, l->n), "s", "<0.40");
+    if (!rc) report(l, "cold process", "<0.40");
+    next_series(l, start, 2);
     if (!rc) rc = cold(l, cache, 0, err);
-    if (!rc) gpubench_row(b, "latency", "median, cold process, nothing cached but the GPU's light", statistics_median(l->seconds, l->n), "s", "");
+    if (!rc) report(l, "cold process, nothing cached but the GPU's light", "");
+    next_series(l, start, SERIES);
     if (!rc) rc = warm(l, err);
-    if (!rc) gpubench_row(b, "latency", "median, warm process", statistics_median(l->seconds, l->n), "s", "<0.15");
+    if (!rc) report(l, "warm process", "<0.15");
     buffer_release(&text);
     free(l);
     return rc;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
 #include "eval/candidate.h"
@@ -17,12 +18,19 @@ typedef struct {
     double score, speedup, low, high;
 } Pair;
 
-static int judge_pair(Evaluator *e, const char *task, const char *source, Pair *out, Error *err)
+/* 1; 0: it is refused, which no kernel here deserves, and is counted; -1: the evaluator failed. */
+static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *task, const char *source, Pair *out, Error *err)
 {
     Verdict v;
     evaluator_run(e, task, source, strlen(source), &v);
-    int rc = v.outcome == OUTCOME_OK ? 0 : error_set(err, "%s: %s: %.600s", task, outcome_name(v.outcome), v.message);
+    int rc = v.outcome == OUTCOME_OK;
     *out = (Pair){v.score, v.speedup, v.low, v.high};
+    if (v.outcome == OUTCOME_EVALUATOR_ERROR) {
+        rc = error_set(err, "%s: %.600s", task, v.message);
+    } else if (!rc) {
+        printf("  %s is %s%s%s: %s\n", task, outcome_name(v.outcome), v.cheat[0] ? " " : "", v.cheat, v.message);
+        gpubench_raw(b, part, "refused", 1, outcome_name(v.outcome));
+    }
     verdict_release(&v);
     return rc;
 }
@@ -32,14 +40,13 @@ enum { AGAIN = sizeof again / sizeof *again };
 
 /* Part repeat, which goes on between the comparisons of other parts. */
 struct GpuRepeat {
-    Evaluator *e;
     char *sources[AGAIN];
-    double scores[AGAIN][REPEATS_MAX], start, last;
-    int n;
+    double scores[AGAIN][REPEATS_MAX], first, last;
+    int n, judged[AGAIN], refused, failed;
 };
 typedef struct GpuRepeat Repeat;
 
-static int repeat_if_due(GpuBench *b, Error *err);
+static void repeat_if_due(GpuBench *b);
 
 static int read_source(const char *path, Buffer *out, Error *err)
 {
@@ -57,7 +64,9 @@ static int open_against(const GpuBench *b, const char *tasks, const char *baseli
 typedef struct {
     double bias[PAIRS_MAX];     /* speedup - 1 */
     int task[PAIRS_MAX];
-    int n, wins, small_wins, n_small;
+    int n, wins, small_wins, n_small, refused;
+    double worst;               /* of a task at one size, percent */
+    char worst_name[96];
 } Same;
 
 typedef enum { SIZE_TIMED, SIZE_HALF, SIZE_SMALL, SIZES } Size;
@@ -104,14 +113,17 @@ static int same_process(GpuBench *b, Same *s, const char *tasks, const char *tas
     snprintf(what, sizeof what, "%s, %s", task, size_labels[size]);
     for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end); i++) {
         Pair p;
-        rc = repeat_if_due(b, err) || judge_pair(e, task, source->data, &p, err) ? -1 : 0;
-        if (rc) break;
+        repeat_if_due(b);
+        rc = judge_pair(b, "same", e, task, source->data, &p, err);
+        s->refused += rc == 0;
+        if (rc < 0) break;
+        if (!rc) continue;
         bias[(*n)++] = p.speedup - 1;
         note_pair(s, size, index, &p);
         gpubench_raw(b, "same", what, p.speedup, "ratio");
     }
     evaluator_close(e);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, int index, Size size, long count, double seconds, Error *err)
@@ -119,27 +131,33 @@ static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, 
     char path[4200], what[160];
     Buffer source;
     snprintf(path, sizeof path, "%s/%s/baseline.cu", tasks, task);
-    int rc = read_source(path, &source, err), n = 0, most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
+    int rc = read_source(path, &source, err), n = 0, done = 0, most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
     double bias[PAIRS_A_TASK], end = seconds > 0 ? clock_seconds() + seconds : 0;
-    while (!rc && n < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() && (n < 2 || end <= 0 || clock_seconds() < end)) {
-        int more = most - n < PAIRS_A_PROCESS ? most - n : PAIRS_A_PROCESS;
+    for (; !rc && done < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() && (n < 2 || end <= 0 || clock_seconds() < end);
+         done += PAIRS_A_PROCESS) {
+        int more = most - done < PAIRS_A_PROCESS ? most - done : PAIRS_A_PROCESS;
         rc = same_process(b, s, tasks, task, index, size, path, &source, bias, more, end, &n, err);
     }
-    if (!rc && n) {
+    if (n) {
+        double median = 100 * statistics_median(bias, n);
         snprintf(what, sizeof what, "bias of %s, %s (%d)", task, size_labels[size], n);
-        gpubench_row(b, "same", what, 100 * statistics_median(bias, n), "%", "");
+        gpubench_row(b, "same", what, median, "%", "");
+        if (size != SIZE_SMALL && fabs(median) >= s->worst) {
+            s->worst = fabs(median);
+            snprintf(s->worst_name, sizeof s->worst_name, "%s, %s", task, size_labels[size]);
+        }
     }
     buffer_release(&source);
     return rc;
 }
 
-/* A tenth of the comparisons, and of the time, for the small sizes. */
+/* As many comparisons as are wanted at the sizes that tasks time, half of them at either; a tenth more for the small ones. */
 static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
 {
     char half[4096], small[4096];
     const char *root = getenv("QUERN_TASKS");
     const char *roots[SIZES] = {root ? root : QUERN_ROOT "/tasks", half, small};
-    static const double shares[SIZES] = {0.45, 0.45, 0.1};
+    static const double shares[SIZES] = {0.5, 0.5, 0.1}, all = 1.1;
     if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
         gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
         return -1;
@@ -148,30 +166,42 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
     for (Size size = predicted ? SIZE_SMALL : 0; size < SIZES; size++)
         for (int i = 0; i < set->n && !rc && !stop_requested(); i++) {
             double share = shares[size] / set->n;
-            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size, (long)ceil((double)b->pairs * share), b->limit_s * share, err);
+            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size, (long)ceil((double)b->pairs * share),
+                           b->limit_s * share / all, err);
         }
     return rc;
 }
 
+static void report_same(GpuBench *b, const Same *s, const TaskSet *set)
+{
+    char what[160], name[64] = "";
+    if (s->n) {
+        gpubench_row(b, "same", "comparisons", s->n, "", ">500");
+        gpubench_row(b, "same", "median bias", 100 * fabs(statistics_median(s->bias, s->n)), "%", "<0.1");
+        double worst = worst_task(s, set, name, sizeof name);
+        snprintf(what, sizeof what, "largest bias of a task, over both sizes (%s)", name);
+        gpubench_row(b, "same", what, 100 * worst, "%", "<0.3");
+        snprintf(what, sizeof what, "largest bias of a task at one size (%s)", s->worst_name);
+        gpubench_row(b, "same", what, s->worst, "%", "");
+        gpubench_row(b, "same", "reported wins", 100.0 * s->wins / s->n, "%", "<1");
+    }
+    if (s->n_small) {
+        gpubench_row(b, "same", "small: comparisons", s->n_small, "", "");
+        gpubench_row(b, "same", "small: reported wins", 100.0 * s->small_wins / s->n_small, "%", "");
+    }
+    gpubench_row(b, "same", "comparisons that were refused", s->refused, "", "<0");
+}
+
+/* What was compared counts, though something fails after it. */
 int gpubench_same(GpuBench *b, Error *err)
 {
     Same *s = memory_alloc(sizeof *s);
-    char what[160], name[64] = "";
     TaskSet set = {0};
     gpubench_begin(b, "A/A: every task's plain baseline against itself");
     int rc = taskset_load(NULL, b->only, &set, err);
     if (!rc) rc = same_all(b, s, &set, err);
-    if (!rc && s->n) {
-        gpubench_row(b, "same", "comparisons", s->n, "", "");
-        gpubench_row(b, "same", "median bias", 100 * fabs(statistics_median(s->bias, s->n)), "%", "<0.1");
-        double worst = worst_task(s, &set, name, sizeof name);
-        snprintf(what, sizeof what, "largest bias of a task, over both sizes (%s)", name);
-        gpubench_row(b, "same", what, 100 * worst, "%", "<0.3");
-        gpubench_row(b, "same", "reported wins", 100.0 * s->wins / s->n, "%", "<1");
-    }
-    if (!rc && s->n_small) {
-        gpubench_row(b, "same", "small: reported wins", 100.0 * s->small_wins / s->n_small, "%", "");
-    }
+    if (s->n || s->n_small || s->refused) report_same(b, s, &set);
+    else if (!rc) rc = error_set(err, "nothing was compared");
     taskset_release(&set);
     free(s);
     return rc;
@@ -205,7 +235,7 @@ typedef struct {
     char path[2][4200];         /* [0]: as it is; [1]: with 2% more */
     char *source[2];
     double log_ratio[PAIRS_MAX];
-    int n, right, sure;         /* right: the score says it; sure: the whole interval does */
+    int n, right, refused;      /* right: the whole interval is */
 } Difference;
 
 static int write_pair(GpuBench *b, Difference *d, Error *err)
@@ -220,39 +250,48 @@ static int write_pair(GpuBench *b, Difference *d, Error *err)
     return 0;
 }
 
-/* The candidate is side `more`, the baseline the other one. */
-static int different(GpuBench *b, Difference *d, int more, long count, double seconds, Error *err)
+static int trials_done(const Difference *d)
+{
+    return d->n + d->refused;
+}
+
+/* The candidate is side `more`, the baseline the other one. The score alone, the interval's lower end, would call a slower one right
+ * that is equal. */
+static int different(GpuBench *b, Difference *d, int more, int count, Error *err)
 {
     Evaluator *e;
     if (open_against(b, NULL, d->path[!more], &e, err)) return -1;
-    double end = clock_seconds() + seconds;
     int rc = 0;
-    for (long k = 0; !rc && k < count && d->n < PAIRS_MAX && !stop_requested() && (k < 2 || seconds <= 0 || clock_seconds() < end); k++) {
+    for (int k = 0; k < count && trials_done(d) < b->trials && d->n < PAIRS_MAX && !stop_requested(); k++) {
         Pair p;
-        rc = repeat_if_due(b, err) || judge_pair(e, "relu", d->source[more], &p, err) ? -1 : 0;
-        if (rc) break;
-        d->right += more ? p.score < 1 : p.score > 1;
-        d->sure += more ? p.high < 1 : p.low > 1;
+        repeat_if_due(b);
+        rc = judge_pair(b, "difference", e, "relu", d->source[more], &p, err);
+        d->refused += rc == 0;
+        if (rc < 0) break;
+        if (!rc) continue;
+        d->right += more ? p.high < 1 : p.score > 1;
         d->log_ratio[d->n++] = more ? -log(p.speedup) : log(p.speedup);
         gpubench_raw(b, "difference", more ? "2% slower" : "2% faster", p.speedup, "ratio");
     }
     evaluator_close(e);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 int gpubench_difference(GpuBench *b, Error *err)
 {
     Difference *d = memory_alloc(sizeof *d);
     gpubench_begin(b, "A true difference: the same kernel with 2% more bytes to move");
-    int rc = write_pair(b, d, err);
-    for (int more = 0; more < 2 && !rc; more++)
-        rc = different(b, d, more, b->trials / 2 + (more ? 0 : b->trials % 2), b->limit_s / 2, err);
-    if (!rc && d->n) {
-        gpubench_row(b, "difference", "trials", d->n, "", "");
-        gpubench_row(b, "difference", "scored in the right direction", 100.0 * d->right / d->n, "%", ">95");
-        gpubench_row(b, "difference", "the whole interval on the right side", 100.0 * d->sure / d->n, "%", "");
-        gpubench_row(b, "difference", "median of the ratios", exp(statistics_median(d->log_ratio, d->n)), "", "");
+    int rc = write_pair(b, d, err), few = b->trials < 2 * PAIRS_A_PROCESS ? (int)(b->trials + 1) / 2 : PAIRS_A_PROCESS;
+    for (int k = 0; !rc && trials_done(d) < b->trials && d->n < PAIRS_MAX && (k < 2 ? !stop_requested() : !gpubench_over(b)); k++)
+        rc = different(b, d, k % 2, few, err);
+    if (trials_done(d)) {
+        gpubench_row(b, "difference", "trials", trials_done(d), "", ">200");
+        gpubench_row(b, "difference", "scored in the right direction", 100.0 * d->right / trials_done(d), "%", ">95");
+        gpubench_row(b, "difference", "trials that were refused", d->refused, "", "<0");
+    } else if (!rc) {
+        rc = error_set(err, "nothing was compared");
     }
+    if (d->n) gpubench_row(b, "difference", "median of the ratios", exp(statistics_median(d->log_ratio, d->n)), "", "");
     free(d->source[0]);
     free(d->source[1]);
     free(d);
@@ -261,39 +300,48 @@ int gpubench_difference(GpuBench *b, Error *err)
 
 /* ---- the same candidate again ---- */
 
-/* The score, not the interval that it comes from: what a user sees twice. */
+/* The score, not the interval that it comes from: what a user sees twice, and from processes of its own each time, as a user does. */
 static int repeat_once(GpuBench *b, Repeat *r, Error *err)
 {
-    for (int i = 0; i < AGAIN; i++) {
+    Evaluator *e;
+    if (open_against(b, NULL, NULL, &e, err)) return -1;
+    int rc = 0;
+    for (int i = 0; i < AGAIN && rc >= 0; i++) {
         Pair p;
-        if (judge_pair(r->e, again[i], r->sources[i], &p, err)) return -1;
-        r->scores[i][r->n] = p.score;
+        rc = judge_pair(b, "repeat", e, again[i], r->sources[i], &p, err);
+        r->refused += rc == 0;
+        if (rc <= 0) continue;
+        r->scores[i][r->judged[i]++] = p.score;
         gpubench_raw(b, "repeat", again[i], p.score, "score");
         gpubench_raw(b, "repeat", again[i], p.low, "lower bound");
     }
-    r->n++;
-    return 0;
+    evaluator_close(e);
+    return rc < 0 ? -1 : 0;
 }
 
 /* When the next one is due; never after the last. */
 static double repeat_due(const GpuBench *b, const Repeat *r)
 {
     if (r->n >= b->repeats || r->n >= REPEATS_MAX) return INFINITY;
-    return r->start + (b->repeats > 1 ? b->span_s * r->n / (double)(b->repeats - 1) : 0);
+    return r->n ? r->first + b->span_s * r->n / (double)(b->repeats - 1) : 0;
 }
 
-static int repeat_if_due(GpuBench *b, Error *err)
+/* One that fails is counted, and is no failure of the part that it comes between. */
+static void repeat_if_due(GpuBench *b)
 {
     Repeat *r = b->repeat;
+    Error err;
     double now = clock_seconds();
-    if (!r || now < repeat_due(b, r)) return 0;
+    if (!r || now < repeat_due(b, r)) return;
     r->last = now;
-    return repeat_once(b, r, err);
+    if (!r->n++) r->first = now;
+    if (!repeat_once(b, r, &err)) return;
+    r->failed++;
+    log_warn("repeat: %s", err.text);
 }
 
 static void repeat_end(GpuBench *b)
 {
-    if (b->repeat->e) evaluator_close(b->repeat->e);
     for (int i = 0; i < AGAIN; i++) free(b->repeat->sources[i]);
     free(b->repeat);
     b->repeat = NULL;
@@ -303,7 +351,6 @@ int gpubench_repeat_begin(GpuBench *b, Error *err)
 {
     Repeat *r = b->repeat = memory_alloc(sizeof *r);
     int rc = 0;
-    r->start = r->last = clock_seconds();
     for (int i = 0; i < AGAIN && !rc; i++) {
         char path[4096];
         Buffer text;
@@ -312,7 +359,6 @@ int gpubench_repeat_begin(GpuBench *b, Error *err)
         r->sources[i] = buffer_detach(&text);
         buffer_release(&text);
     }
-    if (!rc) rc = open_against(b, NULL, NULL, &r->e, err);
     if (rc) repeat_end(b);
     return rc;
 }
@@ -327,19 +373,24 @@ static double spread(const double *v, int n)
     return 100 * (high - low) / statistics_median(v, n);
 }
 
-static void report_repeats(GpuBench *b, const Repeat *r)
+static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
 {
     double worst = 0;
-    gpubench_row(b, "repeat", "times", r->n, "", "");
-    gpubench_row(b, "repeat", "first to last", r->last - r->start, "s", "");
+    int least = REPEATS_MAX;
+    for (int i = 0; i < AGAIN; i++) least = r->judged[i] < least ? r->judged[i] : least;
+    gpubench_row(b, "repeat", "times", least, "", ">10");
+    gpubench_row(b, "repeat", "refused or failed", r->refused + r->failed, "", "<0");
+    if (least < 2) return error_set(err, "judged %d times: once is no repetition", least);
+    gpubench_row(b, "repeat", "first to last", r->last - r->first, "s", ">600");
     for (int i = 0; i < AGAIN; i++) {
         char what[96];
-        double s = spread(r->scores[i], r->n);
+        double s = spread(r->scores[i], r->judged[i]);
         worst = fmax(worst, s);
         snprintf(what, sizeof what, "%s: scores, largest less smallest", again[i]);
         gpubench_row(b, "repeat", what, s, "%", "");
     }
     gpubench_row(b, "repeat", "scores within", worst, "%", "<1");
+    return 0;
 }
 
 int gpubench_repeat(GpuBench *b, Error *err)
@@ -350,9 +401,9 @@ int gpubench_repeat(GpuBench *b, Error *err)
         double now = clock_seconds(), due = fmax(repeat_due(b, b->repeat), now);
         if (b->repeat->n >= 2 && b->until > 0 && due >= b->until) break;
         if (due > now) clock_sleep(due - now);
-        rc = repeat_if_due(b, err);
+        repeat_if_due(b);
     }
-    if (b->repeat && !rc && b->repeat->n) report_repeats(b, b->repeat);
+    if (b->repeat && b->repeat->n) rc = report_repeats(b, b->repeat, err);
     if (b->repeat) repeat_end(b);
     return rc;
 }

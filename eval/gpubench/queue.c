@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
@@ -270,7 +271,9 @@ static void print_busy(Sustained *s, double wall)
     Buffer text;
     Error err;
     buffer_init(&text, LOG_MAX);
-    if (!file_read(s->log, LOG_MAX, &text, &err)) {
+    if (file_read(s->log, LOG_MAX, &text, &err)) {
+        log_warn("sustained: the device's share is not known: %s", err.text);
+    } else {
         double checks = logged_seconds(text.data, "checks"), timing = logged_seconds(text.data, "timing");
         double compile = logged_seconds(text.data, "load");
         if (checks >= 0 && timing >= 0) {
@@ -280,7 +283,7 @@ static void print_busy(Sustained *s, double wall)
         }
     }
     if (s->gpu_samples)
-        gpubench_row(s->b, "sustained", "kernels running, by NVML at 10 Hz", 100 * s->gpu_sum / (double)s->gpu_samples, "%", "");
+        gpubench_row(s->b, "sustained", "kernels running, by NVML at 10 Hz", 100 * s->gpu_sum / (double)s->gpu_samples, "%", ">70");
     buffer_release(&text);
 }
 
@@ -301,7 +304,7 @@ static void print_rates(Sustained *s, double wall)
     qsort(s->items, (size_t)s->n, sizeof *s->items, compare_times);
     int tenth = s->done / 10;
     double settled = tenth > 0 ? s->items[tenth - 1].at : 0;
-    gpubench_row(s->b, "sustained", "distinct candidates judged", s->done, "", "");
+    gpubench_row(s->b, "sustained", "distinct candidates judged", s->done, "", ">2000");
     gpubench_row(s->b, "sustained", "candidates an hour", 3600.0 * s->done / wall, "an hour", ">12000");
     if (s->done > tenth && wall > settled)
         gpubench_row(s->b, "sustained", "the same after the first tenth (every task prepared)", 3600.0 * (s->done - tenth) / (wall - settled),
@@ -344,10 +347,12 @@ static int run(Sustained *s, Error *err)
     if (!rc) rc = wait_for_all(s, err);
     double wall = clock_seconds() - s->start;
     stop_evald(s);
-    if (!rc && s->done) {
+    if (s->done) {
         if (s->done == s->n) wall = s->heard; /* without the evaluator's end */
         print_rates(s, wall);
         print_busy(s, wall);
+    } else if (!rc) {
+        rc = error_set(err, "nothing was judged");
     }
     return rc;
 }
