@@ -46,6 +46,7 @@ class_of = $(if $(filter cuda:%,$(1)),$(call gpu_class,$(1)),$(1))
 unique = $(if $(1),$(firstword $(1)) $(call unique,$(filter-out $(firstword $(1)),$(1))))
 local_classes := $(call unique,$(foreach d,$(LOCAL),$(call class_of,$(d))))
 # what judges during the run is what the local evaluators serve, and the first of them where they differ
+found := $(and $(filter undefined,$(origin DEVICE)),$(filter auto,$(wanted)))
 DEVICE ?= $(call as_text,$(firstword $(local_classes) sim:h100))
 override DEVICE := $(call as_text,$(DEVICE))
 device_word := $(call as_word,$(DEVICE))
@@ -133,10 +134,17 @@ endif
 $(R)/cfg/$(1): ; @mkdir -p $$(@D); printf '%s\n' $$(call quoted,$$(stamped/$(1))) >$$@.tmp && mv $$@.tmp $$@
 endef
 FORCE: ;
+# A GPU that is not found any more, after a driver's update say, is no wish to have the simulator judge the whole run anew.
+judged := $(call as_word,$(subst DEVICE=,,$(filter-out HARNESS=%,$(file <$(R)/cfg/device))))
+$(if $(and $(found),$(judged)),$(if $(filter $(device_word),$(judged)),,$(error \
+  $(R) was judged on $(call as_text,$(judged)), and what is found here is $(DEVICE): DEVICES=$(firstword $(LOCAL)) judges all of it anew, RUN=NAME is another run)))
+# Scores of two harnesses are not comparable (queue/job.h): a run that another one judged is judged anew.
+HARNESS := $(patsubst JOB_HARNESS~"%",%,$(filter JOB_HARNESS~%,$(subst JOB_HARNESS ,JOB_HARNESS~,$(file <queue/job.h))))
+$(if $(HARNESS),,$(error queue/job.h: expected JOB_HARNESS))
 answering := POLICY BASE engine STYLE MAX_NEW BATCH
 $(eval $(call stamp,tasks,TASK_FILES))
 $(eval $(call stamp,collect,TEACHERS kernels TRIALS KEEP MISTAKES DEVICE SEED))
-$(eval $(call stamp,device,DEVICE))
+$(eval $(call stamp,device,DEVICE HARNESS))
 $(eval $(call stamp,sft,base STYLE CONTRASTIVE SMALL_MODEL SFT training SEED))
 $(eval $(call stamp,selfsup,$(answering) SELFSUP_GROUPS SELFSUP_PLAIN SELFSUP_COPIES EXEMPLARS SELFSUP training SEED))
 # Stage 3 starts from the last selfsup round, which with fewer of them is an older one. No stage's own number of rounds is in
@@ -178,7 +186,7 @@ crl: $(R)/report.html
 
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
-$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(TASK_FILES)
+$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(TASK_FILES) | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks_flag) --teachers $(call quoted,$(teachers)) --trials $(TRIALS) --keep $(KEEP) \
 	  --mistakes $(MISTAKES) --device '$(DEVICE)' --seed $(SEED)
 
@@ -264,7 +272,11 @@ final_model = $(if $(filter sft,$(1)),$(R)/sft/model,$(if $(filter selfsup,$(1))
 $(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-prompt --output $@ $(tasks_flag) --stage report --groups 1 --heldout --style $(STYLE) --seed $(SEED)
 
-$(STAGES:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/prompts.qa $$(call manifest,$$(call final_model,$$*)) $(R)/cfg/report
+# Whoever samples or trains a checkpoint takes the memory that is free (docs/model.md), and a second one would find too little:
+# these wait for the rounds and for each other.
+turn = $(if $(filter sft,$(1)),$(call c_model,$(ROUNDS))/manifest.qa,$(R)/report/$(if $(filter crl,$(1)),selfsup,sft)/samples.qa)
+$(STAGES:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/prompts.qa $$(call manifest,$$(call final_model,$$*)) $(R)/cfg/report \
+  | $$(if $$(endpoint),,$$(if $$(checkpoint),$$(call turn,$$*)))
 	$(run) $(B)/quern-sample --policy $(call policy,$(call final_model,$*)) --prompts $< --output $@ --stage $* \
 	  --copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
@@ -277,22 +289,34 @@ $(STAGES:%=$(R)/report/%/pool.qa):
 	  --stage $(notdir $(@D)) --round 0
 
 # ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
+# The score that made a kernel the best of many is too high by luck where times are measured, and inputs may have been kind to
+# it: what the report says of a best kernel is a judgement that did not choose it, on inputs of another seed.
+again := --seed 2
 $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-pool --best --pool $< $(tasks_flag) --output $@
 class_file = $(R)/best/verdicts-$(subst :,-,$(subst /,-,$(1))).qa
 define class_rule
 $(call class_file,$(1)): $(R)/best/samples.qa
-	$$(run) $(if $(filter-out $(local_classes) $(device_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ --device '$(call as_text,$(1))'
+	$$(run) $(if $(filter-out $(local_classes) $(device_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ $(again) --device '$(call as_text,$(1))'
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
 $(R)/best/results.qa: $(R)/best/samples.qa $(foreach c,$(CLASSES),$(call class_file,$(c))) $(R)/cfg/report
 	$(run) $(B)/quern-results --samples $< $(tasks_flag) --output $@ $(foreach c,$(CLASSES),$(call class_file,$(c)))
 
+# Where the run was judged, the best of each stage's samples as well.
+stage_sets = $(subst $(space),$(comma),$(strip $(foreach s,$(STAGES),$(R)/report/$(s)/samples.qa:$(R)/report/$(s)/verdicts.qa)))
+$(R)/best/again/samples.qa: $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(R)/cfg/tasks $(TASK_FILES)
+	$(run) $(B)/quern-pool --best --pool $< --sets $(stage_sets) $(tasks_flag) --output $@
+$(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
+	$(run) $(B)/quern-evaluate $< --output $@ $(again) --device '$(DEVICE)'
+
 rounds_list = $(subst $(empty) ,$(comma),$(strip $(S_ROUNDS:%=$(R)/selfsup/%/verdicts.qa) $(C_ROUNDS:%=$(R)/crl/%/verdicts.qa)))
-# All else is finished here: what a kill -9 left between a commit and its clean-up goes first.
-$(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
-	@find $(R) -name queue -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune -exec rm -rf {} +
+# All else is finished here: what a kill -9 left between a commit and its clean-up goes first. A run of its own below this one
+# (RUN=x/y), which has a cfg/, may be going on.
+$(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa $(foreach s,$(STAGES),$(R)/report/$(s)/verdicts.qa) $(call manifest,$(call c_model,$(ROUNDS)))
+	@find $(R) -mindepth 1 \( -name queue -o -type d -exec test -d {}/cfg \; \) -prune -o \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune -exec rm -rf {} +
 	$(run) $(B)/quern-report --output $(R) $(tasks_flag) --run $(RUN) --profile $(PROFILE) --device '$(DEVICE)' --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa \
+	  --again-samples $(R)/best/again/samples.qa --again-verdicts $(R)/best/again/verdicts.qa \
 	  --collect-samples $(R)/collect/samples.qa --collect-verdicts $(R)/collect/verdicts.qa \
 	  $(foreach s,$(STAGES),--$(s)-samples $(R)/report/$(s)/samples.qa --$(s)-verdicts $(R)/report/$(s)/verdicts.qa) \
-	  --rounds $(rounds_list)
+	  $(if $(rounds_list),--rounds $(rounds_list))

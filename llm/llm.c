@@ -291,6 +291,8 @@ static void take_http(Run *run, Slot *s, int status, double now)
         s->state = SLOT_WAITING;
         s->wake = now;
         run->waiting++;
+    } else if (llm_too_long(&refusal)) {
+        fail_request(run, s, status, e.text); /* its copies come in a row and are refused at once */
     } else {
         give_up(run, s, status, &e);
     }

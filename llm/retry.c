@@ -55,6 +55,13 @@ int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmR
     return 0;
 }
 
+int llm_too_long(const LlmRefusal *refusal)
+{
+    static const char *const codes[] = {"context_length_exceeded", "exceed_context_size_error", NULL};
+    return is_one_of(refusal->code, codes) || is_one_of(refusal->type, codes) || strcasestr(refusal->message, "context length") ||
+           strcasestr(refusal->message, "maximum model length") || strcasestr(refusal->message, "prompt is too long");
+}
+
 double llm_retry_delay(Random *random, int attempts, double asked)
 {
     double most = fmin(0.5 * exp2(attempts < 20 ? attempts : 20), 60);

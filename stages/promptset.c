@@ -21,7 +21,10 @@ int promptset_load(const char *path, PromptSet *out, Error *err)
         p->task = view_strdup(&v, "task", err);
         p->split = view_strdup(&v, "split", err);
         p->text = view_strdup(&v, "text", err);
-        rc = p->id && p->task && p->split && p->text ? 0 : -1;
+        char *kind = view_strdup(&v, "kind", err);
+        rc = p->id && p->task && p->split && p->text && kind ? 0 : -1;
+        p->contrastive = kind && !strcmp(kind, "contrastive");
+        free(kind);
     }
     artifact_close(r);
     if (!rc && more == 0) return 0;
@@ -29,16 +32,26 @@ int promptset_load(const char *path, PromptSet *out, Error *err)
     return -1;
 }
 
+static void release_item(PromptItem *p)
+{
+    free(p->id);
+    free(p->task);
+    free(p->split);
+    free(p->text);
+}
+
 void promptset_release(PromptSet *p)
 {
-    for (long i = 0; i < p->n; i++) {
-        free(p->items[i].id);
-        free(p->items[i].task);
-        free(p->items[i].split);
-        free(p->items[i].text);
-    }
+    for (long i = 0; i < p->n; i++) release_item(&p->items[i]);
     free(p->items);
     *p = (PromptSet){0};
+}
+
+void promptset_remove(PromptSet *p, long i)
+{
+    release_item(&p->items[i]);
+    p->n--;
+    memmove(p->items + i, p->items + i + 1, (size_t)(p->n - i) * sizeof *p->items);
 }
 
 Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial, uint64_t seed,

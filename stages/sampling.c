@@ -144,16 +144,29 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
     return 0;
 }
 
-static int encode_prompts(const Policy *policy, const PromptSet *prompts, int32_t **ids, size_t *len, int max_new, Error *err)
+/* A prompt whose kernels are longer than the model can be shown is left out: the task's others go on, and the pool may hold
+ * what a teacher wrote at length for as long as the run lives. */
+static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **ids, size_t *len, int max_new, Error *err)
 {
     int limit = model_config(policy->model)->max_position;
-    for (long i = 0; i < prompts->n; i++) {
+    long all = prompts->n;
+    for (long i = 0; i < prompts->n;) {
         const PromptItem *p = &prompts->items[i];
         if (policy_encode_prompt(policy, p->text, strlen(p->text), &ids[i], &len[i], err)) return -1;
-        if ((long)len[i] + max_new > limit)
+        if ((long)len[i] + max_new <= limit) {
+            i++;
+            continue;
+        }
+        if (!p->contrastive)
             return error_set(err, "prompt %s has %zu tokens; with %d new ones that is more than the model's %d positions", p->id,
                              len[i], max_new, limit);
+        free(ids[i]);
+        ids[i] = NULL;
+        promptset_remove(prompts, i);
     }
+    if (prompts->n < all)
+        log_warn("%ld of %ld prompts are left out: with the kernels that they show and %d new tokens they are longer than the model's "
+                 "%d positions", all - prompts->n, all, max_new, limit);
     return 0;
 }
 
@@ -174,7 +187,7 @@ static int encode_stop(const Policy *policy, const char *text, StopSequence stop
 }
 
 /* The rows of this process, into the artifact `output`. */
-static int sample_rows(const char *model_dir, const SamplingOptions *o, const PromptSet *prompts, const char *output,
+static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSet *prompts, const char *output,
                        const ArtifactSpec *spec, Error *err)
 {
     Policy policy;
@@ -185,12 +198,12 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, const Pr
     StopSequence stops[2] = {{0}};
     int *banned = memory_array(MAX_BANNED, sizeof *banned);
     Chunk c = {.o = o, .policy = &policy, .prompts = prompts, .log = &log, .prompt_ids = ids, .prompt_len = len};
-    c.first_row = prompts->n * o->copies * ranks_rank() / ranks_size();
-    c.last_row = prompts->n * o->copies * (ranks_rank() + 1) / ranks_size();
     SampleOptions so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p, .max_new = o->max_new, .batch = o->batch,
                         .banned = banned, .top_k = o->top_k, .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
     int rc = encode_prompts(&policy, prompts, ids, len, o->max_new, err);
+    c.first_row = prompts->n * o->copies * ranks_rank() / ranks_size();
+    c.last_row = prompts->n * o->copies * (ranks_rank() + 1) / ranks_size();
     if (!rc) rc = encode_stop(&policy, o->stop, stops, err);
     if (o->stop) so.stops = stops, so.n_stops = 2;
     if (!rc) rc = batchlog_open(&log, output, spec, NULL, NULL, err);
@@ -239,7 +252,7 @@ static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error 
 }
 
 /* Several GPUs: each process samples its rows into a part of its own, with a journal of its own. */
-static int sample_part(const char *model_dir, const SamplingOptions *o, const PromptSet *prompts, const ArtifactSpec *spec,
+static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSet *prompts, const ArtifactSpec *spec,
                        Error *err)
 {
     static char key[] = "~part";
@@ -300,6 +313,7 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
     if (row >= 0 && !r->done[row]) {
         r->done[row] = record_new();
         record_copy(r->done[row], &v);
+        r->answered++;
     }
     msgpack_zone_destroy(&zone);
     return rc ? -1 : 0;
@@ -402,6 +416,12 @@ static int ask(Remote *r, const LlmOptions *lo, Error *err)
     return rc;
 }
 
+/* Each was refused by itself, for its length say: the settings are wrong, not a prompt. */
+static int none_answered(const Remote *r, Error *err)
+{
+    return !r->n_rows || r->answered ? 0 : error_set(err, "none of %ld requests was answered", r->n_rows);
+}
+
 int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
 {
     PromptSet prompts;
@@ -414,7 +434,7 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
                      .max_tokens = o->max_new, .concurrency = o->concurrency, .connect_timeout_s = 10,
                      .request_timeout_s = 600};
     int rc = batchlog_open(&r.log, o->output, spec, remember, &r, err);
-    if (!rc && ask(&r, &lo, err)) {
+    if (!rc && (ask(&r, &lo, err) || none_answered(&r, err))) {
         batchlog_keep(&r.log, NULL);
         rc = -1;
     } else if (!rc) {

@@ -1,5 +1,5 @@
 /* quern-pool: an older pool, samples and their verdicts in, the pool with the new kernels out; with
- * --best, the best kernel of every task as samples, to be evaluated on other hardware. */
+ * --best, the best kernel of every task as samples, to be judged once more and on other hardware. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "stages/config.h"
 #include "stages/crl/pool.h"
+#include "stages/history.h"
 #include "tasks/task.h"
 
 static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source, Error *err)
@@ -30,29 +31,58 @@ static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const 
     return rc;
 }
 
-/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are shown. */
-static int write_best(const Pool *p, const TaskSet *tasks, const char *path, const ArtifactSpec *spec, Error *err)
-{
+typedef struct {
     ArtifactWriter *w;
-    if (artifact_create(path, spec, &w, err)) return -1;
+    const TaskSet *tasks;
+    int set;
+} Best;
+
+/* Heldout tasks too: their kernels are in no pool. */
+static int best_of_set(void *ctx, const SampleSet *s, Error *err)
+{
+    Best *b = ctx;
+    int rc = 0;
+    b->set++;
+    for (int i = 0; !rc && i < b->tasks->n; i++) {
+        const Task *t = b->tasks->tasks[i];
+        const Sample *best = NULL;
+        for (long k = 0; k < s->n; k++) {
+            const Sample *x = &s->items[k];
+            if (x->outcome == OUTCOME_OK && !strcmp(x->task, t->name) && (!best || x->score > best->score)) best = x;
+        }
+        char id[300];
+        snprintf(id, sizeof id, "best/%s/%d", t->name, b->set);
+        if (best) rc = write_sample(b->w, id, t, best->source, err);
+    }
+    return rc;
+}
+
+/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are shown. Then each set's best
+ * as "best/<task>/<set>"; one kernel under several names is judged once. */
+static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, const char *path, const ArtifactSpec *spec, Error *err)
+{
+    Best b = {.tasks = tasks};
+    if (artifact_create(path, spec, &b.w, err)) return -1;
     int rc = 0;
     for (int i = 0; !rc && i < tasks->n; i++) {
         const Task *t = tasks->tasks[i];
         const PoolItem *best = pool_best(p, t->name);
         char id[300];
         snprintf(id, sizeof id, "baseline/%s", t->name);
-        rc = write_sample(w, id, t, t->baseline_source, err);
+        rc = write_sample(b.w, id, t, t->baseline_source, err);
         snprintf(id, sizeof id, "best/%s", t->name);
-        if (!rc && best) rc = write_sample(w, id, t, best->source, err);
+        if (!rc && best) rc = write_sample(b.w, id, t, best->source, err);
     }
-    if (!rc) return artifact_finish(w, err);
-    artifact_abandon(w);
+    if (!rc) rc = history_each(sets, best_of_set, &b, err);
+    if (!rc) return artifact_finish(b.w, err);
+    artifact_abandon(b.w);
     return -1;
 }
 
 int main(int argc, char **argv)
 {
-    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "", *only = NULL, *root = NULL;
+    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "", *only = NULL, *root = NULL,
+               *sets = NULL;
     int64_t round = 0;
     int best = 0;
     const Flag flags[] = {
@@ -63,6 +93,7 @@ int main(int argc, char **argv)
         {"stage", FLAG_TEXT, &stage, "that the samples come from"},
         {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
         {"best", FLAG_BOOL, &best, "write the best kernel of every task, and its baseline, as samples"},
+        {"sets", FLAG_TEXT, &sets, "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {0}};
@@ -70,6 +101,7 @@ int main(int argc, char **argv)
                            "Keep every correct kernel with its score, once each.", flags, 0, 0, 0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
+    if (sets && !best) flags_usage_error(&spec, "--sets goes with --best");
     log_open("quern-pool");
     stop_install();
     Error err;
@@ -78,7 +110,8 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, best ? "samples" : "pool", "quern-pool");
     config_from_flags(&out, flags);
     if ((pool_path && artifact_spec_input(&out, pool_path, &err)) || (samples && artifact_spec_input(&out, samples, &err)) ||
-        (verdicts && artifact_spec_input(&out, verdicts, &err)) || (best && taskset_load(root, only, &tasks, &err)))
+        (verdicts && artifact_spec_input(&out, verdicts, &err)) || history_inputs(sets, &out, &err) ||
+        (best && taskset_load(root, only, &tasks, &err)))
         log_die(1, &err);
     if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
@@ -86,7 +119,7 @@ int main(int argc, char **argv)
     SampleSet set = {0};
     if (pool_load(pool_path, &pool, &err) || (samples && samples_load(samples, verdicts, &set, &err))) log_die(1, &err);
     long added = pool_add(&pool, &set, stage, round);
-    if (best ? write_best(&pool, &tasks, output, &out, &err) : pool_write(&pool, output, &out, &err)) log_die(1, &err);
+    if (best ? write_best(&pool, &tasks, sets, output, &out, &err) : pool_write(&pool, output, &out, &err)) log_die(1, &err);
     if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
     samples_release(&set);
     pool_release(&pool);

@@ -137,6 +137,11 @@ static int most_gained(const ReportTask *t, unsigned bits, int except)
 /* What bears on the baseline's bottleneck first, then whatever else changed most. */
 void explain_text(const ReportTask *t, Buffer *out)
 {
+    if (t->refused) {
+        buffer_printf(out, "The fastest kernel (%.2f×, found in %s) was refused when it was judged again, on other inputs: %s. The baseline "
+                           "stands.", t->found_score, t->found, t->refused);
+        return;
+    }
     if (!t->source) {
         buffer_puts(out, "No sample was correct; the baseline stands.");
         return;

@@ -89,12 +89,13 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
 
 /* ---- the stage table ---- */
 
-static void stage_table(const TableRow *rows, Buffer *b)
+static void stage_table(const Report *r, const TableRow *rows, Buffer *b)
 {
-    buffer_puts(b, "<h2>Stages</h2>\n<p>Each stage's rows come from the same number of samples a task, drawn from that stage's final "
+    buffer_printf(b, "<h2>Stages</h2>\n<p>Each stage's rows come from the same number of samples a task, drawn from that stage's final "
                    "model. The samples' best kernel a task counts, 1.0 where none is better than the baseline; <i>best</i> is the whole "
-                   "run's. Degenerate tasks are left out.</p>\n<div class=\"scroll\"><table><tr><th>stage<th class=\"left\">split<th>tasks"
-                   "<th>attempted<th>succeeded<th>faster<th>mean<th>geomean<th>median<th>max<th>p25<th>p75</tr>\n");
+                   "run's. %sDegenerate tasks are left out.</p>\n<div class=\"scroll\"><table><tr><th>stage<th class=\"left\">split<th>tasks"
+                   "<th>attempted<th>succeeded<th>faster<th>mean<th>geomean<th>median<th>max<th>p25<th>p75</tr>\n",
+                  r->judged_again ? "Its score is of a judgement after the one that chose it, on other inputs. " : "");
     for (int i = 0; i < TABLE_ROWS; i++) {
         const TableRow *w = &rows[i];
         buffer_printf(b, "<tr class=\"%s%s\"><td>%s<td class=\"left\">%s<td>%d<td>%ld<td>%ld", i % 3 ? "" : "top",
@@ -146,7 +147,10 @@ static void class_table(const Report *r, Buffer *b)
         for (int k = 0; k < r->n_classes; k++) {
             double v = t->class_score[k];
             buffer_printf(b, "<td class=\"%s\">", v > 1.01 ? "hi" : "lo");
-            factor(b, v);
+            if (t->class_outcome[k] != OUTCOME_OK)
+                text(b, outcome_name(t->class_outcome[k]));
+            else
+                factor(b, v);
         }
         buffer_puts(b, "</tr>\n");
     }
@@ -194,7 +198,7 @@ static void task_head(const ReportTask *t, Buffer *b)
         buffer_printf(b, "<span class=\"score\">%.2f×%s%s%s</span></div>\n", t->score, t->predicted ? " predicted" : "",
                       t->doubt[0] ? " " : "", t->doubt);
     else
-        buffer_puts(b, "<span class=\"score none\">no correct kernel</span></div>\n");
+        buffer_printf(b, "<span class=\"score none\">%s</span></div>\n", t->refused ? "refused when judged again" : "no correct kernel");
     buffer_puts(b, "<p class=\"soft\">");
     text(b, k->description);
     buffer_puts(b, "</p>\n");
@@ -211,6 +215,7 @@ static void task_section(const ReportTask *t, int open, Buffer *b)
     if (t->source) {
         buffer_puts(b, " <span class=\"soft\">Found in ");
         text(b, t->found);
+        if (fabs(t->found_score - t->score) >= 0.005) buffer_printf(b, " at %.2f×", t->found_score);
         buffer_printf(b, "; %ld of %ld samples of the run were correct.</span>", t->run.succeeded, t->run.attempted);
     }
     buffer_puts(b, "</p>\n");
@@ -241,10 +246,10 @@ static void task_sections(const Report *r, Buffer *b)
     const ReportTask **order = memory_array((size_t)r->tasks.n, sizeof *order);
     for (int i = 0; i < r->tasks.n; i++) order[i] = &r->task[i];
     qsort(order, (size_t)r->tasks.n, sizeof *order, by_score);
-    buffer_puts(b, "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its baseline, fastest first. A score is the lower "
-                   "bound of the speedup; a record that no second GPU judged is <em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
+    buffer_printf(b, "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its baseline, fastest first. A score is the lower "
+                   "bound of the speedup%s; a record that no second GPU judged is <em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
                    "and shown with the lower score. Counters that hardly differ are left out; bars to the left are less, to the right more. "
-                   "Sources are in <code>best/</code>.</p>\n");
+                   "Sources are in <code>best/</code>.</p>\n", r->judged_again ? ", as the kernel was judged once more after it was chosen" : "");
     for (int i = 0; i < r->tasks.n; i++) task_section(order[i], i == 0, b);
     free(order);
 }
@@ -280,6 +285,8 @@ static void caveats(const Report *r, Buffer *b)
         buffer_puts(b, "<li>Predicted times are of a model of the GPU, on workloads small enough to simulate. They rank kernels by what they "
                        "were counted doing; a real GPU may disagree.</li>\n");
     buffer_puts(b, "<li>Best-of-n grows with n: compare stages, which draw equally many samples, not rounds with collect.</li>\n"
+                   "<li>The lines by round show the scores that kernels were found with: where times are measured, the best of many is "
+                   "too high by luck.</li>\n"
                    "<li>Rounds, the pool and <i>best</i> include what the teachers wrote; a model may repeat a teacher's kernel.</li>\n"
                    "<li>Speedups are against this repository's baselines, written as an eager framework launches, not against a tuned "
                    "library.</li>\n<li>A degenerate task's work can be avoided by algebra: its speedup says nothing of a kernel.</li>\n</ul>\n");
@@ -313,7 +320,7 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     text(b, r->run);
     buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
     top(r, rows, b);
-    stage_table(rows, b);
+    stage_table(r, rows, b);
     figures(r, b);
     task_sections(r, b);
     class_table(r, b);

@@ -40,14 +40,16 @@ static ReportTask *find_task(Report *r, const char *name)
     return NULL;
 }
 
-/* What was not judged is no attempt. */
-static void tally(Tally *t, Outcome outcome, double score)
+/* What was not judged is no attempt. Returns 1 for a new best. */
+static int tally(Tally *t, Outcome outcome, double score)
 {
-    if (outcome == OUTCOME_EVALUATOR_ERROR) return;
+    if (outcome == OUTCOME_EVALUATOR_ERROR) return 0;
     t->attempted++;
-    if (outcome != OUTCOME_OK) return;
+    if (outcome != OUTCOME_OK) return 0;
     t->succeeded++;
-    if (score > t->best) t->best = score;
+    if (score <= t->best) return 0;
+    t->best = score;
+    return 1;
 }
 
 /* ---- where everything came from ---- */
@@ -216,14 +218,10 @@ static void note_clock(Report *r, ReportTask *t, int predicted)
     r->measured |= !predicted;
 }
 
-static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
+static void take_numbers(Report *r, ReportTask *t, const Sample *s)
 {
     View detail;
     int predicted = 0;
-    free(t->source);
-    free(t->found);
-    t->source = memory_strdup(s->source);
-    t->found = found;
     t->score = s->score;
     t->time_us = t->baseline_us = NAN;
     view_float(&s->verdict, "time_us", &t->time_us, NULL);
@@ -234,6 +232,16 @@ static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
     read_counters(&s->verdict, "counters", &t->best);
     if (view_has(&s->verdict, "detail") && !view_map(&s->verdict, "detail", &detail, NULL))
         read_counters(&detail, "baseline_counters", &t->baseline);
+}
+
+static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
+{
+    free(t->source);
+    free(t->found);
+    t->source = memory_strdup(s->source);
+    t->found = found;
+    take_numbers(r, t, s);
+    t->found_score = t->score;
 }
 
 static int load_stage(Report *r, ReportStage stage, const char *samples, const char *verdicts, Error *err)
@@ -250,7 +258,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
             continue;
         }
         note_doubt(r, &s->verdict);
-        tally(&t->stage[stage], s->outcome, s->score);
+        if (tally(&t->stage[stage], s->outcome, s->score)) memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
         tally(&t->run, s->outcome, s->score);
         if (s->outcome != OUTCOME_OK) note_failure(r, s->outcome, &s->verdict);
         if (s->outcome == OUTCOME_OK && (!t->source || s->score > t->score))
@@ -387,7 +395,7 @@ static int load_pool(Report *r, const char *path, Error *err)
         free(t->found);
         t->source = memory_strdup(best->source);
         t->found = found_in(best);
-        t->score = best->score;
+        t->score = t->found_score = best->score;
         t->best.n = 0;
         t->time_us = t->baseline_us = NAN;
     }
@@ -400,22 +408,29 @@ static int class_index(Report *r, const char *name, Error *err)
     for (int i = 0; i < r->n_classes; i++)
         if (!strcmp(r->class_name[i], name)) return i;
     if (r->n_classes == REPORT_MAX_CLASSES) return error_set(err, "expected at most %d device classes", REPORT_MAX_CLASSES);
-    for (int i = 0; i < r->tasks.n; i++) r->task[i].class_score[r->n_classes] = NAN;
+    for (int i = 0; i < r->tasks.n; i++) {
+        r->task[i].class_score[r->n_classes] = NAN;
+        r->task[i].class_outcome[r->n_classes] = OUTCOME_OK;
+    }
     r->class_name[r->n_classes] = memory_strdup(name);
     return r->n_classes++;
 }
 
 static int load_result(Report *r, const View *v, Error *err)
 {
-    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err), *source = view_strdup(v, "source", err);
+    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err), *source = view_strdup(v, "source", err),
+         *outcome = view_strdup(v, "outcome", err);
     double score = 0, time_us, baseline_us;
     int predicted, k = -1;
-    if (name && device && source && !view_float(v, "score", &score, err) && !view_float(v, "time_us", &time_us, err) &&
+    Outcome said = OUTCOME_OK;
+    if (outcome && outcome_from_name(outcome, &said)) error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+    else if (name && device && source && outcome && !view_float(v, "score", &score, err) && !view_float(v, "time_us", &time_us, err) &&
         !view_float(v, "baseline_us", &baseline_us, err) && !view_bool(v, "predicted", &predicted, err))
         k = class_index(r, device, err);
     ReportTask *t = k < 0 ? NULL : find_task(r, name);
     if (t) {
-        t->class_score[k] = score;
+        t->class_score[k] = said == OUTCOME_OK ? score : NAN;
+        t->class_outcome[k] = said;
         r->predicted |= predicted;
         r->measured |= !predicted;
         if (!strcmp(device, r->device)) {
@@ -431,6 +446,7 @@ static int load_result(Report *r, const View *v, Error *err)
     free(name);
     free(device);
     free(source);
+    free(outcome);
     return k < 0 ? -1 : 0;
 }
 
@@ -444,6 +460,44 @@ static int load_results(Report *r, const char *path, Error *err)
     while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_result(r, &v, err);
     artifact_close(a);
     return rc;
+}
+
+/* ---- judged again ---- */
+
+/* What is not so good after all is no gain; a failure of the evaluator says nothing of the kernel. */
+static void judged_again(Report *r, ReportTask *t, const Sample *s)
+{
+    double score = s->outcome == OUTCOME_OK ? fmax(1, s->score) : 1;
+    for (int k = REPORT_SFT; k < REPORT_STAGES; k++)
+        if (!strcmp(t->stage[k].best_digest, s->source_digest)) t->stage[k].best = score;
+    if (!t->source || strcmp(t->source, s->source)) return;
+    t->run.best = score;
+    if (s->outcome == OUTCOME_OK) {
+        take_numbers(r, t, s);
+        return;
+    }
+    char *message = view_strdup(&s->verdict, "message", NULL);
+    t->refused = memory_printf("%s: %s", outcome_name(s->outcome), message ? message : "");
+    free(message);
+    free(t->source);
+    t->source = NULL;
+    t->score = 0;
+    t->best.n = 0;
+}
+
+static int load_again(Report *r, const char *samples, const char *verdicts, Error *err)
+{
+    SampleSet set;
+    if (note_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
+    r->judged_again = 1;
+    for (long i = 0; i < set.n; i++) {
+        ReportTask *t = find_task(r, set.items[i].task);
+        if (!t || set.items[i].outcome == OUTCOME_EVALUATOR_ERROR) continue;
+        note_doubt(r, &set.items[i].verdict);
+        judged_again(r, t, &set.items[i]);
+    }
+    samples_release(&set);
+    return 0;
 }
 
 int report_load(const ReportFiles *f, Report *out, Error *err)
@@ -465,6 +519,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     }
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);
+    if (!rc && f->again_samples) rc = load_again(r, f->again_samples, f->again_verdicts, err);
     for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
     if (r->n_messages) qsort(r->messages, (size_t)r->n_messages, sizeof *r->messages, by_count);
     return rc;
@@ -475,6 +530,7 @@ void report_release(Report *r)
     for (int i = 0; i < r->tasks.n && r->task; i++) {
         free(r->task[i].source);
         free(r->task[i].found);
+        free(r->task[i].refused);
         free(r->task[i].round);
     }
     for (int i = 0; i < r->n_rounds; i++) free(r->round_name[i]);

@@ -56,6 +56,8 @@ int main(int argc, char **argv)
         {"crl-samples", FLAG_TEXT, &f.samples[REPORT_CRL], "of the stage's final model", .required = 1},
         {"crl-verdicts", FLAG_TEXT, &f.verdicts[REPORT_CRL], "its verdicts", .required = 1},
         {"pool", FLAG_TEXT, &f.pool, "of the whole run"},
+        {"again-samples", FLAG_TEXT, &f.again_samples, "the best of the pool and of each stage's samples"},
+        {"again-verdicts", FLAG_TEXT, &f.again_verdicts, "their verdicts on other inputs than those that chose them"},
         {"results", FLAG_TEXT, &f.results, "the pool's best on every device class"},
         {"rounds", FLAG_TEXT, &f.rounds, "verdicts of each round, oldest first, comma separated"},
         {0}};
@@ -64,6 +66,7 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!f.samples[REPORT_COLLECT] != !f.verdicts[REPORT_COLLECT])
         flags_usage_error(&spec, "--collect-samples and --collect-verdicts go together");
+    if (!f.again_samples != !f.again_verdicts) flags_usage_error(&spec, "--again-samples and --again-verdicts go together");
     log_open("quern-report");
     stop_install();
     Error err;

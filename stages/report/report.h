@@ -26,6 +26,7 @@ double counters_get(const Counters *c, const char *name);
 typedef struct {
     long attempted, succeeded; /* attempted: those that were judged */
     double best; /* score of the best of these samples, 1.0 where none is better */
+    char best_digest[DIGEST_HEX]; /* its source's; "" where none is better */
 } Tally;
 
 typedef struct {
@@ -33,10 +34,13 @@ typedef struct {
     Tally stage[REPORT_STAGES];
     Tally *round;                       /* n_rounds of them */
     Tally run;                          /* of everything that was evaluated */
-    double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there */
+    double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there, or not ok */
+    Outcome class_outcome[REPORT_MAX_CLASSES]; /* OUTCOME_OK where there is none */
     /* The best kernel: source NULL when no sample was correct. */
     char *source, *found;               /* found: "collect", "crl 3", "the report's sft samples" */
     double score, time_us, baseline_us;
+    double found_score;                 /* that chose it; score is of the judgement after, where there is one */
+    char *refused;                      /* of what would be the best: why the judgement after refused it; else NULL */
     const char *doubt;                  /* of a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
@@ -77,12 +81,14 @@ typedef struct {
     long failed[OUTCOME_COUNT];         /* of the whole run */
     int predicted, measured;            /* some time is a model's; some is a clock's */
     int own_predicted;                  /* those of the run's own device are */
+    int judged_again;                   /* the scores of the bests are not those that chose them */
 } Report;
 
 typedef struct {
     const char *run, *profile, *device, *tasks, *task_root;
     const char *samples[REPORT_STAGES], *verdicts[REPORT_STAGES];
     const char *results, *pool, *rounds; /* rounds: verdicts, comma separated, oldest first */
+    const char *again_samples, *again_verdicts; /* the best of the pool and of each stage's samples, judged once more */
 } ReportFiles;
 
 int report_load(const ReportFiles *f, Report *out, Error *err);

@@ -29,6 +29,12 @@ ok $? 'killed three times it gives the same artifact'
 [ "$(requests)" -gt 32 ] || [ "$(requests)" = 32 ] && [ "$(requests)" -le 44 ]; ok $? "and asks for nothing that it has ($(requests) requests for 32 answers)"
 [ ! -e killed.qa.journal ]; ok $? 'its journal is gone'
 
+mkdir long; python3 "$root/tests/shell/fake_llm.py" "$tmp/long/log" long >long.port 2>>server.err & long=$!
+wait_for '[ -s long.port ]'
+(OPENAI_BASE_URL=http://127.0.0.1:$(cat long.port)/v1; sample none.qa)
+[ $? = 1 ] && tail -1 err | grep -q 'none of 32 requests was answered' && [ ! -e none.qa ]; ok $? 'a server for which every prompt is too long is one sentence'
+kill $long
+
 # ---- as a teacher ----
 collect() { exec "$BIN/quern-collect" --tasks relu --teachers openai:fake --trials 12 --keep 6 --concurrency 2 --output "$1" 2>>err; }
 export -f collect requests wait_for

@@ -141,6 +141,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                            f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
                            f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```")
             self.send(200, with_ids(reply, prompt) if body.get("return_token_ids") else reply)
+        elif name == "long":
+            self.send(400, {"object": "error", "message": "9000 tokens, and the maximum context length is 8192", "code": 400})
         elif name == "429":
             self.send(429, error, **({"Retry_After": value} if value else {}))
         elif name == "429ms":

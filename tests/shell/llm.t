@@ -99,6 +99,9 @@ done
 prompts=(); for i in $(seq 30); do prompts+=("bc$i script: 400"); done
 drive --concurrency 2 -- "${prompts[@]}"
 [ $rc = 1 ] && grep -q '10 requests in a row failed for good' err && logged 'len(r) <= 12'; ok $? 'the breaker'
+prompts=(); for i in $(seq 30); do prompts+=("bcl$i script: long"); done
+drive --concurrency 2 -- "${prompts[@]}" 'bcm script: ok'
+[ $rc = 0 ] && [ "$(grep -c ' 400 1 error .*context length' out)" = 30 ] && grep -q '^30 200 1 stop' out && logged 'len(r) == 31'; ok $? 'prompts that are too long are no reason to stop'
 drive --concurrency 2 --stop-after 2 -- 'bd script: ok' 'be script: ok' 'bf script: ok' 'bg script: ok:0.2' 'bh script: ok'
 [ $rc = 1 ] && [ "$(wc -l <out)" = 2 ] && grep -q "the caller's disk is full" err; ok $? 'the caller can end the run'
 OPENAI_BASE_URL=http://127.0.0.1:1/v1 GIVE_UP=1 drive -- 'bi script: ok'

@@ -25,7 +25,11 @@ cat >"$tmp/bin/program" <<'END2'
 #!/bin/bash
 while [ "$1" != --output ]; do shift; done
 case ${0##*/} in quern-sft|quern-selfsup|quern-crl) out=$2/manifest.qa ;; quern-report) out=$2/report.html ;; *) out=$2 ;; esac
-mkdir -p "${out%/*}" && touch "$out"
+mkdir -p "${out%/*}"
+case ${0##*/} in quern-sample|quern-sft|quern-selfsup|quern-crl)
+    if [ -n "${TOGETHER:-}" ]; then mkdir "$TOGETHER/one" 2>/dev/null || touch "$TOGETHER/two"; sleep 0.1; rmdir "$TOGETHER/one" 2>/dev/null; fi ;;
+esac
+touch "$out"
 END2
 chmod +x "$tmp/bin/program"
 for p in collect evaluate filter sft pool prompt sample selfsup crl results report; do ln -s program "$tmp/bin/quern-$p"; done
@@ -65,7 +69,12 @@ echo "$missed" >"$tmp/out"
 [ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'
 
 would small DEVICE='NVIDIA H200' CLASSES=sim:h100
-[ "$(grep -c 'verdicts$' "$tmp/made")" = 8 ] && ! has report-prompts; ok $? 'another class judges: all eight verdicts.qa, and no prompts of the report'
+[ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && ! has report-prompts; ok $? 'another class judges: all nine verdicts.qa, and no prompts of the report'
+would small HARNESS=0
+[ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has sft-model-manifest && ! has collect-samples; ok $? 'another harness judges: all of them, and what follows'
+rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
+[ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --seed 2 ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --seed "$tmp/made")" = 2 ]
+ok $? 'the best are judged again with a seed that chose none of them'
 would small STYLE=full
 has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'; ok $? 'another style: prompts of every stage, not what was collected'
 would small ROUNDS=3
@@ -82,6 +91,27 @@ for rounds in 1 2; do
     [ $s = 0 ] && has crl-1-prompts && has crl-1-samples && has crl-2-model-manifest && ! has 'selfsup-.*' && rules small SELFSUP_ROUNDS=$rounds -q crl
     ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts anew, stage 2 stays"
 done
+
+# ---- a GPU that has gone, and one that has come ----
+gpu=(DEVICES=auto "FOUND=cuda:0=NVIDIA+H200" CLASSES=NVIDIA+H200)
+rules gpu "${gpu[@]}" crl; rules gpu "${gpu[@]}" -q crl; s=$?
+rules gpu DEVICES=auto -n crl; [ $? = 2 ] && [ $s = 0 ] && [ "$(wc -l <"$tmp/out")" = 1 ] &&
+    grep -q "\*\*\* runs/$run-gpu was judged on NVIDIA H200, and what is found here is sim:h100: DEVICES=sim:h100 judges all of it anew" "$tmp/out"
+ok $? 'the GPU has gone: the simulator does not take its place unasked'
+would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]; ok $? 'but when it is named'
+rules gpu DEVICES=auto 'DEVICE=NVIDIA H200' CLASSES=NVIDIA+H200 -q crl; ok $? 'nor is the class that others serve another'
+rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it anew' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
+
+# ---- a checkpoint takes what memory the GPU has ----
+mkdir "$tmp/together"
+TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" -j8 crl && [ ! -e "$tmp/together/two" ]; ok $? 'one program at a time samples or trains it'
+
+# ---- what a kill left, and a run below this one that is going on ----
+mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"
+touch "runs/$run-small/"{,inner/}crl/1/samples.qa.journal
+rm "runs/$run-small/report.html"; rules small crl
+[ ! -e "runs/$run-small/crl/1/samples.qa.journal" ] && [ -e "runs/$run-small/inner/crl/1/samples.qa.journal" ]; ok $? "the report's rule clears away what is the run's own"
+rules none -n crl ROUNDS=0 SELFSUP_ROUNDS=0 && commands | grep '^report .*quern-report ' | grep -vq -- --rounds; ok $? 'a run of stage 1 alone has no rounds to report'
 
 # ---- behind an endpoint ----
 rules api POLICY=openai:A crl
@@ -106,7 +136,7 @@ done
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
 # Settings that decide nothing of what is made, and what pipeline.mk makes itself.
-apart=' BUILD RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_ROUNDS S_LAST STAGES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+apart=' BUILD HARNESS RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_ROUNDS S_LAST STAGES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
 for v in $(grep -oE '\$\([A-Z][A-Z_]+\)' pipeline.mk | tr -d '$()' | sort -u); do case "$tried $apart" in *" $v "*) ;; *) echo "$v" ;; esac; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "no setting of pipeline.mk was left out here: $(tr '\n' ' ' <"$tmp/out")"
 
@@ -204,5 +234,21 @@ grep -q 'kept.qa: same' second; ok $? 'the folder as it was: the same'
 grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
 grep -q ': 3 answers, 3 distinct correct ones' first; ok $? 'three kernels are three answers, of four trials'
 grep -q ': 3 answers, 3 distinct correct ones' sixth; ok $? 'a byte-order mark is skipped'
+
+# ---- what is judged again: the pool's best, and that of each set, a heldout task's too ----
+measured() { printf '%s\t// selftest: measured 0 A=%s\n' "$@" | "$here/make_samples.pl"; }
+measured relu 1.5 relu 1.9 relu 1.7 >one.samples
+measured gelu 1.2 gelu 1.4 relu 0.9 >two.samples
+cat >judge.sh <<'END2'
+"$BIN/quern-evald" --runner noop --device test:gpu --uuid A & pid=$!
+for set in one two; do "$BIN/quern-evaluate" $set.samples --output $set.qa --device test:gpu; done
+kill $pid; wait $pid
+END2
+"$BIN/quern-fleet" run --workers 0 --dir q -- bash judge.sh >out 2>&1
+"$BIN/quern-pool" --samples one.samples --verdicts one.qa --output pool.qa 2>>out
+"$BIN/quern-pool" --best --pool pool.qa --sets one.samples:one.qa,two.samples:two.qa --tasks relu,gelu --output best.qa 2>>out
+"$BIN/quern-artifact" export best.qa | sed -n 's/.*"id": *"\(best[^"]*\)".*A=\([0-9.]*\).*/\1 \2/p' | tr '\n' ';' >ids
+[ "$(cat ids)" = 'best/relu 1.9;best/relu/1 1.9;best/gelu/2 1.4;best/relu/2 0.9;' ]; ok $? "the best of each: $(cat ids)"
+"$BIN/quern-pool" --output no.qa --sets one.samples:one.qa 2>out; [ $? = 2 ] && grep -q -- '--sets goes with --best' out; ok $? '--sets without --best is a usage error'
 echo "1..$n"
 exit $failed

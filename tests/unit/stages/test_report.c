@@ -163,7 +163,43 @@ static const Row sft[] = {{"relu", "ok", 2}, {"relu", "wrong_result", 0}, {"soft
 static const Row others[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}, {"gelu", "timeout", 0}};
 static const Row round_1[] = {{"relu", "ok", 4}, {"softmax", "ok", 1.005}, {"softmax", "race", 0}, {"diag_matmul", "ok", 20}};
 
-static void load_run(Report *r)
+static const Row again[] = {{"relu", "ok", 1.9}, {"softmax", "evaluator_error", 0}, {"gelu", "wrong_result", 0}};
+
+static const char *write_results(void)
+{
+    static const struct {
+        const char *device, *outcome;
+        double score;
+    } rows[] = {{"sim:h100", "ok", 1.9}, {"sim:l40", "launch_error", 0}, {"sim:a100", "ok", 1.3}};
+    static char path[128];
+    Error err = {""};
+    ArtifactSpec spec;
+    ArtifactWriter *w;
+    snprintf(path, sizeof path, "%s/results.qa", dir);
+    artifact_spec_init(&spec, "results", "quern-test");
+    assert_int_equal(artifact_create(path, &spec, &w, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        Record *r = record_new();
+        record_text(r, "task", "relu");
+        record_text(r, "split", "train");
+        record_int(r, "level", 1);
+        record_bool(r, "degenerate", 0);
+        record_text(r, "device", rows[i].device);
+        record_bool(r, "predicted", 1);
+        record_float(r, "score", rows[i].score);
+        record_text(r, "outcome", rows[i].outcome);
+        record_text(r, "source", source);
+        record_text(r, "baseline_source", source);
+        record_float(r, "time_us", 1);
+        record_float(r, "baseline_us", 1);
+        if (artifact_write(w, r, &err)) fail_msg("%s", err.text);
+        record_free(r);
+    }
+    assert_int_equal(artifact_finish(w, &err), 0);
+    return path;
+}
+
+static void load_some(Report *r, int n_again)
 {
     Error err = {""};
     ReportFiles f = {.run = "a<b", .profile = "smoke", .device = "sim:h100", .tasks = "relu,softmax,gelu,diag_matmul",
@@ -173,7 +209,14 @@ static void load_run(Report *r)
     write_pair("selfsup", others, 3, &f.samples[REPORT_SELFSUP], &f.verdicts[REPORT_SELFSUP]);
     write_pair("crl", others, 3, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
     write_pair("crl/1", round_1, 4, &unused, &f.rounds);
+    if (n_again) f.results = write_results();
+    if (n_again) write_pair("again", again, n_again, &f.again_samples, &f.again_verdicts);
     if (report_load(&f, r, &err)) fail_msg("%s", err.text);
+}
+
+static void load_run(Report *r)
+{
+    load_some(r, 0);
 }
 
 static void row_is(const TableRow *w, int tasks, long attempted, long succeeded, int faster, double mean, double geomean,
@@ -216,6 +259,36 @@ static void table_of_a_run(void **state)
     assert_int_equal(r.failed[OUTCOME_RACE], 2); /* the two messages differ in nothing: counted as one */
     assert_int_equal(r.failed[OUTCOME_TIMEOUT], 2);
     assert_int_equal(r.outcomes[REPORT_SFT][OUTCOME_OK], 4);
+    report_release(&r);
+}
+
+/* What chose a kernel is not what is said of it: less the second time, not judged, and wrong. */
+static void judged_again(void **state)
+{
+    (void)state;
+    Report r;
+    TableRow w[TABLE_ROWS];
+    Buffer b;
+    Error err = {""};
+    load_some(&r, 3);
+    table_rows(&r, w);
+    row_is(&w[0], 2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225);  /* sft, train: 1.9 after 2 */
+    row_is(&w[1], 1, 2, 2, 0, 1, 1, 1, 1);                    /* heldout: nothing after 3 */
+    row_is(&w[9], 2, 11, 8, 2, 1.55, sqrt(1.9 * 1.2), 1.55, 1.375);
+    near(r.task[2].score, 1.9);
+    near(r.task[2].time_us, 12 / 1.9);
+    near(r.task[3].stage[REPORT_SELFSUP].best, 1.2);
+    assert_null(r.task[1].source);
+    assert_int_equal(explain_rows(&r.task[1], (CounterRow[EXPLAIN_ROWS]){{0}}), 0);
+    buffer_init(&b, 1 << 22);
+    assert_int_equal(html_page(&r, w, &b, &err), 0);
+    static const char *const must[] = {
+        "<td class=\"hi\">1.90×<td class=\"lo\">launch_error<td class=\"hi\">1.30×</tr>", "1.90× predicted", "Found in the report's sft samples at 2.00×", "refused when judged again", "a judgement after the one that chose it",
+        "The fastest kernel (3.00×, found in the report's sft samples) was refused when it was judged again, on other inputs: wrong_result: "
+        "index 17 of &lt;y&gt; is 0.5. The baseline stands."};
+    for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+        if (!strstr(b.data, must[i])) fail_msg("the page lacks '%s'", must[i]);
+    buffer_release(&b);
     report_release(&r);
 }
 
@@ -496,7 +569,7 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles), cmocka_unit_test(statistics), cmocka_unit_test(table_of_a_run),
+        cmocka_unit_test(percentiles), cmocka_unit_test(statistics), cmocka_unit_test(table_of_a_run), cmocka_unit_test(judged_again),
         cmocka_unit_test(explains),    cmocka_unit_test(numbers),    cmocka_unit_test(highlights),
         cmocka_unit_test(page),        cmocka_unit_test(refuses),    cmocka_unit_test(no_answer),
         cmocka_unit_test(doubts),      cmocka_unit_test(many_rounds),

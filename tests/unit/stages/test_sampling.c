@@ -22,7 +22,7 @@
 
 enum { PROMPTS = 5, COPIES = 6, BATCH = 4, MAX_NEW = 150, TOTAL = PROMPTS * COPIES };
 
-static int write_inputs(Error *err)
+static int write_dataset(Error *err)
 {
     ArtifactSpec spec;
     ArtifactWriter *w;
@@ -42,18 +42,26 @@ static int write_inputs(Error *err)
         if (artifact_write(w, r, err)) return -1;
         record_free(r);
     }
-    if (artifact_finish(w, err)) return -1;
-    spec.kind = "prompts";
-    if (artifact_create("prompts.qa", &spec, &w, err)) return -1;
+    return artifact_finish(w, err);
+}
+
+/* longer: the prompt that is longer than the model's positions leave room for, of that kind; -1: none */
+static int write_prompts(const char *path, int longer, const char *kind, Error *err)
+{
+    ArtifactSpec spec;
+    ArtifactWriter *w;
+    artifact_spec_init(&spec, "prompts", "test_sampling");
+    if (artifact_create(path, &spec, &w, err)) return -1;
     for (int i = 0; i < PROMPTS; i++) {
         Record *r = record_new();
-        char id[32], text[64];
+        char id[32], text[2048];
         snprintf(id, sizeof id, "test/relu/%d", i);
-        snprintf(text, sizeof text, "# Task relu\naxes n%d <|im_end|>\n", i); /* text, not a special token */
+        int n = snprintf(text, sizeof text, "# Task relu\naxes n%d <|im_end|>\n", i); /* text, not a special token */
+        for (int k = 0; i == longer && k < 300; k++) n += snprintf(text + n, sizeof text - (size_t)n, "%d;", k % 7);
         record_text(r, "id", id);
         record_text(r, "task", "relu");
         record_text(r, "split", "train");
-        record_text(r, "kind", "plain");
+        record_text(r, "kind", i == longer ? kind : "plain");
         record_text(r, "text", text);
         if (artifact_write(w, r, err)) return -1;
         record_free(r);
@@ -69,7 +77,7 @@ static int make_policy(void *ctx)
     const SmallModel shape = {400, 96, 256, 3, 4, 2, 256, 3};
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
-    if (write_inputs(&err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) || policy_save(&p, "model", NULL, &spec, &err)) {
+    if (write_dataset(&err) || write_prompts("prompts.qa", -1, "", &err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) || policy_save(&p, "model", NULL, &spec, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 4;
     }
@@ -81,6 +89,7 @@ static int make_policy(void *ctx)
 typedef struct {
     const char *output;
     int batch;
+    const char *prompts; /* NULL: prompts.qa */
 } Job;
 
 static int sample(void *ctx)
@@ -91,7 +100,7 @@ static int sample(void *ctx)
     artifact_spec_init(&spec, "samples", "test_sampling");
     artifact_spec_config(&spec, "batch", "%d", job->batch);
     const EngineFlags engine = ENGINE_DEFAULTS;
-    const SamplingOptions o = {.engine = &engine, .prompts = "prompts.qa", .output = job->output, .stage = "test", .copies = COPIES,
+    const SamplingOptions o = {.engine = &engine, .prompts = job->prompts ? job->prompts : "prompts.qa", .output = job->output, .stage = "test", .copies = COPIES,
                                .max_new = MAX_NEW, .batch = job->batch, .temperature = 1, .top_p = 1, .seed = 11};
     int rc = artifact_spec_input(&spec, "model/manifest.qa", &err) || sampling_native("model", &o, &spec, &err);
     if (rc && !stop_requested()) fprintf(stderr, "%s\n", err.text);
@@ -156,6 +165,37 @@ static void stopped(void **state)
 {
     (void)state;
     interrupted("stopped.qa", SIGTERM, 3);
+}
+
+/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too long is an error. */
+static void too_long(void **state)
+{
+    (void)state;
+    Error err;
+    Job job = {"shown.qa", BATCH, "longer.qa"};
+    ArtifactReader *a, *b;
+    View v, w;
+    same_as_straight("straight.qa");
+    if (write_prompts("longer.qa", 2, "contrastive", &err)) fail_msg("%s", err.text);
+    assert_int_equal(child(sample, &job, 0, 0), 0);
+    if (artifact_open("shown.qa", "samples", &a, &err) || artifact_open("straight.qa", "samples", &b, &err)) fail_msg("%s", err.text);
+    assert_int_equal(artifact_count(a), TOTAL - COPIES);
+    for (long i = 0; i < TOTAL; i++) {
+        const void *x, *y;
+        size_t nx, ny;
+        assert_int_equal(artifact_next(b, &w, &err), 1);
+        if (i / COPIES == 2) continue;
+        assert_int_equal(artifact_next(a, &v, &err), 1);
+        assert_int_equal(artifact_raw(a, i < 2 * COPIES ? i : i - COPIES, &x, &nx) || artifact_raw(b, i, &y, &ny), 0);
+        assert_int_equal(nx, ny);
+        assert_memory_equal(x, y, nx);
+    }
+    artifact_close(a);
+    artifact_close(b);
+    if (write_prompts("longer.qa", 2, "plain", &err)) fail_msg("%s", err.text);
+    job.output = "none.qa";
+    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4);
+    assert_false(file_exists("none.qa"));
 }
 
 static void batch_changes_nothing(void **state)
@@ -261,7 +301,7 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed), cmocka_unit_test(stopped), cmocka_unit_test(batch_changes_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed), cmocka_unit_test(stopped), cmocka_unit_test(batch_changes_nothing), cmocka_unit_test(too_long),
                                        cmocka_unit_test(records_belong_together), cmocka_unit_test(policy_round_trip)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("sampling", tests, set_up, NULL);
