@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/simd.h"
 
@@ -96,17 +97,33 @@ static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, Dra
     return order[keep - 1].id;
 }
 
+static float top_of(const float *z, int vocab)
+{
+    int whole = vocab & -LANES;
+    Vec tops = v_splat(-INFINITY);
+    for (int i = 0; i < whole; i += LANES) tops = v_max(v_load(z + i), tops);
+    float top = v_top(tops);
+    for (int i = whole; i < vocab; i++) top = z[i] > top ? z[i] : top;
+    return top;
+}
+
+/* Where banned ids are so far above the others that these have hardly a weight beside them, they get weights on their own scale. */
+static void leave_out(const DrawLaw *law, const float *logits, float *probs, float inverse)
+{
+    const float hardly = 1e-17f;
+    for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = 0;
+    if (!law->n_banned || top_of(probs, law->vocab) > hardly) return;
+    memcpy(probs, logits, (size_t)law->vocab * sizeof *probs);
+    for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = -INFINITY;
+    weights_of(probs, law->vocab, probs, inverse, top_of(probs, law->vocab));
+}
+
 int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs, DrawCandidate *order, float *logp)
 {
     int greedy = law->temperature == 0;
-    float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = -INFINITY;
-    int whole = law->vocab & -LANES;
-    Vec tops = v_splat(-INFINITY);
-    for (int i = 0; i < whole; i += LANES) tops = v_max(v_load(logits + i), tops);
-    top = v_top(tops);
-    for (int i = whole; i < law->vocab; i++) top = logits[i] > top ? logits[i] : top;
+    float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = top_of(logits, law->vocab);
     double sum = weights_of(logits, law->vocab, probs, inverse, top);
-    for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = 0;
+    leave_out(law, logits, probs, inverse);
     int32_t id;
     if (greedy) {
         id = 0;

@@ -22,10 +22,11 @@ size_t head_bytes(const Model *m, int rows) { return (size_t)rows * (size_t)m->c
 
 void head_reserve(Acts *a, const Model *m, int rows)
 {
-    if (rows <= a->logit_rows) return;
+    a->logit_rows = rows;
+    if (rows <= a->logit_cap) return;
     m->ops->release(a->logits);
     a->logits = m->ops->alloc(head_bytes(m, rows));
-    a->logit_rows = rows;
+    a->logit_cap = rows;
 }
 
 static Num *normed_at(const Model *m, const Acts *a, int row)

@@ -1,9 +1,11 @@
 /* The optimiser on disk: m.<tensor>, v.<tensor>, w.<tensor> where there are weights finer than the model's file holds, and
- * the step as a number of its own. Every rank has a slice of m, v and w: rank 0 writes what all have. */
+ * as numbers of their own the step and the tokens of a micro-batch. Every rank has a slice of m, v and w: rank 0 writes what all
+ * have. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "model/checkpoint.h"
 #include "model/trainer.h"
@@ -17,16 +19,21 @@ typedef struct {
     int whole;                     /* of the set, else of this rank's slices */
 } State;
 
-/* What is stored, in the order of the names; returns how many. The CPU's weights are fp32, and finer than a file of 16-bit
- * weights. */
+/* Whether the model's file rounds the weights: fp32 in a file of 16-bit ones, bf16 in one of F16, whose small numbers are coarser. */
+static int rounded(const Trainer *t)
+{
+    int wide = t->model->ops->num == sizeof(float), dtype = t->model->c.dtype;
+    return t->set == &t->model->base && (wide ? dtype != ST_F32 : dtype == ST_F16);
+}
+
+/* What is stored, in the order of the names; returns how many. */
 static int states(const Trainer *t, State s[3])
 {
     int alone = ranks_size() == 1;
     s[0] = (State){'m', t->m, !t->o.lean, alone};
     s[1] = (State){'v', t->v, !t->o.lean, alone};
-    s[2] = t->master ? (State){'w', t->master, 1, alone} : (State){'w', t->set->data, 1, 1};
-    int rounded = t->set == &t->model->base && t->model->c.dtype != ST_F32 && t->model->ops->num == sizeof(float);
-    return t->master || rounded ? 3 : 2;
+    s[2] = t->master ? (State){'w', t->master, 1, alone} : (State){'w', t->set->data, t->model->ops->num == sizeof(float), 1};
+    return t->master || rounded(t) ? 3 : 2;
 }
 
 static size_t bytes_of(const Trainer *t, const State *s) { return s->wide ? sizeof(float) : (size_t)t->model->ops->num; }
@@ -76,7 +83,7 @@ static void read_state(const void *from, size_t first, size_t n, float *to)
 static int write_file(const Trainer *t, const char *path, const State *state, int k, Gathered *g, Error *err)
 {
     const ParamSet *p = t->set;
-    size_t n = (size_t)k * (size_t)p->n + 1, at = 0;
+    size_t n = (size_t)k * (size_t)p->n + 2, at = 0;
     SafetensorsOut *out = memory_array(n, sizeof *out);
     Source *from = memory_array(n, sizeof *from);
     char(*name)[NAME] = memory_array(n, sizeof *name);
@@ -88,7 +95,8 @@ static int write_file(const Trainer *t, const char *path, const State *state, in
             out[at] = (SafetensorsOut){.name = name[at], .rank = x->rank, .shape = {x->shape[0], x->shape[1]}, .read = read_state,
                                        .from = &from[at]};
         }
-    float step = (float)t->step;
+    float step = (float)t->step, tokens = (float)t->o.max_tokens;
+    out[at++] = (SafetensorsOut){.name = "max_tokens", .rank = 1, .shape = {1}, .data = &tokens};
     out[at] = (SafetensorsOut){.name = "step", .rank = 1, .shape = {1}, .data = &step};
     int rc = safetensors_write(path, out, n, ST_F32, err);
     free(out);
@@ -130,6 +138,41 @@ static int load_part(const Trainer *t, const Safetensors *st, const char *name, 
     return rc;
 }
 
+/* The weights, of their masters. */
+static int load_rounded(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x, Error *err)
+{
+    const Ops *op = t->model->ops;
+    return tensor_load(st, name, x, 0, x->count, op, num_at(op, t->set->data, x->at), 0, err);
+}
+
+/* A whole number of at most MAX_STEP. */
+static int read_number(const Safetensors *st, const char *path, const char *name, float *out, Error *err)
+{
+    int64_t one[1] = {1};
+    if (safetensors_read_f32(st, name, 1, one, out, err)) return -1;
+    if (*out >= 0 && *out <= MAX_STEP && floorf(*out) == *out) return 0;
+    return error_set(err, "%s: %s is expected to be a whole number, found %g", path, name, (double)*out);
+}
+
+/* Where micro-batches were left to the memory that was free, they stay those of the run that is continued: they decide the order
+ * of its sums. */
+static int same_tokens(Trainer *t, int tokens, Error *err)
+{
+    MemoryPlan plan;
+    TrainerOptions o = t->o;
+    o.max_tokens = tokens;
+    if (!t->by_memory || !tokens || tokens == t->o.max_tokens) return 0;
+    if (plan_trainer(t->model, &o, t->available, &plan, err)) return -1;
+    if (!plan.fits) {
+        log_warn("micro-batches are of %d tokens now, not of %d as before, for which too little memory is free: sums have another "
+                 "order", t->o.max_tokens, tokens);
+        return 0;
+    }
+    t->o.max_tokens = tokens;
+    t->plan = plan;
+    return 0;
+}
+
 /* All is looked at before anything is changed: a file that turns out to be another model's leaves the trainer as it was. */
 int trainer_load(Trainer *t, const char *path, Error *err)
 {
@@ -139,11 +182,9 @@ int trainer_load(Trainer *t, const char *path, Error *err)
     int k = states(t, state);
     Safetensors *st;
     if (safetensors_open(path, &st, err)) return -1;
-    float step = 0;
-    int64_t one[1] = {1};
-    int rc = safetensors_read_f32(st, "step", 1, one, &step, err);
-    if (!rc && !(step >= 0 && step <= MAX_STEP && floorf(step) == step))
-        rc = error_set(err, "%s: step is expected to be a whole number, found %g", path, (double)step);
+    float step = 0, tokens = 0;
+    int rc = read_number(st, path, "step", &step, err);
+    if (!rc && safetensors_find(st, "max_tokens")) rc = read_number(st, path, "max_tokens", &tokens, err);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; !rc && i < k * p->n; i++) {
             const Tensor *x = &p->tensor[i / k];
@@ -151,7 +192,9 @@ int trainer_load(Trainer *t, const char *path, Error *err)
             char name[NAME];
             snprintf(name, sizeof name, "%c.%s", s->letter, x->name);
             rc = pass ? load_part(t, st, name, x, s, err) : safetensors_need(st, name, x->rank, x->shape, err) ? 0 : -1;
+            if (pass && !rc && s->data == t->master && rounded(t)) rc = load_rounded(t, st, name, x, err);
         }
+    if (!rc) rc = same_tokens(t, (int)tokens, err);
     safetensors_close(st);
     if (rc) return -1;
     op->zero(t->grad, p->size * sizeof *t->grad);

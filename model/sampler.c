@@ -91,16 +91,28 @@ static double next_uniform(const Sampler *s, const Row *row)
     return random_uniform(&r);
 }
 
-static void take_drawn(Sampler *s, int at)
+/* What a law makes of logits that are not numbers is no sample. */
+static int take_token(Sampler *s, const Row *row, const DecoderRow *drawn, Error *err)
 {
-    Sample *out = &s->sample[s->row[at].sample];
-    int32_t id = s->work[at].id;
-    out->logp[out->n] = s->work[at].logp;
+    Sample *out = &s->sample[row->sample];
+    int32_t id = drawn->id;
+    if (!isfinite(drawn->logp))
+        return error_set(err, "request %d, copy %d: the model's logits for token %d are not finite", row->request, row->copy, out->n);
+    out->logp[out->n] = drawn->logp;
     out->ids[out->n++] = id;
     for (int i = 0; i < s->m->c.n_eos; i++)
         if (id == s->m->c.eos[i]) out->stopped = 1;
     out->stopped |= stops(s->opt, out->ids, out->n);
     out->finished = out->stopped || out->n == s->opt->max_new;
+    return 0;
+}
+
+/* Of rows [from, active). */
+static int take_drawn(Sampler *s, int from, Error *err)
+{
+    for (int i = from; i < s->active; i++)
+        if (take_token(s, &s->row[i], &s->work[i], err)) return -1;
+    return 0;
 }
 
 /* Samples that ended leave; the last row takes their place. */
@@ -156,7 +168,7 @@ static int admit(Sampler *s, Error *err)
         while (rc == 1 && s->active < s->rows && s->next_copy < s->req[s->next_request].copies);
         for (int i = from; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
         if (rc >= 0 && s->active > from && decoder_first(s->decoder, s->work + from, s->active - from, err)) return -1;
-        for (int i = from; i < s->active && rc >= 0; i++) take_drawn(s, i);
+        if (rc >= 0 && take_drawn(s, from, err)) return -1;
     }
     return rc < 0 ? -1 : 0;
 }
@@ -164,9 +176,7 @@ static int admit(Sampler *s, Error *err)
 static int step(Sampler *s, Error *err)
 {
     for (int i = 0; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
-    if (decoder_step(s->decoder, s->work, s->active, err)) return -1;
-    for (int i = 0; i < s->active; i++) take_drawn(s, i);
-    return 0;
+    return decoder_step(s->decoder, s->work, s->active, err) || take_drawn(s, 0, err) ? -1 : 0;
 }
 
 static void deliver(Sampler *s, SampleDone *done, void *ctx)

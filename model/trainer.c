@@ -48,6 +48,8 @@ int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
     t->o = *o;
     t->o.max_tokens = plan.max_tokens;
     t->plan = plan;
+    t->available = available;
+    t->by_memory = !o->max_tokens;
     t->each = t->set->size / (size_t)ranks_size();
     t->piece = piece_size(t->set, op);
     t->summed = t->set->size;
@@ -83,15 +85,16 @@ void trainer_free(Trainer *t)
 
 const MemoryPlan *trainer_plan(const Trainer *t) { return &t->plan; }
 
-/* Room for the batch: once for max_tokens, again for a sequence that is longer. */
+/* Room for the batch: once for max_tokens, again for a sequence that is longer. What cuts its sums, the rows of logits at a time,
+ * follows from the batch alone. */
 static void reserve(Trainer *t)
 {
     Model *m = t->model;
-    int most = t->batch.rows > t->o.max_tokens ? t->batch.rows : t->o.max_tokens;
+    int longer = t->batch.rows > t->o.max_tokens, most = longer ? t->batch.rows : t->o.max_tokens;
     model_reserve_positions(m, most < m->c.max_position ? most : m->c.max_position);
     acts_reserve(&t->acts, m, most, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
     HeadUse use = t->o.fixed_weights ? HEAD_ONCE : HEAD_TWICE;
-    head_reserve(&t->acts, m, most == t->o.max_tokens ? t->plan.logit_rows : head_rows(m, most, use));
+    head_reserve(&t->acts, m, longer ? head_rows(m, most, use) : t->plan.logit_rows);
     grads_reserve(&t->grads, m, most);
     if (most <= t->weight_cap) return;
     t->weight_cap = most;

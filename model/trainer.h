@@ -11,6 +11,8 @@ struct Trainer {
     ParamSet *set;                 /* what is trained: the adapter, or the base */
     TrainerOptions o;
     MemoryPlan plan;
+    size_t available;              /* of the device's memory when it was made */
+    int by_memory;                 /* max_tokens was left to that */
     float *grad;                   /* laid out as the set */
     size_t piece, each;            /* numbers of the set in a piece (below), and of this rank in all: the next three are of those */
     size_t summed;                 /* gradients at this place and above are summed over the ranks */

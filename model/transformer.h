@@ -131,7 +131,7 @@ typedef struct {
     Num *normed;
     float *logp, *logit_lse;
     float *logits;
-    int logit_rows;                /* rows of logits that there is room for */
+    int logit_rows, logit_cap;     /* rows of logits that are made at a time, and that there is room for */
 } Acts;
 
 void acts_reserve(Acts *a, const Model *m, int rows, KeepActs keep);
@@ -152,6 +152,7 @@ typedef enum { HEAD_FORWARD, HEAD_TWICE, HEAD_ONCE } HeadUse;
 /* How many rows of logits are held for batches of `rows`: all, or a piece. */
 int head_rows(const Model *m, int rows, HeadUse use);
 size_t head_bytes(const Model *m, int rows);
+/* From now on so many at a time. */
 void head_reserve(Acts *a, const Model *m, int rows);
 /* a->logp[t] = log p(target[t]), for all rows; logits stay where all of them fit. */
 void head_logp(Model *m, Acts *a, const TokenBatch *b);

@@ -319,6 +319,49 @@ static void one_pass(void **state)
     in_pieces(1);
 }
 
+static void every_one(void *ctx, int sequence, const float *logp, float *weight)
+{
+    const Sequence *seqs = ctx;
+    (void)logp;
+    for (int t = 1; t < seqs[sequence].len; t++) weight[t] = 0.01f * (float)(t - 80);
+}
+
+/* How the logits of a batch are cut follows from the batch, not from those that came before: a run that is continued has not
+ * seen them. */
+static void whatever_came_before(void **state)
+{
+    (void)state;
+    enum { KEPT = 270, LONG = 290, MANY = 60000 };
+    ModelConfig c = {.model_type = "qwen2", .vocab = MANY, .hidden = 8, .ff = 8, .layers = 1, .heads = 2, .kv_heads = 1,
+                     .head_dim = 4, .max_position = LONG, .rope_theta = 1000, .norm_eps = 1e-6f, .qkv_bias = 1, .pad = -1};
+    Error err;
+    Model *m;
+    double loss;
+    assert_int_equal(model_create(&c, ops_cpu(), 1, &m, &err), 0);
+    int32_t ids[LONG];
+    Random r;
+    random_init(&r, 6, 0);
+    for (int k = 0; k < LONG; k++) ids[k] = (int32_t)random_below(&r, MANY);
+    Sequence seqs[3] = {{ids, LONG}, {ids, KEPT}, {ids, LONG}}; /* max_tokens is the second's: logits of the others go in pieces */
+    for (int fixed = 0; fixed < 2; fixed++) {
+        float *grad[2];
+        for (int k = 0; k < 2; k++) {
+            Trainer *t = trainer_of(m, (TrainerOptions){.max_tokens = KEPT, .fixed_weights = fixed});
+            for (int i = k ? 0 : 2; i < 3; i++) {
+                m->ops->zero(t->grad, m->base.size * sizeof(float));
+                assert_int_equal(trainer_accumulate(t, &seqs[i], 1, every_one, &seqs[i], &loss, &err), 0);
+            }
+            grad[k] = memory_array(m->base.size, sizeof(float));
+            memcpy(grad[k], t->grad, m->base.size * sizeof(float));
+            trainer_free(t);
+        }
+        assert_int_equal(memcmp(grad[0], grad[1], m->base.size * sizeof(float)), 0);
+        free(grad[0]);
+        free(grad[1]);
+    }
+    model_free(m);
+}
+
 static void bad_input(void **state)
 {
     (void)state;
@@ -344,6 +387,7 @@ int main(void)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(qwen2), cmocka_unit_test(qwen3), cmocka_unit_test(llama),
                                        cmocka_unit_test(packing), cmocka_unit_test(large_vocabulary),
-                                       cmocka_unit_test(one_pass), cmocka_unit_test(bad_input)};
+                                       cmocka_unit_test(one_pass), cmocka_unit_test(whatever_came_before),
+                                       cmocka_unit_test(bad_input)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,40 @@ static void chosen_by_memory(void **state)
     model_free(m);
 }
 
+/* Micro-batches left to memory: a run that is continued where less or more of it is free has those it began with, as long as
+ * they fit. */
+static void continued(void **state)
+{
+    (void)state;
+    const size_t much = (size_t)1 << 40, less = (size_t)290 << 20, little = (size_t)260 << 20;
+    Error err;
+    char *dir = temp_dir(), *path = memory_printf("%s/optimizer.safetensors", dir);
+    Model *m = tiny_on("qwen2", device(less), 5);
+    Trainer *t = trainer_of(m, (TrainerOptions){0});
+    int tokens = t->o.max_tokens;
+    assert_true(tokens < 16384);
+    assert_int_equal(trainer_save(t, path, &err), 0);
+    trainer_free(t);
+    const size_t now[] = {much, less, little};
+    for (int k = 0; k < 3; k++) {
+        there = now[k];
+        t = trainer_of(m, (TrainerOptions){0});
+        int own = t->o.max_tokens;
+        assert_true(k == 0 ? own > tokens : k == 1 ? own == tokens : own < tokens);
+        assert_int_equal(trainer_load(t, path, &err), 0);
+        assert_int_equal(t->o.max_tokens, k < 2 ? tokens : own);
+        assert_int_equal(trainer_plan(t)->max_tokens, t->o.max_tokens);
+        trainer_free(t);
+    }
+    t = trainer_of(m, (TrainerOptions){.max_tokens = 100});
+    assert_int_equal(trainer_load(t, path, &err), 0);
+    assert_int_equal(t->o.max_tokens, 100); /* as asked */
+    trainer_free(t);
+    model_free(m);
+    free(path);
+    drop_dir(dir);
+}
+
 static void table(void **state)
 {
     (void)state;
@@ -216,6 +250,6 @@ int main(void)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked), cmocka_unit_test(chosen_by_memory),
                                        cmocka_unit_test(table), cmocka_unit_test(sampled), cmocka_unit_test(refused),
-                                       cmocka_unit_test(recomputed)};
+                                       cmocka_unit_test(recomputed), cmocka_unit_test(continued)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -393,6 +393,25 @@ static void draw_edges(void **state)
     assert_int_equal(draw_token(&all, z, almost, probs, order, &logp), VOCAB - 1);
 }
 
+/* A banned id so far above the others that at the temperature none of them has a weight beside it. */
+static void far_above(void **state)
+{
+    (void)state;
+    const float temperature[] = {0, 0.01f, 0.025f};
+    float z[VOCAB], probs[VOCAB], logp;
+    DrawCandidate order[VOCAB];
+    int banned[] = {0, VOCAB - 1};
+    for (int i = 0; i < VOCAB; i++) z[i] = i ? -3 : 100;
+    z[5] = z[9] = -1;
+    for (int k = 0; k < 3; k++)
+        for (int top_k = 0; top_k < 4; top_k += 3) {
+            DrawLaw law = {temperature[k], 1, VOCAB, banned, 2, top_k, 0};
+            assert_int_equal(draw_token(&law, z, 0.25, probs, order, &logp), 5);
+            assert_true(fabs((double)logp + 101 / (k ? (double)temperature[k] : 1)) < 1e-2);
+            assert_int_equal(draw_token(&law, z, 0.75, probs, order, &logp), k ? 9 : 5);
+        }
+}
+
 static void refused(Model *m, const SampleRequest *req, const SampleOptions *opt, const char *word)
 {
     Error err = {""};
@@ -434,6 +453,22 @@ static void bad_requests(void **state)
     model_free(m);
 }
 
+/* A weight that is no number: the first token of every sample would be drawn from what is no law. */
+static void not_finite(void **state)
+{
+    (void)state;
+    Model *m = small("qwen2", 0.1);
+    int32_t prompt[2] = {1, 2};
+    uint64_t seed = 1;
+    SampleRequest ok = {prompt, 2, 1, &seed};
+    SampleOptions likeliest = plain;
+    likeliest.temperature = 0;
+    ((float *)weight_at(m, m->layer[0].down.weight))[7] = NAN;
+    refused(m, &ok, &plain, "request 0, copy 0: the model's logits for token 0 are not finite");
+    refused(m, &ok, &likeliest, "not finite");
+    model_free(m);
+}
+
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -441,6 +476,7 @@ int main(void)
                                        cmocka_unit_test(sampling_law),            cmocka_unit_test(greedy),
                                        cmocka_unit_test(cut_laws),                cmocka_unit_test(stop_sequences),
                                        cmocka_unit_test(adapters),
-                                       cmocka_unit_test(draw_edges),              cmocka_unit_test(bad_requests)};
+                                       cmocka_unit_test(draw_edges),              cmocka_unit_test(far_above),
+                                       cmocka_unit_test(bad_requests),            cmocka_unit_test(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,10 @@ static void long_weights(void *ctx, int sequence, const float *logp, float *weig
 }
 
 /* The same directory on both devices: weights that bf16 holds. */
-static char *make_base(const char *type)
+static char *make_base_of(const char *type, SafetensorsDtype dtype)
 {
     ModelConfig c = {.vocab = VOCAB, .hidden = 64, .ff = 104, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 32,
-                     .max_position = 128, .rope_theta = 10000, .norm_eps = 1e-6f, .pad = -1, .dtype = ST_BF16};
+                     .max_position = 128, .rope_theta = 10000, .norm_eps = 1e-6f, .pad = -1, .dtype = (int)dtype};
     Error err;
     Model *m;
     Random r;
@@ -57,6 +57,8 @@ static char *make_base(const char *type)
     model_free(m);
     return dir;
 }
+
+static char *make_base(const char *type) { return make_base_of(type, ST_BF16); }
 
 static Model *load_on(const char *dir, const Ops *ops)
 {
@@ -227,30 +229,42 @@ static void ten_steps(void **state)
     assert_true(most < 0.005);
 }
 
-/* lora, lean: a run that is saved after 3 steps and continued gives the losses of one that went on. */
-static void resume_of(int lora, int lean)
+static float *stored(const Num *p, size_t n)
+{
+    float *host = memory_array(n, sizeof *host);
+    gpu->store(host, p, n);
+    return host;
+}
+
+/* lora, lean: a run that is saved after 3 steps and continued has its weights and gives its losses. */
+static void resume_of(int lora, int lean, SafetensorsDtype dtype)
 {
     enum { BEFORE = 3, AFTER = 3 };
     LongTexts x;
     Error err;
     make_long(&x);
     mean_weights(&x);
-    char *base = make_base("qwen3"), *dir = temp_dir(), *opt = memory_printf("%s/optimizer.safetensors", dir);
+    char *base = make_base_of("qwen3", dtype), *dir = temp_dir(), *opt = memory_printf("%s/optimizer.safetensors", dir);
     Model *m = load_on(base, gpu);
     if (lora) adapt_both(m);
     Trainer *t = trainer_of(m, (TrainerOptions){.max_tokens = 150, .lean = lean});
     double first = train(t, &x), losses[AFTER];
     for (int i = 1; i < BEFORE; i++) train(t, &x);
     if (model_save(m, dir, &err) || trainer_save(t, opt, &err)) fail_msg("%s", err.text);
+    float *saved = stored(t->set->data, t->set->size);
     for (int i = 0; i < AFTER; i++) losses[i] = train(t, &x);
     assert_true(losses[AFTER - 1] < first);
     Model *again = load_on(dir, gpu);
     Trainer *u = trainer_of(again, (TrainerOptions){.max_tokens = 150, .lean = lean});
     if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
+    float *read = stored(u->set->data, u->set->size);
+    assert_memory_equal(read, saved, t->set->size * sizeof *saved);
     for (int i = 0; i < AFTER; i++) {
         double loss = train(u, &x);
         assert_memory_equal(&loss, &losses[i], sizeof loss);
     }
+    free(saved);
+    free(read);
     trainer_free(t);
     trainer_free(u);
     model_free(m);
@@ -258,13 +272,6 @@ static void resume_of(int lora, int lean)
     free(opt);
     drop_dir(base);
     drop_dir(dir);
-}
-
-static float *stored(const Num *p, size_t n)
-{
-    float *host = memory_array(n, sizeof *host);
-    gpu->store(host, p, n);
-    return host;
 }
 
 /* after = before + in W^T + inner B^T, [rows][n]; rounded to bf16 it would be off by 100 times the limit. */
@@ -354,9 +361,11 @@ static void pieces(void **state)
 static void resume(void **state)
 {
     (void)state;
-    resume_of(0, 0);
-    resume_of(0, 1);
-    resume_of(1, 0);
+    resume_of(0, 0, ST_BF16);
+    resume_of(0, 1, ST_BF16);
+    resume_of(1, 0, ST_BF16);
+    resume_of(0, 0, ST_F16); /* whose smallest numbers are coarser than those of the weights in memory */
+    resume_of(0, 1, ST_F16);
 }
 
 static int run_training_tests(void)
