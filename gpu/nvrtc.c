@@ -30,7 +30,7 @@ struct Nvrtc {
     const char *(*GetErrorString)(int);
 };
 
-enum { OUT_OF_MEMORY = 1, COMPILATION = 6, NAME_NOT_VALID = 10 };
+enum { OUT_OF_MEMORY = 1, INVALID_OPTION = 5, COMPILATION = 6, NAME_NOT_VALID = 10 };
 
 static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
 {
@@ -78,14 +78,15 @@ static void *open_in(const char *dir, char *path, size_t size)
 
 int nvrtc_open(Nvrtc **out, Error *err)
 {
-    char self[3000], roots[3][4096] = {"", "/usr/local/cuda", ""}, dir[4200], path[4300];
+    enum { ROOTS = 5, OWN = ROOTS - 1 };
+    char self[3000], roots[ROOTS][4096] = {"", "/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", ""}, dir[4200], path[4300];
     const char *home = getenv("CUDA_HOME");
     if (home && *home) snprintf(roots[0], sizeof roots[0], "%s", home);
-    if (!process_self_dir(self, sizeof self, NULL)) snprintf(roots[2], sizeof roots[2], "%s/../cuda", self);
+    if (!process_self_dir(self, sizeof self, NULL)) snprintf(roots[OWN], sizeof roots[OWN], "%s/../cuda", self);
     static const char *const subdirs[] = {"lib64", "lib"};
     Nvrtc *n = memory_alloc(sizeof *n);
     void *library = NULL;
-    for (int r = 0; r < 3 && !library; r++) {
+    for (int r = 0; r < ROOTS && !library; r++) {
         for (int s = 0; s < 2 && *roots[r] && !library; s++) {
             snprintf(dir, sizeof dir, "%.3900s/%s", roots[r], subdirs[s]);
             library = open_in(dir, path, sizeof path);
@@ -95,8 +96,8 @@ int nvrtc_open(Nvrtc **out, Error *err)
     if (!library) library = open_in("", path, sizeof path);
     if (!library) {
         free(n);
-        return error_set(err, "no NVRTC found in $CUDA_HOME, /usr/local/cuda, %s or the system's library path; "
-                              "install the CUDA toolkit or run: make deps", roots[2]);
+        return error_set(err, "no NVRTC found in $CUDA_HOME, %s, %s, %s, %s or the system's library path; "
+                              "install the CUDA toolkit or run: make deps", roots[1], roots[2], roots[3], roots[OWN]);
     }
     int major = 0, minor = 0;
     if (find_symbols(n, library, path, err)) {
@@ -202,6 +203,8 @@ NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out
     if (!rc) rc = n->CompileProgram(p, n_options, options);
     if (!rc) read_success(n, p, job, out);
     else if (rc == COMPILATION || rc == NAME_NOT_VALID) set_log(out, NVRTC_REFUSED, read_log(n, p));
+    else if (rc == INVALID_OPTION) /* every option but the arch is ours */
+        set_log(out, NVRTC_BROKEN, memory_printf("%s does not know %s: a newer CUDA toolkit may", n->version, job->arch));
     else set_log(out, rc == OUT_OF_MEMORY ? NVRTC_LIMIT : NVRTC_BROKEN,
                  memory_printf("the compiler stopped with %s", n->GetErrorString(rc)));
     if (p) n->DestroyProgram(&p);
