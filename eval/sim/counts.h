@@ -82,6 +82,16 @@ typedef struct {
     uint64_t local_waits, local_waits_max;
     uint64_t chain_cycles, chain_cycles_max;
     uint64_t warp_insts_max;      /* most warp-instructions that one warp issued */
+    /* A block is done when its slowest warp is, however many warps beside it have nothing to do: sums over the blocks of
+     * the most that one of the block's warps did. Barriers are those of a warp that did not leave at once. */
+    uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
+    uint64_t block_barriers, block_barriers_max;
+    /* Warps run one after another here and together on a GPU, where who loads what another warp of the block is loading waits as
+     * long: sectors of the warp that fetched most of its block's, times the warps of the block. */
+    uint64_t led_dram_sectors, led_past_l1_sectors;
+    /* How unequal blocks are: the warp-instructions of the heaviest, and how many issued at least heavy_insts of them, which is
+     * 15/16 of that or more. */
+    uint64_t heaviest_insts, heavy_insts, heavy_blocks;
     uint64_t async_copies;        /* cp.async requests (counted as global loads and shared stores too) */
 } SimCounts;
 

@@ -247,34 +247,70 @@ static void start_block(Exec *x, uint64_t linear)
     }
 }
 
-static void finish_block(Exec *x)
+static void raise_to(uint64_t *most, uint64_t v)
+{
+    if (v > *most)
+        *most = v;
+}
+
+/* Block barriers that a warp waited at. Warps that left early wait at none, and warps in groups not at all of them. */
+static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t completed, uint64_t insts_max)
+{
+    uint64_t busy = 0;
+    for (int i = 0; i < x->cta.n_warps; i++)
+        busy += x->warps[i].insts * 2 > insts_max;
+    uint64_t each = busy ? (arrivals + busy - 1) / busy : 0;
+    return each < completed ? each : completed;
+}
+
+/* Returns the block's warp-instructions. */
+static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
     SimCounts *n = &x->counts;
+    uint64_t global_waits = 0, local_waits = 0, chain = 0, insts = 0, sum = 0;
     for (int i = 0; i < x->cta.n_warps; i++) {
         const Warp *w = &x->warps[i];
         n->global_waits += w->global_waits;
         n->local_waits += w->local_waits;
         n->chain_cycles += w->chain;
-        if (w->global_waits > n->global_waits_max)
-            n->global_waits_max = w->global_waits;
-        if (w->local_waits > n->local_waits_max)
-            n->local_waits_max = w->local_waits;
-        if (w->chain > n->chain_cycles_max)
-            n->chain_cycles_max = w->chain;
-        if (w->insts > n->warp_insts_max)
-            n->warp_insts_max = w->insts;
+        sum += w->insts;
+        raise_to(&global_waits, w->global_waits);
+        raise_to(&local_waits, w->local_waits);
+        raise_to(&chain, w->chain);
+        raise_to(&insts, w->insts);
     }
+    uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
+    n->block_global_waits += global_waits;
+    n->block_local_waits += local_waits;
+    n->block_chain_cycles += chain;
+    n->block_insts += insts;
+    n->block_barriers += barriers;
+    raise_to(&n->global_waits_max, global_waits);
+    raise_to(&n->local_waits_max, local_waits);
+    raise_to(&n->chain_cycles_max, chain);
+    raise_to(&n->warp_insts_max, insts);
+    raise_to(&n->block_barriers_max, barriers);
+    raise_to(&n->heaviest_insts, sum);
+    return sum;
 }
 
-static void run_block(Exec *x, uint64_t linear)
+static uint64_t run_block(Exec *x, uint64_t linear)
 {
+    SimCounts *n = &x->counts;
+    uint64_t arrivals = n->warp_barriers, completed = n->barriers;
+    struct {
+        uint64_t dram, past_l1;
+    } far[1024 / LANES] = {0}, most = {0};
     start_block(x, linear);
     while (x->cta.live_threads && !x->faulted) {
         int progress = 0;
         for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
             Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
+            uint64_t dram = n->dram_read_sectors, past_l1 = n->global_load_sectors - n->l1_hit_sectors;
             if (w->n_splits)
                 progress |= warp_run(w);
+            far[w->index].dram += n->dram_read_sectors - dram;
+            far[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
         }
         if (!progress && !x->faulted)
             barrier_deadlock(x);
@@ -282,7 +318,42 @@ static void run_block(Exec *x, uint64_t linear)
             exec_renew_epochs(x);
     }
     exec_raise_pending(x);
-    finish_block(x);
+    for (int i = 0; i < x->cta.n_warps; i++) {
+        raise_to(&most.dram, far[i].dram);
+        raise_to(&most.past_l1, far[i].past_l1);
+    }
+    n->led_dram_sectors += most.dram * (uint64_t)x->cta.n_warps;
+    n->led_past_l1_sectors += most.past_l1 * (uint64_t)x->cta.n_warps;
+    return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
+}
+
+/* Weights in 32 steps an octave. */
+enum { WEIGHT_STEPS = 32, WEIGHTS = 64 * WEIGHT_STEPS };
+
+static int weight_of(uint64_t insts)
+{
+    if (insts < WEIGHT_STEPS)
+        return (int)insts;
+    int octave = 63 - __builtin_clzll(insts) - 5;
+    return (octave + 1) * WEIGHT_STEPS + (int)(insts >> octave) - WEIGHT_STEPS;
+}
+
+static uint64_t least_of_weight(int weight)
+{
+    if (weight < 2 * WEIGHT_STEPS)
+        return (uint64_t)weight;
+    return (uint64_t)(weight % WEIGHT_STEPS + WEIGHT_STEPS) << (weight / WEIGHT_STEPS - 1);
+}
+
+static void run_blocks(Exec *x)
+{
+    SimCounts *n = &x->counts;
+    uint64_t weights[WEIGHTS] = {0};
+    for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
+        weights[weight_of(run_block(x, x->reversed ? x->n_blocks - 1 - b : b))]++;
+    int top = weight_of(n->heaviest_insts), next = top ? top - 1 : 0;
+    n->heavy_insts = least_of_weight(next);
+    n->heavy_blocks = weights[top] + (next < top ? weights[next] : 0);
 }
 
 /* ---- counters ---- */
@@ -408,8 +479,7 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
     n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
     clear_blocks(x->code);
     devmem_launch(x->mem);
-    for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
-        run_block(x, x->reversed ? x->n_blocks - 1 - b : b);
+    run_blocks(x);
     sum_blocks(x);
     return x->faulted;
 }

@@ -82,8 +82,8 @@ static double load_latency(const Profile *p, const SimCounts *c)
     if (all <= 0 || waits <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
     double sparse = all - (double)c->global_load_bytes / SECTOR;
     double fates = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
-    double past_l1 = all - (double)c->l1_hit_sectors, turns = larger(1, (double)c->global_load_wavefronts / requests);
-    double from_dram = at_most_one(fates * (past_l1 - (double)c->l2_load_sectors) / all);
+    double past_l1 = (double)c->led_past_l1_sectors, turns = larger(1, (double)c->global_load_wavefronts / requests);
+    double from_dram = at_most_one(fates * (double)c->led_dram_sectors / all);
     double from_l2 = at_most_one(fates * past_l1 / all) - from_dram;
     return from_dram * p->dram_cycles + from_l2 * p->l2_cycles + (1 - from_dram - from_l2) * p->l1_cycles + turns - 1;
 }
@@ -93,16 +93,16 @@ static double warp_latency(const Profile *p, double load, double chain, double i
     return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
 
-/* Cycles of the average warp and of the slowest, each alone on an SM. */
+/* Cycles of the average block and of the slowest, each alone on an SM: of their slowest warp. */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
-    double warps = (double)c->warps, load = load_latency(p, c), block_warps = warps / (double)c->blocks;
-    double barriers = (double)c->warp_barriers / warps * (p->barrier_cycles + p->barrier_warp_cycles * block_warps);
-    *average = warp_latency(p, load, (double)c->chain_cycles / warps, (double)c->warp_insts / warps, (double)c->global_waits / warps,
-                            (double)c->local_waits / warps, barriers);
+    double blocks = (double)c->blocks, load = load_latency(p, c), block_warps = (double)c->warps / blocks;
+    double barrier = p->barrier_cycles + p->barrier_warp_cycles * block_warps;
+    *average = warp_latency(p, load, (double)c->block_chain_cycles / blocks, (double)c->block_insts / blocks,
+                            (double)c->block_global_waits / blocks, (double)c->block_local_waits / blocks,
+                            (double)c->block_barriers / blocks * barrier);
     *slowest = warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max, (double)c->global_waits_max,
-                            (double)c->local_waits_max, barriers);
-    if (*slowest < *average) *slowest = *average;
+                            (double)c->local_waits_max, (double)c->block_barriers_max * barrier);
 }
 
 /* Seconds of a wave: `here` blocks on the busiest SM, `all` on the slice. */
@@ -131,14 +131,17 @@ static void find_bound(LaunchTime *t)
         if (t->resource_s[i] > most) most = t->resource_s[i], t->bound = resource_names[i];
 }
 
-/* The slowest block has an SM for itself and is not done sooner: as much heavier than the average as its slowest warp is, so that
- * blocks without work beside it spread nothing of its own over other SMs. */
-static void wait_for_slowest(const Model *m, const SimCounts *c, double block_cycles, LaunchTime *t)
+/* The heaviest block has an SM for itself and is not done sooner, and of n heavy blocks one SM has its share, rounded up: blocks
+ * without work beside them spread nothing of theirs over other SMs. */
+static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, double block_cycles, LaunchTime *t)
 {
-    double heavier = c->warp_insts ? larger(1, (double)c->warp_insts_max * (double)c->warps / (double)c->warp_insts) : 1;
-    double alone = wave(m, heavier, heavier, block_cycles);
-    if (alone <= t->seconds) return;
-    t->seconds = alone;
+    if (!c->warp_insts) return;
+    double average = (double)c->warp_insts / (double)c->blocks, heaviest = larger(1, (double)c->heaviest_insts / average);
+    double heavy = (double)c->heavy_insts / average, n = (double)c->heavy_blocks, here = ceil(n / sms);
+    double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * (double)c->heavy_insts / (double)c->heaviest_insts;
+    double alone = wave(m, heaviest, heaviest, block_cycles), share = wave(m, here * heavy, n * heavy, (earlier + 1) * block_cycles);
+    if (larger(alone, share) <= t->seconds) return;
+    t->seconds = larger(alone, share);
     t->bound = "slowest block";
 }
 
@@ -161,10 +164,9 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
         out->resource_s[i] = larger(cycles[i] / slice_sms / p->clock_hz, slice[i]);
     }
     latencies(p, c, &average, &slowest);
-    /* Warps of a block wait for the slowest of them; blocks of a grid may differ: between the two. The last wave ends with its
-     * slowest block, however many beside it have nothing to do. */
+    /* A block ends with its slowest warp, the last wave with its slowest block, however many beside it have nothing to do. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
-    double usual = start + (average + slowest) / 2, last = start + slowest;
+    double usual = start + average, last = start + slowest;
 
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks, sms = (double)slice_sms;
     double full = floor(blocks / (resident * sms)), rest = blocks - full * resident * sms;
@@ -173,7 +175,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
     out->latency_s = (full * usual + last) / p->clock_hz;
     out->seconds = full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
     find_bound(out);
-    wait_for_slowest(&m, c, last, out);
+    wait_for_heaviest(&m, c, slice_sms, last, out);
     return 0;
 }
 

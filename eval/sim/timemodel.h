@@ -13,8 +13,8 @@
  *    in flight, a latency that the wave cannot beat.
  *
  * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
- * queues form and neither hides the other wholly. A launch is never shorter than its slowest
- * block alone on an SM. */
+ * queues form and neither hides the other wholly. A launch is never shorter than its heaviest
+ * block alone on an SM, or than an SM's share of the blocks as heavy as that. */
 #ifndef EVAL_SIM_TIMEMODEL_H
 #define EVAL_SIM_TIMEMODEL_H
 

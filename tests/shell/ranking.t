@@ -131,8 +131,25 @@ else
     echo "not ok $n - a table that was filled in earlier runs is filled again when timed: warm '$warm', paid '$paid'"
 fi
 
-# ---- what does not pay: blocks that have nothing to do ----
+# ---- what does not pay: warps and blocks that have nothing to do ----
 
+rows beside 64 'if (threadIdx.x >= 32) return;
+    float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x == 0) y[blockIdx.x] = s;'
+rows twice 64 'float s = 0; for (int c = threadIdx.x % 32; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x == 0) y[blockIdx.x] = s;'
+warp=$(score row_sum warp)
+for second in beside twice; do
+    n=$((n + 1))
+    both=$(score row_sum $second)
+    if awk "BEGIN { exit !(${both:-9} < 1.02 * ${warp:-0}) }"; then
+        echo "ok $n - a second warp of no use makes the block no faster ($second: $both, $warp)"
+    else
+        echo "not ok $n - a second warp of no use makes the block no faster: $second '$both', alone '$warp'"
+    fi
+done
 cp tasks/attention/best.cu "$TMP/alone.cu"
 sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/; s/^    extern __shared__/    if (blockIdx.z) return;\n&/' tasks/attention/best.cu >"$TMP/idle.cu"
 n=$((n + 1))

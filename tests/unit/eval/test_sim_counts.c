@@ -146,6 +146,25 @@ static void test_waits(void **state)
     sim_stop(&sim);
 }
 
+/* Warps that leave at once, and blocks that do, take nothing from what the slowest warp of a block did. */
+static void test_idle(void **state)
+{
+    (void)state;
+    const SimCounts *n = count(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.gt.u32 %p1, %r1, 31;\nsetp.gt.u32 %p2, %r2, 2;\n"
+                                      "or.pred %p3, %p1, %p2;\n@%p3 bra DONE;\nld.param.u64 %rd1, [p0];\nld.global.f32 %f1, [%rd1];\n"
+                                      "add.f32 %f2, %f1, %f1;\nbar.sync 0;\nadd.f32 %f3, %f2, %f2;\nadd.f32 %f4, %f3, %f3;\n"
+                                      "add.f32 %f5, %f4, %f4;\nbar.sync 0;\nDONE:\n"), 8, 128);
+    assert_int_equal(n->warp_insts, 32 * 7 + 3 * 8);
+    assert_int_equal(n->block_insts, 8 * 7 + 3 * 8);
+    assert_int_equal(n->block_global_waits, 3);
+    assert_int_equal(n->block_barriers, 6);
+    assert_int_equal(n->block_barriers_max, 2);
+    assert_int_equal(n->heaviest_insts, 4 * 7 + 8);
+    assert_int_equal(n->heavy_blocks, 3);
+    assert_int_equal(n->heavy_insts, 35);
+    sim_stop(&sim);
+}
+
 static void test_others(void **state)
 {
     (void)state;
@@ -203,8 +222,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence), cmocka_unit_test(test_coalescing),
-        cmocka_unit_test(test_banks),        cmocka_unit_test(test_waits),      cmocka_unit_test(test_others),
-        cmocka_unit_test(test_long_block),   cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_banks),        cmocka_unit_test(test_waits),      cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_others),       cmocka_unit_test(test_long_block), cmocka_unit_test(test_repeats),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

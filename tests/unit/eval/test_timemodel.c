@@ -56,11 +56,24 @@ static void test_occupancy(void **state)
     assert_non_null(strstr(err.text, "a100, h100, h200, l40, rtx3090, h20"));
 }
 
+/* Blocks that all do the same. */
+static SimCounts alike(SimCounts c)
+{
+    c.block_global_waits = c.blocks * c.global_waits_max, c.block_local_waits = c.blocks * c.local_waits_max;
+    c.block_chain_cycles = c.blocks * c.chain_cycles_max, c.block_insts = c.blocks * c.warp_insts_max;
+    c.block_barriers_max = c.warp_barriers / c.warps, c.block_barriers = c.blocks * c.block_barriers_max;
+    c.led_past_l1_sectors = c.global_load_sectors - c.l1_hit_sectors;
+    c.led_dram_sectors = c.led_past_l1_sectors - c.l2_load_sectors;
+    c.heaviest_insts = c.heavy_insts = c.warp_insts / c.blocks, c.heavy_blocks = c.blocks;
+    return c;
+}
+
 static LaunchTime predict(const Profile *p, const SimCounts *c, int slice)
 {
     LaunchTime t;
     Error err;
-    if (timemodel_launch(p, c, slice, &t, &err)) fail_msg("%s", err.text);
+    SimCounts counts = c->heavy_blocks ? *c : alike(*c);
+    if (timemodel_launch(p, &counts, slice, &t, &err)) fail_msg("%s", err.text);
     assert_true(isfinite(t.seconds) && t.seconds > 0);
     return t;
 }
@@ -294,8 +307,13 @@ static void test_slowest_warp(void **state)
     SimCounts c = grid(1024, 128);
     c.warp_insts = 1000000, c.warp_insts_max = 900000;
     c.chain_cycles = 4000000, c.chain_cycles_max = 3600000;
+    c.block_chain_cycles = 3700000, c.block_insts = 920000, c.heaviest_insts = c.heavy_insts = 900000, c.heavy_blocks = 1;
     LaunchTime t = predict(profile("h100"), &c, 4);
     assert_true(t.seconds >= 3600000 / 1.98e9);
+    /* One that finishes for the 31 beside it, a block on each SM, issues for itself alone. */
+    c = grid(4, 1024);
+    c.warp_insts = 4 * 41000, c.warp_insts_max = 10000, c.chain_cycles = 4 * 71000, c.chain_cycles_max = 40000;
+    close_to(predict(profile("h100"), &c, 4).seconds, 41000 / 1.98e9, 0.05);
 }
 
 /* Loads that find near what was loaded before make nothing faster (but for the turns of sparse ones, 31 cycles at most), be they of
@@ -325,13 +343,15 @@ static void test_junk_loads(void **state)
 static void test_idle_blocks(void **state)
 {
     (void)state;
-    for (uint64_t blocks = 2; blocks <= 16; blocks += 14) {
+    for (uint64_t blocks = 2; blocks <= 17; blocks += 3) {
         SimCounts c = grid(blocks, 256);
         c.warp_insts = c.warps * 4000, c.warp_insts_max = 4000, c.by_class[INST_FP32] = c.warps * 3000;
         c.chain_cycles = c.warps * 5000, c.chain_cycles_max = 5000;
         c.shared_load_requests = c.shared_load_wavefronts = c.warps * 1000;
+        c.warp_barriers = c.warps * 100;
+        c = alike(c);
         double alone = predict(profile("h100"), &c, TIMEMODEL_SLICE_SMS).seconds;
-        for (uint64_t more = 2; more * blocks <= 32; more *= 2) {
+        for (uint64_t more = 2; more * blocks <= 64; more *= 2) {
             SimCounts idle = c;
             idle.blocks *= more, idle.warps *= more, idle.grid[0] *= (uint32_t)more;
             assert_true(predict(profile("h100"), &idle, TIMEMODEL_SLICE_SMS).seconds >= alone * 0.9999);
