@@ -296,7 +296,7 @@ $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks $(TASK_FILES)
 	$(run) $(B)/quern-pool --best --pool $< $(tasks_flag) --output $@
 class_file = $(R)/best/verdicts-$(subst :,-,$(subst /,-,$(1))).qa
 define class_rule
-$(call class_file,$(1)): $(R)/best/samples.qa
+$(call class_file,$(1)): $(R)/best/samples.qa $(R)/cfg/device
 	$$(run) $(if $(filter-out $(local_classes) $(device_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )$(B)/quern-evaluate $$< --output $$@ $(again) --device '$(call as_text,$(1))'
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))

@@ -65,12 +65,20 @@ int file_sync_dir(const char *path, Error *err)
     return rc;
 }
 
+/* What the rename at the end would replace: a device, or a name of an open file, as /dev/stdout is though it leads to a regular one. */
+static int is_no_output(const char *path)
+{
+    static const char open_files[] = "/proc/";
+    char to[sizeof open_files - 1];
+    struct stat was;
+    if (!stat(path, &was) && !S_ISREG(was.st_mode)) return 1;
+    return readlink(path, to, sizeof to) == sizeof to && !memcmp(to, open_files, sizeof to);
+}
+
 int file_begin(const char *path, char *temp, size_t temp_size, Error *err)
 {
     int n = snprintf(temp, temp_size, "%s.tmp.%ld", path, (long)getpid());
-    struct stat was;
-    if (!stat(path, &was) && !S_ISREG(was.st_mode)) /* a device, which the rename at the end would replace */
-        return error_set(err, "%s is there and no regular file", path);
+    if (is_no_output(path)) return error_set(err, "%s is there and no regular file", path);
     if (n < 0 || (size_t)n >= temp_size) return error_set(err, "path too long: %s", path);
     int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return error_errno(err, "cannot create %s", temp);

@@ -164,6 +164,9 @@ static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **id
         ids[i] = NULL;
         promptset_remove(prompts, i);
     }
+    if (all && !prompts->n)
+        return error_set(err, "all %ld prompts are longer than the model's %d positions with the kernels that they show and %d new tokens: "
+                              "fewer exemplars or fewer new tokens leave room", all, limit, max_new);
     if (prompts->n < all)
         log_warn("%ld of %ld prompts are left out: with the kernels that they show and %d new tokens they are longer than the model's "
                  "%d positions", all - prompts->n, all, max_new, limit);

@@ -155,7 +155,7 @@ static int same_words(const PtxOperand *list, PtxVar *const *vars, int n)
     return 1;
 }
 
-enum { POINTER_TARGETS_MAX = 1 << 18 }; /* calls times functions: each may be a table entry */
+enum { POINTER_TARGETS_MAX = 1 << 18 }; /* calls times functions: each may be a table entry; and the words of their arguments */
 
 /* Through a pointer: any function whose address is taken and whose arguments are of these sizes. */
 static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand *args, const PtxOperand *results)
@@ -170,9 +170,11 @@ static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand 
     call->targets = ptx_arena_alloc(m->arena, sizeof(CallOp *) * (size_t)m->n_functions);
     for (int i = 0; i < m->n_functions; i++) {
         const PtxFunction *f = &m->functions[i];
-        if (f->address_taken && same_words(args, f->params, f->n_params) && same_words(results, f->returns, f->n_returns) &&
-            !(call->targets[i] = call_of(d, f, args, results)))
+        if (!f->address_taken || !same_words(args, f->params, f->n_params) || !same_words(results, f->returns, f->n_returns)) continue;
+        if (!(call->targets[i] = call_of(d, f, args, results)))
             return -1;
+        if ((d->code->pointer_targets += call->targets[i]->n_in + call->targets[i]->n_out) > POINTER_TARGETS_MAX)
+            return decode_refuse(d, "too many arguments of calls through pointers");
     }
     Inst *in = decode_emit(d, h_call_pointer);
     in->call = call;

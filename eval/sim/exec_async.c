@@ -159,7 +159,8 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
 {
     AsyncCopies *all = w->x->async;
     int me = w->index;
-    for (int i = 0; all && i < MAX_WARPS; i++)
+    for (int i = 0; all && i < MAX_WARPS; i++) {
+        w->x->budget -= all->warps[i].n;
         for (int k = 0; k < all->warps[i].n; k++) {
             AsyncCopy *c = &all->warps[i].copies[k];
             uint32_t now = 0;
@@ -172,6 +173,7 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
                 return -1;
             c->mask &= ~now; /* an empty one goes at its warp's next wait */
         }
+    }
     return 0;
 }
 

@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +102,18 @@ static void atomic_file(void **state)
     assert_false(file_exists("a"));
     buffer_release(&b);
     buffer_release(&small);
+    /* /dev/stdout leads to a file where output is redirected, and is no name of it. */
+    assert_int_equal(file_write_atomic("redirected", "one", 3, &err), 0);
+    int fd = open("redirected", O_RDONLY);
+    char open_file[64];
+    struct stat st;
+    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+    assert_int_equal(symlink(open_file, "stdout"), 0);
+    assert_int_equal(file_write_atomic("stdout", "two", 3, &err), -1);
+    assert_int_equal(lstat("stdout", &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    close(fd);
+    assert_int_equal(unlink("stdout") || unlink("redirected"), 0);
 }
 
 static void child_process(void **state)

@@ -53,15 +53,16 @@ static int write_prompts(const char *path, int longer, const char *kind, Error *
     artifact_spec_init(&spec, "prompts", "test_sampling");
     if (artifact_create(path, &spec, &w, err)) return -1;
     for (int i = 0; i < PROMPTS; i++) {
+        int is_longer = i == longer || longer == PROMPTS; /* all of them */
         Record *r = record_new();
         char id[32], text[2048];
         snprintf(id, sizeof id, "test/relu/%d", i);
         int n = snprintf(text, sizeof text, "# Task relu\naxes n%d <|im_end|>\n", i); /* text, not a special token */
-        for (int k = 0; i == longer && k < 300; k++) n += snprintf(text + n, sizeof text - (size_t)n, "%d;", k % 7);
+        for (int k = 0; is_longer && k < 300; k++) n += snprintf(text + n, sizeof text - (size_t)n, "%d;", k % 7);
         record_text(r, "id", id);
         record_text(r, "task", "relu");
         record_text(r, "split", "train");
-        record_text(r, "kind", i == longer ? kind : "plain");
+        record_text(r, "kind", is_longer ? kind : "plain");
         record_text(r, "text", text);
         if (artifact_write(w, r, err)) return -1;
         record_free(r);
@@ -167,7 +168,7 @@ static void stopped(void **state)
     interrupted("stopped.qa", SIGTERM, 3);
 }
 
-/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too long is an error. */
+/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too long is an error, and so is that all are. */
 static void too_long(void **state)
 {
     (void)state;
@@ -195,6 +196,9 @@ static void too_long(void **state)
     if (write_prompts("longer.qa", 2, "plain", &err)) fail_msg("%s", err.text);
     job.output = "none.qa";
     assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4);
+    assert_false(file_exists("none.qa"));
+    if (write_prompts("longer.qa", PROMPTS, "contrastive", &err)) fail_msg("%s", err.text);
+    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4); /* a round of nothing would go unnoticed */
     assert_false(file_exists("none.qa"));
 }
 
