@@ -17,7 +17,7 @@ OPT ?= -O2 -g -march=native
 SAN ?=
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation -Wno-missing-field-initializers
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -DQUERN_ROOT='"$(CURDIR)"' $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lopenblas -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
+LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk

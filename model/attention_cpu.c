@@ -1,12 +1,12 @@
 /* Attention over whole sequences for training and prefill: each head in blocks of queries against
  * all keys up to the block, so that at most BLOCK x T scores exist at a time. The backward pass
  * makes the probabilities again from the log-sum-exp. */
-#include <cblas.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/blas.h"
 #include "model/ops_cpu.h"
 #include "model/simd.h"
 
@@ -39,12 +39,12 @@ static void head_forward(float *out, float *lse, const float *q, const float *k,
     for (int at = 0; at < len; at += BLOCK) {
         int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
         float inverse[BLOCK], *o = out + (size_t)at * (size_t)wide;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld, ld, k,
+        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld, ld, k,
                     ld, 0, scores, keys);
         for (int r = 0; r < rows; r++)
             lse[(size_t)(at + r) * (size_t)s.heads] =
                 softmax_row(scores + (size_t)r * (size_t)keys, at + r + 1, keys, &inverse[r]);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, s.dim, keys, 1, scores, keys, v, ld, 0, o, wide);
+        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, s.dim, keys, 1, scores, keys, v, ld, 0, o, wide);
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < s.dim; i++) o[(size_t)r * (size_t)wide + (size_t)i] *= inverse[r];
     }
@@ -97,8 +97,8 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
         int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
         const float *q = g->q + (size_t)at * (size_t)ld, *o = g->o + (size_t)at * (size_t)wide;
         const float *d_o = g->d_o + (size_t)at * (size_t)wide;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, keys, d, scale, q, ld, g->k, ld, 0, p, keys);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, keys, d, 1, d_o, wide, g->v, ld, 0, dp, keys);
+        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, d, scale, q, ld, g->k, ld, 0, p, keys);
+        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, d, 1, d_o, wide, g->v, ld, 0, dp, keys);
         for (int r = 0; r < rows; r++) {
             size_t row = (size_t)r * (size_t)wide;
             Vec delta = {0};
@@ -106,10 +106,10 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
             score_grad_row(p + (size_t)r * (size_t)keys, dp + (size_t)r * (size_t)keys,
                            g->lse[(size_t)(at + r) * (size_t)s.heads], v_sum(delta), scale, at + r + 1, keys);
         }
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, keys, d, rows, 1, p, keys, d_o, wide, 1, g->dv, ld);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, keys, 1, dp, keys, g->k, ld, 0,
+        blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, p, keys, d_o, wide, 1, g->dv, ld);
+        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, d, keys, 1, dp, keys, g->k, ld, 0,
                     g->dq + (size_t)at * (size_t)ld, ld);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, keys, d, rows, 1, dp, keys, q, ld, 1, g->dk, ld);
+        blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, dp, keys, q, ld, 1, g->dk, ld);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu/gpus.h"
+#include "model/blas.h"
 
 int model_device(const char *name, const Ops **out, Error *err)
 {
@@ -13,5 +14,5 @@ int model_device(const char *name, const Ops **out, Error *err)
     if (!strcmp(name, "auto") && (n = gpus_list(&gpu, 1, err)) < 0) return -1;
     if (n) return ops_cuda("cuda:0", out, err);
     *out = ops_cpu();
-    return 0;
+    return blas_open(err);
 }

@@ -2,7 +2,6 @@
  * and runs the pieces, so that the two thread pools never compete and small products scale too. */
 #include "model/ops_cpu.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "model/blas.h"
 #include "model/simd.h"
 
 enum { PARTS = 16 }; /* partial sums over rows: fixed, whatever the number of threads */
@@ -24,7 +24,6 @@ int cpu_threads(void)
     long value = text ? strtol(text, &end, 10) : 0;
     if (!text || *end || value < 1 || value > 1024) value = sysconf(_SC_NPROCESSORS_ONLN);
     n = value < 1 ? 1 : (int)value;
-    openblas_set_num_threads(1);
     __atomic_store_n(&threads, n, __ATOMIC_RELAXED);
     return n;
 }
@@ -118,7 +117,7 @@ static void gemm(const Gemm *g)
         size_t b_at = by_rows ? 0 : (size_t)first * (size_t)(g->tb ? g->ldb : 1);
         size_t d_at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
         if (g->beta != 0 && g->c != g->d) copy_piece(g, d_at, rows, columns);
-        cblas_sgemm(CblasRowMajor, at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb, g->beta,
+        blas_sgemm(at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb, g->beta,
                     (float *)g->d + d_at, g->ldd);
         if (bias) add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
     }
