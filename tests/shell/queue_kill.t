@@ -199,8 +199,6 @@ wait $e; s=$?
 [ $s = 0 ] && [ "$(payload hosts.qa)" = "$want" ] && [ "$(count hosts done)" = 30 ]; ok $? 'past its lease another does that job too'
 kill -CONT $a; kill -TERM $a; wait $a; s=$?
 [ $s = 0 ] && tr -d ' \n' <<<"$(status hosts)" | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? 'a worker that woke after its lease changes nothing'
-printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
-"$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
 stream() { redis-cli -s $1/redis.sock --scan --pattern '{quern.*}:s:sim:h100'; }
 "$BIN/quern-queue" pause
 printf 'relu\t// gone %d\n' 1 2 3 | "$here/make_samples.pl" >gone.qa
@@ -209,6 +207,8 @@ wait_for '[ "$(count hosts waiting)" = 3 ]'; redis-cli -s hosts/redis.sock del $
 "$BIN/quern-queue" resume
 wait_for '! kill -0 $e 2>/dev/null'; ended=$?; kill $e 2>/dev/null; wait $e; s=$?
 [ $s$ended = 00 ] && [ "$(count hosts done)" = 33 ]; ok $? 'jobs whose stream was deleted are put back'
+printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
+"$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
 lease() { redis-cli -s hosts/redis.sock xpending $(stream hosts) workers - + 1 | tr '\n' ' ' | cut -d' ' -f"$1"; } # 3 idle for ms, 4 deliveries
 wait_for '[ "$(count hosts leased)" = 1 ]'
 most=0
