@@ -40,7 +40,7 @@ static void head_forward(float *out, float *lse, const float *q, const float *k,
         int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
         float inverse[BLOCK], *o = out + (size_t)at * (size_t)wide;
         blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld, ld, k,
-                    ld, 0, scores, keys);
+                   ld, 0, scores, keys);
         for (int r = 0; r < rows; r++)
             lse[(size_t)(at + r) * (size_t)s.heads] =
                 softmax_row(scores + (size_t)r * (size_t)keys, at + r + 1, keys, &inverse[r]);
@@ -108,7 +108,7 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
         }
         blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, p, keys, d_o, wide, 1, g->dv, ld);
         blas_sgemm(CblasNoTrans, CblasNoTrans, rows, d, keys, 1, dp, keys, g->k, ld, 0,
-                    g->dq + (size_t)at * (size_t)ld, ld);
+                   g->dq + (size_t)at * (size_t)ld, ld);
         blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, dp, keys, q, ld, 1, g->dk, ld);
     }
 }

@@ -118,7 +118,7 @@ static void gemm(const Gemm *g)
         size_t d_at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
         if (g->beta != 0 && g->c != g->d) copy_piece(g, d_at, rows, columns);
         blas_sgemm(at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb, g->beta,
-                    (float *)g->d + d_at, g->ldd);
+                   (float *)g->d + d_at, g->ldd);
         if (bias) add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
     }
 }
