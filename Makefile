@@ -23,16 +23,9 @@ Q := $(if $(V),,@)
 include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
-MODULES := base gpu artifacts tasks queue model llm eval stages
-DIRS_base := base
-DIRS_gpu := gpu
-DIRS_artifacts := artifacts
-DIRS_tasks := tasks
-DIRS_queue := queue
-DIRS_model := model model/tokenizer model/bench model/cuda model/cuda/decode
-DIRS_llm := llm
-DIRS_eval := eval eval/sim eval/cuda eval/gpubench
-DIRS_stages := stages stages/sft stages/selfsup stages/crl stages/report
+MODULES := base gpu artifacts tasks queue model llm eval stages report bench
+below = $(sort $(patsubst %/,%,$(dir $(shell find $(1) -name '*.c'))))
+$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 SRC = $(foreach d,$(DIRS_$(1)),$(filter-out $(d)/quern-%.c,$(wildcard $(d)/*.c)))
 MAINS := $(foreach m,$(MODULES),$(foreach d,$(DIRS_$(m)),$(wildcard $(d)/quern-*.c)))

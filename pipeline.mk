@@ -138,9 +138,9 @@ FORCE: ;
 judged := $(call as_word,$(subst DEVICE=,,$(filter-out HARNESS=%,$(file <$(R)/cfg/device))))
 $(if $(and $(found),$(judged)),$(if $(filter $(device_word),$(judged)),,$(error \
   $(R) was judged on $(call as_text,$(judged)), and what is found here is $(DEVICE): DEVICES=$(firstword $(LOCAL)) judges all of it anew, RUN=NAME is another run)))
-# Scores of two harnesses are not comparable (queue/job.h): a run that another one judged is judged anew.
-HARNESS := $(patsubst JOB_HARNESS~"%",%,$(filter JOB_HARNESS~%,$(subst JOB_HARNESS ,JOB_HARNESS~,$(file <queue/job.h))))
-$(if $(HARNESS),,$(error queue/job.h: expected JOB_HARNESS))
+# Scores of two harnesses are not comparable (eval/judge/verdict.h): a run that another one judged is judged anew.
+HARNESS := $(patsubst VERDICT_HARNESS~"%",%,$(filter VERDICT_HARNESS~%,$(subst VERDICT_HARNESS ,VERDICT_HARNESS~,$(file <eval/judge/verdict.h))))
+$(if $(HARNESS),,$(error eval/judge/verdict.h: expected VERDICT_HARNESS))
 answering := POLICY BASE engine STYLE MAX_NEW BATCH
 $(eval $(call stamp,tasks,TASK_FILES))
 $(eval $(call stamp,collect,TEACHERS kernels TRIALS KEEP MISTAKES DEVICE SEED))

@@ -1,6 +1,6 @@
-#include "model/decoder.h"
+#include "model/core/decoder.h"
 
-#include "model/cuda/decode/decoder.h"
+#include "model/cuda/decode/decoder_cuda.h"
 
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
 {

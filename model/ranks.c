@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "gpu/gpus.h"
-#include "model/cuda/state.h"
+#include "model/cuda/cuda_state.h"
 #include "model/cuda/together.h"
 
 /* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation minutes. */

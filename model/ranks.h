@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "model/ops.h"
+#include "model/core/ops.h"
 
 enum { RANKS_MAX = 16 };
 

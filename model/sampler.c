@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "model/decoder.h"
+#include "model/core/decoder.h"
 
 typedef struct {
     int32_t *ids;

@@ -2,9 +2,9 @@
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
 
-#include "model/plan.h"
+#include "model/memory_plan.h"
 #include "model/ranks.h"
-#include "model/transformer.h"
+#include "model/core/transformer.h"
 
 struct Trainer {
     Model *model;

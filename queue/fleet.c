@@ -178,7 +178,7 @@ static int start_all(Fleet *f, Error *err)
     if (guard_start(&f->guard, f->lock, o->redis ? NULL : f->server.socket, short_dir, err)) return -1;
     if (!o->redis && start_server(f, err)) return -1;
     if (setenv("QUERN_REDIS", f->url, 1)) return error_errno(err, "cannot set QUERN_REDIS");
-    if ((o->workers || !o->redis) && queue_open(f->url, NULL, &f->queue, err)) return -1;
+    if ((o->workers || !o->redis) && queue_open(f->url, NULL, o->version, &f->queue, err)) return -1;
     long stale = 0;
     /* whoever held a lease of the private server went down with the fleet before this one */
     if (!o->redis && queue_release(f->queue, NULL, 0, &stale, err)) return -1;

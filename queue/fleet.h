@@ -8,6 +8,7 @@ enum { FLEET_MAX_WORKERS = 256 };
 
 typedef struct {
     const char *dir;             /* of the private server's data, and of the lock; NULL with an outside one: no lock */
+    const char *version;         /* as queue_open's */
     const char *redis;           /* an outside server, or NULL: start a private one */
     const char *evaluator;       /* path of quern-evald */
     const char *const *devices;  /* n_devices; worker i serves device i modulo n_devices */

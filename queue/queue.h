@@ -1,6 +1,6 @@
 /* The job queue on Redis Streams; a Lua function library does every state change, fenced by
- * (consumer, delivery count). All keys of a queue share the hash tag {NAME.HARNESS}: a key of another harness is another
- * job's, and an evaluator that took it could only fail it.
+ * (consumer, delivery count). All keys of a queue share the hash tag {NAME.VERSION}, so that
+ * programs of two versions, whose jobs and results differ, can share one server.
  *
  * URL: redis://user:password@host:port/db  or  unix:PATH. Passwords are never printed. */
 #ifndef QUEUE_QUEUE_H
@@ -18,7 +18,7 @@ typedef struct Queue Queue;
  * reconnects by itself with back-off for up to 60 s of a lost server. The environment sets, for
  * tests and large installations: QUERN_LEASE_S (30), QUERN_QUEUE_LIMIT (10000 jobs on one stream),
  * QUERN_RESULT_TTL_S (0, for ever, over unix:, else 7 days), QUERN_QUEUE_RETRY_S (60). */
-int queue_open(const char *url, const char *name, Queue **out, Error *err);
+int queue_open(const char *url, const char *name, const char *version, Queue **out, Error *err);
 void queue_close(Queue *q);
 void queue_set_patience(Queue *q, double seconds); /* with a lost server, from now on, if that is less */
 

@@ -7,8 +7,7 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
-#include "queue/job.h"
-#include "queue/library.h"
+#include "queue/queue_lua.h"
 
 enum { WEEK_S = 7 * 24 * 3600, DEFAULT_LIMIT = 10000, DEFAULT_LEASE_S = 30, NAME_MAX_BYTES = 64 };
 
@@ -146,7 +145,7 @@ static int find_outbox_end(Queue *q, Error *err)
     return 0;
 }
 
-static int open_checked(Queue *q, const char *url, const char *name, Error *err)
+static int open_checked(Queue *q, const char *url, const char *name, const char *version, Error *err)
 {
     if (!url || !*url) url = getenv("QUERN_REDIS");
     if (!url || !*url)
@@ -155,7 +154,7 @@ static int open_checked(Queue *q, const char *url, const char *name, Error *err)
     if (!name || !*name) name = "quern";
     if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
         return error_set(err, "a queue's name is 1 to 64 printable characters without blanks and {}*?[]\\, found '%s'", name);
-    snprintf(q->name, sizeof q->name, "%s.%s", name, JOB_HARNESS);
+    snprintf(q->name, sizeof q->name, "%s.%s", name, version);
     double ttl = strncmp(url, "unix:", 5) ? WEEK_S : 0, limit = DEFAULT_LIMIT;
     q->lease_s = DEFAULT_LEASE_S;
     if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) || setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
@@ -168,10 +167,10 @@ static int open_checked(Queue *q, const char *url, const char *name, Error *err)
     return find_outbox_end(q, err);
 }
 
-int queue_open(const char *url, const char *name, Queue **out, Error *err)
+int queue_open(const char *url, const char *name, const char *version, Queue **out, Error *err)
 {
     Queue *q = memory_alloc(sizeof *q);
-    if (open_checked(q, url, name, err)) {
+    if (open_checked(q, url, name, version, err)) {
         queue_close(q);
         return -1;
     }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/cuda/state.h"
+#include "eval/cuda/cuda_device.h"
 
 enum { LEAST_GROWTH = 64 << 20, MOST_EXTRA = 512 << 20 };
 static const uint64_t kept_bytes = 64 << 20; /* mapped when there is no buffer: guard zones cost time to look at */

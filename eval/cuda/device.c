@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "gpu/gpus.h"
-#include "eval/cuda/light.h"
-#include "eval/cuda/state.h"
+#include "eval/cuda/measure/light.h"
+#include "eval/cuda/cuda_device.h"
 
 enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include "gpu/driver.h"
-#include "eval/sim/exec.h"
 
 enum { CU_INVALID_VALUE = 1, CU_INVALID_HANDLE = 400, CU_COOPERATIVE_TOO_LARGE = 720, CU_CLUSTER = 912 };
 
@@ -56,7 +55,7 @@ static const Reason *find(const Reason *table, size_t n, CuResult r)
 static void name_launch(const DeviceLaunch *launches, int n, int first, int last, char *out, size_t size)
 {
     char kernel[128];
-    exec_kernel_name(launches[last].kernel, kernel, sizeof kernel);
+    device_kernel_name(launches[last].kernel, kernel, sizeof kernel);
     if (first < last && strcmp(launches[first].kernel, launches[last].kernel))
         snprintf(out, size, "a kernel of launches %d to %d of %d (the last is %s)", first + 1, last + 1, n, kernel);
     else if (first < last)

@@ -2,7 +2,7 @@
 #ifndef EVAL_CUDA_FAULT_H
 #define EVAL_CUDA_FAULT_H
 
-#include "eval/cuda/protocol.h"
+#include "eval/cuda/context/protocol.h"
 
 /* 1: the candidate's fault, in *fault. 0: no launch can be blamed for this; it is the evaluator's. */
 int fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n, DeviceFault *fault);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "eval/cuda/fault.h"
-#include "eval/cuda/state.h"
+#include "eval/cuda/cuda_device.h"
 
 static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5, counters_s = 120, slower_than_baseline = 200;
 static const double most_periods = 20; /* of the memory's stall: of longer sequences it takes the same share each time */

@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/cuda/state.h"
-#include "eval/sim/cubin.h"
+#include "eval/cuda/cuda_device.h"
+#include "eval/candidate/cubin.h"
 
 enum {
     LOAD_S = 30, KERNEL_S = 10, VARIABLE_BYTES = 512 << 20,

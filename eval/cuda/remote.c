@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "eval/cuda/fault.h"
-#include "eval/cuda/state.h"
+#include "eval/cuda/cuda_device.h"
 
 enum { SETUP_S = 30 };
 

@@ -1,15 +1,15 @@
 /* "sim:PROFILE" as a device: buffers, modules, launches, and times by the model. */
-#include "eval/device.h"
+#include "eval/device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/cubin.h"
-#include "eval/sim/decode.h"
+#include "eval/candidate/cubin.h"
+#include "eval/sim/decode/decode.h"
 #include "eval/sim/sim.h"
-#include "eval/sim/timemodel.h"
+#include "eval/sim/time/time_model.h"
 
 /* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the task's tensors. */
 enum { ARENA_BYTES = 2047 << 20, CANDIDATE_BYTES = 512 << 20, DEFAULT_LIMIT = 2000000000, CHECK_SHARE = 8, SLACK = 10000000 };
@@ -308,7 +308,7 @@ static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
 static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what, size_t a, size_t b)
 {
     char name[64];
-    exec_kernel_name(l->kernel, name, sizeof(name));
+    device_kernel_name(l->kernel, name, sizeof(name));
     fault->outcome = OUTCOME_LAUNCH_ERROR;
     snprintf(fault->kernel, sizeof(fault->kernel), "%s", l->kernel);
     snprintf(fault->message, sizeof(fault->message), fmt, name, a, b, what);

@@ -2,8 +2,8 @@
 #ifndef EVAL_SIM_SIM_H
 #define EVAL_SIM_SIM_H
 
-#include "eval/device.h"
-#include "eval/sim/counts.h"
+#include "eval/device/device.h"
+#include "eval/sim/machine/counts.h"
 
 const SimCounts *sim_last_counts(const Device *d);           /* of the last launch */
 void sim_set_limit(Device *d, int64_t thread_instructions);  /* of a timed run; an eighth of it for others */

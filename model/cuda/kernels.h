@@ -17,7 +17,7 @@
 #define CUDA_SOURCES(X) \
     X(., attention) X(., attention_grad) \
     X(., gemm) \
-    X(., pointwise) X(., norm) X(., sums) X(., loss) X(., optim) \
+    X(., pointwise) X(., norm) X(., sums) X(., logprob) X(., optim) \
     X(decode, gemv) X(decode, residual) X(decode, fresh) X(decode, paged) X(decode, draw) \
 
 /* X(source, kernel), lines of one source together; names of kernels are unique */
@@ -34,7 +34,7 @@
     X(norm, rmsnorm_grad_team1) X(norm, rmsnorm_grad_team4) X(norm, rmsnorm_grad_block) X(norm, rmsnorm_grad_any) \
     X(norm, head_norm_team) X(norm, head_norm_any) X(norm, head_norm_grad_team) X(norm, head_norm_grad_any) \
     X(sums, sum_parts) X(sums, bias_columns) X(sums, embed_runs) X(sums, squares) X(sums, sum_doubles) \
-    X(loss, cross_entropy) X(loss, cross_entropy_grad) \
+    X(logprob, cross_entropy) X(logprob, cross_entropy_grad) \
     X(optim, adamw_master) X(optim, adamw_lean) \
     X(gemv, product8) X(gemv, product16) X(gemv, product32) X(gemv, product64) \
     X(gemv, chain8) X(gemv, chain16) X(gemv, chain32) X(gemv, chain64) X(gemv, adapter_up) \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/cuda/state.h"
+#include "model/cuda/cuda_state.h"
 
 static inline unsigned ceil_div(size_t a, size_t b) { return (unsigned)((a + b - 1) / b); }
 static inline unsigned whole_warps(unsigned threads) { return (threads + 31) / 32 * 32; }

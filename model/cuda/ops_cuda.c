@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gpu/gpus.h"
-#include "model/cuda/state.h"
+#include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 
 enum { BF16_BYTES = 2, ALIGN_BYTES = 256 };

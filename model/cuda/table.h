@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "model/ops.h"
+#include "model/core/ops.h"
 
 #define CUDA_OPS(X)                                                                                  \
     X(alloc) X(release) X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory)   \

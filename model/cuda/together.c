@@ -1,6 +1,6 @@
 #include "model/cuda/together.h"
 
-#include "model/cuda/state.h"
+#include "model/cuda/cuda_state.h"
 
 static struct {
     Nccl *nccl;

@@ -12,7 +12,7 @@
 #define STAGES_CRL_EXEMPLAR_H
 
 #include "base/random.h"
-#include "stages/crl/pool.h"
+#include "stages/data/pool.h"
 
 typedef enum { EXEMPLAR_BUCKET, EXEMPLAR_ISLAND, EXEMPLAR_RANDOM } ExemplarRule;
 enum { EXEMPLAR_MAX = 8 };

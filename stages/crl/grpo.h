@@ -11,7 +11,7 @@
 #define STAGES_CRL_GRPO_H
 
 #include "stages/crl/reward.h"
-#include "stages/learn.h"
+#include "stages/train/learn.h"
 
 /* Answers cut by the token limit: examples like others, left out (out of the group too), or punished for their length
  * before the limit already (loss_overlong). */

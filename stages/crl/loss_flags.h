@@ -3,7 +3,7 @@
 #define STAGES_CRL_LOSS_FLAGS_H
 
 #include "base/flags.h"
-#include "stages/config.h"
+#include "stages/data/stage_config.h"
 #include "stages/crl/grpo.h"
 
 typedef struct {

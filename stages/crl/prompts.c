@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stages/prompt.h"
+#include "stages/policy/prompt.h"
 
 enum { MAX_PROMPT = 1 << 20 };
 

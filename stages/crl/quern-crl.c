@@ -5,9 +5,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/config.h"
+#include "stages/data/stage_config.h"
 #include "stages/crl/loss_flags.h"
-#include "stages/history.h"
+#include "stages/data/history.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history;
@@ -75,7 +75,7 @@ static int run(const Options *o, LearnOptions *l, GrpoOptions *g, ArtifactSpec *
 {
     Example *ex;
     long n;
-    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, &l->training.loss, err);
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, !loss_needs_logp(&l->training.loss), err);
     if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err)) return -1;
     int rc = learn_begin(l, err);
     if (rc != 1) return rc;

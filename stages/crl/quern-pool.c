@@ -6,9 +6,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/config.h"
-#include "stages/crl/pool.h"
-#include "stages/history.h"
+#include "stages/data/stage_config.h"
+#include "stages/data/pool.h"
+#include "stages/data/history.h"
 #include "tasks/task.h"
 
 static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source, Error *err)

@@ -1,5 +1,5 @@
 /* The reward of stage 3 (method, sections 4.4-4.6): the verdict's score (0 for a failure), smoothed by a
- * running z-score clipped at +-k (k = 1.5); stages/loss.h makes the group's advantages of it.
+ * running z-score clipped at +-k (k = 1.5); stages/train/loss.h makes the group's advantages of it.
  *
  * The running mean and deviation are kept per task: tasks differ in how fast they can get, and with one
  * common scale the slow ones would sit below zero and the fast ones at the clip, both without a signal.
@@ -8,7 +8,7 @@
 #define STAGES_CRL_REWARD_H
 
 #include "base/error.h"
-#include "stages/samples.h"
+#include "stages/data/samples.h"
 
 enum { REWARD_MAX_TASKS = 512 };
 

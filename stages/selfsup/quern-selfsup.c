@@ -2,8 +2,8 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/config.h"
-#include "stages/history.h"
+#include "stages/data/stage_config.h"
+#include "stages/data/history.h"
 #include "stages/selfsup/selfsup.h"
 
 typedef struct {
@@ -46,7 +46,7 @@ static int make_examples(const Options *o, Learning *l, Error *err)
 static int run(const Options *o, LearnOptions *lo, ArtifactSpec *out, Error *err)
 {
     Learning l = {.base = o->base};
-    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, &lo->training.loss, err);
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, NULL, !loss_needs_logp(&lo->training.loss), err);
     if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err) ||
         (o->rehearse && artifact_spec_input(out, o->rehearse, err)))
         return -1;

@@ -12,8 +12,8 @@
 #ifndef STAGES_SELFSUP_SELFSUP_H
 #define STAGES_SELFSUP_SELFSUP_H
 
-#include "stages/crl/pool.h"
-#include "stages/learn.h"
+#include "stages/data/pool.h"
+#include "stages/train/learn.h"
 
 typedef struct {
     Example *items;

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "stages/batchlog.h"
-#include "stages/judge.h"
+#include "stages/data/batchlog.h"
+#include "eval/serve/ask.h"
 
 /* One (task, teacher). */
 typedef struct {

@@ -5,7 +5,7 @@
 
 #include "artifacts/artifact.h"
 #include "queue/queue.h"
-#include "stages/sft/teacher.h"
+#include "stages/teacher/teacher.h"
 
 typedef struct {
     const Teacher *teachers;

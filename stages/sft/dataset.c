@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/prompt.h"
-#include "stages/sft/describe.h"
+#include "stages/policy/prompt.h"
+#include "stages/teacher/describe.h"
 
 enum { MAX_TEXT = 1 << 20 };
 

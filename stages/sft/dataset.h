@@ -5,7 +5,7 @@
 #ifndef STAGES_SFT_DATASET_H
 #define STAGES_SFT_DATASET_H
 
-#include "stages/samples.h"
+#include "stages/data/samples.h"
 #include "tasks/task.h"
 
 typedef struct {

@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "stages/config.h"
+#include "eval/judge/verdict.h"
+#include "stages/data/stage_config.h"
 #include "stages/sft/collect.h"
 
 enum { MAX_TEACHERS = 16 };
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
         if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(1, &err);
     if (artifact_same(&out, output)) return 0;
     const CollectOptions o = {teachers, n, (int)trials, (int)keep, device, output, (uint64_t)eval_seed};
-    if (queue_open(redis, NULL, &q, &err)) log_die(1, &err);
+    if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(1, &err);
     if (collect_run(&tasks, q, &o, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     queue_close(q);
     taskset_release(&tasks);

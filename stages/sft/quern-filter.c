@@ -2,7 +2,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/config.h"
+#include "stages/data/stage_config.h"
 #include "stages/sft/dataset.h"
 
 int main(int argc, char **argv)

@@ -4,9 +4,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/config.h"
-#include "stages/learn.h"
-#include "stages/manifest.h"
+#include "stages/data/stage_config.h"
+#include "stages/train/learn.h"
+#include "stages/data/manifest.h"
 #include "stages/sft/sft.h"
 
 static const double large_lr = 1e-3;
@@ -63,7 +63,7 @@ static int run(const Options *o, LearnOptions *l, ArtifactSpec *out, Error *err)
     Policy p = {0};
     Example *ex = NULL;
     long n = 0;
-    if (o->engine.plan) return engine_plan(&o->engine, o->base, &config, &l->training.loss, err);
+    if (o->engine.plan) return engine_plan(&o->engine, o->base, &config, !loss_needs_logp(&l->training.loss), err);
     if (inputs(o, out, err)) return -1;
     int rc = learn_begin(l, err);
     if (rc != 1) return rc;

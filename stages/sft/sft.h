@@ -3,8 +3,8 @@
 #ifndef STAGES_SFT_SFT_H
 #define STAGES_SFT_SFT_H
 
-#include "stages/policy.h"
-#include "stages/training.h"
+#include "stages/policy/policy.h"
+#include "stages/train/training.h"
 
 typedef struct {
     int vocab, hidden, ff, layers, heads, kv_heads, max_position;

@@ -1,5 +1,5 @@
 /* Launchers of draw.cu. */
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/launch.h"
 
 enum { CHUNK = 4096, THREADS = 256, CUT_THREADS = 1024, SUMS_BYTES = 24 }; /* as in draw.cu */

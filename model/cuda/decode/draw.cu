@@ -1,4 +1,4 @@
-/* One token from each row of logits, as model/draw.h says it: the inverse of the distribution function in the order of ids at a
+/* One token from each row of logits, as model/core/draw.h says it: the inverse of the distribution function in the order of ids at a
  * given u, so that a row's token depends on its logits and its u alone. The vocabulary is cut into chunks, a block each; their
  * maxima and sums are put together in their order. */
 #include "decode.cuh"

@@ -1,5 +1,5 @@
 /* Launchers of fresh.cu. */
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/launch.h"
 #include "model/cuda/norm.h"
 

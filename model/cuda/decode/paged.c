@@ -1,5 +1,5 @@
 /* Launchers of paged.cu. */
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/launch.h"
 #include "model/cuda/softmax.h"
 

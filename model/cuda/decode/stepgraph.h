@@ -3,8 +3,8 @@
 #ifndef MODEL_CUDA_DECODE_STEPGRAPH_H
 #define MODEL_CUDA_DECODE_STEPGRAPH_H
 
-#include "model/cuda/decode/decode.h"
-#include "model/decoder.h"
+#include "model/cuda/decode/step_kernels.h"
+#include "model/core/decoder.h"
 
 /* In host memory: that of the next call. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* Seeds: tests/fixtures/cubin. */
-#include "eval/sim/cubin.h"
+#include "eval/candidate/cubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

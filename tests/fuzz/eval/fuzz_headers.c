@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "eval/headers.h"
+#include "eval/compile/headers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

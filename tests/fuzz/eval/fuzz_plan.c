@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/candidate.h"
-#include "eval/resolve.h"
+#include "eval/candidate/candidate.h"
+#include "eval/candidate/resolve.h"
 
 static char rows[] = "rows", cols[] = "cols";
 

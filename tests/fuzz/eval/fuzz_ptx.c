@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/sim/decode.h"
+#include "eval/sim/decode/decode.h"
 #include "eval/sim/sim.h"
 
 static Device *device(void)

@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "eval/cuda/light.h"
-#include "eval/cuda/state.h"
+#include "eval/cuda/measure/light.h"
+#include "eval/cuda/cuda_device.h"
 
 enum { N = 1000 };
 

@@ -1,5 +1,5 @@
 /* The engine's CUDA kernels and their launchers on the simulator. A test program that includes this file has in it what
- * model/cuda/state.h promises (and the transfers of table.h that launchers call), done by the simulator: it calls cuda_rmsnorm()
+ * model/cuda/cuda_state.h promises (and the transfers of table.h that launchers call), done by the simulator: it calls cuda_rmsnorm()
  * and its kin as the engine does, with pointers of engine_new(), or launches a kernel by its name. Every fault of the simulator
  * (out of bounds, read before written, race, misaligned) fails the test. One test program includes it once.
  *
@@ -17,7 +17,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/cuda/state.h"
+#include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 
 static struct {
@@ -192,7 +192,7 @@ static inline void engine_launch(const char *source, const char *kernel, Dim3 gr
     if (r) fail_msg("%s", r > 0 ? engine.sim.fault.message : engine.sim.err.text);
 }
 
-/* ---- model/cuda/state.h and the transfers of table.h, by the simulator ---- */
+/* ---- model/cuda/cuda_state.h and the transfers of table.h, by the simulator ---- */
 
 const CudaState *cuda_state(void) { return &engine.state; }
 

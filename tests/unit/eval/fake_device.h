@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/device.h"
+#include "eval/device/device.h"
 
 enum { MAX_BLOCKS = 64, GUARD = 64 };
 

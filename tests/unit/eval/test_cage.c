@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "eval/compile.h"
-#include "eval/sandbox.h"
+#include "eval/compile/compile_client.h"
+#include "eval/compile/sandbox.h"
 
 static const char source_plain[] = "extern \"C\" __global__ void k(float *x) { *x = 1; }\n";
 /* Sixteen million classes, which NVRTC does not refuse. */

@@ -21,8 +21,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/cache.h"
-#include "eval/compile.h"
-#include "eval/sandbox.h"
+#include "eval/compile/compile_client.h"
+#include "eval/compile/sandbox.h"
 
 static Compiler *compiler;
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/sim/cubin.h"
+#include "eval/candidate/cubin.h"
 
 static void load(const char *name, Buffer *b)
 {

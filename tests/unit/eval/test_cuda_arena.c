@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "eval/cuda/arena.h"
+#include "eval/cuda/memory/arena.h"
 
 enum { MIB = 1 << 20 };
 

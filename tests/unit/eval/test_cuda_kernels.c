@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "eval/cuda/harness.h"
+#include "eval/cuda/context/harness.h"
 #include "sim_support.h"
 #include "tasks/task.h"
 

@@ -1,6 +1,6 @@
 /* What the device "cuda:N" does with contents, graphs and the runs of a verdict, over a driver that does everything as late as it may
  * (tests/fixtures/cuda): what is reused too early, or not waited for, comes out wrong. */
-#include "eval/clocked.h"
+#include "eval/judge/paired_timing.h"
 
 #include "cuda_support.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "eval/cuda/cupti.h"
+#include "eval/cuda/measure/cupti.h"
 
 static const char library_source[] =
     "#include <stdint.h>\n#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\n"

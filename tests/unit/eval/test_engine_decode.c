@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 
 static uint64_t seed;
 

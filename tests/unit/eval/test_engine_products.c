@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 
 static uint64_t seed;
 

@@ -7,9 +7,9 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "model/decoder.h"
-#include "model/plan.h"
-#include "model/transformer.h"
+#include "model/core/decoder.h"
+#include "model/memory_plan.h"
+#include "model/core/transformer.h"
 
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args);
 

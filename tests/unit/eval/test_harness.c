@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/clocked.h"
-#include "eval/statistics.h"
-#include "eval/timing.h"
+#include "eval/judge/paired_timing.h"
+#include "eval/judge/statistics.h"
+#include "eval/judge/predicted_timing.h"
 
 #include "fake_device.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "eval/headers.h"
+#include "eval/compile/headers.h"
 
 enum { LARGE = 4 << 20, N_LARGE = 33 }; /* together more than all headers may have */
 

@@ -3,7 +3,7 @@
 #include "sim_support.h"
 
 #include "base/clock.h"
-#include "eval/cuda/health.h"
+#include "eval/cuda/health/health.h"
 
 static Error err;
 

@@ -1,6 +1,6 @@
 /* Vendor libraries by name: the table of calls and what is refused before a library is touched; that every task's
  * baseline and best sources are plans which this build can read; and where there is a GPU, that the calls compute what
- * eval/cuda/library.h says, on odd shapes, and again from a graph. */
+ * eval/cuda/library/library.h says, on odd shapes, and again from a graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +15,11 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/candidate.h"
+#include "eval/candidate/candidate.h"
 #include "gpu/driver.h"
-#include "eval/cuda/library.h"
-#include "eval/resolve.h"
+#include "eval/candidate/library_signatures.h"
+#include "eval/cuda/library/library.h"
+#include "eval/candidate/resolve.h"
 
 static void call_fails(const char *name, const uint64_t *args, int n, const char *want)
 {
@@ -30,12 +31,9 @@ static void call_fails(const char *name, const uint64_t *args, int n, const char
 static void test_calls(void **state)
 {
     (void)state;
-    const char *found, *kinds;
-    assert_false(library_find("cublas.sgem", &found, &kinds));
-    assert_false(library_find("", &found, &kinds));
-    assert_true(library_find("cublas.sgemm", &found, &kinds));
-    assert_string_equal(found, "cublas.sgemm");
-    assert_string_equal(kinds, "pppiii");
+    assert_null(library_signature("cublas.sgem"));
+    assert_null(library_signature(""));
+    assert_string_equal(library_signature("cublas.sgemm")->kinds, "pppiii");
     uint64_t args[16] = {1, 1, 1, 1, 2, 3};
     call_fails("cublas.nothing", args, 6, "no library call is named \"cublas.nothing\"");
     call_fails("cublas.sgemm", args, 5, "cublas.sgemm takes 6 arguments, found 5");

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/plan.h"
-#include "eval/resolve.h"
+#include "eval/candidate/plan.h"
+#include "eval/candidate/resolve.h"
 
 static void parse_ok(const char *source, Plan *p)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "eval/candidate.h"
-#include "eval/prepare.h"
+#include "eval/candidate/candidate.h"
+#include "eval/judge/prepare.h"
 
 static DeviceGolden *const kept = (DeviceGolden *)(uintptr_t)64;
 static int uploads, broken;

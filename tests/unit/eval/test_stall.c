@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "eval/cuda/stall.h"
+#include "eval/cuda/measure/stall.h"
 
 static uint64_t done[STALL_LOADS];
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "eval/statistics.h"
+#include "eval/judge/statistics.h"
 
 static int close_to(double a, double b)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "eval/sim/timemodel.h"
+#include "eval/sim/time/time_model.h"
 
 static const Profile *profile(const char *name)
 {

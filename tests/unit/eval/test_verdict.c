@@ -9,7 +9,7 @@
 
 #include "artifacts/schema.h"
 #include "base/memory.h"
-#include "eval/evaluator.h"
+#include "eval/judge/evaluator.h"
 
 static Verdict sample(void)
 {
@@ -65,16 +65,23 @@ static void test_record(void **state)
     check_schema(&v);
 }
 
+static void key_of(const char *source, const char *task_digest, const char *device_class, uint64_t seed, char *out)
+{
+    VerdictKey key = {.source = source, .source_len = strlen(source), .task_digest = task_digest, .device_class = device_class,
+                      .not_on = "", .seed = seed};
+    verdict_key(&key, out);
+}
+
 static void test_key(void **state)
 {
     (void)state;
     char key[6][DIGEST_HEX];
-    evaluator_job_key("source", 6, "task", "sim:h100", 1, key[0]);
-    evaluator_job_key("sourcE", 6, "task", "sim:h100", 1, key[1]);
-    evaluator_job_key("source", 6, "tasK", "sim:h100", 1, key[2]);
-    evaluator_job_key("source", 6, "task", "sim:a100", 1, key[3]);
-    evaluator_job_key("source", 6, "task", "sim:h100", 2, key[4]);
-    evaluator_job_key("sourcet", 7, "ask", "sim:h100", 1, key[5]); /* fields do not run into one another */
+    key_of("source", "task", "sim:h100", 1, key[0]);
+    key_of("sourcE", "task", "sim:h100", 1, key[1]);
+    key_of("source", "tasK", "sim:h100", 1, key[2]);
+    key_of("source", "task", "sim:a100", 1, key[3]);
+    key_of("source", "task", "sim:h100", 2, key[4]);
+    key_of("sourcet", "ask", "sim:h100", 1, key[5]); /* fields do not run into one another */
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < i; k++) assert_string_not_equal(key[i], key[k]);
 }

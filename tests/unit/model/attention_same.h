@@ -15,9 +15,9 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
-#include "model/halves.h"
+#include "model/core/halves.h"
 
 enum { SAME_SEQUENCES = 12, SAME_LAYERS = 2, SAME_LAYER = 1, SAME_SPARE = 70 /* tokens that rows could still grow by */ };
 

@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/halves.h"
-#include "model/ops.h"
+#include "model/core/halves.h"
+#include "model/core/ops.h"
 
 static inline float *widen(const Num *p, size_t n)
 {

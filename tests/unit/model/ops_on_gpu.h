@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "gpu/gpus.h"
-#include "model/device.h"
-#include "model/halves.h"
+#include "model/model_device.h"
+#include "model/core/halves.h"
 
 enum { GUARD = 64, ELEMENT = 8 };
 

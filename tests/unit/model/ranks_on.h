@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
-#include "model/device.h"
+#include "model/model_device.h"
 #include "model/ranks.h"
 #include "tests/unit/model/half_table.h"
 #include "tests/unit/model/model_support.h"

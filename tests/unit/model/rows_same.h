@@ -14,9 +14,9 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
-#include "model/halves.h"
+#include "model/core/halves.h"
 
 static Random row_numbers;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "model/model.h"
+#include "model/core/model.h"
 
 typedef struct {
     int32_t ids[NEW];

@@ -1,4 +1,4 @@
-#include "model/blas.h"
+#include "model/cpu/blas.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

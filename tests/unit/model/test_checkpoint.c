@@ -9,8 +9,8 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
-#include "model/checkpoint.h"
-#include "model/halves.h"
+#include "model/files/model_files.h"
+#include "model/core/halves.h"
 #include "tests/unit/model/model_support.h"
 
 static int count_files(const char *dir, const char *pattern)

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "model/config.h"
-#include "model/rope.h"
-#include "model/safetensors.h"
+#include "model/files/model_config.h"
+#include "model/core/rope.h"
+#include "model/files/safetensors.h"
 
 /* The fields that all have, of Qwen2.5-0.5B's sizes; what differs comes behind. */
 #define SIZES \

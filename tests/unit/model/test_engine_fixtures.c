@@ -19,8 +19,8 @@
 
 #include "base/file.h"
 #include "engine_support.h"
-#include "model/device.h"
-#include "model/safetensors.h"
+#include "model/model_device.h"
+#include "model/files/safetensors.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };

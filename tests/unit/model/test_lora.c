@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "model/lora.h"
-#include "model/safetensors.h"
+#include "model/core/lora.h"
+#include "model/files/safetensors.h"
 #include "tests/unit/model/model_support.h"
 
 static const Tensor *find(const ParamSet *p, const char *name)

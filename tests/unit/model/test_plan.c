@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "model/plan.h"
+#include "model/memory_plan.h"
 #include "tests/unit/model/model_support.h"
 
 static size_t asked, there;

@@ -1,4 +1,4 @@
-/* On a GPU: what model/decoder.h tells of a decoder's memory against what the driver says is gone once there is one; of much
+/* On a GPU: what model/core/decoder.h tells of a decoder's memory against what the driver says is gone once there is one; of much
  * memory, and of so little that it decides. The driver gives memory in blocks of 2 MiB, which the
  * plan does not know. */
 #include <setjmp.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/decoder.h"
-#include "model/device.h"
+#include "model/core/decoder.h"
+#include "model/model_device.h"
 
 enum { SLACK = 16 << 20 };
 

@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "model/device.h"
+#include "model/model_device.h"
 #include "model/ranks.h"
 
 /* Runs it as rank 0's process; its exit status (or 128 and the signal), with stderr and stdout in `said`. */

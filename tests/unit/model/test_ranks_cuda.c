@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "gpu/gpus.h"
-#include "model/device.h"
+#include "model/model_device.h"
 #include "model/ranks.h"
 
 enum { MAX = 4, N = 1000003, LARGE = 64 << 20 };

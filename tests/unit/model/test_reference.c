@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/model.h"
+#include "model/core/model.h"
 
 static void compare(const char *family)
 {

@@ -11,8 +11,8 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "model/halves.h"
-#include "model/safetensors.h"
+#include "model/core/halves.h"
+#include "model/files/safetensors.h"
 
 #define FIXTURES QUERN_ROOT "/tests/fixtures/safetensors/"
 

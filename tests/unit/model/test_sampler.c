@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "model/draw.h"
+#include "model/core/draw.h"
 #include "tests/unit/model/model_support.h"
 
 enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5, PROMPT_MAX = 40 };

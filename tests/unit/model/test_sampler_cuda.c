@@ -15,8 +15,8 @@
 #include "base/random.h"
 #include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
-#include "model/device.h"
-#include "model/transformer.h"
+#include "model/model_device.h"
+#include "model/core/transformer.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
 #include "tests/unit/model/sampler_support.h"

@@ -2,7 +2,7 @@
  * kernels that start while the one before still runs among them. */
 #include "tests/unit/model/ops_on_gpu.h"
 
-#include "model/cuda/decode/decode.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
 
 enum { MANY = 70 };                /* rows, in two blocks of 64 */

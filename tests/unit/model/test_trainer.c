@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/config.h"
+#include "model/files/model_config.h"
 #include "model/trainer.h"
 
 enum { N = 6, LEN = 40, VOCAB = 50 };

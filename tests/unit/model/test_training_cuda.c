@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/device.h"
+#include "model/model_device.h"
 #include "tests/unit/model/training_on.h"
 
 int main(void)

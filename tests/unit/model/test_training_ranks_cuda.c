@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "gpu/gpus.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 #include "tests/unit/model/ranks_on.h"
 
 /* Some milliseconds a layer, so that a sum that came too early would find gradients that are not there. */

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "model/halves.h"
-#include "model/safetensors.h"
+#include "model/core/halves.h"
+#include "model/files/safetensors.h"
 #include "tests/unit/model/model_support.h"
 
 static const Ops *gpu; /* the table under test */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "stages/answer.h"
+#include "stages/data/answer.h"
 
 static void round_trip(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "stages/batchlog.h"
+#include "stages/data/batchlog.h"
 #include "tests/unit/stages/children.h"
 
 enum { BATCHES = 4, PER_BATCH = 3 };

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "stages/policy.h"
+#include "stages/policy/policy.h"
 
 #define FIXTURES QUERN_ROOT "/tests/fixtures/tokenizer/"
 

@@ -12,8 +12,8 @@
 
 #include "stages/crl/exemplar.h"
 #include "stages/crl/reward.h"
-#include "stages/loss.h"
-#include "stages/prompt.h"
+#include "stages/train/loss.h"
+#include "stages/policy/prompt.h"
 
 static void advantage_of_a_group(void **state)
 {

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
-#include "stages/loss.h"
+#include "stages/train/loss.h"
 
 enum { MOST = 16, ANSWERS = 4 };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "stages/crl/grpo.h"
-#include "stages/crl/pool.h"
+#include "stages/data/pool.h"
 
 static Sample sample(const char *id, const char *task, const char *source, Outcome outcome, double score)
 {

@@ -14,10 +14,10 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
-#include "stages/policy.h"
-#include "stages/sampling.h"
+#include "stages/policy/policy.h"
+#include "stages/policy/sampling.h"
 #include "stages/sft/sft.h"
-#include "stages/training.h"
+#include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
 enum { PROMPTS = 5, COPIES = 6, BATCH = 4, MAX_NEW = 150, TOTAL = PROMPTS * COPIES };

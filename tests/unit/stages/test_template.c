@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/sft/describe.h"
-#include "stages/sft/template.h"
+#include "stages/teacher/describe.h"
+#include "stages/teacher/template.h"
 
 enum { SEEDS = 2000, SOURCE_LIMIT = 2800 };
 

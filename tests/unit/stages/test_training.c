@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "stages/training.h"
+#include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
 /* ---- resume ---- */

@@ -1,0 +1,196 @@
+#include "eval/candidate/cubin.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum {
+    MACHINE_CUDA = 190,
+    MAX_KERNELS = 4096,
+    MAX_NAME = 4096,
+    ABI_NEW_FLAGS = 8, /* from this ABI version on the architecture is in bits 8..15 of e_flags */
+    FORMAT_SIZED = 4,  /* an attribute with a 16-bit length and that many bytes */
+    ATTR_FRAME_SIZE = 0x11,
+    ATTR_MIN_STACK = 0x12,
+    ATTR_REGCOUNT = 0x2f,
+    RESERVED_SHARED = 1024
+};
+
+typedef struct {
+    const unsigned char *data;
+    size_t len;
+    Elf64_Ehdr head;
+    const unsigned char *sections; /* not aligned: copied out one by one */
+    Elf64_Shdr names;
+    Error *err;
+} Elf;
+
+static int in_file(const Elf *e, uint64_t offset, uint64_t size)
+{
+    return offset <= e->len && size <= e->len - offset;
+}
+
+static Elf64_Shdr section(const Elf *e, unsigned i)
+{
+    Elf64_Shdr s;
+    memcpy(&s, e->sections + (size_t)i * sizeof s, sizeof s);
+    return s;
+}
+
+/* A NUL-terminated name inside a string section, or NULL. */
+static const char *string_at(const Elf *e, const Elf64_Shdr *strings, uint64_t offset)
+{
+    if (strings->sh_type != SHT_STRTAB || !in_file(e, strings->sh_offset, strings->sh_size) || offset >= strings->sh_size) return NULL;
+    const char *s = (const char *)e->data + strings->sh_offset + offset;
+    uint64_t room = strings->sh_size - offset;
+    return memchr(s, 0, room < MAX_NAME ? room : MAX_NAME) ? s : NULL;
+}
+
+static const char *section_name(const Elf *e, unsigned i)
+{
+    Elf64_Shdr s = section(e, i);
+    const char *name = string_at(e, &e->names, s.sh_name);
+    return name ? name : "";
+}
+
+static int open_elf(Elf *e, const void *data, size_t len, Error *err)
+{
+    *e = (Elf){.data = data, .len = len, .err = err};
+    if (len < sizeof e->head) return error_set(err, "cubin: an ELF header of %zu bytes expected, found %zu bytes", sizeof e->head, len);
+    memcpy(&e->head, data, sizeof e->head);
+    const unsigned char *id = e->head.e_ident;
+    if (memcmp(id, ELFMAG, SELFMAG) || id[EI_CLASS] != ELFCLASS64 || id[EI_DATA] != ELFDATA2LSB)
+        return error_set(err, "cubin: a 64-bit little-endian ELF file expected");
+    if (e->head.e_machine != MACHINE_CUDA) return error_set(err, "cubin: machine %d (CUDA) expected, found %u", MACHINE_CUDA, e->head.e_machine);
+    if (e->head.e_shentsize != sizeof(Elf64_Shdr) || !in_file(e, e->head.e_shoff, (uint64_t)e->head.e_shnum * sizeof(Elf64_Shdr)))
+        return error_set(err, "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes", e->head.e_shnum, e->head.e_shentsize,
+                         (unsigned long long)e->head.e_shoff, len);
+    if (e->head.e_shstrndx >= e->head.e_shnum) return error_set(err, "cubin: the section of names (%u) does not exist", e->head.e_shstrndx);
+    e->sections = e->data + e->head.e_shoff;
+    e->names = section(e, e->head.e_shstrndx);
+    return 0;
+}
+
+static CubinKernel *find(Cubin *c, const char *name)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->kernels[i].name, name)) return &c->kernels[i];
+    return NULL;
+}
+
+/* Every .text.K is a kernel (or a device function, which nobody asks for). */
+static int collect_kernels(const Elf *e, Cubin *out)
+{
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const char *name = section_name(e, i);
+        if (strncmp(name, ".text.", 6) || find(out, name + 6)) continue;
+        if (out->n == MAX_KERNELS) return error_set(e->err, "cubin: more than %d kernels", MAX_KERNELS);
+        out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
+        out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6), .registers = (int)(section(e, i).sh_info >> 24)};
+    }
+    return 0;
+}
+
+static void read_shared(const Elf *e, Cubin *out)
+{
+    uint64_t reserved = 0;
+    for (unsigned i = 0; i < e->head.e_shnum; i++)
+        if (!strcmp(section_name(e, i), ".nv.shared.reserved.0")) reserved = RESERVED_SHARED;
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const char *name = section_name(e, i);
+        CubinKernel *k = strncmp(name, ".nv.shared.", 11) ? NULL : find(out, name + 11);
+        uint64_t size = section(e, i).sh_size;
+        if (k) k->static_shared = (uint32_t)(size > UINT32_MAX ? UINT32_MAX : size > reserved ? size - reserved : 0);
+    }
+}
+
+/* .nv.global and .nv.global.init. A claimed size may be anything: the sum saturates. User constants count as state. */
+static void read_variables(const Elf *e, Cubin *out)
+{
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const char *name = section_name(e, i);
+        uint64_t size = section(e, i).sh_size;
+        int global = !strncmp(name, ".nv.global", 10);
+        if (global && __builtin_add_overflow(out->variable_bytes, size, &out->variable_bytes)) out->variable_bytes = UINT64_MAX;
+        if (global || !strncmp(name, ".nv.constant3", 13) || !strncmp(name, ".nv.managed", 11)) out->has_state = 1;
+    }
+}
+
+/* The name of a symbol of the table that .nv.info refers to. */
+static const char *symbol_name(const Elf *e, const Elf64_Shdr *table, uint32_t index)
+{
+    Elf64_Sym symbol;
+    if (table->sh_type != SHT_SYMTAB || !in_file(e, table->sh_offset, table->sh_size) || index >= table->sh_size / sizeof symbol ||
+        table->sh_link >= e->head.e_shnum)
+        return NULL;
+    memcpy(&symbol, e->data + table->sh_offset + (size_t)index * sizeof symbol, sizeof symbol);
+    Elf64_Shdr strings = section(e, table->sh_link);
+    return string_at(e, &strings, symbol.st_name);
+}
+
+static void apply(Cubin *out, const char *kernel, int attribute, uint32_t value)
+{
+    CubinKernel *k = kernel ? find(out, kernel) : NULL;
+    if (!k) return;
+    if (attribute == ATTR_REGCOUNT && value <= 255) k->registers = (int)value;
+    if ((attribute == ATTR_FRAME_SIZE || attribute == ATTR_MIN_STACK) && value > k->local_bytes) k->local_bytes = value;
+}
+
+/* .nv.info is a list of attributes: format byte, attribute byte, then 16 bits of value or of length. */
+static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
+{
+    if (info->sh_type == SHT_NOBITS || !in_file(e, info->sh_offset, info->sh_size))
+        return error_set(e->err, "cubin: .nv.info lies outside the file");
+    Elf64_Shdr table = {0};
+    if (info->sh_link < e->head.e_shnum) table = section(e, info->sh_link);
+    const unsigned char *p = e->data + info->sh_offset, *end = p + info->sh_size;
+    while (end - p >= 4) {
+        int format = p[0], attribute = p[1];
+        size_t size = (size_t)p[2] | (size_t)p[3] << 8;
+        p += 4;
+        if (format != FORMAT_SIZED) continue;
+        if (size > (size_t)(end - p)) return error_set(e->err, "cubin: attribute 0x%x of .nv.info is cut short", (unsigned)attribute);
+        if (size >= 8) {
+            uint32_t pair[2];
+            memcpy(pair, p, sizeof pair);
+            apply(out, symbol_name(e, &table, pair[0]), attribute, pair[1]);
+        }
+        p += size;
+    }
+    return 0;
+}
+
+int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
+{
+    Elf e;
+    *out = (Cubin){0};
+    if (open_elf(&e, data, len, err)) return -1;
+    uint32_t flags = e.head.e_flags;
+    out->sm = (int)(e.head.e_ident[EI_ABIVERSION] >= ABI_NEW_FLAGS ? flags >> 8 & 0xff : flags & 0xff);
+    int rc = collect_kernels(&e, out);
+    if (!rc) read_shared(&e, out);
+    if (!rc) read_variables(&e, out);
+    for (unsigned i = 0; i < e.head.e_shnum && !rc; i++)
+        if (!strcmp(section_name(&e, i), ".nv.info")) {
+            Elf64_Shdr info = section(&e, i);
+            rc = read_info(&e, &info, out);
+        }
+    if (rc) cubin_release(out);
+    return rc;
+}
+
+void cubin_release(Cubin *c)
+{
+    for (int i = 0; i < c->n; i++) free(c->kernels[i].name);
+    free(c->kernels);
+    *c = (Cubin){0};
+}
+
+const CubinKernel *cubin_find(const Cubin *c, const char *name)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->kernels[i].name, name)) return &c->kernels[i];
+    return NULL;
+}

@@ -1,0 +1,417 @@
+#include "eval/candidate/plan.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/candidate/library_signatures.h"
+
+typedef struct {
+    Plan *plan;
+    int line;
+    int trusted;                /* library calls are allowed */
+    Error *err;
+    int pending_for;            /* a for that waits for its launch */
+    PlanStep loop;              /* its fields */
+} Parser;
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[] = {
+    {"float", 4},          {"double", 8},       {"int", 4},           {"unsigned", 4},
+    {"unsigned int", 4},   {"long long", 8},    {"unsigned long long", 8},
+    {"half", 2},           {"__half", 2},       {"__nv_bfloat16", 2}, {"char", 1},
+    {"signed char", 1},    {"unsigned char", 1}, {"short", 2},        {"unsigned short", 2},
+    {"bool", 1},           {"int8_t", 1},       {"uint8_t", 1},       {"int16_t", 2},
+    {"uint16_t", 2},       {"int32_t", 4},      {"uint32_t", 4},      {"int64_t", 8},
+    {"uint64_t", 8},       {"size_t", 8},       {"float2", 8},        {"float4", 16},
+    {"double2", 16},       {"int2", 8},         {"int4", 16},         {"uint2", 8},
+    {"uint4", 16},         {"half2", 4},        {"__half2", 4},       {"__nv_bfloat162", 4},
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return error_set(ps->err, "line %d: %s", ps->line, text);
+}
+
+static PlanText trim(PlanText t)
+{
+    while (t.len && isspace((unsigned char)*t.p)) t.p++, t.len--;
+    while (t.len && isspace((unsigned char)t.p[t.len - 1])) t.len--;
+    return t;
+}
+
+/* At most 60 bytes of a text, for a message. */
+static int shown(PlanText t)
+{
+    return t.len > 60 ? 60 : (int)t.len;
+}
+
+static int is_name_start(char c)
+{
+    return isalpha((unsigned char)c) || c == '_';
+}
+
+static int is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static size_t name_length(PlanText t)
+{
+    size_t n = 0;
+    if (!t.len || !is_name_start(t.p[0])) return 0;
+    while (n < t.len && is_name_char(t.p[n])) n++;
+    return n;
+}
+
+static PlanText skip(PlanText t, size_t n)
+{
+    return trim((PlanText){t.p + n, t.len - n});
+}
+
+static int word_is(PlanText t, size_t n, const char *word)
+{
+    return strlen(word) == n && !memcmp(t.p, word, n);
+}
+
+/* Split at commas outside of brackets. The number of parts, or -1: unbalanced or more than max. */
+static int split(PlanText t, PlanText *parts, int max)
+{
+    char stack[64];
+    int depth = 0, n = 0;
+    size_t start = 0;
+    t = trim(t);
+    if (!t.len) return 0;
+    for (size_t i = 0; i <= t.len; i++) {
+        char c = i < t.len ? t.p[i] : ',';
+        if (c == '(' || c == '[') {
+            if (depth == (int)sizeof stack) return -1;
+            stack[depth++] = c;
+        } else if (c == ')' || c == ']') {
+            if (!depth || stack[--depth] != (c == ')' ? '(' : '[')) return -1;
+        } else if (c == ',' && (!depth || i == t.len)) {
+            if (depth || n == max) return -1;
+            parts[n++] = trim((PlanText){t.p + start, i - start});
+            start = i + 1;
+        }
+    }
+    return n;
+}
+
+int plan_text_pointer(PlanText text, PlanText *name, PlanText *offset)
+{
+    text = trim(text);
+    size_t n = name_length(text);
+    if (!n) return 0;
+    *name = (PlanText){text.p, n};
+    PlanText rest = skip(text, n);
+    *offset = (PlanText){rest.p, 0};
+    if (!rest.len) return 1;
+    if (rest.p[0] != '+') return 0;
+    *offset = skip(rest, 1);
+    return offset->len > 0;
+}
+
+int plan_text_float(PlanText text, double *value)
+{
+    char buf[64], *end;
+    text = trim(text);
+    if (!text.len || text.len >= sizeof buf) return 0;
+    memcpy(buf, text.p, text.len);
+    buf[text.len] = 0;
+    char *digits = buf;
+    double sign = 1;
+    if (*digits == '-' || *digits == '+') sign = *digits++ == '-' ? -1 : 1;
+    while (isspace((unsigned char)*digits)) digits++;
+    if (!strcmp(digits, "INFINITY")) {
+        *value = sign * (double)INFINITY;
+        return 1;
+    }
+    /* An integer is an expression; a hexadecimal or a word is not a float literal here. */
+    if (!(isdigit((unsigned char)*digits) || *digits == '.') || strpbrk(digits, "xX")) return 0;
+    size_t n = strlen(digits);
+    int suffixed = digits[n - 1] == 'f' || digits[n - 1] == 'F';
+    if (!strpbrk(digits, ".eE") && !suffixed) return 0;
+    if (suffixed) digits[--n] = 0;
+    double v = strtod(digits, &end);
+    if (*end || end == digits || !isfinite(v)) return 0;
+    *value = sign * v;
+    return 1;
+}
+
+/* -1, or the size of the type that the text names; its folded spelling in out. */
+static int parse_type(PlanText t, char *out, size_t out_size, size_t *size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t.len; i++) {
+        int blank = isspace((unsigned char)t.p[i]);
+        if (blank && n && out[n - 1] == ' ') continue;
+        if (n + 1 >= out_size) return -1;
+        out[n++] = blank ? ' ' : t.p[i];
+    }
+    out[n] = 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, out)) continue;
+        *size = types[i].size;
+        return 0;
+    }
+    return -1;
+}
+
+static int copy_name(Parser *ps, PlanText name, char out[PLAN_MAX_NAME], const char *what)
+{
+    static const char *const reserved[] = {"ceil_div", "min", "max", "log2", "dim3", "for", "INFINITY"};
+    if (name.len >= PLAN_MAX_NAME)
+        return fail(ps, "the %s name has %zu characters; at most %d are taken", what, name.len, PLAN_MAX_NAME - 1);
+    memcpy(out, name.p, name.len);
+    out[name.len] = 0;
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (!strcmp(out, reserved[i])) return fail(ps, "'%s' is a word of the plan and cannot name a %s", out, what);
+    return 0;
+}
+
+static int parse_buffer(Parser *ps, PlanText t)
+{
+    Plan *p = ps->plan;
+    const char *bracket = memchr(t.p, '[', t.len);
+    if (!bracket || t.p[t.len - 1] != ']')
+        return fail(ps, "expected 'buffer TYPE name[elements]', found 'buffer %.*s'", shown(t), t.p);
+    if (p->n_buffers == PLAN_MAX_BUFFERS) return fail(ps, "more than %d buffers", PLAN_MAX_BUFFERS);
+    PlanText head = trim((PlanText){t.p, (size_t)(bracket - t.p)});
+    PlanBuffer b = {.line = ps->line};
+    b.count = trim((PlanText){bracket + 1, (size_t)(t.p + t.len - 1 - (bracket + 1))});
+    size_t start = head.len;
+    while (start && is_name_char(head.p[start - 1])) start--;
+    PlanText name = {head.p + start, head.len - start}, type = trim((PlanText){head.p, start});
+    if (!name_length(name) || !type.len)
+        return fail(ps, "expected a type and a name before '[', found '%.*s'", shown(head), head.p);
+    if (parse_type(type, b.type, sizeof b.type, &b.type_size))
+        return fail(ps, "unknown buffer type '%.*s'; known are float, double, int, unsigned, long long, half, "
+                        "__nv_bfloat16, char, float4 and their like", shown(type), type.p);
+    if (!b.count.len) return fail(ps, "buffer %.*s[] needs a number of elements, such as rows*32", shown(name), name.p);
+    if (copy_name(ps, name, b.name, "buffer")) return -1;
+    for (int i = 0; i < p->n_buffers; i++)
+        if (!strcmp(p->buffers[i].name, b.name))
+            return fail(ps, "buffer %s is already declared on line %d", b.name, p->buffers[i].line);
+    p->buffers[p->n_buffers++] = b;
+    return 0;
+}
+
+/* An expression or dim3(x[, y[, z]]). */
+static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3], int *n)
+{
+    size_t len = name_length(t);
+    dims[0] = t;
+    *n = 1;
+    if (!t.len) return fail(ps, "the %s is empty; expected an integer expression or dim3(x, y, z)", what);
+    if (!word_is(t, len, "dim3")) return 0;
+    PlanText inner = skip(t, len);
+    if (inner.len < 2 || inner.p[0] != '(' || inner.p[inner.len - 1] != ')')
+        return fail(ps, "expected dim3(x, y, z) as the %s, found '%.*s'", what, shown(t), t.p);
+    *n = split((PlanText){inner.p + 1, inner.len - 2}, dims, 3);
+    if (*n < 1) return fail(ps, "dim3 takes one to three expressions, found '%.*s'", shown(t), t.p);
+    for (int i = 0; i < *n; i++)
+        if (!dims[i].len) return fail(ps, "an empty expression in '%.*s'", shown(t), t.p);
+    return 0;
+}
+
+/* Where `token` begins outside of round brackets, or NULL. */
+static const char *find_outside(PlanText t, const char *token)
+{
+    size_t n = strlen(token);
+    int depth = 0;
+    for (size_t i = 0; i + n <= t.len; i++) {
+        if (t.p[i] == '(') depth++;
+        if (t.p[i] == ')' && depth) depth--;
+        if (!depth && !memcmp(t.p + i, token, n)) return t.p + i;
+    }
+    return NULL;
+}
+
+static int parse_kernel_name(Parser *ps, PlanText t, PlanStep *s)
+{
+    Plan *p = ps->plan;
+    char name[PLAN_MAX_KERNEL_NAME];
+    if (!t.len || (!is_name_start(t.p[0]) && t.p[0] != ':'))
+        return fail(ps, "expected a kernel's name before <<<, found '%.*s'", shown(t), t.p);
+    if (t.len >= sizeof name) return fail(ps, "the kernel's name has %zu characters; at most %zu are taken", t.len, sizeof name - 1);
+    for (size_t i = 0; i < t.len; i++)
+        if (!is_name_char(t.p[i]) && !strchr("<>:,()*&+-/% \t", t.p[i]))
+            return fail(ps, "a kernel is named as in C++, such as foo<float, 256>; found '%c' in '%.*s'",
+                        isprint((unsigned char)t.p[i]) ? t.p[i] : '?', shown(t), t.p);
+    memcpy(name, t.p, t.len);
+    name[t.len] = 0;
+    for (s->kernel = 0; s->kernel < p->n_kernels; s->kernel++)
+        if (!strcmp(p->kernels[s->kernel], name)) return 0;
+    p->kernels = memory_grow(p->kernels, (size_t)p->n_kernels + 1, sizeof *p->kernels);
+    strcpy(p->kernels[p->n_kernels], name);
+    p->kernel_line[p->n_kernels++] = ps->line;
+    return 0;
+}
+
+static int parse_config(Parser *ps, PlanText t, PlanStep *s)
+{
+    PlanText parts[3];
+    int n = split(t, parts, 3);
+    if (n < 2)
+        return fail(ps, "expected <<<grid, block>>> or <<<grid, block, shared bytes>>>, found '<<<%.*s>>>'", shown(t), t.p);
+    if (parse_dim(ps, parts[0], "grid", s->grid, &s->n_grid)) return -1;
+    if (parse_dim(ps, parts[1], "block", s->block, &s->n_block)) return -1;
+    if (n == 3) s->shared = parts[2];
+    if (n == 3 && !s->shared.len) return fail(ps, "the third launch parameter, the shared bytes, is empty");
+    return 0;
+}
+
+/* args: with its round brackets */
+static int parse_arguments(Parser *ps, PlanText args, const char *of, PlanStep *s)
+{
+    s->n_args = split((PlanText){args.p + 1, args.len - 2}, s->args, PLAN_MAX_ARGS);
+    if (s->n_args < 0)
+        return fail(ps, "the arguments '%.*s' have unbalanced brackets or are more than %d", shown(args), args.p, PLAN_MAX_ARGS);
+    for (int i = 0; i < s->n_args; i++)
+        if (!s->args[i].len) return fail(ps, "argument %d of %s is empty", i + 1, of);
+    return 0;
+}
+
+static int add_step(Parser *ps, const PlanStep *s)
+{
+    Plan *p = ps->plan;
+    if (p->n_steps == PLAN_MAX_STEPS) return fail(ps, "more than %d launch lines", PLAN_MAX_STEPS);
+    p->steps = memory_grow(p->steps, (size_t)p->n_steps + 1, sizeof *p->steps);
+    p->steps[p->n_steps++] = *s;
+    ps->pending_for = 0;
+    return 0;
+}
+
+static int parse_launch(Parser *ps, PlanText t)
+{
+    Plan *p = ps->plan;
+    PlanStep s = ps->pending_for ? ps->loop : (PlanStep){0};
+    s.line = ps->line;
+    if (t.len && t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
+    const char *open = find_outside(t, "<<<");
+    if (!open) return fail(ps, "expected 'launch kernel<<<grid, block>>>(arguments)', found no '<<<' in '%.*s'", shown(t), t.p);
+    PlanText rest = {open + 3, t.len - (size_t)(open + 3 - t.p)};
+    const char *close = find_outside(rest, ">>>");
+    if (!close) return fail(ps, "the launch has '<<<' and no '>>>' after it");
+    PlanText config = trim((PlanText){rest.p, (size_t)(close - rest.p)});
+    PlanText args = skip(rest, (size_t)(close + 3 - rest.p));
+    if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) || parse_config(ps, config, &s)) return -1;
+    if (args.len < 2 || args.p[0] != '(' || args.p[args.len - 1] != ')')
+        return fail(ps, "expected (arguments) after >>>, found '%.*s'", shown(args), args.p);
+    return parse_arguments(ps, args, p->kernels[s.kernel], &s) ? -1 : add_step(ps, &s);
+}
+
+static int parse_library(Parser *ps, PlanText t)
+{
+    PlanStep s = ps->pending_for ? ps->loop : (PlanStep){0};
+    char name[PLAN_MAX_NAME];
+    s.line = ps->line;
+    s.kernel = -1;
+    if (!ps->trusted)
+        return fail(ps, "library calls are the harness's own, for its baselines; a candidate launches the kernels of its source");
+    if (t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
+    const char *open = memchr(t.p, '(', t.len);
+    if (!open || t.p[t.len - 1] != ')')
+        return fail(ps, "expected 'library name(arguments)', found 'library %.*s'", shown(t), t.p);
+    PlanText head = trim((PlanText){t.p, (size_t)(open - t.p)}), args = {open, t.len - (size_t)(open - t.p)};
+    snprintf(name, sizeof name, "%.*s", (int)head.len, head.p);
+    const LibrarySignature *call = head.len < sizeof name ? library_signature(name) : NULL;
+    if (!call)
+        return fail(ps, "no library call is named '%.*s'", shown(head), head.p);
+    s.library = call->name;
+    s.kinds = call->kinds;
+    if (parse_arguments(ps, args, s.library, &s)) return -1;
+    if (s.n_args != (int)strlen(s.kinds))
+        return fail(ps, "%s takes %zu arguments, the plan passes %d", s.library, strlen(s.kinds), s.n_args);
+    return add_step(ps, &s);
+}
+
+static int parse_for(Parser *ps, PlanText t)
+{
+    PlanStep s = {.loops = 1, .loop_line = ps->line};
+    size_t n = name_length(t);
+    PlanText name = {t.p, n}, rest = skip(t, n);
+    size_t in = name_length(rest);
+    if (!n || !word_is(rest, in, "in")) return fail(ps, "expected 'for var in from..to', found 'for %.*s'", shown(t), t.p);
+    rest = skip(rest, in);
+    const char *dots = find_outside(rest, "..");
+    if (!dots) return fail(ps, "expected a range from..to after 'in', found '%.*s'", shown(rest), rest.p);
+    s.from = trim((PlanText){rest.p, (size_t)(dots - rest.p)});
+    s.to = skip(rest, (size_t)(dots + 2 - rest.p));
+    if (!s.from.len || !s.to.len) return fail(ps, "the range '%.*s' needs both ends, as in 0..steps", shown(rest), rest.p);
+    if (copy_name(ps, name, s.var, "for variable")) return -1;
+    ps->loop = s;
+    ps->pending_for = 1;
+    return 0;
+}
+
+static int parse_directive(Parser *ps, PlanText t)
+{
+    t = trim(t);
+    size_t n = name_length(t);
+    PlanText rest = skip(t, n);
+    if (word_is(t, n, "launch")) return parse_launch(ps, rest);
+    if (word_is(t, n, "library") && rest.len) return parse_library(ps, rest);
+    if (ps->pending_for)
+        return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'", ps->loop.loop_line,
+                    shown(t), t.p);
+    if (word_is(t, n, "buffer") && rest.len) return parse_buffer(ps, rest);
+    if (word_is(t, n, "for")) return parse_for(ps, rest);
+    return fail(ps, "expected buffer, launch or for after //@, found '%.*s'", shown(t), t.p);
+}
+
+static int parse_lines(Parser *ps, const char *source, size_t len)
+{
+    const char *p = source, *end = source + len;
+    for (ps->line = 1; p < end; ps->line++) {
+        const char *eol = memchr(p, '\n', (size_t)(end - p));
+        PlanText t = trim((PlanText){p, (size_t)((eol ? eol : end) - p)});
+        p = eol ? eol + 1 : end;
+        if (t.len < 3 || memcmp(t.p, "//@", 3)) continue;
+        if (t.len > PLAN_MAX_LINE) return fail(ps, "a plan line of %zu bytes; at most %d are read", t.len, PLAN_MAX_LINE);
+        if (parse_directive(ps, (PlanText){t.p + 3, t.len - 3})) return -1;
+    }
+    ps->line = ps->pending_for ? ps->loop.loop_line : 0;
+    if (ps->pending_for) return fail(ps, "no launch follows this for");
+    if (ps->plan->n_steps) return 0;
+    return error_set(ps->err, "the source has no launch line; expected one such as "
+                              "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
+}
+
+static int parse(const char *source, size_t len, int trusted, Plan *out, int *line, Error *err)
+{
+    memset(out, 0, sizeof *out);
+    Parser ps = {.plan = out, .trusted = trusted, .err = err};
+    int rc = parse_lines(&ps, source, len);
+    *line = rc ? ps.line : 0;
+    return rc;
+}
+
+int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
+{
+    return parse(source, len, 0, out, line, err);
+}
+
+int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err)
+{
+    return parse(source, len, 1, out, line, err);
+}
+
+void plan_release(Plan *p)
+{
+    free(p->steps);
+    free(p->kernels);
+    memset(p, 0, sizeof *p);
+}

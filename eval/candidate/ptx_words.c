@@ -1,0 +1,31 @@
+#include "eval/candidate/ptx_words.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static int is_name_letter(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
+}
+
+/* Behind what is no word's part: other letters, comments, strings. */
+static const char *skip(const char *p)
+{
+    while (*p && !is_name_letter(*p)) {
+        const char *end = NULL;
+        if (!strncmp(p, "//", 2)) end = strchr(p, '\n');
+        else if (!strncmp(p, "/*", 2)) end = (end = strstr(p + 2, "*/")) ? end + 1 : NULL;
+        else if (*p == '"') end = strchr(p + 1, '"');
+        else end = p;
+        if (!end) return p + strlen(p);
+        p = end + 1;
+    }
+    return p;
+}
+
+const char *ptxwords_next(const char *p, size_t *n)
+{
+    p = skip(p);
+    for (*n = 0; is_name_letter(p[*n]);) ++*n;
+    return *n ? p : NULL;
+}

@@ -1,0 +1,393 @@
+#include "eval/candidate/resolve.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct {
+    const PlanContext *p;
+    const Workload *w;
+    const PlanMemory *memory;
+    const PlanStep *step;       /* NULL while buffers are sized */
+    int64_t loop_value;
+    size_t buffer_bytes[PLAN_MAX_BUFFERS];
+    int line;
+    Error *err;
+} Resolver;
+
+__attribute__((format(printf, 2, 3))) static int fail(Resolver *r, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return error_set(r->err, "line %d: %s", r->line, text);
+}
+
+static int same(PlanText t, const char *name)
+{
+    return strlen(name) == t.len && !memcmp(t.p, name, t.len);
+}
+
+static int find_tensor(const TaskTensor *tensors, int n, PlanText name)
+{
+    for (int i = 0; i < n; i++)
+        if (same(name, tensors[i].name)) return i;
+    return -1;
+}
+
+static int find_buffer(const Plan *p, PlanText name)
+{
+    for (int i = 0; i < p->n_buffers; i++)
+        if (same(name, p->buffers[i].name)) return i;
+    return -1;
+}
+
+static int lookup(void *ctx, const char *name, size_t len, int64_t *value)
+{
+    Resolver *r = ctx;
+    TaskScope scope = {r->p->task, r->w};
+    if (r->step && r->step->loops && same((PlanText){name, len}, r->step->var)) {
+        *value = r->loop_value;
+        return 0;
+    }
+    return task_lookup(&scope, name, len, value);
+}
+
+static void known_names(const Resolver *r, char *out, size_t size)
+{
+    size_t n = 0;
+    out[0] = 0;
+    for (int i = 0; i < r->p->task->n_axes && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", r->p->task->axis_name[i]);
+    if (r->step && r->step->loops && n < size) snprintf(out + n, size - n, ", %s", r->step->var);
+}
+
+/* what: "grid x", "argument 2 of softmax". */
+static int evaluate(Resolver *r, PlanText t, const char *what, int64_t *value)
+{
+    Error inner;
+    char names[300];
+    if (!expr_eval(t.p, t.len, lookup, r, value, &inner)) return 0;
+    if (!strstr(inner.text, "unknown name")) return fail(r, "%s: %s", what, inner.text);
+    known_names(r, names, sizeof names);
+    return fail(r, "%s: %s (numbers known here: %s)", what, inner.text, names);
+}
+
+int plan_check_names(const PlanContext *p, int *line, Error *err)
+{
+    const Plan *plan = p->plan;
+    Resolver r = {.p = p, .err = err};
+    int passed[TASK_MAX_TENSORS] = {0};
+    for (int i = 0; i < plan->n_buffers; i++) {
+        PlanText name = {plan->buffers[i].name, strlen(plan->buffers[i].name)};
+        *line = r.line = plan->buffers[i].line;
+        if (find_tensor(p->task->inputs, p->task->n_inputs, name) >= 0 ||
+            find_tensor(p->task->outputs, p->task->n_outputs, name) >= 0)
+            return fail(&r, "buffer %s has the name of a tensor of the task", plan->buffers[i].name);
+        for (int a = 0; a < p->task->n_axes; a++)
+            if (same(name, p->task->axis_name[a])) return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        for (int a = 0; a < plan->steps[s].n_args; a++) {
+            PlanText name, offset;
+            if (!plan_text_pointer(plan->steps[s].args[a], &name, &offset)) continue;
+            int i = find_tensor(p->task->outputs, p->task->n_outputs, name);
+            if (i >= 0) passed[i] = 1;
+        }
+    }
+    *line = 0;
+    for (int i = 0; i < p->task->n_outputs; i++)
+        if (!passed[i]) return error_set(err, "no launch takes the output %s", p->task->outputs[i].name);
+    return 0;
+}
+
+static int buffer_bytes(Resolver *r)
+{
+    const Plan *plan = r->p->plan;
+    size_t total = 0;
+    char at[200];
+    task_workload_text(r->p->task, r->w, at, sizeof at);
+    for (int i = 0; i < plan->n_buffers; i++) {
+        const PlanBuffer *b = &plan->buffers[i];
+        int64_t count;
+        size_t bytes;
+        r->line = b->line;
+        if (evaluate(r, b->count, "the buffer's size", &count)) return -1;
+        if (count < 1)
+            return fail(r, "buffer %s has %lld elements for the workload %s; it needs at least 1", b->name, (long long)count, at);
+        if (__builtin_mul_overflow((size_t)count, b->type_size, &bytes) || bytes > r->p->device->memory_bytes ||
+            (total += bytes) > r->p->device->memory_bytes)
+            return fail(r, "buffer %s brings the buffers over the %zu MiB of the device for the workload %s", b->name,
+                        r->p->device->memory_bytes >> 20, at);
+        r->buffer_bytes[i] = bytes;
+    }
+    return 0;
+}
+
+int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS], int *line, Error *err)
+{
+    Resolver r = {.p = p, .w = w, .err = err};
+    int rc = buffer_bytes(&r);
+    *line = rc ? r.line : 0;
+    memcpy(bytes, r.buffer_bytes, sizeof r.buffer_bytes);
+    return rc;
+}
+
+static int resolve_dims(Resolver *r, const PlanText *dims, int n, const char *what, uint32_t out[3])
+{
+    static const int64_t grid_max[] = {0x7fffffff, 65535, 65535}, block_max[] = {1024, 1024, 64};
+    const int64_t *max = what[0] == 'g' ? grid_max : block_max;
+    char name[16], at[200];
+    for (int i = 0; i < 3; i++) {
+        int64_t v = 1;
+        snprintf(name, sizeof name, "%s %c", what, 'x' + i);
+        if (i < n && evaluate(r, dims[i], name, &v)) return -1;
+        out[i] = (uint32_t)v;
+        if (v >= 1 && v <= max[i]) continue;
+        task_workload_text(r->p->task, r->w, at, sizeof at);
+        return fail(r, "%s '%.*s' is %lld for the workload %s; expected 1 to %lld%s", name, (int)dims[i].len, dims[i].p,
+                    (long long)v, at, (long long)max[i], v < 1 ? " (ceil_div(a, b) rounds up)" : "");
+    }
+    return 0;
+}
+
+static int resolve_config(Resolver *r, const PlanKernel *k, const char *kernel, DeviceLaunch *out)
+{
+    const PlanStep *s = r->step;
+    const DeviceInfo *d = r->p->device;
+    int64_t shared = 0;
+    if (resolve_dims(r, s->grid, s->n_grid, "grid", out->grid) || resolve_dims(r, s->block, s->n_block, "block", out->block))
+        return -1;
+    int64_t threads = (int64_t)out->block[0] * out->block[1] * out->block[2];
+    int most = k->info.max_threads > 0 && k->info.max_threads < d->max_threads_per_block ? k->info.max_threads
+                                                                                          : d->max_threads_per_block;
+    if (threads > most)
+        return fail(r, "a block of %lld threads; %s allows at most %d%s", (long long)threads, kernel, most,
+                    most < d->max_threads_per_block ? " (its __launch_bounds__)" : "");
+    if (s->shared.len && evaluate(r, s->shared, "the shared bytes", &shared)) return -1;
+    if (shared < 0 || (uint64_t)shared + k->info.static_shared > d->max_shared_per_block)
+        return fail(r, "%lld dynamic and %zu static bytes of shared memory; a block has at most %zu", (long long)shared,
+                    k->info.static_shared, d->max_shared_per_block);
+    out->shared_bytes = (uint32_t)shared;
+    return 0;
+}
+
+static void describe_parameter(const PlanKernel *k, int i, char *out, size_t size)
+{
+    unsigned n = k->info.params[i].size;
+    if (k->kind[i] == 'f')
+        snprintf(out, size, "a %s", n == 8 ? "double" : "float");
+    else if (k->kind[i] == 'b')
+        snprintf(out, size, "a struct or half of %u bytes", n);
+    else if (k->info.params[i].is_pointer == 1)
+        snprintf(out, size, "a pointer");
+    else
+        snprintf(out, size, n == 8 ? "a pointer or 64-bit integer" : "an integer of %u bytes", n);
+}
+
+static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText name, DevicePtr base, size_t bytes,
+                         size_t element, PlanText offset, DeviceLaunch *out)
+{
+    char is[80];
+    int64_t at = 0;
+    describe_parameter(k, i, is, sizeof is);
+    if (k->info.params[i].size != 8 || k->kind[i] == 'f' || k->kind[i] == 'b' || k->info.params[i].is_pointer == 0)
+        return fail(r, "%s is %.*s, which is memory, but the kernel's parameter is %s", what, (int)name.len, name.p, is);
+    if (offset.len && evaluate(r, offset, what, &at)) return -1;
+    if (at < 0 || (uint64_t)at > bytes / element)
+        return fail(r, "%s starts at element %lld of %.*s, which has %zu", what, (long long)at, (int)name.len, name.p,
+                    bytes / element);
+    DevicePtr value = base + (DevicePtr)at * element;
+    memcpy(out->params + k->info.params[i].offset, &value, 8);
+    return 0;
+}
+
+/* A tensor or buffer by name: 1 when the text is one (stored or failed: *rc), 0 when it is not. */
+static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, DeviceLaunch *out, int *rc)
+{
+    static const PlanMemory none;
+    const PlanMemory *m = r->memory ? r->memory : &none;
+    const Task *t = r->p->task;
+    PlanText name, offset;
+    if (!plan_text_pointer(text, &name, &offset)) return 0;
+    int b = find_buffer(r->p->plan, name), in = find_tensor(t->inputs, t->n_inputs, name),
+        o = find_tensor(t->outputs, t->n_outputs, name);
+    if (b >= 0) {
+        *rc = store_pointer(r, k, i, what, name, m->buffers[b], r->buffer_bytes[b], r->p->plan->buffers[b].type_size, offset, out);
+        return 1;
+    }
+    if (in < 0 && o < 0) return 0;
+    const TaskTensor *x = in >= 0 ? &t->inputs[in] : &t->outputs[o];
+    size_t n, size = dtype_size(x->dtype);
+    Error inner;
+    *rc = task_elements(t, r->w, x, &n, &inner) ? fail(r, "%s", inner.text)
+                                                : store_pointer(r, k, i, what, name, in >= 0 ? m->inputs[in] : m->outputs[o],
+                                                                n * size, size, offset, out);
+    return 1;
+}
+
+static int store_float(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, double v, DeviceLaunch *out)
+{
+    char is[80];
+    unsigned size = k->info.params[i].size;
+    unsigned char *p = out->params + k->info.params[i].offset;
+    float single = (float)v;
+    describe_parameter(k, i, is, sizeof is);
+    if (k->kind[i] && k->kind[i] != 'f')
+        return fail(r, "%s is the float %.*s, but the kernel's parameter is %s", what, (int)text.len, text.p, is);
+    if (size == 4)
+        memcpy(p, &single, 4);
+    else if (size == 8)
+        memcpy(p, &v, 8);
+    else
+        return fail(r, "%s is the float %.*s, but the kernel's parameter has %u bytes", what, (int)text.len, text.p, size);
+    return 0;
+}
+
+static int store_integer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, int64_t v, DeviceLaunch *out)
+{
+    char is[80];
+    unsigned size = k->info.params[i].size;
+    describe_parameter(k, i, is, sizeof is);
+    if (k->kind[i] == 'f') return store_float(r, k, i, what, text, (double)v, out);
+    if (k->kind[i] == 'b' || (size != 1 && size != 2 && size != 4 && size != 8) || k->info.params[i].is_pointer == 1)
+        return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", what, (int)text.len, text.p, is);
+    /* Signed or unsigned is not known here: either reading may hold the value. */
+    if (size < 8 && (v < -((int64_t)1 << (8 * size - 1)) || v >= (int64_t)1 << (8 * size)))
+        return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", what, (int)text.len, text.p,
+                    (long long)v, is);
+    memcpy(out->params + k->info.params[i].offset, &v, size);
+    return 0;
+}
+
+static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel, int i, DeviceLaunch *out)
+{
+    PlanText text = r->step->args[i];
+    char what[300];
+    double number;
+    int64_t v;
+    int rc;
+    snprintf(what, sizeof what, "argument %d of %s", i + 1, kernel);
+    if (resolve_pointer(r, k, i, what, text, out, &rc)) return rc;
+    if (plan_text_float(text, &number)) return store_float(r, k, i, what, text, number, out);
+    if (evaluate(r, text, what, &v)) return -1;
+    return store_integer(r, k, i, what, text, v, out);
+}
+
+/* A library call takes its arguments as a kernel would whose parameters have 8 bytes each. */
+static int resolve_library(Resolver *r, DeviceLaunch *out)
+{
+    const PlanStep *s = r->step;
+    PlanKernel k = {.lowered = s->library, .info = {.n_params = s->n_args}};
+    r->line = s->line;
+    memset(out, 0, sizeof *out);
+    out->module = r->p->module;
+    out->kernel = s->library;
+    out->library_args = s->n_args;
+    for (int i = 0; i < s->n_args; i++) {
+        k.info.params[i].offset = 8 * (uint32_t)i;
+        k.info.params[i].size = 8;
+        k.info.params[i].is_pointer = s->kinds[i] == 'p';
+        k.kind[i] = s->kinds[i] == 'd' ? 'f' : 'i';
+        if (resolve_argument(r, &k, s->library, i, out)) return -1;
+    }
+    return 0;
+}
+
+static int resolve_launch(Resolver *r, DeviceLaunch *out)
+{
+    const PlanStep *s = r->step;
+    const PlanKernel *k = &r->p->kernels[s->kernel];
+    const char *kernel = r->p->plan->kernels[s->kernel];
+    r->line = s->line;
+    if (k->info.n_params != s->n_args)
+        return fail(r, "kernel %s has %d parameter%s, the plan passes %d", kernel, k->info.n_params,
+                    k->info.n_params == 1 ? "" : "s", s->n_args);
+    if (k->info.param_bytes > KERNEL_MAX_PARAM_BYTES)
+        return fail(r, "kernel %s takes %u bytes of parameters; at most %d", kernel, k->info.param_bytes, KERNEL_MAX_PARAM_BYTES);
+    memset(out, 0, sizeof *out);
+    out->module = r->p->module;
+    out->kernel = k->lowered;
+    if (resolve_config(r, k, kernel, out)) return -1;
+    for (int i = 0; i < s->n_args; i++)
+        if (resolve_argument(r, k, kernel, i, out)) return -1;
+    return 0;
+}
+
+static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
+{
+    const PlanStep *s = r->step;
+    int64_t from = 0, to = 1;
+    r->line = s->loop_line;
+    if (s->loops) {
+        const PlanStep *keep = r->step;
+        r->step = NULL; /* the variable is not known in its own range */
+        int rc = evaluate(r, s->from, "the range's start", &from) || evaluate(r, s->to, "the range's end", &to);
+        r->step = keep;
+        if (rc) return -1;
+    }
+    for (int64_t i = from; i < to; i++) {
+        if (*n == PLAN_MAX_LAUNCHES) {
+            r->line = s->line;
+            return fail(r, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
+        }
+        if ((*n & (*n - 1)) == 0) *launches = memory_grow(*launches, *n ? 2 * (size_t)*n : 1, sizeof **launches);
+        r->loop_value = i;
+        if (s->library ? resolve_library(r, *launches + *n) : resolve_launch(r, *launches + *n)) return -1;
+        ++*n;
+    }
+    return 0;
+}
+
+int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory, DeviceLaunch **out, int *n, int *line,
+                 Error *err)
+{
+    Resolver r = {.p = p, .w = w, .memory = memory, .err = err};
+    DeviceLaunch *launches = NULL;
+    *n = 0;
+    int rc = buffer_bytes(&r);
+    for (int s = 0; s < p->plan->n_steps && !rc; s++) {
+        r.step = &p->plan->steps[s];
+        rc = resolve_step(&r, &launches, n);
+    }
+    *line = rc ? r.line : 0;
+    if (!rc && !*n) rc = error_set(err, "no launch is left: every for of the plan has an empty range");
+    if (rc) {
+        free(launches);
+        return -1;
+    }
+    *out = launches;
+    return 0;
+}
+
+/* The declaration is ".entry NAME(" and lines of ".param [.align N] .TYPE NAME[[BYTES]]". */
+void plan_kernel_kinds(PlanKernel *k, const char *ptx)
+{
+    size_t n = strlen(k->lowered);
+    const char *p = ptx;
+    memset(k->kind, 0, sizeof k->kind);
+    while ((p = strstr(p, ".entry "))) {
+        p += 7;
+        if (!strncmp(p, k->lowered, n) && (p[n] == '(' || isspace((unsigned char)p[n]))) break;
+    }
+    if (!p || !(p = strchr(p, '('))) return;
+    const char *end = strchr(p, ')');
+    if (!end) return;
+    int i = 0;
+    while (i < k->info.n_params && i < KERNEL_MAX_PARAMS && (p = strstr(p, ".param ")) && p < end) {
+        p += 7;
+        const char *comma = strchr(p, ',');
+        const char *stop = comma && comma < end ? comma : end;
+        int array = memchr(p, '[', (size_t)(stop - p)) != NULL;
+        int real = memmem(p, (size_t)(stop - p), ".f32 ", 5) || memmem(p, (size_t)(stop - p), ".f64 ", 5);
+        k->kind[i++] = array ? 'b' : real ? 'f' : 'i';
+        p = stop;
+    }
+    if (i != k->info.n_params) memset(k->kind, 0, sizeof k->kind);
+}

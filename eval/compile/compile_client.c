@@ -1,0 +1,393 @@
+#include "eval/compile/compile_client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/cache.h"
+#include "eval/compile/nvrtc_reply.h"
+#include "eval/compile/wire.h"
+
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
+
+typedef struct {
+    char key[DIGEST_HEX];
+    Buffer reply;               /* empty: none */
+} Offer;
+
+struct Compiler {
+    Cache *cache;
+    int cpu_s;
+    pid_t pid;                  /* of quern-compile; 0: not running */
+    int to, from;
+    char version[64], flags[512]; /* "" until its hello was read */
+    int folders;                /* of headers are named: what is compiled depends on them too */
+    Buffer frame, reply;
+    char key[DIGEST_HEX];       /* of the last request */
+    Offer offers[OFFERS];       /* the last, in turn */
+    int n_offers;
+};
+
+static _Noreturn void become_server(const char *path, int in, int out)
+{
+    process_die_with_parent();
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0)) _exit(127); /* it is 0 where 0 was closed */
+    execl(path, path, "--serve", (char *)NULL);
+    _exit(127);
+}
+
+static int start_server(Compiler *c, Error *err)
+{
+    char path[4096];
+    int in[2], out[2];
+    if (process_find_program("quern-compile", path, sizeof path, err)) return -1;
+    if (pipe2(in, O_CLOEXEC)) return error_errno(err, "cannot make pipes for quern-compile");
+    if (pipe2(out, O_CLOEXEC)) {
+        close(in[0]);
+        close(in[1]);
+        return error_errno(err, "cannot make pipes for quern-compile");
+    }
+    pid_t pid = fork();
+    if (pid == 0) become_server(path, in[0], out[1]);
+    close(in[0]);
+    close(out[1]);
+    if (pid < 0) {
+        close(in[1]);
+        close(out[0]);
+        return error_errno(err, "cannot fork for quern-compile");
+    }
+    c->pid = pid;
+    c->to = in[1];
+    c->from = out[0];
+    return 0;
+}
+
+static void stop_server(Compiler *c)
+{
+    if (!c->pid) return;
+    close(c->to);
+    close(c->from);
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {}
+    c->pid = 0;
+    c->version[0] = 0; /* the next one says hello again */
+}
+
+int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
+{
+    Compiler *c = memory_alloc(sizeof *c);
+    c->cpu_s = opt->cpu_s ? opt->cpu_s : DEFAULT_CPU_S;
+    if (opt->cache_dir) c->cache = cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
+    buffer_init(&c->frame, 1 << 20);
+    buffer_init(&c->reply, NVRTC_MAX_REPLY);
+    for (int i = 0; i < OFFERS; i++) buffer_init(&c->offers[i].reply, NVRTC_MAX_REPLY);
+    signal(SIGPIPE, SIG_IGN); /* a compiler that died is an error of a write */
+    if (start_server(c, err)) {
+        compiler_close(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void compiler_close(Compiler *c)
+{
+    stop_server(c);
+    if (c->cache) cache_close(c->cache);
+    buffer_release(&c->frame);
+    buffer_release(&c->reply);
+    for (int i = 0; i < OFFERS; i++) buffer_release(&c->offers[i].reply);
+    free(c);
+}
+
+static void field_text(WireCursor *cursor, char *out, size_t size)
+{
+    const char *p = "";
+    size_t n = 0;
+    if (wire_get(cursor, &p, &n)) n = 0;
+    snprintf(out, size, "%.*s", (int)n, p);
+}
+
+const char *compiler_version(Compiler *c, Error *err)
+{
+    char status[16], text[900];
+    if (c->version[0]) return c->version;
+    if (!c->pid && start_server(c, err)) return NULL;
+    int rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, START_TIMEOUT_S, &c->reply, err);
+    if (rc == 0) error_set(err, "quern-compile ended before it was ready");
+    if (rc > 0) {
+        WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+        field_text(&cursor, status, sizeof status);
+        field_text(&cursor, text, sizeof text);
+        if (!strcmp(status, "hello")) {
+            snprintf(c->version, sizeof c->version, "%.60s", text);
+            field_text(&cursor, c->flags, sizeof c->flags);
+            field_text(&cursor, text, sizeof text);
+            c->folders = *text != 0;
+            return c->version;
+        }
+        error_set(err, "the compiler cannot start: %s", text);
+    }
+    stop_server(c);
+    return NULL;
+}
+
+/* taken: what the source takes from named folders, "" when nothing. */
+static void request_key(const Compiler *c, const CompileRequest *r, const char *taken, char key[DIGEST_HEX])
+{
+    Digester d;
+    Digest digest;
+    digester_init(&d);
+    digester_add_field(&d, c->version, strlen(c->version));
+    digester_add_field(&d, c->flags, strlen(c->flags));
+    digester_add_field(&d, r->arch, strlen(r->arch));
+    digester_add_field(&d, r->source, r->len);
+    for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
+    /* Which headers are found: to be changed with the rules of headers.c. */
+    static const char rules[] = "headers 3";
+    if (memmem(r->source, r->len, "include", 7)) digester_add_field(&d, rules, strlen(rules));
+    if (*taken) {
+        static const char mark[] = "taken from folders"; /* no kernel's name */
+        digester_add_field(&d, mark, strlen(mark));
+        digester_add_field(&d, taken, strlen(taken));
+    }
+    digester_finish(&d, &digest);
+    digest_hex(&digest, key);
+}
+
+static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", cpu_s);
+    buffer_clear(&c->frame);
+    int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) || wire_put(&c->frame, r->source, r->len);
+    for (int i = 0; i < r->n_names && !rc; i++) rc = wire_puts(&c->frame, r->names[i]);
+    if (rc) return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
+    if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
+    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
+    return rc > 0 ? 0 : rc < 0 ? -1 : error_set(err, "quern-compile ended without a reply");
+}
+
+static int find_key(Compiler *c, const CompileRequest *r, Error *err);
+
+/* One retry with a fresh process: a server killed from outside costs nothing. It reads the headers
+ * again, which may have changed. */
+static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
+{
+    if (!ask(c, r, cpu_s, err)) return 0;
+    stop_server(c);
+    if (!compiler_version(c, err)) return -1;
+    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, err)) return 0;
+    stop_server(c);
+    return -1;
+}
+
+/* The key of a request into c->key. Only the server knows what it read of named folders, so it is asked, where there are any. */
+static int find_key(Compiler *c, const CompileRequest *r, Error *err)
+{
+    char status[16], taken[200] = "";
+    if (c->folders) {
+        if (ask_twice(c, r, 0, err)) return -1;
+        WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+        field_text(&cursor, status, sizeof status);
+        field_text(&cursor, taken, sizeof taken);
+        if (strcmp(status, "taken")) return error_set(err, "the compiler process cannot look for headers: %s", taken);
+    }
+    request_key(c, r, taken, c->key);
+    return 0;
+}
+
+/* "candidate.cu(12): error: ..." : 12, else 0. */
+static int line_of(const char *p, const char *end)
+{
+    static const char prefix[] = "candidate.cu(";
+    size_t n = sizeof prefix - 1;
+    return (size_t)(end - p) > n && !memcmp(p, prefix, n) ? atoi(p + n) : 0;
+}
+
+static int contains(const char *p, const char *end, const char *word)
+{
+    return memmem(p, (size_t)(end - p), word, strlen(word)) != NULL;
+}
+
+static int same_but_blanks(const char *a, const char *end, const char *b)
+{
+    for (;;) {
+        while (a < end && *a == ' ') a++;
+        while (*b == ' ' || *b == '\t') b++;
+        if (a == end || !*b) return a == end && !*b;
+        if (*a++ != *b++) return 0;
+    }
+}
+
+/* "...Input name expression was: " foo < 4 >"": which of the names asked for. */
+static void note_bad_name(const CompileRequest *r, const char *p, const char *end, CompileResult *out)
+{
+    static const char lead[] = "name expression was: \"";
+    const char *name = memmem(p, (size_t)(end - p), lead, sizeof lead - 1);
+    if (!name || out->bad_name >= 0) return;
+    name += sizeof lead - 1;
+    while (end > name && end[-1] != '"') end--;
+    for (int i = 0; i < r->n_names && end > name; i++)
+        if (same_but_blanks(name, end - 1, r->names[i])) out->bad_name = i;
+}
+
+/* A message quotes the source, and is shown on terminals. */
+static void replace_controls(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (iscntrl((unsigned char)*p) && *p != '\n' && *p != '\t') *p = '?';
+}
+
+/* The first errors of the log with the source lines under them; warnings are left out. */
+static void digest_log(const CompileRequest *r, const char *log, size_t len, CompileResult *out)
+{
+    const char *p = log, *end = log + len;
+    size_t used = 0;
+    int errors = 0, taking = 0;
+    out->bad_name = -1;
+    while (p < end) {
+        const char *eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) eol = end;
+        size_t n = (size_t)(eol - p);
+        if (contains(p, eol, "): error") || contains(p, eol, "): catastrophic error") || contains(p, eol, "ptxas ")) {
+            taking = errors++ < MAX_ERRORS_SHOWN;
+            if (!out->line) out->line = line_of(p, eol);
+            note_bad_name(r, p, eol, out);
+        } else if (contains(p, eol, "): warning") || contains(p, eol, "detected in the compilation")) {
+            taking = 0;
+        }
+        if (taking && n && used + n + 2 < sizeof out->message) {
+            memcpy(out->message + used, p, n);
+            used += n;
+            out->message[used++] = '\n';
+        }
+        p = eol + 1;
+    }
+    if (used) used--;
+    out->message[used] = 0;
+    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C ones, such as math.h, and those in $QUERN_INCLUDE)";
+    if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
+        memcpy(out->message + used, hint, sizeof hint);
+    if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
+    replace_controls(out->message);
+}
+
+/* A name expression that the compiler refused, although the source itself is right. */
+static void explain_bad_name(const CompileRequest *r, CompileResult *out)
+{
+    char why[400] = "";
+    if (strstr(out->message, "which instance of function template"))
+        snprintf(why, sizeof why, "it is a template: name it with its arguments, as in foo<float, 256>");
+    else if (strstr(out->message, "overloaded"))
+        snprintf(why, sizeof why, "it is overloaded: give each kernel a name of its own");
+    else if (strstr(out->message, "non-__global__") || strstr(out->message, "must form address of a __global__"))
+        snprintf(why, sizeof why, "it is not a __global__ function");
+    else
+        snprintf(why, sizeof why, "the source defines no __global__ function of that name");
+    snprintf(out->message, sizeof out->message, "the plan launches '%s', but %s", r->names[out->bad_name], why);
+}
+
+static char *field_copy(WireCursor *c, size_t *len)
+{
+    const char *p;
+    if (wire_get(c, &p, len)) return NULL;
+    char *copy = memory_alloc(*len + 1);
+    memcpy(copy, p, *len);
+    return copy;
+}
+
+static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *out)
+{
+    size_t n;
+    out->ptx = field_copy(c, &out->ptx_len);
+    out->cubin = out->ptx ? field_copy(c, &out->cubin_len) : NULL;
+    if (!out->cubin) return -1;
+    out->lowered = memory_array((size_t)r->n_names + 1, sizeof *out->lowered);
+    while (out->n_lowered < r->n_names) {
+        if (!(out->lowered[out->n_lowered] = field_copy(c, &n))) return -1;
+        out->n_lowered++;
+    }
+    out->ok = 1;
+    return 0;
+}
+
+/* *keep: the reply is a function of the request alone, and may be cached. That a header is missing is one of the toolkit, too. */
+static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep, Error *err)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    char status[16];
+    const char *log = "";
+    size_t len = 0;
+    field_text(&cursor, status, sizeof status);
+    if (wire_get(&cursor, &log, &len)) return error_set(err, "a torn reply from quern-compile");
+    *keep = !strcmp(status, "ok") || (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
+    if (!strcmp(status, "failed")) return error_set(err, "the compiler process failed: %.*s", (int)len, log);
+    if (!strcmp(status, "ok"))
+        return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile") : 0;
+    digest_log(r, log, len, out);
+    if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
+    return 0;
+}
+
+const Buffer *compiler_reply(const Compiler *c, const char **key)
+{
+    *key = c->key;
+    return &c->reply;
+}
+
+void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len)
+{
+    Offer *o = &c->offers[c->n_offers++ % OFFERS];
+    snprintf(o->key, sizeof o->key, "%s", key);
+    buffer_clear(&o->reply);
+    buffer_append(&o->reply, reply, len);
+}
+
+/* Without compiling: what was offered, else the cache's. */
+static int have_reply(Compiler *c)
+{
+    for (int i = 0; i < OFFERS; i++) {
+        const Offer *o = &c->offers[i];
+        if (!o->reply.len || strcmp(o->key, c->key)) continue;
+        buffer_clear(&c->reply);
+        return !buffer_append(&c->reply, o->reply.data, o->reply.len);
+    }
+    return c->cache && cache_get(c->cache, c->key, NVRTC_MAX_REPLY, &c->reply);
+}
+
+int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
+{
+    int keep = 0;
+    memset(out, 0, sizeof *out);
+    out->bad_name = -1;
+    if (!compiler_version(c, err) || find_key(c, r, err)) return -1;
+    if (have_reply(c)) {
+        if (!read_reply(c, r, out, &keep, NULL)) {
+            out->cached = 1;
+            return 0;
+        }
+        compile_result_release(out);
+    }
+    if (ask_twice(c, r, c->cpu_s, err) || read_reply(c, r, out, &keep, err)) return -1;
+    if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
+    return 0;
+}
+
+void compile_result_release(CompileResult *r)
+{
+    free(r->ptx);
+    free(r->cubin);
+    for (int i = 0; i < r->n_lowered; i++) free(r->lowered[i]);
+    free(r->lowered);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,309 @@
+#include "eval/compile/compile_server.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "eval/compile/headers.h"
+#include "eval/compile/nvrtc_reply.h"
+#include "eval/compile/sandbox.h"
+#include "eval/compile/prefork.h"
+#include "eval/compile/wire.h"
+
+enum { MAX_NAMES = 64, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+static const size_t memory_limit = (size_t)2 << 30;
+
+typedef struct {
+    Nvrtc *nvrtc;
+    Headers *headers;
+    Sandbox *sandbox;
+    Spare *spare;
+} Server;
+
+typedef struct {
+    char arch[32];
+    char *source;               /* NUL-terminated */
+    char *names[MAX_NAMES];
+    int n_names, cpu_s;         /* 0 s: only what it takes from named folders is asked for */
+} Request;
+
+static void request_release(Request *r)
+{
+    free(r->source);
+    for (int i = 0; i < r->n_names; i++) free(r->names[i]);
+}
+
+static int request_parse(const Buffer *b, Request *r, Error *err)
+{
+    WireCursor c = {b->data, b->data + b->len};
+    const char *cpu, *arch, *text;
+    size_t n_cpu, n_arch, n;
+    memset(r, 0, sizeof *r);
+    if (wire_get(&c, &cpu, &n_cpu) || wire_get(&c, &arch, &n_arch) || wire_get(&c, &text, &n))
+        return error_set(err, "a torn request: expected cpu seconds, arch, source");
+    char digits[16];
+    snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
+    r->cpu_s = atoi(digits);
+    if (r->cpu_s < 0 || n_arch >= sizeof r->arch) return error_set(err, "a request with cpu limit \"%s\"", digits);
+    memcpy(r->arch, arch, n_arch);
+    r->source = memory_strndup(text, n);
+    while (!wire_get(&c, &text, &n)) {
+        if (r->n_names == MAX_NAMES) return error_set(err, "a request for more than %d kernels", MAX_NAMES);
+        r->names[r->n_names++] = memory_strndup(text, n);
+    }
+    return 0;
+}
+
+static void say(Buffer *out, const char *status, const char *sentence)
+{
+    buffer_clear(out);
+    wire_puts(out, status);
+    wire_puts(out, sentence);
+}
+
+/* A request as NVRTC's, with the headers that it includes. */
+static NvrtcJob make_job(Server *s, const Request *r)
+{
+    NvrtcJob job = {.arch = r->arch, .source = r->source, .n_names = r->n_names, .names = (const char *const *)r->names};
+    job.n_headers = headers_collect(s->headers, r->source, strlen(r->source), &job.header_names, &job.header_texts);
+    return job;
+}
+
+static _Noreturn void reply_and_end(const Buffer *out, int fd)
+{
+    size_t done = 0;
+    while (done < out->len) {
+        ssize_t n = write(fd, out->data + done, out->len - done);
+        if (n <= 0 && errno != EINTR) break;
+        if (n > 0) done += (size_t)n;
+    }
+    _exit(done == out->len ? 0 : 1);
+}
+
+/* Into the cage, out of which comes nothing but a reply. */
+static void enter_cage(Server *s, int cpu_s, int fd)
+{
+    Buffer out;
+    Error err;
+    if (!sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err)) return;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    say(&out, "failed", err.text);
+    reply_and_end(&out, fd);
+}
+
+static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
+{
+    Buffer out;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
+    reply_and_end(&out, fd);
+}
+
+/* In a child that was there before the request. The limit counts what it did until then, a hundredth of a second. Which headers
+ * there are is looked at in the cage, where none can be read: the server has found none. */
+static void spare_child(void *context, const Buffer *frame, double used_s, int fd)
+{
+    Server *s = context;
+    Request r;
+    if (request_parse(frame, &r, NULL)) _exit(1);
+    enter_cage(s, r.cpu_s + (int)(used_s + 0.5), fd);
+    NvrtcJob job = make_job(s, &r);
+    compile_and_end(s, &job, fd);
+}
+
+/* Take the child's reply; 1 when the deadline passed or it said too much. */
+static int collect(int fd, double deadline, Buffer *out)
+{
+    char chunk[65536];
+    for (;;) {
+        double left = deadline - clock_seconds();
+        struct pollfd p = {fd, POLLIN, 0};
+        int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return 1;
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return 0;
+        if (buffer_append(out, chunk, (size_t)n)) return 1;
+    }
+}
+
+typedef struct {
+    int status, overdue;
+    double used_s;              /* of CPU time */
+} End;
+
+/* Its own doing: what a compiler that breaks is ended by. */
+static int is_crash(int signal_no)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        if (crashes[i] == signal_no) return 1;
+    return 0;
+}
+
+/* Turn an end that was no reply into one. A limit is the source's doing only where the child has had what it may have: one that
+ * was killed before that, or that a busy machine has not let run, says nothing of the source. */
+static void judge(const End *e, int cpu_s, Buffer *out)
+{
+    char text[200];
+    int signal_no = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
+    int killed = e->overdue || (signal_no && !is_crash(signal_no));
+    int blamed = !killed || out->full || signal_no == SIGXCPU || e->used_s >= cpu_s;
+    if (WIFEXITED(e->status) && WEXITSTATUS(e->status) == 0 && out->len && !e->overdue) return;
+    if (!blamed && e->overdue)
+        snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy", e->used_s,
+                 WALL_FACTOR * cpu_s + WALL_EXTRA_S);
+    else if (!blamed)
+        snprintf(text, sizeof text, "it was ended from outside by signal %d, after %.1f s of CPU time", signal_no, e->used_s);
+    else if (killed)
+        snprintf(text, sizeof text, "compiling took more than %d s of CPU time or too much output", cpu_s);
+    else
+        snprintf(text, sizeof text, "the compiler crashed or needed more than %zu GiB of memory (%s %d)", memory_limit >> 30,
+                 signal_no ? "signal" : "exit status", signal_no ? signal_no : WEXITSTATUS(e->status));
+    say(out, blamed ? "limit" : "failed", text);
+}
+
+/* Its end, and what it took. */
+static void await(pid_t pid, End *e)
+{
+    struct rusage u = {0};
+    while (wait4(pid, &e->status, 0, &u) < 0 && errno == EINTR) {}
+    e->used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* A child for this request: its pid, and in *fd where its reply comes. */
+static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *fd, Error *err)
+{
+    int fds[2];
+    if (pipe(fds)) return error_errno(err, "cannot make a pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        process_die_with_parent();
+        enter_cage(s, r->cpu_s, fds[1]);
+        compile_and_end(s, job, fds[1]);
+    }
+    close(fds[1]);
+    *fd = fds[0];
+    if (pid > 0) return pid;
+    close(fds[0]);
+    return error_errno(err, "cannot fork");
+}
+
+static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffer *out, Error *err)
+{
+    int fd;
+    End end = {0};
+    NvrtcJob job = make_job(s, r);
+    pid_t pid = headers_none(s->headers) ? spare_take(s->spare, frame, &fd) : 0;
+    if (!pid) pid = fork_child(s, r, &job, &fd, err);
+    if (pid < 0) return -1;
+    buffer_clear(out);
+    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    close(fd);
+    if (end.overdue) kill(pid, SIGKILL);
+    await(pid, &end);
+    judge(&end, r->cpu_s, out);
+    return 0;
+}
+
+/* What the source takes from the folders that the user named, as part of the key of its result. */
+static void say_taken(Server *s, const Request *r, Buffer *out)
+{
+    const char *const *names, *const *texts;
+    headers_collect(s->headers, r->source, strlen(r->source), &names, &texts);
+    say(out, "taken", headers_taken(s->headers));
+}
+
+/* Compile once in this process: it loads what NVRTC opens late, so that children find it loaded. */
+static int warm_up(Server *s, Error *err)
+{
+    static const char source[] = "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
+    const char *const *names, *const *texts;
+    const char *kernel = "warm", *status = "";
+    size_t len = 0;
+    Buffer out;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
+    NvrtcJob job = {.arch = "sm_90", .source = source, .n_headers = n, .header_names = names, .header_texts = texts,
+                    .n_names = 1, .names = &kernel};
+    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
+    WireCursor c = {out.data, out.data + out.len};
+    int rc = 0;
+    if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
+        const char *log = "";
+        wire_get(&c, &log, &len);
+        rc = error_set(err, "%s cannot compile a kernel of one line: %.*s", nvrtc_version(s->nvrtc), (int)len, log);
+    }
+    buffer_release(&out);
+    return rc;
+}
+
+static int start(Server *s, Error *err)
+{
+    if (nvrtc_open(&s->nvrtc, err)) return -1;
+    const char *folders = getenv("QUERN_INCLUDE");
+    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err)) return -1;
+    /* What warming up frees stays mapped, for compiling to use again: a spare child has then copied it already. */
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
+    s->spare = spare_open(spare_child, s);
+    return 0;
+}
+
+static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
+{
+    Request r;
+    int rc = request_parse(frame, &r, err);
+    if (!rc && !r.cpu_s)
+        say_taken(s, &r, reply);
+    else if (!rc)
+        rc = compile_caged(s, &r, frame, reply, err);
+    request_release(&r);
+    if (rc) say(reply, "failed", err->text);
+    return wire_write_frame(out, reply->data, reply->len, err);
+}
+
+int serve_run(int in, int out, Error *err)
+{
+    Server s = {0};
+    Buffer frame, reply, flags;
+    buffer_init(&frame, MAX_REQUEST);
+    buffer_init(&reply, NVRTC_MAX_REPLY);
+    buffer_init(&flags, 4096);
+    setpgid(0, 0); /* Ctrl-C is for the client, which closes our input when it is done */
+    process_die_with_parent();
+    signal(SIGPIPE, SIG_IGN);
+    /* Source names in PTX must not depend on where the client runs. */
+    int rc = chdir("/") ? error_errno(err, "cannot change to /") : start(&s, err);
+    say(&reply, rc ? "failed" : "hello", rc ? err->text : nvrtc_version(s.nvrtc));
+    nvrtc_flags(&flags);
+    wire_puts(&reply, flags.data);
+    wire_puts(&reply, !rc && headers_named_folders(s.headers) ? "folders" : "");
+    if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
+    int more = 1;
+    while (!rc && more > 0) {
+        spare_fork(s.spare); /* while the client is busy with the reply */
+        more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
+        if (more > 0) rc = answer(&s, &frame, out, &reply, err);
+    }
+    if (s.spare) spare_close(s.spare);
+    if (s.headers) headers_close(s.headers);
+    if (s.sandbox) sandbox_close(s.sandbox);
+    free(s.nvrtc);
+    buffer_release(&frame);
+    buffer_release(&reply);
+    buffer_release(&flags);
+    return rc || more < 0 ? -1 : 0;
+}

@@ -1,0 +1,545 @@
+#include "eval/compile/headers.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "eval/compile/macros.h"
+
+enum { HEADER_MAX_BYTES = 4 << 20, HEADERS_MAX_BYTES = 128 << 20, HEADERS_MAX = 8192, NAME_MAX_BYTES = 200, FOLDERS_MAX = 16 };
+
+typedef struct File File;
+
+typedef struct {
+    char *spelled;
+    File *file;                 /* NULL: spelled is a macro's name */
+} Include;
+
+struct File {
+    char *path;                 /* the tree's key */
+    int root;
+    size_t base;                /* the length of its root's folder within path */
+    int named;                  /* from a folder that the user named */
+    char *name;                 /* where named: the one under which others include it */
+    char *text;
+    Digest digest;              /* of the text, where named */
+    Include *includes;
+    int n_includes, scanned;
+    /* The names under which the current source's closure has it. */
+    int generation, n_aliases;
+    const char *aliases[8];
+};
+
+typedef struct {
+    char dir[4096];
+    size_t base;
+    int named;
+} Root;
+
+struct Headers {
+    Root *roots;                /* in the order of search */
+    int n_roots;
+    Macros *macros;
+    void *tree;                 /* of File by path */
+    File **files;
+    int n_files, generation;
+    size_t bytes;
+    int full;                   /* a file was left out, for want of room */
+    const char **names, **texts;
+    int n, capacity;
+    void *given;                /* of Given by name */
+    Digester taken;             /* what the current source takes from named folders */
+    int n_taken;
+    char taken_hex[DIGEST_HEX];
+};
+
+/* What nvcc would have declared by itself, for NVRTC. */
+static const char prelude[] =
+    "#ifndef QUERN_PRELUDE\n"
+    "#define QUERN_PRELUDE\n"
+    "using int8_t = signed char; using uint8_t = unsigned char;\n"
+    "using int16_t = signed short; using uint16_t = unsigned short;\n"
+    "using int32_t = signed int; using uint32_t = unsigned int;\n"
+    "using int64_t = signed long long; using uint64_t = unsigned long long;\n"
+    "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
+    "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
+    "#define FLT_EPSILON 1.192092896e-07f\n#endif\n"
+    "#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#define M_SQRT1_2 0.70710678118654752440\n"
+    "#define M_SQRT2 1.41421356237309504880\n#define M_2_SQRTPI 1.12837916709551257390\n#define M_LOG2E "
+    "1.4426950408889634074\n#endif\n"
+    "#ifndef INT_MAX\n#define INT_MAX 2147483647\n#define INT_MIN (-2147483647 - 1)\n#define UINT_MAX 4294967295u\n"
+    "#endif\n"
+    "#endif\n";
+
+static const char *const prelude_names[] = {"quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint",
+                                            "float.h",         "cfloat",   "limits.h", "climits",  "stddef.h",
+                                            "cstddef",         "stdio.h",  "cstdio",   "stdlib.h", "cstdlib",
+                                            "assert.h",        "cassert",  "string.h", "cstring",  "stdbool.h"};
+
+enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
+
+static int is_prelude(const char *name)
+{
+    for (int i = 0; i < PRELUDE_NAMES; i++)
+        if (!strcmp(prelude_names[i], name)) return 1;
+    return 0;
+}
+
+static void add_root(Headers *h, const char *dir, const char *below, int named)
+{
+    h->roots = memory_grow(h->roots, (size_t)h->n_roots + 1, sizeof *h->roots);
+    Root *r = &h->roots[h->n_roots++];
+    snprintf(r->dir, sizeof r->dir, "%.4000s%s", dir, below);
+    r->base = strlen(dir);
+    r->named = named;
+}
+
+/* One folder of the list, by its real name: where the files in it must lie. */
+static int add_folder(Headers *h, const char *name, size_t len, Error *err)
+{
+    char dir[4096], real[PATH_MAX];
+    struct stat st;
+    if (len >= sizeof dir) return error_set(err, "QUERN_INCLUDE: a name of %zu bytes", len);
+    memcpy(dir, name, len);
+    dir[len] = 0;
+    if (*dir != '/') return error_set(err, "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"", dir);
+    if (!realpath(dir, real) || stat(real, &st)) return error_errno(err, "QUERN_INCLUDE: %s", dir);
+    if (!S_ISDIR(st.st_mode) || !real[1]) return error_set(err, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
+    if (strlen(real) > 4000) return error_set(err, "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
+    if (headers_named_folders(h) == FOLDERS_MAX) return error_set(err, "QUERN_INCLUDE: expected at most %d folders", FOLDERS_MAX);
+    add_root(h, real, "", 1);
+    return 0;
+}
+
+/* Whoever has the library alone would say of every source that includes a header that it is wrong. */
+static int need_cuda(const char *include_dir, Error *err)
+{
+    char path[5000];
+    snprintf(path, sizeof path, "%.4096s/cuda_fp16.h", include_dir);
+    if (*include_dir && file_exists(path)) return 0;
+    return error_set(err, "NVRTC is there without the CUDA toolkit's headers (expected %s%s): name a whole toolkit in CUDA_HOME, or "
+                          "run: make deps", *include_dir ? path : "cuda_fp16.h", *include_dir ? "" : " in a toolkit's include folder");
+}
+
+int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err)
+{
+    if (need_cuda(include_dir, err)) return -1;
+    Headers *h = memory_alloc(sizeof *h);
+    h->macros = macros_open();
+    add_root(h, include_dir, "", 0);
+    add_root(h, include_dir, "/cccl", 0);
+    for (const char *p = folders; *p; p += *p == ':') {
+        size_t len = strcspn(p, ":");
+        if (len && add_folder(h, p, len, err)) {
+            headers_close(h);
+            return -1;
+        }
+        p += len;
+    }
+    *out = h;
+    return 0;
+}
+
+static void keep_file(void *node)
+{
+    (void)node; /* freed through Headers.files */
+}
+
+/* All that was read. */
+static void forget(Headers *h)
+{
+    tdestroy(h->tree, keep_file);
+    tdestroy(h->given, free);
+    for (int i = 0; i < h->n_files; i++) {
+        File *f = h->files[i];
+        for (int k = 0; k < f->n_includes; k++) free(f->includes[k].spelled);
+        free(f->includes);
+        free(f->path);
+        free(f->name);
+        free(f->text);
+        free(f);
+    }
+    macros_close(h->macros);
+    h->macros = NULL;
+    h->tree = h->given = NULL;
+    h->n_files = 0;
+    h->bytes = 0;
+}
+
+void headers_close(Headers *h)
+{
+    forget(h);
+    free(h->roots);
+    free(h->files);
+    free(h->names);
+    free(h->texts);
+    free(h);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(((const File *)a)->path, ((const File *)b)->path);
+}
+
+/* The path to read: of a named folder's file the real one, if a named folder has it. */
+static int readable(const Headers *h, const Root *root, const char *path, char real[PATH_MAX])
+{
+    struct stat st;
+    if (!root->named) return snprintf(real, PATH_MAX, "%s", path) < PATH_MAX;
+    if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode)) return 0;
+    for (int i = 0; i < h->n_roots; i++) {
+        const Root *r = &h->roots[i];
+        if (r->named && !strncmp(real, r->dir, r->base) && real[r->base] == '/') return 1;
+    }
+    return 0;
+}
+
+/* The file by path, read once, or NULL. That one is missing is not remembered: a source can name any number. */
+static File *file_at(Headers *h, const Root *root, const char *path)
+{
+    char real[PATH_MAX];
+    File probe = {.path = (char *)(size_t)path};
+    File *const *found = tfind(&probe, &h->tree, compare_paths);
+    if (found) return *found;
+    if (!readable(h, root, path, real)) return NULL;
+    if (h->n_files == HEADERS_MAX || h->bytes >= HEADERS_MAX_BYTES) {
+        h->full |= file_exists(real);
+        return NULL;
+    }
+    Buffer text;
+    buffer_init(&text, HEADER_MAX_BYTES);
+    if (file_read(real, HEADER_MAX_BYTES, &text, NULL)) {
+        buffer_release(&text);
+        return NULL;
+    }
+    File *f = memory_alloc(sizeof *f);
+    f->path = memory_strdup(path);
+    f->root = (int)(root - h->roots);
+    f->base = root->base;
+    f->named = root->named;
+    h->bytes += text.len;
+    if (f->named) digest_of(text.data, text.len, &f->digest);
+    f->text = text.len ? buffer_detach(&text) : memory_strdup("");
+    buffer_release(&text);
+    h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
+    h->files[h->n_files++] = f;
+    tsearch(f, &h->tree, compare_paths);
+    return f;
+}
+
+/* Fold "a/../b" to "b"; 0, or -1 when it leads out of its root or is no plain relative name. */
+static int normalise(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+    if (*name == '/') return -1;
+    while (*name) {
+        size_t len = strcspn(name, "/");
+        if (len == 2 && !memcmp(name, "..", 2)) {
+            if (!n) return -1;
+            while (n && out[n - 1] != '/') n--;
+            if (n) n--;
+        } else if (len && !(len == 1 && *name == '.')) {
+            if (n + len + 2 > size) return -1;
+            if (n) out[n++] = '/';
+            memcpy(out + n, name, len);
+            n += len;
+        }
+        name += len + (name[len] == '/');
+    }
+    out[n] = 0;
+    return n ? 0 : -1;
+}
+
+static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t dir_len, const char *relative)
+{
+    char clean[1024], path[6000];
+    if (normalise(relative, clean, sizeof clean)) return NULL;
+    snprintf(path, sizeof path, "%.*s/%s", (int)dir_len, dir, clean);
+    return file_at(h, root, path);
+}
+
+/* Beside the includer when quoted, then in the roots. */
+static File *resolve(Headers *h, const File *includer, const char *name, int quoted)
+{
+    char relative[2048];
+    const char *slash = includer ? strrchr(includer->path, '/') : NULL;
+    if (quoted && slash && (size_t)(slash - includer->path) > includer->base) {
+        const char *inside = includer->path + includer->base + 1;
+        snprintf(relative, sizeof relative, "%.*s/%s", (int)(slash - inside), inside, name);
+        File *f = resolve_at(h, &h->roots[includer->root], includer->path, includer->base, relative);
+        if (f) return f;
+    }
+    for (int i = 0; i < h->n_roots; i++) {
+        File *f = resolve_at(h, &h->roots[i], h->roots[i].dir, strlen(h->roots[i].dir), name);
+        if (f) return f;
+    }
+    return NULL;
+}
+
+static int in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* What follows the # of a directive; NULL when the line is none. */
+static const char *directive(const char *line, const char *end)
+{
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '#') return NULL;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    return line;
+}
+
+/* The name in "include <name>", and where its bracket or quote stands; NULL when it is none. *kind: '<', '"', or 0 for a macro. */
+static const char *include_name(const char *p, const char *end, char *name, size_t size, char *kind)
+{
+    if (end - p < 9 || memcmp(p, "include", 7)) return NULL;
+    p += 7;
+    while (p < end && isblank((unsigned char)*p)) p++;
+    if (p == end) return NULL;
+    size_t n = 0;
+    *kind = *p == '<' || *p == '"' ? *p : 0;
+    if (*kind) {
+        const char *stop = memchr(p + 1, *kind == '"' ? '"' : '>', (size_t)(end - p - 1));
+        n = stop ? (size_t)(stop - p - 1) : 0;
+    } else if (isblank((unsigned char)p[-1])) {
+        while (p + n < end && in_word(p[n])) n++;
+    }
+    if (!n || n >= size) return NULL;
+    memcpy(name, p + (*kind != 0), n);
+    name[n] = 0;
+    return p;
+}
+
+/* The name of a named folder's file: that from its root, unless another file is meant by it. */
+static const char *name_of(Headers *h, File *f)
+{
+    const char *from_root = f->path + f->base + 1;
+    char name[6100];
+    if (f->name) return f->name;
+    if (is_prelude(from_root) || resolve(h, NULL, from_root, 0) != f)
+        snprintf(name, sizeof name, "folder%d:%s", f->root, from_root);
+    else
+        snprintf(name, sizeof name, "%s", from_root);
+    return f->name = memory_strdup(name);
+}
+
+static void remember_include(File *f, const char *spelled, File *file)
+{
+    f->includes = memory_grow(f->includes, (size_t)f->n_includes + 1, sizeof *f->includes);
+    f->includes[f->n_includes++] = (Include){memory_strdup(spelled), file};
+}
+
+/* NVRTC knows a header by the name in the #include alone: in a named folder, where any two may have a "common.h"
+ * beside them, a line gets the name that is the file's own. */
+static void note_include(Headers *h, File *f, const char *name, char kind, const char *at, const char **copied, Buffer *text)
+{
+    if (!kind || is_prelude(name)) {
+        if (!kind) remember_include(f, name, NULL);
+        return;
+    }
+    File *file = resolve(h, f, name, kind == '"');
+    if (!file) return;
+    if (!f->named || !file->named || !strcmp(name, name_of(h, file))) {
+        remember_include(f, name, file);
+        return;
+    }
+    buffer_append(text, *copied, (size_t)(at - *copied));
+    buffer_printf(text, "<%s>", file->name);
+    *copied = at + strlen(name) + 2;
+    remember_include(f, file->name, file);
+}
+
+/* CUB's whole header has the parts that only a host can use, which NVRTC refuses; the others do without them. */
+static int only_for_hosts(const File *f, const char *name)
+{
+    static const char all[] = "/cub/cub.cuh", device[] = "cub/device/", allocator[] = "cub/util_allocator.cuh";
+    size_t n = strlen(f->path);
+    if (f->named || n < sizeof all || strcmp(f->path + n - (sizeof all - 1), all)) return 0;
+    return !strncmp(name, device, sizeof device - 1) || !strcmp(name, allocator);
+}
+
+static void scan_file(Headers *h, File *f)
+{
+    char name[NAME_MAX_BYTES], kind;
+    const char *p = f->text, *end = p + strlen(p), *copied = p;
+    Buffer text;
+    buffer_init(&text, 2 * HEADER_MAX_BYTES);
+    while (p < end) {
+        const char *eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) eol = end;
+        const char *word = directive(p, eol);
+        const char *at = word ? include_name(word, eol, name, sizeof name, &kind) : NULL;
+        if (at && only_for_hosts(f, name)) {
+            buffer_append(&text, copied, (size_t)(p - copied));
+            copied = eol;
+        } else if (at) {
+            note_include(h, f, name, kind, at, &copied, &text);
+        } else if (word) {
+            macros_define(h->macros, f, word, (size_t)(eol - word));
+        }
+        p = eol + 1;
+    }
+    if (copied != f->text && !buffer_append(&text, copied, (size_t)(end - copied))) {
+        free(f->text);
+        f->text = buffer_detach(&text);
+    }
+    buffer_release(&text);
+}
+
+typedef struct {
+    const char *name;
+    int generation;
+} Given;
+
+static int compare_given(const void *a, const void *b)
+{
+    return strcmp(((const Given *)a)->name, ((const Given *)b)->name);
+}
+
+/* Each name once: NVRTC refuses a second text under one. */
+static void give(Headers *h, const char *name, const char *text)
+{
+    Given probe = {name, 0}, **found = tfind(&probe, &h->given, compare_given);
+    Given *given = found ? *found : NULL;
+    if (!given) {
+        given = memory_alloc(sizeof *given);
+        given->name = name;
+        tsearch(given, &h->given, compare_given);
+    }
+    if (given->generation == h->generation) return;
+    given->generation = h->generation;
+    if (h->n == h->capacity) {
+        h->capacity = h->capacity ? 2 * h->capacity : 64;
+        h->names = memory_grow(h->names, (size_t)h->capacity, sizeof *h->names);
+        h->texts = memory_grow(h->texts, (size_t)h->capacity, sizeof *h->texts);
+    }
+    h->names[h->n] = name;
+    h->texts[h->n++] = text;
+}
+
+/* In the key of what is compiled: which name got which text. */
+static void note_taken(Headers *h, const char *name, const File *f)
+{
+    if (!h->n_taken++) digester_init(&h->taken);
+    digester_add_field(&h->taken, name, strlen(name));
+    digester_add_field(&h->taken, f->digest.bytes, sizeof f->digest.bytes);
+}
+
+static void add(Headers *h, const char *name, File *f);
+
+typedef struct {
+    Headers *h;
+    const File *includer;
+} MacroUse;
+
+/* Only definitions in what this source includes count: what other sources included before must not matter. */
+static int in_closure(const void *owner, void *context)
+{
+    const MacroUse *use = context;
+    return ((const File *)owner)->generation == use->h->generation;
+}
+
+static void add_by_macro(void *context, const char *header)
+{
+    const MacroUse *use = context;
+    File *f = is_prelude(header) ? NULL : resolve(use->h, use->includer, header, 0);
+    size_t n = f ? strlen(f->path) : 0, k = strlen(header);
+    if (k <= n && !strcmp(f->path + n - k, header)) add(use->h, header, f);
+}
+
+/* One file under one name, and what it includes. The depth is that of the headers' own nesting,
+ * since every file is entered once per name and a candidate's text is never entered. */
+static void add(Headers *h, const char *name, File *f)
+{
+    int fresh = f->generation != h->generation;
+    if (fresh) f->generation = h->generation, f->n_aliases = 0;
+    for (int i = 0; i < f->n_aliases; i++)
+        if (!strcmp(f->aliases[i], name)) return;
+    if (f->n_aliases == (int)(sizeof f->aliases / sizeof *f->aliases)) return;
+    if (!f->scanned) {
+        f->scanned = 1;
+        scan_file(h, f);
+    }
+    size_t n = strlen(f->path), k = strlen(name);
+    /* A name that outlives the call: the end of the path when it is that, else the includer's copy. */
+    const char *kept = k <= n && !strcmp(f->path + n - k, name) ? f->path + n - k : name;
+    f->aliases[f->n_aliases++] = kept;
+    give(h, kept, f->text);
+    if (f->named) note_taken(h, kept, f);
+    if (!fresh) return;
+    for (int i = 0; i < f->n_includes; i++) {
+        const Include *inc = &f->includes[i];
+        if (inc->file)
+            add(h, inc->spelled, inc->file);
+        else
+            macros_expand(h->macros, inc->spelled, in_closure, add_by_macro, &(MacroUse){h, f});
+    }
+}
+
+static void add_from_source(Headers *h, const char *name)
+{
+    File *f = resolve(h, NULL, name, 0);
+    size_t n = f ? strlen(f->path) : 0, k = strlen(name);
+    /* "./x.h" and "a/../x.h" are not ends of a path; nobody needs them from a candidate. */
+    if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
+}
+
+static void collect(Headers *h, const char *source, size_t len)
+{
+    char name[NAME_MAX_BYTES], kind;
+    h->n = h->n_taken = h->full = 0;
+    h->taken_hex[0] = 0;
+    h->generation++;
+    for (int i = 0; i < PRELUDE_NAMES; i++) give(h, prelude_names[i], prelude);
+    for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
+        eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) eol = end;
+        const char *word = directive(p, eol);
+        if (word && include_name(word, eol, name, sizeof name, &kind) && kind && !is_prelude(name)) add_from_source(h, name);
+    }
+    if (h->n_taken) {
+        Digest d;
+        digester_finish(&h->taken, &d);
+        digest_hex(&d, h->taken_hex);
+    }
+}
+
+int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts)
+{
+    int kept = h->n_files;
+    collect(h, source, len);
+    if (h->full && kept) { /* of earlier sources, whose headers must not stand in the way of this one's */
+        forget(h);
+        h->macros = macros_open();
+        collect(h, source, len);
+    }
+    *names = h->names;
+    *texts = h->texts;
+    return h->n;
+}
+
+int headers_none(const Headers *h)
+{
+    return h->n == PRELUDE_NAMES;
+}
+
+int headers_named_folders(const Headers *h)
+{
+    int n = 0;
+    for (int i = 0; i < h->n_roots; i++) n += h->roots[i].named;
+    return n;
+}
+
+const char *headers_taken(const Headers *h)
+{
+    return h->taken_hex;
+}

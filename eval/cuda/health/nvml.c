@@ -1,0 +1,141 @@
+#include "eval/cuda/health/nvml.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* NVML's ABI, as of version 11 and later: names end in the version of what is declared here. */
+typedef struct NvmlDeviceOpaque *NvmlDevice;
+typedef struct NvmlEventSetOpaque *NvmlEventSet;
+
+typedef struct {
+    NvmlDevice device;
+    unsigned long long type, data; /* data: the Xid's number */
+    unsigned gpu_instance, compute_instance;
+} NvmlEvent;
+
+enum {
+    NVML_OK = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2, NVML_SENSOR_GPU = 0, NVML_UNCORRECTED = 1, NVML_VOLATILE = 0,
+    NVML_EVENT_XID = 8, NVML_REASON_IDLE = 1, NVML_REASON_APPLICATION = 2, NVML_REASON_DISPLAY = 0x100
+};
+
+#define NVML_FUNCTIONS(X)                                                                                               \
+    X(nvmlInit_v2, init, (void))                                                                                        \
+    X(nvmlShutdown, shutdown, (void))                                                                                   \
+    X(nvmlDeviceGetHandleByUUID, by_uuid, (const char *uuid, NvmlDevice *out))                                          \
+    X(nvmlDeviceGetHandleByPciBusId_v2, by_pci, (const char *id, NvmlDevice *out))                                      \
+    X(nvmlDeviceGetClockInfo, clock, (NvmlDevice d, int type, unsigned *mhz))                                           \
+    X(nvmlDeviceGetTemperature, temperature, (NvmlDevice d, int sensor, unsigned *celsius))                             \
+    X(nvmlDeviceGetPowerUsage, power, (NvmlDevice d, unsigned *milliwatts))                                             \
+    X(nvmlDeviceGetCurrentClocksThrottleReasons, throttle, (NvmlDevice d, unsigned long long *reasons))                 \
+    X(nvmlDeviceGetTotalEccErrors, ecc, (NvmlDevice d, int kind, int counter, unsigned long long *count))               \
+    X(nvmlEventSetCreate, events_create, (NvmlEventSet * out))                                                          \
+    X(nvmlEventSetFree, events_free, (NvmlEventSet set))                                                                \
+    X(nvmlDeviceRegisterEvents, events_register, (NvmlDevice d, unsigned long long types, NvmlEventSet set))            \
+    X(nvmlEventSetWait_v2, events_wait, (NvmlEventSet set, NvmlEvent * out, unsigned timeout_ms))
+
+struct Nvml {
+    void *library;
+    int started;                /* init was called with success */
+    NvmlDevice device;          /* NULL: absent */
+    NvmlEventSet events;        /* NULL: Xid errors are not reported */
+    char absent[256];
+#define X(symbol, name, args) int(*name) args;
+    NVML_FUNCTIONS(X)
+#undef X
+};
+
+static int load(Nvml *n)
+{
+    union {
+        void *object;
+        void (*function)(void);
+    } symbol;
+    n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!n->library) {
+        snprintf(n->absent, sizeof n->absent, "no NVML: %.200s", dlerror());
+        return -1;
+    }
+#define X(exported, name, args)                                                                                        \
+    symbol.object = dlsym(n->library, #exported);                                                                      \
+    if (!symbol.object) {                                                                                              \
+        snprintf(n->absent, sizeof n->absent, "NVML has no %s; a driver of CUDA 11 or later is needed", #exported);    \
+        return -1;                                                                                                     \
+    }                                                                                                                  \
+    memcpy(&n->name, &symbol, sizeof n->name);
+    NVML_FUNCTIONS(X)
+#undef X
+    return 0;
+}
+
+static void watch_xids(Nvml *n)
+{
+    if (n->events_create(&n->events) != NVML_OK) {
+        n->events = NULL;
+    } else if (n->events_register(n->device, NVML_EVENT_XID, n->events) != NVML_OK) {
+        n->events_free(n->events);
+        n->events = NULL;
+    }
+}
+
+Nvml *nvml_open(const char *uuid, const char *pci)
+{
+    Nvml *n = memory_alloc(sizeof *n);
+    if (load(n)) return n;
+    int rc = n->init();
+    if (rc != NVML_OK) {
+        snprintf(n->absent, sizeof n->absent, "NVML does not start (error %d)", rc);
+        return n;
+    }
+    n->started = 1;
+    if ((!uuid || !*uuid || n->by_uuid(uuid, &n->device) != NVML_OK) && (!pci || !*pci || n->by_pci(pci, &n->device) != NVML_OK)) {
+        n->device = NULL;
+        snprintf(n->absent, sizeof n->absent, "NVML knows no GPU \"%.60s\" at \"%.60s\"", uuid ? uuid : "", pci ? pci : "");
+        return n;
+    }
+    watch_xids(n);
+    return n;
+}
+
+void nvml_close(Nvml *n)
+{
+    if (!n) return;
+    if (n->events) n->events_free(n->events);
+    if (n->started) n->shutdown();
+    if (n->library) dlclose(n->library);
+    free(n);
+}
+
+const char *nvml_absent(const Nvml *n)
+{
+    return n->device ? NULL : n->absent;
+}
+
+void nvml_telemetry(Nvml *n, DeviceTelemetry *out)
+{
+    unsigned value;
+    unsigned long long wide;
+    *out = (DeviceTelemetry){0};
+    if (!n->device) return;
+    if (n->clock(n->device, NVML_CLOCK_SM, &value) == NVML_OK) out->sm_mhz = value;
+    if (n->clock(n->device, NVML_CLOCK_MEMORY, &value) == NVML_OK) out->memory_mhz = value;
+    if (n->temperature(n->device, NVML_SENSOR_GPU, &value) == NVML_OK) out->temperature = value;
+    if (n->power(n->device, &value) == NVML_OK) out->power_watts = (value + 500) / 1000;
+    if (n->throttle(n->device, &wide) == NVML_OK)
+        out->throttle = wide & ~(unsigned long long)(NVML_REASON_IDLE | NVML_REASON_APPLICATION | NVML_REASON_DISPLAY);
+    if (n->ecc(n->device, NVML_UNCORRECTED, NVML_VOLATILE, &wide) == NVML_OK) out->ecc_errors = wide;
+}
+
+int nvml_xids(Nvml *n, unsigned *xids, int max)
+{
+    int count = 0;
+    NvmlEvent e;
+    if (!n->events) return -1;
+    memset(&e, 0, sizeof e);
+    while (count < max && n->events_wait(n->events, &e, 0) == NVML_OK)
+        if (e.type == NVML_EVENT_XID) xids[count++] = (unsigned)e.data;
+    return count;
+}

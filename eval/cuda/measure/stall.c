@@ -1,0 +1,120 @@
+#include "eval/cuda/measure/stall.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* The longest loads, one in ONE_IN, are laid over one another by each period between LEAST_NS and MOST_NS: those that met a stall
+ * come together in a bin or two of it, others anywhere. A load that meets a stall may be no longer than many that do not. */
+enum { ONE_IN = 50, LEAST_LONG = 12, BIN_BITS = 7, BINS = 1 << BIN_BITS, LEAST_NS = 40000, MOST_NS = 1000000, NEAR = 8, FRACTION = 48 };
+
+typedef struct {
+    uint64_t *at;               /* of the long loads, since the first load */
+    int n;
+    double span;
+} Long;
+
+typedef struct {
+    uint64_t frequency;         /* periods a nanosecond, in 2^-FRACTION */
+    int count, bin;             /* of the two bins with most of the long loads, the first */
+} Fold;
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void find_long(const uint64_t *done, int n, Long *out)
+{
+    int64_t *took = memory_array((size_t)n, sizeof *took);
+    for (int i = 1; i < n; i++) took[i - 1] = (int64_t)(done[i] - done[i - 1]);
+    qsort(took, (size_t)n - 1, sizeof *took, compare);
+    int64_t most = took[n - 1 - n / ONE_IN];
+    free(took);
+    *out = (Long){.at = memory_array((size_t)n / ONE_IN + 1, sizeof *out->at), .span = (double)(done[n - 1] - done[0])};
+    for (int i = 1; i < n; i++)
+        if ((int64_t)(done[i] - done[i - 1]) > most) out->at[out->n++] = done[i - 1] - done[0];
+}
+
+static uint64_t bins_before(const Fold *f, uint64_t at)
+{
+    return at * f->frequency >> (FRACTION - BIN_BITS);
+}
+
+static void fold(const Long *l, Fold *f)
+{
+    int counts[BINS + 1] = {0};
+    for (int i = 0; i < l->n; i++) counts[bins_before(f, l->at[i]) % BINS]++;
+    counts[BINS] = counts[0];
+    f->count = 0;
+    for (int b = 0; b < BINS; b++)
+        if (counts[b] + counts[b + 1] > f->count) f->count = counts[b] + counts[b + 1], f->bin = b;
+}
+
+/* The best of those near a frequency. */
+static Fold near(const Long *l, double frequency, double step)
+{
+    Fold best = {0};
+    for (int i = -NEAR; i <= NEAR; i++) {
+        Fold x = {.frequency = (uint64_t)ldexp(frequency + i * step, FRACTION)};
+        fold(l, &x);
+        if (x.count > best.count) best = x;
+    }
+    return best;
+}
+
+/* A half, a third of the period gathers as many, so that the longest is taken of those that gather nearly the most. */
+static Fold best_fold(const Long *l)
+{
+    Fold best = {0};
+    double step = 0.5 / (BINS * l->span), least = 1.0 / MOST_NS, most = 1.0 / LEAST_NS;
+    for (double f = least; f < most; f += step) {
+        Fold x = {.frequency = (uint64_t)ldexp(f, FRACTION)};
+        fold(l, &x);
+        if (x.count > best.count) best = x;
+    }
+    double f = ldexp((double)best.frequency, -FRACTION);
+    for (int times = (int)(f / least); times > 1; times--) {
+        Fold x = near(l, f / times, step);
+        if (4 * x.count > 3 * best.count) return x;
+    }
+    return near(l, f, step);
+}
+
+/* The line through the loads of the two bins: time over number of period. *hit: in how many periods there is one, for many that come
+ * close together are one event. */
+static double exact_period(const Long *l, const Fold *f, int *hit)
+{
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, last = -1;
+    *hit = 0;
+    for (int i = 0; i < l->n; i++) {
+        uint64_t of_all = bins_before(f, l->at[i]), first = (uint64_t)f->bin;
+        if ((of_all - first) % BINS > 1) continue;
+        double k = (double)((of_all + BINS - first) / BINS), at = (double)l->at[i];
+        n++, x += k, y += at, xx += k * k, xy += k * at;
+        *hit += k > last;
+        last = k;
+    }
+    double of_x = n * xx - x * x;
+    return of_x > 0 ? (n * xy - x * y) / of_x : 0;
+}
+
+uint32_t stall_period(const uint64_t *done, int n)
+{
+    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MOST_NS) return 0;
+    Long l;
+    find_long(done, n, &l);
+    double period = 0;
+    if (l.n >= LEAST_LONG) {
+        Fold best = best_fold(&l);
+        double by_chance = 2.0 * l.n / BINS;
+        int hit;
+        period = exact_period(&l, &best, &hit);
+        double periods = l.span / period, share = 1 - exp(-by_chance / periods); /* of them hit by chance */
+        if (!(hit >= periods * share + 8 * sqrt(periods * share * (1 - share)) + 4) || 4 * hit * period < l.span) period = 0;
+    }
+    free(l.at);
+    return (uint32_t)nearbyint(period);
+}

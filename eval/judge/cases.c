@@ -1,0 +1,213 @@
+#include "eval/judge/cases.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+enum { KEEP_AT_LEAST = 3 };
+
+typedef struct {
+    Case *c;
+    size_t bytes;
+    uint64_t used;
+    int drawn;                  /* and not yet where the device keeps it */
+} Slot;
+
+struct Cases {
+    Slot *slots;
+    int n, capacity;
+    size_t bytes, max_bytes;
+    uint64_t clock;
+    const DeviceOps *ops;       /* NULL unless the device keeps contents */
+    Device *device;
+};
+
+Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
+{
+    Cases *c = memory_alloc(sizeof *c);
+    c->max_bytes = max_bytes;
+    if (ops && ops->golden) c->ops = ops, c->device = device;
+    return c;
+}
+
+void cases_open(Cases *c, Device *device)
+{
+    size_t most = c->ops ? c->ops->info(device)->contents_bytes : 0;
+    c->device = device;
+    if (most && most < c->max_bytes) c->max_bytes = most;
+}
+
+static void case_free(const Cases *cases, Case *c)
+{
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) {
+        free(c->inputs[i]);
+        free(c->expected[i]);
+        if (c->golden_inputs[i]) cases->ops->golden_free(cases->device, c->golden_inputs[i]);
+        if (c->golden_expected[i]) cases->ops->golden_free(cases->device, c->golden_expected[i]);
+    }
+    free(c);
+}
+
+/* To the device's own keeping; the host's copies go. */
+static int case_upload(const Cases *cases, Case *c, Error *err)
+{
+    const Task *t = c->task;
+    for (int i = 0; i < t->n_inputs; i++) {
+        if (cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i], err)) return -1;
+        free(c->inputs[i]);
+        c->inputs[i] = NULL;
+    }
+    for (int i = 0; i < t->n_outputs; i++) {
+        size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
+        if (cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err)) return -1;
+        free(c->expected[i]);
+        c->expected[i] = NULL;
+    }
+    return 0;
+}
+
+void cases_free(Cases *c)
+{
+    for (int i = 0; i < c->n; i++) case_free(c, c->slots[i].c);
+    free(c->slots);
+    free(c);
+}
+
+/* A GPU's tensors in large pages: half the time of a first touch is its page faults. */
+static void *tensor_alloc(size_t n, size_t size)
+{
+    char *p = memory_array(n, size);
+    size_t bytes = n * size, skip = (4096 - (uintptr_t)p % 4096) % 4096;
+    if (n > TASK_LARGE && bytes > skip) (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* a wish */
+    return p;
+}
+
+static int draw_inputs(Case *c, double **wide, size_t *total, Error *err)
+{
+    const Task *t = c->task;
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t n, size = dtype_size(t->inputs[i].dtype);
+        if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
+        c->input_bytes[i] = n * size;
+        c->inputs[i] = tensor_alloc(n, size);
+        wide[i] = tensor_alloc(n, sizeof **wide);
+        if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err)) return -1;
+        dtype_to_double(t->inputs[i].dtype, c->inputs[i], wide[i], n);
+        *total += n * size;
+    }
+    return 0;
+}
+
+static int case_fill(Case *c, Task *t, size_t *total, Error *err)
+{
+    double *wide[TASK_MAX_TENSORS] = {NULL};
+    const double *in[TASK_MAX_TENSORS];
+    *total = 0;
+    int rc = draw_inputs(c, wide, total, err);
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        size_t n;
+        if ((rc = task_elements(t, c->workload, &t->outputs[i], &n, err))) break;
+        c->expected[i] = tensor_alloc(n, sizeof(double));
+        c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
+        *total += n * sizeof(double);
+        rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
+    }
+    for (int i = 0; i < t->n_inputs; i++) in[i] = wide[i];
+    if (!rc) rc = task_reference(t, c->workload, in, c->expected, err);
+    for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
+    return rc;
+}
+
+/* Room for one more: drop the longest unused beyond the bound. */
+static void make_room(Cases *c, size_t bytes)
+{
+    while (c->n >= KEEP_AT_LEAST && c->bytes + bytes > c->max_bytes) {
+        int oldest = 0;
+        for (int i = 1; i < c->n; i++)
+            if (c->slots[i].used < c->slots[oldest].used) oldest = i;
+        c->bytes -= c->slots[oldest].bytes;
+        case_free(c, c->slots[oldest].c);
+        c->slots[oldest] = c->slots[--c->n];
+    }
+    if (c->n < c->capacity) return;
+    c->capacity = c->capacity ? 2 * c->capacity : 32;
+    c->slots = memory_grow(c->slots, (size_t)c->capacity, sizeof *c->slots);
+}
+
+static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_t seed, double scale)
+{
+    for (int i = 0; i < c->n; i++) {
+        const Case *k = c->slots[i].c;
+        if (k->task == t && k->workload == w && k->variant == v && k->seed == seed && k->scale == scale) return &c->slots[i];
+    }
+    return NULL;
+}
+
+/* The slot lives until the next one is drawn. */
+static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+{
+    Case *k = memory_alloc(sizeof *k);
+    *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
+    size_t bytes;
+    if (case_fill(k, t, &bytes, err)) {
+        case_free(c, k);
+        return NULL;
+    }
+    make_room(c, bytes);
+    Slot *s = &c->slots[c->n++];
+    *s = (Slot){k, bytes, ++c->clock, c->ops != NULL};
+    c->bytes += bytes;
+    return s;
+}
+
+int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+{
+    return find(c, t, w, v, seed, scale) || draw(c, t, w, v, seed, scale, err) ? 0 : -1;
+}
+
+const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+{
+    Slot *s = find(c, t, w, v, seed, scale);
+    if (!s) s = draw(c, t, w, v, seed, scale, err);
+    if (!s) return NULL;
+    s->used = ++c->clock;
+    if (!s->drawn) return s->c;
+    if (!case_upload(c, s->c, err)) {
+        s->drawn = 0;
+        return s->c;
+    }
+    c->bytes -= s->bytes;
+    case_free(c, s->c);
+    *s = c->slots[--c->n];
+    return NULL;
+}
+
+void case_text(const Case *c, char *out, size_t size)
+{
+    task_workload_text(c->task, c->workload, out, size);
+    size_t len = strlen(out);
+    if (c->variant == VARIANT_DRAWN)
+        snprintf(out + len, size - len, ", input scale %g", c->scale);
+    else
+        snprintf(out + len, size - len, ", %s", variant_name(c->variant));
+}
+
+uint64_t case_seed(uint64_t evaluator_seed, const Task *t, const Workload *w, int trial)
+{
+    struct {
+        uint64_t seed;
+        int64_t workload, trial;
+        char task[DIGEST_HEX];
+    } name;
+    memset(&name, 0, sizeof name);
+    name.seed = evaluator_seed;
+    name.workload = w - t->workloads;
+    name.trial = trial;
+    memcpy(name.task, t->digest, DIGEST_HEX);
+    return random_hash(&name, sizeof name);
+}

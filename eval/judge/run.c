@@ -1,0 +1,485 @@
+#include "eval/judge/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/candidate/ptx_words.h"
+
+enum { TURN_BYTES = 16 };       /* what a device turns contents by */
+
+void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    *f = (Finding){.outcome = outcome, .line = line};
+    vsnprintf(f->message, sizeof f->message, fmt, ap);
+    va_end(ap);
+}
+
+void finding_fault(Finding *f, const DeviceFault *fault, const char *where)
+{
+    finding_set(f, fault->outcome, fault->line, "%s%s%s%s", fault->message, where ? " (" : "", where ? where : "",
+                where ? ")" : "");
+}
+
+/* ---- the code ---- */
+
+static int load_module(Loaded *l, Finding *f, Error *err)
+{
+    DeviceFault fault = {0};
+    DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
+    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted, &l->context.module, &fault, err);
+    if (rc > 0) finding_fault(f, &fault, NULL);
+    return rc;
+}
+
+/* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc (...) ;" or however a
+ * candidate's own assembler writes it. */
+static int uses_heap(const char *ptx)
+{
+    static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
+    size_t n;
+    for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
+    return 0;
+}
+
+/* What lies there outlives every module and is found by the next one's pointers. */
+static int refuse_heap(const Loaded *l, Finding *f)
+{
+    if (l->trusted || !l->code.ptx || !uses_heap(l->code.ptx)) return 0;
+    finding_set(f, OUTCOME_UNSUPPORTED, 0, "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
+    return 1;
+}
+
+/* What a device cannot say of a kernel that was compiled is the source's doing: too many parameters, or a module
+ * bent by inline assembler. */
+static int load_kernels(Loaded *l, Finding *f)
+{
+    Error why;
+    for (int i = 0; i < l->plan->n_kernels; i++) {
+        PlanKernel *k = &l->kernels[i];
+        int line = l->plan->kernel_line[i];
+        k->lowered = l->code.lowered[i];
+        if (l->ops->kernel(l->device, l->context.module, k->lowered, &k->info, &why)) {
+            finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
+            return 1;
+        }
+        plan_kernel_kinds(k, l->code.ptx);
+        if (k->info.registers > l->registers) l->registers = k->info.registers;
+    }
+    return 0;
+}
+
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted, CompileResult *code,
+                Finding *f, Error *err)
+{
+    memset(l, 0, sizeof *l);
+    l->ops = ops;
+    l->device = d;
+    l->task = t;
+    l->plan = plan;
+    l->trusted = trusted;
+    l->code = *code;
+    memset(code, 0, sizeof *code);
+    l->context = (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
+    int rc = refuse_heap(l, f);
+    if (!rc) rc = load_module(l, f, err);
+    return rc ? rc : load_kernels(l, f);
+}
+
+int loaded_again(Loaded *l, Finding *f, Error *err)
+{
+    if (l->context.module) l->ops->unload(l->device, l->context.module);
+    l->context.module = NULL;
+    l->runs = 0;
+    return load_module(l, f, err);
+}
+
+void loaded_close(Loaded *l)
+{
+    if (l->context.module) l->ops->unload(l->device, l->context.module);
+    compile_result_release(&l->code);
+    memset(l, 0, sizeof *l);
+}
+
+/* ---- its memory ---- */
+
+/* The owner's buffer that this one's number i has too, or 0. */
+static DevicePtr find_lent(const Rig *r, const Rig *owner, int i)
+{
+    for (int k = 0; owner && k < owner->n_buffers; k++) {
+        int taken = owner->buffer_bytes[k] != r->buffer_bytes[i];
+        for (int j = 0; j < i; j++) taken |= r->memory.buffers[j] == owner->memory.buffers[k];
+        if (!taken) return owner->memory.buffers[k];
+    }
+    return 0;
+}
+
+static int allocate_buffer(Rig *r, const Rig *owner, int i, Error *err)
+{
+    char label[100];
+    if ((r->memory.buffers[i] = find_lent(r, owner, i))) {
+        r->lent[i] = 1;
+        return 0;
+    }
+    snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
+    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label, &r->memory.buffers[i], err);
+}
+
+static int allocate(Rig *r, const Rig *owner, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const Task *t = l->task;
+    char label[100];
+    for (; r->n_inputs < t->n_inputs; r->n_inputs++) {
+        snprintf(label, sizeof label, "input %s", t->inputs[r->n_inputs].name);
+        if (l->ops->alloc(l->device, r->test->input_bytes[r->n_inputs], label, &r->memory.inputs[r->n_inputs], err)) return -1;
+    }
+    for (; r->n_outputs < t->n_outputs; r->n_outputs++) {
+        snprintf(label, sizeof label, "output %s", t->outputs[r->n_outputs].name);
+        if (l->ops->alloc(l->device, r->test->output_bytes[r->n_outputs], label, &r->memory.outputs[r->n_outputs], err)) return -1;
+    }
+    for (; r->n_buffers < l->plan->n_buffers; r->n_buffers++)
+        if (allocate_buffer(r, owner, r->n_buffers, err)) return -1;
+    return 0;
+}
+
+/* Bytes of one position of a tensor whose first dimension is the axis that turns; 0: it is not. */
+static size_t position_bytes(const Rig *r, const TaskTensor *x, size_t bytes)
+{
+    const Task *t = r->loaded->task;
+    if (!x->rank || strcmp(x->shape[0], t->axis_name[t->turns])) return 0;
+    return bytes / (size_t)r->test->workload->axis[t->turns];
+}
+
+/* Contents are turned by multiples of so many positions: whole words of 16 bytes in every tensor. */
+static int64_t turn_step(const Rig *r)
+{
+    const Task *t = r->loaded->task;
+    size_t all = 0;
+    for (int i = 0; i < t->n_inputs; i++) all |= position_bytes(r, &t->inputs[i], r->test->input_bytes[i]);
+    for (int i = 0; i < t->n_outputs; i++) all |= position_bytes(r, &t->outputs[i], r->test->output_bytes[i]);
+    int64_t step = 1;
+    while (all * (size_t)step % TURN_BYTES) step *= 2;
+    return step;
+}
+
+/* Elements before the first of a tensor that turns. */
+static size_t turned_elements(const Rig *r, const TaskTensor *x, size_t n)
+{
+    if (!r->turned) return 0;
+    size_t size = dtype_size(x->dtype);
+    return (size_t)r->turned * (position_bytes(r, x, n * size) / size);
+}
+
+int64_t rig_can_turn(const Rig *r)
+{
+    const Task *t = r->loaded->task;
+    if (t->turns < 0 || !r->loaded->ops->golden) return 0;
+    for (int i = 0; i < t->n_inputs; i++)
+        if (r->test->input_bytes[i] % TURN_BYTES) return 0;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (r->test->output_bytes[i] % TURN_BYTES) return 0;
+    return r->test->workload->axis[t->turns] / turn_step(r);
+}
+
+static int fill_input(Rig *r, int i, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *x = &l->task->inputs[i];
+    size_t size = dtype_size(x->dtype), from = turned_elements(r, x, r->test->input_bytes[i] / size) * size;
+    return l->ops->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from, err);
+}
+
+static int write_inputs(Rig *r, int protect, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const Case *c = r->test;
+    for (int i = 0; i < r->n_inputs; i++) {
+        DevicePtr p = r->memory.inputs[i];
+        if (l->ops->protect(l->device, p, 0, err)) return -1;
+        if (c->golden_inputs[i] ? fill_input(r, i, err)
+                                : l->ops->write(l->device, p, c->inputs[i], c->input_bytes[i], err))
+            return -1;
+        if (protect && l->ops->protect(l->device, p, 1, err)) return -1;
+    }
+    return 0;
+}
+
+int rig_reset(Rig *r, Error *err)
+{
+    const Loaded *l = r->loaded;
+    for (int i = 0; i < r->n_outputs; i++)
+        if (l->ops->poison(l->device, r->memory.outputs[i], err)) return -1;
+    for (int i = 0; i < r->n_buffers; i++)
+        if (l->ops->poison(l->device, r->memory.buffers[i], err)) return -1;
+    return 0;
+}
+
+int rig_reset_own_buffers(Rig *r, Error *err)
+{
+    const Loaded *l = r->loaded;
+    for (int i = 0; i < r->n_buffers; i++)
+        if (!r->lent[i] && l->ops->poison(l->device, r->memory.buffers[i], err)) return -1;
+    return 0;
+}
+
+int rig_resolve(Rig *r, Finding *f)
+{
+    Error text;
+    int line;
+    free(r->launches);
+    r->launches = NULL;
+    if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches, &r->n_launches, &line, &text)) return 0;
+    finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+    return 1;
+}
+
+static void describe(Rig *r)
+{
+    case_text(r->test, r->where, sizeof r->where);
+}
+
+/* Another's inputs and outputs, which that one keeps and frees. */
+static void borrow(Rig *r, const Rig *owner)
+{
+    memcpy(r->memory.inputs, owner->memory.inputs, sizeof r->memory.inputs);
+    memcpy(r->memory.outputs, owner->memory.outputs, sizeof r->memory.outputs);
+    r->n_inputs = owner->n_inputs;
+    r->n_outputs = owner->n_outputs;
+    r->borrowed = 1;
+}
+
+int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err)
+{
+    Error text;
+    int line;
+    memset(r, 0, sizeof *r);
+    r->loaded = l;
+    r->test = c;
+    describe(r);
+    if (plan_buffer_bytes(&l->context, c->workload, r->buffer_bytes, &line, &text)) {
+        finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+        return 1;
+    }
+    if (owner) borrow(r, owner);
+    if (allocate(r, owner, err) || (!owner && write_inputs(r, 1, err))) return -1;
+    return rig_resolve(r, f);
+}
+
+void rig_close(Rig *r)
+{
+    const Loaded *l = r->loaded;
+    if (!l) return;
+    for (int i = 0; i < r->n_inputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.inputs[i]);
+    for (int i = 0; i < r->n_outputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.outputs[i]);
+    for (int i = 0; i < r->n_buffers; i++)
+        if (!r->lent[i]) l->ops->free(l->device, r->memory.buffers[i]);
+    free(r->launches);
+    memset(r, 0, sizeof *r);
+}
+
+int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err)
+{
+    r->test = c;
+    describe(r);
+    r->turned = turned ? turned * turn_step(r) : 0;
+    return r->borrowed ? 0 : write_inputs(r, 1, err);
+}
+
+/* ---- launches and what they left ---- */
+
+/* 1: the input on the device is no longer what was written, first at byte *at. */
+static int input_changed(Rig *r, int input, size_t *at, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const Case *c = r->test;
+    const TaskTensor *x = &l->task->inputs[input];
+    size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
+    if (c->golden_inputs[input])
+        return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input], turned_elements(r, x, n / size) * size, at, err);
+    unsigned char *now = memory_alloc(n);
+    const unsigned char *was = c->inputs[input];
+    int rc = l->ops->read(l->device, r->memory.inputs[input], now, n, err);
+    for (*at = 0; !rc && *at < n && now[*at] == was[*at];) ++*at;
+    free(now);
+    return rc ? -1 : *at < n;
+}
+
+static int inputs_unchanged(Rig *r, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    for (int i = 0; i < r->n_inputs; i++) {
+        size_t at;
+        int rc = input_changed(r, i, &at, err);
+        if (rc < 0) return -1;
+        if (!rc) continue;
+        finding_set(f, OUTCOME_CHEAT, 0, "the kernel changed its input %s, first at element %zu (%s); inputs are read-only",
+                    l->task->inputs[i].name, at / dtype_size(l->task->inputs[i].dtype), r->where);
+        snprintf(f->cheat, sizeof f->cheat, "input_mutation");
+        return 1;
+    }
+    return 0;
+}
+
+int rig_inspect(Rig *r, Finding *f, Error *err)
+{
+    DeviceFault fault = {0};
+    int rc = r->loaded->ops->check_guards(r->loaded->device, &fault, err);
+    if (rc > 0) finding_fault(f, &fault, r->where);
+    return rc ? rc : inputs_unchanged(r, f, err);
+}
+
+/* A device that protects inputs stops at the write itself, which says where it is. Without the
+ * protection the same launches tell whether that write was the whole fault. */
+static int explain_protected_write(Rig *r, const DeviceFault *first, Finding *f, Error *err)
+{
+    DeviceFault fault = {0};
+    Finding change;
+    const Loaded *l = r->loaded;
+    if (first->outcome != OUTCOME_OUT_OF_BOUNDS) return 0;
+    if (write_inputs(r, 0, err) || rig_reset(r, err)) return -1;
+    int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
+    if (rc >= 0) rc = inputs_unchanged(r, &change, err);
+    if (write_inputs(r, 1, err) || rc < 0) return -1;
+    if (rc == 1) {
+        finding_set(f, OUTCOME_CHEAT, first->line, "%s; inputs are read-only (%s)", first->message, r->where);
+        snprintf(f->cheat, sizeof f->cheat, "input_mutation");
+    }
+    return 0;
+}
+
+int rig_run(Rig *r, Finding *f, Error *err)
+{
+    Loaded *l = r->loaded;
+    DeviceFault fault = {0};
+    if (rig_reset(r, err)) return -1;
+    l->runs++;
+    int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
+    if (rc < 0) return -1;
+    if (rc == 0) return rig_inspect(r, f, err);
+    finding_fault(f, &fault, r->where);
+    return explain_protected_write(r, &fault, f, err) ? -1 : 1;
+}
+
+static int never_written(const Rig *r, int output, size_t count, size_t first, Finding *f)
+{
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
+                r->where, count, n, x->name, first);
+    return 1;
+}
+
+/* Outputs are poisoned with bytes 0xFF, a NaN that no arithmetic makes; -1 is a fine integer. */
+static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding *f)
+{
+    static const unsigned char poison[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t size = dtype_size(x->dtype), n = r->test->output_bytes[output] / size, count = 0, first = 0;
+    if (x->dtype == DTYPE_I32) return 0;
+    for (size_t i = 0; i < n; i++) {
+        if (memcmp(got + i * size, poison, size)) continue;
+        if (!count++) first = i;
+    }
+    return count ? never_written(r, output, count, first, f) : 0;
+}
+
+static int compare_on_host(Rig *r, int output, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    Error message;
+    unsigned char *got = memory_alloc(r->test->output_bytes[output]);
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
+    if (!rc) rc = find_unwritten(r, output, got, f);
+    if (!rc && task_compare(l->task, r->test->workload, output, got, r->test->expected[output], r->test->atol[output],
+                            r->test->rtol[output], &message)) {
+        finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
+        rc = 1;
+    }
+    free(got);
+    return rc;
+}
+
+static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *x = &l->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    double atol = r->test->atol[output], rtol = r->test->rtol[output];
+    Error message;
+    DeviceDifference d = {0};
+    int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output], turned_elements(r, x, n), x->dtype,
+                             n, atol, rtol, &d, err);
+    if (rc <= 0) return rc;
+    if (d.unwritten && x->dtype != DTYPE_I32) return never_written(r, output, d.unwritten, d.first_unwritten, f);
+    task_difference_text(l->task, r->test->workload, output, atol, rtol,
+                         &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want, d.worst_got, d.worst_want}, &message);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
+    return 1;
+}
+
+int rig_compare(Rig *r, Finding *f, Error *err)
+{
+    for (int i = 0; i < r->n_outputs; i++) {
+        int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err) : compare_on_host(r, i, f, err);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+int rig_well(const Rig *r, Error *err)
+{
+    DeviceExpected list[2 * TASK_MAX_TENSORS];
+    const Loaded *l = r->loaded;
+    const Case *c = r->test;
+    int count = 0;
+    if (!l->ops->expect) return 1;
+    for (int i = 0; i < r->n_outputs; i++) {
+        const TaskTensor *x = &l->task->outputs[i];
+        size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
+        if (!c->golden_expected[i]) return 1;
+        list[count++] = (DeviceExpected){r->memory.outputs[i], c->golden_expected[i], turned_elements(r, x, elements), (int)x->dtype,
+                                         elements, c->atol[i], c->rtol[i]};
+    }
+    for (int i = 0; i < r->n_inputs; i++) {
+        const TaskTensor *x = &l->task->inputs[i];
+        size_t size = dtype_size(x->dtype);
+        if (!c->golden_inputs[i]) return 1;
+        list[count++] = (DeviceExpected){.p = r->memory.inputs[i], .golden = c->golden_inputs[i], .dtype = -1,
+                                         .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
+    }
+    return l->ops->expect(l->device, list, count, 1, err);
+}
+
+static int digest_output(Rig *r, int output, Digester *d, Error *err)
+{
+    const Loaded *l = r->loaded;
+    size_t n = r->test->output_bytes[output];
+    if (l->ops->digest) {
+        uint64_t words[2];
+        if (l->ops->digest(l->device, r->memory.outputs[output], n, words, err)) return -1;
+        digester_add_field(d, words, sizeof words);
+        return 0;
+    }
+    unsigned char *got = memory_alloc(n);
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, n, err);
+    if (!rc) digester_add_field(d, got, n);
+    free(got);
+    return rc;
+}
+
+int rig_digest(Rig *r, Digest *out, Error *err)
+{
+    Digester d;
+    int rc = 0;
+    digester_init(&d);
+    for (int i = 0; i < r->n_outputs && !rc; i++) rc = digest_output(r, i, &d, err);
+    digester_finish(&d, out);
+    return rc;
+}

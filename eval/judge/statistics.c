@@ -1,0 +1,132 @@
+#include "eval/judge/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+enum { RESAMPLES = 2000, LOW_INDEX = RESAMPLES / 40, HIGH_INDEX = RESAMPLES - 1 - LOW_INDEX };
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double sorted_median(const double *v, int n)
+{
+    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+double statistics_median(const double *v, int n)
+{
+    double *copy = memory_array((size_t)n, sizeof *copy);
+    memcpy(copy, v, (size_t)n * sizeof *copy);
+    qsort(copy, (size_t)n, sizeof *copy, compare_doubles);
+    double m = sorted_median(copy, n);
+    free(copy);
+    return m;
+}
+
+static double *sorted_ratios(const Pairs *p)
+{
+    double *v = memory_array((size_t)p->n, sizeof *v);
+    for (int i = 0; i < p->n; i++) v[i] = p->baseline[i] / p->candidate[i];
+    qsort(v, (size_t)p->n, sizeof *v, compare_doubles);
+    return v;
+}
+
+/* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of times that come in steps of
+ * the clock's resolution it is not itself such a step. */
+static double sorted_midmean(const double *v, int n)
+{
+    double sum = 0;
+    int cut = n / 4;
+    for (int i = cut; i < n - cut; i++) sum += v[i];
+    return sum / (n - 2 * cut);
+}
+
+/* That of one resample: how often each sorted ratio was drawn says where the middle half is. */
+static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
+{
+    double sum = 0;
+    int cut = n / 4, seen = 0;
+    memset(drawn, 0, (size_t)n * sizeof *drawn);
+    for (int i = 0; i < n; i++) drawn[random_below(r, (uint64_t)n)]++;
+    for (int i = 0; i < n; i++) {
+        int from = seen > cut ? seen : cut, to = seen + drawn[i] < n - cut ? seen + drawn[i] : n - cut;
+        if (to > from) sum += sorted[i] * (to - from);
+        seen += drawn[i];
+    }
+    return sum / (n - 2 * cut);
+}
+
+/* The 97.5% quantile of Student's t for `n` degrees of freedom, to 0.3% from 3 on (Cornish-Fisher), of fewer exactly. */
+static double student(int n)
+{
+    static const double few[] = {0, 12.706, 4.303, 3.182, 2.776};
+    const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z;
+    if (n < 1) return 0;
+    if (n < 5) return few[n];
+    return z + (z3 + z) / (4.0 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96.0 * n * n);
+}
+
+/* What resampling of few samples leaves out of the interval: the middle half alone tells how far samples scatter (Tukey and
+ * McLaughlin). */
+static double few_samples(int n)
+{
+    return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
+}
+
+void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
+{
+    int *drawn = memory_array((size_t)p->n, sizeof *drawn);
+    double *ratios = sorted_ratios(p);
+    double *means = memory_array(RESAMPLES, sizeof *means);
+    Random r;
+    out->middle = sorted_midmean(ratios, p->n);
+    random_init(&r, seed, random_hash("bootstrap", 9));
+    for (int i = 0; i < RESAMPLES; i++) means[i] = resample_midmean(&r, ratios, drawn, p->n);
+    qsort(means, RESAMPLES, sizeof *means, compare_doubles);
+    out->low = out->middle - (out->middle - means[LOW_INDEX]) * few_samples(p->n);
+    out->high = out->middle + (means[HIGH_INDEX] - out->middle) * few_samples(p->n);
+    free(ratios);
+    free(means);
+    free(drawn);
+}
+
+/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to the nearest that stay. */
+double statistics_half_width(const Pairs *p)
+{
+    int n = p->n, cut = n / 4;
+    double *v = sorted_ratios(p), mean = 0, squares = 0;
+    for (int i = 0; i < n; i++) v[i] = v[i < cut ? cut : i < n - cut ? i : n - 1 - cut];
+    for (int i = 0; i < n; i++) mean += v[i] / n;
+    for (int i = 0; i < n; i++) squares += (v[i] - mean) * (v[i] - mean);
+    free(v);
+    if (n < 2) return 0;
+    return student(n - 2 * cut - 1) * sqrt(squares / (n - 1)) / ((1 - 2.0 * cut / n) * sqrt(n));
+}
+
+/* The ranks n/2 -+ z sqrt(n)/2 hold the median with the normal's probability. */
+void statistics_median_interval(const double *v, int n, Interval *out)
+{
+    double *sorted = memory_array((size_t)n, sizeof *sorted), half = 1.96 * sqrt(n) / 2;
+    int low = (int)floor(n / 2.0 - half) - 1, high = (int)ceil(n / 2.0 + half);
+    memcpy(sorted, v, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    out->middle = sorted_median(sorted, n);
+    out->low = sorted[low < 0 ? 0 : low];
+    out->high = sorted[high > n - 1 ? n - 1 : high];
+    free(sorted);
+}
+
+double statistics_towards_one(double v)
+{
+    /* The last digits of v*1000 are rounding of the division, not of the measurement. */
+    double scaled = v * 1000.0, nearest = nearbyint(scaled);
+    if (fabs(scaled - nearest) < 1e-6) return nearest / 1000.0;
+    return (v > 1.0 ? floor(scaled) : ceil(scaled)) / 1000.0;
+}

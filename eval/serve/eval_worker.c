@@ -1,0 +1,263 @@
+#include "eval/serve/eval_worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/stop.h"
+#include "eval/serve/precompile.h"
+#include "eval/cuda/health/health.h"
+#include "eval/device/outcome.h"
+#include "eval/serve/job.h"
+#include "queue/queue.h"
+
+enum { DRAIN_S = 5, REAP_S = 2, VERDICT_MAX = QUEUE_MAX_BODY };
+
+typedef struct {
+    const WorkerOptions *opt;
+    Queue *queue;
+    Runner runner;
+    Ahead *ahead;               /* NULL: each job is compiled when its turn comes */
+    const char *classes[2];
+    int n_classes;
+    char consumer[128];
+    double born;                /* clock_unix */
+    double announce_at;         /* clock_seconds */
+    long judged;
+} Worker;
+
+typedef enum { JUDGED, RUNNER_DIED, TOO_LATE, LEASE_LOST, STOPPED, QUEUE_FAILED } Course;
+
+static void set_consumer(Worker *w)
+{
+    unsigned nonce = 0;
+    char host[64] = "";
+    if (w->opt->consumer) {
+        snprintf(w->consumer, sizeof w->consumer, "%s", w->opt->consumer);
+        return;
+    }
+    gethostname(host, sizeof host - 1);
+    if (getrandom(&nonce, sizeof nonce, 0) < 0) nonce = 0;
+    snprintf(w->consumer, sizeof w->consumer, "%s:%d:%08x", host, (int)getpid(), nonce);
+}
+
+static void place_of(const Worker *w, char out[128])
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    snprintf(out, 128, "%s %.60s", host, w->opt->runner.device);
+}
+
+/* The device is sick, as err says: the queue remembers it, and this worker ends with that sentence. */
+static int leave_service(Worker *w, Error *err)
+{
+    char where[128];
+    Error failure;
+    const char *device_class = w->runner.device_class[0] ? w->runner.device_class : w->opt->runner.device;
+    place_of(w, where);
+    if (w->queue && queue_quarantine(w->queue, where, device_class, err->text, &failure))
+        log_warn("the queue does not learn that %s left service: %s", where, failure.text);
+    return WORKER_SICK;
+}
+
+static int start_runner(Worker *w, Error *err)
+{
+    int rc = runner_start(&w->runner, &w->opt->runner, err);
+    if (rc) return rc;
+    w->classes[0] = w->runner.device_class;
+    w->classes[1] = w->runner.arch;
+    /* a simulator speaks for its profile alone; real devices also take jobs for their architecture */
+    w->n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
+    return 0;
+}
+
+/* Submitters who want a second device for a record learn from it which there are. */
+static int announce(Worker *w, Error *err)
+{
+    double now = clock_seconds();
+    if (!w->runner.uuid[0] || now < w->announce_at) return 0;
+    w->announce_at = now + queue_renew_interval(w->queue);
+    return queue_announce(w->queue, w->runner.device_class, w->runner.uuid, err);
+}
+
+/* A verdict without an evaluation. Nothing in it tells of this run, so that a rerun's is the same. */
+static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
+{
+    Job j;
+    Error err;
+    if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
+    Record *r = record_new();
+    job_verdict(&j, outcome_name(OUTCOME_EVALUATOR_ERROR), why, r);
+    int rc = record_encode(r, out, &err);
+    record_free(r);
+    return rc;
+}
+
+static const char *const died_thrice = "the evaluator died each time it judged this candidate";
+
+static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
+{
+    (void)ctx;
+    return own_verdict(job, died_thrice, result);
+}
+
+/* Watch over one job: answer, lease, deadline and stop. */
+static Course watch(Worker *w, const QueueJob *job, Answer *answer, Error *err)
+{
+    double start = clock_seconds(), renew_at = start + queue_renew_interval(w->queue);
+    double deadline = start + w->opt->deadline_s, stop_at = 0;
+    for (;;) {
+        double now = clock_seconds();
+        if (stop_requested() && !stop_at) stop_at = now + DRAIN_S;
+        double next = renew_at < deadline ? renew_at : deadline;
+        if (stop_at && stop_at < next) next = stop_at;
+        struct pollfd fds[2 + AHEAD_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0}, {stop_at ? -1 : stop_fd(), POLLIN, 0}};
+        double due = next;
+        nfds_t n_fds = 2 + (w->ahead ? (nfds_t)ahead_watch(w->ahead, fds + 2, &due) : 0);
+        if (due < next) next = due;
+        int n = poll(fds, n_fds, next > now ? (int)((next - now) * 1000) + 1 : 0);
+        if (n < 0 && errno != EINTR) {
+            error_errno(err, "cannot wait for the runner");
+            return QUEUE_FAILED;
+        }
+        /* before the limits: what is answered counts, however late this process came to look */
+        if (n > 0 && fds[0].revents) return runner_answer(&w->runner, answer, err) ? RUNNER_DIED : JUDGED;
+        now = clock_seconds();
+        if (now >= deadline) return TOO_LATE;
+        if (stop_at && now >= stop_at) return STOPPED;
+        if (w->ahead && ahead_tend(w->ahead, err)) return QUEUE_FAILED;
+        if (announce(w, err)) return QUEUE_FAILED;
+        if (now < renew_at) continue;
+        int held = queue_renew(w->queue, job, w->consumer, err);
+        if (held <= 0) return held ? QUEUE_FAILED : LEASE_LOST;
+        renew_at = clock_seconds() + queue_renew_interval(w->queue);
+    }
+}
+
+/* The attempt failed: others may try; after the last, the job is dead with this verdict. */
+static int give_up_or_bury(Worker *w, const QueueJob *job, const Buffer *verdict, Error *err)
+{
+    if (job->delivery < QUEUE_MAX_DELIVERIES) return queue_give_up(w->queue, job, w->consumer, err);
+    return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+}
+
+/* What follows for the queue: 1 done, 0 the lease was lost, -1. */
+static int settle(Worker *w, const QueueJob *job, Course course, Answer *answer, Error *err)
+{
+    Buffer *verdict = &answer->verdict;
+    switch (course) {
+    case JUDGED:
+        if (answer->sick[0]) return queue_hand_back(w->queue, job, w->consumer, err);
+        w->judged++;
+        if (answer->retry) return give_up_or_bury(w, job, verdict, err);
+        return queue_complete(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+    case RUNNER_DIED:
+        log_warn("job %.12s, delivery %d: %s", job->key, job->delivery, err->text);
+        buffer_clear(verdict);
+        if (own_verdict(job, died_thrice, verdict)) return -1;
+        return give_up_or_bury(w, job, verdict, err);
+    case TOO_LATE: {
+        char why[128];
+        snprintf(why, sizeof why, "the evaluation took longer than %g s and was stopped", w->opt->deadline_s);
+        log_warn("job %.12s: %s", job->key, why);
+        if (own_verdict(job, why, verdict)) return -1;
+        return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+    }
+    case STOPPED:
+        return queue_hand_back(w->queue, job, w->consumer, err);
+    case LEASE_LOST:
+        return 0;
+    case QUEUE_FAILED:
+        break;
+    }
+    return -1;
+}
+
+static int serve_job(Worker *w, const AheadJob *next, Error *err)
+{
+    const QueueJob *job = &next->job;
+    Answer answer = {0};
+    buffer_init(&answer.verdict, VERDICT_MAX);
+    Course course = RUNNER_DIED;
+    if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err)) course = watch(w, job, &answer, err);
+    if (course != JUDGED) runner_kill(&w->runner);
+    int rc = settle(w, job, course, &answer, err);
+    if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
+    buffer_release(&answer.verdict);
+    if (rc < 0 || !answer.sick[0]) return rc < 0 ? -1 : 0;
+    error_set(err, "%s", answer.sick);
+    return leave_service(w, err);
+}
+
+static int take_job(Worker *w, AheadJob *next, Error *err)
+{
+    if (w->ahead) return ahead_next(w->ahead, 1, next, err);
+    return job_take(w->queue, w->classes, w->n_classes, w->consumer, w->runner.uuid, 1, dead_result, w, &next->job, err);
+}
+
+/* A simulator is as busy with a candidate as its compiler is: nothing is gained beside it. */
+static int open_ahead(Worker *w, Error *err)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), n = w->opt->compilers;
+    if (n < 0) n = w->runner.predicted ? 0 : cores > 4 ? 4 : cores;
+    if (!n || w->opt->once || !w->runner.arch[0]) return 0;
+    AheadOptions opt = {.queue = w->queue, .classes = w->classes, .n_classes = w->n_classes, .consumer = w->consumer,
+                        .arch = w->runner.arch, .uuid = w->runner.uuid, .compilers = n, .dead_result = dead_result, .ctx = w};
+    return ahead_open(&opt, &w->ahead, err);
+}
+
+static int serve(Worker *w, Error *err)
+{
+    while (!stop_requested()) {
+        if (!w->runner.pid && start_runner(w, err)) return health_is_sick(err->text) ? leave_service(w, err) : -1;
+        if (announce(w, err)) return -1;
+        AheadJob next = {.key = ""};
+        int rc = take_job(w, &next, err);
+        if (rc < 0) return -1;
+        if (rc == 0) continue;
+        rc = serve_job(w, &next, err);
+        ahead_job_release(&next);
+        if (rc) return rc;
+        if (w->opt->once) break;
+    }
+    return 0;
+}
+
+/* What an earlier worker said of this device is no longer true; what another of now says is. */
+static int serves_again(Worker *w, Error *err)
+{
+    char where[128];
+    place_of(w, where);
+    return queue_serves(w->queue, where, w->born, err);
+}
+
+int worker_run(const WorkerOptions *opt, Error *err)
+{
+    Worker w = {.opt = opt, .runner = {.fd = -1}, .born = clock_unix()};
+    Error refusal;
+    set_consumer(&w);
+    int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
+    int rc = started && !sick ? started : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
+    if (started) *err = refusal;
+    if (sick) rc = leave_service(&w, err);
+    if (!rc) rc = serves_again(&w, err);
+    if (!rc) rc = open_ahead(&w, err);
+    if (!rc) {
+        log_debug("serves %s as %s", w.classes[0], w.consumer);
+        rc = serve(&w, err);
+    }
+    runner_kill(&w.runner);
+    ahead_close(w.ahead);
+    process_reap(0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
+    queue_close(w.queue);
+    if (!rc) log_debug("judged %ld jobs", w.judged);
+    return rc;
+}

@@ -1,0 +1,92 @@
+#include "eval/serve/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void job_key(const Job *job, char out[DIGEST_HEX])
+{
+    VerdictKey key = {.source = job->source, .source_len = job->source_len, .task_digest = job->task_digest,
+                      .device_class = job->device, .not_on = job->not_on, .seed = job->seed};
+    verdict_key(&key, out);
+}
+
+int job_encode(const Job *job, Buffer *out, Error *err)
+{
+    Record *r = record_new();
+    record_text(r, "device", job->device);
+    record_text(r, "harness", job->harness);
+    if (job->not_on[0]) record_text(r, "not_on", job->not_on);
+    record_int(r, "seed", (int64_t)job->seed);
+    record_textn(r, "source", job->source, job->source_len);
+    record_text(r, "task", job->task);
+    record_text(r, "task_digest", job->task_digest);
+    int rc = record_encode(r, out, err);
+    record_free(r);
+    return rc;
+}
+
+static int copy_text(const View *v, const char *key, char *out, size_t size, Error *err)
+{
+    const char *s;
+    size_t n;
+    if (view_text(v, key, &s, &n, err)) return -1;
+    if (n >= size || memchr(s, 0, n))
+        return error_set(err, "%s: %s expects at most %zu bytes of text", v->where, key, size - 1);
+    memcpy(out, s, n);
+    out[n] = 0;
+    return 0;
+}
+
+int job_decode(const void *data, size_t len, Job *out, Error *err)
+{
+    msgpack_zone zone;
+    View v;
+    int64_t seed = 0;
+    *out = (Job){0};
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory to read a job");
+    int rc = view_decode(data, len, "a job", &zone, &v, err);
+    if (!rc)
+        rc = copy_text(&v, "task", out->task, sizeof out->task, err) ||
+             copy_text(&v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
+             copy_text(&v, "device", out->device, sizeof out->device, err) ||
+             copy_text(&v, "harness", out->harness, sizeof out->harness, err) || view_int(&v, "seed", &seed, err) ||
+             (view_has(&v, "not_on") && copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
+             view_text(&v, "source", &out->source, &out->source_len, err);
+    out->seed = (uint64_t)seed;
+    msgpack_zone_destroy(&zone);
+    return rc ? -1 : 0;
+}
+
+int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid, double timeout_s,
+             QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+{
+    Job j;
+    Error ignored;
+    int rc = queue_take(q, classes, n, consumer, timeout_s, dead_result, ctx, job, err);
+    if (rc <= 0 || !uuid[0] || job_decode(job->body.data, job->body.len, &j, &ignored) || strcmp(j.not_on, uuid)) return rc;
+    rc = queue_hand_back(q, job, consumer, err);
+    queue_job_release(job);
+    return rc < 0 ? -1 : 0;
+}
+
+void job_verdict(const Job *job, const char *outcome, const char *message, Record *r)
+{
+    char key[DIGEST_HEX], source_digest[DIGEST_HEX];
+    Digest d;
+    digest_of(job->source, job->source_len, &d);
+    digest_hex(&d, source_digest);
+    job_key(job, key);
+    static const char *const zeros[] = {"score", "speedup", "low", "high", "time_us", "baseline_us"};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) record_float(r, zeros[i], 0);
+    record_text(r, "task", job->task);
+    record_text(r, "key", key);
+    record_text(r, "device", job->device);
+    record_text(r, "outcome", outcome);
+    record_text(r, "message", message);
+    record_int(r, "line", 0);
+    record_bool(r, "predicted", !strncmp(job->device, "sim:", 4));
+    record_text(r, "source_digest", source_digest);
+    record_text(r, "task_digest", job->task_digest);
+    record_text(r, "harness", VERDICT_HARNESS);
+    record_text(r, "compiler", "");
+}

@@ -1,0 +1,378 @@
+#include "eval/serve/precompile.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/stop.h"
+#include "eval/candidate/candidate.h"
+#include "eval/compile/compile_client.h"
+#include "eval/compile/wire.h"
+#include "eval/serve/job.h"
+
+/* COMPILER_S: longer than any compilation that its own limits let run. */
+enum { SPARE_JOBS = 2, COMPILER_S = 200, FRAME_S = 10, REAP_S = 1, RESTARTS = 50 };
+static const double ask_again_s = 0.2; /* an empty queue */
+
+typedef enum { FREE, TAKEN, COMPILING, READY } SlotState;
+
+typedef struct {
+    SlotState state;
+    char consumer[160];
+    QueueJob job;
+    int lost;                   /* the lease, while it was compiled: what comes of it is dropped */
+    unsigned long order;
+    double renew_at;
+    char key[DIGEST_HEX];
+    Buffer compiled;
+} Slot;
+
+typedef struct {
+    pid_t pid;                  /* 0: not running */
+    int fd, slot;               /* -1: idle */
+    double until;
+} Helper;
+
+struct Ahead {
+    AheadOptions opt;
+    int n_slots, restarts;
+    unsigned long taken;
+    double next_take;
+    Slot slots[AHEAD_MAX_COMPILERS + SPARE_JOBS];
+    Helper helpers[AHEAD_MAX_COMPILERS];
+};
+
+/* ---- a compiling process ---- */
+
+/* The reply's frame: key and the compiler's reply, or nothing when the candidate never comes to be compiled. */
+static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffer *frame)
+{
+    Job job;
+    Candidate candidate;
+    Outcome outcome;
+    CompileResult result;
+    const char *names[PLAN_MAX_STEPS], *key;
+    int line;
+    buffer_clear(frame);
+    if (job_decode(body->data, body->len, &job, NULL)) return;
+    if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL)) {
+        for (int i = 0; i < candidate.plan.n_kernels; i++) names[i] = candidate.plan.kernels[i];
+        CompileRequest request = {arch, candidate.source, candidate.len, candidate.plan.n_kernels, names};
+        if (!compiler_run(c, &request, &result, NULL)) {
+            const Buffer *reply = compiler_reply(c, &key);
+            if (reply->len > RUNNER_MAX_COMPILED || wire_puts(frame, key) || wire_put(frame, reply->data, reply->len))
+                buffer_clear(frame);
+        }
+        compile_result_release(&result);
+    }
+    candidate_release(&candidate);
+}
+
+static _Noreturn void helper_child(const char *arch)
+{
+    Compiler *c;
+    Buffer body, frame;
+    const char *cache = getenv("QUERN_CACHE");
+    buffer_init(&body, QUEUE_MAX_BODY);
+    buffer_init(&frame, RUNNER_MAX_JOB);
+    if (compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &c, NULL)) _exit(1);
+    while (wire_read_frame(3, QUEUE_MAX_BODY, 0, &body, NULL) == 1) {
+        compile_job(c, arch, &body, &frame);
+        if (wire_write_frame(3, frame.data, frame.len, NULL)) _exit(1);
+    }
+    compiler_close(c);
+    _exit(0);
+}
+
+static void helper_stop(Helper *h)
+{
+    if (!h->pid) return;
+    close(h->fd);
+    kill(h->pid, SIGKILL);
+    while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    process_reap(h->pid, REAP_S);
+    *h = (Helper){.fd = -1, .slot = -1};
+}
+
+static int helper_start(Helper *h, const char *arch, Error *err)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket pair");
+    pid_t parent = getpid();
+    h->pid = fork();
+    if (h->pid == 0) {
+        runner_become_child(fds[1], parent);
+        helper_child(arch);
+    }
+    close(fds[1]);
+    if (h->pid < 0) {
+        close(fds[0]);
+        *h = (Helper){.fd = -1, .slot = -1};
+        return error_errno(err, "cannot fork for a compiling process");
+    }
+    setpgid(h->pid, h->pid);
+    struct timeval limit = {FRAME_S, 0};
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    h->fd = fds[0];
+    h->slot = -1;
+    return 0;
+}
+
+/* ---- slots ---- */
+
+static void slot_free(Slot *s)
+{
+    if (s->state == FREE) return;
+    queue_job_release(&s->job);
+    buffer_clear(&s->compiled);
+    s->state = FREE;
+    s->lost = 0;
+}
+
+static void slot_ready(Slot *s)
+{
+    if (s->lost) slot_free(s);
+    else s->state = READY;
+}
+
+/* Whatever became of the compilation, the job goes on: without it the runner compiles. */
+static void helper_failed(Ahead *a, Helper *h, const char *why)
+{
+    if (h->slot >= 0) {
+        log_warn("job %.12s: compiling ahead failed (%s)", a->slots[h->slot].job.key, why);
+        slot_ready(&a->slots[h->slot]);
+    }
+    helper_stop(h);
+    a->restarts++;
+}
+
+static void helper_hear(Ahead *a, Helper *h)
+{
+    Buffer frame;
+    Error err = {"it ended"};
+    const char *key, *reply;
+    size_t key_len, len;
+    buffer_init(&frame, RUNNER_MAX_JOB);
+    if (wire_read_frame(h->fd, RUNNER_MAX_JOB, FRAME_S, &frame, &err) != 1 || h->slot < 0) {
+        helper_failed(a, h, err.text);
+    } else {
+        Slot *s = &a->slots[h->slot];
+        WireCursor cursor = {frame.data, frame.data + frame.len};
+        if (!wire_get(&cursor, &key, &key_len) && !wire_get(&cursor, &reply, &len)) {
+            snprintf(s->key, sizeof s->key, "%.*s", (int)key_len, key);
+            buffer_append(&s->compiled, reply, len);
+        }
+        slot_ready(s);
+        h->slot = -1;
+    }
+    buffer_release(&frame);
+}
+
+static void hear_all(Ahead *a)
+{
+    for (int i = 0; i < a->opt.compilers; i++) {
+        Helper *h = &a->helpers[i];
+        if (!h->pid) continue;
+        struct pollfd p = {h->fd, POLLIN, 0};
+        if (poll(&p, 1, 0) > 0) helper_hear(a, h);
+        else if (h->slot >= 0 && clock_seconds() > h->until) helper_failed(a, h, "it took too long");
+    }
+}
+
+static int renew_all(Ahead *a, Error *err)
+{
+    for (int i = 0; i < a->n_slots; i++) {
+        Slot *s = &a->slots[i];
+        if (s->state == FREE || s->lost || clock_seconds() < s->renew_at) continue;
+        int held = queue_renew(a->opt.queue, &s->job, s->consumer, err);
+        if (held < 0) return -1;
+        s->renew_at = clock_seconds() + queue_renew_interval(a->opt.queue);
+        if (held) continue;
+        s->lost = 1;
+        if (s->state != COMPILING) slot_free(s);
+    }
+    return 0;
+}
+
+/* 1 took one, 0 there is none, -1. */
+static int take_into(Ahead *a, Slot *s, double timeout_s, Error *err)
+{
+    const AheadOptions *o = &a->opt;
+    int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s, o->dead_result, o->ctx, &s->job, err);
+    if (rc <= 0) return rc;
+    s->state = TAKEN;
+    s->order = a->taken++;
+    s->renew_at = clock_seconds() + queue_renew_interval(o->queue);
+    return 1;
+}
+
+static int take_all(Ahead *a, Error *err)
+{
+    if (stop_requested() || clock_seconds() < a->next_take) return 0;
+    for (int i = 0; i < a->n_slots; i++) {
+        if (a->slots[i].state != FREE) continue;
+        int rc = take_into(a, &a->slots[i], 0, err);
+        if (rc < 0) return -1;
+        if (rc == 0) {
+            a->next_take = clock_seconds() + ask_again_s;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static Slot *oldest(Ahead *a, SlotState state)
+{
+    Slot *first = NULL;
+    for (int i = 0; i < a->n_slots; i++) {
+        Slot *s = &a->slots[i];
+        if (s->state == state && (!first || s->order < first->order)) first = s;
+    }
+    return first;
+}
+
+/* Oldest first, to whoever is idle. A pool that does not stay up is given up: the runner compiles. */
+static void assign(Ahead *a)
+{
+    Error err;
+    for (int i = 0; i < a->opt.compilers; i++) {
+        Helper *h = &a->helpers[i];
+        Slot *s = oldest(a, TAKEN);
+        if (!s) return;
+        if (h->slot >= 0) continue;
+        if (a->restarts > RESTARTS || (!h->pid && helper_start(h, a->opt.arch, &err))) {
+            slot_ready(s);
+            continue;
+        }
+        s->state = COMPILING;
+        h->slot = (int)(s - a->slots);
+        h->until = clock_seconds() + COMPILER_S;
+        if (wire_write_frame(h->fd, s->job.body.data, s->job.body.len, &err)) helper_failed(a, h, err.text);
+    }
+}
+
+int ahead_tend(Ahead *a, Error *err)
+{
+    hear_all(a);
+    if (renew_all(a, err) || take_all(a, err)) return -1;
+    assign(a);
+    return 0;
+}
+
+int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
+{
+    int n = 0, free_slots = 0;
+    *due = clock_seconds() + 1;
+    for (int i = 0; i < a->opt.compilers; i++) {
+        if (!a->helpers[i].pid) continue;
+        fds[n++] = (struct pollfd){a->helpers[i].fd, POLLIN, 0};
+    }
+    for (int i = 0; i < a->n_slots; i++) {
+        const Slot *s = &a->slots[i];
+        free_slots += s->state == FREE;
+        if (s->state != FREE && !s->lost && s->renew_at < *due) *due = s->renew_at;
+    }
+    if (free_slots && !stop_requested() && a->next_take < *due) *due = a->next_take;
+    return n;
+}
+
+/* ---- for the worker ---- */
+
+int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
+{
+    if (opt->compilers < 1 || opt->compilers > AHEAD_MAX_COMPILERS)
+        return error_set(err, "%d compiling processes; expected 1 to %d", opt->compilers, AHEAD_MAX_COMPILERS);
+    Ahead *a = memory_alloc(sizeof *a);
+    a->opt = *opt;
+    a->n_slots = opt->compilers + SPARE_JOBS;
+    for (int i = 0; i < opt->compilers; i++) a->helpers[i] = (Helper){.fd = -1, .slot = -1};
+    for (int i = 0; i < a->n_slots; i++) {
+        snprintf(a->slots[i].consumer, sizeof a->slots[i].consumer, "%s+%d", opt->consumer, i);
+        buffer_init(&a->slots[i].compiled, RUNNER_MAX_COMPILED);
+    }
+    for (int i = 0; i < opt->compilers; i++)
+        if (helper_start(&a->helpers[i], opt->arch, err)) {
+            ahead_close(a);
+            return -1;
+        }
+    *out = a;
+    return 0;
+}
+
+void ahead_close(Ahead *a)
+{
+    Error err;
+    int reachable = 1;
+    if (!a) return;
+    for (int i = 0; i < a->n_slots; i++) {
+        Slot *s = &a->slots[i];
+        if (s->state != FREE && !s->lost && reachable)
+            reachable = queue_hand_back(a->opt.queue, &s->job, s->consumer, &err) >= 0;
+        slot_free(s);
+        buffer_release(&s->compiled);
+    }
+    for (int i = 0; i < a->opt.compilers; i++) helper_stop(&a->helpers[i]);
+    free(a);
+}
+
+static void sleep_until(const Ahead *a, double end)
+{
+    struct pollfd fds[AHEAD_MAX_COMPILERS + 1];
+    double due;
+    int n = ahead_watch(a, fds, &due);
+    fds[n++] = (struct pollfd){stop_fd(), POLLIN, 0};
+    if (end < due) due = end;
+    double left = due - clock_seconds();
+    poll(fds, (nfds_t)n, left > 0 ? (int)(left * 1000) + 1 : 0);
+}
+
+/* The slot's job becomes the worker's own; 0: its lease was lost meanwhile. */
+static int give(Ahead *a, Slot *s, AheadJob *out, Error *err)
+{
+    int held = queue_begin(a->opt.queue, &s->job, s->consumer, a->opt.consumer, err);
+    if (held > 0) {
+        out->job = s->job;
+        s->job = (QueueJob){0};
+        memcpy(out->key, s->key, sizeof out->key);
+        buffer_init(&out->compiled, RUNNER_MAX_COMPILED);
+        buffer_append(&out->compiled, s->compiled.data, s->compiled.len);
+    }
+    slot_free(s);
+    return held;
+}
+
+int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err)
+{
+    double end = clock_seconds() + timeout_s;
+    for (;;) {
+        Slot *s;
+        if (ahead_tend(a, err)) return -1;
+        while (!stop_requested() && (s = oldest(a, READY))) {
+            int rc = give(a, s, out, err);
+            if (rc) return rc;
+        }
+        double left = end - clock_seconds();
+        if (left <= 0 || stop_requested()) return 0;
+        if (oldest(a, TAKEN) || oldest(a, COMPILING)) {
+            sleep_until(a, end);
+        } else if (take_into(a, &a->slots[0], left, err) < 0) { /* nothing is here: wait where new jobs come */
+            return -1;
+        }
+    }
+}
+
+void ahead_job_release(AheadJob *j)
+{
+    queue_job_release(&j->job);
+    buffer_release(&j->compiled);
+}

@@ -1,0 +1,108 @@
+/* Look at a queue and repair it. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "eval/judge/verdict.h"
+#include "queue/queue.h"
+
+enum { MAX_CLASSES = 256, MAX_SICK = 1024 };
+
+static void print_table(const QueueStatus *s, int n, const QueueSick *sick, int n_sick)
+{
+    printf("%-24s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead", "oldest");
+    for (int i = 0; i < n; i++)
+        printf("%-24s %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting, s[i].leased, s[i].done, s[i].dead,
+               s[i].oldest_s);
+    for (int i = 0; i < n_sick; i++) {
+        char when[32] = "";
+        time_t at = (time_t)sick[i].at;
+        strftime(when, sizeof when, "%F %T UTC", gmtime(&at));
+        printf("out of service since %s: %s (%s): %s\n", when, sick[i].where, sick[i].device_class, sick[i].reason);
+    }
+}
+
+static void print_json(const QueueStatus *s, int n, const QueueSick *sick, int n_sick)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class, "waiting",
+                                              (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased, "done",
+                                              (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead, "oldest_s", s[i].oldest_s));
+    for (int i = 0; i < n_sick; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "class", sick[i].device_class, "quarantined", sick[i].where,
+                                              "reason", sick[i].reason, "since", (json_int_t)sick[i].at));
+    json_dumpf(list, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(list);
+}
+
+static int status(Queue *q, int as_json, Error *err)
+{
+    static QueueStatus s[MAX_CLASSES];
+    static QueueSick sick[MAX_SICK];
+    int n = 0, n_sick = 0;
+    if (queue_status(q, s, MAX_CLASSES, &n, err) || queue_quarantined(q, sick, MAX_SICK, &n_sick, err)) return -1;
+    if (as_json) print_json(s, n, sick, n_sick);
+    else print_table(s, n, sick, n_sick);
+    return 0;
+}
+
+static int act(Queue *q, const char *verb, int as_json, Error *err)
+{
+    long revived = 0;
+    if (!strcmp(verb, "status")) return status(q, as_json, err);
+    if (!strcmp(verb, "purge")) return queue_purge(q, err);
+    if (strcmp(verb, "retry")) return queue_pause(q, !strcmp(verb, "pause"), err);
+    if (queue_retry(q, &revived, err)) return -1;
+    printf("%ld dead job%s put back\n", revived, revived == 1 ? "" : "s");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const verbs[] = {"status", "retry", "purge", "pause", "resume"};
+    const char *redis = NULL, *name = NULL;
+    int as_json = 0;
+    const Flag flags[] = {
+        {.name = "redis", .kind = FLAG_TEXT, .target = &redis, .help = "the queue's server instead of QUERN_REDIS"},
+        {.name = "queue", .kind = FLAG_TEXT, .target = &name, .help = "the queue's name, if not quern"},
+        {.name = "json", .kind = FLAG_BOOL, .target = &as_json, .help = "status as JSON"},
+        {0}};
+    const FlagSpec spec = {.program = "quern-queue",
+                           .synopsis = "status|retry|purge|pause|resume [--redis URL] [--queue NAME] [--json]",
+                           .about = "status: jobs waiting, leased, done and dead by device class, the age of the oldest, and devices "
+                                    "out of service. retry: puts dead jobs back. purge: forgets the queue, results too. pause, resume: "
+                                    "whether evaluators take jobs.",
+                           .flags = flags,
+                           .min_words = 1,
+                           .max_words = 1};
+    const char **words = (const char **)argv;
+    flags_parse(&spec, argc, argv, words);
+    const char *verb = words[0];
+    if (redis && strchr(redis, '@'))
+        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    int known = 0;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) known |= !strcmp(verb, verbs[i]);
+    if (!known) flags_usage_error(&spec, "expected status, retry, purge, pause or resume, found '%s'", verb);
+    log_open("quern-queue");
+    stop_install();
+    Error err = {0};
+    Queue *q = NULL;
+    const char *server = redis && *redis ? redis : getenv("QUERN_REDIS");
+    if (!server || !*server) {
+        error_set(&err, "there is no queue: QUERN_REDIS names no server. A run that is going on has one: --redis "
+                        "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With none going on, put "
+                        "`quern-fleet run --dir runs/RUN/queue --workers 0 --` in front of the command");
+        log_die(1, &err);
+    }
+    if (queue_open(redis, name, VERDICT_HARNESS, &q, &err) || act(q, verb, as_json, &err)) log_die(1, &err);
+    queue_close(q);
+    return log_close(0);
+}

@@ -1,0 +1,207 @@
+/* The runner's own side: opens the evaluator, answers job after job until its socket ends.
+ *
+ * The noop runner tests queue and supervision without a compiler: it answers every job with the
+ * fixed verdict evaluator_error "noop", after what the source's first line asks for:
+ *   // selftest: sleep SECONDS    // selftest: crash    // selftest: hang    // selftest: fail
+ *   // selftest: sick FILE        the device is sick, once: whoever comes first removes the file
+ *   // selftest: measured SECONDS UUID=SCORE ...    after so long an ok verdict with the score that it has on this device */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "eval/cuda/health/health.h"
+#include "eval/device/device.h"
+#include "eval/judge/evaluator.h"
+#include "eval/serve/runner.h"
+#include "eval/compile/wire.h"
+#include "eval/serve/job.h"
+
+enum { ANSWER_MAX = 4 << 20 };
+
+typedef struct {
+    int fd;
+    const RunnerOptions *opt;
+    Evaluator *evaluator;  /* NULL in a noop runner */
+    uint64_t seed;         /* what it was opened with */
+    char sick[600];        /* why the device must leave service, or "" */
+} Child;
+
+static int send_record(int fd, const Record *r)
+{
+    Buffer b;
+    Error err;
+    buffer_init(&b, ANSWER_MAX);
+    int rc = record_encode(r, &b, &err) || wire_write_frame(fd, b.data, b.len, &err);
+    buffer_release(&b);
+    return rc ? -1 : 0;
+}
+
+static _Noreturn void refuse(int fd, const Error *err)
+{
+    Record *r = record_new();
+    record_text(r, "error", err->text);
+    send_record(fd, r);
+    _exit(1);
+}
+
+static int open_evaluator(Child *c, uint64_t seed, Error *err)
+{
+    if (c->evaluator) evaluator_close(c->evaluator);
+    c->evaluator = NULL;
+    c->seed = seed;
+    EvaluatorOptions opt = {.device = c->opt->device, .seed = seed};
+    return evaluator_open(&opt, &c->evaluator, err);
+}
+
+static int say_hello(Child *c)
+{
+    Record *r = record_new();
+    const DeviceInfo *info = c->evaluator ? evaluator_device(c->evaluator) : NULL;
+    record_text(r, "class", info ? info->device_class : c->opt->device);
+    record_text(r, "arch", info ? info->arch : "");
+    record_bool(r, "predicted", info ? info->predicted : 1);
+    record_text(r, "uuid", info ? info->uuid : c->opt->uuid ? c->opt->uuid : "");
+    int rc = send_record(c->fd, r);
+    record_free(r);
+    return rc;
+}
+
+static int failed(const Job *job, const char *why, Record *verdict)
+{
+    job_verdict(job, outcome_name(OUTCOME_EVALUATOR_ERROR), why, verdict);
+    return 1;
+}
+
+/* A failure of the evaluator that says its device is sick takes the device out of service. */
+static void note_sickness(Child *c, const char *message)
+{
+    if (health_is_sick(message)) snprintf(c->sick, sizeof c->sick, "%s", message);
+}
+
+/* Returns whether another attempt may do better: the evaluator failed, not the candidate. */
+static int judge(Child *c, const Job *job, Record *verdict)
+{
+    Error err = {0};
+    if (strcmp(job->harness, VERDICT_HARNESS)) return failed(job, "the job asks for another version of the harness", verdict);
+    if (job->seed != c->seed || !c->evaluator)
+        if (open_evaluator(c, job->seed, &err)) {
+            note_sickness(c, err.text);
+            return failed(job, err.text, verdict);
+        }
+    Verdict *v = calloc(1, sizeof *v);
+    if (!v) return failed(job, "no memory", verdict);
+    evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
+    int retry = v->outcome == OUTCOME_EVALUATOR_ERROR;
+    if (retry) note_sickness(c, v->message);
+    if (!v->task_digest[0]) { /* it did not come to look at the task */
+        failed(job, v->message, verdict);
+    } else if (strcmp(v->task_digest, job->task_digest)) {
+        retry = failed(job, "the evaluator has another version of the task than the submitter", verdict);
+    } else { /* under the class that was asked for, which may be the architecture's */
+        job_key(job, v->key);
+        verdict_record(v, job->task, verdict);
+    }
+    verdict_release(v);
+    free(v);
+    return retry;
+}
+
+/* list: "UUID=SCORE ..."; 0: this device is not in it. */
+static int measured(const Child *c, const Job *job, char *list, Record *verdict)
+{
+    Verdict v = {.outcome = OUTCOME_OK, .time_us = 1, .seed = job->seed, .predicted = !strncmp(c->opt->device, "sim:", 4)};
+    Digest d;
+    size_t n = strlen(c->opt->uuid ? c->opt->uuid : "");
+    for (char *save = NULL, *p = strtok_r(list, " ", &save); n && p; p = strtok_r(NULL, " ", &save))
+        if (!strncmp(p, c->opt->uuid, n) && p[n] == '=') v.score = strtod(p + n + 1, NULL);
+    v.speedup = v.low = v.high = v.baseline_us = v.score;
+    snprintf(v.uuid, sizeof v.uuid, "%s", c->opt->uuid ? c->opt->uuid : "");
+    snprintf(v.device, sizeof v.device, "%s", c->opt->device);
+    snprintf(v.task_digest, sizeof v.task_digest, "%s", job->task_digest);
+    digest_of(job->source, job->source_len, &d);
+    digest_hex(&d, v.source_digest);
+    job_key(job, v.key);
+    if (v.score > 0) verdict_record(&v, job->task, verdict);
+    return v.score > 0;
+}
+
+static int judge_nothing(Child *c, const Job *job, Record *verdict)
+{
+    char line[512], path[512];
+    int list = 0;
+    const char *end = memchr(job->source, '\n', job->source_len);
+    size_t n = end ? (size_t)(end - job->source) : job->source_len;
+    snprintf(line, sizeof line, "%.*s", (int)n, job->source);
+    double seconds = 0;
+    if (sscanf(line, "// selftest: sleep %lf", &seconds) == 1) clock_sleep(seconds);
+    if (!strcmp(line, "// selftest: crash")) raise(SIGSEGV);
+    while (!strcmp(line, "// selftest: hang")) pause();
+    if (sscanf(line, "// selftest: sick %500s", path) == 1 && !unlink(path)) note_sickness(c, HEALTH_SICK "it was told to be sick");
+    if (sscanf(line, "// selftest: measured %lf %n", &seconds, &list) == 1 && list) {
+        clock_sleep(seconds);
+        if (measured(c, job, line + list, verdict)) return 0;
+    }
+    job_verdict(job, outcome_name(OUTCOME_EVALUATOR_ERROR), "noop", verdict);
+    return !strcmp(line, "// selftest: fail");
+}
+
+/* What a job's frame brings beside the job: its compilation, when that was done ahead. */
+static void take_compiled(Child *c, WireCursor *cursor)
+{
+    const char *key, *reply;
+    size_t key_len, len;
+    char digits[DIGEST_HEX];
+    if (!c->evaluator || wire_get(cursor, &key, &key_len) || wire_get(cursor, &reply, &len)) return;
+    snprintf(digits, sizeof digits, "%.*s", (int)key_len, key);
+    evaluator_offer(c->evaluator, digits, reply, len);
+}
+
+static int answer(Child *c, const Buffer *frame)
+{
+    Job job;
+    Error err = {0};
+    Record *verdict = record_new(), *r = record_new();
+    int retry;
+    WireCursor cursor = {frame->data, frame->data + frame->len};
+    const char *body = "";
+    size_t len = 0;
+    if (wire_get(&cursor, &body, &len)) len = 0;
+    take_compiled(c, &cursor);
+    if (job_decode(body, len, &job, &err)) {
+        job.source = "";
+        retry = failed(&job, err.text, verdict);
+    } else {
+        retry = c->opt->noop ? judge_nothing(c, &job, verdict) : judge(c, &job, verdict);
+    }
+    Buffer encoded;
+    buffer_init(&encoded, ANSWER_MAX / 2);
+    int rc = record_encode(verdict, &encoded, &err);
+    record_bool(r, "retry", retry);
+    if (c->sick[0]) record_text(r, "sick", c->sick);
+    record_bytes(r, "verdict", encoded.data, encoded.len);
+    if (!rc) rc = send_record(c->fd, r);
+    buffer_release(&encoded);
+    record_free(verdict);
+    record_free(r);
+    return rc;
+}
+
+_Noreturn void runner_child(int fd, const RunnerOptions *opt)
+{
+    Child c = {.fd = fd, .opt = opt};
+    Error err = {0};
+    const char *arg;
+    const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
+    if (ops && ops->alone) ops->alone(arg);
+    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there is. */
+    if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err))) refuse(fd, &err);
+    if (say_hello(&c)) _exit(1);
+    Buffer frame;
+    buffer_init(&frame, RUNNER_MAX_JOB);
+    while (wire_read_frame(fd, RUNNER_MAX_JOB, 0, &frame, &err) == 1)
+        if (answer(&c, &frame)) _exit(1);
+    _exit(0);
+}

@@ -1,0 +1,167 @@
+/* wmma: loads and stores become ordinary ones, a register or a half of one at a time; fragments are laid out by exec_wmma.c. */
+#include "eval/sim/decode/decode.h"
+#include "eval/sim/memory/memory_ops.h"
+
+typedef struct {
+    int m, n, k;
+} Shape;
+
+static int shape_of(Decoder *d, Shape *s)
+{
+    static const struct {
+        const char *name;
+        Shape shape;
+    } shapes[] = {{"m16n16k16", {16, 16, 16}}, {"m32n8k16", {32, 8, 16}}, {"m8n32k16", {8, 32, 16}}, {"m16n16k8", {16, 16, 8}}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        if (decode_has(d, shapes[i].name)) {
+            *s = shapes[i].shape;
+            return 0;
+        }
+    return decode_refuse(d, "a shape that is not known");
+}
+
+/* Registers of a thread that differ, and how many the fragment has. */
+static int registers(char which, const Shape *s, int type, int *all)
+{
+    int e = type == T_F16 || type == T_BF16 ? 2 : 1;
+    int n = (which == 'a' ? s->m * s->k : which == 'b' ? s->k * s->n : s->m * s->n) / (LANES * e);
+    *all = which != 'c' && type == T_F16 ? 8 : n;
+    return n;
+}
+
+static int is_known(char which, const Shape *s, const ValueType *t)
+{
+    if (!t || t->packed)
+        return 0;
+    if (which == 'c')
+        return t->type == T_F32 || t->type == T_F16;
+    return s->k == 8 ? t->type == T_TF32 : t->type == T_F16 || t->type == T_BF16;
+}
+
+/* One access of `bytes` by every lane; its data in a register of 32 bits. */
+static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, int bytes, uint32_t data, int is_store)
+{
+    WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof(*p));
+    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof(*mo));
+    *p = *whole;
+    p->reg = (uint8_t)reg;
+    p->half = (uint8_t)half;
+    Inst *in = decode_emit(d, h_wmma_address);
+    in->part = p;
+    in->d = decode_temp64(d);
+    mo->kind = is_store ? MEM_STORE : MEM_LOAD;
+    mo->space = p->base.space;
+    mo->element = (uint8_t)bytes;
+    mo->count = 1;
+    mo->width[0] = 32;
+    mo->data[0] = data;
+    mo->address64 = 1;
+    mo->address = in->d;
+    decode_emit(d, h_mem)->mem = mo;
+    d->expansion++;
+}
+
+/* Two elements of a register that are not neighbours in memory. */
+static void access_halves(Decoder *d, const WmmaPart *whole, int reg, uint32_t data, int is_store)
+{
+    uint32_t part[2] = {decode_temp32(d), decode_temp32(d)};
+    for (int j = 0; j < 2; j++) {
+        if (is_store) {
+            Inst *in = decode_emit(d, h_wmma_unpack);
+            in->d = part[j];
+            in->a = data;
+            in->k0 = (uint8_t)j;
+        }
+        access_part(d, whole, reg, j, 2, part[j], is_store);
+    }
+    if (is_store)
+        return;
+    Inst *in = decode_emit(d, h_wmma_pack);
+    in->d = data;
+    in->a = part[0];
+    in->b = part[1];
+}
+
+static int matrix_access(Decoder *d, int is_store)
+{
+    char which = decode_has(d, "a") ? 'a' : decode_has(d, "b") ? 'b' : decode_has(d, is_store ? "d" : "c") ? 'c' : 0;
+    int rows = decode_has(d, "row"), columns = decode_has(d, "col"), space = decode_space(d), all;
+    WmmaPart whole = {.which = which, .by_columns = (uint8_t)columns, .base = {.space = (uint8_t)space}};
+    Shape s = {0};
+    decode_has(d, "aligned");
+    if (!decode_has(d, "sync") || !which || rows == columns || shape_of(d, &s))
+        return decode_refuse(d, "a form that is not known");
+    const ValueType *t = decode_type(d);
+    if (!is_known(which, &s, t))
+        return decode_refuse(d, "a type that is not known");
+    int n = registers(which, &s, t->type, &all), address = is_store ? 0 : 1;
+    uint32_t data[8];
+    whole.m = (uint8_t)s.m;
+    whole.n = (uint8_t)s.n;
+    whole.type = t->type;
+    int high = which == 'b' ? s.k : s.m, wide = which == 'a' ? s.k : s.n;
+    whole.stride = decode_const32(d->code, (uint32_t)(columns ? high : wide));
+    if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) || decode_fragment(d, 1 - address, all, data, !is_store) ||
+        decode_address(d, decode_operand(d, address), &whole.base))
+        return -1;
+    decode_emit(d, h_wmma_together);
+    int neighbours = which == 'b' ? columns : rows;
+    for (int i = 0; i < n; i++)
+        if (t->bits == 32 || neighbours)
+            access_part(d, &whole, i, 0, 4, data[i], is_store);
+        else
+            access_halves(d, &whole, i, data[i], is_store);
+    for (int i = n; i < all && !is_store; i++) {
+        Inst *in = decode_emit(d, h_mov32);
+        in->d = data[i];
+        in->a = data[i % n];
+    }
+    d->expansion--;
+    d->inst_class = decode_memory_class(whole.base.space, is_store ? MEM_STORE : MEM_LOAD);
+    return 0;
+}
+
+static int multiply(Decoder *d)
+{
+    Shape s = {0};
+    int all;
+    for (int i = 0; i < d->in->n_mods; i++) /* of the factors: their fragments are laid out in the same way */
+        if (!strcmp(d->in->mods[i], "row") || !strcmp(d->in->mods[i], "col"))
+            d->mods_used |= 1u << i;
+    decode_has(d, "aligned");
+    if (!decode_has(d, "sync") || shape_of(d, &s))
+        return decode_refuse(d, "a form that is not known");
+    const ValueType *from = decode_type(d), *b = decode_type(d), *a = decode_type(d), *to = decode_type(d);
+    WmmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof(*op));
+    op->type = a ? a->type : T_F16; /* of halves only the sums' types are said */
+    if (!a)
+        to = b;
+    if ((a && (!to || a != b || !is_known('a', &s, a))) || !is_known('c', &s, from) || !is_known('c', &s, to) ||
+        (op->type != T_F16 && (from->type != T_F32 || to->type != T_F32)))
+        return decode_refuse(d, "types that are not known");
+    op->m = (uint8_t)s.m;
+    op->n = (uint8_t)s.n;
+    op->k = (uint8_t)s.k;
+    op->from = from->type;
+    op->to = to->type;
+    int n_d = registers('c', &s, op->to, &all), n_c = registers('c', &s, op->from, &all), n_a, n_b;
+    registers('a', &s, op->type, &n_a);
+    registers('b', &s, op->type, &n_b);
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, op->d, 1) || decode_fragment(d, 1, n_a, op->a, 0) ||
+        decode_fragment(d, 2, n_b, op->b, 0) || decode_fragment(d, 3, n_c, op->c, 0))
+        return decode_refuse(d, "fragments of other lengths");
+    decode_emit(d, h_wmma)->wmma = op;
+    d->inst_class = INST_TENSOR;
+    d->flops = 2 * s.m * s.n * s.k;
+    return 0;
+}
+
+int decode_wmma(Decoder *d)
+{
+    if (strcmp(d->in->op, "wmma"))
+        return 1;
+    if (decode_has(d, "mma"))
+        return multiply(d);
+    int is_store = decode_has(d, "store");
+    return is_store || decode_has(d, "load") ? matrix_access(d, is_store) : decode_refuse(d, "a form that is not known");
+}

@@ -1,0 +1,150 @@
+/* f16 and bf16 arithmetic, scalar and packed. Sums and products of two are exact or safely rounded in fp32; fused ones
+ * go through fp64 and a round-to-odd fp32. */
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
+#include <math.h>
+
+#include "eval/sim/machine/half.h"
+#include "eval/sim/exec/handlers.h"
+
+float half_to_float(uint32_t h)
+{
+    return f16_widen(h & 0xffff);
+}
+
+uint32_t half_from_double(double v)
+{
+    return f16_narrow(to_odd(v));
+}
+
+float bf16_to_float(uint32_t h)
+{
+    return bf16_widen(h & 0xffff);
+}
+
+uint32_t bf16_from_double(double v)
+{
+    return bf16_narrow(to_odd(v));
+}
+
+static inline float tiny(float f, float limit)
+{
+    return fabsf(f) < limit ? as_float(float_bits(f) & 0x80000000u) : f;
+}
+
+static inline float in_f16(uint32_t h, int flags)
+{
+    float f = f16_widen(h & 0xffff);
+    return flags & HALF_FTZ ? tiny(f, 0x1p-14f) : f;
+}
+
+static inline float in_bf16(uint32_t h, int flags)
+{
+    (void)flags;
+    return bf16_widen(h & 0xffff);
+}
+
+static inline float adjust(float f, int flags)
+{
+    if (flags & HALF_SAT)
+        f = f > 0 ? (f < 1 ? f : 1) : 0;
+    if (flags & HALF_RELU)
+        f = f <= 0 ? 0 : f; /* -0 too; NaN stays */
+    return f;
+}
+
+static inline uint32_t out_f16(float f, int flags)
+{
+    uint32_t h = f16_narrow(adjust(f, flags));
+    return flags & HALF_FTZ && !(h & 0x7c00) ? h & 0x8000 : h;
+}
+
+static inline uint32_t out_bf16(float f, int flags)
+{
+    return bf16_narrow(adjust(f, flags));
+}
+
+static inline float smaller(float a, float b, int flags)
+{
+    if (a != a || b != b)
+        return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
+    return a < b ? a : b < a ? b : as_float(float_bits(a) | float_bits(b));
+}
+
+static inline float larger(float a, float b, int flags)
+{
+    if (a != a || b != b)
+        return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
+    return a > b ? a : b > a ? b : as_float(float_bits(a) & float_bits(b));
+}
+
+#define XORSIGN(a, b, r) (in->k0 & HALF_XORSIGN ? copysignf(r, copysignf(1, a) * copysignf(1, b)) : (r))
+
+/* e: over floats a, b, c */
+#define HALF_OP(name, rows, TYPE, useb, usec, e)                                                    \
+    static inline uint32_t name##_one_##TYPE(uint32_t x, uint32_t y, uint32_t z, const Inst *in)      \
+    {                                                                                               \
+        float a = in_##TYPE(x, in->k0), b = in_##TYPE(y, in->k0), c = in_##TYPE(z, in->k0);          \
+        (void)b, (void)c;                                                                           \
+        return out_##TYPE((e), in->k0);                                                             \
+    }                                                                                               \
+    HANDLER32(name##_##TYPE, rows, name##_one_##TYPE(ra[i], useb, usec, in))                         \
+    HANDLER32(name##_##TYPE##x2, rows, name##_one_##TYPE(ra[i], useb, usec, in) |                    \
+                                           name##_one_##TYPE(ra[i] >> 16, (useb) >> 16, (usec) >> 16, in) << 16)
+
+#define HALF_OPS(TYPE)                                                                         \
+    HALF_OP(add, ROWS_32_2, TYPE, rb[i], 0u, a + b)                                             \
+    HALF_OP(sub, ROWS_32_2, TYPE, rb[i], 0u, a - b)                                             \
+    HALF_OP(mul, ROWS_32_2, TYPE, rb[i], 0u, a *b)                                              \
+    HALF_OP(fma, ROWS_32_3, TYPE, rb[i], rc[i], to_odd((double)a * b + c))                      \
+    HALF_OP(min, ROWS_32_2, TYPE, rb[i], 0u, XORSIGN(a, b, smaller(a, b, in->k0)))              \
+    HALF_OP(max, ROWS_32_2, TYPE, rb[i], 0u, XORSIGN(a, b, larger(a, b, in->k0)))
+
+HALF_OPS(f16)
+HALF_OPS(bf16)
+
+HANDLER32(neg_h, ROWS_32_1, ra[i] ^ 0x8000)
+HANDLER32(neg_hx2, ROWS_32_1, ra[i] ^ 0x80008000u)
+HANDLER32(abs_h, ROWS_32_1, ra[i] & 0x7fff)
+HANDLER32(abs_hx2, ROWS_32_1, ra[i] & 0x7fff7fffu)
+
+Handler *half_handler(const char *name, int is_bf16, int packed)
+{
+    static const struct {
+        const char *name;
+        Handler *f16[2], *bf16[2];
+    } table[] = {
+#define ENTRY(n) {#n, {n##_f16, n##_f16x2}, {n##_bf16, n##_bf16x2}}
+        ENTRY(add), ENTRY(sub), ENTRY(mul), ENTRY(fma), ENTRY(min), ENTRY(max),
+        {"neg", {neg_h, neg_hx2}, {neg_h, neg_hx2}},
+        {"abs", {abs_h, abs_hx2}, {abs_h, abs_hx2}},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (!strcmp(table[i].name, name))
+            return is_bf16 ? table[i].bf16[packed] : table[i].f16[packed];
+    return NULL;
+}
+
+/* ---- comparisons: k0 op, k2 flush, k3 HALF_BF16 and HALF_PACKED ---- */
+
+int half_compare(const Inst *in, uint32_t a, uint32_t b)
+{
+    int flags = in->k2 ? HALF_FTZ : 0;
+    if (in->k3 & HALF_BF16)
+        return float_compare(in->k0, (double)in_bf16(a, 0), (double)in_bf16(b, 0));
+    return float_compare(in->k0, (double)in_f16(a, flags), (double)in_f16(b, flags));
+}
+
+/* set: f = what true gives, in each half when packed */
+const Inst *h_set_f16(Warp *w, const Inst *in)
+{
+    const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
+    uint32_t *d = row32(w, in->d);
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t r = half_compare(in, ra[i], rb[i]) ? in->f : 0;
+        if (in->k3 & HALF_PACKED)
+            r |= half_compare(in, ra[i] >> 16, rb[i] >> 16) ? in->f << 16 : 0;
+        d[i] = r;
+    }
+    return in + 1;
+}

@@ -1,0 +1,141 @@
+/* Matrix instructions: ldmatrix, and mma.sync of 16 x 8 x k. Thread t of a group of four and group g of eight
+ * hold, in register i of a fragment with e elements a register: of A row g + 8 (i & 1) and columns e t + 4 e (i >> 1) ..;
+ * of B rows e t + 4 e i .. of column g; of C row g + 8 (i >> 1) and column 2 t + (i & 1). Sums are taken in double
+ * precision and rounded once. */
+#include <math.h>
+
+#include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/machine/half.h"
+#include "eval/sim/exec/handlers.h"
+
+enum { M = 16, COLUMNS = 8, MAX_K = 32 };
+
+/* Element j of a register. */
+double mma_element(uint32_t v, int type, int j)
+{
+    switch (type) {
+    case T_F16: return (double)f16_widen(v >> (16 * j) & 0xffff);
+    case T_BF16: return (double)bf16_widen(v >> (16 * j) & 0xffff);
+    case T_TF32: return (double)as_float(v & ~0x1fffu);
+    case T_S8: return (int8_t)(v >> (8 * j));
+    default: return (double)(v >> (8 * j) & 255);
+    }
+}
+
+int mma_per_register(int type)
+{
+    return type == T_TF32 ? 1 : type == T_F16 || type == T_BF16 ? 2 : 4;
+}
+
+static double accumulator(const Warp *w, const MmaOp *op, int i, int lane)
+{
+    if (op->acc_type == T_F16)
+        return (double)f16_widen(row32(w, op->c[i / 2])[lane] >> (16 * (i & 1)) & 0xffff);
+    uint32_t v = row32(w, op->c[i])[lane];
+    return op->acc_type == T_S32 ? (double)(int32_t)v : (double)as_float(v);
+}
+
+static uint32_t result(const MmaOp *op, double v)
+{
+    if (op->acc_type == T_S32) {
+        if (op->saturate)
+            return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v);
+        return (uint32_t)(int64_t)v;
+    }
+    if (op->acc_type == T_F16)
+        return f16_narrow(to_odd(v));
+    float f = (float)v;
+    return f != f ? 0x7fffffffu : float_bits(f);
+}
+
+static void gather(const Warp *w, const MmaOp *op, double a[M][MAX_K], double b[MAX_K][COLUMNS])
+{
+    for (int lane = 0; lane < LANES; lane++) {
+        int g = lane >> 2, t = lane & 3, e = mma_per_register(op->a_type);
+        for (int i = 0; i < op->n_a; i++)
+            for (int j = 0; j < e; j++)
+                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] = mma_element(row32(w, op->a[i])[lane], op->a_type, j);
+        for (int i = 0; i < op->n_b; i++)
+            for (int j = 0; j < e; j++)
+                b[e * t + j + 4 * e * i][g] = mma_element(row32(w, op->b[i])[lane], op->b_type, j);
+    }
+}
+
+const Inst *h_mma(Warp *w, const Inst *in)
+{
+    const MmaOp *op = in->mma;
+    uint32_t m = exec_mask(w, in);
+    double a[M][MAX_K], b[MAX_K][COLUMNS];
+    uint32_t out[4][LANES];
+    if (!m)
+        return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK))
+        return NULL;
+    if (w->active != FULL_MASK)
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "multiplies matrices in a warp of fewer than 32 threads");
+    gather(w, op, a, b);
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < 4; i++) {
+            int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
+            double sum = 0;
+            for (int k = 0; k < op->k; k++)
+                sum += a[row][k] * b[k][column];
+            out[i][lane] = result(op, sum + accumulator(w, op, i, lane));
+        }
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < op->n_c; i++)
+            row32(w, op->d[i])[lane] = op->acc_type == T_F16 ? out[2 * i][lane] | out[2 * i + 1][lane] << 16 : out[i][lane];
+    return in + 1;
+}
+
+/* Lane 8 i + r has the address of row r of matrix i; thread 4 r + t receives two elements of row r, or of column r when
+ * transposed. */
+const Inst *h_ldmatrix(Warp *w, const Inst *in)
+{
+    Access a;
+    uint32_t m = exec_mask(w, in), rows = in->k0 == 4 ? FULL_MASK : (1u << (8 * in->k0)) - 1;
+    if (!m)
+        return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK))
+        return NULL;
+    if (w->active != FULL_MASK)
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "loads matrices in a warp of fewer than 32 threads");
+    if (access_resolve(w, in, rows, &a) != SPACE_SHARED)
+        return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS, "loads a matrix from addresses that are not in shared memory");
+    if (access_shared_bounds(w, &a, 0) || shared_check_load(w, &a))
+        return NULL;
+    w->x->counts.shared_load_requests++;
+    w->x->counts.shared_load_wavefronts += a.p->wavefronts;
+    for (int i = 0; i < in->k0; i++) {
+        uint32_t *d = row32(w, in->mem->data[4 + i]);
+        for (int lane = 0; lane < LANES; lane++) {
+            int r = lane >> 2, t = lane & 3;
+            uint16_t pair[2];
+            for (int j = 0; j < 2; j++) {
+                int row = in->k1 ? 2 * t + j : r, column = in->k1 ? r : 2 * t + j;
+                memcpy(&pair[j], a.host + a.p->delta[8 * i + row] + 2 * column, 2);
+            }
+            d[lane] = pair[0] | (uint32_t)pair[1] << 16;
+        }
+    }
+    return in + 1;
+}
+
+/* An 8 x 8 matrix of halves, thread 4 r + t with two elements of row r, turned over. */
+const Inst *h_movmatrix(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in), out[LANES];
+    if (!m)
+        return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK))
+        return NULL;
+    if (w->active != FULL_MASK)
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "moves a matrix in a warp of fewer than 32 threads");
+    const uint32_t *a = row32(w, in->a);
+    for (int lane = 0; lane < LANES; lane++) {
+        int r = lane >> 2, t = lane & 3, shift = 16 * (r & 1);
+        out[lane] = (a[8 * t + r / 2] >> shift & 0xffff) | (a[8 * t + 4 + r / 2] >> shift & 0xffff) << 16;
+    }
+    memcpy(row32(w, in->d), out, sizeof(out));
+    return in + 1;
+}

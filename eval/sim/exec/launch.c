@@ -1,0 +1,429 @@
+/* A launch: blocks one after another, the warps of a block in turns between barriers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "eval/sim/memory/memory_ops.h"
+
+enum { RECURSION_FRAMES = 512, LOCAL_MAX = 512 << 10, EPOCH_MAX = (1 << 22) - 8, BLOCK_COST = 128 };
+
+static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
+{
+    DeviceFault *f = x->fault;
+    char name[64];
+    memset(f, 0, sizeof(*f));
+    f->outcome = outcome;
+    f->line = line;
+    snprintf(f->kernel, sizeof(f->kernel), "%s", x->launch->kernel);
+    device_kernel_name(x->launch->kernel, name, sizeof(name));
+    snprintf(f->message, sizeof(f->message), "kernel %s%s%s", name, outcome == OUTCOME_UNSUPPORTED ? ": " : " ", what);
+    x->faulted = 1;
+    return 1;
+}
+
+/* ---- memory of the machine ---- */
+
+typedef struct {
+    size_t rows32, rows64, preds, local;
+    int recursive;
+} StackNeed;
+
+static void most(size_t *a, size_t b)
+{
+    *a = b > *a ? b : *a;
+}
+
+/* What the deepest chain of calls needs, this function included. `steps` bounds the walk: a graph that needs more is
+ * taken for recursive. */
+static StackNeed stack_need(const Function *f, int depth, int *steps)
+{
+    StackNeed deepest = {0};
+    if (depth > 64 || --*steps < 0) /* it calls itself, or as good as */
+        return (StackNeed){.recursive = 1};
+    for (int i = 0; i < f->n_callees; i++) {
+        StackNeed n = stack_need(f->callees[i], depth + 1, steps);
+        most(&deepest.rows32, n.rows32);
+        most(&deepest.rows64, n.rows64);
+        most(&deepest.preds, n.preds);
+        most(&deepest.local, n.local);
+        deepest.recursive |= n.recursive;
+        if (n.recursive)
+            break;
+    }
+    deepest.rows32 += f->rows32;
+    deepest.rows64 += f->rows64;
+    deepest.preds += f->preds;
+    deepest.local += (f->local_bytes + 15) & ~(size_t)15;
+    return deepest;
+}
+
+static size_t align_page(size_t n)
+{
+    return (n + 4095) & ~(size_t)4095;
+}
+
+static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
+{
+    size_t b32 = align_page(need->rows32 * ROW32), b64 = align_page(need->rows64 * ROW64), bp = align_page(need->preds * 4);
+    size_t local = align_page(need->local * LANES), init = align_page(need->local * LANES / 4);
+    size_t each = b32 + b64 + bp + local + init, bytes = each * (size_t)n_warps;
+    if (bytes > x->register_file_bytes) {
+        if (x->register_file)
+            munmap(x->register_file, x->register_file_bytes);
+        x->register_file = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        x->register_file_bytes = bytes;
+        if (x->register_file == MAP_FAILED) {
+            x->register_file = NULL;
+            x->register_file_bytes = 0;
+            return -1;
+        }
+    }
+    for (int i = 0; i < n_warps; i++) {
+        Warp *w = &x->warps[i];
+        unsigned char *p = x->register_file + each * (size_t)i;
+        w->storage32 = p;
+        w->end32 = w->storage64 = p + b32;
+        w->end64 = w->storage64 + b64;
+        w->preds = (uint32_t *)(void *)w->end64;
+        w->local = w->end64 + bp;
+        w->preds_end = (uint32_t *)(void *)w->local;
+        w->local_init = w->local + local;
+    }
+    /* What the decoder added is written before it is read; a callee's registers may be anything that was left there. */
+    const PtxFunction *p = x->entry->ptx;
+    int calls = x->entry->n_callees > 0;
+    x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
+    x->clear64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
+    x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
+    x->local_cap = need->local;
+    return 0;
+}
+
+static void reserve_shared(Exec *x, uint32_t bytes)
+{
+    Cta *c = &x->cta;
+    if (bytes > x->shared_cap || !x->shared_store) {
+        size_t words = (bytes + 3) / 4 + 1;
+        free(x->shared_store);
+        x->shared_store = memory_alloc(words * 4 + words * 9 + 64);
+        x->shared_cap = bytes;
+        c->shared = x->shared_store;
+        c->shared_writer = (uint32_t *)(void *)(c->shared + ((words * 4 + 15) & ~(size_t)15));
+        c->shared_reader = c->shared_writer + words;
+        c->shared_bytes = (unsigned char *)(c->shared_reader + words);
+        c->epoch = 0;
+    }
+    c->shared_size = bytes;
+}
+
+static void prepare_warps(Exec *x, int n_warps)
+{
+    if (n_warps > x->cap_warps) {
+        free(x->warps);
+        x->warps = memory_array((size_t)n_warps, sizeof(Warp));
+        x->cap_warps = n_warps;
+    }
+    memset(x->warps, 0, sizeof(Warp) * (size_t)n_warps);
+}
+
+static void set_up_warp(Exec *x, int index)
+{
+    Warp *w = &x->warps[index];
+    uint32_t threads = x->block[0] * x->block[1] * x->block[2];
+    w->x = x;
+    w->index = index;
+    w->bank32[1] = x->code->pool32;
+    w->bank64[1] = x->code->pool64;
+    for (uint32_t i = 0; i < LANES; i++) {
+        uint32_t t = (uint32_t)index * LANES + i;
+        if (t < threads)
+            w->lanes |= 1u << i;
+        w->tid[0][i] = t % x->block[0];
+        w->tid[1][i] = t / x->block[0] % x->block[1];
+        w->tid[2][i] = t / x->block[0] / x->block[1];
+    }
+    w->entry_frame = (Frame){.fn = x->entry, .rows32 = w->storage32, .rows64 = w->storage64, .preds = w->preds};
+}
+
+/* ---- blocks ---- */
+
+static void start_block(Exec *x, uint64_t linear)
+{
+    Cta *c = &x->cta;
+    c->linear = linear;
+    c->id[0] = (uint32_t)(linear % x->grid[0]);
+    c->id[1] = (uint32_t)(linear / x->grid[0] % x->grid[1]);
+    c->id[2] = (uint32_t)(linear / x->grid[0] / x->grid[1]);
+    if (c->epoch >= EPOCH_MAX)
+        shared_renew_epochs(x);
+    c->floor = ++c->epoch << 10;
+    c->epoch++;
+    c->phase = 0;
+    c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
+    c->stored = c->acquired = 0;
+    async_start_block(x);
+    c->live_threads = x->block[0] * x->block[1] * x->block[2];
+    x->budget -= x->block_cost;
+    memset(c->barriers, 0, sizeof(c->barriers));
+    for (int i = 0; i < c->n_warps; i++) {
+        Warp *w = &x->warps[i];
+        w->n_unwritten = 0;
+        memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
+        memset(w->storage32, 0, x->clear32); /* or a block would find the registers of the one before */
+        memset(w->storage64, 0, x->clear64);
+        memset(w->preds, 0, x->clear_preds);
+        warp_start(w);
+    }
+}
+
+static void raise_to(uint64_t *most, uint64_t v)
+{
+    if (v > *most)
+        *most = v;
+}
+
+/* Block barriers that a warp waited at. Warps that left early wait at none, and warps in groups not at all of them. */
+static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t completed, uint64_t insts_max)
+{
+    uint64_t busy = 0;
+    for (int i = 0; i < x->cta.n_warps; i++)
+        busy += x->warps[i].insts * 2 > insts_max;
+    uint64_t each = busy ? (arrivals + busy - 1) / busy : 0;
+    return each < completed ? each : completed;
+}
+
+/* Returns the block's warp-instructions. */
+static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
+{
+    SimCounts *n = &x->counts;
+    uint64_t global_waits = 0, local_waits = 0, chain = 0, insts = 0, sum = 0;
+    for (int i = 0; i < x->cta.n_warps; i++) {
+        const Warp *w = &x->warps[i];
+        n->global_waits += w->global_waits;
+        n->local_waits += w->local_waits;
+        n->chain_cycles += w->chain;
+        sum += w->insts;
+        raise_to(&global_waits, w->global_waits);
+        raise_to(&local_waits, w->local_waits);
+        raise_to(&chain, w->chain);
+        raise_to(&insts, w->insts);
+    }
+    uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
+    n->block_global_waits += global_waits;
+    n->block_local_waits += local_waits;
+    n->block_chain_cycles += chain;
+    n->block_insts += insts;
+    n->block_barriers += barriers;
+    raise_to(&n->global_waits_max, global_waits);
+    raise_to(&n->local_waits_max, local_waits);
+    raise_to(&n->chain_cycles_max, chain);
+    raise_to(&n->warp_insts_max, insts);
+    raise_to(&n->block_barriers_max, barriers);
+    raise_to(&n->heaviest_insts, sum);
+    return sum;
+}
+
+static uint64_t run_block(Exec *x, uint64_t linear)
+{
+    SimCounts *n = &x->counts;
+    uint64_t arrivals = n->warp_barriers, completed = n->barriers;
+    struct {
+        uint64_t dram, past_l1;
+    } far[1024 / LANES] = {0}, most = {0};
+    start_block(x, linear);
+    while (x->cta.live_threads && !x->faulted) {
+        int progress = 0;
+        for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
+            Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
+            uint64_t dram = n->dram_read_sectors, past_l1 = n->global_load_sectors - n->l1_hit_sectors;
+            if (w->n_splits)
+                progress |= warp_run(w);
+            far[w->index].dram += n->dram_read_sectors - dram;
+            far[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
+        }
+        if (!progress && !x->faulted)
+            barrier_deadlock(x);
+        if (x->cta.epoch >= EPOCH_MAX)
+            shared_renew_epochs(x);
+    }
+    exec_raise_pending(x);
+    for (int i = 0; i < x->cta.n_warps; i++) {
+        raise_to(&most.dram, far[i].dram);
+        raise_to(&most.past_l1, far[i].past_l1);
+    }
+    n->led_dram_sectors += most.dram * (uint64_t)x->cta.n_warps;
+    n->led_past_l1_sectors += most.past_l1 * (uint64_t)x->cta.n_warps;
+    return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
+}
+
+/* Weights in 32 steps an octave. */
+enum { WEIGHT_STEPS = 32, WEIGHTS = 64 * WEIGHT_STEPS };
+
+static int weight_of(uint64_t insts)
+{
+    if (insts < WEIGHT_STEPS)
+        return (int)insts;
+    int octave = 63 - __builtin_clzll(insts) - 5;
+    return (octave + 1) * WEIGHT_STEPS + (int)(insts >> octave) - WEIGHT_STEPS;
+}
+
+static uint64_t least_of_weight(int weight)
+{
+    if (weight < 2 * WEIGHT_STEPS)
+        return (uint64_t)weight;
+    return (uint64_t)(weight % WEIGHT_STEPS + WEIGHT_STEPS) << (weight / WEIGHT_STEPS - 1);
+}
+
+static void run_blocks(Exec *x)
+{
+    SimCounts *n = &x->counts;
+    uint64_t weights[WEIGHTS] = {0};
+    for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
+        weights[weight_of(run_block(x, x->reversed ? x->n_blocks - 1 - b : b))]++;
+    int top = weight_of(n->heaviest_insts), next = top ? top - 1 : 0;
+    n->heavy_insts = least_of_weight(next);
+    n->heavy_blocks = weights[top] + (next < top ? weights[next] : 0);
+}
+
+/* ---- counters ---- */
+
+static void clear_blocks(const Code *code)
+{
+    for (int i = 0; i < code->ptx.n_functions; i++)
+        for (int k = 0; k < code->functions[i].n_blocks; k++)
+            code->functions[i].blocks[k].passes = code->functions[i].blocks[k].lanes = 0;
+}
+
+static void sum_blocks(Exec *x)
+{
+    SimCounts *n = &x->counts;
+    for (int i = 0; i < x->code->ptx.n_functions; i++)
+        for (int k = 0; k < x->code->functions[i].n_blocks; k++) {
+            const CodeBlock *b = &x->code->functions[i].blocks[k];
+            n->warp_insts += b->passes * b->n_insts;
+            n->thread_insts += b->lanes * b->n_insts;
+            n->fp32_flops += b->lanes * b->fp32_flops;
+            n->fp16_flops += b->lanes * b->fp16_flops;
+            n->fp64_flops += b->lanes * b->fp64_flops;
+            n->expansion_slots += b->passes * b->expansion;
+            n->tensor_flops += b->passes * b->tensor_flops;
+            for (int c = 0; c < INST_CLASS_COUNT; c++) {
+                n->by_class[c] += b->passes * b->by_class[c];
+                n->threads_by_class[c] += b->lanes * b->by_class[c];
+            }
+        }
+}
+
+static int check_launch(Exec *x)
+{
+    const DeviceLaunch *l = x->launch;
+    const Function *f = x->entry;
+    char what[200];
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    if (f->unsupported)
+        return launch_fault(x, OUTCOME_UNSUPPORTED, f->unsupported_line, f->unsupported);
+    uint32_t limit = f->ptx->max_threads && f->ptx->max_threads < 1024 ? f->ptx->max_threads : 1024;
+    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > limit) {
+        snprintf(what, sizeof(what), "cannot be launched with blocks of (%u,%u,%u): 1 to %u threads are allowed", l->block[0],
+                 l->block[1], l->block[2], limit);
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+    }
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 || l->grid[2] > 65535) {
+        snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u)", l->grid[0], l->grid[1], l->grid[2]);
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+    }
+    for (int i = 0; i < 3; i++)
+        if (f->ptx->cluster[i] && l->grid[i] % f->ptx->cluster[i]) {
+            snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its clusters of (%u,%u,%u)",
+                     l->grid[0], l->grid[1], l->grid[2], f->ptx->cluster[0], f->ptx->cluster[1], f->ptx->cluster[2]);
+            return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+        }
+    return 0;
+}
+
+static int set_up(Exec *x)
+{
+    const DeviceLaunch *l = x->launch;
+    int steps = 10000;
+    StackNeed need = stack_need(x->entry, 0, &steps);
+    if (need.recursive) {
+        need.rows32 = need.rows64 = need.preds = need.local = 0;
+        for (int i = 0; i < x->code->ptx.n_functions; i++) {
+            const Function *f = &x->code->functions[i];
+            most(&need.rows32, f->rows32);
+            most(&need.rows64, f->rows64);
+            most(&need.preds, f->preds);
+            most(&need.local, (f->local_bytes + 15) & ~(size_t)15);
+        }
+        need.rows32 *= RECURSION_FRAMES;
+        need.rows64 *= RECURSION_FRAMES;
+        need.preds *= RECURSION_FRAMES;
+        need.local *= 64;
+        most(&need.local, (x->entry->local_bytes + 15) & ~(size_t)15);
+    }
+    if (need.local > LOCAL_MAX && x->entry->local_bytes > LOCAL_MAX)
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "uses more than 512 KiB of local memory a thread");
+    if (need.local > LOCAL_MAX)
+        need.local = LOCAL_MAX;
+    memcpy(x->grid, l->grid, sizeof(x->grid));
+    memcpy(x->block, l->block, sizeof(x->block));
+    x->n_blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    int n_warps = (int)((l->block[0] * l->block[1] * l->block[2] + LANES - 1) / LANES);
+    prepare_warps(x, n_warps);
+    if (reserve_registers(x, n_warps, &need))
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "needs more registers and local memory than the simulator can reserve");
+    for (int i = 0; i < n_warps; i++)
+        set_up_warp(x, i);
+    x->free_frames = NULL; /* also those that a fault left in use */
+    for (Frame *f = x->all_frames; f; f = f->next) {
+        f->parent = x->free_frames;
+        x->free_frames = f;
+    }
+    /* What the simulator itself does for a block and for a launch counts as work of 64 bytes a thread-instruction:
+     * a grid of two thousand million empty blocks ends, too. */
+    size_t cleared = x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
+    x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
+    x->cta.n_warps = n_warps;
+    x->cta.static_shared = x->entry->static_shared;
+    uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
+    reserve_shared(x, dynamic_at + l->shared_bytes);
+    return 0;
+}
+
+int exec_launch(Exec *x, const DeviceLaunch *launch)
+{
+    SimCounts *n = &x->counts;
+    x->launch = launch;
+    x->faulted = x->has_pending = 0;
+    memset(n, 0, sizeof(*n));
+    if (check_launch(x) || set_up(x))
+        return 1;
+    device_kernel_name(launch->kernel, n->kernel, sizeof(n->kernel));
+    memcpy(n->grid, x->grid, sizeof(n->grid));
+    memcpy(n->block, x->block, sizeof(n->block));
+    n->static_shared = x->entry->static_shared;
+    n->dynamic_shared = launch->shared_bytes;
+    n->local_bytes = (uint32_t)x->local_cap;
+    n->blocks = x->n_blocks;
+    n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
+    clear_blocks(x->code);
+    devmem_launch(x->mem);
+    run_blocks(x);
+    sum_blocks(x);
+    return x->faulted;
+}
+
+void exec_release(Exec *x)
+{
+    async_release(x);
+    free(x->warps);
+    free(x->shared_store);
+    if (x->register_file)
+        munmap(x->register_file, x->register_file_bytes);
+    for (Frame *f = x->all_frames, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    memset(x, 0, sizeof(*x));
+}

@@ -1,0 +1,222 @@
+#include "eval/sim/machine/device_memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+
+static void *reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Zero again, giving the pages back. Pages shared with a neighbour are cleared by hand. */
+static void forget(void *base, size_t from, size_t bytes)
+{
+    unsigned char *p = (unsigned char *)base + from, *end = p + bytes;
+    unsigned char *first = (unsigned char *)(((uintptr_t)p + 4095) & ~(uintptr_t)4095);
+    unsigned char *last = (unsigned char *)((uintptr_t)end & ~(uintptr_t)4095);
+    if (bytes < 65536 || last <= first) {
+        memset(p, 0, bytes);
+        return;
+    }
+    memset(p, 0, (size_t)(first - p));
+    memset(last, 0, (size_t)(end - last));
+    madvise(first, (size_t)(last - first), MADV_DONTNEED);
+}
+
+int devmem_open(DevMem *m, size_t bytes, Error *err)
+{
+    memset(m, 0, sizeof(*m));
+    m->bytes = bytes;
+    m->data = reserve(bytes);
+    m->written = reserve(bytes / 8);
+    m->writer = reserve(bytes * 2);
+    m->reader = reserve(bytes * 2);
+    m->touched = reserve(bytes / 8);
+    m->atomics = reserve(bytes / 4);
+    m->l1 = memory_array(L1_SECTORS, sizeof(*m->l1));
+    m->next_tag = m->tag_floor = 1;
+    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics)
+        return 0;
+    error_errno(err, "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved", bytes >> 20,
+                (bytes * 4 + bytes / 2) >> 20);
+    devmem_close(m);
+    return -1;
+}
+
+void devmem_close(DevMem *m)
+{
+    if (m->data)
+        munmap(m->data, m->bytes);
+    if (m->written)
+        munmap(m->written, m->bytes / 8);
+    if (m->writer)
+        munmap(m->writer, m->bytes * 2);
+    if (m->reader)
+        munmap(m->reader, m->bytes * 2);
+    if (m->touched)
+        munmap(m->touched, m->bytes / 8);
+    if (m->atomics)
+        munmap(m->atomics, m->bytes / 4);
+    free(m->l1);
+    free(m->allocs);
+    free(m->tag_block);
+    free(m->tag_released);
+    memset(m, 0, sizeof(*m));
+}
+
+/* ---- allocations ---- */
+
+int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Error *err)
+{
+    if (bytes > m->bytes || m->n_allocs >= DEVMEM_MAX_ALLOCS)
+        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes, m->bytes >> 20);
+    uint64_t size = (bytes + 255) & ~(uint64_t)255, at = ARENA_BASE + ARENA_GAP;
+    int i = 0;
+    for (; i < m->n_allocs; i++) { /* the first gap that holds it and its guard */
+        if (m->allocs[i].base >= at + size + ARENA_GAP)
+            break;
+        at = (m->allocs[i].base + m->allocs[i].bytes + ARENA_GAP + 255) & ~(uint64_t)255;
+    }
+    if (at + size + ARENA_GAP > ARENA_BASE + m->bytes)
+        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes, m->bytes >> 20);
+    if (m->n_allocs == m->cap_allocs) {
+        m->cap_allocs = m->cap_allocs ? m->cap_allocs * 2 : 64;
+        m->allocs = memory_grow(m->allocs, (size_t)m->cap_allocs, sizeof(Alloc));
+    }
+    memmove(&m->allocs[i + 1], &m->allocs[i], sizeof(Alloc) * (size_t)(m->n_allocs - i));
+    m->n_allocs++;
+    Alloc *a = &m->allocs[i];
+    *a = (Alloc){.base = at, .bytes = bytes};
+    snprintf(a->label, sizeof(a->label), "%s", label ? label : "a buffer");
+    m->used += size;
+    *address = at;
+    devmem_poison(m, a);
+    return 0;
+}
+
+int devmem_free(DevMem *m, uint64_t address)
+{
+    Alloc *a = devmem_at(m, address);
+    if (!a)
+        return -1;
+    size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
+    forget(m->data, from, bytes);
+    forget(m->written, from / 8, bytes / 8);
+    forget(m->writer, from * 2, bytes * 2);
+    forget(m->reader, from * 2, bytes * 2);
+    forget(m->touched, from / 8, bytes / 8);
+    forget(m->atomics, from / 4, bytes / 4);
+    m->used -= bytes;
+    int i = (int)(a - m->allocs);
+    memmove(a, a + 1, sizeof(Alloc) * (size_t)(m->n_allocs - i - 1));
+    m->n_allocs--;
+    return 0;
+}
+
+/* The last allocation that starts at or before the address, or -1. */
+static int find_before(const DevMem *m, uint64_t address)
+{
+    int lo = 0, hi = m->n_allocs;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (m->allocs[mid].base <= address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo - 1;
+}
+
+int devmem_find(const DevMem *m, uint64_t address)
+{
+    int i = find_before(m, address);
+    return i >= 0 && address - m->allocs[i].base < m->allocs[i].bytes ? i : -1;
+}
+
+int devmem_near(const DevMem *m, uint64_t address)
+{
+    int i = find_before(m, address);
+    if (i < 0)
+        return m->n_allocs ? 0 : -1;
+    if (address - m->allocs[i].base < m->allocs[i].bytes) /* an access that begins inside and ends beyond */
+        return i;
+    if (i + 1 < m->n_allocs) {
+        uint64_t past = address - (m->allocs[i].base + m->allocs[i].bytes);
+        if (m->allocs[i + 1].base - address < past)
+            return i + 1;
+    }
+    return i;
+}
+
+Alloc *devmem_at(DevMem *m, uint64_t base)
+{
+    int i = find_before(m, base);
+    return i >= 0 && m->allocs[i].base == base ? &m->allocs[i] : NULL;
+}
+
+/* ---- what has been written ---- */
+
+void devmem_poison(DevMem *m, Alloc *a)
+{
+    size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
+    memset(m->data + from, 0xff, bytes);
+    memset((unsigned char *)m->written + from / 8, 0, bytes / 8);
+    a->all_written = 0;
+}
+
+void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
+{
+    if (!bytes)
+        return;
+    devmem_mark_written(m, address - ARENA_BASE, address - ARENA_BASE + bytes);
+    Alloc *a = devmem_at(m, address);
+    if (a && a->bytes == bytes)
+        a->all_written = 1;
+}
+
+size_t devmem_first_unwritten(const DevMem *m, uint64_t address, size_t bytes)
+{
+    uint64_t lo = address - ARENA_BASE;
+    for (size_t i = 0; i < bytes; i++)
+        if (!(m->written[(lo + i) >> 6] >> ((lo + i) & 63) & 1))
+            return i;
+    return bytes;
+}
+
+/* ---- launches and block tags ---- */
+
+void devmem_launch(DevMem *m)
+{
+    if (m->next_tag > 0xf0000000u) {
+        forget(m->writer, 0, m->bytes * 2);
+        forget(m->reader, 0, m->bytes * 2);
+        memset(m->l1, 0, L1_SECTORS * sizeof(*m->l1));
+        m->next_tag = 1;
+    }
+    if (++m->launch_id >= 1u << 30) {
+        forget(m->touched, 0, m->bytes / 8);
+        forget(m->atomics, 0, m->bytes / 4);
+        m->launch_id = 1;
+    }
+    m->tag_floor = m->next_tag++; /* the floor itself stands for "several blocks" */
+    m->n_tags = 1;
+}
+
+uint32_t devmem_take_tag(DevMem *m, uint32_t block)
+{
+    if (m->n_tags >= m->cap_tags) {
+        m->cap_tags = m->cap_tags ? m->cap_tags * 2 : 1024;
+        m->tag_block = memory_grow(m->tag_block, (size_t)m->cap_tags, sizeof(*m->tag_block));
+        m->tag_released = memory_grow(m->tag_released, (size_t)m->cap_tags, 1);
+    }
+    m->tag_block[m->n_tags] = block;
+    m->tag_released[m->n_tags] = 0;
+    m->n_tags++;
+    return m->next_tag++;
+}

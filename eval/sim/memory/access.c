@@ -1,0 +1,237 @@
+#pragma GCC optimize("O3")
+#include "eval/sim/memory/access.h"
+
+#include <stdio.h>
+
+/* ---- addresses ---- */
+
+uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane)
+{
+    if (mo->address64 == 2)
+        return (uint64_t)mo->offset;
+    if (mo->address64)
+        return row64(w, mo->address)[lane] + (uint64_t)mo->offset;
+    return (uint32_t)(row32(w, mo->address)[lane] + (uint32_t)mo->offset);
+}
+
+/* Differences from the first active lane's address; inactive lanes get 0. 0: too far apart. */
+static int lane_deltas(const Warp *w, const MemOp *mo, uint32_t m, int first, int32_t *delta)
+{
+    if (mo->address64 == 2) {
+        memset(delta, 0, sizeof(int32_t) * LANES);
+        return 1;
+    }
+    if (!mo->address64) {
+        const uint32_t *a = row32(w, mo->address);
+        uint32_t b = a[first], wild = 0;
+        for (int i = 0; i < LANES; i++) {
+            uint32_t d = m >> i & 1 ? a[i] - b : 0;
+            delta[i] = (int32_t)d;
+            wild |= d + (1u << 30);
+        }
+        return wild >> 31 == 0;
+    }
+    const uint64_t *a = row64(w, mo->address);
+    uint64_t b = a[first], wild = 0;
+    if (m == FULL_MASK) {
+        for (int i = 0; i < LANES; i++) {
+            uint64_t d = a[i] - b;
+            delta[i] = (int32_t)d;
+            wild |= d + (1u << 30);
+        }
+    } else {
+        for (int i = 0; i < LANES; i++) {
+            uint64_t d = m >> i & 1 ? a[i] - b : 0;
+            delta[i] = (int32_t)d;
+            wild |= d + (1u << 30);
+        }
+    }
+    return wild >> 31 == 0;
+}
+
+/* ---- patterns ---- */
+
+static int sort_active(const int32_t *delta, uint32_t m, int32_t *sorted)
+{
+    int n = 0;
+    for (; m; m &= m - 1) {
+        int32_t v = delta[__builtin_ctz(m)];
+        int k = n++;
+        for (; k > 0 && sorted[k - 1] > v; k--)
+            sorted[k] = sorted[k - 1];
+        sorted[k] = v;
+    }
+    return n;
+}
+
+/* Banks are 4 bytes wide, 32 of them; a wavefront delivers one word of each. */
+static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase)
+{
+    uint8_t taken[32] = {0};
+    int64_t last = INT64_MIN;
+    int most = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t lo = ((int64_t)sorted[i] + phase) >> 2, hi = ((int64_t)sorted[i] + phase + size - 1) >> 2;
+        for (int64_t word = lo > last ? lo : last + 1; word <= hi; word++) {
+            int bank = (int)(word & 31);
+            most = ++taken[bank] > most ? taken[bank] : most;
+            last = word;
+        }
+    }
+    return most;
+}
+
+static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size, uint32_t phase)
+{
+    int32_t sorted[LANES];
+    int n = sort_active(delta, m, sorted);
+    memcpy(p->delta, delta, sizeof(p->delta));
+    p->mask = m;
+    p->size = size;
+    p->phase = phase;
+    p->min = sorted[0];
+    p->max = sorted[n - 1];
+    p->uniform = p->min == p->max;
+    p->consecutive = m == FULL_MASK;
+    p->n_ranges = 0;
+    p->distinct = p->most = 0;
+    int32_t low_bits = 0;
+    int run = 0;
+    for (int i = 0; i < n; i++) {
+        low_bits |= sorted[i];
+        p->consecutive &= delta[i] == i * size;
+        run = i && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+        p->distinct += run == 1;
+        p->most = run > p->most ? (uint16_t)run : p->most;
+        if (p->n_ranges && sorted[i] <= p->ranges[p->n_ranges - 1].hi) {
+            p->ranges[p->n_ranges - 1].hi = sorted[i] + size;
+        } else {
+            p->ranges[p->n_ranges].lo = sorted[i];
+            p->ranges[p->n_ranges++].hi = sorted[i] + size;
+        }
+    }
+    for (int h = 0; h < 2; h++) {
+        int same = m == FULL_MASK, next = same;
+        for (int i = 16 * h + 1; i < 16 * h + 16; i++) {
+            same &= delta[i] == delta[i - 1];
+            next &= delta[i] == delta[i - 1] + 4;
+        }
+        p->half[h] = (uint8_t)(same ? HALF_SAME : next ? HALF_ROW : HALF_ANY);
+    }
+    p->aligned = (low_bits & (size - 1)) == 0;
+    p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase);
+}
+
+int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
+{
+    MemOp *mo = in->mem;
+    int32_t delta[LANES];
+    a->in = in;
+    a->mo = mo;
+    a->mask = mask;
+    a->size = a->align = mo->element * mo->count;
+    a->first = __builtin_ctz(mask);
+    if (!lane_deltas(w, mo, mask, a->first, delta))
+        return 0;
+    a->base = access_lane_address(w, mo, a->first);
+    Pattern *p = &mo->pattern;
+    uint32_t differs = (p->mask ^ mask) | (p->phase ^ ((uint32_t)a->base & 3)) | (uint32_t)(p->size ^ a->size);
+    for (int i = 0; i < LANES; i++)
+        differs |= (uint32_t)(delta[i] ^ p->delta[i]);
+    if (differs)
+        build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+    a->p = p;
+    return 1;
+}
+
+/* ---- bounds ---- */
+
+static const char *verb(int is_write)
+{
+    return is_write ? "writes" : "reads";
+}
+
+static int misaligned(Warp *w, const Access *a, int is_write)
+{
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        uint64_t at = access_address(a, lane);
+        if (at & (uint64_t)(a->align - 1)) {
+            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx, which is not a multiple of %d",
+                       verb(is_write), a->size, (unsigned long long)at, a->align);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+const Inst *access_wild_fault(Warp *w, const Inst *in, int lane, uint64_t at, int size, int is_write)
+{
+    const DevMem *mem = w->x->mem;
+    int i = devmem_near(mem, at);
+    if (at < 65536)
+        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx: a null pointer",
+                          verb(is_write), size, (unsigned long long)at);
+    if (i < 0 || at < ARENA_BASE || at >= ARENA_BASE + mem->bytes)
+        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx, where there is no buffer",
+                          verb(is_write), size, (unsigned long long)at);
+    const Alloc *al = &mem->allocs[i];
+    int64_t offset = (int64_t)(at - al->base);
+    return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of %s, which has %llu bytes",
+                      verb(is_write), size, (long long)offset, al->label, (unsigned long long)al->bytes);
+}
+
+static inline int inside(const Alloc *al, const Access *a)
+{
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min - al->base;
+    uint64_t hi = a->base + (uint64_t)(int64_t)a->p->max + (uint64_t)a->size - al->base;
+    return lo < al->bytes && hi <= al->bytes && lo < hi;
+}
+
+int access_global_bounds(Warp *w, Access *a, int is_write)
+{
+    DevMem *mem = w->x->mem;
+    MemOp *mo = a->mo;
+    if (mo->hit >= (uint32_t)mem->n_allocs || !inside(&mem->allocs[mo->hit], a)) {
+        int i = devmem_find(mem, a->base);
+        if (i < 0 || !inside(&mem->allocs[i], a)) {
+            if (a->mask & (a->mask - 1))
+                return 1;
+            access_wild_fault(w, a->in, a->first, a->base, a->size, is_write);
+            return -1;
+        }
+        mo->hit = (uint32_t)i;
+    }
+    if ((!a->p->aligned || a->base & (uint64_t)(a->align - 1)) && misaligned(w, a, is_write))
+        return -1;
+    const Alloc *al = &mem->allocs[mo->hit];
+    if (is_write && al->read_only) {
+        exec_fault(w, a->in, a->first, OUTCOME_OUT_OF_BOUNDS, "writes to %s, which a kernel may only read (offset %llu)",
+                   al->label, (unsigned long long)(a->base - al->base));
+        return -1;
+    }
+    a->host = devmem_host(mem, a->base);
+    return 0;
+}
+
+int access_shared_bounds(Warp *w, Access *a, int is_write)
+{
+    Cta *c = &w->x->cta;
+    if (!access_is_within(a, c->shared_size)) {
+        for (uint32_t m = a->mask; m; m &= m - 1) {
+            int lane = __builtin_ctz(m);
+            uint64_t at = access_address(a, lane);
+            if (access_is_beyond(at, a->size, c->shared_size)) {
+                exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                           "%s %d bytes at offset %lld of the block's shared memory, which has %u bytes (%u static, %u dynamic)",
+                           verb(is_write), a->size, (long long)at, c->shared_size, c->static_shared,
+                           c->shared_size - c->static_shared);
+                return -1;
+            }
+        }
+    }
+    if ((!a->p->aligned || a->base & (uint64_t)(a->size - 1)) && misaligned(w, a, is_write))
+        return -1;
+    a->host = c->shared + a->base;
+    return 0;
+}

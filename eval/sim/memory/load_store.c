@@ -1,0 +1,301 @@
+/* Loads and stores: one path for all spaces. The lanes are described once (access.h), checked against
+ * bounds and shadows, counted, and only then moved. */
+#pragma GCC optimize("O3")
+#include "eval/sim/memory/memory_ops.h"
+
+#include "eval/sim/memory/access.h"
+
+/* ---- moving the data ---- */
+
+#define EACH_LANE(m, i) for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); rest_ &= rest_ - 1)
+
+static uint64_t fetch(const unsigned char *p, int bytes, int is_signed, int width)
+{
+    uint64_t v = 0;
+    memcpy(&v, p, (size_t)bytes);
+    if (is_signed && bytes < 8 && v >> (bytes * 8 - 1) & 1)
+        v |= ~0ull << (bytes * 8);
+    return width >= 64 ? v : v & (~0ull >> (64 - width));
+}
+
+/* The common case: a 32-bit element into a 32-bit register. */
+static void load_row32(uint32_t *d, const Access *a, int at)
+{
+    const unsigned char *p = a->host + at;
+    const Pattern *pt = a->p;
+    if (a->mask == FULL_MASK) {
+        for (int h = 0; h < LANES; h += 16) {
+            const unsigned char *q = p + pt->delta[h];
+            uint32_t v;
+            if (pt->half[h / 16] == HALF_SAME) {
+                memcpy(&v, q, 4);
+                for (int i = 0; i < 16; i++)
+                    d[h + i] = v;
+            } else if (pt->half[h / 16] == HALF_ROW) {
+                memcpy(d + h, q, 64);
+            } else {
+                for (int i = h; i < h + 16; i++)
+                    memcpy(&d[i], p + pt->delta[i], 4);
+            }
+        }
+        return;
+    }
+    EACH_LANE(a->mask, i)
+        memcpy(&d[i], p + pt->delta[i], 4);
+}
+
+static void load_rows(Warp *w, const Access *a)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        if (mo->data[k] == ROW_NONE)
+            continue;
+        int at = k * mo->element, width = mo->width[k & 3];
+        if (mo->element == 4 && width == 32) {
+            load_row32(row32(w, mo->data[k]), a, at);
+        } else if (width == 64) {
+            uint64_t *d = row64(w, mo->data[k]);
+            EACH_LANE(a->mask, i)
+                d[i] = fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, 64);
+        } else {
+            uint32_t *d = row32(w, mo->data[k]);
+            EACH_LANE(a->mask, i)
+                d[i] = (uint32_t)fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, width);
+        }
+    }
+}
+
+static inline uint64_t lane_value(const Warp *w, const MemOp *mo, int k, int lane)
+{
+    return mo->width[k & 3] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
+}
+
+static void store_rows(const Warp *w, const Access *a)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        int at = k * mo->element;
+        if (mo->element == 4 && mo->width[k & 3] == 32) {
+            const uint32_t *s = row32(w, mo->data[k]);
+            if (a->p->consecutive && a->size == 4)
+                memcpy(a->host, s, ROW32);
+            else
+                EACH_LANE(a->mask, i)
+                    memcpy(a->host + a->p->delta[i] + at, &s[i], 4);
+        } else {
+            EACH_LANE(a->mask, i) {
+                uint64_t v = lane_value(w, mo, k, (int)i);
+                memcpy(a->host + a->p->delta[i] + at, &v, mo->element);
+            }
+        }
+    }
+}
+
+static int store_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    const MemOp *mo = a->mo;
+    for (int k = 0; k < mo->count; k++) {
+        uint64_t v = lane_value(w, mo, k, lane);
+        if (memcmp(now + k * mo->element, &v, mo->element))
+            return 1;
+    }
+    return 0;
+}
+
+/* Lanes of one store on one address: they must agree. */
+static int store_agrees(Warp *w, const Access *a)
+{
+    if (a->p->distinct == __builtin_popcount(a->mask))
+        return 0;
+    EACH_LANE(a->mask, i) {
+        if (store_changes(a, w, (int)i, a->host + a->p->delta[i])) {
+            exec_fault(w, a->in, (int)i, OUTCOME_RACE,
+                       "writes to an address that another thread of its warp writes at the same time with another value");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- spaces ---- */
+
+PtxSpace access_space(uint64_t address)
+{
+    switch (address & WINDOW_MASK) {
+    case SHARED_WINDOW: return SPACE_SHARED;
+    case LOCAL_WINDOW: return SPACE_LOCAL;
+    case CONST_WINDOW: return SPACE_CONST;
+    case PARAM_WINDOW: return SPACE_PARAM;
+    default: return SPACE_GLOBAL;
+    }
+}
+
+/* The space of a generic access; its base becomes relative to the window. -1: the lanes differ. */
+static int generic_space(Access *a)
+{
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min, hi = a->base + (uint64_t)(int64_t)a->p->max;
+    PtxSpace space = access_space(lo);
+    if (space != access_space(hi))
+        return -1;
+    if (space != SPACE_GLOBAL)
+        a->base &= 0xffffffffu;
+    return (int)space;
+}
+
+int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a)
+{
+    if (!access_begin(w, in, m, a))
+        return -1;
+    return a->mo->space == SPACE_GENERIC ? generic_space(a) : a->mo->space;
+}
+
+static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t bytes, const char *what)
+{
+    SimCounts *n = &w->x->counts;
+    EACH_LANE(a->mask, i) {
+        uint64_t at = access_address(a, (int)i);
+        if (access_is_beyond(at, a->size, bytes) || at & (uint64_t)(a->size - 1)) {
+            exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS, "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
+                       (long long)at, what, bytes);
+            return -1;
+        }
+    }
+    n->const_requests++;
+    n->const_distinct += a->p->distinct;
+    a->host = (unsigned char *)(uintptr_t)bank + a->base;
+    load_rows(w, a);
+    return 0;
+}
+
+static int load_shared(Warp *w, Access *a)
+{
+    SimCounts *n = &w->x->counts;
+    if (access_shared_bounds(w, a, 0) || (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
+        return -1;
+    n->shared_load_requests++;
+    n->shared_load_wavefronts += a->p->wavefronts;
+    load_rows(w, a);
+    return 0;
+}
+
+static int load_global(Warp *w, Access *a)
+{
+    int r = access_global_bounds(w, a, 0);
+    if (r)
+        return r;
+    if (a->mo->order != ORDER_WEAK)
+        w->x->cta.acquired = 1;
+    if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a)))
+        return -1;
+    global_count(w, a, MEM_LOAD);
+    load_rows(w, a);
+    return 0;
+}
+
+static int store_shared(Warp *w, Access *a)
+{
+    SimCounts *n = &w->x->counts;
+    if (access_shared_bounds(w, a, 1))
+        return -1;
+    if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL))
+        return -1;
+    n->shared_store_requests++;
+    n->shared_store_wavefronts += a->p->wavefronts;
+    store_rows(w, a);
+    return store_agrees(w, a);
+}
+
+static int store_global(Warp *w, Access *a)
+{
+    int r = access_global_bounds(w, a, 1);
+    if (r)
+        return r;
+    if (a->mo->order == ORDER_RELEASE)
+        global_fence(w);
+    if (global_check_store(w, a, store_changes))
+        return -1;
+    global_count(w, a, MEM_STORE);
+    store_rows(w, a);
+    return store_agrees(w, a);
+}
+
+/* 0, -1 with a fault, 1: take the lanes one by one. */
+static int access_once(Warp *w, const Inst *in, uint32_t m)
+{
+    Access a;
+    Exec *x = w->x;
+    int space = access_resolve(w, in, m, &a), load = a.mo->kind == MEM_LOAD;
+    switch (space) {
+    case SPACE_GLOBAL: return load ? load_global(w, &a) : store_global(w, &a);
+    case SPACE_SHARED: return load ? load_shared(w, &a) : store_shared(w, &a);
+    case SPACE_LOCAL: return load ? local_load(w, &a) : local_store(w, &a);
+    case SPACE_CONST:
+    case SPACE_PARAM:
+        if (!load) {
+            exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
+            return -1;
+        }
+        return space == SPACE_CONST ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
+                                    : load_const(w, &a, x->launch->params, KERNEL_MAX_PARAM_BYTES, "the parameters");
+    default: return 1;
+    }
+}
+
+const Inst *h_mem(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    if (!m)
+        return in + 1;
+    int r = access_once(w, in, m);
+    if (r > 0) {
+        EACH_LANE(m, i) {
+            r = access_once(w, in, 1u << i);
+            if (r)
+                return NULL;
+        }
+    }
+    return r < 0 ? NULL : in + 1;
+}
+
+/* A kernel's parameter at a known offset: the same for all lanes. */
+const Inst *h_ldparam(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    uint64_t v = fetch(w->x->launch->params + in->imm, in->k0, in->k1, in->k2);
+    if (in->k2 == 64) {
+        uint64_t *d = row64(w, in->d);
+        EACH_LANE(m, i)
+            d[i] = v;
+    } else {
+        uint32_t *d = row32(w, in->d);
+        EACH_LANE(m, i)
+            d[i] = (uint32_t)v;
+    }
+    return in + 1;
+}
+
+const Inst *h_param_get(Warp *w, const Inst *in)
+{
+    const uint32_t *a = row32(w, in->a);
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t v = a[i] >> in->k0;
+        uint64_t r = fetch((unsigned char *)&v, in->k1 / 8, in->k2, (int)in->e);
+        if (in->e == 64)
+            row64(w, in->d)[i] = r;
+        else
+            row32(w, in->d)[i] = (uint32_t)r;
+    }
+    return in + 1;
+}
+
+const Inst *h_param_put(Warp *w, const Inst *in)
+{
+    uint32_t *d = row32(w, in->d), keep = (in->k1 == 32 ? FULL_MASK : (1u << in->k1) - 1) << in->k0;
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint32_t v = in->e == 64 ? (uint32_t)row64(w, in->a)[i] : row32(w, in->a)[i];
+        d[i] = (d[i] & ~keep) | (v << in->k0 & keep);
+    }
+    return in + 1;
+}

@@ -1,0 +1,180 @@
+/* Models on disk. */
+#include "model/files/model_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/files/model_config.h"
+#include "model/core/lora.h"
+
+enum { MAX_CONFIG = 1 << 20 };
+
+/* Of one file, as the reference writes them. */
+static const size_t FILE_BYTES = 5000000000u;
+
+static void read_source(const void *from, size_t first, size_t n, float *to)
+{
+    const TensorSource *s = from;
+    if (s->wide) s->op->download(to, (const float *)s->from + first, n * sizeof *to);
+    else s->op->store(to, num_at(s->op, s->from, first), n);
+}
+
+SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from)
+{
+    from->from = from->wide ? (const void *)((const float *)from->from + t->at) : num_at(from->op, from->from, t->at);
+    return (SafetensorsOut){.name = name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}, .read = read_source, .from = from};
+}
+
+int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n, const Ops *op, void *to,
+                int wide, Error *err)
+{
+    enum { PIECE = 1 << 22 };
+    const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
+    if (!x) return -1;
+    int same = !wide && op->num == 2 && x->dtype == ST_BF16; /* the bytes as they are */
+    float *host = same ? NULL : memory_array(n < PIECE ? n : PIECE, sizeof *host);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t k = n - at < PIECE ? n - at : PIECE;
+        if (host) safetensors_floats(x, first + at, k, host);
+        if (same) op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
+        else if (wide) op->upload((float *)to + at, host, k * sizeof *host);
+        else op->load(num_at(op, to, at), host, k);
+    }
+    free(host);
+    return 0;
+}
+
+static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *err)
+{
+    char *path = memory_printf("%s/config.json", dir), *more = memory_printf("%s/generation_config.json", dir);
+    int rc = file_read(path, MAX_CONFIG, text, err) || model_config_parse(text->data, text->len, path, c, err);
+    if (!rc && file_exists(more)) {
+        Buffer extra;
+        buffer_init(&extra, MAX_CONFIG);
+        rc = file_read(more, MAX_CONFIG, &extra, err) || model_config_add_eos(extra.data, extra.len, more, c, err);
+        buffer_release(&extra);
+    }
+    free(path);
+    free(more);
+    return rc ? -1 : 0;
+}
+
+static int is_part(const Model *m, const char *name)
+{
+    static const char inv_freq[] = ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
+    size_t n = strlen(name), k = sizeof inv_freq - 1;
+    if ((n > k && !strcmp(name + n - k, inv_freq)) || (m->c.tied && !strcmp(name, "lm_head.weight"))) return 1;
+    for (int i = 0; i < m->base.n; i++)
+        if (!strcmp(m->base.tensor[i].name, name)) return 1;
+    return 0;
+}
+
+/* The files must hold what the configuration claims, and nothing that it knows nothing of, before anything is allocated. */
+static int check_weights(const Model *m, const char *dir, const Safetensors *st, Error *err)
+{
+    size_t present = 0;
+    for (size_t i = 0; i < safetensors_count(st); i++) {
+        const SafetensorsTensor *t = safetensors_at(st, i);
+        if (!is_part(m, t->name))
+            return error_set(err, "%s: the tensor %s is no part of a %s model", dir, t->name, m->c.model_type);
+        present += t->elements;
+    }
+    if (present < m->base.count)
+        return error_set(err, "%s: config.json describes %zu parameters, the weights hold %zu numbers", dir, m->base.count,
+                         present);
+    for (int i = 0; i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
+        if (!safetensors_need(st, t->name, t->rank, t->shape, err)) return -1;
+    }
+    return 0;
+}
+
+static int read_weights(Model *m, const char *dir, Error *err)
+{
+    Safetensors *st;
+    if (safetensors_open(dir, &st, err)) return -1;
+    int rc = check_weights(m, dir, st, err);
+    if (!rc && !m->base.data) {
+        m->base.data = m->ops->alloc(m->base.size * (size_t)m->ops->num);
+        rc = m->ops->status(err);
+    }
+    for (int i = 0; !rc && i < m->base.n; i++) {
+        const Tensor *t = &m->base.tensor[i];
+        rc = tensor_load(st, t->name, t, 0, t->count, m->ops, weight_at(m, t->at), 0, err);
+    }
+    safetensors_close(st);
+    return rc ? rc : m->ops->status(err);
+}
+
+static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
+{
+    ModelConfig c;
+    Buffer text;
+    buffer_init(&text, MAX_CONFIG);
+    Model *m = NULL;
+    int rc = read_configs(dir, &c, &text, err);
+    if (!rc) {
+        m = model_layout(&c, ops);
+        rc = read_weights(m, dir, err);
+    }
+    if (rc) {
+        model_free(m);
+        buffer_release(&text);
+        return -1;
+    }
+    m->base_dir = realpath(dir, NULL);
+    m->config_len = text.len;
+    m->config_text = buffer_detach(&text);
+    buffer_release(&text);
+    *out = m;
+    return 0;
+}
+
+int model_load(const char *dir, const Ops *ops, Model **out, Error *err)
+{
+    LoraOptions lora;
+    char *config = memory_printf("%s/adapter_config.json", dir), *base = NULL;
+    int adapter = file_exists(config);
+    free(config);
+    if (!adapter) return load_base(dir, ops, out, err);
+    Model *m = NULL;
+    int rc = adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) || model_add_lora(m, &lora, err) ||
+             adapter_restore(m, dir, err);
+    free(base);
+    if (rc) model_free(m);
+    else *out = m;
+    return rc ? -1 : 0;
+}
+
+int model_restore(Model *m, const char *dir, Error *err)
+{
+    return m->lora.size ? adapter_restore(m, dir, err) : read_weights(m, dir, err);
+}
+
+/* Weights first: a directory whose config.json is new has its weights. */
+int model_save(const Model *m, const char *dir, Error *err)
+{
+    if (m->lora.size) return adapter_save(m, dir, err);
+    const ParamSet *p = &m->base;
+    SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
+    TensorSource *from = memory_array((size_t)p->n, sizeof *from);
+    for (int i = 0; i < p->n; i++) {
+        from[i] = (TensorSource){m->ops, p->data, 0};
+        tensors[i] = tensor_out(&p->tensor[i], p->tensor[i].name, &from[i]);
+    }
+    char *config = memory_printf("%s/config.json", dir);
+    Buffer text;
+    buffer_init(&text, MAX_CONFIG);
+    if (m->config_text) buffer_append(&text, m->config_text, m->config_len);
+    else model_config_print(&m->c, &text);
+    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, (SafetensorsDtype)m->c.dtype, FILE_BYTES, err) ||
+             m->ops->status(err) || file_write_atomic(config, text.data, text.len, err);
+    buffer_release(&text);
+    free(config);
+    free(tensors);
+    free(from);
+    return rc ? -1 : 0;
+}

@@ -1,0 +1,258 @@
+/* The report's figures, as SVG written here and not by a plotting program: lines, bars and text take
+ * their colours from the page's variables, so that light and dark need one picture. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/report.h"
+
+/* ---- best speedup by round ---- */
+
+enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44, LABEL_STEP = 15 };
+enum { MOST_POINTS = 240, MOST_DOTS = 60 }; /* a point every 3 pixels, dots that do not touch */
+
+typedef struct {
+    int points;          /* collect, then the rounds, so many in a point */
+    int rounds_a_point;
+    double low, high;    /* of the axis, log scale */
+    const ReportTask **task;
+    double *best;        /* of each task and point */
+    int tasks;
+} Axes;
+
+int figure_rounds_a_point(const Report *r)
+{
+    return r->n_rounds > MOST_POINTS ? (r->n_rounds + MOST_POINTS - 1) / MOST_POINTS : 1;
+}
+
+static double x_of(const Axes *a, int point)
+{
+    double width = WIDTH - LEFT - RIGHT;
+    return a->points > 1 ? LEFT + width * point / (a->points - 1) : LEFT + width / 2;
+}
+
+static double y_of(const Axes *a, double v)
+{
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (log(v) - log(a->low)) / (log(a->high) - log(a->low)));
+}
+
+/* The last round of a point. */
+static int round_of(const Report *r, const Axes *a, int point)
+{
+    int last = point * a->rounds_a_point;
+    return (last < r->n_rounds ? last : r->n_rounds) - 1;
+}
+
+/* Best of the samples of the point's own rounds. */
+static double value(const Report *r, const Axes *a, const ReportTask *t, int point)
+{
+    double best = point ? 1 : t->stage[REPORT_COLLECT].best;
+    for (int k = (point - 1) * a->rounds_a_point; point && k <= round_of(r, a, point); k++) best = fmax(best, t->round[k].best);
+    return best;
+}
+
+/* Rounds sample train tasks only; a task without any is not drawn. */
+static int is_drawn(const Report *r, const ReportTask *t)
+{
+    if (t->task->degenerate || t->task->heldout) return 0;
+    for (int k = 0; k < r->n_rounds; k++)
+        if (t->round[k].attempted) return 1;
+    return t->stage[REPORT_COLLECT].attempted > 0;
+}
+
+/* Over the drawn tasks, of every point; so_far: the best of all points up to it. */
+static void geomeans(const Axes *a, int so_far, double *out)
+{
+    double *best = memory_array((size_t)a->tasks, sizeof *best);
+    for (int k = 0; k < a->points; k++) {
+        double logs = 0;
+        for (int i = 0; i < a->tasks; i++) {
+            double v = a->best[i * a->points + k];
+            best[i] = k && so_far ? fmax(best[i], v) : v;
+            logs += log(best[i]);
+        }
+        out[k] = a->tasks ? exp(logs / a->tasks) : 1;
+    }
+    free(best);
+}
+
+static Axes choose_axes(const Report *r)
+{
+    int each = figure_rounds_a_point(r);
+    Axes a = {1 + (r->n_rounds + each - 1) / each, each, 0.94, 1.5, NULL, NULL, 0};
+    a.task = memory_array((size_t)r->tasks.n, sizeof *a.task);
+    a.best = memory_array((size_t)r->tasks.n * (size_t)a.points, sizeof *a.best);
+    for (int i = 0; i < r->tasks.n; i++) {
+        if (!is_drawn(r, &r->task[i])) continue;
+        double *v = &a.best[a.tasks * a.points];
+        a.task[a.tasks++] = &r->task[i];
+        for (int k = 0; k < a.points; k++) {
+            v[k] = value(r, &a, &r->task[i], k);
+            a.high = fmax(a.high, 1.12 * v[k]);
+        }
+    }
+    return a;
+}
+
+static void draw_grid(const Report *r, const Axes *a, Buffer *b)
+{
+    static const double ticks[] = {1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000};
+    double right = WIDTH - RIGHT, above = HEIGHT;
+    for (size_t i = 0; i < sizeof ticks / sizeof *ticks && ticks[i] <= a->high; i++) {
+        double y = y_of(a, ticks[i]);
+        if (above - y < 18) continue;
+        above = y;
+        buffer_printf(b, "<line class=\"%s\" x1=\"%d\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                         "<text class=\"t end\" x=\"%d\" y=\"%.1f\">%g×</text>\n",
+                      ticks[i] == 1 ? "axis" : "grid", LEFT, right, y, y, LEFT - 8, y + 4, ticks[i]);
+    }
+    int step = 1, end = a->points - 1;
+    while (end / step > 12) step++;
+    for (int k = 0; k < a->points; k++) {
+        double x = x_of(a, k);
+        buffer_printf(b, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5);
+        if (k != end && (k % step || end - k < step)) continue; /* the last has a name, and room for it */
+        buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">", x, HEIGHT - BOTTOM + 20);
+        const char *name = k ? r->round_name[round_of(r, a, k)] : "collect";
+        html_escape(b, name, strlen(name));
+        buffer_puts(b, "</text>\n");
+    }
+}
+
+static void draw_line(const Axes *a, const double *v, const char *class, const char *name, Buffer *b)
+{
+    buffer_printf(b, "<polyline class=\"%s\" points=\"", class);
+    for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.1f,%.1f", k ? " " : "", x_of(a, k), y_of(a, v[k]));
+    buffer_printf(b, "\"><title>%s: ", name);
+    for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.2f×", k ? ", " : "", v[k]);
+    buffer_puts(b, "</title></polyline>");
+    for (int k = 0; k < a->points && a->points <= MOST_DOTS && !strcmp(class, "geo"); k++)
+        buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k), y_of(a, v[k]));
+    buffer_puts(b, "\n");
+}
+
+typedef struct {
+    const char *name, *class;
+    double value, y;
+} EndLabel;
+
+static int by_value(const void *a, const void *b)
+{
+    const EndLabel *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Names at the lines' ends, moved apart: down from the top, then up from the bottom where they ran out. */
+static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
+{
+    double bottom = HEIGHT - BOTTOM + 4, x = x_of(a, a->points - 1);
+    qsort(l, (size_t)n, sizeof *l, by_value);
+    for (int i = 0; i < n; i++) {
+        l[i].y = y_of(a, l[i].value);
+        if (i && l[i].y < l[i - 1].y + LABEL_STEP) l[i].y = l[i - 1].y + LABEL_STEP;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        double limit = i == n - 1 ? bottom : l[i + 1].y - LABEL_STEP;
+        if (l[i].y > limit) l[i].y = limit;
+    }
+    for (int i = 0; i < n; i++)
+        buffer_printf(b, "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
+                      x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, x + 22, l[i].y + 4, l[i].name, l[i].value);
+}
+
+void figure_rounds(const Report *r, Buffer *b)
+{
+    Axes a = choose_axes(r);
+    EndLabel *labels = memory_array((size_t)a.tasks + 2, sizeof *labels);
+    double *v = memory_array((size_t)a.points, sizeof *v);
+    int n = 0;
+    buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best speedup by round\">\n", WIDTH, HEIGHT);
+    draw_grid(r, &a, b);
+    for (int i = 0; i < a.tasks; i++) {
+        const double *own = &a.best[i * a.points];
+        draw_line(&a, own, "task", a.task[i]->task->name, b);
+        labels[n++] = (EndLabel){a.task[i]->task->name, "t", own[a.points - 1], 0};
+    }
+    geomeans(&a, 1, v);
+    draw_line(&a, v, "sofar", "geomean, best so far", b);
+    labels[n++] = (EndLabel){"best so far", "t sofar", v[a.points - 1], 0};
+    geomeans(&a, 0, v);
+    draw_line(&a, v, "geo", "geomean of the round", b);
+    labels[n++] = (EndLabel){"geomean", "t geo", v[a.points - 1], 0};
+    draw_labels(&a, labels, n, b);
+    buffer_puts(b, "</svg>\n");
+    free(v);
+    free(labels);
+    free(a.task);
+    free(a.best);
+}
+
+/* ---- outcomes by stage ---- */
+
+static const struct {
+    const char *label, *class;
+    unsigned outcomes; /* bits */
+} groups[] = {
+    {"ok", "o-ok", 1u << OUTCOME_OK},
+    {"wrong result", "o-wrong", 1u << OUTCOME_WRONG_RESULT | 1u << OUTCOME_NONDETERMINISTIC},
+    {"compile error", "o-compile", 1u << OUTCOME_COMPILE_ERROR},
+    {"plan error", "o-plan", 1u << OUTCOME_PLAN_ERROR},
+    {"bad access, race or launch", "o-memory", 1u << OUTCOME_OUT_OF_BOUNDS | 1u << OUTCOME_RACE | 1u << OUTCOME_LAUNCH_ERROR},
+    {"timeout", "o-time", 1u << OUTCOME_TIMEOUT},
+    {"cheat", "o-cheat", 1u << OUTCOME_CHEAT},
+    {"not judged", "o-none", 1u << OUTCOME_UNSUPPORTED | 1u << OUTCOME_EVALUATOR_ERROR},
+};
+enum { GROUPS = sizeof groups / sizeof *groups, BAR_LEFT = 128, BAR = 34, BAR_STEP = 52 };
+
+static long group_count(const Report *r, int stage, int group)
+{
+    long n = 0;
+    for (int o = 0; o < OUTCOME_COUNT; o++)
+        if (groups[group].outcomes >> o & 1) n += r->outcomes[stage][o];
+    return n;
+}
+
+/* A segment and as much of its label as fits. */
+static void draw_segment(int group, long n, long total, double x, double width, int y, Buffer *b)
+{
+    char full[64], percent[16];
+    snprintf(percent, sizeof percent, "%.0f%%", 100.0 * (double)n / (double)total);
+    snprintf(full, sizeof full, "%s %s", groups[group].label, percent);
+    const char *label = width > 7.4 * (double)strlen(full) ? full : width > 10.5 * (double)strlen(percent) ? percent : "";
+    buffer_printf(b, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>%s: %ld of %ld</title></rect>",
+                  groups[group].class, x, y, width > 1.5 ? width - 1 : width, BAR, groups[group].label, n, total);
+    if (*label) buffer_printf(b, "<text class=\"on\" x=\"%.1f\" y=\"%d\">%s</text>", x + width / 2, y + BAR / 2 + 4, label);
+    buffer_puts(b, "\n");
+}
+
+static void draw_bar(const Report *r, int stage, int y, Buffer *b)
+{
+    long total = 0;
+    for (int g = 0; g < GROUPS; g++) total += group_count(r, stage, g);
+    buffer_printf(b, "<text class=\"t strong\" x=\"0\" y=\"%d\">%s</text><text class=\"t\" x=\"0\" y=\"%d\">%ld samples</text>\n",
+                  y + 14, report_stage_names[stage], y + 30, total);
+    double x = BAR_LEFT;
+    for (int g = 0; g < GROUPS && total; g++) {
+        long n = group_count(r, stage, g);
+        double width = (double)(WIDTH - BAR_LEFT) * (double)n / (double)total;
+        if (n) draw_segment(g, n, total, x, width, y, b);
+        x += width;
+    }
+}
+
+void figure_outcomes(const Report *r, Buffer *b)
+{
+    int n = 0;
+    buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Outcomes by stage\">\n", WIDTH, REPORT_STAGES * BAR_STEP - 12);
+    for (int s = 0; s < REPORT_STAGES; s++) draw_bar(r, s, n++ * BAR_STEP, b);
+    buffer_puts(b, "</svg>\n<p class=\"legend\">");
+    for (int g = 0; g < GROUPS; g++) {
+        long seen = 0;
+        for (int s = 0; s < REPORT_STAGES; s++) seen += group_count(r, s, g);
+        if (seen) buffer_printf(b, "<span><b class=\"%s\"></b>%s</span> ", groups[g].class, groups[g].label);
+    }
+    buffer_puts(b, "</p>\n");
+}

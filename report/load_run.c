@@ -1,0 +1,554 @@
+/* Reading a run's artifacts into a Report. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "stages/data/pool.h"
+#include "report/report.h"
+#include "stages/data/samples.h"
+
+const char *const report_stage_names[REPORT_STAGES] = {"collect", "sft", "selfsup", "crl"};
+
+double counters_get(const Counters *c, const char *name)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->v[i].name, name)) return c->v[i].value;
+    return NAN;
+}
+
+static void read_counters(const View *v, const char *key, Counters *out)
+{
+    View map;
+    if (!view_has(v, key) || view_map(v, key, &map, NULL)) return;
+    out->n = 0;
+    for (uint32_t i = 0; i < map.map->via.map.size && out->n < DEVICE_MAX_COUNTERS; i++) {
+        const msgpack_object_str *name = &map.map->via.map.ptr[i].key.via.str;
+        DeviceCounter *c = &out->v[out->n];
+        snprintf(c->name, sizeof c->name, "%.*s", (int)name->size, name->ptr);
+        if (!view_float(&map, c->name, &c->value, NULL)) out->n++;
+    }
+}
+
+static ReportTask *find_task(Report *r, const char *name)
+{
+    for (int i = 0; i < r->tasks.n; i++)
+        if (!strcmp(r->tasks.tasks[i]->name, name)) return &r->task[i];
+    return NULL;
+}
+
+/* What was not judged is no attempt. Returns 1 for a new best. */
+static int tally(Tally *t, Outcome outcome, double score)
+{
+    if (outcome == OUTCOME_EVALUATOR_ERROR) return 0;
+    t->attempted++;
+    if (outcome != OUTCOME_OK) return 0;
+    t->succeeded++;
+    if (score <= t->best) return 0;
+    t->best = score;
+    return 1;
+}
+
+/* ---- where everything came from ---- */
+
+static void put_text(Buffer *b, const char *label, const View *v, const char *key)
+{
+    const char *s;
+    size_t n;
+    if (!view_text(v, key, &s, &n, NULL)) buffer_printf(b, "%s%.*s", label, (int)n, s);
+}
+
+static void config_text(const View *header, Buffer *b)
+{
+    View config;
+    if (view_map(header, "config", &config, NULL)) return;
+    for (uint32_t i = 0; i < config.map->via.map.size; i++) {
+        const msgpack_object_kv *kv = &config.map->via.map.ptr[i];
+        if (kv->key.type != MSGPACK_OBJECT_STR || kv->val.type != MSGPACK_OBJECT_STR) continue;
+        buffer_printf(b, "%s%.*s=%.*s", b->len ? "  " : "", (int)kv->key.via.str.size, kv->key.via.str.ptr,
+                      (int)kv->val.via.str.size, kv->val.via.str.ptr);
+    }
+}
+
+static void note_input(Report *r, const char *path, const ArtifactReader *a)
+{
+    for (int i = 0; i < r->n_inputs; i++)
+        if (!strcmp(r->inputs[i].path, path)) return;
+    Buffer text, config;
+    buffer_init(&text, 1 << 16);
+    buffer_init(&config, 1 << 16);
+    const View *header = artifact_header(a);
+    put_text(&text, "", header, "kind");
+    put_text(&text, " by ", header, "producer");
+    put_text(&text, " ", header, "version");
+    buffer_printf(&text, ", %ld records, %s", artifact_count(a), artifact_digest(a));
+    config_text(header, &config);
+    r->inputs = memory_grow(r->inputs, (size_t)r->n_inputs + 1, sizeof *r->inputs);
+    r->inputs[r->n_inputs++] = (ReportInput){memory_strdup(path), buffer_detach(&text), buffer_detach(&config)};
+    buffer_release(&text);
+    buffer_release(&config);
+}
+
+static int note_file(Report *r, const char *path, Error *err)
+{
+    ArtifactReader *a;
+    if (artifact_open(path, NULL, &a, err)) return -1;
+    note_input(r, path, a);
+    artifact_close(a);
+    return 0;
+}
+
+/* ---- failures ---- */
+
+/* Numbers differ between samples that fail alike. */
+static char *message_key(Outcome outcome, const char *text)
+{
+    Buffer b;
+    buffer_init(&b, 4096);
+    buffer_printf(&b, "%d ", (int)outcome);
+    for (const char *p = text; *p && b.len < 300; p++) {
+        int digit = isdigit((unsigned char)*p) != 0;
+        if (digit && b.data[b.len - 1] == '#') continue;
+        buffer_append(&b, digit ? "#" : p, 1);
+    }
+    char *key = buffer_detach(&b);
+    buffer_release(&b);
+    return key;
+}
+
+/* Takes text. */
+static void note_message(Report *r, Outcome outcome, char *text)
+{
+    r->failed[outcome]++;
+    if (!text) return;
+    char *key = message_key(outcome, text);
+    int i = 0;
+    while (i < r->n_messages && strcmp(r->messages[i].key, key)) i++;
+    if (i < r->n_messages) {
+        r->messages[i].count++;
+        free(key);
+        free(text);
+    } else if (i < REPORT_MAX_MESSAGES) {
+        r->messages = memory_grow(r->messages, (size_t)i + 1, sizeof *r->messages);
+        r->messages[r->n_messages++] = (ReportMessage){outcome, text, key, 1};
+    } else {
+        free(key);
+        free(text);
+    }
+}
+
+static void note_failure(Report *r, Outcome outcome, const View *verdict)
+{
+    note_message(r, outcome, view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
+}
+
+/* An endpoint's failure; that there was no code is what the verdict says of it. */
+static void note_unanswered(Report *r)
+{
+    note_message(r, OUTCOME_EVALUATOR_ERROR, memory_strdup("no answer came: the request failed for good"));
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const ReportMessage *x = a, *y = b;
+    if (x->outcome != y->outcome) return (x->outcome > y->outcome) - (x->outcome < y->outcome);
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return strcmp(x->key, y->key);
+}
+
+/* ---- records in doubt ---- */
+
+static int text_is(const View *v, const char *key, const char *want)
+{
+    const char *s;
+    size_t n;
+    return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
+}
+
+static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
+{
+    for (int i = 0; i < r->n_doubts; i++)
+        if (!strcmp(r->doubts[i].source_digest, digest) && !strcmp(r->doubts[i].task, task)) return &r->doubts[i];
+    return NULL;
+}
+
+/* Of several second devices' words on the same source the last counts. "alone" takes none of them back; and "" says nothing
+ * of a record: once its score is known, the same kernel again is no record. */
+static void note_doubt(Report *r, const View *verdict)
+{
+    if (!view_has(verdict, "confirmed")) return;
+    int yes = text_is(verdict, "confirmed", "yes"), no = text_is(verdict, "confirmed", "no");
+    if (!yes && !no && !text_is(verdict, "confirmed", "alone")) return;
+    char *digest = view_strdup(verdict, "source_digest", NULL), *task = view_strdup(verdict, "task", NULL);
+    ReportDoubt *d = digest && task ? doubt_of(r, task, digest) : NULL;
+    if (digest && task && !d) {
+        r->doubts = memory_grow(r->doubts, (size_t)r->n_doubts + 1, sizeof *r->doubts);
+        d = &r->doubts[r->n_doubts++];
+        *d = (ReportDoubt){.task = task, .state = DOUBT_ALONE};
+        snprintf(d->source_digest, sizeof d->source_digest, "%s", digest);
+        task = NULL;
+    }
+    if (d && (yes || no)) d->state = yes ? DOUBT_NONE : DOUBT_DISPUTED;
+    free(task);
+    free(digest);
+}
+
+static void doubt_best(Report *r, ReportTask *t)
+{
+    static const char *const words[] = {[DOUBT_ALONE] = "unconfirmed", [DOUBT_DISPUTED] = "disputed", [DOUBT_NONE] = ""};
+    char hex[DIGEST_HEX];
+    Digest digest;
+    t->doubt = "";
+    if (!t->source) return;
+    digest_of(t->source, strlen(t->source), &digest);
+    digest_hex(&digest, hex);
+    const ReportDoubt *d = doubt_of(r, t->task->name, hex);
+    if (d) t->doubt = words[d->state];
+}
+
+/* ---- the best kernel of a task ---- */
+
+static void note_clock(Report *r, ReportTask *t, int predicted)
+{
+    t->predicted = predicted;
+    r->predicted |= predicted;
+    r->measured |= !predicted;
+}
+
+static void take_numbers(Report *r, ReportTask *t, const Sample *s)
+{
+    View detail;
+    int predicted = 0;
+    t->score = s->score;
+    t->time_us = t->baseline_us = NAN;
+    view_float(&s->verdict, "time_us", &t->time_us, NULL);
+    view_float(&s->verdict, "baseline_us", &t->baseline_us, NULL);
+    view_bool(&s->verdict, "predicted", &predicted, NULL);
+    note_clock(r, t, predicted);
+    t->best.n = 0;
+    read_counters(&s->verdict, "counters", &t->best);
+    if (view_has(&s->verdict, "detail") && !view_map(&s->verdict, "detail", &detail, NULL))
+        read_counters(&detail, "baseline_counters", &t->baseline);
+}
+
+static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
+{
+    free(t->source);
+    free(t->found);
+    t->source = memory_strdup(s->source);
+    t->found = found;
+    take_numbers(r, t, s);
+    t->found_score = t->score;
+}
+
+static int load_stage(Report *r, ReportStage stage, const char *samples, const char *verdicts, Error *err)
+{
+    SampleSet set;
+    if (note_file(r, samples, err) || note_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
+    for (long i = 0; i < set.n; i++) {
+        const Sample *s = &set.items[i];
+        ReportTask *t = find_task(r, s->task);
+        if (!t) continue; /* of a task that this report leaves out */
+        if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
+        if (s->unanswered) {
+            note_unanswered(r);
+            continue;
+        }
+        note_doubt(r, &s->verdict);
+        if (tally(&t->stage[stage], s->outcome, s->score)) memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
+        tally(&t->run, s->outcome, s->score);
+        if (s->outcome != OUTCOME_OK) note_failure(r, s->outcome, &s->verdict);
+        if (s->outcome == OUTCOME_OK && (!t->source || s->score > t->score))
+            take_best(r, t, s, stage == REPORT_COLLECT ? memory_strdup("collect")
+                                                       : memory_printf("the report's %s samples", report_stage_names[stage]));
+    }
+    samples_release(&set);
+    return 0;
+}
+
+/* "runs/x/crl/3/verdicts.qa" is the round "crl 3". */
+static char *round_name(const char *path)
+{
+    char copy[512], *part[3] = {NULL, NULL, NULL}, *save = NULL;
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *p = strtok_r(copy, "/", &save); p; p = strtok_r(NULL, "/", &save)) {
+        part[0] = part[1];
+        part[1] = part[2];
+        part[2] = p;
+    }
+    return part[0] ? memory_printf("%s %s", part[0], part[1]) : memory_strdup(path);
+}
+
+/* ---- rounds: verdicts, and of their samples which got no answer ---- */
+
+typedef struct {
+    char **id;
+    long n;
+} Unanswered;
+
+/* A verdict does not tell it: the samples beside it do, where they are still there. */
+static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Error *err)
+{
+    static const char name[] = "verdicts.qa";
+    size_t n = strlen(verdicts), end = sizeof name - 1;
+    *out = (Unanswered){0};
+    if (n < end || strcmp(verdicts + n - end, name)) return 0;
+    char *path = memory_printf("%.*ssamples.qa", (int)(n - end), verdicts);
+    SampleSet set = {0};
+    int rc = file_exists(path) ? samples_load(path, NULL, &set, err) : 0;
+    for (long i = 0; i < set.n; i++) {
+        if (!set.items[i].unanswered) continue;
+        out->id = memory_grow(out->id, (size_t)out->n + 1, sizeof *out->id);
+        out->id[out->n++] = memory_strdup(set.items[i].id);
+    }
+    samples_release(&set);
+    if (!rc && out->n) rc = note_file(r, path, err);
+    free(path);
+    return rc;
+}
+
+static int is_unanswered(const Unanswered *u, const View *v)
+{
+    const char *id;
+    size_t n;
+    if (!u->n || view_text(v, "id", &id, &n, NULL)) return 0;
+    for (long i = 0; i < u->n; i++)
+        if (strlen(u->id[i]) == n && !memcmp(u->id[i], id, n)) return 1;
+    return 0;
+}
+
+static int load_round_verdict(Report *r, int round, const Unanswered *u, const View *v, Error *err)
+{
+    Outcome outcome;
+    double score;
+    char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
+    int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
+    if (!rc && outcome_from_name(text, &outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
+    ReportTask *t = rc ? NULL : find_task(r, name);
+    if (t && is_unanswered(u, v)) {
+        note_unanswered(r);
+    } else if (t) {
+        note_doubt(r, v);
+        tally(&t->round[round], outcome, score);
+        tally(&t->run, outcome, score);
+        if (outcome != OUTCOME_OK) note_failure(r, outcome, v);
+    }
+    free(name);
+    free(text);
+    return rc;
+}
+
+static int load_round(Report *r, const char *path, Error *err)
+{
+    ArtifactReader *a;
+    Unanswered u;
+    View v;
+    int more, rc = 0;
+    if (artifact_open(path, "verdicts", &a, err)) return -1;
+    note_input(r, path, a);
+    for (int i = 0; i < r->tasks.n; i++) r->task[i].round[r->n_rounds].best = 1.0;
+    rc = load_unanswered(r, path, &u, err);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_round_verdict(r, r->n_rounds, &u, &v, err);
+    r->round_name[r->n_rounds++] = round_name(path);
+    for (long i = 0; i < u.n; i++) free(u.id[i]);
+    free(u.id);
+    artifact_close(a);
+    return rc;
+}
+
+static int load_rounds(Report *r, const char *list, Error *err)
+{
+    if (!list) return 0;
+    size_t most = 1;
+    for (const char *p = list; *p; p++) most += *p == ',';
+    if (most > REPORT_MAX_ROUNDS) return error_set(err, "expected at most %d rounds, found %zu", REPORT_MAX_ROUNDS, most);
+    r->round_name = memory_array(most, sizeof *r->round_name);
+    for (int i = 0; i < r->tasks.n; i++) r->task[i].round = memory_array(most, sizeof *r->task[i].round);
+    char *copy = memory_strdup(list), *save = NULL;
+    int rc = 0;
+    for (char *p = strtok_r(copy, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save)) rc = load_round(r, p, err);
+    free(copy);
+    return rc;
+}
+
+static char *found_in(const PoolItem *p)
+{
+    if (p->round) return memory_printf("%s, round %lld", p->stage, (long long)p->round);
+    return strcmp(p->stage, "collect") ? memory_printf("the report's %s samples", p->stage) : memory_strdup("collect");
+}
+
+/* The pool knows the best of every round; its times and counters come with the results. */
+static int load_pool(Report *r, const char *path, Error *err)
+{
+    Pool pool;
+    if (note_file(r, path, err) || pool_load(path, &pool, err)) return -1;
+    for (int i = 0; i < r->tasks.n; i++) {
+        ReportTask *t = &r->task[i];
+        const PoolItem *best = pool_best(&pool, t->task->name);
+        if (!best) continue;
+        if (best->score > t->run.best) t->run.best = best->score;
+        if (t->source && (best->score < t->score || !strcmp(best->source, t->source))) continue;
+        free(t->source);
+        free(t->found);
+        t->source = memory_strdup(best->source);
+        t->found = found_in(best);
+        t->score = t->found_score = best->score;
+        t->best.n = 0;
+        t->time_us = t->baseline_us = NAN;
+    }
+    pool_release(&pool);
+    return 0;
+}
+
+static int class_index(Report *r, const char *name, Error *err)
+{
+    for (int i = 0; i < r->n_classes; i++)
+        if (!strcmp(r->class_name[i], name)) return i;
+    if (r->n_classes == REPORT_MAX_CLASSES) return error_set(err, "expected at most %d device classes", REPORT_MAX_CLASSES);
+    for (int i = 0; i < r->tasks.n; i++) {
+        r->task[i].class_score[r->n_classes] = NAN;
+        r->task[i].class_outcome[r->n_classes] = OUTCOME_OK;
+    }
+    r->class_name[r->n_classes] = memory_strdup(name);
+    return r->n_classes++;
+}
+
+static int load_result(Report *r, const View *v, Error *err)
+{
+    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err), *source = view_strdup(v, "source", err),
+         *outcome = view_strdup(v, "outcome", err);
+    double score = 0, time_us, baseline_us;
+    int predicted, k = -1;
+    Outcome said = OUTCOME_OK;
+    if (outcome && outcome_from_name(outcome, &said)) error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+    else if (name && device && source && outcome && !view_float(v, "score", &score, err) && !view_float(v, "time_us", &time_us, err) &&
+        !view_float(v, "baseline_us", &baseline_us, err) && !view_bool(v, "predicted", &predicted, err))
+        k = class_index(r, device, err);
+    ReportTask *t = k < 0 ? NULL : find_task(r, name);
+    if (t) {
+        t->class_score[k] = said == OUTCOME_OK ? score : NAN;
+        t->class_outcome[k] = said;
+        r->predicted |= predicted;
+        r->measured |= !predicted;
+        if (!strcmp(device, r->device)) {
+            read_counters(v, "baseline_counters", &t->baseline);
+            if (t->source && !strcmp(t->source, source)) {
+                t->time_us = time_us;
+                t->baseline_us = baseline_us;
+                t->predicted = predicted;
+                read_counters(v, "counters", &t->best);
+            }
+        }
+    }
+    free(name);
+    free(device);
+    free(source);
+    free(outcome);
+    return k < 0 ? -1 : 0;
+}
+
+static int load_results(Report *r, const char *path, Error *err)
+{
+    ArtifactReader *a;
+    View v;
+    int more, rc = 0;
+    if (artifact_open(path, "results", &a, err)) return -1;
+    note_input(r, path, a);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_result(r, &v, err);
+    artifact_close(a);
+    return rc;
+}
+
+/* ---- judged again ---- */
+
+/* What is not so good after all is no gain; a failure of the evaluator says nothing of the kernel. */
+static void judged_again(Report *r, ReportTask *t, const Sample *s)
+{
+    double score = s->outcome == OUTCOME_OK ? fmax(1, s->score) : 1;
+    for (int k = REPORT_SFT; k < REPORT_STAGES; k++)
+        if (!strcmp(t->stage[k].best_digest, s->source_digest)) t->stage[k].best = score;
+    if (!t->source || strcmp(t->source, s->source)) return;
+    t->run.best = score;
+    if (s->outcome == OUTCOME_OK) {
+        take_numbers(r, t, s);
+        return;
+    }
+    char *message = view_strdup(&s->verdict, "message", NULL);
+    t->refused = memory_printf("%s: %s", outcome_name(s->outcome), message ? message : "");
+    free(message);
+    free(t->source);
+    t->source = NULL;
+    t->score = 0;
+    t->best.n = 0;
+}
+
+static int load_again(Report *r, const char *samples, const char *verdicts, Error *err)
+{
+    SampleSet set;
+    if (note_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
+    r->judged_again = 1;
+    for (long i = 0; i < set.n; i++) {
+        ReportTask *t = find_task(r, set.items[i].task);
+        if (!t || set.items[i].outcome == OUTCOME_EVALUATOR_ERROR) continue;
+        note_doubt(r, &set.items[i].verdict);
+        judged_again(r, t, &set.items[i]);
+    }
+    samples_release(&set);
+    return 0;
+}
+
+int report_load(const ReportFiles *f, Report *out, Error *err)
+{
+    Report *r = out;
+    *r = (Report){.run = f->run, .profile = f->profile, .device = f->device, .own_predicted = !strncmp(f->device, "sim:", 4)};
+    if (taskset_load(f->task_root, f->tasks, &r->tasks, err)) return -1;
+    r->task = memory_array((size_t)r->tasks.n, sizeof *r->task);
+    for (int i = 0; i < r->tasks.n; i++) {
+        r->task[i].task = r->tasks.tasks[i];
+        r->task[i].run.best = 1.0;
+        r->task[i].predicted = r->own_predicted;
+        for (int s = 0; s < REPORT_STAGES; s++) r->task[i].stage[s].best = 1.0;
+    }
+    int rc = 0;
+    for (int s = 0; s < REPORT_STAGES && !rc; s++) {
+        if (f->samples[s]) rc = load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err);
+        if (!rc && s == REPORT_COLLECT) rc = load_rounds(r, f->rounds, err); /* in the order in which they were judged */
+    }
+    if (!rc && f->pool) rc = load_pool(r, f->pool, err);
+    if (!rc && f->results) rc = load_results(r, f->results, err);
+    if (!rc && f->again_samples) rc = load_again(r, f->again_samples, f->again_verdicts, err);
+    for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
+    if (r->n_messages) qsort(r->messages, (size_t)r->n_messages, sizeof *r->messages, by_count);
+    return rc;
+}
+
+void report_release(Report *r)
+{
+    for (int i = 0; i < r->tasks.n && r->task; i++) {
+        free(r->task[i].source);
+        free(r->task[i].found);
+        free(r->task[i].refused);
+        free(r->task[i].round);
+    }
+    for (int i = 0; i < r->n_rounds; i++) free(r->round_name[i]);
+    free(r->round_name);
+    for (int i = 0; i < r->n_classes; i++) free(r->class_name[i]);
+    for (int i = 0; i < r->n_messages; i++) {
+        free(r->messages[i].text);
+        free(r->messages[i].key);
+    }
+    for (int i = 0; i < r->n_inputs; i++) {
+        free(r->inputs[i].path);
+        free(r->inputs[i].text);
+        free(r->inputs[i].config);
+    }
+    for (int i = 0; i < r->n_doubts; i++) free(r->doubts[i].task);
+    free(r->doubts);
+    free(r->messages);
+    free(r->inputs);
+    free(r->task);
+    taskset_release(&r->tasks);
+}

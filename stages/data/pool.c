@@ -1,0 +1,109 @@
+#include "stages/data/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static int read_item(const View *v, PoolItem *x, Error *err)
+{
+    x->id = view_strdup(v, "id", err);
+    x->task = view_strdup(v, "task", err);
+    x->source = view_strdup(v, "source", err);
+    x->stage = view_strdup(v, "stage", err);
+    char *digest = view_strdup(v, "source_digest", err);
+    int ok = x->id && x->task && x->source && x->stage && digest && !view_float(v, "score", &x->score, err) &&
+             !view_float(v, "speedup", &x->speedup, err) && !view_int(v, "round", &x->round, err);
+    if (digest) snprintf(x->source_digest, sizeof x->source_digest, "%s", digest);
+    free(digest);
+    return ok ? 0 : -1;
+}
+
+int pool_load(const char *path, Pool *out, Error *err)
+{
+    *out = (Pool){0};
+    if (!path) return 0;
+    ArtifactReader *r;
+    if (artifact_open(path, "pool", &r, err)) return -1;
+    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
+    View v;
+    int rc = 0, more = 0;
+    while (!rc && (more = artifact_next(r, &v, err)) == 1) rc = read_item(&v, &out->items[out->n++], err);
+    artifact_close(r);
+    if (!rc && more == 0) return 0;
+    pool_release(out);
+    return -1;
+}
+
+void pool_release(Pool *p)
+{
+    for (long i = 0; i < p->n; i++) {
+        free(p->items[i].id);
+        free(p->items[i].task);
+        free(p->items[i].source);
+        free(p->items[i].stage);
+    }
+    free(p->items);
+    *p = (Pool){0};
+}
+
+int pool_holds(const Pool *p, const Sample *s)
+{
+    for (long i = 0; i < p->n; i++)
+        if (!strcmp(p->items[i].source_digest, s->source_digest) && !strcmp(p->items[i].task, s->task)) return 1;
+    return 0;
+}
+
+long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round)
+{
+    long added = 0;
+    for (long i = 0; i < s->n; i++) {
+        const Sample *x = &s->items[i];
+        if (x->outcome != OUTCOME_OK || x->heldout || pool_holds(p, x)) continue;
+        p->items = memory_grow(p->items, (size_t)p->n + 1, sizeof *p->items);
+        PoolItem *it = &p->items[p->n++];
+        *it = (PoolItem){.id = memory_strdup(x->id),
+                         .task = memory_strdup(x->task),
+                         .source = memory_strdup(x->source),
+                         .stage = memory_strdup(stage),
+                         .score = x->score,
+                         .speedup = x->speedup,
+                         .round = round};
+        memcpy(it->source_digest, x->source_digest, sizeof it->source_digest);
+        added++;
+    }
+    return added;
+}
+
+int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    if (artifact_create(path, spec, &w, err)) return -1;
+    for (long i = 0; i < p->n; i++) {
+        const PoolItem *x = &p->items[i];
+        Record *r = record_new();
+        record_text(r, "id", x->id);
+        record_text(r, "task", x->task);
+        record_text(r, "source", x->source);
+        record_text(r, "source_digest", x->source_digest);
+        record_text(r, "stage", x->stage);
+        record_float(r, "score", x->score);
+        record_float(r, "speedup", x->speedup);
+        record_int(r, "round", x->round);
+        int rc = artifact_write(w, r, err);
+        record_free(r);
+        if (rc) {
+            artifact_abandon(w);
+            return -1;
+        }
+    }
+    return artifact_finish(w, err);
+}
+
+const PoolItem *pool_best(const Pool *p, const char *task)
+{
+    const PoolItem *best = NULL;
+    for (long i = 0; i < p->n; i++)
+        if (!strcmp(p->items[i].task, task) && (!best || p->items[i].score > best->score)) best = &p->items[i];
+    return best;
+}

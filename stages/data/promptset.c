@@ -1,0 +1,78 @@
+#include "stages/data/promptset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "stages/data/answer.h"
+
+int promptset_load(const char *path, PromptSet *out, Error *err)
+{
+    *out = (PromptSet){0};
+    ArtifactReader *r;
+    if (artifact_open(path, "prompts", &r, err)) return -1;
+    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
+    View v;
+    int rc = 0, more = 0;
+    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
+        PromptItem *p = &out->items[out->n++];
+        p->id = view_strdup(&v, "id", err);
+        p->task = view_strdup(&v, "task", err);
+        p->split = view_strdup(&v, "split", err);
+        p->text = view_strdup(&v, "text", err);
+        char *kind = view_strdup(&v, "kind", err);
+        rc = p->id && p->task && p->split && p->text && kind ? 0 : -1;
+        p->contrastive = kind && !strcmp(kind, "contrastive");
+        free(kind);
+    }
+    artifact_close(r);
+    if (!rc && more == 0) return 0;
+    promptset_release(out);
+    return -1;
+}
+
+static void release_item(PromptItem *p)
+{
+    free(p->id);
+    free(p->task);
+    free(p->split);
+    free(p->text);
+}
+
+void promptset_release(PromptSet *p)
+{
+    for (long i = 0; i < p->n; i++) release_item(&p->items[i]);
+    free(p->items);
+    *p = (PromptSet){0};
+}
+
+void promptset_remove(PromptSet *p, long i)
+{
+    release_item(&p->items[i]);
+    p->n--;
+    memmove(p->items + i, p->items + i + 1, (size_t)(p->n - i) * sizeof *p->items);
+}
+
+Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial, uint64_t seed,
+                         const char *finish, const char *text, size_t len)
+{
+    Record *r = record_new();
+    char id[512];
+    snprintf(id, sizeof id, "%s/%d", p->id, trial);
+    size_t code_len = 0;
+    const char *code = strcmp(finish, "stop") ? NULL : answer_code(text, len, &code_len);
+    record_text(r, "id", id);
+    record_text(r, "task", p->task);
+    record_text(r, "split", p->split);
+    record_text(r, "stage", stage);
+    record_text(r, "producer", producer);
+    record_text(r, "group", p->id);
+    record_int(r, "trial", trial);
+    record_int(r, "seed", (int64_t)(seed >> 1));
+    record_text(r, "finish", finish);
+    record_textn(r, "text", text, len);
+    record_textn(r, "source", code ? code : "", code_len);
+    record_text(r, "prompt", p->text);
+    return r;
+}

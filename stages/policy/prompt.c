@@ -1,0 +1,156 @@
+#include "stages/policy/prompt.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static void tensor_list(Buffer *out, const TaskTensor *x, int n)
+{
+    for (int i = 0; i < n; i++) {
+        buffer_printf(out, " %s %s[", dtype_ctype(x[i].dtype), x[i].name);
+        for (int k = 0; k < x[i].rank; k++) buffer_printf(out, "%s%s", k ? "," : "", x[i].shape[k]);
+        buffer_puts(out, "]");
+    }
+}
+
+static void code(Buffer *out, const char *s, size_t n)
+{
+    buffer_append(out, s, n);
+    if (n && s[n - 1] != '\n') buffer_puts(out, "\n");
+}
+
+/* What may follow the # of a directive. */
+static const char *const directives[] = {"define", "undef", "include",  "include_next", "if",   "ifdef", "ifndef",  "elif",  "elifdef",
+                                         "else",   "endif", "elifndef", "line",         "error", "warning", "pragma", "ident"};
+
+static size_t blanks(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strchr(" \t\v\f", s[i]) && s[i]) i++;
+    return i;
+}
+
+/* After the slashes of a comment, the length of "codeN (score" as it stands above each exemplar; 0: something else. */
+static size_t mark(const char *s, size_t n)
+{
+    size_t i = blanks(s, n), digits;
+    if (n - i < 4 || strncasecmp(s + i, "code", 4)) return 0;
+    i += 4;
+    i += blanks(s + i, n - i);
+    for (digits = i; i < n && isdigit((unsigned char)s[i]); i++) {}
+    if (i == digits) return 0;
+    i += blanks(s + i, n - i);
+    if (i == n || s[i] != '(') return 0;
+    i++;
+    i += blanks(s + i, n - i);
+    return n - i < 5 || strncasecmp(s + i, "score", 5) ? 0 : i + 5;
+}
+
+/* The number signs of a heading: such as no directive has, or before a word that is none. */
+static size_t heading(const char *s, size_t n)
+{
+    size_t signs = 0, at, len = 0;
+    while (signs < n && s[signs] == '#') signs++;
+    if (signs != 1) return signs;
+    at = 1 + blanks(s + 1, n - 1);
+    if (at < n && s[at] == '#') return 1;
+    while (at + len < n && (isalpha((unsigned char)s[at + len]) || s[at + len] == '_')) len++;
+    for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
+        if (strlen(directives[i]) == len && !memcmp(directives[i], s + at, len)) return 0;
+    return len ? 1 : 0;
+}
+
+/* Where the line s begins as a part of a prompt does: *at..*at + the length returned is what makes it so. 0: it does not. */
+static size_t forged(const char *s, size_t n, size_t *at)
+{
+    size_t i = *at = blanks(s, n), len = 0;
+    while (len < n - i && s[i + len] == '`') len++;
+    if (len >= 3) return len;
+    if (i < n && s[i] == '#') return heading(s + i, n - i);
+    for (len = 0; len < n - i && s[i + len] == '/'; len++) {}
+    if (len < 2) return 0;
+    *at = i + len;
+    return mark(s + *at, n - *at);
+}
+
+static size_t line_length(const char *s, size_t n)
+{
+    size_t len = 0;
+    while (len < n && s[len] != '\n' && s[len] != '\r') len++;
+    return len < n ? len + 1 : len;
+}
+
+/* A kernel for a prompt: byte for byte, but what would be read as another exemplar, a heading or a fence is dotted out, or a
+ * right kernel could show later prompts exemplars and rules of its own. All of these stand in comments and in groups that are
+ * skipped, where dots change nothing; a line that continues another (a macro may, with ##) is joined to it, as compilers do. */
+static void kernel(Buffer *out, const char *s, size_t n)
+{
+    int joined = 0;
+    char last = '\n';
+    for (size_t len, next, at; n; s += len, n -= len) {
+        len = line_length(s, n);
+        next = forged(s + len, line_length(s + len, n - len), &at);
+        int join = next && len >= 2 && s[len - 2] == '\\' && s[len - 1] == '\n';
+        size_t signs = joined ? 0 : forged(s, len, &at), kept = len - (join ? 2 : 0);
+        if (!signs) at = 0;
+        buffer_append(out, s, at);
+        for (size_t i = 0; i < signs; i++) buffer_puts(out, ".");
+        buffer_append(out, s + at + signs, kept - at - signs);
+        joined = join;
+        last = s[len - 1];
+    }
+    if (last != '\n') buffer_puts(out, "\n");
+}
+
+static const char full_head[] =
+    "# Task for CUDA optimization\n"
+    "You are an expert in CUDA and GPU kernel optimization. Given a reference implementation, write CUDA C++ device code\n"
+    "with identical results that runs as fast as possible.\n\n"
+    "A candidate is one CUDA C++ source, device code only, with its launch plan in comments:\n"
+    "//@ buffer float partial[rows * 32]          scratch memory, if needed\n"
+    "//@ launch name<<<grid, block, shared_bytes>>>(arguments)   in order of execution\n"
+    "//@ for t in 0..steps                        repeats the launch on the next line\n"
+    "grid and block are integer expressions or dim3(x, y, z) over the axes, with ceil_div, min, max. Arguments are axes (int),\n"
+    "inputs, outputs and buffers (pointers) by name, or integer expressions. There is no host code.\n\n";
+
+static const char full_restrictions[] =
+    "# Requirements and Restrictions\n"
+    "## Critical Requirements\n"
+    "Results must match the reference for every size of the axes, else the score is 0. The code must compile and run.\n"
+    "## Key Restrictions\n"
+    "Do not cache or reuse results of earlier runs: every launch computes everything. Keep all hyper-parameters unchanged.\n\n";
+
+static const char full_protocol[] =
+    "# Generation Protocol\n"
+    "Answer in three sections, each starting with exactly two hash symbols:\n"
+    "## Performance Analysis\n"
+    "Which implementations are better and why; which strategies have most potential; what limits performance; which techniques\n"
+    "are not used yet; where the largest acceleration is to be had.\n"
+    "## Algorithm Design\n"
+    "Your approach.\n"
+    "## Code Implementation\n"
+    "The candidate in one ```cuda block.\n";
+
+void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int full)
+{
+    if (full) buffer_puts(out, full_head);
+    buffer_printf(out, "# Task %s\n", t->name);
+    if (full) buffer_printf(out, "%s\n", t->description);
+    buffer_puts(out, "axes");
+    for (int i = 0; i < t->n_axes; i++) buffer_printf(out, " %s", t->axis_name[i]);
+    buffer_puts(out, "\nin");
+    tensor_list(out, t->inputs, t->n_inputs);
+    buffer_puts(out, "\nout");
+    tensor_list(out, t->outputs, t->n_outputs);
+    buffer_puts(out, full ? "\n\n# Reference Code\n```c\n" : "\n");
+    if (full) {
+        code(out, t->reference_source, strlen(t->reference_source));
+        buffer_puts(out, "```\n\n");
+    }
+    if (n) buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
+    for (int i = 0; i < n; i++) {
+        buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
+        kernel(out, ex[i].source, ex[i].len);
+    }
+    if (full) buffer_printf(out, "%s%s%s", n ? "\n" : "", full_restrictions, full_protocol);
+}

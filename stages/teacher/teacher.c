@@ -1,0 +1,276 @@
+#include "stages/teacher/teacher.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "llm/llm.h"
+#include "stages/data/answer.h"
+#include "stages/policy/prompt.h"
+#include "stages/data/promptset.h"
+#include "stages/teacher/describe.h"
+#include "stages/teacher/template.h"
+
+enum { MAX_SOURCE = 1 << 20 };
+
+static int is_endpoint(const char *name)
+{
+    return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
+}
+
+static int is_directory(const char *name)
+{
+    return !strncmp(name, "dir:", 4);
+}
+
+int teacher_check(const char *name, Error *err)
+{
+    const char *colon = strchr(name, ':');
+    if (!strcmp(name, "template") || (colon && colon[1] && (is_endpoint(name) || is_directory(name)))) return 0;
+    return error_set(err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
+}
+
+void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size)
+{
+    snprintf(out, size, "collect/%s/%s/%d", task->name, t->name, trial);
+}
+
+/* The record of an answer; the group is (task, teacher). */
+static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed, const char *finish, const char *prompt,
+                             const char *text, size_t len)
+{
+    char id[512];
+    teacher_sample_id(t, q->task, q->trial, id, sizeof id);
+    *strrchr(id, '/') = 0;
+    PromptItem p = {.id = id, .task = (char *)q->task->name, .text = (char *)prompt,
+                    .split = (char *)(q->task->heldout ? "heldout" : "train")};
+    return promptset_answer(&p, "collect", t->name, q->trial, seed, finish, text, len);
+}
+
+static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
+{
+    Random r;
+    random_init(&r, t->seed ^ random_hash(q->task->name, strlen(q->task->name)), (uint64_t)q->trial);
+    return random_u64(&r);
+}
+
+/* ---- the grammar ---- */
+
+static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
+{
+    TemplateKernel k;
+    uint64_t seed = seed_of(t, q);
+    if (!template_knows(q->task->name, q->task->op_type)) { /* a task that a user added: other teachers may know it */
+        if (q->trial == 0) log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name, q->task->op_type);
+        return 0;
+    }
+    if (template_generate(q->task->name, q->task->op_type, seed, t->mistakes, &k, err)) return -1;
+    Buffer text;
+    buffer_init(&text, MAX_SOURCE);
+    answer_write(&text, k.analysis, k.design, k.source);
+    q->record = answer_record(t, q, seed, "stop", "", text.data, text.len);
+    buffer_release(&text);
+    template_release(&k);
+    return 0;
+}
+
+/* ---- a directory ---- */
+
+static int is_source(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
+}
+
+/* The folder of a task's sources and their names in order, each and the list for the caller to free. No folder: none. */
+static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names, Error *err)
+{
+    *names = NULL;
+    snprintf(dir, 4096, "%s/%s", t->name + 4, task->name);
+    int n = file_exists(dir) ? scandir(dir, names, is_source, alphasort) : 0;
+    return n < 0 ? error_errno(err, "cannot read %s", dir) : n;
+}
+
+static void free_sources(struct dirent **names, int n)
+{
+    for (int i = 0; i < n; i++) free(names[i]);
+    free(names);
+}
+
+static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
+{
+    char dir[4096], path[4400];
+    struct dirent **names;
+    int n = list_sources(t, q->task, dir, &names, err), rc = 0;
+    if (n < 0) return -1;
+    if (q->trial < n) {
+        Buffer source, text, design;
+        buffer_init(&source, MAX_SOURCE);
+        buffer_init(&design, MAX_SOURCE);
+        buffer_init(&text, 4 * MAX_SOURCE);
+        snprintf(path, sizeof path, "%s/%s", dir, names[q->trial]->d_name);
+        rc = file_read_source(path, MAX_SOURCE, &source, err) || describe_source(source.data, source.len, &design) ? -1 : 0;
+        if (!rc) answer_write(&text, design.data, design.data, source.data);
+        if (!rc) q->record = answer_record(t, q, 0, "stop", "", text.data, text.len);
+        buffer_release(&source);
+        buffer_release(&design);
+        buffer_release(&text);
+    }
+    free_sources(names, n);
+    return rc;
+}
+
+/* Which text each trial gets: the contents in order, without the names. How many, or -1. */
+static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *err)
+{
+    char dir[4096], path[4400];
+    struct dirent **names;
+    int n = list_sources(t, task, dir, &names, err), rc = n < 0 ? -1 : 0;
+    if (n > 0) digester_add_field(d, task->name, strlen(task->name));
+    if (n > 0) digester_add_field(d, &n, sizeof n);
+    for (int i = 0; !rc && i < n; i++) {
+        Buffer source;
+        buffer_init(&source, MAX_SOURCE);
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
+        rc = file_read(path, MAX_SOURCE, &source, err);
+        if (!rc) digester_add_field(d, source.data, source.len);
+        buffer_release(&source);
+    }
+    free_sources(names, n);
+    return rc ? -1 : n;
+}
+
+/* Is it the name of a task, of the run or of another? */
+static int is_task(const TaskSet *tasks, const char *name)
+{
+    char path[4400];
+    if (taskset_find(tasks, name, strlen(name))) return 1;
+    const char *one = tasks->tasks[0]->dir, *slash = strrchr(one, '/');
+    snprintf(path, sizeof path, "%.*s%s/task.json", slash ? (int)(slash + 1 - one) : 0, one, name);
+    return file_exists(path);
+}
+
+static void add_name(Buffer *list, const char *name)
+{
+    if (list->len < 200)
+        buffer_printf(list, "%s%s", list->len ? ", " : "", name);
+    else if (list->data[list->len - 1] != '.')
+        buffer_puts(list, ", ...");
+}
+
+/* What lies in the folder and is never looked at: a misspelt task, a source that is no task's. */
+static void warn_ignored(const Teacher *t, const TaskSet *tasks)
+{
+    const char *dir = t->name + 4;
+    Buffer folders, sources;
+    struct dirent **names = NULL;
+    int n = scandir(dir, &names, NULL, alphasort);
+    buffer_init(&folders, 1 << 12);
+    buffer_init(&sources, 1 << 12);
+    for (int i = 0; i < n; i++) {
+        char path[4400];
+        struct stat st;
+        const char *name = names[i]->d_name;
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+        if (*name == '.' || stat(path, &st)) continue;
+        if (S_ISDIR(st.st_mode) && !is_task(tasks, name)) add_name(&folders, name);
+        if (S_ISREG(st.st_mode) && is_source(names[i])) add_name(&sources, name);
+    }
+    if (folders.len) log_warn("teacher '%s': no task is named as these folders of %s: %s", t->name, dir, folders.data);
+    if (sources.len) log_warn("teacher '%s': sources that are in no task's folder are not read: %s", t->name, sources.data);
+    free_sources(names, n);
+    buffer_release(&folders);
+    buffer_release(&sources);
+}
+
+int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err)
+{
+    struct stat st;
+    Digester d;
+    Digest digest;
+    char hex[DIGEST_HEX];
+    if (!is_directory(t->name)) return 0;
+    const char *path = t->name + 4;
+    if (stat(path, &st)) return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
+    if (!S_ISDIR(st.st_mode)) return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
+    int n = 0, found = 0;
+    digester_init(&d);
+    for (int i = 0; n >= 0 && i < tasks->n; i++) {
+        if (tasks->tasks[i]->heldout) continue;
+        n = add_sources(&d, t, tasks->tasks[i], err);
+        found |= n > 0;
+    }
+    digester_finish(&d, &digest);
+    digest_hex(&digest, hex);
+    if (n < 0) return -1;
+    if (!found) return error_set(err, "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none", t->name, path);
+    warn_ignored(t, tasks);
+    artifact_spec_input_digest(out, path, hex);
+    return 0;
+}
+
+/* ---- an endpoint ---- */
+
+typedef struct {
+    const Teacher *t;
+    TeacherRequest *req;
+    char **prompt;
+    TeacherDone *done;
+    void *ctx;
+} Ask;
+
+static const char *ask_prompt(void *ctx, size_t index, uint64_t *seed)
+{
+    Ask *a = ctx;
+    *seed = seed_of(a->t, &a->req[index]) >> 33;
+    return a->prompt[index];
+}
+
+static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
+{
+    Ask *a = ctx;
+    TeacherRequest *q = &a->req[reply->index];
+    const char *text = reply->text ? reply->text : "";
+    if (reply->error) log_warn("%s, trial %d: %s", q->task->name, q->trial, reply->error);
+    q->record = answer_record(a->t, q, seed_of(a->t, q), reply->finish, a->prompt[reply->index], text, strlen(text));
+    Record *usage = record_map(q->record, "usage");
+    record_int(usage, "prompt_tokens", reply->prompt_tokens);
+    record_int(usage, "completion_tokens", reply->completion_tokens);
+    return a->done(a->ctx, q, err);
+}
+
+static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+{
+    Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
+    for (size_t i = 0; i < n; i++) {
+        Buffer b;
+        buffer_init(&b, MAX_SOURCE);
+        prompt_write(&b, req[i].task, NULL, 0, 1);
+        a.prompt[i] = buffer_detach(&b);
+        buffer_release(&b);
+    }
+    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = strchr(t->name, ':') + 1,
+                    .temperature = 1, .max_tokens = t->max_tokens, .concurrency = t->concurrency, .connect_timeout_s = 10,
+                    .request_timeout_s = 600};
+    int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
+    for (size_t i = 0; i < n; i++) free(a.prompt[i]);
+    free(a.prompt);
+    return rc;
+}
+
+int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+{
+    if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
+    int directory = is_directory(t->name);
+    for (size_t i = 0; i < n; i++) {
+        if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;
+        if (done(ctx, &req[i], err)) return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,226 @@
+/* Engine of the template teacher: the table of families, choices, and text substitution. */
+#include "stages/teacher/template.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "stages/teacher/template_grammar.h"
+
+enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8 };
+
+static const struct {
+    const char *name;
+    void (*write)(Grammar *g);
+} families[] = {
+    {"relu", template_elementwise},
+    {"gelu", template_elementwise},
+    {"row_sum", template_row_sum},
+    {"softmax", template_softmax},
+    {"layernorm", template_layernorm},
+    {"transpose", template_transpose},
+    {"matmul", template_matmul},
+    {"diag_matmul", template_diag_matmul},
+    {"matmul_bias_relu", template_matmul},
+    {"residual_rmsnorm", template_residual_rmsnorm},
+    {"conv3d_norm_min_clamp", template_conv3d},
+    {"attention", template_attention},
+};
+
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static int find_family(const char *task_name, const char *op_type)
+{
+    const char *names[2] = {task_name, op_type};
+    for (int n = 0; n < 2; n++)
+        for (int i = 0; names[n] && i < N_FAMILIES; i++)
+            if (!strcmp(names[n], families[i].name)) return i;
+    return -1;
+}
+
+int template_knows(const char *task_name, const char *op_type)
+{
+    return find_family(task_name, op_type) >= 0;
+}
+
+const char *template_family_name(int index)
+{
+    return index >= 0 && index < N_FAMILIES ? families[index].name : NULL;
+}
+
+static char **find_text(Grammar *g, const char *name, size_t len)
+{
+    for (int i = 0; i < g->n_texts; i++)
+        if (strlen(g->texts[i].name) == len && !memcmp(g->texts[i].name, name, len)) return &g->texts[i].value;
+    return NULL;
+}
+
+/* Takes ownership of value. */
+static void set_text(Grammar *g, const char *name, char *value)
+{
+    char **slot = find_text(g, name, strlen(name));
+    if (slot) {
+        free(*slot);
+        *slot = value;
+        return;
+    }
+    assert(g->n_texts < GRAMMAR_MAX_TEXTS && strlen(name) < sizeof g->texts[0].name);
+    strcpy(g->texts[g->n_texts].name, name);
+    g->texts[g->n_texts++].value = value;
+}
+
+void grammar_set(Grammar *g, const char *name, const char *text)
+{
+    set_text(g, name, memory_strdup(text));
+}
+
+void grammar_set_int(Grammar *g, const char *name, int value)
+{
+    set_text(g, name, memory_printf("%d", value));
+}
+
+const char *grammar_get(const Grammar *g, const char *name)
+{
+    char **slot = find_text((Grammar *)g, name, strlen(name));
+    assert(slot);
+    return *slot;
+}
+
+int grammar_is(const Grammar *g, const char *name, const char *value)
+{
+    return !strcmp(grammar_get(g, name), value);
+}
+
+int grammar_int(const Grammar *g, const char *name)
+{
+    return atoi(grammar_get(g, name));
+}
+
+/* Value number index of "a b:3 c", or the number of values and the sum of weights for index -1. */
+static const char *value_at(const char *values, int index, int *weight, size_t *len)
+{
+    const char *p = values;
+    for (int i = 0; *p; i++) {
+        *len = strcspn(p, " :");
+        const char *rest = p + *len;
+        *weight = 1;
+        if (*rest == ':') *weight = (int)strtol(rest + 1, (char **)&rest, 10);
+        if (i == index) return p;
+        p = rest + strspn(rest, " ");
+    }
+    return NULL;
+}
+
+int grammar_choose(Grammar *g, const char *name, const char *values)
+{
+    int total = 0, weight, index = 0;
+    size_t len;
+    for (int i = 0; value_at(values, i, &weight, &len); i++) total += weight;
+    int64_t drawn = (int64_t)random_below(&g->random, (uint64_t)total);
+    const char *value = value_at(values, 0, &weight, &len);
+    while ((drawn -= weight) >= 0) value = value_at(values, ++index, &weight, &len);
+    TemplateKernel *k = g->kernel;
+    assert(k->n_choices < TEMPLATE_MAX_CHOICES && len < sizeof k->choices[0].value);
+    strcpy(k->choices[k->n_choices].name, name);
+    memcpy(k->choices[k->n_choices].value, value, len);
+    k->choices[k->n_choices++].value[len] = 0;
+    set_text(g, name, memory_strndup(value, len));
+    return index;
+}
+
+static void substitute(Grammar *g, Buffer *to, const char *text, int depth)
+{
+    assert(depth < SUBSTITUTION_DEPTH);
+    while (*text) {
+        size_t plain = strcspn(text, "$");
+        buffer_append(to, text, plain);
+        text += plain;
+        if (!*text) return;
+        int closed = *++text == '(';
+        size_t n = 0;
+        text += closed;
+        while (islower((unsigned char)text[n]) || isdigit((unsigned char)text[n]) || text[n] == '_') n++;
+        char **value = find_text(g, text, n);
+        assert(value && "a text that was never set");
+        substitute(g, to, *value, depth + 1);
+        text += n + (size_t)closed;
+    }
+}
+
+void grammar_plan(Grammar *g, const char *text)
+{
+    buffer_puts(&g->plan, "//@ ");
+    substitute(g, &g->plan, text, 0);
+    buffer_puts(&g->plan, "\n");
+}
+
+void grammar_helper(Grammar *g, const char *text)
+{
+    Buffer b;
+    buffer_init(&b, SOURCE_MAX);
+    substitute(g, &b, text, 0);
+    if (!strstr(g->helpers.data, b.data)) buffer_append(&g->helpers, b.data, b.len);
+    buffer_release(&b);
+}
+
+void grammar_code(Grammar *g, const char *text)
+{
+    substitute(g, &g->code, text, 0);
+}
+
+static void sentence(Grammar *g, Buffer *to, const char *text)
+{
+    if (to->len) buffer_puts(to, " ");
+    substitute(g, to, text, 0);
+}
+
+void grammar_analysis(Grammar *g, const char *text)
+{
+    sentence(g, &g->analysis, text);
+}
+
+void grammar_design(Grammar *g, const char *text)
+{
+    sentence(g, &g->design, text);
+}
+
+int template_generate(const char *task_name, const char *op_type, uint64_t seed, double mistake_rate,
+                      TemplateKernel *out, Error *err)
+{
+    *out = (TemplateKernel){0};
+    int family = find_family(task_name, op_type);
+    if (family < 0)
+        return error_set(err, "the template teacher knows no family for task %s (op_type %s)", task_name,
+                         op_type ? op_type : "none");
+    Grammar g = {.kernel = out, .task = families[family].name};
+    random_init(&g.random, seed, random_hash(g.task, strlen(g.task)));
+    Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
+    for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
+    families[family].write(&g);
+    buffer_append(&g.plan, g.helpers.data, g.helpers.len);
+    buffer_append(&g.plan, g.code.data, g.code.len);
+    for (int i = 0; i < 5; i++) assert(!buffers[i]->full);
+    out->source = buffer_detach(&g.plan);
+    out->analysis = buffer_detach(&g.analysis);
+    out->design = buffer_detach(&g.design);
+    if (random_uniform(&g.random) < mistake_rate) {
+        const char *name = template_spoil(&out->source, &g.random);
+        if (name) {
+            out->mistake = 1;
+            strncpy(out->mistake_name, name, sizeof out->mistake_name - 1);
+        }
+    }
+    for (int i = 0; i < 5; i++) buffer_release(buffers[i]);
+    for (int i = 0; i < g.n_texts; i++) free(g.texts[i].value);
+    return 0;
+}
+
+void template_release(TemplateKernel *k)
+{
+    free(k->source);
+    free(k->analysis);
+    free(k->design);
+    *k = (TemplateKernel){0};
+}

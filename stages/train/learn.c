@@ -1,0 +1,200 @@
+#include "stages/train/learn.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "stages/data/history.h"
+#include "stages/data/manifest.h"
+#include "stages/train/outside_trainer.h"
+
+enum { LOGPROB_BATCH = 32 };
+
+/* What the sample does not tell is encoded: the prompt alone, or the answer too. */
+static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
+{
+    int32_t *answer = NULL;
+    size_t n_prompt, n = 0;
+    int rc = policy_encode_prompt(p, s->prompt, strlen(s->prompt), &out->ids, &n_prompt, err);
+    if (!rc && !s->ids) rc = policy_encode_answer(p, s->text, strlen(s->text), &answer, &n, err);
+    if (!rc) {
+        n -= s->truncated && n > 0; /* an answer that was cut has no end */
+        const int32_t *from = s->ids ? s->ids : answer;
+        if (s->ids) n = (size_t)s->n_ids;
+        out->ids = memory_grow(out->ids, n_prompt + n + 1, sizeof *out->ids);
+        if (n) memcpy(out->ids + n_prompt, from, n * sizeof *from);
+        out->prompt = (int)n_prompt;
+        out->len = (int)(n_prompt + n);
+    }
+    free(answer);
+    return rc ? error_prefix(err, "sample %s", s->id) : 0;
+}
+
+static void recorded(const Sample *s, Example *out)
+{
+    out->len = s->n_prompt + s->n_ids;
+    out->prompt = s->n_prompt;
+    out->ids = memory_array((size_t)out->len, sizeof *out->ids);
+    memcpy(out->ids, s->prompt_ids, (size_t)s->n_prompt * sizeof *out->ids);
+    memcpy(out->ids + s->n_prompt, s->ids, (size_t)s->n_ids * sizeof *out->ids);
+}
+
+int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out, Error *err)
+{
+    *out = (Example){.advantage = advantage};
+    if (s->ids && s->prompt_ids)
+        recorded(s, out);
+    else if (!p)
+        return error_set(err, "sample %s holds no token ids, and there is no tokenizer to encode its text", s->id);
+    else if (encoded(p, s, out, err))
+        return -1;
+    if (with_old && s->ids && s->logprobs) {
+        out->old_logp = memory_array((size_t)s->n_ids, sizeof *out->old_logp);
+        memcpy(out->old_logp, s->logprobs, (size_t)s->n_ids * sizeof *out->old_logp);
+    }
+    if (s->prompt) out->user = memory_strdup(s->prompt);
+    if (s->text) out->assistant = memory_strdup(s->text);
+    return 0;
+}
+
+static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error *err)
+{
+    Policy ref;
+    if (engine_policy(o->engine, o->reference, &ref, err)) return -1;
+    float **lp = memory_array((size_t)n, sizeof *lp);
+    int rc = training_logprobs(ref.model, ex, n, LOGPROB_BATCH, lp, err);
+    for (long i = 0; i < n; i++) ex[i].ref_logp = lp[i];
+    free(lp);
+    policy_release(&ref);
+    return rc;
+}
+
+/* Log-probabilities under the weights before the update, for those examples that have none. */
+static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *err)
+{
+    if (loss->ratio == LOSS_NO_RATIO) return 0;
+    long uncorrected = 0;
+    for (long i = 0; i < n && loss->correction != LOSS_UNCORRECTED; i++) {
+        uncorrected += !ex[i].old_logp;
+        ex[i].sampler_logp = ex[i].old_logp;
+        ex[i].old_logp = NULL;
+    }
+    if (uncorrected) log_warn("%ld of %ld answers came without log-probabilities: they are not corrected", uncorrected, n);
+    Example *lacking = memory_array((size_t)n, sizeof *lacking);
+    long *at = memory_array((size_t)n, sizeof *at), k = 0;
+    for (long i = 0; i < n; i++)
+        if (!ex[i].old_logp) at[k] = i, lacking[k++] = ex[i];
+    float **lp = memory_array((size_t)k, sizeof *lp);
+    if (k) log_info("log-probabilities of %ld answers before the update", k);
+    int rc = k ? training_logprobs(m, lacking, k, LOGPROB_BATCH, lp, err) : 0;
+    for (long i = 0; i < k; i++) ex[at[i]].old_logp = lp[i];
+    free(lp);
+    free(at);
+    free(lacking);
+    return rc;
+}
+
+/* In an empty folder: an adapter or a template of an earlier model there would be taken for this one's. */
+static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained, Error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/metrics.qa", o->output);
+    if (manifest_remove(o->output, err) || file_remove_tree(o->output, err) || file_mkdirs(o->output, err)) return -1;
+    if (trained && rename(metrics, path)) return error_errno(err, "cannot rename %s to %s", metrics, path);
+    return policy_save(p, o->output, o->base, o->spec, err);
+}
+
+static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
+{
+    char metrics[4096], checkpoint[4096];
+    snprintf(metrics, sizeof metrics, "%s.metrics.qa", o->output);
+    snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", o->output);
+    TrainingOptions t = o->training;
+    t.checkpoint = checkpoint;
+    t.spec = o->spec;
+    t.trainer = engine_training(o->engine, !loss_needs_logp(&t.loss));
+    Policy p = {0};
+    if (o->start)
+        p = *o->start;
+    else if (engine_policy(o->engine, o->base, &p, err))
+        return -1;
+    int rc = engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err) ? -1 : 0;
+    if (!rc && n) rc = old_logprobs(p.model, &t.loss, ex, n, err);
+    if (!rc && n == 0) log_warn("nothing to learn from in this round: the weights stay as they are");
+    if (!rc && n) rc = training_run(p.model, ex, n, &t, metrics, err);
+    if (!rc && !ranks_rank()) rc = save_alone(o, &p, metrics, n > 0, err);
+    if (!rc) training_forget(&t);
+    policy_release(&p);
+    return rc;
+}
+
+static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
+{
+    const Outside out = {.command = o->engine->trainer, .limit_s = o->engine->trainer_hours * 3600, .stage = o->stage,
+                         .base = o->base, .output = o->output, .reference = o->reference, .spec = o->spec,
+                         .training = &o->training, .lora = engine_lora(o->engine, o->training.seed)};
+    if (n) return outside_train(&out, ex, n, err);
+    log_warn("nothing to learn from in this round: the trainer is not called, the model stays as it is");
+    return manifest_carry_over(o->base, o->output, o->spec, err);
+}
+
+int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history, ArtifactSpec *out, Error *err)
+{
+    return artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) || manifest_input(base, out, err) ||
+           history_inputs(history, out, err) ? -1 : 0;
+}
+
+static int is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int is_model(const char *dir)
+{
+    static const char *const names[] = {"manifest.qa", "config.json", "adapter_config.json"};
+    int is = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !is; i++) {
+        char *path = memory_printf("%s/%s", dir, names[i]);
+        is = file_exists(path);
+        free(path);
+    }
+    return is;
+}
+
+/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill left of one. */
+static int check_output(const LearnOptions *o, Error *err)
+{
+    if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
+        return error_set(err, "%s is the folder of the model that is read; the new one needs another", o->output);
+    DIR *d = is_model(o->output) ? NULL : opendir(o->output);
+    int rc = 0;
+    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+        static const char *const endings[] = {".json", ".qa", ".safetensors", ".jinja", ".txt", ".model"};
+        const char *dot = strrchr(e->d_name, '.');
+        int known = e->d_name[0] == '.' || strstr(e->d_name, ".tmp.");
+        for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++) known |= !strcmp(dot, endings[i]);
+        if (!known) rc = error_set(err, "%s holds %s, which is no file of a model: expected an empty folder or a model's", o->output, e->d_name);
+    }
+    if (d) closedir(d);
+    return rc;
+}
+
+int learn_begin(const LearnOptions *o, Error *err)
+{
+    if (manifest_same(o->output, o->spec)) return 0;
+    if (check_output(o, err)) return -1;
+    return !o->engine->trainer && engine_start(o->engine, err) ? -1 : 1;
+}
+
+int learn_run(const LearnOptions *o, Example *ex, long n, Error *err)
+{
+    if (o->engine->trainer) return train_outside(o, ex, n, err);
+    if (o->reference && n && reference_logprobs(o, ex, n, err)) return -1;
+    return train_here(o, ex, n, err) ? -1 : engine_finish(err);
+}

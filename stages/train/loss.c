@@ -1,0 +1,160 @@
+#include "stages/train/loss.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double most = 20; /* of a difference of log-probabilities: beyond it exp says nothing */
+
+void loss_supervised(Loss *l)
+{
+    *l = (Loss){.advantage = LOSS_RAW, .ratio = LOSS_NO_RATIO, .aggregation = LOSS_TOKEN_MEAN, .kl_form = LOSS_K3};
+}
+
+int loss_choice(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    int i = 0;
+    for (const char *p = names; p; i++) {
+        if (!strncmp(p, name, n) && (p[n] == 0 || p[n] == '|')) return i;
+        p = strchr(p, '|');
+        if (p) p++;
+    }
+    return -1;
+}
+
+int loss_preset(const char *name, Loss *out)
+{
+    static const Loss presets[] = {
+        /* in the order of LOSS_NAMES; dapo: clip-higher, all tokens alike */
+        {.advantage = LOSS_GROUP, .ratio = LOSS_CLIP, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
+        {.advantage = LOSS_GROUP, .ratio = LOSS_CLIP, .aggregation = LOSS_SEQUENCE_MEAN, .eps_low = 0.2, .eps_high = 0.2},
+        {.advantage = LOSS_CENTRED, .ratio = LOSS_CLIP, .aggregation = LOSS_CONSTANT, .eps_low = 0.2, .eps_high = 0.2},
+        {.advantage = LOSS_LEAVE_ONE_OUT, .ratio = LOSS_CLIP, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
+        /* the ratio of a whole answer's mean is close to 1, and so are its bounds */
+        {.advantage = LOSS_GROUP, .ratio = LOSS_SEQUENCE, .aggregation = LOSS_SEQUENCE_MEAN, .eps_low = 3e-4, .eps_high = 4e-4},
+        {.advantage = LOSS_GROUP, .ratio = LOSS_CISPO, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 4},
+        {.advantage = LOSS_RAW, .ratio = LOSS_NO_RATIO, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
+    };
+    int i = loss_choice(LOSS_NAMES, name);
+    if (i < 0) return -1;
+    *out = presets[i];
+    out->kl_form = LOSS_K3;
+    out->cap = 2;
+    return 0;
+}
+
+int loss_needs_logp(const Loss *l)
+{
+    return l->ratio != LOSS_NO_RATIO || l->kl != 0;
+}
+
+void loss_advantages(LossAdvantage form, const double *reward, int n, double floor_std, double *advantage)
+{
+    double mean = 0, var = 0;
+    for (int i = 0; i < n; i++) mean += reward[i] / n;
+    for (int i = 0; i < n; i++) var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
+    int silent = form != LOSS_RAW && (n < 2 || var <= 1e-12);
+    for (int i = 0; i < n; i++) {
+        double a = reward[i] - mean;
+        if (form == LOSS_GROUP) a = a / (sqrt(var) + floor_std);
+        if (form == LOSS_LEAVE_ONE_OUT) a *= (double)n / (n - 1);
+        if (form == LOSS_RAW) a = reward[i];
+        advantage[i] = silent ? 0 : a;
+    }
+}
+
+double loss_overlong(int tokens, int longest, int margin)
+{
+    int from = longest - margin;
+    if (tokens <= from) return 0;
+    return tokens >= longest ? -1 : (double)(from - tokens) / margin;
+}
+
+static double normaliser(const Loss *l, const LossBatch *b, int n)
+{
+    switch (l->aggregation) {
+    case LOSS_TOKEN_MEAN: break;
+    case LOSS_SEQUENCE_MEAN: return (double)b->sequences * n;
+    case LOSS_CONSTANT: return (double)b->sequences * l->longest;
+    case LOSS_SEQUENCE_SUM: return b->sequences;
+    }
+    return b->tokens;
+}
+
+/* exp(d) within its bounds; *slope is its derivative by d. */
+static double bounded_exp(double d, double *slope)
+{
+    double e = exp(fmax(-most, fmin(most, d)));
+    *slope = fabs(d) > most ? 0 : e;
+    return e;
+}
+
+/* dL/dlp of one token's clipped term; d is log rho. */
+static double clipped_term(const Loss *l, double advantage, double d, LossCounts *counts)
+{
+    double slope, rho = bounded_exp(d, &slope);
+    if (l->ratio == LOSS_CISPO) {
+        counts->clipped += rho > 1 + l->eps_high;
+        return -advantage * fmin(rho, 1 + l->eps_high);
+    }
+    int outside = advantage > 0 ? rho > 1 + l->eps_high : rho < 1 - l->eps_low;
+    if (advantage < 0 && l->dual_clip > 0 && rho > l->dual_clip) outside = 1;
+    counts->clipped += outside;
+    return outside ? 0 : -advantage * slope;
+}
+
+/* dKL/dlp of one token; x is ref - lp. */
+static double kl_term(const Loss *l, double x, LossCounts *counts)
+{
+    double d = fmax(-most, fmin(most, x)), value, slope;
+    switch (l->kl_form) {
+    case LOSS_K1: value = -d, slope = 1; break;
+    case LOSS_K2: value = d * d / 2, slope = -d; break;
+    default: value = exp(d) - d - 1, slope = 1 - exp(d); break;
+    }
+    if (fabs(x) > most) slope = 0;
+    if (l->kl_max > 0 && fabs(value) > l->kl_max) {
+        value = copysign(l->kl_max, value);
+        slope = 0;
+    }
+    counts->kl += value;
+    return slope;
+}
+
+static double mean_shift(const float *a, const float *b, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)a[i] - (double)b[i];
+    return n ? sum / n : 0;
+}
+
+/* The importance weight of log-ratio d: cut at the cap, or dropped above it. */
+static double corrected(const Loss *l, double d)
+{
+    double unused, r = bounded_exp(d, &unused);
+    int drop = l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK;
+    return r <= l->cap ? r : drop ? 0 : l->cap;
+}
+
+void loss_weights(const Loss *l, const LossBatch *b, const LossAnswer *a, float *weight, LossCounts *counts)
+{
+    double z = normaliser(l, b, a->n), whole_shift = 0, whole_correction = 1;
+    int correct = l->correction != LOSS_UNCORRECTED && a->sampler && a->old;
+    int whole = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
+    if (l->ratio == LOSS_SEQUENCE && a->old) whole_shift = mean_shift(a->logp, a->old, a->n);
+    if (correct && whole) whole_correction = corrected(l, mean_shift(a->old, a->sampler, a->n) * a->n);
+    for (int i = 0; i < a->n; i++) {
+        double w = -a->advantage;
+        if (l->ratio != LOSS_NO_RATIO && a->old) {
+            double d = l->ratio == LOSS_SEQUENCE ? whole_shift : (double)a->logp[i] - (double)a->old[i];
+            w = clipped_term(l, a->advantage, d, counts);
+        }
+        if (correct) {
+            double c = whole ? whole_correction : corrected(l, (double)a->old[i] - (double)a->sampler[i]);
+            counts->correction += c;
+            w *= c;
+        }
+        if (l->kl != 0 && a->ref) w += l->kl * kl_term(l, (double)a->ref[i] - (double)a->logp[i], counts);
+        weight[i] = (float)(w / z);
+    }
+}

@@ -1,0 +1,226 @@
+#include "stages/train/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "model/memory_plan.h"
+#include "model/ranks.h"
+#include "stages/train/checkpoint.h"
+
+void training_defaults(TrainingOptions *o)
+{
+    *o = (TrainingOptions){.lr = 1e-3, .warmup = 0.05, .final_lr = 0.1, .clip_norm = 1.0, .beta2 = 0.95, .batch = 32,
+                           .epochs = 1, .trainer.max_tokens = 8192};
+    loss_supervised(&o->loss);
+}
+
+/* One minibatch: what the weight callback needs, and what it counts. */
+typedef struct {
+    const Example *const *ex;
+    const Loss *loss;
+    LossBatch size;
+    LossCounts counts;
+} Batch;
+
+static void token_weights(void *ctx, int sequence, const float *logp, float *weight)
+{
+    Batch *b = ctx;
+    const Example *e = b->ex[sequence];
+    const LossAnswer a = {e->len - e->prompt, e->advantage, logp ? logp + e->prompt : NULL, e->old_logp, e->ref_logp,
+                          e->sampler_logp};
+    for (int t = 1; t < e->prompt; t++) weight[t] = 0;
+    loss_weights(b->loss, &b->size, &a, weight + e->prompt, &b->counts);
+}
+
+/* Order of the examples: each epoch a permutation of its own. */
+static void shuffle(long *order, long n, uint64_t seed, long epoch)
+{
+    Random r;
+    random_init(&r, seed, 0x7368756666ull + (uint64_t)epoch);
+    for (long i = 0; i < n; i++) order[i] = i;
+    for (long i = n - 1; i > 0; i--) {
+        long j = (long)random_below(&r, (uint64_t)i + 1), t = order[i];
+        order[i] = order[j];
+        order[j] = t;
+    }
+}
+
+static double learning_rate(const TrainingOptions *o, long step, long steps)
+{
+    double warm = fmax(1, floor(o->warmup * (double)steps));
+    if ((double)step < warm) return o->lr * ((double)step + 1) / warm;
+    double x = steps > 1 ? ((double)step - warm) / fmax(1, (double)steps - warm) : 0;
+    return o->lr * (o->final_lr + (1 - o->final_lr) * 0.5 * (1 + cos(3.141592653589793 * x)));
+}
+
+typedef struct {
+    const Example *ex;
+    long n, steps, epoch;
+    long first_steps, first_per_epoch, per_epoch; /* of the epochs over the first examples, and over all */
+    long *order;
+    const Example **members;
+    Sequence *seqs;
+} Loop;
+
+static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, MetricLog *log, Error *err)
+{
+    int early = step < l->first_steps;
+    long at = early ? step : step - l->first_steps, per_epoch = early ? l->first_per_epoch : l->per_epoch;
+    long n = early ? o->n_first : l->n, epoch = at / per_epoch + (early ? 0 : o->first_epochs), first = at % per_epoch * o->batch;
+    if (epoch != l->epoch) shuffle(l->order, n, o->seed, epoch);
+    l->epoch = epoch;
+    int k = 0;
+    Batch b = {.ex = l->members, .loss = &o->loss};
+    for (long i = first; i < n && k < o->batch; i++, k++) {
+        const Example *e = &l->ex[l->order[i]];
+        l->members[k] = e;
+        l->seqs[k] = (Sequence){e->ids, e->len};
+        b.size.tokens += e->len - e->prompt;
+        b.size.sequences++;
+    }
+    double loss, norm, lr = learning_rate(o, step, l->steps);
+    AdamW opt = {.lr = lr, .beta1 = 0.9, .beta2 = o->beta2, .eps = 1e-8, .weight_decay = o->weight_decay, .clip = o->clip_norm};
+    double counts[3];
+    int rc = trainer_accumulate(t, l->seqs, k, token_weights, &b, &loss, err) || trainer_step(t, &opt, &norm, err);
+    counts[0] = b.counts.clipped, counts[1] = b.counts.kl, counts[2] = b.counts.correction;
+    if (rc || ranks_host_sum(counts, 3, err)) return error_prefix(err, "training step %ld", step);
+    metric_add(log, step, "loss", loss);
+    metric_add(log, step, "norm", norm);
+    metric_add(log, step, "lr", lr);
+    if (l->ex[0].old_logp) metric_add(log, step, "clipped", counts[0] / b.size.tokens);
+    if (l->ex[0].ref_logp) metric_add(log, step, "kl", counts[1] / b.size.tokens);
+    if (l->ex[0].sampler_logp) metric_add(log, step, "correction", counts[2] / b.size.tokens);
+    return 0;
+}
+
+static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, MetricLog *log, Error *err)
+{
+    Checkpoint c = {.dir = o->checkpoint, .spec = o->spec};
+    long step = 0;
+    if (o->checkpoint && checkpoint_load(&c, m, t, log, &step, err)) return -1;
+    if (step) log_info("continuing at step %ld of %ld", step, l->steps);
+    Progress p;
+    progress_start(&p, "train", "steps", step, l->steps);
+    double saved = clock_seconds();
+    for (; step < l->steps; step++) {
+        int now[2] = {stop_requested(), o->checkpoint_s > 0 && clock_seconds() - saved > o->checkpoint_s};
+        if (ranks_host_share(now, sizeof now, err)) return -1; /* stop, and save: the first rank's word */
+        if (o->checkpoint && (now[0] || now[1])) {
+            if (checkpoint_save(&c, m, t, log, step, err)) return -1;
+            saved = clock_seconds();
+        }
+        if (now[0]) {
+            if (ranks_finish(err)) return -1; /* the others end here */
+            return error_set(err, "stopped at step %ld of %ld; the same command continues", step, l->steps);
+        }
+        if (one_step(t, l, o, step, log, err)) return -1;
+        progress_set(&p, step + 1);
+    }
+    progress_end(&p);
+    return 0;
+}
+
+int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, const char *metrics_path, Error *err)
+{
+    if (n == 0) return error_set(err, "no examples to train on");
+    Trainer *t;
+    TrainerOptions to = o->trainer;
+    to.fixed_weights = !loss_needs_logp(&o->loss);
+    if (trainer_create(m, &to, &t, err)) return -1;
+    const MemoryPlan *plan = trainer_plan(t);
+    log_debug("training takes %.2f GiB: micro-batches of %d tokens, %s", (double)plan->total / (1 << 30), plan->max_tokens,
+              plan->recompute ? "activations made again" : "all activations kept");
+    Loop l = {.ex = ex, .n = n, .epoch = -1};
+    l.per_epoch = (n + o->batch - 1) / o->batch;
+    l.first_per_epoch = (o->n_first + o->batch - 1) / o->batch;
+    l.first_steps = l.first_per_epoch * o->first_epochs;
+    l.steps = l.first_steps + l.per_epoch * o->epochs;
+    l.order = memory_array((size_t)n, sizeof *l.order);
+    l.members = memory_array((size_t)o->batch, sizeof *l.members);
+    l.seqs = memory_array((size_t)o->batch, sizeof *l.seqs);
+    MetricLog log = {0};
+    int rc = loop_run(m, t, &l, o, &log, err);
+    if (!rc && metrics_path && !ranks_rank()) rc = metric_write(&log, metrics_path, o->spec, err);
+    if (!rc && log.n >= 3) log_info("%ld steps, last loss %.4f", l.steps, metric_last(&log, "loss"));
+    metric_release(&log);
+    free(l.order);
+    free(l.members);
+    free(l.seqs);
+    trainer_free(t);
+    return rc;
+}
+
+void training_forget(const TrainingOptions *o)
+{
+    if (o->checkpoint && !ranks_rank()) checkpoint_remove(o->checkpoint);
+}
+
+/* Those of examples [first, last) into out, which is [last - first] pointers to memory that is there. */
+static int logprobs_of(Model *m, const Example *ex, int n, float *const *out, Error *err)
+{
+    Sequence *seqs = memory_array((size_t)n, sizeof *seqs);
+    float **lp = memory_array((size_t)n, sizeof *lp);
+    for (int i = 0; i < n; i++) {
+        seqs[i] = (Sequence){ex[i].ids, ex[i].len};
+        lp[i] = memory_array((size_t)ex[i].len, sizeof **lp);
+    }
+    int rc = model_logprobs(m, seqs, n, lp, err);
+    for (int i = 0; i < n; i++) {
+        if (!rc) memcpy(out[i], lp[i] + ex[i].prompt, (size_t)(ex[i].len - ex[i].prompt) * sizeof **out);
+        free(lp[i]);
+    }
+    free(seqs);
+    free(lp);
+    return rc;
+}
+
+/* Each rank has made some of them, the others are 0 there: to all. */
+static int share_logprobs(const Example *ex, int n, float *const *out, Error *err)
+{
+    size_t all = 0, at = 0;
+    for (int i = 0; i < n; i++) all += (size_t)(ex[i].len - ex[i].prompt);
+    double *sum = memory_array(all, sizeof *sum);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < ex[i].len - ex[i].prompt; k++) sum[at++] = out[i][k];
+    int rc = ranks_host_sum(sum, (int)all, err);
+    at = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < ex[i].len - ex[i].prompt; k++) out[i][k] = (float)sum[at++];
+    free(sum);
+    return rc;
+}
+
+int training_logprobs(Model *m, const Example *ex, long n, int batch, float **out, Error *err)
+{
+    int rc = 0;
+    for (long i = 0; i < n; i++) out[i] = memory_array((size_t)(ex[i].len - ex[i].prompt), sizeof **out);
+    for (long first = ranks_rank() * (long)batch; !rc && first < n; first += ranks_size() * (long)batch)
+        rc = logprobs_of(m, ex + first, (int)(n - first < batch ? n - first : batch), out + first, err);
+    for (long first = 0; !rc && ranks_size() > 1 && first < n; first += batch)
+        rc = share_logprobs(ex + first, (int)(n - first < batch ? n - first : batch), out + first, err);
+    return rc;
+}
+
+void example_release(Example *e)
+{
+    free(e->ids);
+    free(e->old_logp);
+    free(e->ref_logp);
+    free(e->sampler_logp);
+    free(e->user);
+    free(e->assistant);
+    *e = (Example){0};
+}
+
+void examples_free(Example *ex, long n)
+{
+    for (long i = 0; i < n; i++) example_release(&ex[i]);
+    free(ex);
+}

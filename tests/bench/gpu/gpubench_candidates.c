@@ -1,0 +1,141 @@
+/* What the benchmark has judged: kernels of the template teacher, right and wrong, and the tests' kernels that fail or cheat. */
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "eval/candidate/candidate.h"
+#include "tests/bench/gpu/gpubench.h"
+
+static GpuBenchCandidate *add(GpuBenchList *l, const char *task, const char *kind, const char *source)
+{
+    l->items = memory_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
+    GpuBenchCandidate *c = &l->items[l->n++];
+    memset(c, 0, sizeof *c);
+    snprintf(c->task, sizeof c->task, "%s", task);
+    snprintf(c->kind, sizeof c->kind, "%s", kind);
+    c->source = memory_strdup(source);
+    return c;
+}
+
+void gpubench_list_release(GpuBenchList *l)
+{
+    for (int i = 0; i < l->n; i++) free(l->items[i].source);
+    free(l->items);
+    *l = (GpuBenchList){0};
+}
+
+/* The rest of the line "// NAME: ..." among a file's first lines; 0 when there is none. */
+static int header_field(const char *source, const char *name, char *out, size_t size)
+{
+    char lead[64];
+    size_t n = (size_t)snprintf(lead, sizeof lead, "// %s: ", name);
+    for (const char *p = source; !strncmp(p, "// ", 3);) {
+        const char *end = strchr(p, '\n');
+        if (!end) end = p + strlen(p);
+        if (!strncmp(p, lead, n)) {
+            snprintf(out, size, "%.*s", (int)(end - p - (long)n), p + n);
+            return 1;
+        }
+        if (!*end) break;
+        p = end + 1;
+    }
+    *out = 0;
+    return 0;
+}
+
+static int add_file(const GpuBench *b, const char *path, Buffer *text, GpuBenchList *out, Error *err)
+{
+    char task[64], by_device[64];
+    const char *slash = strrchr(path, '/');
+    if (file_read(path, CANDIDATE_MAX_SOURCE, text, err)) return -1;
+    if (!header_field(text->data, "task", task, sizeof task)) return 0;
+    GpuBenchCandidate *c = add(out, task, slash ? slash + 1 : path, text->data);
+    snprintf(by_device, sizeof by_device, "expect %.*s", (int)strcspn(b->device, ":"), b->device);
+    if (!header_field(c->source, by_device, c->expect, sizeof c->expect))
+        header_field(c->source, "expect", c->expect, sizeof c->expect);
+    return 0;
+}
+
+int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Error *err)
+{
+    char path[4096];
+    glob_t found;
+    Buffer text;
+    int rc = 0;
+    snprintf(path, sizeof path, "%s/%s", QUERN_ROOT, pattern);
+    if (glob(path, 0, NULL, &found)) return 0;
+    buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
+    for (size_t i = 0; i < found.gl_pathc && !rc; i++) rc = add_file(b, found.gl_pathv[i], &text, out, err);
+    buffer_release(&text);
+    globfree(&found);
+    return rc;
+}
+
+int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const char *cheat)
+{
+    char got[160], want[160];
+    if (!c->expect[0]) return 1;
+    snprintf(got, sizeof got, " | %s%s%s | ", outcome, *cheat ? " " : "", cheat);
+    snprintf(want, sizeof want, " | %s | ", c->expect);
+    return strstr(want, got) != NULL;
+}
+
+enum { TEACHER_AGAIN = 4 };      /* of so many as are wanted it writes enough that are no repetition */
+
+/* One process of the teacher writes all kernels of a task. */
+static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes, Error *err)
+{
+    char program[4096], count[16], rate[16];
+    snprintf(program, sizeof program, "%s/quern-template", b->bin);
+    snprintf(count, sizeof count, "%d", n);
+    snprintf(rate, sizeof rate, "%.3f", mistakes);
+    const char *const argv[] = {program, "--task", task, "--count", count, "--mistakes", rate, "--directory", dir, NULL};
+    Buffer said;
+    ProcessResult r;
+    buffer_init(&said, 65536);
+    int rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, NULL, &said, &r, err);
+    if (!rc && r.exit_code) rc = error_set(err, "quern-template --task %s failed: %.300s", task, said.data);
+    buffer_release(&said);
+    return rc;
+}
+
+static int is_there(const GpuBenchList *l, int from, const char *source)
+{
+    for (int i = from; i < l->n; i++)
+        if (!strcmp(l->items[i].source, source)) return 1;
+    return 0;
+}
+
+/* n of those that were written, each text once. */
+static int add_taught(const char *dir, const char *task, int n, int written, GpuBenchList *out, Error *err)
+{
+    Buffer text;
+    int rc = 0, from = out->n;
+    buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
+    for (int i = 0; i < written && out->n - from < n && !rc; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s-%d.cu", dir, task, i + 1);
+        rc = file_read(path, CANDIDATE_MAX_SOURCE, &text, err);
+        if (!rc && !is_there(out, from, text.data)) add(out, task, "teacher", text.data);
+    }
+    buffer_release(&text);
+    return rc;
+}
+
+int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err)
+{
+    char dir[4096];
+    TaskSet tasks;
+    if (gpubench_folder(b, "teacher", dir, sizeof dir, err) || taskset_load(NULL, NULL, &tasks, err)) return -1;
+    int rc = 0;
+    for (int i = 0; i < tasks.n && !rc; i++) {
+        const char *task = tasks.tasks[i]->name;
+        int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_AGAIN * share;
+        rc = ask_teacher(b, task, dir, written, mistakes, err) || add_taught(dir, task, share, written, out, err) ? -1 : 0;
+    }
+    taskset_release(&tasks);
+    return rc;
+}

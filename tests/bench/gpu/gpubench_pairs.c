@@ -1,0 +1,409 @@
+/* What the timing of a pair is worth: equal sides, sides that differ by a known 2%, and one candidate again and again. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "eval/candidate/candidate.h"
+#include "tests/bench/gpu/gpubench.h"
+#include "eval/judge/statistics.h"
+
+enum { PAIRS_MAX = 100000, PAIRS_A_TASK = 4096, PAIRS_A_PROCESS = 4, REPEATS_MAX = 1000 };
+
+typedef struct {
+    double score, speedup, low, high;
+} Pair;
+
+/* 1; 0: it is refused, which no kernel here deserves, and is counted; -1: the evaluator failed. */
+static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *task, const char *source, Pair *out, Error *err)
+{
+    Verdict v;
+    evaluator_run(e, task, source, strlen(source), &v);
+    int rc = v.outcome == OUTCOME_OK;
+    *out = (Pair){v.score, v.speedup, v.low, v.high};
+    if (v.outcome == OUTCOME_EVALUATOR_ERROR) {
+        rc = error_set(err, "%s: %.600s", task, v.message);
+    } else if (!rc) {
+        printf("  %s is %s%s%s: %s\n", task, outcome_name(v.outcome), v.cheat[0] ? " " : "", v.cheat, v.message);
+        gpubench_raw(b, part, "refused", 1, outcome_name(v.outcome));
+    }
+    verdict_release(&v);
+    return rc;
+}
+
+static const char *const again[] = {"relu", "softmax", "matmul"};
+enum { AGAIN = sizeof again / sizeof *again };
+
+/* Part repeat, which goes on between the comparisons of other parts. */
+struct GpuRepeat {
+    char *sources[AGAIN];
+    double scores[AGAIN][REPEATS_MAX], first, last;
+    int n, judged[AGAIN], refused, failed;
+};
+typedef struct GpuRepeat Repeat;
+
+static void repeat_if_due(GpuBench *b);
+
+static int read_source(const char *path, Buffer *out, Error *err)
+{
+    buffer_init(out, CANDIDATE_MAX_SOURCE + 1);
+    return file_read(path, CANDIDATE_MAX_SOURCE, out, err);
+}
+
+static int open_against(const GpuBench *b, const char *tasks, const char *baseline, Evaluator **e, Error *err)
+{
+    return evaluator_open(&(EvaluatorOptions){.device = b->device, .tasks_root = tasks, .seed = 1, .baseline = baseline}, e, err);
+}
+
+/* ---- A/A ---- */
+
+typedef struct {
+    double bias[PAIRS_MAX];     /* speedup - 1 */
+    int task[PAIRS_MAX];
+    int n, wins, small_wins, n_small, refused;
+    double worst;               /* of a task at one size, percent */
+    char worst_name[96];
+} Same;
+
+typedef enum { SIZE_TIMED, SIZE_HALF, SIZE_SMALL, SIZES } Size;
+static const char *const size_labels[SIZES] = {"timed size", "half of it", "small"};
+
+/* Kernels of a few microseconds, which no task times, are counted apart. */
+static void note_pair(Same *s, Size size, int task, const Pair *p)
+{
+    if (size == SIZE_SMALL) {
+        s->n_small++;
+        s->small_wins += p->score > 1;
+        return;
+    }
+    s->task[s->n] = task;
+    s->bias[s->n++] = p->speedup - 1;
+    s->wins += p->score > 1;
+}
+
+/* The largest of the tasks' medians, over both sizes. */
+static double worst_task(const Same *s, const TaskSet *set, char *name, size_t name_size)
+{
+    double *own = memory_array((size_t)s->n, sizeof *own), worst = 0;
+    for (int i = 0; i < set->n; i++) {
+        int n = 0;
+        for (int k = 0; k < s->n; k++)
+            if (s->task[k] == i) own[n++] = s->bias[k];
+        double size = n ? fabs(statistics_median(own, n)) : 0;
+        if (size < worst) continue;
+        worst = size;
+        snprintf(name, name_size, "%s", set->tasks[i]->name);
+    }
+    free(own);
+    return worst;
+}
+
+/* Some comparisons by one evaluator; where code and contexts lie in memory is its processes' luck, so others follow. */
+static int same_process(GpuBench *b, Same *s, const char *tasks, const char *task, int index, Size size, const char *baseline,
+                        const Buffer *source, double *bias, int count, double end, int *n, Error *err)
+{
+    char what[160];
+    Evaluator *e;
+    int rc = open_against(b, tasks, baseline, &e, err);
+    if (rc) return rc;
+    snprintf(what, sizeof what, "%s, %s", task, size_labels[size]);
+    for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end); i++) {
+        Pair p;
+        repeat_if_due(b);
+        rc = judge_pair(b, "same", e, task, source->data, &p, err);
+        s->refused += rc == 0;
+        if (rc < 0) break;
+        if (!rc) continue;
+        bias[(*n)++] = p.speedup - 1;
+        note_pair(s, size, index, &p);
+        gpubench_raw(b, "same", what, p.speedup, "ratio");
+    }
+    evaluator_close(e);
+    return rc < 0 ? -1 : 0;
+}
+
+static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, int index, Size size, long count, double seconds, Error *err)
+{
+    char path[4200], what[160];
+    Buffer source;
+    snprintf(path, sizeof path, "%s/%s/baseline.cu", tasks, task);
+    int rc = read_source(path, &source, err), n = 0, done = 0, most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
+    double bias[PAIRS_A_TASK], end = seconds > 0 ? clock_seconds() + seconds : 0;
+    for (; !rc && done < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() && (n < 2 || end <= 0 || clock_seconds() < end);
+         done += PAIRS_A_PROCESS) {
+        int more = most - done < PAIRS_A_PROCESS ? most - done : PAIRS_A_PROCESS;
+        rc = same_process(b, s, tasks, task, index, size, path, &source, bias, more, end, &n, err);
+    }
+    if (n) {
+        double median = 100 * statistics_median(bias, n);
+        snprintf(what, sizeof what, "bias of %s, %s (%d)", task, size_labels[size], n);
+        gpubench_row(b, "same", what, median, "%", "");
+        if (size != SIZE_SMALL && fabs(median) >= s->worst) {
+            s->worst = fabs(median);
+            snprintf(s->worst_name, sizeof s->worst_name, "%s, %s", task, size_labels[size]);
+        }
+    }
+    buffer_release(&source);
+    return rc;
+}
+
+/* As many comparisons as are wanted at the sizes that tasks time, half of them at either; a tenth more for the small ones. */
+static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
+{
+    char half[4096], small[4096];
+    const char *root = getenv("QUERN_TASKS");
+    const char *roots[SIZES] = {root ? root : QUERN_ROOT "/tasks", half, small};
+    static const double shares[SIZES] = {0.5, 0.5, 0.1}, all = 1.1;
+    if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
+        gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
+        return -1;
+    int rc = 0;
+    int predicted = !strncmp(b->device, "sim:", 4); /* one that predicts has no memory for such sizes, nor any bias */
+    for (Size size = predicted ? SIZE_SMALL : 0; size < SIZES; size++)
+        for (int i = 0; i < set->n && !rc && !stop_requested(); i++) {
+            double share = shares[size] / set->n;
+            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size, (long)ceil((double)b->pairs * share),
+                           b->limit_s * share / all, err);
+        }
+    return rc;
+}
+
+static void report_same(GpuBench *b, const Same *s, const TaskSet *set)
+{
+    char what[160], name[64] = "";
+    if (s->n) {
+        gpubench_row(b, "same", "comparisons", s->n, "", ">500");
+        gpubench_row(b, "same", "median bias", 100 * fabs(statistics_median(s->bias, s->n)), "%", "<0.1");
+        double worst = worst_task(s, set, name, sizeof name);
+        snprintf(what, sizeof what, "largest bias of a task, over both sizes (%s)", name);
+        gpubench_row(b, "same", what, 100 * worst, "%", "<0.3");
+        snprintf(what, sizeof what, "largest bias of a task at one size (%s)", s->worst_name);
+        gpubench_row(b, "same", what, s->worst, "%", "");
+        gpubench_row(b, "same", "reported wins", 100.0 * s->wins / s->n, "%", "<1");
+    }
+    if (s->n_small) {
+        gpubench_row(b, "same", "small: comparisons", s->n_small, "", "");
+        gpubench_row(b, "same", "small: reported wins", 100.0 * s->small_wins / s->n_small, "%", "");
+    }
+    gpubench_row(b, "same", "comparisons that were refused", s->refused, "", "<0");
+}
+
+/* What was compared counts, though something fails after it. */
+int gpubench_same(GpuBench *b, Error *err)
+{
+    Same *s = memory_alloc(sizeof *s);
+    TaskSet set = {0};
+    gpubench_begin(b, "A/A: every task's plain baseline against itself");
+    int rc = taskset_load(NULL, b->only, &set, err);
+    if (!rc) rc = same_all(b, s, &set, err);
+    if (s->n || s->n_small || s->refused) report_same(b, s, &set);
+    else if (!rc) rc = error_set(err, "nothing was compared");
+    taskset_release(&set);
+    free(s);
+    return rc;
+}
+
+/* ---- a true difference ---- */
+
+/* One kernel in two plans. Blocks past the last tile take the first ones once more, into a buffer of their own: 2% more
+ * bytes read and written, by the same instructions. */
+static const char tiles[] =
+    "extern \"C\" __global__ void relu(const float *x, float *y, float *spare, int n)\n"
+    "{\n"
+    "    int tile = blockIdx.x, whole = (n + 511) / 512;\n"
+    "    float *out = y;\n"
+    "    if (tile >= whole) { tile -= whole; out = spare; }\n"
+    "    int i = (tile * blockDim.x + threadIdx.x) * 4;\n"
+    "    if (i + 3 < n) {\n"
+    "        float4 v = *reinterpret_cast<const float4 *>(x + i);\n"
+    "        v.x = v.x > 0.0f ? v.x : 0.0f;\n"
+    "        v.y = v.y > 0.0f ? v.y : 0.0f;\n"
+    "        v.z = v.z > 0.0f ? v.z : 0.0f;\n"
+    "        v.w = v.w > 0.0f ? v.w : 0.0f;\n"
+    "        *reinterpret_cast<float4 *>(out + i) = v;\n"
+    "    } else {\n"
+    "        for (; i < n; i++) out[i] = x[i] > 0.0f ? x[i] : 0.0f;\n"
+    "    }\n"
+    "}\n";
+static const char spare_line[] = "//@ buffer float spare[ceil_div(n, 25600) * 512]\n";
+
+typedef struct {
+    char path[2][4200];         /* [0]: as it is; [1]: with 2% more */
+    char *source[2];
+    double log_ratio[PAIRS_MAX];
+    int n, right, refused;      /* right: the whole interval is */
+} Difference;
+
+static int write_pair(GpuBench *b, Difference *d, Error *err)
+{
+    static const char *const plans[2] = {"//@ launch relu<<<ceil_div(n, 512), 128>>>(x, y, spare, n)\n",
+                                         "//@ launch relu<<<ceil_div(n, 512) + ceil_div(n, 25600), 128>>>(x, y, spare, n)\n"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(d->path[i], sizeof d->path[i], "%s/relu-%d.cu", b->work, i);
+        d->source[i] = memory_printf("%s%s%s", spare_line, plans[i], tiles);
+        if (file_write_atomic(d->path[i], d->source[i], strlen(d->source[i]), err)) return -1;
+    }
+    return 0;
+}
+
+static int trials_done(const Difference *d)
+{
+    return d->n + d->refused;
+}
+
+/* The candidate is side `more`, the baseline the other one. The score alone, the interval's lower end, would call a slower one right
+ * that is equal. */
+static int different(GpuBench *b, Difference *d, int more, int count, Error *err)
+{
+    Evaluator *e;
+    if (open_against(b, NULL, d->path[!more], &e, err)) return -1;
+    int rc = 0;
+    for (int k = 0; k < count && trials_done(d) < b->trials && d->n < PAIRS_MAX && !stop_requested(); k++) {
+        Pair p;
+        repeat_if_due(b);
+        rc = judge_pair(b, "difference", e, "relu", d->source[more], &p, err);
+        d->refused += rc == 0;
+        if (rc < 0) break;
+        if (!rc) continue;
+        d->right += more ? p.high < 1 : p.score > 1;
+        d->log_ratio[d->n++] = more ? -log(p.speedup) : log(p.speedup);
+        gpubench_raw(b, "difference", more ? "2% slower" : "2% faster", p.speedup, "ratio");
+    }
+    evaluator_close(e);
+    return rc < 0 ? -1 : 0;
+}
+
+int gpubench_difference(GpuBench *b, Error *err)
+{
+    Difference *d = memory_alloc(sizeof *d);
+    gpubench_begin(b, "A true difference: the same kernel with 2% more bytes to move");
+    int rc = write_pair(b, d, err), few = b->trials < 2 * PAIRS_A_PROCESS ? (int)(b->trials + 1) / 2 : PAIRS_A_PROCESS;
+    for (int k = 0; !rc && trials_done(d) < b->trials && d->n < PAIRS_MAX && (k < 2 ? !stop_requested() : !gpubench_over(b)); k++)
+        rc = different(b, d, k % 2, few, err);
+    if (trials_done(d)) {
+        gpubench_row(b, "difference", "trials", trials_done(d), "", ">200");
+        gpubench_row(b, "difference", "scored in the right direction", 100.0 * d->right / trials_done(d), "%", ">95");
+        gpubench_row(b, "difference", "trials that were refused", d->refused, "", "<0");
+    } else if (!rc) {
+        rc = error_set(err, "nothing was compared");
+    }
+    if (d->n) gpubench_row(b, "difference", "median of the ratios", exp(statistics_median(d->log_ratio, d->n)), "", "");
+    free(d->source[0]);
+    free(d->source[1]);
+    free(d);
+    return rc;
+}
+
+/* ---- the same candidate again ---- */
+
+/* The score, not the interval that it comes from: what a user sees twice, and from processes of its own each time, as a user does. */
+static int repeat_once(GpuBench *b, Repeat *r, Error *err)
+{
+    Evaluator *e;
+    if (open_against(b, NULL, NULL, &e, err)) return -1;
+    int rc = 0;
+    for (int i = 0; i < AGAIN && rc >= 0; i++) {
+        Pair p;
+        rc = judge_pair(b, "repeat", e, again[i], r->sources[i], &p, err);
+        r->refused += rc == 0;
+        if (rc <= 0) continue;
+        r->scores[i][r->judged[i]++] = p.score;
+        gpubench_raw(b, "repeat", again[i], p.score, "score");
+        gpubench_raw(b, "repeat", again[i], p.low, "lower bound");
+    }
+    evaluator_close(e);
+    return rc < 0 ? -1 : 0;
+}
+
+/* When the next one is due; never after the last. */
+static double repeat_due(const GpuBench *b, const Repeat *r)
+{
+    if (r->n >= b->repeats || r->n >= REPEATS_MAX) return INFINITY;
+    return r->n ? r->first + b->span_s * r->n / (double)(b->repeats - 1) : 0;
+}
+
+/* One that fails is counted, and is no failure of the part that it comes between. */
+static void repeat_if_due(GpuBench *b)
+{
+    Repeat *r = b->repeat;
+    Error err;
+    double now = clock_seconds();
+    if (!r || now < repeat_due(b, r)) return;
+    r->last = now;
+    if (!r->n++) r->first = now;
+    if (!repeat_once(b, r, &err)) return;
+    r->failed++;
+    log_warn("repeat: %s", err.text);
+}
+
+static void repeat_end(GpuBench *b)
+{
+    for (int i = 0; i < AGAIN; i++) free(b->repeat->sources[i]);
+    free(b->repeat);
+    b->repeat = NULL;
+}
+
+int gpubench_repeat_begin(GpuBench *b, Error *err)
+{
+    Repeat *r = b->repeat = memory_alloc(sizeof *r);
+    int rc = 0;
+    for (int i = 0; i < AGAIN && !rc; i++) {
+        char path[4096];
+        Buffer text;
+        snprintf(path, sizeof path, "%s/tasks/%s/baseline.cu", QUERN_ROOT, again[i]);
+        rc = read_source(path, &text, err);
+        r->sources[i] = buffer_detach(&text);
+        buffer_release(&text);
+    }
+    if (rc) repeat_end(b);
+    return rc;
+}
+
+static double spread(const double *v, int n)
+{
+    double low = v[0], high = v[0];
+    for (int i = 1; i < n; i++) {
+        low = fmin(low, v[i]);
+        high = fmax(high, v[i]);
+    }
+    return 100 * (high - low) / statistics_median(v, n);
+}
+
+static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
+{
+    double worst = 0;
+    int least = REPEATS_MAX;
+    for (int i = 0; i < AGAIN; i++) least = r->judged[i] < least ? r->judged[i] : least;
+    gpubench_row(b, "repeat", "times", least, "", ">10");
+    gpubench_row(b, "repeat", "refused or failed", r->refused + r->failed, "", "<0");
+    if (least < 2) return error_set(err, "judged %d times: once is no repetition", least);
+    gpubench_row(b, "repeat", "first to last", r->last - r->first, "s", ">600");
+    for (int i = 0; i < AGAIN; i++) {
+        char what[96];
+        double s = spread(r->scores[i], r->judged[i]);
+        worst = fmax(worst, s);
+        snprintf(what, sizeof what, "%s: scores, largest less smallest", again[i]);
+        gpubench_row(b, "repeat", what, s, "%", "");
+    }
+    gpubench_row(b, "repeat", "scores within", worst, "%", "<1");
+    return 0;
+}
+
+int gpubench_repeat(GpuBench *b, Error *err)
+{
+    gpubench_begin(b, "The same candidate again and again");
+    int rc = b->repeat ? 0 : gpubench_repeat_begin(b, err);
+    while (!rc && !stop_requested() && isfinite(repeat_due(b, b->repeat))) {
+        double now = clock_seconds(), due = fmax(repeat_due(b, b->repeat), now);
+        if (b->repeat->n >= 2 && b->until > 0 && due >= b->until) break;
+        if (due > now) clock_sleep(due - now);
+        repeat_if_due(b);
+    }
+    if (b->repeat && b->repeat->n) rc = report_repeats(b, b->repeat, err);
+    if (b->repeat) repeat_end(b);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* How long a verdict takes: every task's baseline as a candidate, in one process. The first one of a
+ * task also draws its inputs, computes its references and times its baseline; those after it, with a
+ * source that no cache knows, are what a queue of candidates costs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "eval/judge/evaluator.h"
+#include "eval/judge/statistics.h"
+
+enum { REPEATS_MAX = 100, TASKS_MAX = 1000 };
+
+/* Milliseconds, or -1: not ok. */
+static double one(Evaluator *e, const Task *t, int round)
+{
+    Verdict v;
+    char *source = memory_printf("%s\n// round %d\n", t->baseline_source, round);
+    double start = clock_seconds();
+    evaluator_run(e, t->name, source, strlen(source), &v);
+    double ms = (clock_seconds() - start) * 1e3;
+    if (v.outcome != OUTCOME_OK) {
+        log_warn("%s: %s: %s", t->name, outcome_name(v.outcome), v.message);
+        ms = -1;
+    }
+    verdict_release(&v);
+    free(source);
+    return ms;
+}
+
+static int bench(Evaluator *e, int repeats)
+{
+    const TaskSet *set = evaluator_tasks(e);
+    double firsts[TASKS_MAX], again[TASKS_MAX], ms[REPEATS_MAX];
+    int n = 0;
+    printf("%-28s %10s %10s\n", "task", "first ms", "then ms");
+    for (int i = 0; i < set->n && n < TASKS_MAX; i++) {
+        firsts[n] = one(e, set->tasks[i], 0);
+        for (int k = 0; k < repeats; k++)
+            if ((ms[k] = one(e, set->tasks[i], k + 1)) < 0) return -1;
+        again[n] = statistics_median(ms, repeats);
+        if (firsts[n] < 0) return -1;
+        printf("%-28s %10.0f %10.0f\n", set->tasks[i]->name, firsts[n], again[n]);
+        n++;
+    }
+    if (n) printf("%-28s %10.0f %10.0f\n", "median", statistics_median(firsts, n), statistics_median(again, n));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *device = "sim:h100", *words[1];
+    int64_t repeats = 3;
+    Flag flags[] = {{.name = "device", .kind = FLAG_TEXT, .target = &device, .help = "where the kernels run"},
+                    {.name = "repeats", .kind = FLAG_INT, .target = &repeats, .help = "runs after the first", .min = 1, .max = REPEATS_MAX},
+                    {.name = NULL}};
+    FlagSpec spec = {.program = "quern-evalbench", .synopsis = "[--device sim:h100]",
+                     .about = "Measure how long a verdict takes, task by task.", .flags = flags};
+    Error err;
+    Evaluator *e;
+    flags_parse(&spec, argc, argv, words);
+    log_open("quern-evalbench");
+    if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err)) log_die(1, &err);
+    int rc = bench(e, (int)repeats);
+    evaluator_close(e);
+    return log_close(rc ? 1 : 0);
+}

@@ -1,0 +1,467 @@
+/* The life of a job against a private server: each test has a queue of its own name. A lease is the usual one of 30 s,
+ * which no busy machine lets end; where its end is tested, the server is told that the holder was silent for longer. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "eval/serve/job.h"
+#include "queue/queue.h"
+#include "queue/server.h"
+
+static Server server;
+static char dir[] = "/tmp/quern-test-XXXXXX";
+static const char *const one_class[] = {"sim:a"};
+
+static Queue *open_queue(const char *name)
+{
+    Error err = {0};
+    Queue *q = NULL;
+    if (queue_open(server.url, name, "6", &q, &err)) fail_msg("%s", err.text);
+    return q;
+}
+
+static int dead_text(void *ctx, const QueueJob *job, Buffer *result)
+{
+    (void)ctx;
+    (void)job;
+    return buffer_puts(result, "given up");
+}
+
+static int take(Queue *q, const char *who, double wait_s, QueueJob *job)
+{
+    Error err = {0};
+    int rc = queue_take(q, one_class, 1, who, wait_s, dead_text, NULL, job, &err);
+    if (rc < 0) fail_msg("%s", err.text);
+    return rc;
+}
+
+/* A handle's first take looks for expired leases and what was handed back; later ones once a second. */
+static int take_afresh(Queue **q, const char *name, const char *who, QueueJob *job)
+{
+    queue_close(*q);
+    *q = open_queue(name);
+    return take(*q, who, 0, job);
+}
+
+static QueueState put(Queue *q, const char *key)
+{
+    Error err = {0};
+    QueueState state = QUEUE_ABSENT;
+    if (queue_enqueue(q, "sim:a", key, "body", 4, &state, &err)) fail_msg("%s", err.text);
+    return state;
+}
+
+typedef struct {
+    QueueState state;
+    char result[64];
+} Polled;
+
+static int keep(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err)
+{
+    Polled *p = ctx;
+    (void)index;
+    (void)err;
+    p->state = state;
+    snprintf(p->result, sizeof p->result, "%.*s", (int)len, result ? (const char *)result : "");
+    return 0;
+}
+
+static Polled poll_one(Queue *q, const char *key)
+{
+    Polled p = {.state = QUEUE_ABSENT};
+    Error err = {0};
+    if (queue_poll(q, &key, 1, keep, &p, &err)) fail_msg("%s", err.text);
+    return p;
+}
+
+static QueueStatus status_of(Queue *q)
+{
+    QueueStatus s[4] = {{{0}, 0, 0, 0, 0, 0}};
+    int n = 0;
+    Error err = {0};
+    if (queue_status(q, s, 4, &n, &err)) fail_msg("%s", err.text);
+    return s[0];
+}
+
+static void raw_command(const char *text)
+{
+    redisContext *c = redisConnectUnix(server.socket);
+    redisReply *r = redisCommand(c, text);
+    if (!r) fail_msg("%s failed", text);
+    freeReplyObject(r);
+    redisFree(c);
+}
+
+static void fall_silent(const char *name, const QueueJob *job, const char *who)
+{
+    char text[256];
+    snprintf(text, sizeof text, "XCLAIM {%s." "6" "}:s:sim:a workers %s 0 %s IDLE 31000 JUSTID", name, who, job->id);
+    raw_command(text);
+}
+
+static void test_once(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("once");
+    Error err;
+    QueueJob job;
+    assert_int_equal(put(q, "k"), QUEUE_QUEUED);
+    assert_int_equal(put(q, "k"), QUEUE_DUPLICATE);
+    assert_int_equal(take(q, "w1", 1, &job), 1);
+    assert_string_equal(job.key, "k");
+    assert_int_equal(job.body.len, 4);
+    assert_int_equal(job.delivery, 1);
+    assert_int_equal(put(q, "k"), QUEUE_DUPLICATE);
+    assert_int_equal(poll_one(q, "k").state, QUEUE_QUEUED);
+    assert_int_equal(queue_complete(q, &job, "w1", "right", 5, &err), 1);
+    assert_int_equal(queue_wait(q, 20, &err), 1);
+    assert_int_equal(put(q, "k"), QUEUE_DONE);
+    assert_string_equal(poll_one(q, "k").result, "right");
+    /* a reply that got lost is asked for again; another result is not taken */
+    assert_int_equal(queue_complete(q, &job, "w1", "right", 5, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "w1", "wrong", 5, &err), 0);
+    assert_string_equal(poll_one(q, "k").result, "right");
+    assert_int_equal(status_of(q).done, 1);
+    queue_job_release(&job);
+    assert_int_equal(take(q, "w1", 0, &job), 0);
+    assert_int_equal(poll_one(q, "other").state, QUEUE_ABSENT);
+    queue_close(q);
+}
+
+static void test_fence(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("fence");
+    Error err;
+    QueueJob old, now;
+    put(q, "k");
+    assert_int_equal(take(q, "zombie", 1, &old), 1);
+    assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0);
+    fall_silent("fence", &old, "zombie");
+    assert_int_equal(queue_renew(q, &old, "zombie", &err), 1); /* late, but nobody has taken it */
+    assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0); /* renewed: not idle for the lease yet */
+    fall_silent("fence", &old, "zombie");
+    assert_int_equal(take_afresh(&q, "fence", "heir", &now), 1);
+    assert_int_equal(now.delivery, 2);
+    assert_int_equal(queue_renew(q, &old, "zombie", &err), 0);
+    assert_int_equal(queue_complete(q, &old, "zombie", "late", 4, &err), 0);
+    assert_int_equal(queue_hand_back(q, &old, "zombie", &err), 0);
+    assert_int_equal(queue_bury(q, &old, "zombie", "late", 4, &err), 0);
+    assert_int_equal(queue_renew(q, &now, "heir", &err), 1);
+    assert_int_equal(queue_complete(q, &now, "heir", "first", 5, &err), 1);
+    assert_string_equal(poll_one(q, "k").result, "first");
+    queue_job_release(&old);
+    queue_job_release(&now);
+    queue_close(q);
+}
+
+static void test_three_deliveries(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("three");
+    Error err;
+    QueueJob job;
+    put(q, "k");
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    assert_int_equal(queue_hand_back(q, &job, "w", &err), 1); /* not counted */
+    queue_job_release(&job);
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(take_afresh(&q, "three", "w", &job), 1);
+        assert_int_equal(job.delivery, i);
+        assert_int_equal(queue_give_up(q, &job, "w", &err), 1);
+        queue_job_release(&job);
+    }
+    assert_int_equal(take_afresh(&q, "three", "w", &job), 0);
+    Polled p = poll_one(q, "k");
+    assert_int_equal(p.state, QUEUE_DEAD);
+    assert_string_equal(p.result, "given up");
+    assert_int_equal(put(q, "k"), QUEUE_DEAD);
+    assert_int_equal(status_of(q).dead, 1);
+    long n = 0;
+    assert_int_equal(queue_retry(q, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(status_of(q).dead, 0);
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    assert_int_equal(job.delivery, 1);
+    assert_memory_equal(job.body.data, "body", 4);
+    assert_int_equal(queue_complete(q, &job, "w", "ok", 2, &err), 1);
+    assert_int_equal(poll_one(q, "k").state, QUEUE_DONE);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+/* What only waited was not tried: neither the end of its lease nor of its holder counts, until it is begun. */
+static void test_begin(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("begin");
+    Error err;
+    QueueJob job, late;
+    long n = 0;
+    put(q, "k");
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(take_afresh(&q, "begin", "w+0", &job), 1);
+        assert_int_equal(job.delivery, 1);
+        queue_job_release(&job);
+        assert_int_equal(queue_release(q, "w", 1, &n, &err), 0); /* as when w was killed */
+        assert_int_equal(n, 1);
+    }
+    assert_int_equal(queue_release(q, "w+0", 1, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(take_afresh(&q, "begin", "w+1", &job), 1);
+    fall_silent("begin", &job, "w+1");
+    assert_int_equal(take_afresh(&q, "begin", "v+0", &late), 1);
+    assert_int_equal(late.delivery, 1);
+    assert_int_equal(queue_begin(q, &job, "w+1", "w", &err), 0);
+    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1);
+    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1); /* its reply was lost */
+    assert_int_equal(queue_renew(q, &late, "v+0", &err), 0);
+    assert_int_equal(queue_renew(q, &late, "v", &err), 1);
+    assert_int_equal(queue_release(q, "v", 1, &n, &err), 0);
+    assert_int_equal(n, 1);
+    queue_job_release(&job);
+    queue_job_release(&late);
+    assert_int_equal(take_afresh(&q, "begin", "w+0", &job), 1);
+    assert_int_equal(job.delivery, 2); /* begun once */
+    assert_int_equal(queue_begin(q, &job, "w+0", "w", &err), 1);
+    assert_int_equal(queue_complete(q, &job, "w", "ok", 2, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+static void test_order_and_pause(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("order");
+    Error err;
+    QueueJob job;
+    QueueState states[3];
+    QueueNew jobs[] = {{"sim:a", "slow", "x", 1, 0}, {"sim:b", "other", "x", 1, 0}, {"sim:a", "soon", "x", 1, 1}};
+    assert_int_equal(queue_enqueue_many(q, jobs, 3, states, &err), 0);
+    assert_int_equal(queue_pause(q, 1, &err), 0);
+    assert_int_equal(take(q, "w", 0.1, &job), 0);
+    assert_int_equal(queue_pause(q, 0, &err), 0);
+    const char *classes[] = {"sim:b", "sim:a"}, *want[] = {"soon", "other", "slow"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(queue_take(q, classes, 2, "w", 1, dead_text, NULL, &job, &err), 1);
+        assert_string_equal(job.key, want[i]);
+        assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+        queue_job_release(&job);
+    }
+    assert_int_equal(queue_purge(q, &err), 0);
+    assert_int_equal(poll_one(q, "slow").state, QUEUE_ABSENT);
+    queue_close(q);
+}
+
+/* A job handed out over a connection that broke before the reply was read is found again. */
+static void test_lost_reply(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("lost");
+    QueueJob job;
+    Error err;
+    assert_int_equal(take(q, "w", 0, &job), 0);
+    put(q, "k");
+    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost." "6" "}:s:sim:a >"); /* what w would have got */
+    assert_int_equal(take(q, "w", 0, &job), 0);
+    raw_command("CLIENT KILL TYPE normal SKIPME yes");
+    int rc = 0;
+    for (int i = 0; i < 3 && !rc; i++) rc = take(q, "w", 0, &job);
+    assert_int_equal(rc, 1);
+    assert_int_equal(job.delivery, 1); /* the same delivery, not another */
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+static void test_flushall(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("flush");
+    QueueJob job;
+    Error err;
+    put(q, "k");
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    raw_command("FLUSHALL");
+    assert_int_equal(queue_renew(q, &job, "w", &err), 0);
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 0);
+    queue_job_release(&job);
+    assert_int_equal(poll_one(q, "k").state, QUEUE_ABSENT);
+    assert_int_equal(take(q, "w", 0.1, &job), 0);
+    raw_command("FUNCTION FLUSH");
+    assert_int_equal(put(q, "k"), QUEUE_QUEUED);
+    raw_command("DEL {flush." "6" "}:s:sim:a"); /* the entry alone: known as queued, but gone */
+    assert_int_equal(put(q, "k"), QUEUE_QUEUED);
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+static void test_server_killed(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("killed");
+    QueueJob job;
+    Error err = {0};
+    long n = 0;
+    put(q, "a");
+    put(q, "b");
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    queue_job_release(&job);
+    assert_int_equal(take(q, "w", 1, &job), 1);
+    queue_job_release(&job);
+    kill(server.pid, SIGKILL);
+    server_stop(&server); /* reaps */
+    if (server_start(&server, &err)) fail_msg("%s", err.text);
+    assert_int_equal(poll_one(q, "a").state, QUEUE_DONE);
+    assert_int_equal(poll_one(q, "b").state, QUEUE_QUEUED);
+    assert_int_equal(status_of(q).leased, 1);
+    assert_int_equal(queue_release(q, NULL, 0, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(status_of(q).waiting, 1);
+    assert_int_equal(take(q, "w2", 1, &job), 1);
+    assert_int_equal(job.delivery, 1);
+    assert_int_equal(queue_complete(q, &job, "w2", "r", 1, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+/* A server that answers, but will change nothing: each call says so after a time, and none goes on for ever. */
+static void test_replica(void **state)
+{
+    (void)state;
+    setenv("QUERN_QUEUE_RETRY_S", "0.3", 1);
+    Queue *q = open_queue("replica");
+    unsetenv("QUERN_QUEUE_RETRY_S");
+    QueueJob job;
+    Error err = {0};
+    put(q, "k");
+    raw_command("REPLICAOF 127.0.0.1 1");
+    assert_int_equal(queue_take(q, one_class, 1, "w", 0, dead_text, NULL, &job, &err), -1);
+    assert_non_null(strstr(err.text, "READONLY"));
+    raw_command("REPLICAOF NO ONE");
+    assert_int_equal(take(q, "w", 0, &job), 1);
+    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    queue_job_release(&job);
+    queue_close(q);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    setenv("QUERN_QUEUE_LIMIT", "3", 1);
+    Queue *q = open_queue("limits");
+    unsetenv("QUERN_QUEUE_LIMIT");
+    QueueState s;
+    Error err;
+    for (int i = 0; i < 3; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "k%d", i);
+        assert_int_equal(put(q, key), QUEUE_QUEUED);
+    }
+    assert_int_equal(put(q, "k0"), QUEUE_DUPLICATE); /* no place needed */
+    pid_t pid = fork();
+    if (pid == 0) { /* makes room while the parent waits */
+        QueueJob job;
+        Queue *mine = open_queue("limits");
+        clock_sleep(0.2);
+        int ok = take(mine, "w", 1, &job) == 1 && queue_complete(mine, &job, "w", "r", 1, &err) == 1;
+        _exit(!ok);
+    }
+    int status = -1;
+    assert_int_equal(put(q, "k4"), QUEUE_QUEUED);
+    assert_int_equal(status_of(q).waiting, 3); /* never a fourth: it waited until one was done */
+    assert_int_equal(status_of(q).done, 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    char *big = calloc(1, QUEUE_MAX_BODY + 1);
+    assert_int_equal(queue_enqueue(q, "sim:a", "big", big, QUEUE_MAX_BODY + 1, &s, &err), -1);
+    free(big);
+    assert_int_equal(queue_enqueue(q, "sim a\n", "k", "x", 1, &s, &err), -1);
+    assert_int_equal(queue_enqueue(q, "sim:a", "", "x", 1, &s, &err), -1);
+    queue_close(q);
+}
+
+/* Devices out of service: named once each, in order, with the last reason; forgotten when they serve again. */
+static void test_quarantine(void **state)
+{
+    (void)state;
+    Error err = {0};
+    QueueSick sick[4];
+    int n = -1;
+    Queue *q = open_queue("sick");
+    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(queue_quarantine(q, "b cuda:1", "NVIDIA H200", "Xid 79", &err), 0);
+    assert_int_equal(queue_quarantine(q, "a cuda:0", "NVIDIA H200", "Xid 48", &err), 0);
+    assert_int_equal(queue_quarantine(q, "a cuda:0", "NVIDIA L40", "it hangs", &err), 0);
+    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(sick[0].where, "a cuda:0");
+    assert_string_equal(sick[0].device_class, "NVIDIA L40");
+    assert_string_equal(sick[0].reason, "it hangs");
+    assert_string_equal(sick[1].where, "b cuda:1");
+    assert_int_equal(queue_quarantined(q, sick, 1, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_true(sick[0].at > clock_unix() - 60 && sick[0].at <= clock_unix());
+    assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err), 0); /* a worker of before knows nothing of it */
+    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);
+    assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);
+    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(queue_purge(q, &err), 0);
+    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
+    assert_int_equal(n, 0);
+    queue_close(q);
+}
+
+static int start_server(void **state)
+{
+    (void)state;
+    Error err = {0};
+    if (!mkdtemp(dir) || server_prepare(&server, dir, &err) || server_start(&server, &err)) {
+        print_error("%s\n", err.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    server_release(&server);
+    return file_remove_tree(dir, NULL);
+}
+
+int main(void)
+{
+    if (system("redis-server --version >/dev/null 2>&1")) {
+        puts("1..0 # SKIP no redis-server in PATH");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once),          cmocka_unit_test(test_fence),      cmocka_unit_test(test_three_deliveries),
+        cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_order_and_pause), cmocka_unit_test(test_lost_reply), cmocka_unit_test(test_flushall),
+        cmocka_unit_test(test_server_killed), cmocka_unit_test(test_limits), cmocka_unit_test(test_quarantine),
+        cmocka_unit_test(test_replica),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
