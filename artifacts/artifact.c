@@ -50,7 +50,8 @@ void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...
     va_end(ap);
     if (n < 0) value = memory_strdup("");
     int at = s->n_config++;
-    for (; at > 0 && strcmp(s->config[at - 1].key, key) > 0; at--) s->config[at] = s->config[at - 1];
+    for (; at > 0 && strcmp(s->config[at - 1].key, key) > 0; at--)
+        s->config[at] = s->config[at - 1];
     s->config[at].key = memory_strdup(key);
     s->config[at].value = value;
 }
@@ -75,7 +76,8 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
 {
     Digester d;
     char versions[64];
-    snprintf(versions, sizeof versions, "%d %d %s", ARTIFACT_FORMAT, schema_version(s->kind), QUERN_VERSION);
+    snprintf(versions, sizeof versions, "%d %d %s", ARTIFACT_FORMAT, schema_version(s->kind),
+             QUERN_VERSION);
     digester_init(&d);
     add_text(&d, versions);
     add_text(&d, s->kind);
@@ -128,14 +130,17 @@ static int check_header(const View *h, Error *err)
     size_t n;
     const char *s;
     if (!text_is(h, "magic", MAGIC))
-        return error_set(err, "%s: expected a Quern artifact (magic \"quern\"), found another file", h->where);
+        return error_set(err, "%s: expected a Quern artifact (magic \"quern\"), found another file",
+                         h->where);
     if (view_int(h, "format", &format, err)) return -1;
     if (format != ARTIFACT_FORMAT)
-        return error_set(err, "%s, field format: expected %d, found %lld: written by another version of Quern", h->where,
-                         ARTIFACT_FORMAT, (long long)format);
+        return error_set(
+            err, "%s, field format: expected %d, found %lld: written by another version of Quern",
+            h->where, ARTIFACT_FORMAT, (long long)format);
     if (view_text(h, "kind", &s, &n, err) || view_int(h, "schema", &schema, err) ||
         view_text(h, "producer", &s, &n, err) || view_text(h, "version", &s, &n, err) ||
-        view_map(h, "config", &config, err) || view_count(h, "inputs", &n, err) || view_int(h, "count", &count, err))
+        view_map(h, "config", &config, err) || view_count(h, "inputs", &n, err) ||
+        view_int(h, "count", &count, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
         View input;
@@ -150,25 +155,29 @@ static int check_header(const View *h, Error *err)
     if (!known)
         rc = error_set(err, "%s, field kind: '%s' is no kind of artifact", h->where, kind);
     else if (schema != known)
-        rc = error_set(err, "%s, field schema: expected version %d of '%s', found %lld", h->where, known, kind,
-                       (long long)schema);
+        rc = error_set(err, "%s, field schema: expected version %d of '%s', found %lld", h->where,
+                       known, kind, (long long)schema);
     free(kind);
     if (rc) return rc;
-    if (count < 0) return error_set(err, "%s, field count: expected 0 or more, found %lld", h->where, (long long)count);
+    if (count < 0)
+        return error_set(err, "%s, field count: expected 0 or more, found %lld", h->where,
+                         (long long)count);
     if (view_text(h, "digest", &s, &n, err)) return -1;
     if (n != DIGEST_HEX - 1)
-        return error_set(err, "%s, field digest: expected %d hex digits, found %zu bytes", h->where, DIGEST_HEX - 1, n);
+        return error_set(err, "%s, field digest: expected %d hex digits, found %zu bytes", h->where,
+                         DIGEST_HEX - 1, n);
     return 0;
 }
 
 /* Decode and check the header at the front of data; *used is its length. */
-static int decode_header(const char *path, const void *data, size_t len, msgpack_zone *zone, View *out, size_t *used,
-                         Error *err)
+static int decode_header(const char *path, const void *data, size_t len, msgpack_zone *zone,
+                         View *out, size_t *used, Error *err)
 {
     char where[sizeof out->where];
     snprintf(where, sizeof where, "%s, header", path);
     if (!len) return error_set(err, "%s: expected a Quern artifact, found an empty file", path);
-    if (scan_record(data, len, where, used, err) || view_decode(data, *used, where, zone, out, err)) return -1;
+    if (scan_record(data, len, where, used, err) || view_decode(data, *used, where, zone, out, err))
+        return -1;
     return check_header(out, err);
 }
 
@@ -213,7 +222,8 @@ struct ArtifactWriter {
 
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
 {
-    if (!schema_known(spec->kind)) return error_set(err, "%s: '%s' is no kind of artifact", path, spec->kind);
+    if (!schema_known(spec->kind))
+        return error_set(err, "%s: '%s' is no kind of artifact", path, spec->kind);
     /* Found out now rather than after hours of work. */
     char *dir = memory_strdup(path), *slash = strrchr(dir, '/');
     if (slash) slash[slash == dir] = 0;
@@ -241,7 +251,9 @@ static int accept_record(ArtifactWriter *w, size_t start, Error *err)
     snprintf(where, sizeof where, "%s, record %ld", w->path, w->count);
     const char *data = w->payload.data + start;
     size_t len = w->payload.len - start;
-    int rc = view_decode(data, len, where, &w->zone, &v, err) ? -1 : schema_check(w->spec->kind, &v, err);
+    int rc = view_decode(data, len, where, &w->zone, &v, err)
+                 ? -1
+                 : schema_check(w->spec->kind, &v, err);
     msgpack_zone_clear(&w->zone);
     if (rc) {
         w->payload.len = start;
@@ -256,7 +268,8 @@ static int accept_record(ArtifactWriter *w, size_t start, Error *err)
 int artifact_write(ArtifactWriter *w, const Record *r, Error *err)
 {
     size_t start = w->payload.len;
-    if (record_encode(r, &w->payload, err)) return error_prefix(err, "%s, record %ld", w->path, w->count);
+    if (record_encode(r, &w->payload, err))
+        return error_prefix(err, "%s, record %ld", w->path, w->count);
     return accept_record(w, start, err);
 }
 
@@ -264,7 +277,8 @@ int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Erro
 {
     size_t start = w->payload.len;
     if (buffer_append(&w->payload, data, len))
-        return error_set(err, "%s, record %ld: more than %zu bytes of records", w->path, w->count, w->payload.max);
+        return error_set(err, "%s, record %ld: more than %zu bytes of records", w->path, w->count,
+                         w->payload.max);
     return accept_record(w, start, err);
 }
 
@@ -332,15 +346,17 @@ void artifact_close(ArtifactReader *r)
     free(r);
 }
 
-/* Find where each record begins: the structure of the whole payload is walked, nothing is decoded. */
+/* Find where each record begins: the structure of the whole payload is walked, nothing is decoded.
+ */
 static int find_records(ArtifactReader *r, size_t start, Error *err)
 {
     int64_t count;
     if (view_int(&r->header, "count", &count, err)) return -1;
     size_t left = r->data.len - start;
     if ((uint64_t)count > left / MIN_RECORD)
-        return error_set(err, "%s, header, field count: %lld records are claimed, %zu bytes are present", r->path,
-                         (long long)count, left);
+        return error_set(err,
+                         "%s, header, field count: %lld records are claimed, %zu bytes are present",
+                         r->path, (long long)count, left);
     r->count = (long)count;
     r->offsets = memory_array((size_t)count + 1, sizeof *r->offsets);
     r->offsets[0] = start;
@@ -353,7 +369,8 @@ static int find_records(ArtifactReader *r, size_t start, Error *err)
     }
     size_t end = r->offsets[r->count];
     if (end != r->data.len)
-        return error_set(err, "%s: %zu bytes follow the last of %ld records", r->path, r->data.len - end, r->count);
+        return error_set(err, "%s: %zu bytes follow the last of %ld records", r->path,
+                         r->data.len - end, r->count);
     return 0;
 }
 
@@ -364,8 +381,10 @@ static int check_digest(ArtifactReader *r, Error *err)
     digest_of(r->data.data + start, r->data.len - start, &d);
     digest_hex(&d, r->digest);
     if (text_is(&r->header, "digest", r->digest)) return 0;
-    return error_set(err, "%s, header, field digest: the payload's digest is %s, the header says another: damaged", r->path,
-                     r->digest);
+    return error_set(
+        err,
+        "%s, header, field digest: the payload's digest is %s, the header says another: damaged",
+        r->path, r->digest);
 }
 
 static int open_reader(ArtifactReader *r, const char *kind, Error *err)
@@ -373,7 +392,8 @@ static int open_reader(ArtifactReader *r, const char *kind, Error *err)
     size_t used;
     if (!r->zone) return error_set(err, "out of memory for %s", r->path);
     if (file_read(r->path, MAX_ARTIFACT, &r->data, err)) return -1;
-    if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err)) return -1;
+    if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err))
+        return -1;
     if (kind && !text_is(&r->header, "kind", kind)) {
         char *found = view_strdup(&r->header, "kind", err);
         error_set(err, "%s: expected an artifact of kind '%s', found '%s'", r->path, kind, found);
@@ -418,7 +438,8 @@ int artifact_next(ArtifactReader *r, View *out, Error *err)
     char where[sizeof out->where];
     snprintf(where, sizeof where, "%s, record %ld", r->path, r->next);
     size_t at = r->offsets[r->next];
-    if (view_decode(r->data.data + at, r->offsets[r->next + 1] - at, where, r->zone, out, err)) return -1;
+    if (view_decode(r->data.data + at, r->offsets[r->next + 1] - at, where, r->zone, out, err))
+        return -1;
     r->next++;
     return 1;
 }
@@ -433,18 +454,20 @@ int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t 
 
 /* ---- the same work? ---- */
 
-/* The header that this spec would write over the reader's payload, compared field by field as bytes:
- * paths of inputs may differ, their digests may not. */
+/* The header that this spec would write over the reader's payload, compared field by field as
+ * bytes: paths of inputs may differ, their digests may not. */
 int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
 {
     ArtifactSpec found;
     View config, input;
     size_t n = 0;
-    char *kind = view_strdup(&r->header, "kind", NULL), *producer = view_strdup(&r->header, "producer", NULL);
+    char *kind = view_strdup(&r->header, "kind", NULL),
+         *producer = view_strdup(&r->header, "producer", NULL);
     artifact_spec_init(&found, kind, producer);
-    int same = text_is(&r->header, "version", QUERN_VERSION) && !view_map(&r->header, "config", &config, NULL) &&
-               config.map->via.map.size == (uint32_t)s->n_config && !view_count(&r->header, "inputs", &n, NULL) &&
-               n == (size_t)s->n_inputs;
+    int same = text_is(&r->header, "version", QUERN_VERSION) &&
+               !view_map(&r->header, "config", &config, NULL) &&
+               config.map->via.map.size == (uint32_t)s->n_config &&
+               !view_count(&r->header, "inputs", &n, NULL) && n == (size_t)s->n_inputs;
     for (int i = 0; same && i < s->n_config; i++) {
         char *value = view_strdup(&config, s->config[i].key, NULL);
         if (value) artifact_spec_config(&found, s->config[i].key, "%s", value);
@@ -466,19 +489,23 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     return same && !memcmp(a.bytes, b.bytes, sizeof a.bytes);
 }
 
-/* A process that was killed between its target's commit and its journal's removal has left the journal: nothing would read it
- * but FORCE=1, which would take what it holds for done. One that begins with another digest, or is being written, stays. */
+/* A process that was killed between its target's commit and its journal's removal has left the
+ * journal: nothing would read it but FORCE=1, which would take what it holds for done. One that
+ * begins with another digest, or is being written, stays. */
 static void remove_left_journal(const ArtifactSpec *s, const char *path)
 {
     char *journal = memory_printf("%s.journal", path);
-    unsigned char begins[4 + DIGEST_BYTES]; /* artifacts/journal.h: the length of the first payload, the spec's digest */
+    unsigned char begins[4 + DIGEST_BYTES]; /* artifacts/journal.h: the length of the first payload,
+                                               the spec's digest */
     static const unsigned char length[4] = {DIGEST_BYTES};
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     Digest d;
     artifact_spec_digest(s, &d);
     int fd = open(journal, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && !fcntl(fd, F_SETLK, &l) && read(fd, begins, sizeof begins) == (ssize_t)sizeof begins &&
-        !memcmp(begins, length, sizeof length) && !memcmp(begins + sizeof length, d.bytes, sizeof d.bytes) && !unlink(journal))
+    if (fd >= 0 && !fcntl(fd, F_SETLK, &l) &&
+        read(fd, begins, sizeof begins) == (ssize_t)sizeof begins &&
+        !memcmp(begins, length, sizeof length) &&
+        !memcmp(begins + sizeof length, d.bytes, sizeof d.bytes) && !unlink(journal))
         log_info("%s: removed: the target is whole", journal);
     if (fd >= 0) close(fd);
     free(journal);

@@ -18,8 +18,8 @@ enum { ARTIFACT_FORMAT = 1, ARTIFACT_MAX_CONFIG = 64, ARTIFACT_MAX_INPUTS = 64 }
 
 /* What will be in the header, and what decides whether the work is the same. */
 typedef struct {
-    const char *kind;        /* samples verdicts dataset prompts pool results metrics manifest */
-    const char *producer;    /* the program: "quern-filter" */
+    const char *kind;     /* samples verdicts dataset prompts pool results metrics manifest */
+    const char *producer; /* the program: "quern-filter" */
     struct {
         char *key, *value;
     } config[ARTIFACT_MAX_CONFIG];
@@ -33,23 +33,28 @@ typedef struct {
 
 void artifact_spec_init(ArtifactSpec *s, const char *kind, const char *producer);
 void artifact_spec_release(ArtifactSpec *s);
-void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err);  /* reads the digest from its header */
+void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int artifact_spec_input(ArtifactSpec *s, const char *path,
+                        Error *err); /* reads the digest from its header */
 /* An input that is no artifact (a task set, a directory): the caller gives the digest. */
 void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex);
-void artifact_spec_digest(const ArtifactSpec *s, Digest *out);           /* of producer, config, input digests */
+void artifact_spec_digest(const ArtifactSpec *s,
+                          Digest *out); /* of producer, config, input digests */
 
-/* 1: path exists and was made from the same spec (touched, "same" logged; a journal of this spec that was left beside it is
- * removed, one of another spec is work that is still to be gone on with); 0: work to do.
- * FORCE=1 in the environment always gives 0. A damaged target counts as absent. */
+/* 1: path exists and was made from the same spec (touched, "same" logged; a journal of this spec
+ * that was left beside it is removed, one of another spec is work that is still to be gone on
+ * with); 0: work to do. FORCE=1 in the environment always gives 0. A damaged target counts as
+ * absent. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 
 typedef struct ArtifactWriter ArtifactWriter;
 /* The writer keeps the pointer to spec: it must live until artifact_finish or artifact_abandon. */
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
-int artifact_write(ArtifactWriter *w, const Record *r, Error *err);      /* checks the kind's schema */
-int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Error *err); /* one encoded record */
-int artifact_finish(ArtifactWriter *w, Error *err);                      /* commits and frees w, also on error */
+int artifact_write(ArtifactWriter *w, const Record *r, Error *err); /* checks the kind's schema */
+int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len,
+                           Error *err);             /* one encoded record */
+int artifact_finish(ArtifactWriter *w, Error *err); /* commits and frees w, also on error */
 void artifact_abandon(ArtifactWriter *w);
 
 typedef struct ArtifactReader ArtifactReader;
@@ -58,11 +63,12 @@ int artifact_open(const char *path, const char *kind, ArtifactReader **out, Erro
 void artifact_close(ArtifactReader *r);
 long artifact_count(const ArtifactReader *r);
 const View *artifact_header(const ArtifactReader *r);
-const char *artifact_digest(const ArtifactReader *r);                    /* payload digest, hex */
+const char *artifact_digest(const ArtifactReader *r); /* payload digest, hex */
 /* Was it made from this spec (kind, producer, version, config, input digests)? */
 int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s);
 /* 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
 int artifact_next(ArtifactReader *r, View *out, Error *err);
-int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t *len); /* of a record already read */
+int artifact_raw(const ArtifactReader *r, long index, const void **data,
+                 size_t *len); /* of a record already read */
 
 #endif

@@ -53,7 +53,8 @@ static int record_at(const Buffer *b, size_t at, const unsigned char **payload, 
 static int append(Journal *j, const void *payload, size_t len, Error *err)
 {
     if (!len || len > MAX_PAYLOAD)
-        return error_set(err, "%s: expected a payload of 1 to %d bytes, found %zu", j->path, MAX_PAYLOAD, len);
+        return error_set(err, "%s: expected a payload of 1 to %d bytes, found %zu", j->path,
+                         MAX_PAYLOAD, len);
     unsigned char *frame = memory_alloc(len + FRAME);
     put_u32(frame, (uint32_t)len);
     memcpy(frame + 4, payload, len);
@@ -77,8 +78,8 @@ static int sync_now(Journal *j, Error *err)
     return 0;
 }
 
-/* One writer at a time. POSIX record locks: a forked child does not hold them, and they end with the
- * process. A run that was killed with its stage left alive waits for that stage a little. */
+/* One writer at a time. POSIX record locks: a forked child does not hold them, and they end with
+ * the process. A run that was killed with its stage left alive waits for that stage a little. */
 static int lock(Journal *j, Error *err)
 {
     double start = clock_seconds();
@@ -89,7 +90,8 @@ static int lock(Journal *j, Error *err)
         if (fcntl(j->fd, F_GETLK, &l)) l.l_pid = 0;
         if (stop_requested() || clock_seconds() - start > LOCK_WAIT_S)
             return error_set(err, "%s is being written by process %ld", j->path, (long)l.l_pid);
-        if (!said) log_info("%s: waiting for process %ld, which is writing it", j->path, (long)l.l_pid);
+        if (!said)
+            log_info("%s: waiting for process %ld, which is writing it", j->path, (long)l.l_pid);
         clock_sleep(0.1);
     }
 }
@@ -134,7 +136,8 @@ static int start_over(Journal *j, const Digest *digest, Error *err)
 }
 
 /* Hand over what is there, then cut what follows the last sound record. */
-static int replay_all(Journal *j, const Buffer *b, const Digest *digest, JournalReplay *replay, void *ctx, Error *err)
+static int replay_all(Journal *j, const Buffer *b, const Digest *digest, JournalReplay *replay,
+                      void *ctx, Error *err)
 {
     const unsigned char *payload;
     size_t n, at = 0;
@@ -148,12 +151,14 @@ static int replay_all(Journal *j, const Buffer *b, const Digest *digest, Journal
     }
     long records = 0;
     for (at = n + FRAME; at < b->len && record_at(b, at, &payload, &n); at += n + FRAME) {
-        if (replay && replay(ctx, payload, n, err)) return error_prefix(err, "%s, record %ld", j->path, records);
+        if (replay && replay(ctx, payload, n, err))
+            return error_prefix(err, "%s, record %ld", j->path, records);
         records++;
     }
     j->end = (off_t)at;
     if (at < b->len) {
-        log_info("%s: cut a torn tail of %zu bytes after record %ld", j->path, b->len - at, records);
+        log_info("%s: cut a torn tail of %zu bytes after record %ld", j->path, b->len - at,
+                 records);
         if (ftruncate(j->fd, j->end)) return error_errno(err, "cannot cut %s", j->path);
     }
     return 0;
@@ -166,8 +171,8 @@ static void free_journal(Journal *j)
     free(j);
 }
 
-int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *replay, void *ctx, Journal **out,
-                 Error *err)
+int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *replay, void *ctx,
+                 Journal **out, Error *err)
 {
     Journal *j = memory_alloc(sizeof *j);
     j->path = memory_printf("%s.journal", target);

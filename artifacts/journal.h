@@ -12,10 +12,10 @@ typedef struct Journal Journal;
 /* Called for each payload already there, oldest first; return -1 to refuse the journal. */
 typedef int JournalReplay(void *ctx, const void *payload, size_t len, Error *err);
 
-int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *replay, void *ctx, Journal **out,
-                 Error *err);
+int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *replay, void *ctx,
+                 Journal **out, Error *err);
 int journal_append(Journal *j, const void *payload, size_t len, Error *err);
-int journal_close(Journal *j, Error *err);     /* keeps the file: the work goes on later */
-int journal_remove(Journal *j, Error *err);    /* the target is committed: unlink */
+int journal_close(Journal *j, Error *err);  /* keeps the file: the work goes on later */
+int journal_remove(Journal *j, Error *err); /* the target is committed: unlink */
 
 #endif

@@ -34,8 +34,11 @@ static void print_float(double v)
 static size_t utf8_length(const unsigned char *s, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t len = s[0] < 0x80                   ? 1
+                 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+                 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+                 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                               : 0;
     if (len == 0 || len > n) return 0;
     uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
     for (size_t i = 1; i < len; i++) {
@@ -45,7 +48,8 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     return c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : len;
 }
 
-/* A JSON string; bytes that are not UTF-8 become U+FFFD. Safe on a terminal too: no control passes. */
+/* A JSON string; bytes that are not UTF-8 become U+FFFD. Safe on a terminal too: no control passes.
+ */
 static void print_text(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -123,7 +127,8 @@ static void print_value(const msgpack_object *o, int brief)
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64: print_float(o->via.f64); break;
     case MSGPACK_OBJECT_STR:
-        while (shown < n && shown && (o->via.str.ptr[shown] & 0xc0) == 0x80) shown--; /* not inside a character */
+        while (shown < n && shown && (o->via.str.ptr[shown] & 0xc0) == 0x80)
+            shown--; /* not inside a character */
         print_text(o->via.str.ptr, shown);
         if (shown < n) printf("... %zu bytes", n);
         break;
@@ -172,7 +177,8 @@ static int show(const char *path, int64_t records)
             putchar('\n');
         }
     }
-    if (rc >= 0 && records < artifact_count(r)) printf("... %ld records in all\n", artifact_count(r));
+    if (rc >= 0 && records < artifact_count(r))
+        printf("... %ld records in all\n", artifact_count(r));
     artifact_close(r);
     return rc < 0 ? complain(&err) : 0;
 }
@@ -191,7 +197,9 @@ static int validate(const char *path)
             rc = -1;
             break;
         }
-    if (!rc) printf("%s: ok, %s, %ld records, payload %s\n", path, kind, artifact_count(r), artifact_digest(r));
+    if (!rc)
+        printf("%s: ok, %s, %ld records, payload %s\n", path, kind, artifact_count(r),
+               artifact_digest(r));
     free(kind);
     artifact_close(r);
     return rc < 0 ? complain(&err) : 0;
@@ -229,11 +237,13 @@ static void print_side(const char *path, const msgpack_object *o)
     putchar('\n');
 }
 
-/* Bitwise for floats: a NaN equals itself, and -0 is not 0; the files' bytes decide, as the digest does. */
+/* Bitwise for floats: a NaN equals itself, and -0 is not 0; the files' bytes decide, as the digest
+ * does. */
 static int values_equal(const msgpack_object *a, const msgpack_object *b)
 {
     if (a->type != b->type) return 0;
-    if (a->type == MSGPACK_OBJECT_FLOAT64) return !memcmp(&a->via.f64, &b->via.f64, sizeof a->via.f64);
+    if (a->type == MSGPACK_OBJECT_FLOAT64)
+        return !memcmp(&a->via.f64, &b->via.f64, sizeof a->via.f64);
     if (a->type == MSGPACK_OBJECT_ARRAY) {
         if (a->via.array.size != b->via.array.size) return 0;
         for (uint32_t i = 0; i < a->via.array.size; i++)
@@ -251,8 +261,10 @@ static int values_equal(const msgpack_object *a, const msgpack_object *b)
     return msgpack_object_equal(*a, *b);
 }
 
-/* Print the fields in which two maps differ, at most `most` of them; returns how many were printed. */
-static int diff_maps(const char *what, const View *a, const View *b, const char *const path[2], int most)
+/* Print the fields in which two maps differ, at most `most` of them; returns how many were printed.
+ */
+static int diff_maps(const char *what, const View *a, const View *b, const char *const path[2],
+                     int most)
 {
     const msgpack_object_map *x = &a->map->via.map, *y = &b->map->via.map;
     int found = 0;
@@ -279,7 +291,8 @@ static int diff_records(ArtifactReader *a, ArtifactReader *b, const char *const 
 {
     View x, y;
     for (long i = 0;; i++) {
-        int more_a = artifact_next(a, &x, err), more_b = more_a < 0 ? -1 : artifact_next(b, &y, err);
+        int more_a = artifact_next(a, &x, err),
+            more_b = more_a < 0 ? -1 : artifact_next(b, &y, err);
         if (more_a < 0 || more_b < 0) return -1;
         if (!more_a && !more_b) break;
         if (!more_a || !more_b) {
@@ -305,7 +318,8 @@ static int diff(const char *const path[2])
     }
     diff_maps("header", artifact_header(a), artifact_header(b), path, 100);
     int rc = strcmp(artifact_digest(a), artifact_digest(b)) ? diff_records(a, b, path, &err) : 0;
-    if (!rc) printf("the payloads are equal: %ld records, %s\n", artifact_count(a), artifact_digest(a));
+    if (!rc)
+        printf("the payloads are equal: %ld records, %s\n", artifact_count(a), artifact_digest(a));
     artifact_close(a);
     artifact_close(b);
     return rc < 0 ? complain(&err) : rc;
@@ -315,15 +329,23 @@ int main(int argc, char **argv)
 {
     int64_t records = 3;
     const Flag flags[] = {
-        {.name = "records", .kind = FLAG_INT, .target = &records, .help = "how many records to show", .min = 0, .max = 1e12},
+        {.name = "records",
+         .kind = FLAG_INT,
+         .target = &records,
+         .help = "how many records to show",
+         .min = 0,
+         .max = 1e12},
         {0},
     };
     const FlagSpec spec = {
         .program = "quern-artifact",
         .synopsis = "show|validate|export|diff FILE...",
-        .about = "show: the header and the first records, long values shortened. validate: structure, digest and\n"
-                 "schema; exit 1 and one sentence for a bad file. export: JSON lines, bytes as base64, NaN and\n"
-                 "infinities as texts. diff A B: header and records; exit 1 when the payloads differ.",
+        .about =
+            "show: the header and the first records, long values shortened. validate: structure, "
+            "digest and\n"
+            "schema; exit 1 and one sentence for a bad file. export: JSON lines, bytes as base64, "
+            "NaN and\n"
+            "infinities as texts. diff A B: header and records; exit 1 when the payloads differ.",
         .flags = flags,
         .min_words = 2,
         .max_words = -1,
@@ -335,9 +357,12 @@ int main(int argc, char **argv)
     if (!strcmp(command, "diff")) {
         if (n != 3) flags_usage_error(&spec, "diff expects two files, found %d", n - 1);
         status = diff((const char *const[2]){words[1], words[2]});
-    } else if (!strcmp(command, "show") || !strcmp(command, "validate") || !strcmp(command, "export")) {
+    } else if (!strcmp(command, "show") || !strcmp(command, "validate") ||
+               !strcmp(command, "export")) {
         for (int i = 1; i < n; i++)
-            status |= *command == 's' ? show(words[i], records) : *command == 'v' ? validate(words[i]) : export(words[i]);
+            status |= *command == 's'   ? show(words[i], records)
+                      : *command == 'v' ? validate(words[i])
+                                        : export(words[i]);
     } else {
         flags_usage_error(&spec, "expected show, validate, export or diff, found '%s'", command);
     }

@@ -6,7 +6,8 @@
 
 #include "base/memory.h"
 
-/* A value is kept as the msgpack bytes that it will be; only nested maps stay open until encoding. */
+/* A value is kept as the msgpack bytes that it will be; only nested maps stay open until encoding.
+ */
 typedef enum { FIELD_VALUE, FIELD_MAP, FIELD_LIST } FieldKind;
 
 typedef struct {
@@ -215,7 +216,8 @@ static int by_key(const void *a, const void *b)
 static int encode(const Record *r, Buffer *out, int depth, Error *err)
 {
     if (r->too_long)
-        return error_set(err, "field %s: the value has more than %d bytes", r->too_long, MAX_RECORD_VALUE);
+        return error_set(err, "field %s: the value has more than %d bytes", r->too_long,
+                         MAX_RECORD_VALUE);
     assert(depth <= 8);
     const Field **order = memory_array(r->n, sizeof *order);
     for (size_t i = 0; i < r->n; i++) order[i] = &r->fields[i];
@@ -232,7 +234,8 @@ static int encode(const Record *r, Buffer *out, int depth, Error *err)
         if (f->kind == FIELD_VALUE) buffer_append(out, f->bytes, f->len);
         if (f->kind == FIELD_LIST) msgpack_pack_array(&pk, f->n_children);
         for (size_t k = 0; k < f->n_children && !rc; k++)
-            if (encode(f->children[k], out, depth + 1, err)) rc = error_prefix(err, "field %s", f->key);
+            if (encode(f->children[k], out, depth + 1, err))
+                rc = error_prefix(err, "field %s", f->key);
     }
     free(order);
     return rc;
@@ -242,7 +245,8 @@ int record_encode(const Record *r, Buffer *out, Error *err)
 {
     size_t start = out->len;
     int rc = encode(r, out, 1, err);
-    if (!rc && out->full) rc = error_set(err, "a record does not fit a buffer of at most %zu bytes", out->max);
+    if (!rc && out->full)
+        rc = error_set(err, "a record does not fit a buffer of at most %zu bytes", out->max);
     if (rc) {
         out->len = start;
         out->full = 0;

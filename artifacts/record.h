@@ -14,14 +14,14 @@
 typedef struct Record Record;
 
 Record *record_new(void);
-void record_free(Record *r);                     /* and its children */
+void record_free(Record *r); /* and its children */
 void record_text(Record *r, const char *key, const char *s);
 void record_textn(Record *r, const char *key, const char *s, size_t n);
 void record_bytes(Record *r, const char *key, const void *data, size_t n);
 void record_int(Record *r, const char *key, int64_t v);
 void record_float(Record *r, const char *key, double v);
 void record_bool(Record *r, const char *key, int v);
-void record_ints(Record *r, const char *key, const int64_t *v, size_t n);   /* copied */
+void record_ints(Record *r, const char *key, const int64_t *v, size_t n); /* copied */
 void record_floats(Record *r, const char *key, const double *v, size_t n);
 void record_texts(Record *r, const char *key, const char *const *v, size_t n);
 Record *record_map(Record *r, const char *key);  /* a nested map; owned by r */
@@ -37,20 +37,25 @@ typedef struct {
 
 /* Decode one msgpack map from bytes. The zone owns the objects; text points into `data`.
  * Claimed sizes are bounded by the bytes present; depth by 8. */
-int view_decode(const void *data, size_t len, const char *where, msgpack_zone *zone, View *out, Error *err);
+int view_decode(const void *data, size_t len, const char *where, msgpack_zone *zone, View *out,
+                Error *err);
 
 int view_has(const View *v, const char *key);
-int view_text(const View *v, const char *key, const char **s, size_t *n, Error *err); /* not NUL-terminated */
-char *view_strdup(const View *v, const char *key, Error *err);                        /* caller frees; NULL on error */
+int view_text(const View *v, const char *key, const char **s, size_t *n,
+              Error *err);                                     /* not NUL-terminated */
+char *view_strdup(const View *v, const char *key, Error *err); /* caller frees; NULL on error */
 int view_bytes(const View *v, const char *key, const void **p, size_t *n, Error *err);
 int view_int(const View *v, const char *key, int64_t *out, Error *err);
-int view_float(const View *v, const char *key, double *out, Error *err);              /* takes integers too */
+int view_float(const View *v, const char *key, double *out, Error *err); /* takes integers too */
 int view_bool(const View *v, const char *key, int *out, Error *err);
-int view_ints(const View *v, const char *key, int64_t **out, size_t *n, Error *err);  /* caller frees */
-int view_floats(const View *v, const char *key, double **out, size_t *n, Error *err); /* caller frees */
+int view_ints(const View *v, const char *key, int64_t **out, size_t *n,
+              Error *err); /* caller frees */
+int view_floats(const View *v, const char *key, double **out, size_t *n,
+                Error *err); /* caller frees */
 int view_map(const View *v, const char *key, View *out, Error *err);
-int view_count(const View *v, const char *key, size_t *n, Error *err);                /* length of a list */
-int view_item(const View *v, const char *key, size_t i, View *out, Error *err);       /* i-th map of a list */
+int view_count(const View *v, const char *key, size_t *n, Error *err); /* length of a list */
+int view_item(const View *v, const char *key, size_t i, View *out,
+              Error *err); /* i-th map of a list */
 
 /* Copy every field of v into r, except those r already has. */
 void record_copy(Record *r, const View *v);

@@ -28,8 +28,8 @@ static int refuse(Scan *s, const char *fmt, ...)
     for (int i = 0; i < s->depth && at < sizeof field - 64; i++)
         if (s->path[i].n) {
             int n = s->path[i].n > 40 ? 40 : (int)s->path[i].n;
-            at += (size_t)snprintf(field + at, sizeof field - at, "%s%.*s", at ? "." : ", field ", n,
-                                   (const char *)s->path[i].s);
+            at += (size_t)snprintf(field + at, sizeof field - at, "%s%.*s", at ? "." : ", field ",
+                                   n, (const char *)s->path[i].s);
         }
     va_list ap;
     va_start(ap, fmt);
@@ -45,7 +45,8 @@ static size_t left(const Scan *s)
 
 static int skip(Scan *s, size_t n, const char *what)
 {
-    if (left(s) < n) return refuse(s, "%s of %zu bytes is claimed, %zu are present", what, n, left(s));
+    if (left(s) < n)
+        return refuse(s, "%s of %zu bytes is claimed, %zu are present", what, n, left(s));
     s->p += n;
     return 0;
 }
@@ -68,7 +69,8 @@ static int enter(Scan *s)
 
 static int scan_list(Scan *s, size_t n)
 {
-    if (n > left(s)) return refuse(s, "a list of %zu elements is claimed, %zu bytes are present", n, left(s));
+    if (n > left(s))
+        return refuse(s, "a list of %zu elements is claimed, %zu bytes are present", n, left(s));
     if (enter(s)) return -1;
     for (size_t i = 0; i < n; i++)
         if (scan_value(s)) return -1;
@@ -99,14 +101,16 @@ static int key_order(Key a, Key b)
 
 static int scan_map(Scan *s, size_t n)
 {
-    if (n > left(s) / 2) return refuse(s, "a map of %zu fields is claimed, %zu bytes are present", n, left(s));
+    if (n > left(s) / 2)
+        return refuse(s, "a map of %zu fields is claimed, %zu bytes are present", n, left(s));
     if (enter(s)) return -1;
     Key last = {0};
     for (size_t i = 0; i < n; i++) {
         Key key;
         if (scan_key(s, &key)) return -1;
         s->path[s->depth - 1] = key;
-        if (i && key_order(last, key) >= 0) return refuse(s, "the field comes twice or out of order");
+        if (i && key_order(last, key) >= 0)
+            return refuse(s, "the field comes twice or out of order");
         if (scan_value(s)) return -1;
         last = key;
     }
@@ -124,15 +128,29 @@ static int scan_value(Scan *s)
     if (b <= 0x9f) return scan_list(s, b & 15);
     if (b <= 0xbf) return skip(s, b & 31, "a text");
     switch (b) {
-    case 0xc0: case 0xc2: case 0xc3: return 0;
-    case 0xc4: case 0xc5: case 0xc6: return claim(s, 1 << (b - 0xc4), &n) ? -1 : skip(s, n, "a byte string");
+    case 0xc0:
+    case 0xc2:
+    case 0xc3: return 0;
+    case 0xc4:
+    case 0xc5:
+    case 0xc6: return claim(s, 1 << (b - 0xc4), &n) ? -1 : skip(s, n, "a byte string");
     case 0xca: return skip(s, 4, "a number");
     case 0xcb: return skip(s, 8, "a number");
-    case 0xcc: case 0xcd: case 0xce: case 0xcf: return skip(s, (size_t)1 << (b - 0xcc), "a number");
-    case 0xd0: case 0xd1: case 0xd2: case 0xd3: return skip(s, (size_t)1 << (b - 0xd0), "a number");
-    case 0xd9: case 0xda: case 0xdb: return claim(s, 1 << (b - 0xd9), &n) ? -1 : skip(s, n, "a text");
-    case 0xdc: case 0xdd: return claim(s, b == 0xdc ? 2 : 4, &n) ? -1 : scan_list(s, n);
-    case 0xde: case 0xdf: return claim(s, b == 0xde ? 2 : 4, &n) ? -1 : scan_map(s, n);
+    case 0xcc:
+    case 0xcd:
+    case 0xce:
+    case 0xcf: return skip(s, (size_t)1 << (b - 0xcc), "a number");
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3: return skip(s, (size_t)1 << (b - 0xd0), "a number");
+    case 0xd9:
+    case 0xda:
+    case 0xdb: return claim(s, 1 << (b - 0xd9), &n) ? -1 : skip(s, n, "a text");
+    case 0xdc:
+    case 0xdd: return claim(s, b == 0xdc ? 2 : 4, &n) ? -1 : scan_list(s, n);
+    case 0xde:
+    case 0xdf: return claim(s, b == 0xde ? 2 : 4, &n) ? -1 : scan_map(s, n);
     default: return refuse(s, "the byte 0x%02x begins no type that records use", b);
     }
 }

@@ -17,26 +17,76 @@ typedef struct {
 } Schema;
 
 static const Schema schemas[] = {
-    {"samples", 1, {{"id", 't', 0}, {"task", 't', 0}, {"split", 't', 0}, {"stage", 't', 0}, {"producer", 't', 0},
-                    {"group", 't', 0}, {"trial", 'i', 0}, {"seed", 'i', 0}, {"finish", 't', 0}, {"text", 't', 0},
-                    {"source", 't', 0}, {"prompt", 't', 0}, {"prompt_ids", 'I', '?'}, {"ids", 'I', '?'},
-                    {"logprobs", 'F', '?'}, {"usage", 'm', '?'}}},
-    {"verdicts", 2, {{"id", 't', 0}, {"task", 't', 0}, {"key", 't', 0}, {"device", 't', 0}, {"outcome", 't', 0},
-                     {"message", 't', 0}, {"line", 'i', 0}, {"score", 'f', 0}, {"speedup", 'f', 0}, {"low", 'f', 0},
-                     {"high", 'f', 0}, {"time_us", 'f', 0}, {"baseline_us", 'f', 0}, {"predicted", 'B', 0},
-                     {"source_digest", 't', 0}, {"task_digest", 't', 0}, {"harness", 't', 0}, {"compiler", 't', 0},
-                     {"registers", 'i', '?'}, {"counters", 'm', '?'}, {"checks", 'T', '?'}, {"cheat", 't', '?'},
-                     {"detail", 'm', '?'}, {"confirmed", 't', '?'}, {"other", 'm', '?'}}},
-    {"dataset", 1, {{"id", 't', 0}, {"task", 't', 0}, {"kind", 't', 0}, {"prompt", 't', 0}, {"answer", 't', 0},
-                    {"score", 'f', 0}}},
-    {"prompts", 1, {{"id", 't', 0}, {"task", 't', 0}, {"split", 't', 0}, {"kind", 't', 0}, {"text", 't', 0},
-                    {"exemplars", 'L', '?'}}},
-    {"pool", 1, {{"id", 't', 0}, {"task", 't', 0}, {"source", 't', 0}, {"source_digest", 't', 0}, {"score", 'f', 0},
-                 {"speedup", 'f', 0}, {"stage", 't', 0}, {"round", 'i', 0}, {"counters", 'm', '?'}}},
-    {"results", 1, {{"task", 't', 0}, {"split", 't', 0}, {"level", 'i', 0}, {"degenerate", 'B', 0}, {"device", 't', 0},
-                    {"predicted", 'B', 0}, {"score", 'f', 0}, {"outcome", 't', 0}, {"source", 't', 0},
-                    {"baseline_source", 't', 0}, {"time_us", 'f', 0}, {"baseline_us", 'f', 0}, {"counters", 'm', '?'},
-                    {"baseline_counters", 'm', '?'}}},
+    {"samples",
+     1,
+     {{"id", 't', 0},
+      {"task", 't', 0},
+      {"split", 't', 0},
+      {"stage", 't', 0},
+      {"producer", 't', 0},
+      {"group", 't', 0},
+      {"trial", 'i', 0},
+      {"seed", 'i', 0},
+      {"finish", 't', 0},
+      {"text", 't', 0},
+      {"source", 't', 0},
+      {"prompt", 't', 0},
+      {"prompt_ids", 'I', '?'},
+      {"ids", 'I', '?'},
+      {"logprobs", 'F', '?'},
+      {"usage", 'm', '?'}}},
+    {"verdicts", 2, {{"id", 't', 0},          {"task", 't', 0},       {"key", 't', 0},
+                     {"device", 't', 0},      {"outcome", 't', 0},    {"message", 't', 0},
+                     {"line", 'i', 0},        {"score", 'f', 0},      {"speedup", 'f', 0},
+                     {"low", 'f', 0},         {"high", 'f', 0},       {"time_us", 'f', 0},
+                     {"baseline_us", 'f', 0}, {"predicted", 'B', 0},  {"source_digest", 't', 0},
+                     {"task_digest", 't', 0}, {"harness", 't', 0},    {"compiler", 't', 0},
+                     {"registers", 'i', '?'}, {"counters", 'm', '?'}, {"checks", 'T', '?'},
+                     {"cheat", 't', '?'},     {"detail", 'm', '?'},   {"confirmed", 't', '?'},
+                     {"other", 'm', '?'}}},
+    {"dataset",
+     1,
+     {{"id", 't', 0},
+      {"task", 't', 0},
+      {"kind", 't', 0},
+      {"prompt", 't', 0},
+      {"answer", 't', 0},
+      {"score", 'f', 0}}},
+    {"prompts",
+     1,
+     {{"id", 't', 0},
+      {"task", 't', 0},
+      {"split", 't', 0},
+      {"kind", 't', 0},
+      {"text", 't', 0},
+      {"exemplars", 'L', '?'}}},
+    {"pool",
+     1,
+     {{"id", 't', 0},
+      {"task", 't', 0},
+      {"source", 't', 0},
+      {"source_digest", 't', 0},
+      {"score", 'f', 0},
+      {"speedup", 'f', 0},
+      {"stage", 't', 0},
+      {"round", 'i', 0},
+      {"counters", 'm', '?'}}},
+    {"results",
+     1,
+     {{"task", 't', 0},
+      {"split", 't', 0},
+      {"level", 'i', 0},
+      {"degenerate", 'B', 0},
+      {"device", 't', 0},
+      {"predicted", 'B', 0},
+      {"score", 'f', 0},
+      {"outcome", 't', 0},
+      {"source", 't', 0},
+      {"baseline_source", 't', 0},
+      {"time_us", 'f', 0},
+      {"baseline_us", 'f', 0},
+      {"counters", 'm', '?'},
+      {"baseline_counters", 'm', '?'}}},
     {"metrics", 1, {{"step", 'i', 0}, {"name", 't', 0}, {"value", 'f', 0}}},
     {"manifest", 1, {{"name", 't', 0}, {"digest", 't', 0}, {"bytes", 'i', 0}}},
 };
@@ -108,17 +158,19 @@ int schema_check(const char *kind, const View *v, Error *err)
         int n = kv->key.via.str.size > 64 ? 64 : (int)kv->key.via.str.size;
         const SchemaField *f = s->fields;
         while (f < s->fields + MAX_FIELDS && f->name &&
-               !(strlen(f->name) == kv->key.via.str.size && !memcmp(f->name, name, kv->key.via.str.size)))
+               !(strlen(f->name) == kv->key.via.str.size &&
+                 !memcmp(f->name, name, kv->key.via.str.size)))
             f++;
         if (f == s->fields + MAX_FIELDS || !f->name)
-            return error_set(err, "%s, field %.*s: the kind '%s' has no such field", v->where, n, name, kind);
+            return error_set(err, "%s, field %.*s: the kind '%s' has no such field", v->where, n,
+                             name, kind);
         if (!has_type(&kv->val, f->type))
-            return error_set(err, "%s, field %s: expected %s, found another type", v->where, f->name,
-                             type_name(f->type));
+            return error_set(err, "%s, field %s: expected %s, found another type", v->where,
+                             f->name, type_name(f->type));
     }
     for (const SchemaField *f = s->fields; f < s->fields + MAX_FIELDS && f->name; f++)
         if (!f->optional && !view_has(v, f->name))
-            return error_set(err, "%s, field %s: expected %s, found no such field", v->where, f->name,
-                             type_name(f->type));
+            return error_set(err, "%s, field %s: expected %s, found no such field", v->where,
+                             f->name, type_name(f->type));
     return 0;
 }

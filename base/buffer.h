@@ -14,11 +14,11 @@ typedef struct {
 } Buffer;
 
 void buffer_init(Buffer *b, size_t max);
-void buffer_release(Buffer *b);               /* frees; the struct may be init'ed again */
-void buffer_clear(Buffer *b);                 /* len = 0, keeps the memory */
+void buffer_release(Buffer *b); /* frees; the struct may be init'ed again */
+void buffer_clear(Buffer *b);   /* len = 0, keeps the memory */
 int buffer_append(Buffer *b, const void *data, size_t len);
 int buffer_puts(Buffer *b, const char *s);
 int buffer_printf(Buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *buffer_detach(Buffer *b);               /* caller frees; the buffer is empty after */
+char *buffer_detach(Buffer *b); /* caller frees; the buffer is empty after */
 
 #endif

@@ -17,8 +17,8 @@ enum { TRIM_EVERY = 200, MAX_ENTRIES = 1 << 20 };
 struct Cache {
     char *dir;
     size_t max_bytes;
-    int writes;                 /* since the last trim */
-    int refused;                /* said once that writing failed */
+    int writes;  /* since the last trim */
+    int refused; /* said once that writing failed */
 };
 
 Cache *cache_open(const char *dir, size_t max_bytes)
@@ -40,7 +40,8 @@ static void entry_path(const Cache *c, const char *key, char *out, size_t size)
     snprintf(out, size, "%.3800s/%.2s/%s", c->dir, key, key + 2);
 }
 
-/* The first line of an entry. Of the key too: what lies under another's name, however it came there, is another's result. */
+/* The first line of an entry. Of the key too: what lies under another's name, however it came
+ * there, is another's result. */
 static void seal(const char *key, const void *data, size_t len, char hex[DIGEST_HEX])
 {
     Digester d;
@@ -56,7 +57,8 @@ int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out)
 {
     char path[4096], hex[DIGEST_HEX];
     entry_path(c, key, path, sizeof path);
-    if (!file_exists(path) || file_read(path, max + DIGEST_HEX, out, NULL) || out->len < DIGEST_HEX) return 0;
+    if (!file_exists(path) || file_read(path, max + DIGEST_HEX, out, NULL) || out->len < DIGEST_HEX)
+        return 0;
     seal(key, out->data + DIGEST_HEX, out->len - DIGEST_HEX, hex);
     if (memcmp(hex, out->data, DIGEST_HEX - 1)) return 0;
     utimensat(AT_FDCWD, path, NULL, 0); /* used: the last to be trimmed */
@@ -89,12 +91,15 @@ static int is_entry(const char *name)
     return is_hex(name, n) && (!name[n] || !strncmp(name + n, ".tmp.", 5));
 }
 
-/* The folder is the user's, and may hold more than the cache: that is not looked at, nor counted, nor removed. */
+/* The folder is the user's, and may hold more than the cache: that is not looked at, nor counted,
+ * nor removed. */
 static int walk_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
     const char *name = path + ftw->base;
-    if (flag == FTW_D && ftw->level > 0 && (ftw->level > 1 || !is_hex(name, 2) || name[2])) return FTW_SKIP_SUBTREE;
-    if (flag != FTW_F || walk.n == MAX_ENTRIES || ftw->level != 2 || !is_entry(name)) return FTW_CONTINUE;
+    if (flag == FTW_D && ftw->level > 0 && (ftw->level > 1 || !is_hex(name, 2) || name[2]))
+        return FTW_SKIP_SUBTREE;
+    if (flag != FTW_F || walk.n == MAX_ENTRIES || ftw->level != 2 || !is_entry(name))
+        return FTW_CONTINUE;
     walk.entries = memory_grow(walk.entries, walk.n + 1, sizeof *walk.entries);
     walk.entries[walk.n++] = (Entry){memory_strdup(path), (size_t)st->st_size, st->st_mtim};
     walk.bytes += (size_t)st->st_size;
@@ -125,7 +130,8 @@ static void trim(Cache *c)
     free(walk.entries);
 }
 
-/* Without fsync: a half-written file is caught by its digest, and losing one costs a compilation. */
+/* Without fsync: a half-written file is caught by its digest, and losing one costs a compilation.
+ */
 static int write_entry(const char *path, const char *hex, const void *data, size_t len, Error *err)
 {
     char temp[4200], dir[4096];
@@ -134,8 +140,8 @@ static int write_entry(const char *path, const char *hex, const void *data, size
     if (file_mkdirs(dir, err)) return -1;
     int fd = file_begin(path, temp, sizeof temp, err);
     if (fd < 0) return -1;
-    if (file_write_all(fd, hex, DIGEST_HEX - 1, temp, err) || file_write_all(fd, "\n", 1, temp, err) ||
-        file_write_all(fd, data, len, temp, err)) {
+    if (file_write_all(fd, hex, DIGEST_HEX - 1, temp, err) ||
+        file_write_all(fd, "\n", 1, temp, err) || file_write_all(fd, data, len, temp, err)) {
         file_abandon(fd, temp);
         return -1;
     }
@@ -162,6 +168,8 @@ void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t le
 int cache_folder(char *out, size_t size)
 {
     const char *cache = getenv("QUERN_CACHE"), *home = getenv("HOME");
-    int n = cache && *cache ? snprintf(out, size, "%s", cache) : home && *home ? snprintf(out, size, "%s/.cache/quern", home) : -1;
+    int n = cache && *cache ? snprintf(out, size, "%s", cache)
+            : home && *home ? snprintf(out, size, "%s/.cache/quern", home)
+                            : -1;
     return n > 0 && (size_t)n < size ? 0 : -1;
 }

@@ -11,13 +11,13 @@
 
 typedef struct Cache Cache;
 
-Cache *cache_open(const char *dir, size_t max_bytes);   /* the folder is made at the first write */
+Cache *cache_open(const char *dir, size_t max_bytes); /* the folder is made at the first write */
 void cache_close(Cache *c);
 int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out); /* 1: found */
 void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t len);
 
-/* Where what one user's processes may share is kept: $QUERN_CACHE, else ~/.cache/quern. -1: neither it nor HOME is set, or
- * the name does not fit. */
+/* Where what one user's processes may share is kept: $QUERN_CACHE, else ~/.cache/quern. -1: neither
+ * it nor HOME is set, or the name does not fit. */
 int cache_folder(char *out, size_t size);
 
 #endif

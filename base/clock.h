@@ -4,7 +4,8 @@
 #define BASE_CLOCK_H
 
 double clock_seconds(void);
-double clock_unix(void); /* seconds since 1970, for people to read and to compare between processes */
+double clock_unix(
+    void); /* seconds since 1970, for people to read and to compare between processes */
 void clock_sleep(double seconds); /* returns early on a signal */
 
 #endif

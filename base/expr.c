@@ -20,8 +20,8 @@ static int ternary(Parser *ps, int64_t *v);
 
 static int fail(Parser *ps, const char *what)
 {
-    return error_set(ps->err, "expression \"%.*s\", column %d: %s", (int)(ps->end - ps->start), ps->start,
-                     (int)(ps->p - ps->start) + 1, what);
+    return error_set(ps->err, "expression \"%.*s\", column %d: %s", (int)(ps->end - ps->start),
+                     ps->start, (int)(ps->p - ps->start) + 1, what);
 }
 
 static void blanks(Parser *ps)
@@ -100,8 +100,9 @@ static int name_or_call(Parser *ps, int64_t *v)
     if (ps->lookup && !ps->lookup(ps->ctx, name, len, v)) return 0;
     if (ps->skip) return (int)(*v = 0);
     ps->p = name;
-    return error_set(ps->err, "expression \"%.*s\", column %d: unknown name '%.*s'", (int)(ps->end - ps->start),
-                     ps->start, (int)(name - ps->start) + 1, (int)len, name);
+    return error_set(ps->err, "expression \"%.*s\", column %d: unknown name '%.*s'",
+                     (int)(ps->end - ps->start), ps->start, (int)(name - ps->start) + 1, (int)len,
+                     name);
 }
 
 static int primary(Parser *ps, int64_t *v)
@@ -124,7 +125,8 @@ static int unary(Parser *ps, int64_t *v)
     int rc;
     if (take(ps, "-")) {
         rc = unary(ps, v);
-        if (!rc && __builtin_sub_overflow((int64_t)0, *v, v)) rc = fail(ps, "overflow of 64-bit integers");
+        if (!rc && __builtin_sub_overflow((int64_t)0, *v, v))
+            rc = fail(ps, "overflow of 64-bit integers");
     } else if (take(ps, "+")) {
         rc = unary(ps, v);
     } else if (ps->p < ps->end && *ps->p == '!' && !(ps->p + 1 < ps->end && ps->p[1] == '=')) {
@@ -143,7 +145,8 @@ static int unary(Parser *ps, int64_t *v)
 
 /* Binary operators by level, weakest first; longer spellings before their prefixes. */
 static const char *const levels[][5] = {
-    {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+    {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"},
+    {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
 static const char *operator_at(Parser *ps, int level)
@@ -169,12 +172,14 @@ static int combine(Parser *ps, const char *op, int64_t a, int64_t b, int64_t *v)
     case '*': overflow = __builtin_mul_overflow(a, b, v); break;
     case '/':
     case '%':
-        if (b == 0 || (a == INT64_MIN && b == -1)) return ps->skip ? (int)(*v = 0) : fail(ps, "division by zero or overflow");
+        if (b == 0 || (a == INT64_MIN && b == -1))
+            return ps->skip ? (int)(*v = 0) : fail(ps, "division by zero or overflow");
         *v = *op == '/' ? a / b : a % b;
         break;
     case '<' + 256 * '<':
     case '>' + 256 * '>':
-        if (b < 0 || b > 62) return ps->skip ? (int)(*v = 0) : fail(ps, "shift count outside 0..62");
+        if (b < 0 || b > 62)
+            return ps->skip ? (int)(*v = 0) : fail(ps, "shift count outside 0..62");
         if (*op == '<')
             overflow = __builtin_mul_overflow(a, (int64_t)1 << b, v);
         else
@@ -240,10 +245,13 @@ static int ternary(Parser *ps, int64_t *v)
     return 0;
 }
 
-int expr_eval(const char *text, size_t len, ExprLookup *lookup, void *ctx, int64_t *value, Error *err)
+int expr_eval(const char *text, size_t len, ExprLookup *lookup, void *ctx, int64_t *value,
+              Error *err)
 {
-    if (len > EXPR_MAX_TEXT) return error_set(err, "expression of %zu bytes: at most %d are read", len, EXPR_MAX_TEXT);
-    Parser ps = {.start = text, .p = text, .end = text + len, .lookup = lookup, .ctx = ctx, .err = err};
+    if (len > EXPR_MAX_TEXT)
+        return error_set(err, "expression of %zu bytes: at most %d are read", len, EXPR_MAX_TEXT);
+    Parser ps = {
+        .start = text, .p = text, .end = text + len, .lookup = lookup, .ctx = ctx, .err = err};
     if (ternary(&ps, value)) return -1;
     blanks(&ps);
     if (ps.p < ps.end) return fail(&ps, "expected the end of the expression");

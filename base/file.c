@@ -65,7 +65,8 @@ int file_sync_dir(const char *path, Error *err)
     return rc;
 }
 
-/* What the rename at the end would replace: a device, or a name of an open file, as /dev/stdout is though it leads to a regular one. */
+/* What the rename at the end would replace: a device, or a name of an open file, as /dev/stdout is
+ * though it leads to a regular one. */
 static int is_no_output(const char *path)
 {
     static const char open_files[] = "/proc/";
@@ -140,7 +141,8 @@ int file_mkdirs(const char *path, Error *err)
         if (*s && *s != '/') continue;
         char c = *s;
         *s = 0;
-        if (mkdir(p, 0755) && errno != EEXIST) return error_errno(err, "cannot create directory %s", p);
+        if (mkdir(p, 0755) && errno != EEXIST)
+            return error_errno(err, "cannot create directory %s", p);
         *s = c;
         if (!c) return 0;
     }
@@ -166,6 +168,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 int file_remove_tree(const char *path, Error *err)
 {
     if (!file_exists(path)) return 0;
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS)) return error_errno(err, "cannot remove %s", path);
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+        return error_errno(err, "cannot remove %s", path);
     return 0;
 }

@@ -11,13 +11,14 @@
 
 /* Read a whole file of at most max bytes into out (cleared first; out->max is raised to max). */
 int file_read(const char *path, size_t max, Buffer *out, Error *err);
-/* A source: the byte-order mark of some editors becomes blanks, since no compiler of ours takes it. */
+/* A source: the byte-order mark of some editors becomes blanks, since no compiler of ours takes it.
+ */
 int file_read_source(const char *path, size_t max, Buffer *out, Error *err);
 int file_write_atomic(const char *path, const void *data, size_t len, Error *err);
-int file_mkdirs(const char *path, Error *err);            /* like mkdir -p */
+int file_mkdirs(const char *path, Error *err); /* like mkdir -p */
 int file_exists(const char *path);
-int file_touch(const char *path, Error *err);             /* mtime = now */
-int file_remove_tree(const char *path, Error *err);       /* absent is no error */
+int file_touch(const char *path, Error *err);       /* mtime = now */
+int file_remove_tree(const char *path, Error *err); /* absent is no error */
 
 /* The three steps of an atomic write, for writers that stream. `temp` receives the name
  * "<path>.tmp.<pid>"; file_commit fsyncs fd, closes it, renames and fsyncs the directory;
@@ -27,6 +28,6 @@ int file_commit(int fd, const char *temp, const char *path, Error *err);
 void file_abandon(int fd, const char *temp);
 
 int file_write_all(int fd, const void *data, size_t len, const char *name, Error *err);
-int file_sync_dir(const char *path_inside, Error *err);   /* the directory that holds path_inside */
+int file_sync_dir(const char *path_inside, Error *err); /* the directory that holds path_inside */
 
 #endif

@@ -66,9 +66,11 @@ static void set_number(const FlagSpec *spec, const Flag *f, const char *value)
         x = strtod(value, &rest);
     }
     if (errno || rest == value || *rest || !isfinite(x))
-        flags_usage_error(spec, "--%s expects %s, found '%s'", f->name, f->kind == FLAG_INT ? "an integer" : "a number", value);
+        flags_usage_error(spec, "--%s expects %s, found '%s'", f->name,
+                          f->kind == FLAG_INT ? "an integer" : "a number", value);
     if (f->min < f->max && (x < f->min || x > f->max))
-        flags_usage_error(spec, "--%s expects a value from %g to %g, found %s", f->name, f->min, f->max, value);
+        flags_usage_error(spec, "--%s expects a value from %g to %g, found %s", f->name, f->min,
+                          f->max, value);
     if (f->kind == FLAG_INT)
         *(int64_t *)f->target = whole;
     else
@@ -103,7 +105,8 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     if (!value) flags_usage_error(spec, "--%s expects a value", f->name);
     if (f->kind == FLAG_TEXT) {
         if (f->choices && !chosen(f->choices, value))
-            flags_usage_error(spec, "--%s expects one of %s, found '%s'", f->name, f->choices, value);
+            flags_usage_error(spec, "--%s expects one of %s, found '%s'", f->name, f->choices,
+                              value);
         *(const char **)f->target = value;
     } else {
         set_number(spec, f, value);
@@ -113,7 +116,8 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
 
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
 {
-    static char output[] = "--output"; /* "-o FILE", the one short form: everybody's fingers know it */
+    static char output[] =
+        "--output"; /* "-o FILE", the one short form: everybody's fingers know it */
     int n = 0, only_words = 0;
     for (int i = 1; i < argc;) {
         if (!only_words && !strcmp(argv[i], "--")) {
@@ -132,8 +136,10 @@ int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
         }
     }
     for (const Flag *f = spec->flags; f && f->name; f++)
-        if (f->required && !*(const char **)f->target) flags_usage_error(spec, "--%s is required", f->name);
+        if (f->required && !*(const char **)f->target)
+            flags_usage_error(spec, "--%s is required", f->name);
     if (n < spec->min_words || (spec->max_words >= 0 && n > spec->max_words))
-        flags_usage_error(spec, "expected %s %s, found %d word%s", spec->program, spec->synopsis, n, n == 1 ? "" : "s");
+        flags_usage_error(spec, "expected %s %s, found %d word%s", spec->program, spec->synopsis, n,
+                          n == 1 ? "" : "s");
     return n;
 }

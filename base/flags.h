@@ -10,30 +10,32 @@
 typedef enum { FLAG_BOOL, FLAG_INT, FLAG_FLOAT, FLAG_TEXT } FlagKind;
 
 typedef struct {
-    const char *name;      /* without the dashes; NULL ends the table */
+    const char *name; /* without the dashes; NULL ends the table */
     FlagKind kind;
-    void *target;          /* int *, int64_t *, double *, const char ** ; holds the default */
-    const char *help;      /* one line; the default is appended */
-    double min, max;       /* for FLAG_INT and FLAG_FLOAT when min < max */
-    const char *choices;   /* for FLAG_TEXT: "bucket|island|random", or NULL */
-    int required;          /* FLAG_TEXT must be given */
-    int aside;             /* a file's name, or a matter of speed: no part of the resolved configuration */
+    void *target;        /* int *, int64_t *, double *, const char ** ; holds the default */
+    const char *help;    /* one line; the default is appended */
+    double min, max;     /* for FLAG_INT and FLAG_FLOAT when min < max */
+    const char *choices; /* for FLAG_TEXT: "bucket|island|random", or NULL */
+    int required;        /* FLAG_TEXT must be given */
+    int aside; /* a file's name, or a matter of speed: no part of the resolved configuration */
 } Flag;
 
 typedef struct {
-    const char *program;   /* "quern-eval" */
-    const char *synopsis;  /* "--task NAME --device DEVICE FILE.cu" */
-    const char *about;     /* a paragraph */
+    const char *program;  /* "quern-eval" */
+    const char *synopsis; /* "--task NAME --device DEVICE FILE.cu" */
+    const char *about;    /* a paragraph */
     const Flag *flags;
     int min_words, max_words; /* positional words; max_words -1: any number */
-    int stop_at_word;      /* the first positional word ends the flags (quern-fleet run -- CMD) */
+    int stop_at_word; /* the first positional word ends the flags (quern-fleet run -- CMD) */
 } FlagSpec;
 
-/* Positional words are moved to words (at most argc entries, caller's array); returns their number. */
+/* Positional words are moved to words (at most argc entries, caller's array); returns their number.
+ */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
 
 /* One sentence on stderr, exit 2: for checks between flags. */
-_Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #define QUERN_VERSION "0.1.0"
 

@@ -7,7 +7,9 @@ json_t *json_read_text(const char *text, size_t len, const char *where, Error *e
 {
     json_error_t je;
     json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
-    if (!v) error_set(err, "%s: not valid JSON at line %d, column %d: %s", where, je.line, je.column, je.text);
+    if (!v)
+        error_set(err, "%s: not valid JSON at line %d, column %d: %s", where, je.line, je.column,
+                  je.text);
     return v;
 }
 
@@ -20,8 +22,8 @@ json_t *json_read_file(const char *path, size_t max, Error *err)
     return v;
 }
 
-static json_t *need(const json_t *obj, const char *key, const char *where, const char *type, int ok_type(const json_t *),
-                    Error *err)
+static json_t *need(const json_t *obj, const char *key, const char *where, const char *type,
+                    int ok_type(const json_t *), Error *err)
 {
     json_t *v = json_object_get(obj, key);
     if (!v) {
@@ -35,11 +37,26 @@ static json_t *need(const json_t *obj, const char *key, const char *where, const
     return v;
 }
 
-static int is_object(const json_t *v) { return json_is_object(v); }
-static int is_array(const json_t *v) { return json_is_array(v); }
-static int is_text(const json_t *v) { return json_is_string(v); }
-static int is_int(const json_t *v) { return json_is_integer(v); }
-static int is_number(const json_t *v) { return json_is_number(v); }
+static int is_object(const json_t *v)
+{
+    return json_is_object(v);
+}
+static int is_array(const json_t *v)
+{
+    return json_is_array(v);
+}
+static int is_text(const json_t *v)
+{
+    return json_is_string(v);
+}
+static int is_int(const json_t *v)
+{
+    return json_is_integer(v);
+}
+static int is_number(const json_t *v)
+{
+    return json_is_number(v);
+}
 
 json_t *json_need_object(const json_t *obj, const char *key, const char *where, Error *err)
 {

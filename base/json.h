@@ -18,6 +18,7 @@ json_t *json_need_object(const json_t *obj, const char *key, const char *where, 
 json_t *json_need_array(const json_t *obj, const char *key, const char *where, Error *err);
 const char *json_need_text(const json_t *obj, const char *key, const char *where, Error *err);
 int json_need_int(const json_t *obj, const char *key, const char *where, int64_t *out, Error *err);
-int json_need_number(const json_t *obj, const char *key, const char *where, double *out, Error *err);
+int json_need_number(const json_t *obj, const char *key, const char *where, double *out,
+                     Error *err);
 
 #endif

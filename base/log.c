@@ -73,15 +73,21 @@ static void draw(const Progress *p, double now)
 {
     double dt = now - p->start, rate = dt > 0 ? (double)(p->done - p->first) / dt : 0;
     double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
-    fprintf(stderr, "%s%s: %s %ld/%ld %s, %.1f/s, %.0f s left%s", on_terminal ? "\r\033[K" : "", program_name, p->what,
-            p->done, p->total, p->unit, rate, left, on_terminal ? "" : "\n");
+    fprintf(stderr, "%s%s: %s %ld/%ld %s, %.1f/s, %.0f s left%s", on_terminal ? "\r\033[K" : "",
+            program_name, p->what, p->done, p->total, p->unit, rate, left, on_terminal ? "" : "\n");
     line_open = on_terminal;
 }
 
 void progress_start(Progress *p, const char *what, const char *unit, long done, long total)
 {
     double now = clock_seconds();
-    *p = (Progress){.what = what, .unit = unit, .done = done, .total = total, .start = now, .shown = now, .first = done};
+    *p = (Progress){.what = what,
+                    .unit = unit,
+                    .done = done,
+                    .total = total,
+                    .start = now,
+                    .shown = now,
+                    .first = done};
 }
 
 void progress_set(Progress *p, long done)
@@ -97,15 +103,16 @@ void progress_end(Progress *p)
 {
     double dt = clock_seconds() - p->start;
     long fresh = p->done - p->first;
-    log_info("%s: %ld of %ld %s, %ld of them now, in %.1f s (%.1f/s)", p->what, p->done, p->total, p->unit, fresh, dt,
-             dt > 0 ? (double)fresh / dt : 0.0);
+    log_info("%s: %ld of %ld %s, %ld of them now, in %.1f s (%.1f/s)", p->what, p->done, p->total,
+             p->unit, fresh, dt, dt > 0 ? (double)fresh / dt : 0.0);
 }
 
 int log_close(int status)
 {
     errno = 0;
     if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write the result to stdout: %s\n", program_name, strerror(errno));
+        fprintf(stderr, "%s: cannot write the result to stdout: %s\n", program_name,
+                strerror(errno));
         return status ? status : 1;
     }
     return status;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-void log_open(const char *program);           /* the name in front of every line; once, in main */
+void log_open(const char *program); /* the name in front of every line; once, in main */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* With the milliseconds since log_open. */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -18,12 +18,12 @@ typedef struct {
     const char *unit; /* "candidates" */
     long done, total;
     double start, shown;
-    long first;       /* done at the start: a resumed run's rate counts only new work */
+    long first; /* done at the start: a resumed run's rate counts only new work */
 } Progress;
 
 void progress_start(Progress *p, const char *what, const char *unit, long done, long total);
 void progress_set(Progress *p, long done);
-void progress_end(Progress *p);               /* always says the total, the time and the rate */
+void progress_end(Progress *p); /* always says the total, the time and the rate */
 
 /* Flush stdout and report a failed write: the last act of main. Returns the exit status. */
 int log_close(int status);

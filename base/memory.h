@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-void *memory_alloc(size_t bytes);                 /* zeroed; bytes 0 gives a valid pointer */
-void *memory_array(size_t count, size_t size);    /* zeroed; dies on overflow of count*size */
+void *memory_alloc(size_t bytes);              /* zeroed; bytes 0 gives a valid pointer */
+void *memory_array(size_t count, size_t size); /* zeroed; dies on overflow of count*size */
 void *memory_grow(void *old, size_t count, size_t size); /* realloc of count*size, not zeroed */
 char *memory_strdup(const char *s);
 char *memory_strndup(const char *s, size_t n);

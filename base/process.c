@@ -34,7 +34,7 @@ void process_reap(int group, double seconds)
     }
 }
 
-static int answer_to = -1;       /* of the child of process_answer_early */
+static int answer_to = -1; /* of the child of process_answer_early */
 
 /* As the child: its status, or the signal that ended it. */
 static _Noreturn void end_as(pid_t child)
@@ -43,7 +43,8 @@ static _Noreturn void end_as(pid_t child)
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) _exit(1);
     if (WIFSIGNALED(status)) {
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the child has left one, where that is wanted */
+        setrlimit(RLIMIT_CORE,
+                  &(struct rlimit){0, 0}); /* the child has left one, where that is wanted */
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
         _exit(128 + WTERMSIG(status));
@@ -81,7 +82,8 @@ _Noreturn void process_answered(int status)
 {
     unsigned char byte = (unsigned char)status;
     int null = answer_to >= 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
-    for (int i = 0; i < 3 && null >= 0; i++) dup2(null, i); /* whoever reads to their end must not wait for this process */
+    for (int i = 0; i < 3 && null >= 0; i++)
+        dup2(null, i); /* whoever reads to their end must not wait for this process */
     ssize_t said = answer_to >= 0 ? write(answer_to, &byte, 1) : 0;
     (void)said; /* whoever does not hear it hears the end */
     _exit(status);
@@ -116,7 +118,8 @@ static void set_limit(int which, size_t value)
     setrlimit(which, &r);
 }
 
-static _Noreturn void child(const char *const argv[], const ProcessOptions *opt, int in, int out, int errout)
+static _Noreturn void child(const char *const argv[], const ProcessOptions *opt, int in, int out,
+                            int errout)
 {
     setpgid(0, 0);
     process_die_with_parent();
@@ -161,10 +164,11 @@ static void feed(int *fd, const ProcessOptions *opt, size_t *sent)
 typedef struct {
     double deadline; /* 0: none */
     ProcessResult *result;
-    int stopped;     /* this process is told to stop */
+    int stopped; /* this process is told to stop */
 } Bounds;
 
-/* Seconds to wait in one go: at most 0.1, since a signal may come just before the wait; 0: no longer. */
+/* Seconds to wait in one go: at most 0.1, since a signal may come just before the wait; 0: no
+ * longer. */
 static double patience(Bounds *b)
 {
     double left = b->deadline ? b->deadline - clock_seconds() : 1;
@@ -175,13 +179,15 @@ static double patience(Bounds *b)
     return left < 0.1 ? left : 0.1;
 }
 
-/* Until both outputs are closed, the deadline passes, a buffer is full or this process is told to stop. */
+/* Until both outputs are closed, the deadline passes, a buffer is full or this process is told to
+ * stop. */
 static void watch(const ProcessOptions *opt, int in, Pipe pipes[2], Bounds *b)
 {
     size_t sent = 0;
     int open_pipes = 2;
     while (open_pipes) {
-        struct pollfd fds[3] = {{pipes[0].fd, POLLIN, 0}, {pipes[1].fd, POLLIN, 0}, {in, POLLOUT, 0}};
+        struct pollfd fds[3] = {
+            {pipes[0].fd, POLLIN, 0}, {pipes[1].fd, POLLIN, 0}, {in, POLLOUT, 0}};
         double seconds = patience(b);
         if (seconds <= 0) break;
         int n = poll(fds, 3, (int)(seconds * 1000) + 1);
@@ -237,8 +243,8 @@ static int wait_for(pid_t pid, Bounds *b, int *status)
     return ended < 0 ? -1 : 0;
 }
 
-int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout, ProcessResult *result,
-                Error *err)
+int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout,
+                ProcessResult *result, Error *err)
 {
     int pin[2], pout[2], perr[2];
     *result = (ProcessResult){.exit_code = -1};
@@ -261,12 +267,14 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
     setpgid(pid, pid);
     if (pin[1] >= 0) fcntl(pin[1], F_SETFL, O_NONBLOCK);
     Pipe pipes[2] = {{pout[0], out}, {perr[0], errout}};
-    Bounds bounds = {.deadline = opt->timeout_s > 0 ? clock_seconds() + opt->timeout_s : 0, .result = result};
+    Bounds bounds = {.deadline = opt->timeout_s > 0 ? clock_seconds() + opt->timeout_s : 0,
+                     .result = result};
     watch(opt, pin[1], pipes, &bounds);
     int status = 0;
     if (wait_for(pid, &bounds, &status)) return error_errno(err, "cannot wait for %s", argv[0]);
     kill(-pid, SIGKILL); /* grandchildren that stayed behind */
-    if (bounds.stopped) return error_set(err, "%s was killed: stopped by signal %d", argv[0], stop_requested());
+    if (bounds.stopped)
+        return error_set(err, "%s was killed: stopped by signal %d", argv[0], stop_requested());
     if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
     return 0;

@@ -15,6 +15,7 @@ uint64_t random_u64(Random *r);
 uint64_t random_below(Random *r, uint64_t n); /* uniform in [0, n), without bias; n >= 1 */
 double random_uniform(Random *r);             /* [0, 1), 53 bits */
 double random_normal(Random *r);              /* mean 0, variance 1 (Box-Muller, one at a time) */
-uint64_t random_hash(const void *data, size_t len); /* FNV-1a 64, finished by splitmix: names to streams */
+uint64_t random_hash(const void *data,
+                     size_t len); /* FNV-1a 64, finished by splitmix: names to streams */
 
 #endif

@@ -22,7 +22,8 @@ void stop_install(void)
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
     struct sigaction was;
-    if (sigaction(SIGHUP, NULL, &was) || was.sa_handler != SIG_IGN) sigaction(SIGHUP, &sa, NULL); /* nohup ignores it */
+    if (sigaction(SIGHUP, NULL, &was) || was.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &sa, NULL); /* nohup ignores it */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a limit on files is a failed write like any other */

@@ -17,20 +17,23 @@ typedef struct {
 
 typedef struct {
     Shape shape;
-    void *operation, *a, *b, *d;   /* a and b as the library counts them; c is laid out as d */
+    void *operation, *a, *b, *d; /* a and b as the library counts them; c is laid out as d */
     CublasltChoice choice[CHOICES];
     int n_choices, chosen, proven; /* proven: it has run */
 } Plan;
 
 struct Cublaslt {
     void *handle;
-    Plan *slot[SLOTS];             /* by hash, with linear probing */
+    Plan *slot[SLOTS]; /* by hash, with linear probing */
     int n;
 };
 
 static const CublasltApi *lt; /* once opened */
 
-static int check(int status, const char *what, Error *err) { return cublaslt_check(lt, status, what, err); }
+static int check(int status, const char *what, Error *err)
+{
+    return cublaslt_check(lt, status, what, err);
+}
 
 int cublaslt_open(Cublaslt **out, Error *err)
 {
@@ -81,16 +84,29 @@ static int alignment(const void *p)
 static Shape shape_of(const CublasltProduct *p)
 {
     int adds = p->beta != 0, align_d = alignment(p->d);
-    return (Shape){.ta = p->ta != 0, .tb = p->tb != 0, .m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb, .ldd = p->ldd,
-                   .wide = p->wide != 0, .adds = adds, .ordered = p->ordered != 0,
-                   .align_a = alignment(p->a), .align_b = alignment(p->b), .align_c = adds ? alignment(p->c) : align_d,
+    return (Shape){.ta = p->ta != 0,
+                   .tb = p->tb != 0,
+                   .m = p->m,
+                   .n = p->n,
+                   .k = p->k,
+                   .lda = p->lda,
+                   .ldb = p->ldb,
+                   .ldd = p->ldd,
+                   .wide = p->wide != 0,
+                   .adds = adds,
+                   .ordered = p->ordered != 0,
+                   .align_a = alignment(p->a),
+                   .align_b = alignment(p->b),
+                   .align_c = adds ? alignment(p->c) : align_d,
                    .align_d = align_d};
 }
 
 static int set_preference(void *preference, int which, uint64_t value, size_t bytes, Error *err)
 {
     uint32_t word = (uint32_t)value;
-    return check(lt->preference_set(preference, which, bytes == 4 ? (const void *)&word : &value, bytes), "cuBLASLt takes no preference", err);
+    return check(
+        lt->preference_set(preference, which, bytes == 4 ? (const void *)&word : &value, bytes),
+        "cuBLASLt takes no preference", err);
 }
 
 /* Those without a tile are kernels for few rows, which cut k between threads. */
@@ -99,12 +115,14 @@ static int is_ordered(const CublasltAlgorithm *a)
     uint32_t tile = LT_TILE_UNDEFINED;
     int32_t splits = 0;
     size_t written;
-    return !lt->algorithm_get(a, LT_ALGORITHM_TILE, &tile, sizeof tile, &written) && tile != LT_TILE_UNDEFINED &&
-           !lt->algorithm_get(a, LT_ALGORITHM_SPLITS, &splits, sizeof splits, &written) && splits <= 1;
+    return !lt->algorithm_get(a, LT_ALGORITHM_TILE, &tile, sizeof tile, &written) &&
+           tile != LT_TILE_UNDEFINED &&
+           !lt->algorithm_get(a, LT_ALGORITHM_SPLITS, &splits, sizeof splits, &written) &&
+           splits <= 1;
 }
 
-/* Its matrices are column-major: a row-major product is the product of the transposed matrices in the other order,
- * d' = b' a'. So its a is our b, and the alignments change places. */
+/* Its matrices are column-major: a row-major product is the product of the transposed matrices in
+ * the other order, d' = b' a'. So its a is our b, and the alignments change places. */
 static int ask(Cublaslt *c, Plan *p, int ordered, Error *err)
 {
     const Shape *s = &p->shape;
@@ -112,14 +130,20 @@ static int ask(Cublaslt *c, Plan *p, int ordered, Error *err)
     void *preference = NULL;
     if (check(lt->preference_create(&preference), "cuBLASLt takes no preference", err)) return -1;
     int rc = set_preference(preference, LT_PREFERENCE_WORKSPACE, CUBLASLT_WORKSPACE, 8, err);
-    if (!rc) rc = set_preference(preference, LT_PREFERENCE_REDUCTION, ordered ? LT_REDUCTION_NONE : LT_REDUCTION_COMPUTE_TYPE, 4, err);
-    for (int i = 0; i < 4 && !rc; i++) rc = set_preference(preference, LT_PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
+    if (!rc)
+        rc = set_preference(preference, LT_PREFERENCE_REDUCTION,
+                            ordered ? LT_REDUCTION_NONE : LT_REDUCTION_COMPUTE_TYPE, 4, err);
+    for (int i = 0; i < 4 && !rc; i++)
+        rc = set_preference(preference, LT_PREFERENCE_ALIGNMENT_A + i, (uint64_t)align[i], 4, err);
     if (!rc) {
         CublasltChoice found[CHOICES];
-        int n = 0, status = lt->heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d, preference, CHOICES, found, &n);
-        if (status && status != LT_NOT_SUPPORTED) rc = check(status, "cuBLASLt's heuristic failed", err);
+        int n = 0, status = lt->heuristic(c->handle, p->operation, p->a, p->b, p->d, p->d,
+                                          preference, CHOICES, found, &n);
+        if (status && status != LT_NOT_SUPPORTED)
+            rc = check(status, "cuBLASLt's heuristic failed", err);
         for (int i = 0; i < n && !status; i++)
-            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE && (!ordered || is_ordered(&found[i].algorithm)))
+            if (!found[i].state && found[i].workspace <= CUBLASLT_WORKSPACE &&
+                (!ordered || is_ordered(&found[i].algorithm)))
                 p->choice[p->n_choices++] = found[i];
     }
     lt->preference_destroy(preference);
@@ -139,13 +163,21 @@ static int describe(Plan *p, Error *err)
     const Shape *s = &p->shape;
     const int32_t op_a = s->tb ? LT_OP_T : LT_OP_N, op_b = s->ta ? LT_OP_T : LT_OP_N;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
-    if (check(lt->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F), "cuBLASLt describes no product", err) ||
-        check(lt->operation_set(p->operation, LT_DESC_TRANSA, &op_a, sizeof op_a), "cuBLASLt does not transpose", err) ||
-        check(lt->operation_set(p->operation, LT_DESC_TRANSB, &op_b, sizeof op_b), "cuBLASLt does not transpose", err))
+    if (check(lt->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F),
+              "cuBLASLt describes no product", err) ||
+        check(lt->operation_set(p->operation, LT_DESC_TRANSA, &op_a, sizeof op_a),
+              "cuBLASLt does not transpose", err) ||
+        check(lt->operation_set(p->operation, LT_DESC_TRANSB, &op_b, sizeof op_b),
+              "cuBLASLt does not transpose", err))
         return -1;
-    return check(lt->layout_create(&p->a, LT_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb), "cuBLASLt does not lay out b", err) ||
-           check(lt->layout_create(&p->b, LT_16BF, s->ta ? m : k, s->ta ? k : m, s->lda), "cuBLASLt does not lay out a", err) ||
-           check(lt->layout_create(&p->d, s->wide ? LT_32F : LT_16BF, n, m, s->ldd), "cuBLASLt does not lay out d", err) ? -1 : 0;
+    return check(lt->layout_create(&p->a, LT_16BF, s->tb ? k : n, s->tb ? n : k, s->ldb),
+                 "cuBLASLt does not lay out b", err) ||
+                   check(lt->layout_create(&p->b, LT_16BF, s->ta ? m : k, s->ta ? k : m, s->lda),
+                         "cuBLASLt does not lay out a", err) ||
+                   check(lt->layout_create(&p->d, s->wide ? LT_32F : LT_16BF, n, m, s->ldd),
+                         "cuBLASLt does not lay out d", err)
+               ? -1
+               : 0;
 }
 
 static size_t hash_of(const Shape *s)
@@ -156,7 +188,8 @@ static size_t hash_of(const Shape *s)
     return (size_t)(h ^ h >> 32);
 }
 
-/* Shapes come and go with the lengths of batches: a full table starts again, which costs a few calls of the heuristic. */
+/* Shapes come and go with the lengths of batches: a full table starts again, which costs a few
+ * calls of the heuristic. */
 static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Error *err)
 {
     const Shape shape = shape_of(product);
@@ -180,25 +213,30 @@ static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Er
 
 /* ---- products ---- */
 
-static int run(Cublaslt *c, Plan *p, const CublasltProduct *product, void *workspace, CuStream stream, Error *err)
+static int run(Cublaslt *c, Plan *p, const CublasltProduct *product, void *workspace,
+               CuStream stream, Error *err)
 {
     for (;;) {
-        int status = lt->matmul(c->handle, p->operation, &product->alpha, product->b, p->a, product->a, p->b, &product->beta,
-                               product->beta != 0 ? product->c : product->d, p->d, product->d, p->d, &p->choice[p->chosen].algorithm,
-                               workspace, CUBLASLT_WORKSPACE, stream);
+        int status = lt->matmul(
+            c->handle, p->operation, &product->alpha, product->b, p->a, product->a, p->b,
+            &product->beta, product->beta != 0 ? product->c : product->d, p->d, product->d, p->d,
+            &p->choice[p->chosen].algorithm, workspace, CUBLASLT_WORKSPACE, stream);
         if (!status) p->proven = 1;
-        if (!status || p->proven || p->chosen + 1 == p->n_choices) return check(status, "cuBLASLt refuses a product", err);
+        if (!status || p->proven || p->chosen + 1 == p->n_choices)
+            return check(status, "cuBLASLt refuses a product", err);
         p->chosen++; /* the heuristic is only a heuristic */
     }
 }
 
-int cublaslt_product(Cublaslt *c, const CublasltProduct *p, void *workspace, CuStream stream, Error *err)
+int cublaslt_product(Cublaslt *c, const CublasltProduct *p, void *workspace, CuStream stream,
+                     Error *err)
 {
     Plan *plan = NULL;
     if (p->m <= 0 || p->n <= 0) return 0;
     int rc = find_plan(c, p, &plan, err);
     if (!rc) rc = run(c, plan, p, workspace, stream, err);
     if (!rc) return 0;
-    return error_prefix(err, "%d x %d x %d (%s%s, rows of %d, %d and %d, %s)", p->m, p->n, p->k, p->ta ? "a'" : "a", p->tb ? " b'" : " b",
-                        p->lda, p->ldb, p->ldd, p->wide ? "fp32" : "bf16");
+    return error_prefix(err, "%d x %d x %d (%s%s, rows of %d, %d and %d, %s)", p->m, p->n, p->k,
+                        p->ta ? "a'" : "a", p->tb ? " b'" : " b", p->lda, p->ldb, p->ldd,
+                        p->wide ? "fp32" : "bf16");
 }

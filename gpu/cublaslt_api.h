@@ -1,5 +1,6 @@
-/* cuBLASLt's functions as they are called, opened at run time, and the numbers of its ABI that are used. Its matrices are
- * column-major: a row-major product is the product of the transposed matrices in the other order, d' = b' a'. */
+/* cuBLASLt's functions as they are called, opened at run time, and the numbers of its ABI that are
+ * used. Its matrices are column-major: a row-major product is the product of the transposed
+ * matrices in the other order, d' = b' a'. */
 #ifndef GPU_CUBLASLT_API_H
 #define GPU_CUBLASLT_API_H
 
@@ -9,10 +10,25 @@
 #include "base/error.h"
 
 enum {
-    LT_32F = 0, LT_16BF = 14, LT_COMPUTE_32F = 68, LT_OP_N = 0, LT_OP_T = 1, LT_NOT_SUPPORTED = 15,
-    LT_DESC_TRANSA = 3, LT_DESC_TRANSB = 4, LT_DESC_EPILOGUE = 7, LT_DESC_BIAS_POINTER = 8, LT_EPILOGUE_RELU_BIAS = 6,
-    LT_PREFERENCE_WORKSPACE = 1, LT_PREFERENCE_REDUCTION = 3, LT_PREFERENCE_ALIGNMENT_A = 5,
-    LT_REDUCTION_NONE = 0, LT_REDUCTION_COMPUTE_TYPE = 2, LT_ALGORITHM_TILE = 1, LT_ALGORITHM_SPLITS = 2, LT_TILE_UNDEFINED = 0
+    LT_32F = 0,
+    LT_16BF = 14,
+    LT_COMPUTE_32F = 68,
+    LT_OP_N = 0,
+    LT_OP_T = 1,
+    LT_NOT_SUPPORTED = 15,
+    LT_DESC_TRANSA = 3,
+    LT_DESC_TRANSB = 4,
+    LT_DESC_EPILOGUE = 7,
+    LT_DESC_BIAS_POINTER = 8,
+    LT_EPILOGUE_RELU_BIAS = 6,
+    LT_PREFERENCE_WORKSPACE = 1,
+    LT_PREFERENCE_REDUCTION = 3,
+    LT_PREFERENCE_ALIGNMENT_A = 5,
+    LT_REDUCTION_NONE = 0,
+    LT_REDUCTION_COMPUTE_TYPE = 2,
+    LT_ALGORITHM_TILE = 1,
+    LT_ALGORITHM_SPLITS = 2,
+    LT_TILE_UNDEFINED = 0
 };
 
 typedef struct {
@@ -23,7 +39,7 @@ typedef struct {
 typedef struct {
     CublasltAlgorithm algorithm;
     size_t workspace;
-    int state;                     /* 0: it can run */
+    int state; /* 0: it can run */
     float waves;
     int reserved[4];
 } CublasltChoice;
@@ -41,11 +57,13 @@ typedef struct {
     int (*preference_create)(void **);
     int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
     int (*preference_destroy)(void *);
-    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, CublasltChoice *out,
-                     int *n);
-    int (*algorithm_get)(const CublasltAlgorithm *, int attribute, void *value, size_t bytes, size_t *written);
-    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta,
-                  const void *c, void *lc, void *d, void *ld, const CublasltAlgorithm *algorithm, void *workspace, size_t bytes,
+    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference,
+                     int wanted, CublasltChoice *out, int *n);
+    int (*algorithm_get)(const CublasltAlgorithm *, int attribute, void *value, size_t bytes,
+                         size_t *written);
+    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la,
+                  const void *b, void *lb, const void *beta, const void *c, void *lc, void *d,
+                  void *ld, const CublasltAlgorithm *algorithm, void *workspace, size_t bytes,
                   void *stream);
 } CublasltApi;
 

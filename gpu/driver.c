@@ -13,12 +13,14 @@ static int open_library(Error *err)
         void *object;
         void (*function)(void);
     } symbol;
-#define X(exported, name, args)                                                                                        \
-    symbol.object = dlsym(library, #exported);                                                                         \
-    if (!symbol.object) {                                                                                              \
-        dlclose(library);                                                                                              \
-        return error_set(err, "the CUDA driver has no %s; a driver of CUDA 12.4 or later is needed", #exported);       \
-    }                                                                                                                  \
+#define X(exported, name, args)                                                                 \
+    symbol.object = dlsym(library, #exported);                                                  \
+    if (!symbol.object) {                                                                       \
+        dlclose(library);                                                                       \
+        return error_set(err,                                                                   \
+                         "the CUDA driver has no %s; a driver of CUDA 12.4 or later is needed", \
+                         #exported);                                                            \
+    }                                                                                           \
     memcpy(&table.name, &symbol, sizeof table.name);
     CUDA_DRIVER_FUNCTIONS(X)
 #undef X

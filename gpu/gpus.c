@@ -13,7 +13,8 @@ static void uuid_text(const CuUuid *u, char out[48])
     int n = snprintf(out, 48, "GPU-");
     for (int i = 0; i < 16; i++) {
         int dash = i == 4 || i == 6 || i == 8 || i == 10;
-        n += snprintf(out + n, (size_t)(48 - n), "%s%02x", dash ? "-" : "", (unsigned)(unsigned char)u->bytes[i]);
+        n += snprintf(out + n, (size_t)(48 - n), "%s%02x", dash ? "-" : "",
+                      (unsigned)(unsigned char)u->bytes[i]);
     }
 }
 
@@ -22,15 +23,23 @@ int gpus_get(const CudaDriver *cu, int ordinal, Gpu *out, Error *err)
     int count = 0, major = 0, minor = 0;
     CuUuid uuid;
     *out = (Gpu){.ordinal = ordinal};
-    if (cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err)) return -1;
+    if (cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err))
+        return -1;
     if (ordinal < 0 || ordinal >= count)
-        return error_set(err, "cuda:%d: there is no such GPU; the CUDA driver has %d, from cuda:0 on", ordinal, count);
-    if (cuda_check(cu->device_get(&out->device, ordinal), "the CUDA driver does not open its device", err) ||
-        cuda_check(cu->device_name(out->name, (int)sizeof out->name, out->device), "a GPU does not say its name", err) ||
+        return error_set(err,
+                         "cuda:%d: there is no such GPU; the CUDA driver has %d, from cuda:0 on",
+                         ordinal, count);
+    if (cuda_check(cu->device_get(&out->device, ordinal),
+                   "the CUDA driver does not open its device", err) ||
+        cuda_check(cu->device_name(out->name, (int)sizeof out->name, out->device),
+                   "a GPU does not say its name", err) ||
         cuda_check(cu->device_uuid(&uuid, out->device), "a GPU does not say its uuid", err) ||
-        cuda_check(cu->device_pci(out->pci, (int)sizeof out->pci, out->device), "a GPU does not say its PCI bus id", err) ||
-        cuda_check(cu->device_attribute(&major, CU_ATTRIBUTE_MAJOR, out->device), "a GPU does not say its architecture", err) ||
-        cuda_check(cu->device_attribute(&minor, CU_ATTRIBUTE_MINOR, out->device), "a GPU does not say its architecture", err))
+        cuda_check(cu->device_pci(out->pci, (int)sizeof out->pci, out->device),
+                   "a GPU does not say its PCI bus id", err) ||
+        cuda_check(cu->device_attribute(&major, CU_ATTRIBUTE_MAJOR, out->device),
+                   "a GPU does not say its architecture", err) ||
+        cuda_check(cu->device_attribute(&minor, CU_ATTRIBUTE_MINOR, out->device),
+                   "a GPU does not say its architecture", err))
         return -1;
     out->name[sizeof out->name - 1] = out->pci[sizeof out->pci - 1] = 0;
     uuid_text(&uuid, out->uuid);
@@ -43,7 +52,9 @@ int gpus_list(Gpu *out, int max, Error *err)
     int count = 0;
     if (access("/dev/nvidiactl", F_OK) && access("/dev/dxg", F_OK)) return 0;
     const CudaDriver *cu = cuda_driver(err);
-    if (!cu || cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err)) return -1;
+    if (!cu ||
+        cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err))
+        return -1;
     if (count > max) count = max;
     for (int i = 0; i < count; i++)
         if (gpus_get(cu, i, &out[i], err)) return -1;
@@ -84,7 +95,9 @@ void gpus_alone(int ordinal)
     char one[128];
     if (left_alone >= 0 || ordinal < 0) return;
     snprintf(one, sizeof one, "%d", ordinal);
-    if (list ? !word_of(list, ordinal, one, sizeof one) : device_files() < 2 || ordinal >= device_files()) return;
+    if (list ? !word_of(list, ordinal, one, sizeof one)
+             : device_files() < 2 || ordinal >= device_files())
+        return;
     if (!setenv(name, one, 1)) left_alone = ordinal;
 }
 
@@ -93,16 +106,19 @@ int gpus_here(int ordinal)
     return left_alone < 0 ? ordinal : ordinal == left_alone ? 0 : -1;
 }
 
-/* The first word of the kernel module's banner that looks like a version: "NVRM version: ... 580.159.03 ..." */
+/* The first word of the kernel module's banner that looks like a version: "NVRM version: ...
+ * 580.159.03 ..." */
 static int module_version(char *out, size_t size)
 {
     Buffer text;
     int found = 0;
     buffer_init(&text, 4096);
     if (!file_read("/proc/driver/nvidia/version", 4096, &text, NULL))
-        for (char *save = NULL, *w = strtok_r(text.data, " \t\n", &save); w && !found; w = strtok_r(NULL, " \t\n", &save)) {
+        for (char *save = NULL, *w = strtok_r(text.data, " \t\n", &save); w && !found;
+             w = strtok_r(NULL, " \t\n", &save)) {
             size_t digits = strspn(w, "0123456789");
-            found = digits && w[digits] == '.' && isdigit((unsigned char)w[digits + 1]) && strspn(w, "0123456789.") == strlen(w);
+            found = digits && w[digits] == '.' && isdigit((unsigned char)w[digits + 1]) &&
+                    strspn(w, "0123456789.") == strlen(w);
             if (found) snprintf(out, size, "%s", w);
         }
     buffer_release(&text);
@@ -114,5 +130,6 @@ void gpus_driver(const CudaDriver *cu, char *out, size_t size)
     int version = 0;
     *out = 0;
     if (module_version(out, size)) return;
-    if (cu->driver_version(&version) == CU_OK) snprintf(out, size, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    if (cu->driver_version(&version) == CU_OK)
+        snprintf(out, size, "CUDA %d.%d", version / 1000, version % 1000 / 10);
 }

@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-/* Two bytes of the file: who wants to be alone keeps the gate, which those who share pass through on their way in. */
+/* Two bytes of the file: who wants to be alone keeps the gate, which those who share pass through
+ * on their way in. */
 enum { GATE = 0, ROOM = 1 };
 static const double shortest_s = 50e-6, longest_s = 1e-3;
 
@@ -22,7 +23,8 @@ struct GpuLock {
     char path[PATH_MAX];
 };
 
-/* O_CREAT on another user's file in a sticky folder is refused by some kernels; so it is used for a new file only. */
+/* O_CREAT on another user's file in a sticky folder is refused by some kernels; so it is used for a
+ * new file only. */
 static int open_file(const char *path)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -43,14 +45,20 @@ int lock_open(const char *uuid, GpuLock **out, Error *err)
 {
     const char *dir = getenv("QUERN_LOCK_DIR");
     struct stat st;
-    if (!*uuid || strchr(uuid, '/')) return error_set(err, "a GPU's lock needs its uuid, found \"%s\"", uuid);
+    if (!*uuid || strchr(uuid, '/'))
+        return error_set(err, "a GPU's lock needs its uuid, found \"%s\"", uuid);
     GpuLock *l = memory_alloc(sizeof *l);
-    int n = snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
+    int n =
+        snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
     l->fd = n < (int)sizeof l->path ? open_file(l->path) : -1;
-    if (n >= (int)sizeof l->path) error_set(err, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
-    else if (l->fd < 0) error_errno(err, "cannot open the GPU's lock %s", l->path);
-    else if (fstat(l->fd, &st)) error_errno(err, "cannot look at the GPU's lock %s", l->path);
-    else if (!S_ISREG(st.st_mode)) error_set(err, "the GPU's lock %s is no file", l->path);
+    if (n >= (int)sizeof l->path)
+        error_set(err, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
+    else if (l->fd < 0)
+        error_errno(err, "cannot open the GPU's lock %s", l->path);
+    else if (fstat(l->fd, &st))
+        error_errno(err, "cannot look at the GPU's lock %s", l->path);
+    else if (!S_ISREG(st.st_mode))
+        error_set(err, "the GPU's lock %s is no file", l->path);
     else {
         *out = l;
         return 0;
@@ -89,7 +97,9 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
     int pid = 0;
     if (pread(l->fd, who, sizeof who - 1, 0) > 0) pid = atoi(who);
     if (pid > 0)
-        return error_set(err, "the GPU's lock %s was not free within %g s; the last to time was process %d", l->path, wait_s, pid);
+        return error_set(
+            err, "the GPU's lock %s was not free within %g s; the last to time was process %d",
+            l->path, wait_s, pid);
     return error_set(err, "the GPU's lock %s was not free within %g s", l->path, wait_s);
 }
 
@@ -120,7 +130,8 @@ static int take(GpuLock *l, int type, double wait_s, Error *err)
 static int refuse_nesting(const GpuLock *l, Error *err)
 {
     if (l->held == GPU_FREE) return 0;
-    return error_set(err, "the GPU's lock %s is held %s by this process already", l->path, l->held == GPU_ALONE ? "alone" : "shared");
+    return error_set(err, "the GPU's lock %s is held %s by this process already", l->path,
+                     l->held == GPU_ALONE ? "alone" : "shared");
 }
 
 int lock_alone(GpuLock *l, double wait_s, Error *err)

@@ -17,10 +17,13 @@ static struct {
     int (*get_id)(NcclId *);
     int (*init)(void **comm, int n, NcclId id, int rank);
     int (*destroy)(void *comm);
-    int (*all_reduce)(const void *from, void *to, size_t n, int type, int op, void *comm, CuStream stream);
-    int (*reduce_scatter)(const void *from, void *to, size_t n, int type, int op, void *comm, CuStream stream);
+    int (*all_reduce)(const void *from, void *to, size_t n, int type, int op, void *comm,
+                      CuStream stream);
+    int (*reduce_scatter)(const void *from, void *to, size_t n, int type, int op, void *comm,
+                          CuStream stream);
     int (*all_gather)(const void *from, void *to, size_t n, int type, void *comm, CuStream stream);
-    int (*broadcast)(const void *from, void *to, size_t n, int type, int root, void *comm, CuStream stream);
+    int (*broadcast)(const void *from, void *to, size_t n, int type, int root, void *comm,
+                     CuStream stream);
     const char *(*status)(int);
     const char *(*last_error)(void *comm);
     int loaded;
@@ -30,14 +33,10 @@ static int load(Error *err)
 {
     static const char *const files[] = {"libnccl.so.2", NULL};
     const OpenSymbol symbols[] = {
-        {"ncclGetUniqueId", &nccl.get_id},
-        {"ncclCommInitRank", &nccl.init},
-        {"ncclCommDestroy", &nccl.destroy},
-        {"ncclAllReduce", &nccl.all_reduce},
-        {"ncclReduceScatter", &nccl.reduce_scatter},
-        {"ncclAllGather", &nccl.all_gather},
-        {"ncclBroadcast", &nccl.broadcast},
-        {"ncclGetErrorString", &nccl.status},
+        {"ncclGetUniqueId", &nccl.get_id},           {"ncclCommInitRank", &nccl.init},
+        {"ncclCommDestroy", &nccl.destroy},          {"ncclAllReduce", &nccl.all_reduce},
+        {"ncclReduceScatter", &nccl.reduce_scatter}, {"ncclAllGather", &nccl.all_gather},
+        {"ncclBroadcast", &nccl.broadcast},          {"ncclGetErrorString", &nccl.status},
         {"ncclGetLastError", &nccl.last_error},
     };
     if (nccl.loaded) return 0;
@@ -51,7 +50,8 @@ static int check(int status, void *comm, const char *what, Error *err)
 {
     if (!status) return 0;
     const char *more = nccl.last_error(comm);
-    return error_set(err, "%s: %s (%d)%s%s", what, nccl.status(status), status, more && *more ? ": " : "", more ? more : "");
+    return error_set(err, "%s: %s (%d)%s%s", what, nccl.status(status), status,
+                     more && *more ? ": " : "", more ? more : "");
 }
 
 int nccl_new_id(NcclId *out, Error *err)
@@ -62,7 +62,9 @@ int nccl_new_id(NcclId *out, Error *err)
 int nccl_open(const NcclId *id, int rank, int n, Nccl **out, Error *err)
 {
     void *comm = NULL;
-    if (load(err) || check(nccl.init(&comm, n, *id, rank), NULL, "NCCL does not bring the GPUs together", err)) return -1;
+    if (load(err) ||
+        check(nccl.init(&comm, n, *id, rank), NULL, "NCCL does not bring the GPUs together", err))
+        return -1;
     *out = memory_alloc(sizeof **out);
     **out = (Nccl){comm, rank};
     return 0;
@@ -77,21 +79,26 @@ void nccl_close(Nccl *c)
 
 int nccl_all_reduce(Nccl *c, float *x, size_t n, CuStream stream, Error *err)
 {
-    return check(nccl.all_reduce(x, x, n, FLOAT32, SUM, c->comm, stream), c->comm, "NCCL's all-reduce", err);
+    return check(nccl.all_reduce(x, x, n, FLOAT32, SUM, c->comm, stream), c->comm,
+                 "NCCL's all-reduce", err);
 }
 
 int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream, Error *err)
 {
-    return check(nccl.reduce_scatter(x, x + (size_t)c->rank * each, each, FLOAT32, SUM, c->comm, stream), c->comm, "NCCL's reduce-scatter",
-                 err);
+    return check(
+        nccl.reduce_scatter(x, x + (size_t)c->rank * each, each, FLOAT32, SUM, c->comm, stream),
+        c->comm, "NCCL's reduce-scatter", err);
 }
 
 int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err)
 {
-    return check(nccl.all_gather((char *)p + (size_t)c->rank * bytes, p, bytes, UINT8, c->comm, stream), c->comm, "NCCL's all-gather", err);
+    return check(
+        nccl.all_gather((char *)p + (size_t)c->rank * bytes, p, bytes, UINT8, c->comm, stream),
+        c->comm, "NCCL's all-gather", err);
 }
 
 int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err)
 {
-    return check(nccl.broadcast(p, p, bytes, UINT8, 0, c->comm, stream), c->comm, "NCCL's broadcast", err);
+    return check(nccl.broadcast(p, p, bytes, UINT8, 0, c->comm, stream), c->comm,
+                 "NCCL's broadcast", err);
 }

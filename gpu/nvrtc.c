@@ -16,7 +16,8 @@ typedef void *Program;
 struct Nvrtc {
     char version[32], include_dir[4096];
     int (*Version)(int *, int *);
-    int (*CreateProgram)(Program *, const char *, const char *, int, const char *const *, const char *const *);
+    int (*CreateProgram)(Program *, const char *, const char *, int, const char *const *,
+                         const char *const *);
     int (*DestroyProgram)(Program *);
     int (*CompileProgram)(Program, int, const char *const *);
     int (*AddNameExpression)(Program, const char *);
@@ -49,7 +50,8 @@ static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
         {"nvrtcGetProgramLog", &n->GetProgramLog},
         {"nvrtcGetErrorString", &n->GetErrorString},
     };
-    return open_symbols(library, path, "NVRTC of CUDA 11.8 or later", symbols, sizeof symbols / sizeof *symbols, err);
+    return open_symbols(library, path, "NVRTC of CUDA 11.8 or later", symbols,
+                        sizeof symbols / sizeof *symbols, err);
 }
 
 /* The library of device functions lies beside NVRTC, which looks for it by its bare name. */
@@ -79,10 +81,12 @@ static void *open_in(const char *dir, char *path, size_t size)
 int nvrtc_open(Nvrtc **out, Error *err)
 {
     enum { ROOTS = 5, OWN = ROOTS - 1 };
-    char self[3000], roots[ROOTS][4096] = {"", "/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", ""}, dir[4200], path[4300];
+    char self[3000], roots[ROOTS][4096] = {"", "/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", ""},
+                     dir[4200], path[4300];
     const char *home = getenv("CUDA_HOME");
     if (home && *home) snprintf(roots[0], sizeof roots[0], "%s", home);
-    if (!process_self_dir(self, sizeof self, NULL)) snprintf(roots[OWN], sizeof roots[OWN], "%s/../cuda", self);
+    if (!process_self_dir(self, sizeof self, NULL))
+        snprintf(roots[OWN], sizeof roots[OWN], "%s/../cuda", self);
     static const char *const subdirs[] = {"lib64", "lib"};
     Nvrtc *n = memory_alloc(sizeof *n);
     void *library = NULL;
@@ -96,8 +100,11 @@ int nvrtc_open(Nvrtc **out, Error *err)
     if (!library) library = open_in("", path, sizeof path);
     if (!library) {
         free(n);
-        return error_set(err, "no NVRTC found in $CUDA_HOME, %s, %s, %s, %s or the system's library path; "
-                              "install the CUDA toolkit or run: make deps", roots[1], roots[2], roots[3], roots[OWN]);
+        return error_set(
+            err,
+            "no NVRTC found in $CUDA_HOME, %s, %s, %s, %s or the system's library path; "
+            "install the CUDA toolkit or run: make deps",
+            roots[1], roots[2], roots[3], roots[OWN]);
     }
     int major = 0, minor = 0;
     if (find_symbols(n, library, path, err)) {
@@ -125,7 +132,8 @@ const char *nvrtc_include_dir(const Nvrtc *n)
     return n->include_dir;
 }
 
-/* From Hopper on an architecture has instructions that no later one keeps (wgmma, setmaxnreg): kernels for it may use them. */
+/* From Hopper on an architecture has instructions that no later one keeps (wgmma, setmaxnreg):
+ * kernels for it may use them. */
 static int own_instructions(const char *arch)
 {
     char *end;
@@ -157,7 +165,8 @@ static char *read_log(const Nvrtc *n, Program p)
 }
 
 /* One sized output of the program, with a NUL after it; NULL when it is larger than max. */
-static char *read_output(Program p, int (*size_of)(Program, size_t *), int (*get)(Program, char *), size_t max, size_t *len)
+static char *read_output(Program p, int (*size_of)(Program, size_t *), int (*get)(Program, char *),
+                         size_t max, size_t *len)
 {
     *len = 0;
     if (size_of(p, len) || *len > max) return NULL;
@@ -171,7 +180,8 @@ static void read_success(const Nvrtc *n, Program p, const NvrtcJob *job, NvrtcOu
 {
     set_log(out, NVRTC_DONE, read_log(n, p));
     out->ptx = read_output(p, n->GetPTXSize, n->GetPTX, NVRTC_MAX_PTX, &out->ptx_len);
-    if (out->ptx_len && out->ptx && !out->ptx[out->ptx_len - 1]) out->ptx_len--; /* counted with its NUL */
+    if (out->ptx_len && out->ptx && !out->ptx[out->ptx_len - 1])
+        out->ptx_len--; /* counted with its NUL */
     if (!out->ptx) {
         set_log(out, NVRTC_LIMIT, memory_strdup("the PTX of this source is larger than 8 MiB"));
         return;
@@ -197,16 +207,23 @@ NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out
     Program p = NULL;
     memset(out, 0, sizeof *out);
     nvrtc_arch_option(job->arch, arch, sizeof arch);
-    for (int i = 0; i < job->n_options && n_options <= NVRTC_MAX_OPTIONS; i++) options[n_options++] = job->options[i];
-    int rc = n->CreateProgram(&p, job->source, job->name, job->n_headers, job->header_texts, job->header_names);
+    for (int i = 0; i < job->n_options && n_options <= NVRTC_MAX_OPTIONS; i++)
+        options[n_options++] = job->options[i];
+    int rc = n->CreateProgram(&p, job->source, job->name, job->n_headers, job->header_texts,
+                              job->header_names);
     for (int i = 0; i < job->n_names && !rc; i++) rc = n->AddNameExpression(p, job->names[i]);
     if (!rc) rc = n->CompileProgram(p, n_options, options);
-    if (!rc) read_success(n, p, job, out);
-    else if (rc == COMPILATION || rc == NAME_NOT_VALID) set_log(out, NVRTC_REFUSED, read_log(n, p));
+    if (!rc)
+        read_success(n, p, job, out);
+    else if (rc == COMPILATION || rc == NAME_NOT_VALID)
+        set_log(out, NVRTC_REFUSED, read_log(n, p));
     else if (rc == INVALID_OPTION) /* every option but the arch is ours */
-        set_log(out, NVRTC_BROKEN, memory_printf("%s does not know %s: a newer CUDA toolkit may", n->version, job->arch));
-    else set_log(out, rc == OUT_OF_MEMORY ? NVRTC_LIMIT : NVRTC_BROKEN,
-                 memory_printf("the compiler stopped with %s", n->GetErrorString(rc)));
+        set_log(
+            out, NVRTC_BROKEN,
+            memory_printf("%s does not know %s: a newer CUDA toolkit may", n->version, job->arch));
+    else
+        set_log(out, rc == OUT_OF_MEMORY ? NVRTC_LIMIT : NVRTC_BROKEN,
+                memory_printf("the compiler stopped with %s", n->GetErrorString(rc)));
     if (p) n->DestroyProgram(&p);
     return out->outcome;
 }

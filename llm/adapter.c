@@ -39,12 +39,18 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 static CURLcode attempt(CURL *c, const LlmEndpoint *e, const char *body, Answer *out)
 {
     buffer_clear(&out->body);
-    if (curl_easy_setopt(c, CURLOPT_URL, e->url) || curl_easy_setopt(c, CURLOPT_HTTPHEADER, e->headers) ||
-        curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") || curl_easy_setopt(c, CURLOPT_POSTFIELDS, body) ||
-        curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) || curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) ||
-        curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) || curl_easy_setopt(c, CURLOPT_WRITEDATA, &out->body) ||
-        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L) || curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress) ||
-        curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L) || curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)LIMIT_S))
+    if (curl_easy_setopt(c, CURLOPT_URL, e->url) ||
+        curl_easy_setopt(c, CURLOPT_HTTPHEADER, e->headers) ||
+        curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") ||
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body) ||
+        curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) ||
+        curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) ||
+        curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) ||
+        curl_easy_setopt(c, CURLOPT_WRITEDATA, &out->body) ||
+        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L) ||
+        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress) ||
+        curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L) ||
+        curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)LIMIT_S))
         return CURLE_FAILED_INIT;
     return curl_easy_perform(c);
 }
@@ -68,7 +74,8 @@ static int post(const LlmOptions *opt, const char *route, const char *body, Answ
     llm_endpoint_redact(&e, out->body.data, out->body.len);
     llm_endpoint_release(&e);
     if (code == CURLE_OK) return 0;
-    return error_set(err, "%s: %s", out->where, stop_requested() ? "stopped" : curl_easy_strerror(code));
+    return error_set(err, "%s: %s", out->where,
+                     stop_requested() ? "stopped" : curl_easy_strerror(code));
 }
 
 /* What an answer that is no success says. */
@@ -90,7 +97,8 @@ static int succeeded(const Answer *a)
 {
     Error unused;
     if (a->status != 200) return 0;
-    json_t *j = json_read_text(a->body.data, a->body.len, "reply", &unused); /* vLLM's success is plain text */
+    json_t *j = json_read_text(a->body.data, a->body.len, "reply",
+                               &unused); /* vLLM's success is plain text */
     int refused = json_is_false(json_object_get(j, "success"));
     json_decref(j);
     return !refused;
@@ -106,27 +114,37 @@ static int refuse(const Answer *a, const char *name, const char *path, Error *er
     char why[512];
     reason_of(a, why, sizeof why);
     if (a->status == 401 || a->status == 403)
-        return error_set(err, "%s answered %s: loading adapters needs the server's key", a->where, why);
-    if (says(a, "No such file") || says(a, "No adapter found") || says(a, "not found") || says(a, "does not exist"))
-        return error_set(err, "%s cannot find the adapter %s (it answered %s): the server must see this folder under the same path",
+        return error_set(err, "%s answered %s: loading adapters needs the server's key", a->where,
+                         why);
+    if (says(a, "No such file") || says(a, "No adapter found") || says(a, "not found") ||
+        says(a, "does not exist"))
+        return error_set(err,
+                         "%s cannot find the adapter %s (it answered %s): the server must see this "
+                         "folder under the same path",
                          a->where, path, why);
     if (says(a, "max_lora_rank") || says(a, "lora rank"))
-        return error_set(err, "%s does not take the adapter's rank (it answered %s): start it with a larger --max-lora-rank",
+        return error_set(err,
+                         "%s does not take the adapter's rank (it answered %s): start it with a "
+                         "larger --max-lora-rank",
                          a->where, why);
     if (says(a, "enable_lora") || says(a, "enable-lora") || says(a, "LoRA is not enabled"))
-        return error_set(err, "%s runs without adapters (it answered %s): start it with --enable-lora", a->where, why);
+        return error_set(err,
+                         "%s runs without adapters (it answered %s): start it with --enable-lora",
+                         a->where, why);
     return error_set(err, "%s did not load the adapter %s: it answered %s", a->where, name, why);
 }
 
 static char *request(const char *name, const char *path)
 {
-    json_t *j = path ? json_pack("{s:s,s:s}", "lora_name", name, "lora_path", path) : json_pack("{s:s}", "lora_name", name);
+    json_t *j = path ? json_pack("{s:s,s:s}", "lora_name", name, "lora_path", path)
+                     : json_pack("{s:s}", "lora_name", name);
     char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
     json_decref(j);
     return text;
 }
 
-int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, LlmAdapter *out, Error *err)
+int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, LlmAdapter *out,
+                     Error *err)
 {
     char *body = request(name, path);
     if (!body) return error_set(err, "the adapter's path is not valid UTF-8: JSON cannot carry it");
@@ -136,21 +154,30 @@ int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, 
     for (int api = 0; api < 2 && !rc && !found; api++) {
         out->api = (LlmAdapterApi)api;
         rc = post(opt, routes[api][0], body, &a, err);
-        found = a.status != 405 && (a.status != 404 || says(&a, "adapter")); /* else it is the adapter that is not there */
+        found =
+            a.status != 405 &&
+            (a.status != 404 || says(&a, "adapter")); /* else it is the adapter that is not there */
     }
     free(body);
     if (!rc && !found)
-        rc = error_set(err, "%s has no route to load adapters: start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and "
-                            "--enable-lora, or SGLang with --enable-lora", a.where);
-    else if (!rc && !succeeded(&a) && !says(&a, "already been loaded") && !says(&a, "already loaded"))
+        rc = error_set(err,
+                       "%s has no route to load adapters: start vLLM with "
+                       "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and "
+                       "--enable-lora, or SGLang with --enable-lora",
+                       a.where);
+    else if (!rc && !succeeded(&a) && !says(&a, "already been loaded") &&
+             !says(&a, "already loaded"))
         rc = refuse(&a, name, path, err);
-    if (!rc) snprintf(out->model, sizeof out->model, "%s%s%s", out->api == LLM_ADAPTERS_SGLANG ? opt->model : "",
-                      out->api == LLM_ADAPTERS_SGLANG ? ":" : "", name);
+    if (!rc)
+        snprintf(out->model, sizeof out->model, "%s%s%s",
+                 out->api == LLM_ADAPTERS_SGLANG ? opt->model : "",
+                 out->api == LLM_ADAPTERS_SGLANG ? ":" : "", name);
     buffer_release(&a.body);
     return rc;
 }
 
-int llm_adapter_unload(const LlmOptions *opt, const LlmAdapter *adapter, const char *name, Error *err)
+int llm_adapter_unload(const LlmOptions *opt, const LlmAdapter *adapter, const char *name,
+                       Error *err)
 {
     char *body = request(name, NULL);
     Answer a = {0};
@@ -158,7 +185,8 @@ int llm_adapter_unload(const LlmOptions *opt, const LlmAdapter *adapter, const c
     buffer_init(&a.body, MAX_REPLY);
     int rc = post(opt, routes[adapter->api][1], body, &a, err);
     reason_of(&a, why, sizeof why);
-    if (!rc && !succeeded(&a) && a.status != 404 && !says(&a, "not found") && !says(&a, "cannot be found"))
+    if (!rc && !succeeded(&a) && a.status != 404 && !says(&a, "not found") &&
+        !says(&a, "cannot be found"))
         rc = error_set(err, "%s did not unload the adapter %s: it answered %s", a.where, name, why);
     free(body);
     buffer_release(&a.body);

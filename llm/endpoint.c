@@ -12,8 +12,10 @@ typedef struct {
 } Vendor;
 
 static const Vendor vendors[] = {
-    [LLM_OPENAI] = {"OPENAI_BASE_URL", "OPENAI_API_KEY", "https://api.openai.com/v1", "/chat/completions"},
-    [LLM_ANTHROPIC] = {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "https://api.anthropic.com", "/v1/messages"},
+    [LLM_OPENAI] = {"OPENAI_BASE_URL", "OPENAI_API_KEY", "https://api.openai.com/v1",
+                    "/chat/completions"},
+    [LLM_ANTHROPIC] = {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "https://api.anthropic.com",
+                       "/v1/messages"},
 };
 
 static char *url_part(CURLU *u, CURLUPart part)
@@ -29,8 +31,8 @@ static void cut_end(char *path, const char *end)
     if (n >= m && !strcmp(path + n - m, end)) path[n - m] = 0;
 }
 
-/* The path of the call appended to the base's, unless it is there; query and password are kept. With a route, that
- * instead, from where the base's API begins. */
+/* The path of the call appended to the base's, unless it is there; query and password are kept.
+ * With a route, that instead, from where the base's API begins. */
 static int complete_path(CURLU *u, const char *suffix, const char *route)
 {
     char *path = url_part(u, CURLUPART_PATH);
@@ -45,21 +47,27 @@ static int complete_path(CURLU *u, const char *suffix, const char *route)
     return rc;
 }
 
-static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, const char *route, Error *err)
+static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, const char *route,
+                       Error *err)
 {
-    const char *env = getenv(v->base_env), *base = opt->base_url ? opt->base_url : env && *env ? env : v->vendor_url;
+    const char *env = getenv(v->base_env), *base = opt->base_url ? opt->base_url
+                                                   : env && *env ? env
+                                                                 : v->vendor_url;
     e->vendor = !strcmp(base, v->vendor_url);
     CURLU *u = curl_url();
     if (!u) return error_set(err, "out of memory for a URL");
     int rc = curl_url_set(u, CURLUPART_URL, base, 0) ? -1 : complete_path(u, v->suffix, route);
-    char *scheme = url_part(u, CURLUPART_SCHEME), *host = url_part(u, CURLUPART_HOST), *port = url_part(u, CURLUPART_PORT);
+    char *scheme = url_part(u, CURLUPART_SCHEME), *host = url_part(u, CURLUPART_HOST),
+         *port = url_part(u, CURLUPART_PORT);
     char *path = url_part(u, CURLUPART_PATH), *whole = url_part(u, CURLUPART_URL);
-    if (rc || !whole || !host || !path || !scheme || (strcmp(scheme, "http") && strcmp(scheme, "https"))) {
+    if (rc || !whole || !host || !path || !scheme ||
+        (strcmp(scheme, "http") && strcmp(scheme, "https"))) {
         /* The text may hold a password: it is not repeated. */
         rc = error_set(err, "%s: expected an http or https URL such as %s, found something else",
                        opt->base_url ? "the endpoint's base URL" : v->base_env, v->vendor_url);
     } else {
-        snprintf(e->where, sizeof e->where, "%s://%s%s%s%s", scheme, host, port ? ":" : "", port ? port : "", path);
+        snprintf(e->where, sizeof e->where, "%s://%s%s%s%s", scheme, host, port ? ":" : "",
+                 port ? port : "", path);
         e->url = memory_strdup(whole);
     }
     curl_free(scheme);
@@ -76,10 +84,13 @@ static int read_key(LlmEndpoint *e, const Vendor *v, Error *err)
     const char *s = getenv(v->key_env);
     size_t n = s ? strlen(s) : 0;
     while (n && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ')) n--; /* as files end */
-    if (!n) return e->vendor ? error_set(err, "%s is not set: %s needs a key", v->key_env, e->where) : 0;
+    if (!n)
+        return e->vendor ? error_set(err, "%s is not set: %s needs a key", v->key_env, e->where)
+                         : 0;
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] <= 0x20 || (unsigned char)s[i] >= 0x7f)
-            return error_set(err, "%s: character %zu of %zu is one that no key has", v->key_env, i + 1, n);
+            return error_set(err, "%s: character %zu of %zu is one that no key has", v->key_env,
+                             i + 1, n);
     e->key = memory_strndup(s, n);
     return 0;
 }
@@ -104,7 +115,8 @@ static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error 
              add_header(e, "User-Agent: quern/" QUERN_VERSION);
     if (opt->api == LLM_ANTHROPIC) rc = rc || add_header(e, "anthropic-version: 2023-06-01");
     if (e->key) {
-        char *line = memory_printf(opt->api == LLM_ANTHROPIC ? "x-api-key: %s" : "Authorization: Bearer %s", e->key);
+        char *line = memory_printf(
+            opt->api == LLM_ANTHROPIC ? "x-api-key: %s" : "Authorization: Bearer %s", e->key);
         rc = rc || add_header(e, line);
         explicit_bzero(line, strlen(line));
         free(line);
@@ -126,7 +138,8 @@ int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route,
 
 void llm_endpoint_release(LlmEndpoint *e)
 {
-    for (struct curl_slist *h = e->headers; h; h = h->next) explicit_bzero(h->data, strlen(h->data));
+    for (struct curl_slist *h = e->headers; h; h = h->next)
+        explicit_bzero(h->data, strlen(h->data));
     curl_slist_free_all(e->headers);
     if (e->key) explicit_bzero(e->key, strlen(e->key));
     free(e->key);
@@ -136,9 +149,11 @@ void llm_endpoint_release(LlmEndpoint *e)
 
 void llm_endpoint_redact(const LlmEndpoint *e, char *data, size_t len)
 {
-    /* What local servers are given ("none", "EMPTY") is no secret, and a word of ordinary answers. */
+    /* What local servers are given ("none", "EMPTY") is no secret, and a word of ordinary answers.
+     */
     enum { SHORTEST_SECRET = 12 };
     size_t n = e->key ? strlen(e->key) : 0;
     if (n < SHORTEST_SECRET) return;
-    for (char *end = data + len, *s = data; (s = memmem(s, (size_t)(end - s), e->key, n)); s += n) memset(s, '*', n);
+    for (char *end = data + len, *s = data; (s = memmem(s, (size_t)(end - s), e->key, n)); s += n)
+        memset(s, '*', n);
 }

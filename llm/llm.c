@@ -15,8 +15,9 @@
 #include "llm/endpoint.h"
 #include "llm/retry.h"
 
-/* The queue is ours: libcurl's own would count waiting against a request's time limit. A slot holds one
- * request from its first attempt to its end, so at most `concurrency` requests are begun and not ended. */
+/* The queue is ours: libcurl's own would count waiting against a request's time limit. A slot holds
+ * one request from its first attempt to its end, so at most `concurrency` requests are begun and
+ * not ended. */
 typedef enum { SLOT_IDLE, SLOT_RUNNING, SLOT_WAITING } SlotState;
 
 typedef struct {
@@ -26,7 +27,7 @@ typedef struct {
     size_t index;
     char *prompt, *body;
     uint64_t seed;
-    LlmDialect dialect;   /* of this attempt */
+    LlmDialect dialect; /* of this attempt */
     Buffer reply;
     int attempts;
     double started;       /* of this attempt */
@@ -35,9 +36,9 @@ typedef struct {
 } Slot;
 
 enum {
-    MAX_REPLY = 16 << 20,  /* bytes of one reply, decompressed */
-    DRAIN_S = 20,          /* that running requests get after a stop: they are paid for */
-    BREAKER = 10,          /* requests given up in a row that end the run */
+    MAX_REPLY = 16 << 20, /* bytes of one reply, decompressed */
+    DRAIN_S = 20,         /* that running requests get after a stop: they are paid for */
+    BREAKER = 10,         /* requests given up in a row that end the run */
     SAY_EVERY_S = 30,
     MAX_CONCURRENCY = 1024
 };
@@ -53,11 +54,11 @@ typedef struct {
     CURLM *multi;
     Slot *slots;
     int n_slots, running, waiting;
-    double limit;          /* of running requests: additive increase, multiplicative decrease */
+    double limit; /* of running requests: additive increase, multiplicative decrease */
     double last_cut, paused_until, last_said;
     int given_up_in_row;
-    int reached;           /* a connection has been made: the address is right, and something runs there */
-    int halted;            /* no more starts; why says the reason */
+    int reached; /* a connection has been made: the address is right, and something runs there */
+    int halted;  /* no more starts; why says the reason */
     double drain_until;
     Error why;
     Random random;
@@ -69,7 +70,8 @@ static void halt(Run *run, double drain_s)
     run->halted = 1;
     run->drain_until = clock_seconds() + drain_s;
     if (run->running && drain_s > 0)
-        log_info("%s; waiting up to %.0f s for %d running requests", run->why.text, drain_s, run->running);
+        log_info("%s; waiting up to %.0f s for %d running requests", run->why.text, drain_s,
+                 run->running);
 }
 
 /* ---- one request ---- */
@@ -88,12 +90,16 @@ static int make_slot(Run *run, Slot *s)
     if (!c) return -1;
     return curl_easy_setopt(c, CURLOPT_URL, run->endpoint.url) ||
            curl_easy_setopt(c, CURLOPT_HTTPHEADER, run->endpoint.headers) ||
-           curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") || curl_easy_setopt(c, CURLOPT_POST, 1L) ||
-           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) || /* a redirect would carry the key elsewhere */
-           curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) || curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) ||
-           curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "") || curl_easy_setopt(c, CURLOPT_ERRORBUFFER, s->curl_says) ||
-           curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) || curl_easy_setopt(c, CURLOPT_WRITEDATA, s) ||
-           curl_easy_setopt(c, CURLOPT_PRIVATE, s) ||
+           curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") ||
+           curl_easy_setopt(c, CURLOPT_POST, 1L) ||
+           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION,
+                            0L) || /* a redirect would carry the key elsewhere */
+           curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) ||
+           curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) ||
+           curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "") ||
+           curl_easy_setopt(c, CURLOPT_ERRORBUFFER, s->curl_says) ||
+           curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) ||
+           curl_easy_setopt(c, CURLOPT_WRITEDATA, s) || curl_easy_setopt(c, CURLOPT_PRIVATE, s) ||
            curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(o->connect_timeout_s * 1000)) ||
            curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(o->request_timeout_s * 1000));
 }
@@ -108,7 +114,8 @@ static void empty_slot(Slot *s)
     s->first_failure = 0;
 }
 
-/* Hand the result over and free the slot. The caller's -1 ends the run at once: it could not keep it. */
+/* Hand the result over and free the slot. The caller's -1 ends the run at once: it could not keep
+ * it. */
 static void end_request(Run *run, Slot *s, LlmReply *reply)
 {
     reply->index = s->index;
@@ -215,9 +222,11 @@ static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
     if (now + delay - s->first_failure > give_up_s) {
         Error final;
         if (asked > give_up_s)
-            error_set(&final, "%s and asks to wait %.0f s, more than the %.0f s of patience", e->text, asked, give_up_s);
+            error_set(&final, "%s and asks to wait %.0f s, more than the %.0f s of patience",
+                      e->text, asked, give_up_s);
         else
-            error_set(&final, "%s; given up after %d attempts in %.0f s", e->text, s->attempts, now - s->first_failure);
+            error_set(&final, "%s; given up after %d attempts in %.0f s", e->text, s->attempts,
+                      now - s->first_failure);
         give_up(run, s, status, &final);
         return;
     }
@@ -225,7 +234,8 @@ static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
         log_info("%s; trying again (%d requests are waiting)", e->text, run->waiting + 1);
         run->last_said = now;
     }
-    log_debug("request %zu, attempt %d: %s; again in %.2f s", s->index, s->attempts, e->text, delay);
+    log_debug("request %zu, attempt %d: %s; again in %.2f s", s->index, s->attempts, e->text,
+              delay);
     s->state = SLOT_WAITING;
     s->wake = now + delay;
     run->waiting++;
@@ -269,11 +279,14 @@ static void take_http(Run *run, Slot *s, int status, double now)
     LlmRefusal refusal = {0};
     Error e;
     struct curl_header *h;
-    const char *should = curl_easy_header(s->easy, "x-should-retry", 0, CURLH_HEADER, -1, &h) ? NULL : h->value;
+    const char *should =
+        curl_easy_header(s->easy, "x-should-retry", 0, CURLH_HEADER, -1, &h) ? NULL : h->value;
     if (status != 200) llm_refusal_parse(s->reply.data, s->reply.len, &refusal);
     const char *says = *refusal.message ? refusal.message : refusal.code;
-    error_set(&e, "%s answered %d%s%s%s", run->endpoint.where, status, *says ? " (" : "", says, *says ? ")" : "");
-    llm_endpoint_redact(&run->endpoint, e.text, strlen(e.text)); /* JSON may have hidden it behind escapes */
+    error_set(&e, "%s answered %d%s%s%s", run->endpoint.where, status, *says ? " (" : "", says,
+              *says ? ")" : "");
+    llm_endpoint_redact(&run->endpoint, e.text,
+                        strlen(e.text)); /* JSON may have hidden it behind escapes */
     switch (llm_classify(status, &refusal, should)) {
     case LLM_TAKE: take_reply(run, s, status, now); return;
     case LLM_AGAIN: try_again(run, s, status, &e, now); return;
@@ -286,7 +299,8 @@ static void take_http(Run *run, Slot *s, int status, double now)
     }
     LlmDialect wanted = s->dialect; /* others may have been refused, and have adapted, meanwhile */
     if (llm_adapt(&wanted, &run->opt, status, &refusal)) {
-        if (memcmp(&wanted, &run->dialect, sizeof wanted)) log_warn("%s; the request goes again without that field", e.text);
+        if (memcmp(&wanted, &run->dialect, sizeof wanted))
+            log_warn("%s; the request goes again without that field", e.text);
         run->dialect = wanted;
         s->state = SLOT_WAITING;
         s->wake = now;
@@ -301,12 +315,13 @@ static void take_http(Run *run, Slot *s, int status, double now)
 /* What no waiting mends: a URL that libcurl cannot use, a certificate that is not believed. */
 static int is_hopeless(CURLcode code)
 {
-    return code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
-           code == CURLE_SSL_CERTPROBLEM;
+    return code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION ||
+           code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
 }
 
-/* Whether this attempt had a connection. Its result does not tell: a silent host is a time-out as a slow answer is. On a
- * connection that was made earlier there is no such time, but the attempt that made it had one. */
+/* Whether this attempt had a connection. Its result does not tell: a silent host is a time-out as a
+ * slow answer is. On a connection that was made earlier there is no such time, but the attempt that
+ * made it had one. */
 static int connected(const Slot *s)
 {
     curl_off_t us = 0;
@@ -328,7 +343,8 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
         take_http(run, s, (int)status, now);
         return;
     }
-    error_set(&e, "%s: %s", run->endpoint.where, *s->curl_says ? s->curl_says : curl_easy_strerror(code));
+    error_set(&e, "%s: %s", run->endpoint.where,
+              *s->curl_says ? s->curl_says : curl_easy_strerror(code));
     if (s->reply.full) {
         error_set(&e, "%s: a reply of more than %d bytes", run->endpoint.where, MAX_REPLY);
         give_up(run, s, (int)status, &e);
@@ -336,8 +352,11 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
         run->why = run->halted ? run->why : e;
         halt(run, 0);
         empty_slot(s);
-    } else if (!run->reached && s->first_failure > 0 && now - s->first_failure > run->opt.absent_s) {
-        if (!run->halted) error_set(&run->why, "%s; nothing was reached there for %.0f s", e.text, run->opt.absent_s);
+    } else if (!run->reached && s->first_failure > 0 &&
+               now - s->first_failure > run->opt.absent_s) {
+        if (!run->halted)
+            error_set(&run->why, "%s; nothing was reached there for %.0f s", e.text,
+                      run->opt.absent_s);
         halt(run, 0);
         empty_slot(s);
     } else {
@@ -422,9 +441,13 @@ static int loop(Run *run)
             }
         struct curl_waitfd stop = {.fd = stop_fd(), .events = CURL_WAIT_POLLIN};
         int ms = news ? 0 : milliseconds_to_wait(run, clock_seconds());
-        /* After the first signal its descriptor stays readable: it would turn waiting into spinning. */
-        if (!bad) bad = curl_multi_poll(run->multi, &stop, stop.fd >= 0 && !stop_requested(), ms, NULL);
-        if (bad) return error_set(&run->why, "%s: libcurl: %s", run->endpoint.where, curl_multi_strerror(bad));
+        /* After the first signal its descriptor stays readable: it would turn waiting into
+         * spinning. */
+        if (!bad)
+            bad = curl_multi_poll(run->multi, &stop, stop.fd >= 0 && !stop_requested(), ms, NULL);
+        if (bad)
+            return error_set(&run->why, "%s: libcurl: %s", run->endpoint.where,
+                             curl_multi_strerror(bad));
     }
 }
 
@@ -444,13 +467,17 @@ static void release(Run *run)
 
 static int check_options(LlmOptions *o, Error *err)
 {
-    if (!o->model || !*o->model) return error_set(err, "llm: expected the name of a model, found none");
-    if (o->max_tokens < 1) return error_set(err, "llm: expected max_tokens of 1 or more, found %d", o->max_tokens);
+    if (!o->model || !*o->model)
+        return error_set(err, "llm: expected the name of a model, found none");
+    if (o->max_tokens < 1)
+        return error_set(err, "llm: expected max_tokens of 1 or more, found %d", o->max_tokens);
     if (o->concurrency < 1 || o->concurrency > MAX_CONCURRENCY)
-        return error_set(err, "llm: expected a concurrency of 1 to %d, found %d", MAX_CONCURRENCY, o->concurrency);
+        return error_set(err, "llm: expected a concurrency of 1 to %d, found %d", MAX_CONCURRENCY,
+                         o->concurrency);
     double hottest = o->api == LLM_ANTHROPIC ? 1 : 2;
     if (!(o->temperature >= 0 && o->temperature <= hottest))
-        return error_set(err, "llm: this API expects a temperature of 0 to %g, found %g", hottest, o->temperature);
+        return error_set(err, "llm: this API expects a temperature of 0 to %g, found %g", hottest,
+                         o->temperature);
     if (o->connect_timeout_s <= 0) o->connect_timeout_s = 10;
     if (o->request_timeout_s <= 0) o->request_timeout_s = 600;
     if (o->give_up_s <= 0) o->give_up_s = 900;
@@ -458,12 +485,14 @@ static int check_options(LlmOptions *o, Error *err)
     return 0;
 }
 
-int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, void *ctx, Error *err)
+int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, void *ctx,
+            Error *err)
 {
     static int started;
     Run run = {.opt = *opt, .n = n, .prompt = prompt, .done = done, .ctx = ctx};
     if (check_options(&run.opt, err)) return -1;
-    if (!started++ && curl_global_init(CURL_GLOBAL_DEFAULT)) return error_set(err, "libcurl could not be set up");
+    if (!started++ && curl_global_init(CURL_GLOBAL_DEFAULT))
+        return error_set(err, "libcurl could not be set up");
     if (llm_endpoint_init(&run.endpoint, &run.opt, err)) return -1;
     run.n_slots = run.opt.concurrency;
     if (n < (size_t)run.n_slots) run.n_slots = n ? (int)n : 1;
@@ -480,7 +509,8 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     else
         rc = loop(&run) || run.halted ? -1 : 0;
     if (rc) error_set(err, "%s", run.why.text);
-    if (rc && run.halted) error_set(err, "%s; %zu of %zu requests had ended", run.why.text, run.ended, n);
+    if (rc && run.halted)
+        error_set(err, "%s; %zu of %zu requests had ended", run.why.text, run.ended, n);
     release(&run);
     return rc;
 }

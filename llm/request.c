@@ -18,11 +18,15 @@ static json_t *message(const char *role, const char *content)
 static void add_sampling(json_t *body, const LlmOptions *o, const LlmDialect *d)
 {
     int all = o->want_ids && o->api == LLM_OPENAI && !d->no_ids;
-    if (o->top_p > 0 || all) json_object_set_new(body, "top_p", json_real(o->top_p > 0 ? o->top_p : 1));
-    if (o->top_k > 0 || all) json_object_set_new(body, "top_k", json_integer(o->top_k > 0 ? o->top_k : -1));
+    if (o->top_p > 0 || all)
+        json_object_set_new(body, "top_p", json_real(o->top_p > 0 ? o->top_p : 1));
+    if (o->top_k > 0 || all)
+        json_object_set_new(body, "top_k", json_integer(o->top_k > 0 ? o->top_k : -1));
     if (o->min_p > 0 || all) json_object_set_new(body, "min_p", json_real(o->min_p));
-    if (o->stop && o->api == LLM_OPENAI) json_object_set_new(body, "stop", json_pack("[s]", o->stop));
-    if (o->stop && o->api == LLM_ANTHROPIC) json_object_set_new(body, "stop_sequences", json_pack("[s]", o->stop));
+    if (o->stop && o->api == LLM_OPENAI)
+        json_object_set_new(body, "stop", json_pack("[s]", o->stop));
+    if (o->stop && o->api == LLM_ANTHROPIC)
+        json_object_set_new(body, "stop_sequences", json_pack("[s]", o->stop));
     if (!all) return;
     json_object_set_new(body, "repetition_penalty", json_real(1));
     json_object_set_new(body, "logprobs", json_true());
@@ -30,7 +34,8 @@ static void add_sampling(json_t *body, const LlmOptions *o, const LlmDialect *d)
     json_object_set_new(body, "return_tokens_as_token_ids", json_true()); /* vLLM before 0.10.2 */
 }
 
-char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt, uint64_t seed, Error *err)
+char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt,
+                       uint64_t seed, Error *err)
 {
     json_t *body = json_object(), *messages = json_array(), *user = message("user", prompt);
     json_t *system = opt->system ? message("system", opt->system) : NULL;
@@ -47,8 +52,10 @@ char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const c
     json_array_append(messages, user);
     json_object_set(body, "messages", messages);
     int newer = opt->api == LLM_OPENAI && dialect->max_completion_tokens;
-    json_object_set_new(body, newer ? "max_completion_tokens" : "max_tokens", json_integer(opt->max_tokens));
-    if (!dialect->no_temperature) json_object_set_new(body, "temperature", json_real(opt->temperature));
+    json_object_set_new(body, newer ? "max_completion_tokens" : "max_tokens",
+                        json_integer(opt->max_tokens));
+    if (!dialect->no_temperature)
+        json_object_set_new(body, "temperature", json_real(opt->temperature));
     /* Servers disagree on the width of a seed; 31 bits fit all of them. Anthropic has none. */
     if (opt->api == LLM_OPENAI && !dialect->no_seed)
         json_object_set_new(body, "seed", json_integer((json_int_t)(seed & 0x7fffffff)));
@@ -96,8 +103,8 @@ static char *joined(const json_t *content, const char *type, const char *key)
     json_t *part;
     buffer_init(&b, (size_t)1 << 30);
     if (json_is_string(content)) buffer_puts(&b, json_string_value(content));
-    json_array_foreach(content, i, part)
-        if (!strcmp(text_of(part, "type"), type)) buffer_puts(&b, text_of(part, key));
+    json_array_foreach(content, i, part) if (!strcmp(text_of(part, "type"), type))
+        buffer_puts(&b, text_of(part, key));
     char *s = buffer_detach(&b);
     buffer_release(&b);
     return s;
@@ -105,9 +112,10 @@ static char *joined(const json_t *content, const char *type, const char *key)
 
 static const char think_open[] = "<think>", think_close[] = "</think>";
 
-/* The end of a thought whose opening tag was in the prompt; NULL: there is none. The first one, as with an opening tag: what
- * follows is the answer, which may speak of the tag. One inside a block of code is the kernel's text, unless it begins its
- * line, as no C does: then the thought has left its block open. */
+/* The end of a thought whose opening tag was in the prompt; NULL: there is none. The first one, as
+ * with an opening tag: what follows is the answer, which may speak of the tag. One inside a block
+ * of code is the kernel's text, unless it begins its line, as no C does: then the thought has left
+ * its block open. */
 static const char *end_of_thought(const char *text)
 {
     int in_code = 0;
@@ -122,8 +130,9 @@ static const char *end_of_thought(const char *text)
     return NULL;
 }
 
-/* Servers without a reasoning parser leave the thinking in front of the answer, with its opening tag or, where their template
- * has put that into the prompt, without. A block that never ends was cut by the token limit: then there is no answer. */
+/* Servers without a reasoning parser leave the thinking in front of the answer, with its opening
+ * tag or, where their template has put that into the prompt, without. A block that never ends was
+ * cut by the token limit: then there is no answer. */
 static void split_thinking(LlmAnswer *a)
 {
     const char *start = a->text + strspn(a->text, " \t\r\n"), *end;
@@ -131,11 +140,14 @@ static void split_thinking(LlmAnswer *a)
         start += sizeof think_open - 1;
         end = strstr(start, think_close);
     } else {
-        end = a->reasoning ? NULL : end_of_thought(start); /* shown apart: no other is in front of the answer */
+        end = a->reasoning
+                  ? NULL
+                  : end_of_thought(start); /* shown apart: no other is in front of the answer */
         if (!end) return;
     }
     const char *rest = end ? end + sizeof think_close - 1 : "";
-    if (!a->reasoning) a->reasoning = memory_strndup(start, end ? (size_t)(end - start) : strlen(start));
+    if (!a->reasoning)
+        a->reasoning = memory_strndup(start, end ? (size_t)(end - start) : strlen(start));
     char *answer = memory_strdup(rest + strspn(rest, "\r\n"));
     free(a->text);
     a->text = answer;
@@ -170,17 +182,20 @@ static json_int_t id_of_token(const json_t *entry)
     return rest == s + 9 || *rest || id > INT32_MAX ? -1 : id;
 }
 
-/* Token ids as vLLM and SGLang tell them, and the log-probability of each; what is not whole is left out. */
+/* Token ids as vLLM and SGLang tell them, and the log-probability of each; what is not whole is
+ * left out. */
 static void parse_tokens(const json_t *reply, const json_t *choice, LlmAnswer *a)
 {
     const json_t *content = json_object_get(json_object_get(choice, "logprobs"), "content"), *entry;
     size_t n = json_array_size(content), i;
     a->ids = ids_of(json_object_get(choice, "token_ids"), &a->n_ids);
     a->prompt_ids = ids_of(json_object_get(reply, "prompt_token_ids"), &a->n_prompt_ids);
-    if (!a->prompt_ids) a->prompt_ids = ids_of(json_object_get(choice, "prompt_token_ids"), &a->n_prompt_ids);
+    if (!a->prompt_ids)
+        a->prompt_ids = ids_of(json_object_get(choice, "prompt_token_ids"), &a->n_prompt_ids);
     if (!a->ids && n) {
         json_t *list = json_array();
-        json_array_foreach(content, i, entry) json_array_append_new(list, json_integer(id_of_token(entry)));
+        json_array_foreach(content, i, entry)
+            json_array_append_new(list, json_integer(id_of_token(entry)));
         a->ids = ids_of(list, &a->n_ids);
         json_decref(list);
     }
@@ -202,10 +217,10 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
     json_t *choices = json_need_array(reply, "choices", "reply", err), *choice = NULL, *c;
     size_t i;
     if (!choices) return -1;
-    json_array_foreach(choices, i, c) /* one was asked for; of more, the one numbered 0, else the first */
+    json_array_foreach(choices, i,
+                       c) /* one was asked for; of more, the one numbered 0, else the first */
         if (!choice || (json_is_integer(json_object_get(c, "index")) &&
-                        json_integer_value(json_object_get(c, "index")) == 0))
-            choice = c;
+                        json_integer_value(json_object_get(c, "index")) == 0)) choice = c;
     if (!choice) return error_set(err, "reply, choices: expected 1 element, found none");
     json_t *m = json_need_object(choice, "message", "reply, choices[0]", err);
     if (!m) return -1;
@@ -216,7 +231,8 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
     const char *thought = text_of(m, "reasoning");
     if (!*thought) thought = text_of(m, "reasoning_content");
     if (!a->filtered && !json_is_string(content) && !json_is_array(content) && !*thought)
-        return error_set(err, "reply, choices[0].message: expected \"content\" to be a text, found none");
+        return error_set(
+            err, "reply, choices[0].message: expected \"content\" to be a text, found none");
     a->text = joined(content, "text", "text");
     if (*thought) a->reasoning = memory_strdup(thought);
     a->prompt_tokens = tokens(reply, "prompt_tokens");
@@ -251,13 +267,15 @@ enum { ESCAPE = 6 }; /* the length of \u0000 */
 /* The number in "\u1234", or -1. */
 static long escaped(const char *s, size_t len)
 {
-    if (len < ESCAPE || s[0] != '\\' || s[1] != 'u' || strspn(s + 2, "0123456789abcdefABCDEF") < 4) return -1;
+    if (len < ESCAPE || s[0] != '\\' || s[1] != 'u' || strspn(s + 2, "0123456789abcdefABCDEF") < 4)
+        return -1;
     char digits[5] = {s[2], s[3], s[4], s[5]};
     return strtol(digits, NULL, 16);
 }
 
-/* What a model can say and a text cannot hold: a NUL, and half of a surrogate pair, which an answer cut inside a character ends
- * with. jansson refuses the whole reply for one, and would at every attempt: U+FFFD stands for it. */
+/* What a model can say and a text cannot hold: a NUL, and half of a surrogate pair, which an answer
+ * cut inside a character ends with. jansson refuses the whole reply for one, and would at every
+ * attempt: U+FFFD stands for it. */
 static json_t *read_reply(const char *body, size_t len, Error *err)
 {
     char *text = memory_strndup(body, len);
@@ -313,7 +331,8 @@ void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out)
     *out = (LlmRefusal){0};
     json_t *reply = read_reply(body, len, &unused);
     if (!reply) return;
-    /* {"error": {"message", "type", "code", "param"}}, {"error": "text"}, {"message": ..}, {"detail": ..} */
+    /* {"error": {"message", "type", "code", "param"}}, {"error": "text"}, {"message": ..},
+     * {"detail": ..} */
     json_t *e = json_object_get(reply, "error");
     if (!json_is_object(e)) e = reply;
     const char *says = text_of(e, "message");

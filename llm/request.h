@@ -13,15 +13,16 @@ typedef struct {
 } LlmDialect;
 
 /* The body of one request; caller frees. */
-char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt, uint64_t seed, Error *err);
+char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt,
+                       uint64_t seed, Error *err);
 
 typedef struct {
     char *text, *reasoning, *model; /* text is never NULL; the others may be */
     const char *finish;             /* "stop" or "length" */
     long prompt_tokens, completion_tokens;
-    int filtered;                   /* the model or a filter refused to answer: no retry mends it */
-    int32_t *ids, *prompt_ids;      /* NULL: not told */
-    double *logprobs;               /* of ids, or NULL */
+    int filtered;              /* the model or a filter refused to answer: no retry mends it */
+    int32_t *ids, *prompt_ids; /* NULL: not told */
+    double *logprobs;          /* of ids, or NULL */
     size_t n_ids, n_prompt_ids;
 } LlmAnswer;
 

@@ -14,27 +14,36 @@ static int is_one_of(const char *s, const char *const *list)
 /* 429 and 403 also mean that the money is gone. */
 static int out_of_money(const LlmRefusal *r)
 {
-    static const char *const codes[] = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
-                                        "billing_error", "spend_limit_reached", "access_terminated", NULL};
+    static const char *const codes[] = {"insufficient_quota",
+                                        "billing_hard_limit_reached",
+                                        "billing_not_active",
+                                        "billing_error",
+                                        "spend_limit_reached",
+                                        "access_terminated",
+                                        NULL};
     return is_one_of(r->code, codes) || is_one_of(r->type, codes);
 }
 
 LlmAction llm_classify(int status, const LlmRefusal *refusal, const char *should_retry)
 {
     if (status == 200) return LLM_TAKE;
-    if (status == 401 || status == 402 || status == 403 || status == 404 || out_of_money(refusal)) return LLM_STOP;
+    if (status == 401 || status == 402 || status == 403 || status == 404 || out_of_money(refusal))
+        return LLM_STOP;
     if (should_retry && !strcasecmp(should_retry, "true")) return LLM_AGAIN;
     if (should_retry && !strcasecmp(should_retry, "false")) return LLM_FAIL;
-    return status == 0 || status == 408 || status == 409 || status == 425 || status == 429 || status >= 500 ? LLM_AGAIN
-                                                                                                         : LLM_FAIL;
+    return status == 0 || status == 408 || status == 409 || status == 425 || status == 429 ||
+                   status >= 500
+               ? LLM_AGAIN
+               : LLM_FAIL;
 }
 
 static int says_unsupported(const LlmRefusal *r)
 {
     static const char *const codes[] = {"unsupported_parameter", "unsupported_value", NULL};
-    return is_one_of(r->code, codes) || strcasestr(r->message, "unsupported") || strcasestr(r->message, "not support") ||
-           strcasestr(r->message, "deprecated") || strcasestr(r->message, "not permitted") ||
-           strcasestr(r->message, "unrecognized") || strcasestr(r->message, "unknown parameter");
+    return is_one_of(r->code, codes) || strcasestr(r->message, "unsupported") ||
+           strcasestr(r->message, "not support") || strcasestr(r->message, "deprecated") ||
+           strcasestr(r->message, "not permitted") || strcasestr(r->message, "unrecognized") ||
+           strcasestr(r->message, "unknown parameter");
 }
 
 static int names(const LlmRefusal *r, const char *field)
@@ -47,19 +56,25 @@ int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmR
     if ((status != 400 && status != 422) || !says_unsupported(refusal)) return 0;
     if (opt->api == LLM_OPENAI && names(refusal, "max_tokens") && !dialect->max_completion_tokens)
         return dialect->max_completion_tokens = 1;
-    if (names(refusal, "temperature") && !dialect->no_temperature) return dialect->no_temperature = 1;
-    static const char *const with_ids[] = {"logprobs", "return_token", "top_k", "min_p", "repetition_penalty"};
+    if (names(refusal, "temperature") && !dialect->no_temperature)
+        return dialect->no_temperature = 1;
+    static const char *const with_ids[] = {"logprobs", "return_token", "top_k", "min_p",
+                                           "repetition_penalty"};
     for (size_t i = 0; i < sizeof with_ids / sizeof *with_ids && opt->want_ids; i++)
         if (names(refusal, with_ids[i]) && !dialect->no_ids) return dialect->no_ids = 1;
-    if (opt->api == LLM_OPENAI && names(refusal, "seed") && !dialect->no_seed) return dialect->no_seed = 1;
+    if (opt->api == LLM_OPENAI && names(refusal, "seed") && !dialect->no_seed)
+        return dialect->no_seed = 1;
     return 0;
 }
 
 int llm_too_long(const LlmRefusal *refusal)
 {
-    static const char *const codes[] = {"context_length_exceeded", "exceed_context_size_error", NULL};
-    return is_one_of(refusal->code, codes) || is_one_of(refusal->type, codes) || strcasestr(refusal->message, "context length") ||
-           strcasestr(refusal->message, "maximum model length") || strcasestr(refusal->message, "prompt is too long");
+    static const char *const codes[] = {"context_length_exceeded", "exceed_context_size_error",
+                                        NULL};
+    return is_one_of(refusal->code, codes) || is_one_of(refusal->type, codes) ||
+           strcasestr(refusal->message, "context length") ||
+           strcasestr(refusal->message, "maximum model length") ||
+           strcasestr(refusal->message, "prompt is too long");
 }
 
 double llm_retry_delay(Random *random, int attempts, double asked)

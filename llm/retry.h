@@ -21,8 +21,8 @@ int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmR
 /* Is it this prompt's length that the server refuses? Of others it says nothing. */
 int llm_too_long(const LlmRefusal *refusal);
 
-/* Seconds until attempt number `attempts` + 1: exponential with full jitter, at most 60 s, and never
- * less than the server asked for (asked < 0: it did not). */
+/* Seconds until attempt number `attempts` + 1: exponential with full jitter, at most 60 s, and
+ * never less than the server asked for (asked < 0: it did not). */
 double llm_retry_delay(Random *random, int attempts, double asked);
 
 #endif

@@ -8,7 +8,10 @@ int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
     return (m->ops == ops_cpu() ? decoder_create_cpu : decoder_create_cuda)(m, plan, out, err);
 }
 
-int decoder_check(const Model *m, Error *err) { return m->ops == ops_cpu() ? 0 : decoder_check_cuda(m, err); }
+int decoder_check(const Model *m, Error *err)
+{
+    return m->ops == ops_cpu() ? 0 : decoder_check_cuda(m, err);
+}
 
 void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
 {
@@ -17,7 +20,8 @@ void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, D
 
 size_t decoder_token_bytes(const Model *m)
 {
-    return (size_t)m->c.layers * 2 * (size_t)m->c.kv_heads * (size_t)m->c.head_dim * (size_t)m->ops->num;
+    return (size_t)m->c.layers * 2 * (size_t)m->c.kv_heads * (size_t)m->c.head_dim *
+           (size_t)m->ops->num;
 }
 
 void decoder_free(Decoder *d)
@@ -30,10 +34,22 @@ int decoder_prefill(Decoder *d, const int32_t *ids, int len, int copies, Error *
     return d->type->prefill(d, ids, len, copies, err);
 }
 
-int decoder_attach(Decoder *d, int slot, Error *err) { return d->type->attach(d, slot, err); }
-void decoder_detach(Decoder *d, int slot) { d->type->detach(d, slot); }
-int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err) { return d->type->first(d, rows, n, err); }
-int decoder_step(Decoder *d, DecoderRow *rows, int n, Error *err) { return d->type->step(d, rows, n, err); }
+int decoder_attach(Decoder *d, int slot, Error *err)
+{
+    return d->type->attach(d, slot, err);
+}
+void decoder_detach(Decoder *d, int slot)
+{
+    d->type->detach(d, slot);
+}
+int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err)
+{
+    return d->type->first(d, rows, n, err);
+}
+int decoder_step(Decoder *d, DecoderRow *rows, int n, Error *err)
+{
+    return d->type->step(d, rows, n, err);
+}
 
 const Num *decoder_forward(Decoder *d, const int32_t *ids, int len, LayerDone *then, void *ctx)
 {

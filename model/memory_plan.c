@@ -2,32 +2,39 @@
 
 #include <string.h>
 
-#include "model/files/model_config.h"
 #include "model/core/decoder.h"
 #include "model/core/lora.h"
-#include "model/ranks.h"
 #include "model/core/transformer.h"
+#include "model/files/model_config.h"
+#include "model/ranks.h"
 
-static const char *const part_name[PLAN_PARTS] = {"weights",  "adapter", "gradients", "optimiser", "activations",
-                                                  "backward", "logits",  "batch",     "workspace"};
+static const char *const part_name[PLAN_PARTS] = {"weights",   "adapter",     "gradients",
+                                                  "optimiser", "activations", "backward",
+                                                  "logits",    "batch",       "workspace"};
 
-static int least(int a, int b) { return a < b ? a : b; }
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
 
-/* What the operations of a GPU take for themselves: cuBLASLt's workspace, kernels, and for the attention's way back sums of
- * dk and dv, of each query head at most. */
+/* What the operations of a GPU take for themselves: cuBLASLt's workspace, kernels, and for the
+ * attention's way back sums of dk and dv, of each query head at most. */
 static size_t workspace(const Model *m, int rows)
 {
     enum { FIXED = 256 << 20 };
     if (m->ops == ops_cpu()) return 0;
-    return FIXED + (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
+    return FIXED +
+           (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
 }
 
-static void fill(const Model *m, const TrainerOptions *o, int tokens, int recompute, size_t available, MemoryPlan *p)
+static void fill(const Model *m, const TrainerOptions *o, int tokens, int recompute,
+                 size_t available, MemoryPlan *p)
 {
     const ParamSet *set = m->lora.size ? &m->lora : &m->base;
     size_t num = (size_t)m->ops->num, moment = o->lean ? num : sizeof(float);
     size_t master = num != sizeof(float) && !o->lean ? sizeof(float) : 0;
-    *p = (MemoryPlan){.max_tokens = tokens, .recompute = recompute, .lora = m->lora.size > 0, .lean = o->lean};
+    *p = (MemoryPlan){
+        .max_tokens = tokens, .recompute = recompute, .lora = m->lora.size > 0, .lean = o->lean};
     p->logit_rows = head_rows(m, tokens, o->fixed_weights ? HEAD_ONCE : HEAD_TWICE);
     p->bytes[PLAN_WEIGHTS] = m->base.size * num;
     p->bytes[PLAN_ADAPTER] = m->lora.size * num;
@@ -36,7 +43,8 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
     p->bytes[PLAN_ACTIVATIONS] = acts_bytes(m, tokens, recompute ? KEEP_INPUTS : KEEP_ALL);
     p->bytes[PLAN_BACKWARD] = grads_bytes(m, tokens);
     p->bytes[PLAN_LOGITS] = head_bytes(m, p->logit_rows);
-    p->bytes[PLAN_BATCH] = batch_bytes(tokens) + model_position_bytes(m, least(tokens, m->c.max_position));
+    p->bytes[PLAN_BATCH] =
+        batch_bytes(tokens) + model_position_bytes(m, least(tokens, m->c.max_position));
     p->bytes[PLAN_WORKSPACE] = workspace(m, tokens);
     for (int i = 0; i < PLAN_PARTS; i++) p->total += p->bytes[i];
     p->available = available;
@@ -46,15 +54,16 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
 }
 
 /* As asked; with `auto` recomputation only where it does not fit without. */
-static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t available, MemoryPlan *p)
+static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t available,
+                  MemoryPlan *p)
 {
     fill(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
     if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill(m, o, tokens, 1, available, p);
     return p->fits;
 }
 
-/* A GPU is busy with 4096 tokens, and faster by little with more: as many without recomputation, up to 16384, as fit; with it
- * only where 4096 do not. */
+/* A GPU is busy with 4096 tokens, and faster by little with more: as many without recomputation, up
+ * to 16384, as fit; with it only where 4096 do not. */
 static void choose_tokens(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *p)
 {
     enum { MOST = 16384, ENOUGH = 4096, LEAST = 512 };
@@ -66,22 +75,29 @@ static void choose_tokens(const Model *m, const TrainerOptions *o, size_t availa
         if (choose(m, o, tokens, available, p)) return;
 }
 
-int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out, Error *err)
+int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out,
+                 Error *err)
 {
     if (o->max_tokens < 0 || o->max_tokens > 1 << 24)
-        return error_set(err, "max_tokens of a micro-batch is expected to be 0 to %d, found %d", 1 << 24, o->max_tokens);
+        return error_set(err, "max_tokens of a micro-batch is expected to be 0 to %d, found %d",
+                         1 << 24, o->max_tokens);
     if (o->lean && m->ops == ops_cpu())
-        return error_set(err, "lean training rounds 16-bit weights stochastically: the CPU computes with 32 bits and has none");
-    if (o->max_tokens) choose(m, o, o->max_tokens, available, out);
-    else choose_tokens(m, o, available, out);
+        return error_set(err, "lean training rounds 16-bit weights stochastically: the CPU "
+                              "computes with 32 bits and has none");
+    if (o->max_tokens)
+        choose(m, o, o->max_tokens, available, out);
+    else
+        choose_tokens(m, o, available, out);
     return 0;
 }
 
 /* The model without its numbers, and what is free before they are there. */
-static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available, Model **out, Error *err)
+static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available,
+                   Model **out, Error *err)
 {
     size_t total;
-    if (model_config_check(c, "the planned model", err) || ops->memory(available, &total, err)) return -1;
+    if (model_config_check(c, "the planned model", err) || ops->memory(available, &total, err))
+        return -1;
     Model *m = model_layout(c, ops);
     if (lora && lora_layout(m, lora, err)) {
         model_free(m);
@@ -91,8 +107,8 @@ static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora
     return 0;
 }
 
-int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, const TrainerOptions *o, MemoryPlan *out,
-                  Error *err)
+int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
+                  const TrainerOptions *o, MemoryPlan *out, Error *err)
 {
     size_t available;
     Model *m;
@@ -102,8 +118,8 @@ int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     return rc;
 }
 
-int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows, int max_new, SamplingPlan *out,
-                  Error *err)
+int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows,
+                  int max_new, SamplingPlan *out, Error *err)
 {
     size_t available;
     Model *m;
@@ -114,7 +130,8 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     }
     DecoderPlan plan = {.rows = rows, .max_new = max_new, .law = {.vocab = c->vocab}};
     DecoderMemory memory;
-    size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num, left = available > weights ? available - weights : 0;
+    size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num,
+           left = available > weights ? available - weights : 0;
     int fit = 0;
     for (int step = 1 << 24; step; step /= 2) { /* the longer the prompt, the less is left */
         plan.prompt = fit + step;
@@ -124,29 +141,38 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     }
     plan.prompt = fit ? fit : 1;
     decoder_memory(m, &plan, left, &memory);
-    *out = (SamplingPlan){weights, available, memory.own, memory.spare, memory.room, memory.held, memory.token, memory.tokens,
-                          rows, plan.prompt, max_new, fit > 0};
+    *out = (SamplingPlan){weights,     available,   memory.own,   memory.spare,
+                          memory.room, memory.held, memory.token, memory.tokens,
+                          rows,        plan.prompt, max_new,      fit > 0};
     model_free(m);
     return 0;
 }
 
-static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
+static double gib(size_t bytes)
+{
+    return (double)bytes / (1 << 30);
+}
 
 void plan_print(const MemoryPlan *p, Buffer *out)
 {
     for (int i = 0; i < PLAN_PARTS; i++)
         if (p->bytes[i]) buffer_printf(out, "%-12s %9.3f GiB\n", part_name[i], gib(p->bytes[i]));
     buffer_printf(out, "%-12s %9.3f GiB of %.3f\n", "total", gib(p->total), gib(p->available));
-    buffer_printf(out, "micro-batches of %d tokens, %s, %s of logits at a time: %s\n", p->max_tokens,
-                  p->recompute ? "activations made again" : "all activations kept",
-                  p->logit_rows < p->max_tokens ? "a piece" : "all", p->fits ? "fits" : "does not fit");
+    buffer_printf(out, "micro-batches of %d tokens, %s, %s of logits at a time: %s\n",
+                  p->max_tokens, p->recompute ? "activations made again" : "all activations kept",
+                  p->logit_rows < p->max_tokens ? "a piece" : "all",
+                  p->fits ? "fits" : "does not fit");
 }
 
 int plan_refuse(const MemoryPlan *p, Error *err)
 {
-    const char *other = !p->recompute ? "--recompute" : !p->lora ? "--lora" : !p->lean ? "--lean" : "a smaller model";
-    return error_set(err, "training takes %.2f GiB, %.2f GiB are free: change --max-tokens (%d) or %s", gib(p->total),
-                     gib(p->available), p->max_tokens, other);
+    const char *other = !p->recompute ? "--recompute"
+                        : !p->lora    ? "--lora"
+                        : !p->lean    ? "--lean"
+                                      : "a smaller model";
+    return error_set(err,
+                     "training takes %.2f GiB, %.2f GiB are free: change --max-tokens (%d) or %s",
+                     gib(p->total), gib(p->available), p->max_tokens, other);
 }
 
 /* On the CPU all of the room is held. */
@@ -155,14 +181,17 @@ void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out)
     int64_t a_row = p->fits ? p->prompt + p->max_new : p->tokens / p->rows;
     buffer_printf(out, "%-16s %9.2f GiB\n", "weights", gib(p->weights));
     if (p->decoder) {
-        buffer_printf(out, "%-16s %9.2f GiB, prompts of up to %d token%s\n", "decoder", gib(p->decoder), p->prompt,
-                      p->prompt > 1 ? "s" : "");
+        buffer_printf(out, "%-16s %9.2f GiB, prompts of up to %d token%s\n", "decoder",
+                      gib(p->decoder), p->prompt, p->prompt > 1 ? "s" : "");
         buffer_printf(out, "%-16s %9.2f GiB left free\n", "workspaces", gib(p->spare));
     }
     buffer_printf(out, "%-16s %9.2f GiB ", "keys and values", gib(p->held));
     if (p->held < p->room) buffer_printf(out, "of %.2f ", gib(p->room));
-    buffer_printf(out, "free, %.1f KiB a token: %lld tokens\n", (double)p->token / 1024, (long long)p->tokens);
+    buffer_printf(out, "free, %.1f KiB a token: %lld tokens\n", (double)p->token / 1024,
+                  (long long)p->tokens);
     buffer_printf(out, "%d rows at once: %lld tokens each, of which %d are new: %s\n", p->rows,
                   (long long)(a_row < max_position ? a_row : max_position), p->max_new,
-                  p->fits ? "fits" : p->weights > p->available ? "the weights do not fit" : "rows wait for others to end");
+                  p->fits                     ? "fits"
+                  : p->weights > p->available ? "the weights do not fit"
+                                              : "rows wait for others to end");
 }

@@ -1,6 +1,6 @@
-/* The optimiser on disk: m.<tensor>, v.<tensor>, w.<tensor> where there are weights finer than the model's file holds, and
- * as numbers of their own the step and the tokens of a micro-batch. Every rank has a slice of m, v and w: rank 0 writes what all
- * have. */
+/* The optimiser on disk: m.<tensor>, v.<tensor>, w.<tensor> where there are weights finer than the
+ * model's file holds, and as numbers of their own the step and the tokens of a micro-batch. Every
+ * rank has a slice of m, v and w: rank 0 writes what all have. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,12 @@ enum { MAX_STEP = 1 << 24, NAME = 128 }; /* whole numbers that fp32 holds */
 typedef struct {
     char letter;
     void *data;
-    int wide;                      /* float, else Num */
-    int whole;                     /* of the set, else of this rank's slices */
+    int wide;  /* float, else Num */
+    int whole; /* of the set, else of this rank's slices */
 } State;
 
-/* Whether the model's file rounds the weights: fp32 in a file of 16-bit ones, bf16 in one of F16, whose small numbers are coarser. */
+/* Whether the model's file rounds the weights: fp32 in a file of 16-bit ones, bf16 in one of F16,
+ * whose small numbers are coarser. */
 static int rounded(const Trainer *t)
 {
     int wide = t->model->ops->num == sizeof(float), dtype = t->model->c.dtype;
@@ -32,11 +33,15 @@ static int states(const Trainer *t, State s[3])
     int alone = ranks_size() == 1;
     s[0] = (State){'m', t->m, !t->o.lean, alone};
     s[1] = (State){'v', t->v, !t->o.lean, alone};
-    s[2] = t->master ? (State){'w', t->master, 1, alone} : (State){'w', t->set->data, t->model->ops->num == sizeof(float), 1};
+    s[2] = t->master ? (State){'w', t->master, 1, alone}
+                     : (State){'w', t->set->data, t->model->ops->num == sizeof(float), 1};
     return t->master || rounded(t) ? 3 : 2;
 }
 
-static size_t bytes_of(const Trainer *t, const State *s) { return s->wide ? sizeof(float) : (size_t)t->model->ops->num; }
+static size_t bytes_of(const Trainer *t, const State *s)
+{
+    return s->wide ? sizeof(float) : (size_t)t->model->ops->num;
+}
 
 /* The slices of all ranks, in the gradients' array, which is 0 between steps. */
 typedef struct {
@@ -64,7 +69,7 @@ static void gather(Gathered *g, const State *s)
 typedef struct {
     Gathered *g;
     const State *s;
-    size_t at;                     /* in the set */
+    size_t at; /* in the set */
 } Source;
 
 /* Tensors are written in the order of their names, so that one state after another is asked for. */
@@ -76,11 +81,14 @@ static void read_state(const void *from, size_t first, size_t n, float *to)
     if (x->g->now != s) gather(x->g, s);
     const char *data = s->whole ? s->data : (const void *)x->g->t->grad;
     data += (x->at + first) * bytes_of(x->g->t, s);
-    if (s->wide) op->download(to, data, n * sizeof *to);
-    else op->store(to, data, n);
+    if (s->wide)
+        op->download(to, data, n * sizeof *to);
+    else
+        op->store(to, data, n);
 }
 
-static int write_file(const Trainer *t, const char *path, const State *state, int k, Gathered *g, Error *err)
+static int write_file(const Trainer *t, const char *path, const State *state, int k, Gathered *g,
+                      Error *err)
 {
     const ParamSet *p = t->set;
     size_t n = (size_t)k * (size_t)p->n + 2, at = 0;
@@ -92,7 +100,10 @@ static int write_file(const Trainer *t, const char *path, const State *state, in
             const Tensor *x = &p->tensor[i];
             snprintf(name[at], NAME, "%c.%s", state[j].letter, x->name);
             from[at] = (Source){g, &state[j], x->at};
-            out[at] = (SafetensorsOut){.name = name[at], .rank = x->rank, .shape = {x->shape[0], x->shape[1]}, .read = read_state,
+            out[at] = (SafetensorsOut){.name = name[at],
+                                       .rank = x->rank,
+                                       .shape = {x->shape[0], x->shape[1]},
+                                       .read = read_state,
                                        .from = &from[at]};
         }
     float step = (float)t->step, tokens = (float)t->o.max_tokens;
@@ -108,12 +119,15 @@ static int write_file(const Trainer *t, const char *path, const State *state, in
 int trainer_save(const Trainer *t, const char *path, Error *err)
 {
     const Ops *op = t->model->ops;
-    if (t->step > MAX_STEP) return error_set(err, "%s: step %lld is too large to store", path, (long long)t->step);
+    if (t->step > MAX_STEP)
+        return error_set(err, "%s: step %lld is too large to store", path, (long long)t->step);
     State state[3];
     Gathered g = {.t = t};
     int k = states(t, state), rc = 0;
-    if (!ranks_rank()) rc = write_file(t, path, state, k, &g, err);
-    else for (int i = 0; i < k; i++) gather(&g, &state[i]);
+    if (!ranks_rank())
+        rc = write_file(t, path, state, k, &g, err);
+    else
+        for (int i = 0; i < k; i++) gather(&g, &state[i]);
     if (!rc && g.failed) {
         if (err) *err = g.err;
         rc = -1;
@@ -123,7 +137,8 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
 }
 
 /* The part of a tensor that this rank has of a state. */
-static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x, const State *s, Error *err)
+static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
+                     const State *s, Error *err)
 {
     int rc = 0;
     for (size_t at = 0; at < t->set->size && !rc; at += s->whole ? t->set->size : t->piece) {
@@ -139,23 +154,26 @@ static int load_part(const Trainer *t, const Safetensors *st, const char *name, 
 }
 
 /* The weights, of their masters. */
-static int load_rounded(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x, Error *err)
+static int load_rounded(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
+                        Error *err)
 {
     const Ops *op = t->model->ops;
     return tensor_load(st, name, x, 0, x->count, op, num_at(op, t->set->data, x->at), 0, err);
 }
 
 /* A whole number of at most MAX_STEP. */
-static int read_number(const Safetensors *st, const char *path, const char *name, float *out, Error *err)
+static int read_number(const Safetensors *st, const char *path, const char *name, float *out,
+                       Error *err)
 {
     int64_t one[1] = {1};
     if (safetensors_read_f32(st, name, 1, one, out, err)) return -1;
     if (*out >= 0 && *out <= MAX_STEP && floorf(*out) == *out) return 0;
-    return error_set(err, "%s: %s is expected to be a whole number, found %g", path, name, (double)*out);
+    return error_set(err, "%s: %s is expected to be a whole number, found %g", path, name,
+                     (double)*out);
 }
 
-/* Where micro-batches were left to the memory that was free, they stay those of the run that is continued: they decide the order
- * of its sums. */
+/* Where micro-batches were left to the memory that was free, they stay those of the run that is
+ * continued: they decide the order of its sums. */
 static int same_tokens(Trainer *t, int tokens, Error *err)
 {
     MemoryPlan plan;
@@ -164,8 +182,10 @@ static int same_tokens(Trainer *t, int tokens, Error *err)
     if (!t->by_memory || !tokens || tokens == t->o.max_tokens) return 0;
     if (plan_trainer(t->model, &o, t->available, &plan, err)) return -1;
     if (!plan.fits) {
-        log_warn("micro-batches are of %d tokens now, not of %d as before, for which too little memory is free: sums have another "
-                 "order", t->o.max_tokens, tokens);
+        log_warn("micro-batches are of %d tokens now, not of %d as before, for which too little "
+                 "memory is free: sums have another "
+                 "order",
+                 t->o.max_tokens, tokens);
         return 0;
     }
     t->o.max_tokens = tokens;
@@ -173,7 +193,8 @@ static int same_tokens(Trainer *t, int tokens, Error *err)
     return 0;
 }
 
-/* All is looked at before anything is changed: a file that turns out to be another model's leaves the trainer as it was. */
+/* All is looked at before anything is changed: a file that turns out to be another model's leaves
+ * the trainer as it was. */
 int trainer_load(Trainer *t, const char *path, Error *err)
 {
     const Ops *op = t->model->ops;
@@ -184,15 +205,19 @@ int trainer_load(Trainer *t, const char *path, Error *err)
     if (safetensors_open(path, &st, err)) return -1;
     float step = 0, tokens = 0;
     int rc = read_number(st, path, "step", &step, err);
-    if (!rc && safetensors_find(st, "max_tokens")) rc = read_number(st, path, "max_tokens", &tokens, err);
+    if (!rc && safetensors_find(st, "max_tokens"))
+        rc = read_number(st, path, "max_tokens", &tokens, err);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; !rc && i < k * p->n; i++) {
             const Tensor *x = &p->tensor[i / k];
             const State *s = &state[i % k];
             char name[NAME];
             snprintf(name, sizeof name, "%c.%s", s->letter, x->name);
-            rc = pass ? load_part(t, st, name, x, s, err) : safetensors_need(st, name, x->rank, x->shape, err) ? 0 : -1;
-            if (pass && !rc && s->data == t->master && rounded(t)) rc = load_rounded(t, st, name, x, err);
+            rc = pass ? load_part(t, st, name, x, s, err)
+                 : safetensors_need(st, name, x->rank, x->shape, err) ? 0
+                                                                      : -1;
+            if (pass && !rc && s->data == t->master && rounded(t))
+                rc = load_rounded(t, st, name, x, err);
         }
     if (!rc) rc = same_tokens(t, (int)tokens, err);
     safetensors_close(st);

@@ -6,11 +6,11 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/files/model_config.h"
 #include "model/core/halves.h"
-#include "model/ranks.h"
 #include "model/core/rope.h"
 #include "model/core/transformer.h"
+#include "model/files/model_config.h"
+#include "model/ranks.h"
 
 size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int decay)
 {
@@ -31,7 +31,10 @@ void set_align(ParamSet *s, const Ops *op)
     s->size = (s->size + mask) & ~mask;
 }
 
-void set_end(ParamSet *s, const Ops *op) { s->size = ranks_each(s->size, (size_t)op->align) * (size_t)ranks_size(); }
+void set_end(ParamSet *s, const Ops *op)
+{
+    s->size = ranks_each(s->size, (size_t)op->align) * (size_t)ranks_size();
+}
 
 void set_release(ParamSet *s, const Ops *op)
 {
@@ -55,7 +58,8 @@ static size_t norm_add(Model *m, int layer, const char *suffix, int64_t n)
 }
 
 /* A projection of up to three matrices that lie one after another, and their biases. */
-static Linear linear_add(Model *m, int layer, int parts, const char *const *name, const int *rows, int columns, int bias)
+static Linear linear_add(Model *m, int layer, int parts, const char *const *name, const int *rows,
+                         int columns, int bias)
 {
     Linear l = {.k = columns, .parts = parts, .has_bias = bias};
     char full[64];
@@ -80,7 +84,8 @@ static void layout_layer(Model *m, int i)
 {
     static const char *const qkv[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
     static const char *const o[] = {"self_attn.o_proj"};
-    static const char *const gate_up[] = {"mlp.gate_proj", "mlp.up_proj"}, *const down[] = {"mlp.down_proj"};
+    static const char *const gate_up[] = {"mlp.gate_proj", "mlp.up_proj"}, *const down[] = {
+                                                                               "mlp.down_proj"};
     const ModelConfig *c = &m->c;
     int q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     LayerAt *at = &m->layer[i];
@@ -129,12 +134,14 @@ static void draw_tensor(Model *m, const Tensor *t, uint64_t seed)
     float *host = memory_array(t->count < PIECE ? t->count : PIECE, sizeof *host);
     float fill = ends_with(t->name, "norm.weight") ? 1 : 0;
     double std = 0.02;
-    if (ends_with(t->name, "o_proj.weight") || ends_with(t->name, "down_proj.weight")) std /= sqrt(2.0 * m->c.layers);
+    if (ends_with(t->name, "o_proj.weight") || ends_with(t->name, "down_proj.weight"))
+        std /= sqrt(2.0 * m->c.layers);
     Random r;
     random_init(&r, seed, random_hash(t->name, strlen(t->name)));
     for (size_t at = 0; at < t->count; at += PIECE) {
         size_t n = t->count - at < PIECE ? t->count - at : PIECE;
-        for (size_t i = 0; i < n; i++) host[i] = t->rank == 1 ? fill : (float)(std * random_normal(&r));
+        for (size_t i = 0; i < n; i++)
+            host[i] = t->rank == 1 ? fill : (float)(std * random_normal(&r));
         m->ops->load(weight_at(m, t->at + at), host, n);
     }
     free(host);
@@ -167,8 +174,14 @@ void model_free(Model *m)
     free(m);
 }
 
-const ModelConfig *model_config(const Model *m) { return &m->c; }
-size_t model_parameters(const Model *m) { return m->base.count; }
+const ModelConfig *model_config(const Model *m)
+{
+    return &m->c;
+}
+size_t model_parameters(const Model *m)
+{
+    return m->base.count;
+}
 
 int model_add_end(Model *m, int id, Error *err)
 {
@@ -176,7 +189,10 @@ int model_add_end(Model *m, int id, Error *err)
     for (int i = 0; i < c->n_eos; i++)
         if (c->eos[i] == id) return 0;
     if (c->n_eos == 8 || id < 0 || id >= c->vocab)
-        return error_set(err, "the end token %d: expected one of the %d ids of the vocabulary, and 8 end tokens at most", id, c->vocab);
+        return error_set(err,
+                         "the end token %d: expected one of the %d ids of the vocabulary, and 8 "
+                         "end tokens at most",
+                         id, c->vocab);
     c->eos[c->n_eos++] = id;
     return 0;
 }
@@ -187,7 +203,10 @@ size_t model_position_bytes(const Model *m, int positions)
 }
 
 /* transformers casts cosines and sines to the activations' number. */
-static float as_activation(const Ops *op, float x) { return op->num == 2 ? bf16_to_float(float_to_bf16(x)) : x; }
+static float as_activation(const Ops *op, float x)
+{
+    return op->num == 2 ? bf16_to_float(float_to_bf16(x)) : x;
+}
 
 /* Angles are fp32 as the reference has them. The table grows by doubling. */
 void model_reserve_positions(Model *m, int positions)
@@ -197,7 +216,8 @@ void model_reserve_positions(Model *m, int positions)
     if (positions < 2 * m->rope_len) positions = 2 * m->rope_len;
     int half = m->c.head_dim / 2;
     size_t count = (size_t)positions * (size_t)half;
-    float *host = memory_array(2 * count, sizeof *host), *inv = memory_array((size_t)half, sizeof *inv), scale;
+    float *host = memory_array(2 * count, sizeof *host),
+          *inv = memory_array((size_t)half, sizeof *inv), scale;
     rope_frequencies(&m->c, inv, &scale);
     for (int p = 0; p < positions; p++)
         for (int i = 0; i < half; i++) {

@@ -20,21 +20,28 @@
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/together.h"
 
-/* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation minutes. */
+/* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation
+ * minutes. */
 static const double wait_s = 3600;
 
 static struct {
-    int rank, size;                /* size 0: not started */
-    int up;                        /* in a child: the socket to rank 0 */
-    int down[RANKS_MAX];           /* in rank 0: the sockets to the others */
+    int rank, size;      /* size 0: not started */
+    int up;              /* in a child: the socket to rank 0 */
+    int down[RANKS_MAX]; /* in rank 0: the sockets to the others */
     pid_t child[RANKS_MAX];
     pthread_t watcher;
     atomic_int finishing;
     int on_gpu;
 } group = {.up = -1};
 
-int ranks_rank(void) { return group.rank; }
-int ranks_size(void) { return group.size ? group.size : 1; }
+int ranks_rank(void)
+{
+    return group.rank;
+}
+int ranks_size(void)
+{
+    return group.size ? group.size : 1;
+}
 
 /* ---- sockets: between rank 0 and each of the others ---- */
 
@@ -58,7 +65,8 @@ static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
     return 0;
 }
 
-/* In rank 0 a rank that has ended is the watcher's to tell, who knows how it ended and ends this process too. */
+/* In rank 0 a rank that has ended is the watcher's to tell, who knows how it ended and ends this
+ * process too. */
 static int lost(int rc)
 {
     if (rc && !group.rank && !atomic_load(&group.finishing)) clock_sleep(5);
@@ -87,25 +95,32 @@ static int describe_end(int rank, char *out, size_t size)
         if (!got) clock_sleep(0.01);
     }
     if (got == group.child[rank]) group.child[rank] = 0;
-    if (got == 0) snprintf(out, size, "rank %d left the others", rank);
-    else if (WIFSIGNALED(status)) snprintf(out, size, "rank %d ended by signal %d (%s)", rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else snprintf(out, size, "rank %d ended with exit status %d", rank, WEXITSTATUS(status));
+    if (got == 0)
+        snprintf(out, size, "rank %d left the others", rank);
+    else if (WIFSIGNALED(status))
+        snprintf(out, size, "rank %d ended by signal %d (%s)", rank, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "rank %d ended with exit status %d", rank, WEXITSTATUS(status));
     return got == 0 || status != 0;
 }
 
-/* In rank 0: sees a rank end while the others still wait for it, perhaps within the driver, where nothing else ends them. */
+/* In rank 0: sees a rank end while the others still wait for it, perhaps within the driver, where
+ * nothing else ends them. */
 static void *watch(void *unused)
 {
     struct pollfd p[RANKS_MAX];
     char what[160];
     (void)unused;
-    for (int r = 1; r < group.size; r++) p[r - 1] = (struct pollfd){.fd = group.down[r], .events = POLLRDHUP};
+    for (int r = 1; r < group.size; r++)
+        p[r - 1] = (struct pollfd){.fd = group.down[r], .events = POLLRDHUP};
     for (;;) {
         int n = poll(p, (nfds_t)group.size - 1, 1000);
         if (atomic_load(&group.finishing)) return NULL;
         for (int r = 1; r < group.size && n > 0; r++) {
             if (!(p[r - 1].revents & (POLLRDHUP | POLLHUP | POLLERR))) continue;
-            clock_sleep(0.2); /* if rank 0 has something to say about it, its own sentence is the better one */
+            clock_sleep(0.2); /* if rank 0 has something to say about it, its own sentence is the
+                                 better one */
             describe_end(r, what, sizeof what);
             log_warn("%s; the others cannot go on without it", what);
             _exit(1); /* no destructor of the driver's may wait for what will not come */
@@ -133,14 +148,16 @@ static void become_child(int rank, int fd)
 
 int ranks_start(int n, Error *err)
 {
-    if (n < 1 || n > RANKS_MAX) return error_set(err, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
+    if (n < 1 || n > RANKS_MAX)
+        return error_set(err, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
     if (group.size) return error_set(err, "the ranks are started already");
     fflush(NULL);
     if (n == 1) return 0;
     group.size = n;
     for (int r = 1; r < n; r++) {
         int fds[2];
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket for rank %d", r);
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+            return error_errno(err, "cannot make a socket for rank %d", r);
         pid_t pid = fork();
         if (pid < 0) return error_errno(err, "cannot make a process for rank %d", r);
         if (!pid) {
@@ -152,7 +169,8 @@ int ranks_start(int n, Error *err)
         group.down[r] = fds[0];
         group.child[r] = pid;
     }
-    if (pthread_create(&group.watcher, NULL, watch, NULL)) return error_set(err, "cannot watch the ranks");
+    if (pthread_create(&group.watcher, NULL, watch, NULL))
+        return error_set(err, "cannot watch the ranks");
     return 0;
 }
 
@@ -163,10 +181,13 @@ int ranks_device(const char *name, char out[16], Error *err)
     int gpus = strcmp(name, "auto") ? 0 : gpus_list(&gpu, 1, err);
     long first = strncmp(name, "cuda:", 5) ? 0 : strtol(name + 5, &end, 10);
     if (gpus < 0) return -1;
-    if (end ? *end || end == name + 5 || first < 0 || first >= GPUS_MAX : strcmp(name, "cpu") && strcmp(name, "auto"))
+    if (end ? *end || end == name + 5 || first < 0 || first >= GPUS_MAX
+            : strcmp(name, "cpu") && strcmp(name, "auto"))
         return error_set(err, "a device is cpu, cuda:N or auto, found \"%s\"", name);
-    if (end || gpus) snprintf(out, 16, "cuda:%ld", first + group.rank);
-    else snprintf(out, 16, "cpu");
+    if (end || gpus)
+        snprintf(out, 16, "cuda:%ld", first + group.rank);
+    else
+        snprintf(out, 16, "cpu");
     return 0;
 }
 
@@ -185,7 +206,8 @@ int ranks_join(const Ops *ops, Error *err)
 
 /* ---- the end ---- */
 
-/* A child says that it is done and waits to be let go, so that no rank ends while another may still need it. */
+/* A child says that it is done and waits to be let go, so that no rank ends while another may still
+ * need it. */
 static _Noreturn void finish_child(void)
 {
     char byte = 0;
@@ -210,7 +232,9 @@ int ranks_finish(Error *err)
     pthread_join(group.watcher, NULL); /* which the first to end wakes */
     for (int r = 1; r < group.size && !rc; r++) {
         double end = clock_seconds() + 60;
-        while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN && clock_seconds() < end) clock_sleep(0.005);
+        while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
+               clock_seconds() < end)
+            clock_sleep(0.005);
         if (describe_end(r, what, sizeof what)) rc = error_set(err, "%s", what);
         close(group.down[r]);
     }
@@ -270,7 +294,8 @@ static int gather_sum(float *x, size_t n, Error *err)
 int ranks_all_reduce(float *x, size_t n, Error *err)
 {
     if (!group.size || !n) return 0;
-    if (!group.on_gpu) return gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err) ? -1 : 0;
+    if (!group.on_gpu)
+        return gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err) ? -1 : 0;
     cuda_all_reduce(x, n);
     return 0;
 }
@@ -298,7 +323,8 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
         return 0;
     }
     if (group.rank) rc = put(group.up, (char *)p + (size_t)group.rank * bytes, bytes, err);
-    for (int r = 1; r < group.size && !group.rank && !rc; r++) rc = get(group.down[r], (char *)p + (size_t)r * bytes, bytes, err);
+    for (int r = 1; r < group.size && !group.rank && !rc; r++)
+        rc = get(group.down[r], (char *)p + (size_t)r * bytes, bytes, err);
     return rc ? rc : ranks_host_share(p, bytes * (size_t)group.size, err);
 }
 

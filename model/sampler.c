@@ -17,7 +17,7 @@ typedef struct {
 } Sample;
 
 typedef struct {
-    int sample, request, copy;     /* sample: number over all requests */
+    int sample, request, copy; /* sample: number over all requests */
 } Row;
 
 typedef struct {
@@ -26,50 +26,64 @@ typedef struct {
     const SampleOptions *opt;
     Decoder *decoder;
     int n_requests, total, rows;
-    Sample *sample;                /* [total] */
-    Row *row;                      /* the first `active` are in work; rows of the decoder likewise */
+    Sample *sample; /* [total] */
+    Row *row;       /* the first `active` are in work; rows of the decoder likewise */
     DecoderRow *work;
-    int *slot, free_slots;         /* those of no row */
-    int active, next_request, next_copy, next_sample, prefilled; /* prefilled: the request that it was done for, -1 */
+    int *slot, free_slots; /* those of no row */
+    int active, next_request, next_copy, next_sample,
+        prefilled; /* prefilled: the request that it was done for, -1 */
     int delivered, out_request, out_copy;
 } Sampler;
 
 static int check_law(const SampleOptions *opt, Error *err)
 {
     if (!(opt->temperature >= 0) || !isfinite(opt->temperature))
-        return error_set(err, "the temperature is expected to be 0 or above, found %g", (double)opt->temperature);
+        return error_set(err, "the temperature is expected to be 0 or above, found %g",
+                         (double)opt->temperature);
     if (!(opt->top_p > 0 && opt->top_p <= 1))
-        return error_set(err, "top_p is expected to be above 0, at most 1, found %g", (double)opt->top_p);
+        return error_set(err, "top_p is expected to be above 0, at most 1, found %g",
+                         (double)opt->top_p);
     if (!(opt->min_p >= 0 && opt->min_p < 1))
-        return error_set(err, "min_p is expected to be 0 or above, below 1, found %g", (double)opt->min_p);
-    if (opt->top_k < 0) return error_set(err, "top_k is expected to be 0 or above, found %d", opt->top_k);
+        return error_set(err, "min_p is expected to be 0 or above, below 1, found %g",
+                         (double)opt->min_p);
+    if (opt->top_k < 0)
+        return error_set(err, "top_k is expected to be 0 or above, found %d", opt->top_k);
     if (opt->max_new < 1 || opt->batch < 1 || opt->batch > 65536)
-        return error_set(err, "max_new %d and batch %d are expected to be at least 1", opt->max_new, opt->batch);
+        return error_set(err, "max_new %d and batch %d are expected to be at least 1", opt->max_new,
+                         opt->batch);
     if (opt->cache_tokens < 0)
-        return error_set(err, "cache_tokens is expected to be 0 or above, found %lld", (long long)opt->cache_tokens);
+        return error_set(err, "cache_tokens is expected to be 0 or above, found %lld",
+                         (long long)opt->cache_tokens);
     for (int i = 0; i < opt->n_stops; i++)
         if (opt->stops[i].n < 1) return error_set(err, "stop sequence %d is empty", i);
     return 0;
 }
 
-static int check(const Model *m, const SampleRequest *req, int n, const SampleOptions *opt, Error *err)
+static int check(const Model *m, const SampleRequest *req, int n, const SampleOptions *opt,
+                 Error *err)
 {
     if (check_law(opt, err)) return -1;
     unsigned char *banned = memory_alloc((size_t)m->c.vocab);
     int left = m->c.vocab, bad = -1;
     for (int i = 0; i < opt->n_banned; i++)
-        if (opt->banned[i] < 0 || opt->banned[i] >= m->c.vocab) bad = i;
-        else if (!banned[opt->banned[i]]++) left--;
+        if (opt->banned[i] < 0 || opt->banned[i] >= m->c.vocab)
+            bad = i;
+        else if (!banned[opt->banned[i]]++)
+            left--;
     free(banned);
-    if (bad >= 0) return error_set(err, "the banned id %d is not in 0..%d", opt->banned[bad], m->c.vocab - 1);
+    if (bad >= 0)
+        return error_set(err, "the banned id %d is not in 0..%d", opt->banned[bad], m->c.vocab - 1);
     if (!left) return error_set(err, "every id is banned: nothing can be sampled");
     for (int i = 0; i < n; i++) {
-        if (req[i].copies < 0) return error_set(err, "request %d asks for %d samples", i, req[i].copies);
+        if (req[i].copies < 0)
+            return error_set(err, "request %d asks for %d samples", i, req[i].copies);
         Sequence s = {req[i].prompt, req[i].prompt_len};
         if (batch_check(m, &s, 1, err)) return error_prefix(err, "request %d", i);
         if (req[i].prompt_len > m->c.max_position - opt->max_new)
-            return error_set(err, "request %d: %d tokens of prompt and %d new ones exceed the model's %d positions", i,
-                             req[i].prompt_len, opt->max_new, m->c.max_position);
+            return error_set(
+                err,
+                "request %d: %d tokens of prompt and %d new ones exceed the model's %d positions",
+                i, req[i].prompt_len, opt->max_new, m->c.max_position);
     }
     return 0;
 }
@@ -97,7 +111,8 @@ static int take_token(Sampler *s, const Row *row, const DecoderRow *drawn, Error
     Sample *out = &s->sample[row->sample];
     int32_t id = drawn->id;
     if (!isfinite(drawn->logp))
-        return error_set(err, "request %d, copy %d: the model's logits for token %d are not finite", row->request, row->copy, out->n);
+        return error_set(err, "request %d, copy %d: the model's logits for token %d are not finite",
+                         row->request, row->copy, out->n);
     out->logp[out->n] = drawn->logp;
     out->ids[out->n++] = id;
     for (int i = 0; i < s->m->c.n_eos; i++)
@@ -124,7 +139,9 @@ static void retire(Sampler *s)
             i++;
             continue;
         }
-        x->ids = memory_grow(x->ids, (size_t)x->n, sizeof *x->ids); /* may wait long for its turn: no more than it needs */
+        x->ids =
+            memory_grow(x->ids, (size_t)x->n,
+                        sizeof *x->ids); /* may wait long for its turn: no more than it needs */
         x->logp = memory_grow(x->logp, (size_t)x->n, sizeof *x->logp);
         decoder_detach(s->decoder, s->work[i].slot);
         s->slot[s->free_slots++] = s->work[i].slot;
@@ -144,7 +161,8 @@ static int attach_next(Sampler *s, Error *err)
     if (s->next_request == s->n_requests) return 0;
     const SampleRequest *r = &s->req[s->next_request];
     int slot = s->slot[s->free_slots - 1], rc = 1;
-    if (s->prefilled != s->next_request) rc = decoder_prefill(s->decoder, r->prompt, r->prompt_len, r->copies, err);
+    if (s->prefilled != s->next_request)
+        rc = decoder_prefill(s->decoder, r->prompt, r->prompt_len, r->copies, err);
     if (rc == 1) s->prefilled = s->next_request;
     if (rc == 1) rc = decoder_attach(s->decoder, slot, err);
     if (rc != 1) return rc;
@@ -167,7 +185,9 @@ static int admit(Sampler *s, Error *err)
         do rc = attach_next(s, err);
         while (rc == 1 && s->active < s->rows && s->next_copy < s->req[s->next_request].copies);
         for (int i = from; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
-        if (rc >= 0 && s->active > from && decoder_first(s->decoder, s->work + from, s->active - from, err)) return -1;
+        if (rc >= 0 && s->active > from &&
+            decoder_first(s->decoder, s->work + from, s->active - from, err))
+            return -1;
         if (rc >= 0 && take_drawn(s, from, err)) return -1;
     }
     return rc < 0 ? -1 : 0;
@@ -211,9 +231,11 @@ static void release(Sampler *s)
 static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
 {
     while (s->delivered < s->total) {
-        if (stop_requested()) return error_set(err, "sampling was stopped by signal %d", stop_requested());
+        if (stop_requested())
+            return error_set(err, "sampling was stopped by signal %d", stop_requested());
         if (admit(s, err)) return -1;
-        if (!s->active) return error_set(err, "there is no room for the keys and values of one sample");
+        if (!s->active)
+            return error_set(err, "there is no room for the keys and values of one sample");
         retire(s); /* a first token may end a sample */
         deliver(s, done, ctx);
         if (s->active && step(s, err)) return -1;
@@ -223,8 +245,8 @@ static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
     return 0;
 }
 
-int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions *opt, SampleDone *done, void *ctx,
-                 Error *err)
+int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions *opt,
+                 SampleDone *done, void *ctx, Error *err)
 {
     if (check(m, req, n, opt, err)) return -1;
     int64_t total = 0;
@@ -233,11 +255,19 @@ int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions 
         total += req[i].copies;
         if (req[i].prompt_len > plan.prompt) plan.prompt = req[i].prompt_len;
     }
-    if (total > INT32_MAX) return error_set(err, "%lld samples are too many for one call", (long long)total);
+    if (total > INT32_MAX)
+        return error_set(err, "%lld samples are too many for one call", (long long)total);
     if (!total) return 0;
     plan.rows = opt->batch < total ? opt->batch : (int)total;
-    plan.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned, opt->n_banned, opt->top_k, opt->min_p};
-    Sampler s = {.m = m, .req = req, .opt = opt, .n_requests = n, .total = (int)total, .rows = plan.rows, .prefilled = -1};
+    plan.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned,
+                         opt->n_banned,    opt->top_k, opt->min_p};
+    Sampler s = {.m = m,
+                 .req = req,
+                 .opt = opt,
+                 .n_requests = n,
+                 .total = (int)total,
+                 .rows = plan.rows,
+                 .prefilled = -1};
     s.sample = memory_array((size_t)total, sizeof *s.sample);
     s.row = memory_array((size_t)plan.rows, sizeof *s.row);
     s.work = memory_array((size_t)plan.rows, sizeof *s.work);

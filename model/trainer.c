@@ -25,8 +25,9 @@ void trainer_take_weights(Trainer *t)
     free(host);
 }
 
-/* On GPUs what the ranks tell one another runs beside the rest, in pieces: small enough that most are on their way before the
- * last gradients are there, and large enough for NVLink. One rank, and the CPU, have one piece. */
+/* On GPUs what the ranks tell one another runs beside the rest, in pieces: small enough that most
+ * are on their way before the last gradients are there, and large enough for NVLink. One rank, and
+ * the CPU, have one piece. */
 static size_t piece_size(const ParamSet *set, const Ops *op)
 {
     enum { LEAST = 32 << 20, PIECES = 32 };
@@ -41,7 +42,8 @@ int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
     MemoryPlan plan;
     size_t available, total;
     if (op->memory(&available, &total, err) || plan_trainer(m, o, available, &plan, err)) return -1;
-    if (!plan.fits && op != ops_cpu()) return plan_refuse(&plan, err); /* the CPU's memory is taken as it is touched */
+    if (!plan.fits && op != ops_cpu())
+        return plan_refuse(&plan, err); /* the CPU's memory is taken as it is touched */
     Trainer *t = memory_alloc(sizeof *t);
     t->model = m;
     t->set = m->lora.size ? &m->lora : &m->base;
@@ -83,10 +85,13 @@ void trainer_free(Trainer *t)
     free(t);
 }
 
-const MemoryPlan *trainer_plan(const Trainer *t) { return &t->plan; }
+const MemoryPlan *trainer_plan(const Trainer *t)
+{
+    return &t->plan;
+}
 
-/* Room for the batch: once for max_tokens, again for a sequence that is longer. What cuts its sums, the rows of logits at a time,
- * follows from the batch alone. */
+/* Room for the batch: once for max_tokens, again for a sequence that is longer. What cuts its sums,
+ * the rows of logits at a time, follows from the batch alone. */
 static void reserve(Trainer *t)
 {
     Model *m = t->model;
@@ -103,11 +108,14 @@ static void reserve(Trainer *t)
     t->given = memory_grow(t->given, (size_t)most, sizeof *t->given);
 }
 
-/* t->weight from the caller; weight[start+t] belongs to the prediction made at row t, of token t+1. */
-static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx)
+/* t->weight from the caller; weight[start+t] belongs to the prediction made at row t, of token t+1.
+ */
+static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
+                        void *ctx)
 {
     float *all = t->logp, *logp = t->logp + t->batch.rows;
-    if (!t->o.fixed_weights) t->model->ops->download(all, t->acts.logp, (size_t)t->batch.rows * sizeof *all);
+    if (!t->o.fixed_weights)
+        t->model->ops->download(all, t->acts.logp, (size_t)t->batch.rows * sizeof *all);
     for (int s = 0; s < t->batch.n; s++) {
         int len = seqs[s].len, at = t->batch.start[s];
         logp[0] = 0;
@@ -155,7 +163,8 @@ static void sum_done(void *ctx, size_t from)
 }
 
 /* summing: NULL, or of the last micro-batch. */
-static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights, void *ctx, Summing *summing)
+static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
+                          void *ctx, Summing *summing)
 {
     Model *m = t->model;
     TokenBatch *b = &t->batch;
@@ -177,27 +186,31 @@ static void share(const Sequence *seqs, int n, int *first, int *last)
     for (int i = 0; i < n; i++) total += seqs[i].len;
     *first = *last = 0;
     for (int i = 0; i < n; i++) {
-        int rank = (int)((2 * before + seqs[i].len) * ranks_size() / (2 * total)); /* of its middle */
+        int rank =
+            (int)((2 * before + seqs[i].len) * ranks_size() / (2 * total)); /* of its middle */
         before += seqs[i].len;
         *first += rank < ranks_rank();
         *last += rank <= ranks_rank();
     }
 }
 
-int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx, double *loss, Error *err)
+int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx,
+                       double *loss, Error *err)
 {
     if (batch_check(t->model, seqs, n, err)) return -1;
     const Ops *op = t->model->ops;
     Summing summing = {t, err, 0};
     int first, last, beside = t->piece < t->set->size;
     *loss = 0;
-    t->summed = t->set->size; /* sums of an earlier call lie in one rank's slice, with 0 in the others': a second sum keeps them */
+    t->summed = t->set->size; /* sums of an earlier call lie in one rank's slice, with 0 in the
+                                 others': a second sum keeps them */
     share(seqs, n, &first, &last);
     batch_reserve(&t->batch, op, t->o.max_tokens);
     while (first < last) {
         int k = batch_fit(seqs + first, last - first, t->o.max_tokens);
         batch_pack(&t->batch, op, seqs + first, k);
-        *loss += micro_batch(t, seqs + first, first, weights, ctx, beside && first + k == last ? &summing : NULL);
+        *loss += micro_batch(t, seqs + first, first, weights, ctx,
+                             beside && first + k == last ? &summing : NULL);
         if (summing.failed) return -1;
         if (op->status(err)) return error_prefix(err, "a micro-batch of %d tokens", t->batch.rows);
         first += k;
@@ -207,7 +220,8 @@ int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *we
     return ranks_host_sum(loss, 1, err);
 }
 
-/* This rank's slice of a piece, a call for tensors that lie beside each other and decay alike; what pads them is 0 and stays 0. */
+/* This rank's slice of a piece, a call for tensors that lie beside each other and decay alike; what
+ * pads them is 0 and stays 0. */
 static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
 {
     const Ops *op = t->model->ops;
@@ -224,7 +238,8 @@ static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
         s->decay = x->decay ? decay : 0;
         s->seed = random_hash(name, sizeof name);
         op->adamw(num_at(op, set->data, begin), t->master ? t->master + at : NULL, t->grad + begin,
-                  (char *)t->m + at * moment_size(t), (char *)t->v + at * moment_size(t), end - begin, s);
+                  (char *)t->m + at * moment_size(t), (char *)t->v + at * moment_size(t),
+                  end - begin, s);
     }
 }
 
@@ -254,14 +269,21 @@ int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
         return error_set(err, "the gradient of step %lld is not finite", (long long)t->step + 1);
     }
     t->step++;
-    AdamStep s = {.lr = opt->lr, .beta1 = opt->beta1, .beta2 = opt->beta2, .eps = opt->eps, .scale = 1, .lean = t->o.lean};
+    AdamStep s = {.lr = opt->lr,
+                  .beta1 = opt->beta1,
+                  .beta2 = opt->beta2,
+                  .eps = opt->eps,
+                  .scale = 1,
+                  .lean = t->o.lean};
     if (opt->clip > 0 && *norm > opt->clip) s.scale = opt->clip / *norm;
     s.correct1 = 1 - pow(opt->beta1, (double)t->step);
     s.correct2 = 1 - pow(opt->beta2, (double)t->step);
-    for (size_t at = 0; at < t->set->size; at += t->piece) { /* the weights of a piece go out beside the next one's update */
+    for (size_t at = 0; at < t->set->size;
+         at += t->piece) { /* the weights of a piece go out beside the next one's update */
         Piece p = piece_at(t, at);
         update(t, &p, &s, opt->weight_decay);
-        if (ranks_all_gather(num_at(op, t->set->data, p.at), p.each * (size_t)op->num, err)) return -1;
+        if (ranks_all_gather(num_at(op, t->set->data, p.at), p.each * (size_t)op->num, err))
+            return -1;
     }
     ranks_settle();
     return op->status(err);

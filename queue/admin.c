@@ -36,7 +36,8 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
     return 0;
 }
 
-static int sick_command(Queue *q, const char *verb, const char *where, const char *value, redisReply **r, Error *err)
+static int sick_command(Queue *q, const char *verb, const char *where, const char *value,
+                        redisReply **r, Error *err)
 {
     QueueKey sick;
     Command c = {0};
@@ -48,7 +49,8 @@ static int sick_command(Queue *q, const char *verb, const char *where, const cha
     return queue_exchange(q, &c, 1, r, 0, EXCHANGE_RETRY, err);
 }
 
-int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason, Error *err)
+int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason,
+                     Error *err)
 {
     char value[800];
     redisReply *r = NULL;
@@ -62,7 +64,8 @@ static void read_sick(const char *where, const char *value, QueueSick *out)
 {
     const char *time = strchr(value, '\n'), *reason = time ? strchr(time + 1, '\n') : NULL;
     snprintf(out->where, sizeof out->where, "%s", where);
-    snprintf(out->device_class, sizeof out->device_class, "%.*s", reason ? (int)(time - value) : 0, value);
+    snprintf(out->device_class, sizeof out->device_class, "%.*s", reason ? (int)(time - value) : 0,
+             value);
     snprintf(out->reason, sizeof out->reason, "%s", reason ? reason + 1 : value);
     out->at = reason ? strtod(time + 1, NULL) : 0;
 }

@@ -22,7 +22,7 @@ struct Connection {
     long long client_id;   /* what CLIENT UNBLOCK takes */
     unsigned generation;
     double retry_s;
-    int refused;           /* the server answered and will not have us: trying again is no use */
+    int refused; /* the server answered and will not have us: trying again is no use */
 };
 
 void command_bytes(Command *c, const void *data, size_t len)
@@ -85,8 +85,10 @@ static void unblock(Connection *c)
                                        : redisConnectWithTimeout(c->url.host, c->url.port, limit);
     if (x && !x->err && redisSetTimeout(x, limit) == REDIS_OK) {
         redisReply *r = NULL;
-        if (c->url.user) r = redisCommand(x, "AUTH %s %s", c->url.user, c->url.password);
-        else if (c->url.password) r = redisCommand(x, "AUTH %s", c->url.password);
+        if (c->url.user)
+            r = redisCommand(x, "AUTH %s %s", c->url.user, c->url.password);
+        else if (c->url.password)
+            r = redisCommand(x, "AUTH %s", c->url.password);
         if (r) freeReplyObject(r);
         r = redisCommand(x, "CLIENT UNBLOCK %lld", c->client_id);
         if (r) freeReplyObject(r);
@@ -95,7 +97,8 @@ static void unblock(Connection *c)
 }
 
 /* The next reply, until the deadline: 0, 1 stopped (EXCHANGE_READ), -1 lost. */
-static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisReply **out, Error *err)
+static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisReply **out,
+                      Error *err)
 {
     int listen = mode == EXCHANGE_READ || mode == EXCHANGE_TAKE;
     for (;;) {
@@ -123,15 +126,16 @@ static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisRe
 static int send_all(Connection *c, const Command *commands, int n, Error *err)
 {
     for (int i = 0; i < n; i++)
-        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv, commands[i].len))
+        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv,
+                                   commands[i].len))
             return broken(c, err);
     for (int done = 0; !done;)
         if (redisBufferWrite(c->context, &done) != REDIS_OK) return broken(c, err);
     return 0;
 }
 
-static int exchange_once(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
-                         ExchangeMode mode, Error *err)
+static int exchange_once(Connection *c, const Command *commands, int n, redisReply **replies,
+                         double block_s, ExchangeMode mode, Error *err)
 {
     for (int i = 0; i < n; i++) replies[i] = NULL;
     if (send_all(c, commands, n, err)) return -1;
@@ -145,11 +149,13 @@ static int exchange_once(Connection *c, const Command *commands, int n, redisRep
     return 0;
 }
 
-/* Not the command's fault: the server loads its file, has become a replica, or runs a long script. */
+/* Not the command's fault: the server loads its file, has become a replica, or runs a long script.
+ */
 static int passing(const redisReply *r)
 {
-    return r->type == REDIS_REPLY_ERROR && (!strncmp(r->str, "LOADING", 7) || !strncmp(r->str, "READONLY", 8) ||
-                                            !strncmp(r->str, "BUSY ", 5) || !strncmp(r->str, "MASTERDOWN", 10));
+    return r->type == REDIS_REPLY_ERROR &&
+           (!strncmp(r->str, "LOADING", 7) || !strncmp(r->str, "READONLY", 8) ||
+            !strncmp(r->str, "BUSY ", 5) || !strncmp(r->str, "MASTERDOWN", 10));
 }
 
 /* One command of the greeting; the text of an error reply never holds the password. */
@@ -198,8 +204,9 @@ static int connect_once(Connection *c, Error *err)
 {
     struct timeval connect_limit = {CONNECT_S, 0}, io_limit = {REPLY_S, 0};
     c->refused = 0;
-    c->context = c->url.unix_path ? redisConnectUnixWithTimeout(c->url.unix_path, connect_limit)
-                                  : redisConnectWithTimeout(c->url.host, c->url.port, connect_limit);
+    c->context = c->url.unix_path
+                     ? redisConnectUnixWithTimeout(c->url.unix_path, connect_limit)
+                     : redisConnectWithTimeout(c->url.host, c->url.port, connect_limit);
     int ok = c->context && !c->context->err && redisSetTimeout(c->context, io_limit) == REDIS_OK;
     if (!ok) broken(c, err);
     if (ok && !c->url.unix_path) redisEnableKeepAlive(c->context);
@@ -236,7 +243,8 @@ int connection_open(const char *url, Connection **out, Error *err)
         return -1;
     }
     const char *s = getenv("QUERN_QUEUE_RETRY_S");
-    signal(SIGPIPE, SIG_IGN); /* hiredis writes with write(2): a lost server must not end the process */
+    signal(SIGPIPE,
+           SIG_IGN); /* hiredis writes with write(2): a lost server must not end the process */
     c->retry_s = s && strtod(s, NULL) > 0 ? strtod(s, NULL) : RETRY_S;
     if (connect_within(c, c->retry_s < OPEN_S ? c->retry_s : OPEN_S, err)) {
         connection_close(c);
@@ -286,8 +294,8 @@ static int any_passing(redisReply **replies, int n)
     return 0;
 }
 
-int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
-                        ExchangeMode mode, Error *err)
+int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies,
+                        double block_s, ExchangeMode mode, Error *err)
 {
     double since = 0;
     for (int tries = 0;; tries++) {
@@ -296,15 +304,19 @@ int connection_exchange(Connection *c, const Command *commands, int n, redisRepl
             rc = exchange_once(c, commands, n, replies, block_s, mode, err);
             if (!rc && !any_passing(replies, n)) return 0;
             if (!rc) {
-                untouched = passing(replies[0]); /* nothing was done: in every mode it may be sent again, and not for ever */
-                error_set(err, "the queue's server %s says: %s", c->url.shown, replies[0]->str ? replies[0]->str : "busy");
+                untouched = passing(replies[0]); /* nothing was done: in every mode it may be sent
+                                                    again, and not for ever */
+                error_set(err, "the queue's server %s says: %s", c->url.shown,
+                          replies[0]->str ? replies[0]->str : "busy");
                 connection_free_replies(replies, n);
             }
             drop(c);
             if (rc > 0) return 1;
-            if (mode != EXCHANGE_RETRY && !untouched) return connect_within(c, c->retry_s, err) ? -1 : 1;
+            if (mode != EXCHANGE_RETRY && !untouched)
+                return connect_within(c, c->retry_s, err) ? -1 : 1;
         }
         if (!since) since = clock_seconds();
-        if (back_off(c, since, tries, c->retry_s)) return error_prefix(err, "gave up after %.0f s", clock_seconds() - since);
+        if (back_off(c, since, tries, c->retry_s))
+            return error_prefix(err, "gave up after %.0f s", clock_seconds() - since);
     }
 }

@@ -26,28 +26,32 @@ void command_text(Command *c, const char *s);
 void command_bytes(Command *c, const void *data, size_t len);
 void command_int(Command *c, long long v);
 
-/* Tries for up to 20 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited for. */
+/* Tries for up to 20 s (QUERN_QUEUE_RETRY_S if less): a server that is just restarting is waited
+ * for. */
 int connection_open(const char *url, Connection **out, Error *err);
 void connection_close(Connection *c);
-void connection_set_patience(Connection *c, double seconds); /* with a lost server, from now on; never more than it was */
-int connection_answers(const char *url, Error *err);     /* one try: 1 it serves, 0 not (yet) */
-const char *connection_name(const Connection *c);        /* the URL without its password */
-unsigned connection_generation(const Connection *c);     /* counts (re)connections */
+void connection_set_patience(
+    Connection *c, double seconds); /* with a lost server, from now on; never more than it was */
+int connection_answers(const char *url, Error *err); /* one try: 1 it serves, 0 not (yet) */
+const char *connection_name(const Connection *c);    /* the URL without its password */
+unsigned connection_generation(const Connection *c); /* counts (re)connections */
 
 typedef enum {
-    EXCHANGE_RETRY,   /* send again after a lost connection, for up to 60 s: idempotent commands */
-    EXCHANGE_ONCE,    /* return 1 when the connection was lost: the caller asks what became of it */
-    EXCHANGE_READ,    /* a blocking read: a stop signal ends it (returns 1), the connection is dropped */
-    EXCHANGE_TAKE     /* a blocking read that hands out work: a stop signal unblocks it at the server */
+    EXCHANGE_RETRY, /* send again after a lost connection, for up to 60 s: idempotent commands */
+    EXCHANGE_ONCE,  /* return 1 when the connection was lost: the caller asks what became of it */
+    EXCHANGE_READ,  /* a blocking read: a stop signal ends it (returns 1), the connection is dropped
+                     */
+    EXCHANGE_TAKE /* a blocking read that hands out work: a stop signal unblocks it at the server */
 } ExchangeMode;
 
 /* Send n commands, read n replies (freed by connection_free_replies). block_s: how long the server
  * may block. 0 done, 1 see the mode, -1 error. Error replies are returned as replies. */
-int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies, double block_s,
-                        ExchangeMode mode, Error *err);
+int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies,
+                        double block_s, ExchangeMode mode, Error *err);
 void connection_free_replies(redisReply **replies, int n);
 
-/* A server may answer anything. The i-th element, a nil one when there is none; the text, "" of what is none. */
+/* A server may answer anything. The i-th element, a nil one when there is none; the text, "" of
+ * what is none. */
 const redisReply *reply_at(const redisReply *r, size_t i);
 const char *reply_text(const redisReply *r);
 

@@ -23,10 +23,18 @@
 #include "queue/queue.h"
 #include "queue/server.h"
 
-/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. LOCK_S is far more than a fleet whose
- * parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's stop. ASK_S: whoever would start the server
- * again may not wait for it. */
-enum { DEATHS = 10, DEATHS_S = 15, STOP_GRACE_S = 120, ORPHAN_GRACE_S = 5, DRAIN_S = 10, LOCK_S = 60, ASK_S = 1 };
+/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. LOCK_S is far more
+ * than a fleet whose parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's
+ * stop. ASK_S: whoever would start the server again may not wait for it. */
+enum {
+    DEATHS = 10,
+    DEATHS_S = 15,
+    STOP_GRACE_S = 120,
+    ORPHAN_GRACE_S = 5,
+    DRAIN_S = 10,
+    LOCK_S = 60,
+    ASK_S = 1
+};
 
 typedef struct {
     double times[DEATHS];
@@ -34,10 +42,10 @@ typedef struct {
 } Deaths;
 
 typedef struct {
-    pid_t pid;           /* 0: not running */
+    pid_t pid; /* 0: not running */
     int given_up, lives;
-    int unreleased;      /* the server did not answer when the last one's lease was to be freed */
-    double start_at;     /* when to start it again */
+    int unreleased;  /* the server did not answer when the last one's lease was to be freed */
+    double start_at; /* when to start it again */
     char consumer[96];
     Deaths deaths;
 } Slot;
@@ -47,17 +55,18 @@ typedef struct {
     Server server;
     Deaths server_deaths;
     Guard guard;
-    Queue *queue;        /* NULL without workers */
-    double ask_at;       /* when it may be asked again, after it gave no answer */
+    Queue *queue;  /* NULL without workers */
+    double ask_at; /* when it may be asked again, after it gave no answer */
     const char *url;
     Slot slots[FLEET_MAX_WORKERS];
-    unsigned nonce;      /* in the evaluators' names: containers may share a host's name and a process's number */
+    unsigned nonce; /* in the evaluators' names: containers may share a host's name and a process's
+                       number */
     pid_t command;
-    int command_status;  /* as waitpid gives it */
+    int command_status; /* as waitpid gives it */
     int lock, child_fd;
-    int parent_fd;       /* readable when the parent has ended; -1: none, or it has */
-    int forwarded;       /* the signal that the command was sent */
-    double kill_at;      /* when a command that was asked to stop is killed */
+    int parent_fd;  /* readable when the parent has ended; -1: none, or it has */
+    int forwarded;  /* the signal that the command was sent */
+    double kill_at; /* when a command that was asked to stop is killed */
 } Fleet;
 
 /* Note a death; 1 when there were too many of late. */
@@ -70,12 +79,14 @@ static int too_many(Deaths *d)
     return d->n > DEATHS && now - oldest < DEATHS_S;
 }
 
-/* Who holds the lock, as written into it; 0 when it is about to go: dead, or told to end with a parent that is. */
+/* Who holds the lock, as written into it; 0 when it is about to go: dead, or told to end with a
+ * parent that is. */
 static int lock_holder(int fd)
 {
     char who[64] = "";
     int pid = 0, parent = 0;
-    if (pread(fd, who, sizeof who - 1, 0) <= 0 || sscanf(who, "%d %d", &pid, &parent) != 2) return 0;
+    if (pread(fd, who, sizeof who - 1, 0) <= 0 || sscanf(who, "%d %d", &pid, &parent) != 2)
+        return 0;
     return guard_process_runs(pid) && (!parent || guard_process_runs(parent)) ? pid : 0;
 }
 
@@ -90,15 +101,20 @@ static int lock_dir(Fleet *f, Error *err)
         if (errno != EWOULDBLOCK && errno != EINTR) return error_errno(err, "cannot lock %s", path);
         int holder = lock_holder(f->lock);
         if (holder)
-            return error_set(err, "%s is in use by a run that is going on (process %d): wait for it, or end it first",
-                             f->server.dir, holder);
-        if (stop_requested()) return error_set(err, "stopped while an earlier run was still ending");
-        if (clock_seconds() > end) return error_set(err, "%s is locked, by no process that it names", f->server.dir);
+            return error_set(
+                err,
+                "%s is in use by a run that is going on (process %d): wait for it, or end it first",
+                f->server.dir, holder);
+        if (stop_requested())
+            return error_set(err, "stopped while an earlier run was still ending");
+        if (clock_seconds() > end)
+            return error_set(err, "%s is locked, by no process that it names", f->server.dir);
         clock_sleep(0.02);
     }
     char who[64];
     int n = snprintf(who, sizeof who, "%d %d\n", (int)getpid(), f->opt->parent);
-    if (ftruncate(f->lock, 0) || pwrite(f->lock, who, (size_t)n, 0) != n) return error_errno(err, "cannot write %s", path);
+    if (ftruncate(f->lock, 0) || pwrite(f->lock, who, (size_t)n, 0) != n)
+        return error_errno(err, "cannot write %s", path);
     return 0;
 }
 
@@ -107,9 +123,10 @@ static void start_slot(Fleet *f, int i)
     Slot *s = &f->slots[i];
     char host[40] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d-%08x:%d:%d", host, (int)getpid(), f->nonce, i, ++s->lives);
-    const char *argv[] = {f->opt->evaluator, "--device", f->opt->devices[i % f->opt->n_devices], "--consumer", s->consumer,
-                          NULL};
+    snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d-%08x:%d:%d", host, (int)getpid(),
+             f->nonce, i, ++s->lives);
+    const char *argv[] = {f->opt->evaluator, "--device",  f->opt->devices[i % f->opt->n_devices],
+                          "--consumer",      s->consumer, NULL};
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         server_child_setup(parent);
@@ -129,7 +146,8 @@ static void start_slot(Fleet *f, int i)
 static void start_command(Fleet *f, Error *err)
 {
     pid_t parent = getpid();
-    sigset_t stops, before; /* one that comes before the command is itself must not fall to our handler in it */
+    sigset_t stops,
+        before; /* one that comes before the command is itself must not fall to our handler in it */
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
@@ -139,7 +157,8 @@ static void start_command(Fleet *f, Error *err)
     if (f->command) sigprocmask(SIG_SETMASK, &before, NULL);
     if (f->command == 0) {
         server_child_setup(parent);
-        int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY) : -1; /* its group is not the terminal's */
+        int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY)
+                                        : -1; /* its group is not the terminal's */
         if (null >= 0) dup2(null, STDIN_FILENO);
         execvp(f->opt->command[0], f->opt->command);
         fprintf(stderr, "quern-fleet: cannot run %s: %s\n", f->opt->command[0], strerror(errno));
@@ -175,15 +194,19 @@ static int start_all(Fleet *f, Error *err)
     if (o->dir && (server_prepare(&f->server, o->dir, err) || lock_dir(f, err))) return -1;
     f->url = o->redis ? o->redis : f->server.url;
     const char *short_dir = f->server.short_dir[0] ? f->server.short_dir : NULL;
-    if (guard_start(&f->guard, f->lock, o->redis ? NULL : f->server.socket, short_dir, err)) return -1;
+    if (guard_start(&f->guard, f->lock, o->redis ? NULL : f->server.socket, short_dir, err))
+        return -1;
     if (!o->redis && start_server(f, err)) return -1;
     if (setenv("QUERN_REDIS", f->url, 1)) return error_errno(err, "cannot set QUERN_REDIS");
-    if ((o->workers || !o->redis) && queue_open(f->url, NULL, o->version, &f->queue, err)) return -1;
+    if ((o->workers || !o->redis) && queue_open(f->url, NULL, o->version, &f->queue, err))
+        return -1;
     long stale = 0;
     /* whoever held a lease of the private server went down with the fleet before this one */
     if (!o->redis && queue_release(f->queue, NULL, 0, &stale, err)) return -1;
     if (f->queue) queue_set_patience(f->queue, ASK_S);
-    if (stale) log_info("%ld job%s of an earlier run that was cut short: available again", stale, stale == 1 ? "" : "s");
+    if (stale)
+        log_info("%ld job%s of an earlier run that was cut short: available again", stale,
+                 stale == 1 ? "" : "s");
     for (int i = 0; i < o->workers; i++) start_slot(f, i);
     log_info("%d evaluator%s on %s%s, %s", o->workers, o->workers == 1 ? "" : "s", o->devices[0],
              one_device(o) ? "" : " and others", o->redis ? "an outside queue" : f->url);
@@ -199,15 +222,18 @@ static int free_lease(Fleet *f, int i)
     Error err;
     if (clock_seconds() < f->ask_at) return s->unreleased = 1; /* of many slots, one finds out */
     int failed = queue_release(f->queue, s->consumer, 1, &n, &err);
-    if (failed && !s->unreleased) log_warn("the job of evaluator %d is not yet free: %s", i, err.text);
+    if (failed && !s->unreleased)
+        log_warn("the job of evaluator %d is not yet free: %s", i, err.text);
     if (failed) f->ask_at = clock_seconds() + ASK_S;
     return s->unreleased = failed != 0;
 }
 
 static void start_again(Fleet *f, int i)
 {
-    if (f->slots[i].unreleased && free_lease(f, i)) f->slots[i].start_at = clock_seconds() + ASK_S;
-    else start_slot(f, i);
+    if (f->slots[i].unreleased && free_lease(f, i))
+        f->slots[i].start_at = clock_seconds() + ASK_S;
+    else
+        start_slot(f, i);
 }
 
 /* An evaluator ended: free its lease, and plan its successor. */
@@ -215,19 +241,27 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
 {
     Slot *s = &f->slots[i];
     int crashed = WIFSIGNALED(status);
-    if (crashed) log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
+    if (crashed)
+        log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
     free_lease(f, i);
-    int sick = WIFEXITED(status) && WEXITSTATUS(status) == 3;         /* its device left service */
-    int cannot_start = sick || (WIFEXITED(status) && WEXITSTATUS(status) == 2); /* and has said why */
-    if (sick) log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the others", i,
-                       f->opt->devices[i % f->opt->n_devices]);
+    int sick = WIFEXITED(status) && WEXITSTATUS(status) == 3; /* its device left service */
+    int cannot_start =
+        sick || (WIFEXITED(status) && WEXITSTATUS(status) == 2); /* and has said why */
+    if (sick)
+        log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the "
+                 "others",
+                 i, f->opt->devices[i % f->opt->n_devices]);
     s->given_up = cannot_start || too_many(&s->deaths);
     s->start_at = clock_seconds() + (crashed ? 0.02 : 0.3);
     if (!s->given_up) return 0;
-    if (!cannot_start) log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS, DEATHS_S);
+    if (!cannot_start)
+        log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS,
+                 DEATHS_S);
     for (int k = 0; k < f->opt->workers; k++)
         if (!f->slots[k].given_up) return 0;
-    return error_set(err, "no evaluator stays up (quern-evald --device %s); what they said is above", f->opt->devices[0]);
+    return error_set(err,
+                     "no evaluator stays up (quern-evald --device %s); what they said is above",
+                     f->opt->devices[0]);
 }
 
 /* With every change fsynced, redis-server ends itself when it cannot write. */
@@ -241,11 +275,14 @@ static int server_ended(Fleet *f, pid_t pid, Error *err)
 {
     guard_forget(&f->guard, pid);
     if (disk_full(f->server.dir))
-        return error_set(err, "the disk that holds the queue's data, %s, is full; make room, and the same command continues",
+        return error_set(err,
+                         "the disk that holds the queue's data, %s, is full; make room, and the "
+                         "same command continues",
                          f->server.dir);
     if (too_many(&f->server_deaths))
-        return error_set(err, "the private redis-server ended %d times within %d s; see %s/redis.log", DEATHS, DEATHS_S,
-                         f->server.dir);
+        return error_set(err,
+                         "the private redis-server ended %d times within %d s; see %s/redis.log",
+                         DEATHS, DEATHS_S, f->server.dir);
     log_warn("the private redis-server ended; starting it again");
     return start_server(f, err);
 }
@@ -310,8 +347,10 @@ static int supervise(Fleet *f, Error *err)
 {
     while (f->command) {
         int stop = f->forwarded ? -1 : stop_fd();
-        struct pollfd fds[3] = {{f->child_fd, POLLIN, 0}, {stop, POLLIN, 0}, {f->parent_fd, POLLIN, 0}};
-        if (poll(fds, 3, 100) < 0 && errno != EINTR) return error_errno(err, "cannot wait for processes");
+        struct pollfd fds[3] = {
+            {f->child_fd, POLLIN, 0}, {stop, POLLIN, 0}, {f->parent_fd, POLLIN, 0}};
+        if (poll(fds, 3, 100) < 0 && errno != EINTR)
+            return error_errno(err, "cannot wait for processes");
         if (f->parent_fd >= 0 && fds[2].revents) parent_ended(f);
         struct signalfd_siginfo info;
         while (read(f->child_fd, &info, sizeof info) > 0) continue;
@@ -319,7 +358,9 @@ static int supervise(Fleet *f, Error *err)
         if (!f->command) break;
         forward_stop(f);
         for (int i = 0; i < f->opt->workers; i++)
-            if (!f->slots[i].pid && !f->slots[i].given_up && clock_seconds() >= f->slots[i].start_at) start_again(f, i);
+            if (!f->slots[i].pid && !f->slots[i].given_up &&
+                clock_seconds() >= f->slots[i].start_at)
+                start_again(f, i);
     }
     return 0;
 }
@@ -371,9 +412,12 @@ int fleet_run(const FleetOptions *opt, int *status, Error *err)
     f->child_fd = signalfd(-1, &children, SFD_NONBLOCK | SFD_CLOEXEC);
     if (opt->parent) f->parent_fd = pidfd_open(opt->parent, 0);
     int rc = 0;
-    if (f->child_fd < 0) rc = error_errno(err, "cannot watch for ended processes");
-    else if (opt->parent && f->parent_fd < 0) rc = error_errno(err, "cannot watch process %d", opt->parent);
-    else rc = start_all(f, err);
+    if (f->child_fd < 0)
+        rc = error_errno(err, "cannot watch for ended processes");
+    else if (opt->parent && f->parent_fd < 0)
+        rc = error_errno(err, "cannot watch process %d", opt->parent);
+    else
+        rc = start_all(f, err);
     if (!rc) rc = supervise(f, err);
     int s = f->command_status;
     take_down(f);

@@ -64,7 +64,8 @@ static _Noreturn void guard(int fd, int keep_fd, const char *remove_file, const 
             if (groups[i] == m.group) groups[i--] = groups[--n];
     }
     for (int i = 0; i < n; i++) kill(-groups[i], SIGKILL);
-    for (double end = clock_seconds() + GONE_S; alive(groups, n) && clock_seconds() < end;) clock_sleep(0.005);
+    for (double end = clock_seconds() + GONE_S; alive(groups, n) && clock_seconds() < end;)
+        clock_sleep(0.005);
     if (remove_file) unlink(remove_file);
     if (remove_dir) rmdir(remove_dir);
     _exit(0);

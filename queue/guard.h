@@ -1,6 +1,6 @@
-/* The guard outlives a quern-fleet that was killed with -9: a small process that holds a pipe to it,
- * and when the pipe ends kills every process group it was told of. PDEATHSIG alone would take the
- * direct children and leave the grandchildren of the command. */
+/* The guard outlives a quern-fleet that was killed with -9: a small process that holds a pipe to
+ * it, and when the pipe ends kills every process group it was told of. PDEATHSIG alone would take
+ * the direct children and leave the grandchildren of the command. */
 #ifndef QUEUE_GUARD_H
 #define QUEUE_GUARD_H
 
@@ -10,7 +10,7 @@
 
 typedef struct {
     pid_t pid;
-    int pipe;       /* -1: none */
+    int pipe; /* -1: none */
 } Guard;
 
 /* keep_fd (or -1) stays open in the guard: the directory's lock is free only when all is down.

@@ -1,17 +1,17 @@
 /* The queue's state changes, as a Redis function library. Each is atomic, and those of a worker are
- * fenced: they act only while (consumer, delivery count) still holds the entry, since Redis' own XACK
- * and XCLAIM ask nobody.
+ * fenced: they act only while (consumer, delivery count) still holds the entry, since Redis' own
+ * XACK and XCLAIM ask nobody.
  *
  * The library's name is the digest of this text (queue/store.c), so that programs of different
- * versions share a server and no version runs another's code. Keys, all under the tag {NAME.HARNESS}:
- *   s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key, body
- *   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res, body and cl when dead
- *   out               stream of finished keys, trimmed: it only wakes submitters
- *   dead, classes     sets;  stat: counters;  pause: exists while paused
- *   d:CLASS           hash of the devices that serve it: uuid to "since until", in milliseconds
- *   sick              hash of the devices out of service: host and device to "class\nunix time\nreason"
- * A finished job's entry is deleted, so XLEN counts waiting and leased jobs and needs no MAXLEN,
- * which would drop jobs. `pairs` and friends do not exist while a library loads (Redis 7.0). */
+ * versions share a server and no version runs another's code. Keys, all under the tag
+ * {NAME.HARNESS}: s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key,
+ * body j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res, body and cl
+ * when dead out               stream of finished keys, trimmed: it only wakes submitters dead,
+ * classes     sets;  stat: counters;  pause: exists while paused d:CLASS           hash of the
+ * devices that serve it: uuid to "since until", in milliseconds sick              hash of the
+ * devices out of service: host and device to "class\nunix time\nreason" A finished job's entry is
+ * deleted, so XLEN counts waiting and leased jobs and needs no MAXLEN, which would drop jobs.
+ * `pairs` and friends do not exist while a library loads (Redis 7.0). */
 #ifndef QUEUE_QUEUE_LUA_H
 #define QUEUE_QUEUE_LUA_H
 

@@ -37,7 +37,8 @@ int server_prepare(Server *s, const char *dir, Error *err)
     if (file_mkdirs(dir, err)) return -1;
     if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
     if (strpbrk(s->dir, "\"\\\n"))
-        return error_set(err, "the queue's directory may not have quotes or backslashes in its name: %s",
+        return error_set(err,
+                         "the queue's directory may not have quotes or backslashes in its name: %s",
                          s->dir);
     const char *place = s->dir;
     if (strlen(s->dir) + strlen("/redis.sock") >= sizeof s->socket) {
@@ -57,8 +58,10 @@ int server_prepare(Server *s, const char *dir, Error *err)
 static void write_config(const Server *s, int fd)
 {
     dprintf(fd,
-            "port 0\nunixsocket \"%s\"\nunixsocketperm 700\ndir \"%s\"\nlogfile \"%s/redis.log\"\ndaemonize no\n"
-            "save \"\"\nappendonly yes\nappendfsync always\nno-appendfsync-on-rewrite no\naof-load-truncated yes\n"
+            "port 0\nunixsocket \"%s\"\nunixsocketperm 700\ndir \"%s\"\nlogfile "
+            "\"%s/redis.log\"\ndaemonize no\n"
+            "save \"\"\nappendonly yes\nappendfsync always\nno-appendfsync-on-rewrite "
+            "no\naof-load-truncated yes\n"
             "maxmemory-policy noeviction\nset-proc-title no\n",
             s->socket, s->dir, s->dir);
 }
@@ -108,11 +111,14 @@ static int wait_until_it_answers(Server *s, Error *err)
         int status = 0;
         if (ended(s, &status)) {
             if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-                return error_set(err, "there is no redis-server in PATH (Debian: apt-get install redis-server); install it, "
+                return error_set(err, "there is no redis-server in PATH (Debian: apt-get install "
+                                      "redis-server); install it, "
                                       "or let QUERN_REDIS name a server");
             /* not of its own accord: nothing is said of its data */
-            int stopped = WIFEXITED(status) ? WEXITSTATUS(status) != 1 : WTERMSIG(status) == SIGKILL;
-            error_set(err, "redis-server %s as it started; %s/redis.log says why", stopped ? "was ended" : "ended", s->dir);
+            int stopped =
+                WIFEXITED(status) ? WEXITSTATUS(status) != 1 : WTERMSIG(status) == SIGKILL;
+            error_set(err, "redis-server %s as it started; %s/redis.log says why",
+                      stopped ? "was ended" : "ended", s->dir);
             return stopped ? -1 : 1;
         }
         if (stop_requested()) return error_set(err, "stopped while redis-server was starting");
@@ -150,7 +156,8 @@ static void put_data_back(const Aside *a)
     Error err;
     if (!a->to[0]) return;
     if (file_exists(a->from) && file_remove_tree(a->from, &err)) log_warn("%s", err.text);
-    if (rename(a->to, a->from)) log_warn("the queue's data are left as %s: %s", a->to, strerror(errno));
+    if (rename(a->to, a->from))
+        log_warn("the queue's data are left as %s: %s", a->to, strerror(errno));
 }
 
 int server_start(Server *s, Error *err)
@@ -159,7 +166,9 @@ int server_start(Server *s, Error *err)
     for (int tries = 0; tries < 2; tries++) {
         int rc = spawn(s, err) ? -1 : wait_until_it_answers(s, err);
         if (!rc && aside.to[0])
-            log_warn("the queue's data could not be read; they are kept as %s and the jobs are done again", aside.to);
+            log_warn("the queue's data could not be read; they are kept as %s and the jobs are "
+                     "done again",
+                     aside.to);
         if (!rc) return 0;
         server_stop(s);
         if (rc < 0 || tries || put_data_aside(s, &aside, err)) break;

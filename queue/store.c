@@ -25,7 +25,8 @@ void queue_key(const Queue *q, QueueKey out, const char *kind, const char *rest)
     snprintf(out, QUEUE_KEY_BYTES, "{%s}:%s%s%s", q->name, kind, rest ? ":" : "", rest ? rest : "");
 }
 
-void queue_function(const Queue *q, Command *c, QueueFunction name, const char *function, int n_keys)
+void queue_function(const Queue *q, Command *c, QueueFunction name, const char *function,
+                    int n_keys)
 {
     snprintf(name, sizeof(QueueFunction), "%s_%s", q->library, function);
     *c = (Command){0};
@@ -48,7 +49,8 @@ static int load_library(Queue *q, Error *err)
     Buffer code;
     buffer_init(&code, 64 * 1024);
     buffer_printf(&code, "#!lua name=%s\n", q->library);
-    for (const char *p = queue_library, *hit; *p; p = hit ? hit + strlen("PREFIX") : p + strlen(p)) {
+    for (const char *p = queue_library, *hit; *p;
+         p = hit ? hit + strlen("PREFIX") : p + strlen(p)) {
         hit = strstr(p, "PREFIX");
         buffer_append(&code, p, hit ? (size_t)(hit - p) : strlen(p));
         if (hit) buffer_puts(&code, q->library);
@@ -60,8 +62,10 @@ static int load_library(Queue *q, Error *err)
     redisReply *r = NULL;
     int rc = connection_exchange(q->connection, &load, 1, &r, 0, EXCHANGE_RETRY, err);
     if (!rc && r->type == REDIS_REPLY_ERROR && !strstr(r->str, "already exists")) {
-        const char *hint = strstr(r->str, "unknown command") ? "; Redis 7.0 or later is needed" : "";
-        rc = error_set(err, "cannot load the queue's functions into %s: %s%s", connection_name(q->connection), r->str, hint);
+        const char *hint =
+            strstr(r->str, "unknown command") ? "; Redis 7.0 or later is needed" : "";
+        rc = error_set(err, "cannot load the queue's functions into %s: %s%s",
+                       connection_name(q->connection), r->str, hint);
     }
     if (!rc) q->loaded = connection_generation(q->connection);
     connection_free_replies(&r, rc ? 0 : 1);
@@ -72,7 +76,8 @@ static int load_library(Queue *q, Error *err)
 static int lacks_library(redisReply **replies, int n)
 {
     for (int i = 0; i < n; i++)
-        if (replies[i]->type == REDIS_REPLY_ERROR && strstr(replies[i]->str, "Function not found")) return 1;
+        if (replies[i]->type == REDIS_REPLY_ERROR && strstr(replies[i]->str, "Function not found"))
+            return 1;
     return 0;
 }
 
@@ -81,8 +86,8 @@ static int expected(const char *error)
     return !strncmp(error, "NOGROUP", 7) || !strncmp(error, "UNBLOCKED", 9);
 }
 
-int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s, ExchangeMode mode,
-                   Error *err)
+int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s,
+                   ExchangeMode mode, Error *err)
 {
     for (int tries = 0;; tries++) {
         if (!q->loaded && load_library(q, err)) return -1;
@@ -94,8 +99,8 @@ int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replie
     }
     for (int i = 0; i < n; i++) {
         if (replies[i]->type != REDIS_REPLY_ERROR || expected(replies[i]->str)) continue;
-        error_set(err, "the queue's server %s refuses %s: %s", connection_name(q->connection), commands[i].argv[0],
-                  replies[i]->str);
+        error_set(err, "the queue's server %s refuses %s: %s", connection_name(q->connection),
+                  commands[i].argv[0], replies[i]->str);
         connection_free_replies(replies, n);
         return -1;
     }
@@ -107,8 +112,10 @@ int queue_call_int(Queue *q, const Command *c, long long *out, Error *err)
     redisReply *r = NULL;
     if (queue_exchange(q, c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
     int ok = r->type == REDIS_REPLY_INTEGER;
-    if (ok) *out = r->integer;
-    else error_set(err, "the queue's server answered %s without a number", c->argv[1]);
+    if (ok)
+        *out = r->integer;
+    else
+        error_set(err, "the queue's server answered %s without a number", c->argv[1]);
     freeReplyObject(r);
     return ok ? 0 : -1;
 }
@@ -145,19 +152,25 @@ static int find_outbox_end(Queue *q, Error *err)
     return 0;
 }
 
-static int open_checked(Queue *q, const char *url, const char *name, const char *version, Error *err)
+static int open_checked(Queue *q, const char *url, const char *name, const char *version,
+                        Error *err)
 {
     if (!url || !*url) url = getenv("QUERN_REDIS");
     if (!url || !*url)
-        return error_set(err, "there is no queue: QUERN_REDIS names no server; put `quern-fleet run --` in front of the "
+        return error_set(err, "there is no queue: QUERN_REDIS names no server; put `quern-fleet "
+                              "run --` in front of the "
                               "command to have a private one");
     if (!name || !*name) name = "quern";
     if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
-        return error_set(err, "a queue's name is 1 to 64 printable characters without blanks and {}*?[]\\, found '%s'", name);
+        return error_set(err,
+                         "a queue's name is 1 to 64 printable characters without blanks and "
+                         "{}*?[]\\, found '%s'",
+                         name);
     snprintf(q->name, sizeof q->name, "%s.%s", name, version);
     double ttl = strncmp(url, "unix:", 5) ? WEEK_S : 0, limit = DEFAULT_LIMIT;
     q->lease_s = DEFAULT_LEASE_S;
-    if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) || setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
+    if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) ||
+        setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
         setting("QUERN_QUEUE_LIMIT", 1, 1e9, &limit, err))
         return -1;
     q->result_ttl_s = (long)ttl;

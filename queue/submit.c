@@ -36,7 +36,10 @@ static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
     static const struct {
         const char *text;
         QueueState state;
-    } table[] = {{"queued", QUEUE_QUEUED}, {"dup", QUEUE_DUPLICATE}, {"done", QUEUE_DONE}, {"dead", QUEUE_DEAD}};
+    } table[] = {{"queued", QUEUE_QUEUED},
+                 {"dup", QUEUE_DUPLICATE},
+                 {"done", QUEUE_DONE},
+                 {"dead", QUEUE_DEAD}};
     for (size_t i = 0; r->str && i < sizeof table / sizeof *table; i++) {
         if (strcmp(r->str, table[i].text)) continue;
         *state = table[i].state;
@@ -74,11 +77,14 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
 
 static int check_new(const QueueNew *job, Error *err)
 {
-    if (!queue_text_ok(job->key, 128)) return error_set(err, "a job's key is 1 to 128 printable characters");
+    if (!queue_text_ok(job->key, 128))
+        return error_set(err, "a job's key is 1 to 128 printable characters");
     if (!queue_text_ok(job->device_class, 63))
-        return error_set(err, "a device class is 1 to 63 printable characters, found '%s'", job->device_class);
+        return error_set(err, "a device class is 1 to 63 printable characters, found '%s'",
+                         job->device_class);
     if (job->len > QUEUE_MAX_BODY)
-        return error_set(err, "job %s has %zu bytes; at most %d go through the queue", job->key, job->len, QUEUE_MAX_BODY);
+        return error_set(err, "job %s has %zu bytes; at most %d go through the queue", job->key,
+                         job->len, QUEUE_MAX_BODY);
     return 0;
 }
 
@@ -97,15 +103,17 @@ int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *sta
         if (done || !full_since) full_since = now;
         if (stop_requested()) return error_set(err, "stopped while the queue was full");
         if (now - full_since > FULL_LIMIT_S)
-            return error_set(err, "the queue of %s holds %ld jobs and took none for %d s; are its evaluators running?",
+            return error_set(err,
+                             "the queue of %s holds %ld jobs and took none for %d s; are its "
+                             "evaluators running?",
                              jobs[at].device_class, q->limit, FULL_LIMIT_S);
         clock_sleep(0.05);
     }
     return 0;
 }
 
-int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len, QueueState *state,
-                  Error *err)
+int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len,
+                  QueueState *state, Error *err)
 {
     QueueNew job = {device_class, key, body, len, 0};
     return queue_enqueue_many(q, &job, 1, state, err);
@@ -126,7 +134,8 @@ int queue_withdraw(Queue *q, const char *key, int *gone, Error *err)
     return 0;
 }
 
-static int hand_over(const redisReply *r, size_t index, QueueResult *callback, void *ctx, Error *err)
+static int hand_over(const redisReply *r, size_t index, QueueResult *callback, void *ctx,
+                     Error *err)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements != 2)
         return error_set(err, "the queue's server answered HMGET with a reply of type %d", r->type);
@@ -136,11 +145,14 @@ static int hand_over(const redisReply *r, size_t index, QueueResult *callback, v
     if (st->str && !strcmp(st->str, "done")) state = QUEUE_DONE;
     if (st->str && !strcmp(st->str, "dead")) state = QUEUE_DEAD;
     int finished = state == QUEUE_DONE || state == QUEUE_DEAD;
-    if (finished && !res->str) return error_set(err, "a finished job has lost its result on the queue's server");
-    return callback(ctx, index, state, finished ? res->str : NULL, finished ? (size_t)res->len : 0, err);
+    if (finished && !res->str)
+        return error_set(err, "a finished job has lost its result on the queue's server");
+    return callback(ctx, index, state, finished ? res->str : NULL, finished ? (size_t)res->len : 0,
+                    err);
 }
 
-int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx, Error *err)
+int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx,
+               Error *err)
 {
     for (size_t at = 0; at < n; at += QUEUE_PIPELINE) {
         int batch = (int)(n - at < QUEUE_PIPELINE ? n - at : QUEUE_PIPELINE);
@@ -157,7 +169,8 @@ int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callbac
         int rc = queue_exchange(q, commands, batch, replies, 0, EXCHANGE_RETRY, err);
         free(commands);
         if (rc) return -1;
-        for (int i = 0; i < batch && !rc; i++) rc = hand_over(replies[i], at + (size_t)i, callback, ctx, err);
+        for (int i = 0; i < batch && !rc; i++)
+            rc = hand_over(replies[i], at + (size_t)i, callback, ctx, err);
         connection_free_replies(replies, batch);
         if (rc) return -1;
     }
@@ -187,7 +200,9 @@ int queue_wait(Queue *q, double timeout_s, Error *err)
         if (rc < 0) return -1;
         if (rc) continue;
         const redisReply *entries = reply_at(reply_at(r, 0), 1);
-        const char *last = entries->elements ? reply_text(reply_at(reply_at(entries, entries->elements - 1), 0)) : "";
+        const char *last = entries->elements
+                               ? reply_text(reply_at(reply_at(entries, entries->elements - 1), 0))
+                               : "";
         int woken = *last != 0;
         if (woken) snprintf(q->out_last, sizeof q->out_last, "%s", last);
         freeReplyObject(r);

@@ -5,11 +5,11 @@
 #include "base/error.h"
 
 typedef struct {
-    char *unix_path;         /* or NULL */
-    char *host;              /* NULL with unix_path */
+    char *unix_path; /* or NULL */
+    char *host;      /* NULL with unix_path */
     int port, db;
-    char *user, *password;   /* NULL: none; percent-decoded */
-    char *shown;             /* the URL without its password: for messages */
+    char *user, *password; /* NULL: none; percent-decoded */
+    char *shown;           /* the URL without its password: for messages */
 } QueueUrl;
 
 int queue_url_parse(const char *text, QueueUrl *out, Error *err);

@@ -84,9 +84,11 @@ static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob 
     if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
         long long index = r->element[0]->integer;
         if (index < 0 || index >= s->n) {
-            took = error_set(err, "the queue's server handed out a job of a stream that was not asked for");
+            took = error_set(
+                err, "the queue's server handed out a job of a stream that was not asked for");
         } else {
-            took = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3], (int)r->element[4]->integer, err)
+            took = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
+                            (int)r->element[4]->integer, err)
                        ? TOOK_ERROR
                        : TOOK_JOB;
         }
@@ -96,15 +98,17 @@ static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob 
 }
 
 /* The first job of an XREADGROUP reply goes to `job`; more (COUNT counts per stream) go back. */
-static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job, Error *err)
+static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job,
+                      Error *err)
 {
     Took took = TOOK_NONE;
-    if (r->type != REDIS_REPLY_ARRAY) return took; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
+    if (r->type != REDIS_REPLY_ARRAY)
+        return took; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
         const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
         QueueJob extra = {0};
-        int rc = job_fill(took == TOOK_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)), reply_at(e, 0),
-                          reply_at(f, 1), reply_at(f, 3), 1, err);
+        int rc = job_fill(took == TOOK_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)),
+                          reply_at(e, 0), reply_at(f, 1), reply_at(f, 3), 1, err);
         if (!rc && took == TOOK_JOB) rc = queue_hand_back(q, &extra, consumer, err);
         queue_job_release(&extra);
         if (rc < 0) return TOOK_ERROR;
@@ -114,7 +118,8 @@ static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, Queue
 }
 
 /* Block for a new job. A pause that came meanwhile gives it back. */
-static Took take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s, QueueJob *job, Error *err)
+static Took take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s,
+                          QueueJob *job, Error *err)
 {
     QueueKey pause;
     Command c[2] = {{0}, {0}};
@@ -151,14 +156,16 @@ static void sleep_until(double deadline)
     if (left > 0) poll(&f, 1, (int)(left * 1000) + 1);
 }
 
-static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer, QueueDeadResult *dead_result, void *ctx,
-                          Error *err)
+static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer,
+                          QueueDeadResult *dead_result, void *ctx, Error *err)
 {
     Buffer result;
     buffer_init(&result, QUEUE_MAX_BODY);
     int rc = dead_result(ctx, job, &result);
-    if (rc) error_set(err, "job %s was given up and its result could not be made", job->key);
-    else rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
+    if (rc)
+        error_set(err, "job %s was given up and its result could not be made", job->key);
+    else
+        rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
     buffer_release(&result);
     queue_job_release(job);
     return rc;
@@ -167,7 +174,8 @@ static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer, QueueDe
 int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
 {
-    if (n < 1 || n > QUEUE_MAX_CLASSES) return error_set(err, "a worker serves 1 to %d device classes", QUEUE_MAX_CLASSES);
+    if (n < 1 || n > QUEUE_MAX_CLASSES)
+        return error_set(err, "a worker serves 1 to %d device classes", QUEUE_MAX_CLASSES);
     double deadline = clock_seconds() + fmin(timeout_s, 2);
     Streams streams;
     streams_of(q, classes, n, &streams);
@@ -226,13 +234,14 @@ int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err)
     return renew(q, job, consumer, NULL, err);
 }
 
-int queue_begin(Queue *q, const QueueJob *job, const char *waiting, const char *consumer, Error *err)
+int queue_begin(Queue *q, const QueueJob *job, const char *waiting, const char *consumer,
+                Error *err)
 {
     return renew(q, job, waiting, consumer, err);
 }
 
-static int finish(Queue *q, const char *function, const QueueJob *job, const char *consumer, const void *result,
-                  size_t len, Error *err)
+static int finish(Queue *q, const char *function, const QueueJob *job, const char *consumer,
+                  const void *result, size_t len, Error *err)
 {
     int bury = !strcmp(function, "bury");
     Leased l;
@@ -254,12 +263,14 @@ static int finish(Queue *q, const char *function, const QueueJob *job, const cha
     return leased_call(q, &l, err);
 }
 
-int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err)
+int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result,
+                   size_t len, Error *err)
 {
     return finish(q, "complete", job, consumer, result, len, err);
 }
 
-int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len, Error *err)
+int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len,
+               Error *err)
 {
     return finish(q, "bury", job, consumer, result, len, err);
 }
@@ -298,7 +309,8 @@ int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *
     return queue_call_int(q, &c, &added, err);
 }
 
-int queue_others(Queue *q, const char *device_class, const char *uuid, long *others, double *served_s, Error *err)
+int queue_others(Queue *q, const char *device_class, const char *uuid, long *others,
+                 double *served_s, Error *err)
 {
     QueueKey devices;
     QueueFunction name;
@@ -313,7 +325,9 @@ int queue_others(Queue *q, const char *device_class, const char *uuid, long *oth
     *others = ok ? (long)r->element[0]->integer : 0;
     *served_s = ok ? (double)r->element[1]->integer / 1000 : 0;
     freeReplyObject(r);
-    return ok ? 0 : error_set(err, "the queue's server does not say which devices serve %s", device_class);
+    return ok ? 0
+              : error_set(err, "the queue's server does not say which devices serve %s",
+                          device_class);
 }
 
 int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err)

@@ -13,9 +13,10 @@
 static int write_one(const Report *r, const ReportTask *t, const char *folder, Error *err)
 {
     char *path = memory_printf("%s/%s.cu", folder, t->task->name);
-    char *text = memory_printf("// %s: %s speedup %.3f on %s, found in %s%s\n%s", t->task->name,
-                               t->predicted ? "predicted" : "measured", t->score, r->device, t->found,
-                               t->task->degenerate ? " (a degenerate task)" : "", t->source);
+    char *text =
+        memory_printf("// %s: %s speedup %.3f on %s, found in %s%s\n%s", t->task->name,
+                      t->predicted ? "predicted" : "measured", t->score, r->device, t->found,
+                      t->task->degenerate ? " (a degenerate task)" : "", t->source);
     int rc = file_write_atomic(path, text, strlen(text), err);
     free(text);
     free(path);
@@ -30,15 +31,18 @@ static int was_written(const Report *r, const char *name, size_t len)
     return 0;
 }
 
-/* Of a run that had other tasks, or a right kernel where there is none now. Links and folders are somebody else's. */
+/* Of a run that had other tasks, or a right kernel where there is none now. Links and folders are
+ * somebody else's. */
 static int remove_stale(const Report *r, const char *folder, Error *err)
 {
     struct dirent **names = NULL;
-    int n = scandir(folder, &names, NULL, alphasort), rc = n < 0 ? error_errno(err, "cannot read %s", folder) : 0;
+    int n = scandir(folder, &names, NULL, alphasort),
+        rc = n < 0 ? error_errno(err, "cannot read %s", folder) : 0;
     for (int i = 0; i < n; i++) {
         const char *name = names[i]->d_name, *end = strrchr(name, '.');
         struct stat st;
-        if (!rc && *name != '.' && end && !strcmp(end, ".cu") && !was_written(r, name, (size_t)(end - name))) {
+        if (!rc && *name != '.' && end && !strcmp(end, ".cu") &&
+            !was_written(r, name, (size_t)(end - name))) {
             char *path = memory_printf("%s/%s", folder, name);
             if (!lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path) && errno != ENOENT)
                 rc = error_errno(err, "cannot remove %s", path);

@@ -5,9 +5,17 @@
 
 #include "report/report.h"
 
-/* What holds a kernel up, by the device's times of each resource alone; `shown` marks the counters that
- * bear on it. */
-enum { BY_DRAM = 1, BY_L2 = 2, BY_L1 = 4, BY_ISSUE = 8, BY_LATENCY = 16, BY_LAUNCH = 32, BY_ATOMIC = 64 };
+/* What holds a kernel up, by the device's times of each resource alone; `shown` marks the counters
+ * that bear on it. */
+enum {
+    BY_DRAM = 1,
+    BY_L2 = 2,
+    BY_L1 = 4,
+    BY_ISSUE = 8,
+    BY_LATENCY = 16,
+    BY_LAUNCH = 32,
+    BY_ATOMIC = 64
+};
 static const struct {
     const char *name, *text;
     unsigned bit;
@@ -34,15 +42,20 @@ static const struct {
     {"launches", "kernel launches", "", "launches fewer kernels", NULL, BY_LAUNCH},
     {"dram_bytes", "DRAM traffic", "B", "moves less to and from DRAM", NULL, BY_DRAM},
     {"l2_sectors", "L2 sectors", "", "asks L2 for fewer sectors", NULL, BY_L2 | BY_DRAM},
-    {"sectors_per_load", "sectors per load", "", "coalesces its loads better (sectors a request)", NULL, BY_L1 | BY_L2 | BY_DRAM},
-    {"sectors_per_store", "sectors per store", "", "coalesces its stores better (sectors a request)", NULL, BY_L1 | BY_L2 | BY_DRAM},
+    {"sectors_per_load", "sectors per load", "", "coalesces its loads better (sectors a request)",
+     NULL, BY_L1 | BY_L2 | BY_DRAM},
+    {"sectors_per_store", "sectors per store", "",
+     "coalesces its stores better (sectors a request)", NULL, BY_L1 | BY_L2 | BY_DRAM},
     {"warp_instructions", "warp instructions", "", "issues fewer instructions", NULL, BY_ISSUE},
-    {"active_lanes", "active lanes a warp", "", NULL, "keeps more lanes of a warp at work", BY_ISSUE},
-    {"shared_wavefronts", "shared-memory wavefronts", "", "spends fewer shared-memory wavefronts", NULL, BY_L1},
+    {"active_lanes", "active lanes a warp", "", NULL, "keeps more lanes of a warp at work",
+     BY_ISSUE},
+    {"shared_wavefronts", "shared-memory wavefronts", "", "spends fewer shared-memory wavefronts",
+     NULL, BY_L1},
     {"bank_conflicts", "bank conflicts", "", "has fewer bank conflicts", NULL, BY_L1},
     {"local_sectors", "spilled sectors", "", "spills less to local memory", NULL, BY_L1 | BY_L2},
     {"barriers", "barriers", "", "waits at fewer barriers", NULL, BY_LATENCY},
-    {"waits_per_warp", "waits for memory a warp", "", "waits less often for memory", NULL, BY_LATENCY},
+    {"waits_per_warp", "waits for memory a warp", "", "waits less often for memory", NULL,
+     BY_LATENCY},
     {"global_atomics", "global atomics", "", "needs fewer atomics", NULL, BY_ATOMIC},
     {"occupancy", "occupancy", "", NULL, "keeps more warps resident (occupancy)", BY_LATENCY},
     {"registers", "registers a thread", "", NULL, NULL, 0},
@@ -55,12 +68,20 @@ void explain_number(double v, const char *unit, char *out, size_t size)
         static const char *const scale[] = {"B", "KB", "MB", "GB", "TB"};
         int k = 0;
         while (fabs(v) >= 1000 && k < 4) v /= 1000, k++;
-        snprintf(out, size, v < 10 && k ? "%.2f %s" : v < 100 && k ? "%.1f %s" : "%.0f %s", v, scale[k]);
+        snprintf(out, size,
+                 v < 10 && k    ? "%.2f %s"
+                 : v < 100 && k ? "%.1f %s"
+                                : "%.0f %s",
+                 v, scale[k]);
         return;
     }
     if (fabs(v) < 1000 || isnan(v)) {
         double r = round(v);
-        snprintf(out, size, fabs(v - r) < 1e-9 ? "%.0f%s%s" : fabs(v) < 10 ? "%.2f%s%s" : "%.1f%s%s", v, *unit ? " " : "", unit);
+        snprintf(out, size,
+                 fabs(v - r) < 1e-9 ? "%.0f%s%s"
+                 : fabs(v) < 10     ? "%.2f%s%s"
+                                    : "%.1f%s%s",
+                 v, *unit ? " " : "", unit);
         return;
     }
     char digits[40];
@@ -83,7 +104,8 @@ int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS])
 {
     int n = 0;
     if (!isnan(t->time_us) && t->source)
-        out[n++] = (CounterRow){t->predicted ? "predicted time" : "time", "µs", t->baseline_us, t->time_us};
+        out[n++] = (CounterRow){t->predicted ? "predicted time" : "time", "µs", t->baseline_us,
+                                t->time_us};
     for (int i = 0; i < SHOWN && n < EXPLAIN_ROWS; i++) {
         double base = shown_get(&t->baseline, i), best = shown_get(&t->best, i);
         if (isnan(base) || isnan(best) || fabs(best - base) <= 0.01 * fabs(base)) continue;
@@ -92,8 +114,8 @@ int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS])
     return n;
 }
 
-/* How much better a counter got, as a factor; 1 when it is no explanation. A count that went to zero
- * counts as ten times. */
+/* How much better a counter got, as a factor; 1 when it is no explanation. A count that went to
+ * zero counts as ten times. */
 static double gain(const ReportTask *t, int i)
 {
     double base = shown_get(&t->baseline, i), best = shown_get(&t->best, i);
@@ -108,7 +130,8 @@ static void clause(const ReportTask *t, int i, const char *lead, Buffer *out)
     char base[40], best[40];
     explain_number(counters_get(&t->baseline, shown[i].name), shown[i].unit, base, sizeof base);
     explain_number(counters_get(&t->best, shown[i].name), shown[i].unit, best, sizeof best);
-    buffer_printf(out, "%s%s: %s instead of %s", lead, shown[i].less ? shown[i].less : shown[i].more, best, base);
+    buffer_printf(out, "%s%s: %s instead of %s", lead,
+                  shown[i].less ? shown[i].less : shown[i].more, best, base);
 }
 
 /* Index of the resource with the longest time on its own; -1 when the device reports none. */
@@ -125,12 +148,15 @@ static int bound_by(const Counters *c)
     return index;
 }
 
-/* The counter that gained most, of those that bear on any of `bits`; -1 when none gained a twentieth. */
+/* The counter that gained most, of those that bear on any of `bits`; -1 when none gained a
+ * twentieth. */
 static int most_gained(const ReportTask *t, unsigned bits, int except)
 {
     int best = -1;
     for (int i = 0; i < SHOWN; i++)
-        if ((shown[i].bears_on & bits) && i != except && gain(t, i) > (best < 0 ? 1.05 : gain(t, best))) best = i;
+        if ((shown[i].bears_on & bits) && i != except &&
+            gain(t, i) > (best < 0 ? 1.05 : gain(t, best)))
+            best = i;
     return best;
 }
 
@@ -138,8 +164,11 @@ static int most_gained(const ReportTask *t, unsigned bits, int except)
 void explain_text(const ReportTask *t, Buffer *out)
 {
     if (t->refused) {
-        buffer_printf(out, "The fastest kernel (%.2f×, found in %s) was refused when it was judged again, on other inputs: %s. The baseline "
-                           "stands.", t->found_score, t->found, t->refused);
+        buffer_printf(out,
+                      "The fastest kernel (%.2f×, found in %s) was refused when it was judged "
+                      "again, on other inputs: %s. The baseline "
+                      "stands.",
+                      t->found_score, t->found, t->refused);
         return;
     }
     if (!t->source) {
@@ -151,7 +180,8 @@ void explain_text(const ReportTask *t, Buffer *out)
         return;
     }
     int before = bound_by(&t->baseline), after = bound_by(&t->best);
-    if (before >= 0) buffer_printf(out, "The baseline is held up most by %s. ", resources[before].text);
+    if (before >= 0)
+        buffer_printf(out, "The baseline is held up most by %s. ", resources[before].text);
     int first = before >= 0 ? most_gained(t, resources[before].bit, -1) : -1;
     if (first < 0) first = most_gained(t, ~0u, -1);
     int second = first < 0 ? -1 : most_gained(t, ~0u, first);
@@ -160,6 +190,9 @@ void explain_text(const ReportTask *t, Buffer *out)
         if (second >= 0) clause(t, second, "; it also ", out);
         buffer_puts(out, ".");
     } else if (t->best.n)
-        buffer_puts(out, "None of the counters below got better: what changed is how well waiting is hidden.");
-    if (after >= 0 && after != before) buffer_printf(out, " It is held up most by %s.", resources[after].text);
+        buffer_puts(
+            out,
+            "None of the counters below got better: what changed is how well waiting is hidden.");
+    if (after >= 0 && after != before)
+        buffer_printf(out, " It is held up most by %s.", resources[after].text);
 }

@@ -1,5 +1,5 @@
-/* The report's figures, as SVG written here and not by a plotting program: lines, bars and text take
- * their colours from the page's variables, so that light and dark need one picture. */
+/* The report's figures, as SVG written here and not by a plotting program: lines, bars and text
+ * take their colours from the page's variables, so that light and dark need one picture. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@ enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44,
 enum { MOST_POINTS = 240, MOST_DOTS = 60 }; /* a point every 3 pixels, dots that do not touch */
 
 typedef struct {
-    int points;          /* collect, then the rounds, so many in a point */
+    int points; /* collect, then the rounds, so many in a point */
     int rounds_a_point;
-    double low, high;    /* of the axis, log scale */
+    double low, high; /* of the axis, log scale */
     const ReportTask **task;
-    double *best;        /* of each task and point */
+    double *best; /* of each task and point */
     int tasks;
 } Axes;
 
@@ -35,7 +35,8 @@ static double x_of(const Axes *a, int point)
 
 static double y_of(const Axes *a, double v)
 {
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (log(v) - log(a->low)) / (log(a->high) - log(a->low)));
+    return TOP +
+           (HEIGHT - TOP - BOTTOM) * (1 - (log(v) - log(a->low)) / (log(a->high) - log(a->low)));
 }
 
 /* The last round of a point. */
@@ -49,7 +50,8 @@ static int round_of(const Report *r, const Axes *a, int point)
 static double value(const Report *r, const Axes *a, const ReportTask *t, int point)
 {
     double best = point ? 1 : t->stage[REPORT_COLLECT].best;
-    for (int k = (point - 1) * a->rounds_a_point; point && k <= round_of(r, a, point); k++) best = fmax(best, t->round[k].best);
+    for (int k = (point - 1) * a->rounds_a_point; point && k <= round_of(r, a, point); k++)
+        best = fmax(best, t->round[k].best);
     return best;
 }
 
@@ -104,16 +106,20 @@ static void draw_grid(const Report *r, const Axes *a, Buffer *b)
         double y = y_of(a, ticks[i]);
         if (above - y < 18) continue;
         above = y;
-        buffer_printf(b, "<line class=\"%s\" x1=\"%d\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                         "<text class=\"t end\" x=\"%d\" y=\"%.1f\">%g×</text>\n",
-                      ticks[i] == 1 ? "axis" : "grid", LEFT, right, y, y, LEFT - 8, y + 4, ticks[i]);
+        buffer_printf(b,
+                      "<line class=\"%s\" x1=\"%d\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                      "<text class=\"t end\" x=\"%d\" y=\"%.1f\">%g×</text>\n",
+                      ticks[i] == 1 ? "axis" : "grid", LEFT, right, y, y, LEFT - 8, y + 4,
+                      ticks[i]);
     }
     int step = 1, end = a->points - 1;
     while (end / step > 12) step++;
     for (int k = 0; k < a->points; k++) {
         double x = x_of(a, k);
-        buffer_printf(b, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5);
-        if (k != end && (k % step || end - k < step)) continue; /* the last has a name, and room for it */
+        buffer_printf(b, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x,
+                      HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5);
+        if (k != end && (k % step || end - k < step))
+            continue; /* the last has a name, and room for it */
         buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">", x, HEIGHT - BOTTOM + 20);
         const char *name = k ? r->round_name[round_of(r, a, k)] : "collect";
         html_escape(b, name, strlen(name));
@@ -121,15 +127,18 @@ static void draw_grid(const Report *r, const Axes *a, Buffer *b)
     }
 }
 
-static void draw_line(const Axes *a, const double *v, const char *class, const char *name, Buffer *b)
+static void draw_line(const Axes *a, const double *v, const char *class, const char *name,
+                      Buffer *b)
 {
     buffer_printf(b, "<polyline class=\"%s\" points=\"", class);
-    for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.1f,%.1f", k ? " " : "", x_of(a, k), y_of(a, v[k]));
+    for (int k = 0; k < a->points; k++)
+        buffer_printf(b, "%s%.1f,%.1f", k ? " " : "", x_of(a, k), y_of(a, v[k]));
     buffer_printf(b, "\"><title>%s: ", name);
     for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.2f×", k ? ", " : "", v[k]);
     buffer_puts(b, "</title></polyline>");
     for (int k = 0; k < a->points && a->points <= MOST_DOTS && !strcmp(class, "geo"); k++)
-        buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k), y_of(a, v[k]));
+        buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k),
+                      y_of(a, v[k]));
     buffer_puts(b, "\n");
 }
 
@@ -145,7 +154,8 @@ static int by_value(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Names at the lines' ends, moved apart: down from the top, then up from the bottom where they ran out. */
+/* Names at the lines' ends, moved apart: down from the top, then up from the bottom where they ran
+ * out. */
 static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
 {
     double bottom = HEIGHT - BOTTOM + 4, x = x_of(a, a->points - 1);
@@ -159,8 +169,11 @@ static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
         if (l[i].y > limit) l[i].y = limit;
     }
     for (int i = 0; i < n; i++)
-        buffer_printf(b, "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
-                      x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, x + 22, l[i].y + 4, l[i].name, l[i].value);
+        buffer_printf(b,
+                      "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" "
+                      "x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
+                      x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, x + 22, l[i].y + 4,
+                      l[i].name, l[i].value);
 }
 
 void figure_rounds(const Report *r, Buffer *b)
@@ -169,7 +182,9 @@ void figure_rounds(const Report *r, Buffer *b)
     EndLabel *labels = memory_array((size_t)a.tasks + 2, sizeof *labels);
     double *v = memory_array((size_t)a.points, sizeof *v);
     int n = 0;
-    buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best speedup by round\">\n", WIDTH, HEIGHT);
+    buffer_printf(b,
+                  "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best speedup by round\">\n",
+                  WIDTH, HEIGHT);
     draw_grid(r, &a, b);
     for (int i = 0; i < a.tasks; i++) {
         const double *own = &a.best[i * a.points];
@@ -200,7 +215,8 @@ static const struct {
     {"wrong result", "o-wrong", 1u << OUTCOME_WRONG_RESULT | 1u << OUTCOME_NONDETERMINISTIC},
     {"compile error", "o-compile", 1u << OUTCOME_COMPILE_ERROR},
     {"plan error", "o-plan", 1u << OUTCOME_PLAN_ERROR},
-    {"bad access, race or launch", "o-memory", 1u << OUTCOME_OUT_OF_BOUNDS | 1u << OUTCOME_RACE | 1u << OUTCOME_LAUNCH_ERROR},
+    {"bad access, race or launch", "o-memory",
+     1u << OUTCOME_OUT_OF_BOUNDS | 1u << OUTCOME_RACE | 1u << OUTCOME_LAUNCH_ERROR},
     {"timeout", "o-time", 1u << OUTCOME_TIMEOUT},
     {"cheat", "o-cheat", 1u << OUTCOME_CHEAT},
     {"not judged", "o-none", 1u << OUTCOME_UNSUPPORTED | 1u << OUTCOME_EVALUATOR_ERROR},
@@ -221,10 +237,17 @@ static void draw_segment(int group, long n, long total, double x, double width, 
     char full[64], percent[16];
     snprintf(percent, sizeof percent, "%.0f%%", 100.0 * (double)n / (double)total);
     snprintf(full, sizeof full, "%s %s", groups[group].label, percent);
-    const char *label = width > 7.4 * (double)strlen(full) ? full : width > 10.5 * (double)strlen(percent) ? percent : "";
-    buffer_printf(b, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>%s: %ld of %ld</title></rect>",
-                  groups[group].class, x, y, width > 1.5 ? width - 1 : width, BAR, groups[group].label, n, total);
-    if (*label) buffer_printf(b, "<text class=\"on\" x=\"%.1f\" y=\"%d\">%s</text>", x + width / 2, y + BAR / 2 + 4, label);
+    const char *label = width > 7.4 * (double)strlen(full)       ? full
+                        : width > 10.5 * (double)strlen(percent) ? percent
+                                                                 : "";
+    buffer_printf(b,
+                  "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>%s: "
+                  "%ld of %ld</title></rect>",
+                  groups[group].class, x, y, width > 1.5 ? width - 1 : width, BAR,
+                  groups[group].label, n, total);
+    if (*label)
+        buffer_printf(b, "<text class=\"on\" x=\"%.1f\" y=\"%d\">%s</text>", x + width / 2,
+                      y + BAR / 2 + 4, label);
     buffer_puts(b, "\n");
 }
 
@@ -232,7 +255,9 @@ static void draw_bar(const Report *r, int stage, int y, Buffer *b)
 {
     long total = 0;
     for (int g = 0; g < GROUPS; g++) total += group_count(r, stage, g);
-    buffer_printf(b, "<text class=\"t strong\" x=\"0\" y=\"%d\">%s</text><text class=\"t\" x=\"0\" y=\"%d\">%ld samples</text>\n",
+    buffer_printf(b,
+                  "<text class=\"t strong\" x=\"0\" y=\"%d\">%s</text><text class=\"t\" x=\"0\" "
+                  "y=\"%d\">%ld samples</text>\n",
                   y + 14, report_stage_names[stage], y + 30, total);
     double x = BAR_LEFT;
     for (int g = 0; g < GROUPS && total; g++) {
@@ -246,13 +271,16 @@ static void draw_bar(const Report *r, int stage, int y, Buffer *b)
 void figure_outcomes(const Report *r, Buffer *b)
 {
     int n = 0;
-    buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Outcomes by stage\">\n", WIDTH, REPORT_STAGES * BAR_STEP - 12);
+    buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Outcomes by stage\">\n",
+                  WIDTH, REPORT_STAGES * BAR_STEP - 12);
     for (int s = 0; s < REPORT_STAGES; s++) draw_bar(r, s, n++ * BAR_STEP, b);
     buffer_puts(b, "</svg>\n<p class=\"legend\">");
     for (int g = 0; g < GROUPS; g++) {
         long seen = 0;
         for (int s = 0; s < REPORT_STAGES; s++) seen += group_count(r, s, g);
-        if (seen) buffer_printf(b, "<span><b class=\"%s\"></b>%s</span> ", groups[g].class, groups[g].label);
+        if (seen)
+            buffer_printf(b, "<span><b class=\"%s\"></b>%s</span> ", groups[g].class,
+                          groups[g].label);
     }
     buffer_puts(b, "</p>\n");
 }

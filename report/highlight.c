@@ -1,4 +1,5 @@
-/* Text into HTML, and CUDA C++ with simple colours: comments, launch plans, strings, numbers, words. */
+/* Text into HTML, and CUDA C++ with simple colours: comments, launch plans, strings, numbers,
+ * words. */
 #include <ctype.h>
 #include <string.h>
 
@@ -25,12 +26,15 @@ void html_escape(Buffer *b, const char *s, size_t n)
 
 static int is_word(const char *s, size_t n)
 {
-    static const char words[] =
-        " alignas auto bool break case char class const constexpr continue default do double else enum extern false float "
-        "float2 float4 for half __half __half2 __nv_bfloat16 if inline int int2 int4 int64_t long namespace return short "
-        "signed size_t sizeof static struct switch template true typedef typename uint2 uint32_t uint4 unsigned using void "
-        "volatile while __align__ __constant__ __device__ __forceinline__ __global__ __launch_bounds__ __noinline__ "
-        "__restrict__ __shared__ dim3 ";
+    static const char words[] = " alignas auto bool break case char class const constexpr continue "
+                                "default do double else enum extern false float "
+                                "float2 float4 for half __half __half2 __nv_bfloat16 if inline int "
+                                "int2 int4 int64_t long namespace return short "
+                                "signed size_t sizeof static struct switch template true typedef "
+                                "typename uint2 uint32_t uint4 unsigned using void "
+                                "volatile while __align__ __constant__ __device__ __forceinline__ "
+                                "__global__ __launch_bounds__ __noinline__ "
+                                "__restrict__ __shared__ dim3 ";
     char key[40];
     if (n + 2 >= sizeof key) return 0;
     key[0] = ' ';
@@ -42,7 +46,8 @@ static int is_word(const char *s, size_t n)
 
 static int is_special(const char *s, size_t n)
 {
-    static const char *const names[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "__syncthreads", "__syncwarp"};
+    static const char *const names[] = {"threadIdx", "blockIdx",      "blockDim",  "gridDim",
+                                        "warpSize",  "__syncthreads", "__syncwarp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && !memcmp(names[i], s, n)) return 1;
     return n > 7 && !memcmp(s, "__shfl_", 7);
@@ -106,7 +111,8 @@ void highlight_cuda(Buffer *b, const char *source)
         const char *class;
         size_t n = token(p, line_start, &class);
         span(b, class, p, n);
-        for (size_t i = 0; i < n; i++) line_start = p[i] == '\n' || (line_start && isspace((unsigned char)p[i]));
+        for (size_t i = 0; i < n; i++)
+            line_start = p[i] == '\n' || (line_start && isspace((unsigned char)p[i]));
         p += n;
     }
 }

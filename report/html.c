@@ -52,7 +52,8 @@ static void key_figure(Buffer *b, const char *value, const char *what)
 
 static void top(const Report *r, const TableRow *rows, Buffer *b)
 {
-    const TableRow *best = row_of(rows, "best", "train"), *crl = row_of(rows, "crl", "train"), *sft = row_of(rows, "sft", "train");
+    const TableRow *best = row_of(rows, "best", "train"), *crl = row_of(rows, "crl", "train"),
+                   *sft = row_of(rows, "sft", "train");
     const TableRow *held = row_of(rows, "crl", "heldout");
     char value[64], what[200];
     buffer_puts(b, "<h1>Quern: the run ");
@@ -61,10 +62,12 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     text(b, r->profile);
     buffer_printf(b, ", %d tasks, judged on <code>", r->tasks.n);
     text(b, r->device);
-    buffer_printf(b, "</code>. Speedup is against each task's baseline%s.</p>\n<div class=\"keys\">\n",
+    buffer_printf(b,
+                  "</code>. Speedup is against each task's baseline%s.</p>\n<div class=\"keys\">\n",
                   r->own_predicted ? ", by predicted times" : ", by measured times");
     snprintf(value, sizeof value, "%.2f×", best->geomean);
-    snprintf(what, sizeof what, "geomean of the best kernels of the run, %d train tasks%s", best->tasks, r->own_predicted ? " (predicted)" : "");
+    snprintf(what, sizeof what, "geomean of the best kernels of the run, %d train tasks%s",
+             best->tasks, r->own_predicted ? " (predicted)" : "");
     key_figure(b, isnan(best->geomean) ? "–" : value, what);
     snprintf(value, sizeof value, "%d of %d", best->faster, best->tasks);
     key_figure(b, value, "train tasks with a kernel faster than the baseline");
@@ -72,34 +75,50 @@ static void top(const Report *r, const TableRow *rows, Buffer *b)
     if (!crl->attempted)
         snprintf(what, sizeof what, "the crl model has no train sample that counts");
     else if (!sft->attempted)
-        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: no sample)");
+        snprintf(what, sizeof what,
+                 "of the crl model's train samples are correct (sft: no sample)");
     else
-        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)", percent(sft));
+        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)",
+                 percent(sft));
     key_figure(b, isnan(percent(crl)) ? "–" : value, what);
     snprintf(value, sizeof value, "%.2f×", held->geomean);
-    snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s", held->tasks, r->own_predicted ? " (predicted)" : "");
+    snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s",
+             held->tasks, r->own_predicted ? " (predicted)" : "");
     key_figure(b, isnan(held->geomean) ? "–" : value, what);
     buffer_puts(b, "</div>\n");
     if (r->own_predicted)
-        buffer_printf(b, "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes from a simulator: kernels were compiled "
-                       "by NVRTC, executed instruction by instruction and checked, and a first-order model turned the counts into "
-                       "microseconds. Correctness and counters can be believed; the order of kernels mostly; the absolute times and "
-                       "small differences cannot.%s</p>\n", r->measured ? "" : " No GPU was timed.");
+        buffer_printf(b,
+                      "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes "
+                      "from a simulator: kernels were compiled "
+                      "by NVRTC, executed instruction by instruction and checked, and a "
+                      "first-order model turned the counts into "
+                      "microseconds. Correctness and counters can be believed; the order of "
+                      "kernels mostly; the absolute times and "
+                      "small differences cannot.%s</p>\n",
+                      r->measured ? "" : " No GPU was timed.");
 }
 
 /* ---- the stage table ---- */
 
 static void stage_table(const Report *r, const TableRow *rows, Buffer *b)
 {
-    buffer_printf(b, "<h2>Stages</h2>\n<p>Each stage's rows come from the same number of samples a task, drawn from that stage's final "
-                   "model. The samples' best kernel a task counts, 1.0 where none is better than the baseline; <i>best</i> is the whole "
-                   "run's. %sDegenerate tasks are left out.</p>\n<div class=\"scroll\"><table><tr><th>stage<th class=\"left\">split<th>tasks"
-                   "<th>attempted<th>succeeded<th>faster<th>mean<th>geomean<th>median<th>max<th>p25<th>p75</tr>\n",
-                  r->judged_again ? "Its score is of a judgement after the one that chose it, on other inputs. " : "");
+    buffer_printf(b,
+                  "<h2>Stages</h2>\n<p>Each stage's rows come from the same number of samples a "
+                  "task, drawn from that stage's final "
+                  "model. The samples' best kernel a task counts, 1.0 where none is better than "
+                  "the baseline; <i>best</i> is the whole "
+                  "run's. %sDegenerate tasks are left out.</p>\n<div "
+                  "class=\"scroll\"><table><tr><th>stage<th class=\"left\">split<th>tasks"
+                  "<th>attempted<th>succeeded<th>faster<th>mean<th>geomean<th>median<th>max<th>p25<"
+                  "th>p75</tr>\n",
+                  r->judged_again
+                      ? "Its score is of a judgement after the one that chose it, on other inputs. "
+                      : "");
     for (int i = 0; i < TABLE_ROWS; i++) {
         const TableRow *w = &rows[i];
-        buffer_printf(b, "<tr class=\"%s%s\"><td>%s<td class=\"left\">%s<td>%d<td>%ld<td>%ld", i % 3 ? "" : "top",
-                      i % 3 == 2 ? " all" : "", i % 3 ? "" : w->stage, w->split, w->tasks, w->attempted, w->succeeded);
+        buffer_printf(b, "<tr class=\"%s%s\"><td>%s<td class=\"left\">%s<td>%d<td>%ld<td>%ld",
+                      i % 3 ? "" : "top", i % 3 == 2 ? " all" : "", i % 3 ? "" : w->stage, w->split,
+                      w->tasks, w->attempted, w->succeeded);
         if (w->attempted) buffer_printf(b, " (%.0f%%)", percent(w));
         buffer_printf(b, "<td>%d", w->faster);
         const double v[] = {w->mean, w->geomean, w->median, w->max, w->p25, w->p75};
@@ -118,13 +137,21 @@ static void figures(const Report *r, Buffer *b)
     int each = figure_rounds_a_point(r);
     buffer_printf(b, "<h2>Best speedup by round</h2>\n<figure>\n");
     figure_rounds(r, b);
-    buffer_printf(b, "<figcaption>Speedup%s of the best kernel among each round's own samples, logarithmic; 1× where none is better than "
-                     "the baseline. Thin: the train tasks. Thick: their geometric mean. Dashed: the geometric mean of the best so far, "
-                     "what the teachers wrote included. Collect and the rounds draw different numbers of samples.", predicted);
-    if (each > 1) buffer_printf(b, " There are %d rounds: each point is the best of %d, named by the last.", r->n_rounds, each);
+    buffer_printf(b,
+                  "<figcaption>Speedup%s of the best kernel among each round's own samples, "
+                  "logarithmic; 1× where none is better than "
+                  "the baseline. Thin: the train tasks. Thick: their geometric mean. Dashed: the "
+                  "geometric mean of the best so far, "
+                  "what the teachers wrote included. Collect and the rounds draw different numbers "
+                  "of samples.",
+                  predicted);
+    if (each > 1)
+        buffer_printf(b, " There are %d rounds: each point is the best of %d, named by the last.",
+                      r->n_rounds, each);
     buffer_puts(b, "</figcaption></figure>\n<h2>Outcomes by stage</h2>\n<figure>\n");
     figure_outcomes(r, b);
-    buffer_puts(b, "<figcaption>Of all samples on train and heldout tasks; collect is what the teachers wrote, the others each stage's "
+    buffer_puts(b, "<figcaption>Of all samples on train and heldout tasks; collect is what the "
+                   "teachers wrote, the others each stage's "
                    "final model.</figcaption></figure>\n");
 }
 
@@ -133,8 +160,11 @@ static void figures(const Report *r, Buffer *b)
 static void class_table(const Report *r, Buffer *b)
 {
     if (!r->n_classes) return;
-    buffer_printf(b, "<h2>On other hardware</h2>\n<p>The pool's best of each task, evaluated on every device class%s; tasks without a "
-                     "kernel in the pool show their baseline, 1.00×.</p>\n<div class=\"scroll\"><table><tr><th>task",
+    buffer_printf(b,
+                  "<h2>On other hardware</h2>\n<p>The pool's best of each task, evaluated on every "
+                  "device class%s; tasks without a "
+                  "kernel in the pool show their baseline, 1.00×.</p>\n<div "
+                  "class=\"scroll\"><table><tr><th>task",
                   r->predicted ? " (<code>sim:</code> classes are predicted)" : "");
     for (int k = 0; k < r->n_classes; k++) {
         buffer_puts(b, "<th>");
@@ -163,8 +193,9 @@ static void class_table(const Report *r, Buffer *b)
 static void ratio_bar(double ratio, Buffer *b)
 {
     double at = ratio > 0 ? fmax(-1, fmin(1, log2(ratio) / 4)) : -1;
-    buffer_printf(b, "<td class=\"bar\"><div><i class=\"%s\" style=\"left:%.1f%%;width:%.1f%%\"></i></div>",
-                  at < 0 ? "less" : "more", at < 0 ? 50 + 50 * at : 50, 50 * fabs(at));
+    buffer_printf(
+        b, "<td class=\"bar\"><div><i class=\"%s\" style=\"left:%.1f%%;width:%.1f%%\"></i></div>",
+        at < 0 ? "less" : "more", at < 0 ? 50 + 50 * at : 50, 50 * fabs(at));
 }
 
 static void counter_table(const ReportTask *t, Buffer *b)
@@ -172,7 +203,8 @@ static void counter_table(const ReportTask *t, Buffer *b)
     CounterRow rows[EXPLAIN_ROWS];
     int n = explain_rows(t, rows);
     if (!n) return;
-    buffer_puts(b, "<div class=\"scroll\"><table><tr><th>counter<th>baseline<th>best<th>best / baseline<th></tr>\n");
+    buffer_puts(b, "<div class=\"scroll\"><table><tr><th>counter<th>baseline<th>best<th>best / "
+                   "baseline<th></tr>\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(b, "<tr><td>%s<td>", rows[i].label);
         number(b, rows[i].baseline, rows[i].unit);
@@ -191,14 +223,18 @@ static void counter_table(const ReportTask *t, Buffer *b)
 static void task_head(const ReportTask *t, Buffer *b)
 {
     const Task *k = t->task;
-    buffer_printf(b, "<section class=\"task\" id=\"%s\"><div class=\"head\"><h3>%s</h3><span class=\"tag\">level %d</span>"
-                     "<span class=\"tag\">%s</span>", k->name, k->name, k->level, k->heldout ? "heldout" : "train");
+    buffer_printf(b,
+                  "<section class=\"task\" id=\"%s\"><div class=\"head\"><h3>%s</h3><span "
+                  "class=\"tag\">level %d</span>"
+                  "<span class=\"tag\">%s</span>",
+                  k->name, k->name, k->level, k->heldout ? "heldout" : "train");
     if (k->degenerate) buffer_puts(b, "<span class=\"tag warn\">degenerate: in no mean</span>");
     if (t->source)
-        buffer_printf(b, "<span class=\"score\">%.2f×%s%s%s</span></div>\n", t->score, t->predicted ? " predicted" : "",
-                      t->doubt[0] ? " " : "", t->doubt);
+        buffer_printf(b, "<span class=\"score\">%.2f×%s%s%s</span></div>\n", t->score,
+                      t->predicted ? " predicted" : "", t->doubt[0] ? " " : "", t->doubt);
     else
-        buffer_printf(b, "<span class=\"score none\">%s</span></div>\n", t->refused ? "refused when judged again" : "no correct kernel");
+        buffer_printf(b, "<span class=\"score none\">%s</span></div>\n",
+                      t->refused ? "refused when judged again" : "no correct kernel");
     buffer_puts(b, "<p class=\"soft\">");
     text(b, k->description);
     buffer_puts(b, "</p>\n");
@@ -216,12 +252,14 @@ static void task_section(const ReportTask *t, int open, Buffer *b)
         buffer_puts(b, " <span class=\"soft\">Found in ");
         text(b, t->found);
         if (fabs(t->found_score - t->score) >= 0.005) buffer_printf(b, " at %.2f×", t->found_score);
-        buffer_printf(b, "; %ld of %ld samples of the run were correct.</span>", t->run.succeeded, t->run.attempted);
+        buffer_printf(b, "; %ld of %ld samples of the run were correct.</span>", t->run.succeeded,
+                      t->run.attempted);
     }
     buffer_puts(b, "</p>\n");
     counter_table(t, b);
-    buffer_printf(b, "<details%s><summary>%s</summary><div class=\"pair\"><div><h4>baseline</h4><pre>", open ? " open" : "",
-                  t->source ? "The kernels, side by side" : "The baseline");
+    buffer_printf(b,
+                  "<details%s><summary>%s</summary><div class=\"pair\"><div><h4>baseline</h4><pre>",
+                  open ? " open" : "", t->source ? "The kernels, side by side" : "The baseline");
     highlight_cuda(b, t->task->baseline_source);
     buffer_puts(b, "</pre></div>");
     if (t->source) {
@@ -236,7 +274,8 @@ static void task_section(const ReportTask *t, int open, Buffer *b)
 static int by_score(const void *a, const void *b)
 {
     const ReportTask *x = *(const ReportTask *const *)a, *y = *(const ReportTask *const *)b;
-    if (x->task->degenerate != y->task->degenerate) return x->task->degenerate - y->task->degenerate;
+    if (x->task->degenerate != y->task->degenerate)
+        return x->task->degenerate - y->task->degenerate;
     if (x->score != y->score) return x->score < y->score ? 1 : -1;
     return strcmp(x->task->name, y->task->name);
 }
@@ -246,10 +285,16 @@ static void task_sections(const Report *r, Buffer *b)
     const ReportTask **order = memory_array((size_t)r->tasks.n, sizeof *order);
     for (int i = 0; i < r->tasks.n; i++) order[i] = &r->task[i];
     qsort(order, (size_t)r->tasks.n, sizeof *order, by_score);
-    buffer_printf(b, "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its baseline, fastest first. A score is the lower "
-                   "bound of the speedup%s; a record that no second GPU judged is <em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
-                   "and shown with the lower score. Counters that hardly differ are left out; bars to the left are less, to the right more. "
-                   "Sources are in <code>best/</code>.</p>\n", r->judged_again ? ", as the kernel was judged once more after it was chosen" : "");
+    buffer_printf(b,
+                  "<h2>Best kernels</h2>\n<p>Each task's best kernel of the run beside its "
+                  "baseline, fastest first. A score is the lower "
+                  "bound of the speedup%s; a record that no second GPU judged is "
+                  "<em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
+                  "and shown with the lower score. Counters that hardly differ are left out; bars "
+                  "to the left are less, to the right more. "
+                  "Sources are in <code>best/</code>.</p>\n",
+                  r->judged_again ? ", as the kernel was judged once more after it was chosen"
+                                  : "");
     for (int i = 0; i < r->tasks.n; i++) task_section(order[i], i == 0, b);
     free(order);
 }
@@ -259,8 +304,10 @@ static void task_sections(const Report *r, Buffer *b)
 static void failures(const Report *r, Buffer *b)
 {
     enum { SHOWN = 3 };
-    buffer_puts(b, "<h2>Failures</h2>\n<p>Of every sample of the run, with the most frequent messages; messages that differ in numbers only "
-                   "are counted as one and shown by the first.</p>\n<div class=\"scroll\"><table><tr><th>outcome<th>samples<th>of these"
+    buffer_puts(b, "<h2>Failures</h2>\n<p>Of every sample of the run, with the most frequent "
+                   "messages; messages that differ in numbers only "
+                   "are counted as one and shown by the first.</p>\n<div "
+                   "class=\"scroll\"><table><tr><th>outcome<th>samples<th>of these"
                    "<th class=\"left\">message</tr>\n");
     for (int i = 0, rank = 0; i < r->n_messages; i++) {
         const ReportMessage *m = &r->messages[i];
@@ -269,7 +316,8 @@ static void failures(const Report *r, Buffer *b)
         if (rank)
             buffer_puts(b, "<tr><td><td>");
         else
-            buffer_printf(b, "<tr class=\"top\"><td>%s<td>%ld", outcome_name(m->outcome), r->failed[m->outcome]);
+            buffer_printf(b, "<tr class=\"top\"><td>%s<td>%ld", outcome_name(m->outcome),
+                          r->failed[m->outcome]);
         buffer_printf(b, "<td>%ld<td class=\"left wrap\">", m->count);
         size_t n = strlen(m->text);
         html_escape(b, m->text, n < 300 ? n : 300);
@@ -282,19 +330,26 @@ static void caveats(const Report *r, Buffer *b)
 {
     buffer_puts(b, "<h2>What not to believe</h2>\n<ul>\n");
     if (r->predicted)
-        buffer_puts(b, "<li>Predicted times are of a model of the GPU, on workloads small enough to simulate. They rank kernels by what they "
+        buffer_puts(b, "<li>Predicted times are of a model of the GPU, on workloads small enough "
+                       "to simulate. They rank kernels by what they "
                        "were counted doing; a real GPU may disagree.</li>\n");
-    buffer_puts(b, "<li>Best-of-n grows with n: compare stages, which draw equally many samples, not rounds with collect.</li>\n"
-                   "<li>The lines by round show the scores that kernels were found with: where times are measured, the best of many is "
+    buffer_puts(b, "<li>Best-of-n grows with n: compare stages, which draw equally many samples, "
+                   "not rounds with collect.</li>\n"
+                   "<li>The lines by round show the scores that kernels were found with: where "
+                   "times are measured, the best of many is "
                    "too high by luck.</li>\n"
-                   "<li>Rounds, the pool and <i>best</i> include what the teachers wrote; a model may repeat a teacher's kernel.</li>\n"
-                   "<li>Speedups are against this repository's baselines, written as an eager framework launches, not against a tuned "
-                   "library.</li>\n<li>A degenerate task's work can be avoided by algebra: its speedup says nothing of a kernel.</li>\n</ul>\n");
+                   "<li>Rounds, the pool and <i>best</i> include what the teachers wrote; a model "
+                   "may repeat a teacher's kernel.</li>\n"
+                   "<li>Speedups are against this repository's baselines, written as an eager "
+                   "framework launches, not against a tuned "
+                   "library.</li>\n<li>A degenerate task's work can be avoided by algebra: its "
+                   "speedup says nothing of a kernel.</li>\n</ul>\n");
 }
 
 static void provenance(const Report *r, Buffer *b)
 {
-    buffer_puts(b, "<h2>Configuration and digests</h2>\n<p>What this page was made from, with the SHA-256 of each payload. The tasks: <code>");
+    buffer_puts(b, "<h2>Configuration and digests</h2>\n<p>What this page was made from, with the "
+                   "SHA-256 of each payload. The tasks: <code>");
     text(b, r->tasks.digest);
     buffer_puts(b, "</code></p>\n<dl>\n");
     for (int i = 0; i < r->n_inputs; i++) {
@@ -315,8 +370,10 @@ static void provenance(const Report *r, Buffer *b)
 
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err)
 {
-    buffer_puts(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: ");
+    buffer_puts(
+        b,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: ");
     text(b, r->run);
     buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
     top(r, rows, b);

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "stages/data/pool.h"
 #include "report/report.h"
+#include "stages/data/pool.h"
 #include "stages/data/samples.h"
 
 const char *const report_stage_names[REPORT_STAGES] = {"collect", "sft", "selfsup", "crl"};
@@ -68,8 +68,8 @@ static void config_text(const View *header, Buffer *b)
     for (uint32_t i = 0; i < config.map->via.map.size; i++) {
         const msgpack_object_kv *kv = &config.map->via.map.ptr[i];
         if (kv->key.type != MSGPACK_OBJECT_STR || kv->val.type != MSGPACK_OBJECT_STR) continue;
-        buffer_printf(b, "%s%.*s=%.*s", b->len ? "  " : "", (int)kv->key.via.str.size, kv->key.via.str.ptr,
-                      (int)kv->val.via.str.size, kv->val.via.str.ptr);
+        buffer_printf(b, "%s%.*s=%.*s", b->len ? "  " : "", (int)kv->key.via.str.size,
+                      kv->key.via.str.ptr, (int)kv->val.via.str.size, kv->val.via.str.ptr);
     }
 }
 
@@ -87,7 +87,8 @@ static void note_input(Report *r, const char *path, const ArtifactReader *a)
     buffer_printf(&text, ", %ld records, %s", artifact_count(a), artifact_digest(a));
     config_text(header, &config);
     r->inputs = memory_grow(r->inputs, (size_t)r->n_inputs + 1, sizeof *r->inputs);
-    r->inputs[r->n_inputs++] = (ReportInput){memory_strdup(path), buffer_detach(&text), buffer_detach(&config)};
+    r->inputs[r->n_inputs++] =
+        (ReportInput){memory_strdup(path), buffer_detach(&text), buffer_detach(&config)};
     buffer_release(&text);
     buffer_release(&config);
 }
@@ -142,13 +143,15 @@ static void note_message(Report *r, Outcome outcome, char *text)
 
 static void note_failure(Report *r, Outcome outcome, const View *verdict)
 {
-    note_message(r, outcome, view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
+    note_message(r, outcome,
+                 view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
 }
 
 /* An endpoint's failure; that there was no code is what the verdict says of it. */
 static void note_unanswered(Report *r)
 {
-    note_message(r, OUTCOME_EVALUATOR_ERROR, memory_strdup("no answer came: the request failed for good"));
+    note_message(r, OUTCOME_EVALUATOR_ERROR,
+                 memory_strdup("no answer came: the request failed for good"));
 }
 
 static int by_count(const void *a, const void *b)
@@ -171,18 +174,21 @@ static int text_is(const View *v, const char *key, const char *want)
 static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
 {
     for (int i = 0; i < r->n_doubts; i++)
-        if (!strcmp(r->doubts[i].source_digest, digest) && !strcmp(r->doubts[i].task, task)) return &r->doubts[i];
+        if (!strcmp(r->doubts[i].source_digest, digest) && !strcmp(r->doubts[i].task, task))
+            return &r->doubts[i];
     return NULL;
 }
 
-/* Of several second devices' words on the same source the last counts. "alone" takes none of them back; and "" says nothing
- * of a record: once its score is known, the same kernel again is no record. */
+/* Of several second devices' words on the same source the last counts. "alone" takes none of them
+ * back; and "" says nothing of a record: once its score is known, the same kernel again is no
+ * record. */
 static void note_doubt(Report *r, const View *verdict)
 {
     if (!view_has(verdict, "confirmed")) return;
     int yes = text_is(verdict, "confirmed", "yes"), no = text_is(verdict, "confirmed", "no");
     if (!yes && !no && !text_is(verdict, "confirmed", "alone")) return;
-    char *digest = view_strdup(verdict, "source_digest", NULL), *task = view_strdup(verdict, "task", NULL);
+    char *digest = view_strdup(verdict, "source_digest", NULL),
+         *task = view_strdup(verdict, "task", NULL);
     ReportDoubt *d = digest && task ? doubt_of(r, task, digest) : NULL;
     if (digest && task && !d) {
         r->doubts = memory_grow(r->doubts, (size_t)r->n_doubts + 1, sizeof *r->doubts);
@@ -198,7 +204,8 @@ static void note_doubt(Report *r, const View *verdict)
 
 static void doubt_best(Report *r, ReportTask *t)
 {
-    static const char *const words[] = {[DOUBT_ALONE] = "unconfirmed", [DOUBT_DISPUTED] = "disputed", [DOUBT_NONE] = ""};
+    static const char *const words[] = {
+        [DOUBT_ALONE] = "unconfirmed", [DOUBT_DISPUTED] = "disputed", [DOUBT_NONE] = ""};
     char hex[DIGEST_HEX];
     Digest digest;
     t->doubt = "";
@@ -244,10 +251,13 @@ static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
     t->found_score = t->score;
 }
 
-static int load_stage(Report *r, ReportStage stage, const char *samples, const char *verdicts, Error *err)
+static int load_stage(Report *r, ReportStage stage, const char *samples, const char *verdicts,
+                      Error *err)
 {
     SampleSet set;
-    if (note_file(r, samples, err) || note_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
+    if (note_file(r, samples, err) || note_file(r, verdicts, err) ||
+        samples_load(samples, verdicts, &set, err))
+        return -1;
     for (long i = 0; i < set.n; i++) {
         const Sample *s = &set.items[i];
         ReportTask *t = find_task(r, s->task);
@@ -258,12 +268,15 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
             continue;
         }
         note_doubt(r, &s->verdict);
-        if (tally(&t->stage[stage], s->outcome, s->score)) memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
+        if (tally(&t->stage[stage], s->outcome, s->score))
+            memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
         tally(&t->run, s->outcome, s->score);
         if (s->outcome != OUTCOME_OK) note_failure(r, s->outcome, &s->verdict);
         if (s->outcome == OUTCOME_OK && (!t->source || s->score > t->score))
-            take_best(r, t, s, stage == REPORT_COLLECT ? memory_strdup("collect")
-                                                       : memory_printf("the report's %s samples", report_stage_names[stage]));
+            take_best(r, t, s,
+                      stage == REPORT_COLLECT
+                          ? memory_strdup("collect")
+                          : memory_printf("the report's %s samples", report_stage_names[stage]));
     }
     samples_release(&set);
     return 0;
@@ -326,7 +339,8 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     double score;
     char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
     int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
-    if (!rc && outcome_from_name(text, &outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
+    if (!rc && outcome_from_name(text, &outcome))
+        rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         note_unanswered(r);
@@ -351,7 +365,8 @@ static int load_round(Report *r, const char *path, Error *err)
     note_input(r, path, a);
     for (int i = 0; i < r->tasks.n; i++) r->task[i].round[r->n_rounds].best = 1.0;
     rc = load_unanswered(r, path, &u, err);
-    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_round_verdict(r, r->n_rounds, &u, &v, err);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0)
+        rc = more < 0 ? -1 : load_round_verdict(r, r->n_rounds, &u, &v, err);
     r->round_name[r->n_rounds++] = round_name(path);
     for (long i = 0; i < u.n; i++) free(u.id[i]);
     free(u.id);
@@ -364,12 +379,15 @@ static int load_rounds(Report *r, const char *list, Error *err)
     if (!list) return 0;
     size_t most = 1;
     for (const char *p = list; *p; p++) most += *p == ',';
-    if (most > REPORT_MAX_ROUNDS) return error_set(err, "expected at most %d rounds, found %zu", REPORT_MAX_ROUNDS, most);
+    if (most > REPORT_MAX_ROUNDS)
+        return error_set(err, "expected at most %d rounds, found %zu", REPORT_MAX_ROUNDS, most);
     r->round_name = memory_array(most, sizeof *r->round_name);
-    for (int i = 0; i < r->tasks.n; i++) r->task[i].round = memory_array(most, sizeof *r->task[i].round);
+    for (int i = 0; i < r->tasks.n; i++)
+        r->task[i].round = memory_array(most, sizeof *r->task[i].round);
     char *copy = memory_strdup(list), *save = NULL;
     int rc = 0;
-    for (char *p = strtok_r(copy, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save)) rc = load_round(r, p, err);
+    for (char *p = strtok_r(copy, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save))
+        rc = load_round(r, p, err);
     free(copy);
     return rc;
 }
@@ -377,7 +395,8 @@ static int load_rounds(Report *r, const char *list, Error *err)
 static char *found_in(const PoolItem *p)
 {
     if (p->round) return memory_printf("%s, round %lld", p->stage, (long long)p->round);
-    return strcmp(p->stage, "collect") ? memory_printf("the report's %s samples", p->stage) : memory_strdup("collect");
+    return strcmp(p->stage, "collect") ? memory_printf("the report's %s samples", p->stage)
+                                       : memory_strdup("collect");
 }
 
 /* The pool knows the best of every round; its times and counters come with the results. */
@@ -407,7 +426,8 @@ static int class_index(Report *r, const char *name, Error *err)
 {
     for (int i = 0; i < r->n_classes; i++)
         if (!strcmp(r->class_name[i], name)) return i;
-    if (r->n_classes == REPORT_MAX_CLASSES) return error_set(err, "expected at most %d device classes", REPORT_MAX_CLASSES);
+    if (r->n_classes == REPORT_MAX_CLASSES)
+        return error_set(err, "expected at most %d device classes", REPORT_MAX_CLASSES);
     for (int i = 0; i < r->tasks.n; i++) {
         r->task[i].class_score[r->n_classes] = NAN;
         r->task[i].class_outcome[r->n_classes] = OUTCOME_OK;
@@ -418,14 +438,17 @@ static int class_index(Report *r, const char *name, Error *err)
 
 static int load_result(Report *r, const View *v, Error *err)
 {
-    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err), *source = view_strdup(v, "source", err),
-         *outcome = view_strdup(v, "outcome", err);
+    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err),
+         *source = view_strdup(v, "source", err), *outcome = view_strdup(v, "outcome", err);
     double score = 0, time_us, baseline_us;
     int predicted, k = -1;
     Outcome said = OUTCOME_OK;
-    if (outcome && outcome_from_name(outcome, &said)) error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
-    else if (name && device && source && outcome && !view_float(v, "score", &score, err) && !view_float(v, "time_us", &time_us, err) &&
-        !view_float(v, "baseline_us", &baseline_us, err) && !view_bool(v, "predicted", &predicted, err))
+    if (outcome && outcome_from_name(outcome, &said))
+        error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+    else if (name && device && source && outcome && !view_float(v, "score", &score, err) &&
+             !view_float(v, "time_us", &time_us, err) &&
+             !view_float(v, "baseline_us", &baseline_us, err) &&
+             !view_bool(v, "predicted", &predicted, err))
         k = class_index(r, device, err);
     ReportTask *t = k < 0 ? NULL : find_task(r, name);
     if (t) {
@@ -457,14 +480,16 @@ static int load_results(Report *r, const char *path, Error *err)
     int more, rc = 0;
     if (artifact_open(path, "results", &a, err)) return -1;
     note_input(r, path, a);
-    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : load_result(r, &v, err);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0)
+        rc = more < 0 ? -1 : load_result(r, &v, err);
     artifact_close(a);
     return rc;
 }
 
 /* ---- judged again ---- */
 
-/* What is not so good after all is no gain; a failure of the evaluator says nothing of the kernel. */
+/* What is not so good after all is no gain; a failure of the evaluator says nothing of the kernel.
+ */
 static void judged_again(Report *r, ReportTask *t, const Sample *s)
 {
     double score = s->outcome == OUTCOME_OK ? fmax(1, s->score) : 1;
@@ -503,7 +528,10 @@ static int load_again(Report *r, const char *samples, const char *verdicts, Erro
 int report_load(const ReportFiles *f, Report *out, Error *err)
 {
     Report *r = out;
-    *r = (Report){.run = f->run, .profile = f->profile, .device = f->device, .own_predicted = !strncmp(f->device, "sim:", 4)};
+    *r = (Report){.run = f->run,
+                  .profile = f->profile,
+                  .device = f->device,
+                  .own_predicted = !strncmp(f->device, "sim:", 4)};
     if (taskset_load(f->task_root, f->tasks, &r->tasks, err)) return -1;
     r->task = memory_array((size_t)r->tasks.n, sizeof *r->task);
     for (int i = 0; i < r->tasks.n; i++) {
@@ -515,7 +543,8 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     int rc = 0;
     for (int s = 0; s < REPORT_STAGES && !rc; s++) {
         if (f->samples[s]) rc = load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err);
-        if (!rc && s == REPORT_COLLECT) rc = load_rounds(r, f->rounds, err); /* in the order in which they were judged */
+        if (!rc && s == REPORT_COLLECT)
+            rc = load_rounds(r, f->rounds, err); /* in the order in which they were judged */
     }
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);

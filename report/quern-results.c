@@ -1,5 +1,5 @@
-/* quern-results: the best kernels and the baselines as samples, with their verdicts on each device class,
- * in; one record a task and class out. */
+/* quern-results: the best kernels and the baselines as samples, with their verdicts on each device
+ * class, in; one record a task and class out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/data/stage_config.h"
 #include "stages/data/samples.h"
+#include "stages/data/stage_config.h"
 #include "tasks/task.h"
 
 enum { MAX_CLASSES = 64 };
@@ -16,14 +16,17 @@ enum { MAX_CLASSES = 64 };
 static const Sample *find(const SampleSet *s, const char *prefix, const char *task)
 {
     for (long i = 0; i < s->n; i++)
-        if (!strncmp(s->items[i].id, prefix, strlen(prefix)) && !strcmp(s->items[i].task, task)) return &s->items[i];
+        if (!strncmp(s->items[i].id, prefix, strlen(prefix)) && !strcmp(s->items[i].task, task))
+            return &s->items[i];
     return NULL;
 }
 
 static void copy_counters(Record *r, const char *key, const Sample *s)
 {
     View counters;
-    if (!s || !view_has(&s->verdict, "counters") || view_map(&s->verdict, "counters", &counters, NULL)) return;
+    if (!s || !view_has(&s->verdict, "counters") ||
+        view_map(&s->verdict, "counters", &counters, NULL))
+        return;
     record_copy(record_map(r, key), &counters);
 }
 
@@ -72,8 +75,13 @@ int main(int argc, char **argv)
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {0}};
-    const FlagSpec spec = {"quern-results", "--samples FILE --output FILE VERDICTS...",
-                           "Put the best kernels' verdicts on every device class side by side.", flags, 1, MAX_CLASSES, 0};
+    const FlagSpec spec = {"quern-results",
+                           "--samples FILE --output FILE VERDICTS...",
+                           "Put the best kernels' verdicts on every device class side by side.",
+                           flags,
+                           1,
+                           MAX_CLASSES,
+                           0};
     if (argc > MAX_CLASSES + 8) flags_usage_error(&spec, "at most %d verdict files", MAX_CLASSES);
     int n = flags_parse(&spec, argc, argv, words);
     log_open("quern-results");
@@ -83,7 +91,8 @@ int main(int argc, char **argv)
     TaskSet tasks;
     artifact_spec_init(&out, "results", "quern-results");
     config_from_flags(&out, flags);
-    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err)) log_die(1, &err);
+    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err))
+        log_die(1, &err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     for (int i = 0; i < n; i++)
         if (artifact_spec_input(&out, words[i], &err)) log_die(1, &err);

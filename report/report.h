@@ -1,5 +1,5 @@
-/* The report of a finished run: its artifacts read into one structure, the statistics of its table, and
- * the page. Degenerate tasks are shown and left out of every number. */
+/* The report of a finished run: its artifacts read into one structure, the statistics of its table,
+ * and the page. Degenerate tasks are shown and left out of every number. */
 #ifndef STAGES_REPORT_H
 #define STAGES_REPORT_H
 
@@ -24,31 +24,32 @@ typedef struct {
 double counters_get(const Counters *c, const char *name);
 
 typedef struct {
-    long attempted, succeeded; /* attempted: those that were judged */
-    double best; /* score of the best of these samples, 1.0 where none is better */
+    long attempted, succeeded;    /* attempted: those that were judged */
+    double best;                  /* score of the best of these samples, 1.0 where none is better */
     char best_digest[DIGEST_HEX]; /* its source's; "" where none is better */
 } Tally;
 
 typedef struct {
     const Task *task;
     Tally stage[REPORT_STAGES];
-    Tally *round;                       /* n_rounds of them */
-    Tally run;                          /* of everything that was evaluated */
-    double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there, or not ok */
+    Tally *round;                           /* n_rounds of them */
+    Tally run;                              /* of everything that was evaluated */
+    double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there, or not
+                                               ok */
     Outcome class_outcome[REPORT_MAX_CLASSES]; /* OUTCOME_OK where there is none */
     /* The best kernel: source NULL when no sample was correct. */
-    char *source, *found;               /* found: "collect", "crl 3", "the report's sft samples" */
+    char *source, *found; /* found: "collect", "crl 3", "the report's sft samples" */
     double score, time_us, baseline_us;
-    double found_score;                 /* that chose it; score is of the judgement after, where there is one */
-    char *refused;                      /* of what would be the best: why the judgement after refused it; else NULL */
-    const char *doubt;                  /* of a record: "unconfirmed", "disputed", or "" */
+    double found_score; /* that chose it; score is of the judgement after, where there is one */
+    char *refused; /* of what would be the best: why the judgement after refused it; else NULL */
+    const char *doubt; /* of a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
 } ReportTask;
 
 typedef struct {
     Outcome outcome;
-    char *text, *key;                   /* key: the text without its numbers, by which messages are counted */
+    char *text, *key; /* key: the text without its numbers, by which messages are counted */
     long count;
 } ReportMessage;
 
@@ -59,36 +60,37 @@ typedef struct {
 } ReportDoubt;
 
 typedef struct {
-    char *path, *text;                  /* text: kind, producer, count, digest, inputs: one line each */
+    char *path, *text; /* text: kind, producer, count, digest, inputs: one line each */
     char *config;
 } ReportInput;
 
 typedef struct {
     const char *run, *profile, *device;
     TaskSet tasks;
-    ReportTask *task;                   /* tasks.n of them */
+    ReportTask *task; /* tasks.n of them */
     char **round_name;
     int n_rounds;
     char *class_name[REPORT_MAX_CLASSES];
     int n_classes;
     long outcomes[REPORT_STAGES][OUTCOME_COUNT];
-    ReportMessage *messages;            /* most frequent first after report_load */
+    ReportMessage *messages; /* most frequent first after report_load */
     int n_messages;
     ReportDoubt *doubts;
     int n_doubts;
     ReportInput *inputs;
     int n_inputs;
-    long failed[OUTCOME_COUNT];         /* of the whole run */
-    int predicted, measured;            /* some time is a model's; some is a clock's */
-    int own_predicted;                  /* those of the run's own device are */
-    int judged_again;                   /* the scores of the bests are not those that chose them */
+    long failed[OUTCOME_COUNT]; /* of the whole run */
+    int predicted, measured;    /* some time is a model's; some is a clock's */
+    int own_predicted;          /* those of the run's own device are */
+    int judged_again;           /* the scores of the bests are not those that chose them */
 } Report;
 
 typedef struct {
     const char *run, *profile, *device, *tasks, *task_root;
     const char *samples[REPORT_STAGES], *verdicts[REPORT_STAGES];
     const char *results, *pool, *rounds; /* rounds: verdicts, comma separated, oldest first */
-    const char *again_samples, *again_verdicts; /* the best of the pool and of each stage's samples, judged once more */
+    const char *again_samples,
+        *again_verdicts; /* the best of the pool and of each stage's samples, judged once more */
 } ReportFiles;
 
 int report_load(const ReportFiles *f, Report *out, Error *err);
@@ -123,19 +125,22 @@ enum { EXPLAIN_ROWS = 16 };
 int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS]);
 /* Why the best is faster: what changed most of what holds the baseline up. */
 void explain_text(const ReportTask *t, Buffer *out);
-void explain_number(double v, const char *unit, char *out, size_t size); /* "12.6 MB", "48,160", "0.75" */
+void explain_number(double v, const char *unit, char *out,
+                    size_t size); /* "12.6 MB", "48,160", "0.75" */
 
 /* ---- highlight.c ---- */
 void html_escape(Buffer *b, const char *s, size_t n);
 void highlight_cuda(Buffer *b, const char *source);
 
 /* ---- figures.c: SVG that takes its colours from the page ---- */
-int figure_rounds_a_point(const Report *r); /* 1, or more where the rounds are too many to tell apart */
+int figure_rounds_a_point(
+    const Report *r); /* 1, or more where the rounds are too many to tell apart */
 void figure_rounds(const Report *r, Buffer *b);
 void figure_outcomes(const Report *r, Buffer *b);
 
 /* ---- best.c ---- */
-/* DIR/best/<task>.cu of each task with a correct kernel; other .cu files there, of earlier reports, are removed. */
+/* DIR/best/<task>.cu of each task with a correct kernel; other .cu files there, of earlier reports,
+ * are removed. */
 int best_write(const Report *r, const char *dir, Error *err);
 
 /* ---- html.c, style.c ---- */

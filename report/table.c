@@ -56,7 +56,8 @@ static void fill_row(const Report *r, int stage, int split, TableRow *row)
         best[n++] = tally->best;
     }
     table_statistics(best, n, row);
-    snprintf(row->stage, sizeof row->stage, "%s", stage < REPORT_STAGES ? report_stage_names[stage] : "best");
+    snprintf(row->stage, sizeof row->stage, "%s",
+             stage < REPORT_STAGES ? report_stage_names[stage] : "best");
     snprintf(row->split, sizeof row->split, "%s", splits[split]);
     free(best);
 }
@@ -70,12 +71,15 @@ void table_rows(const Report *r, TableRow out[TABLE_ROWS])
 
 void table_tsv(const TableRow rows[TABLE_ROWS], Buffer *out)
 {
-    buffer_puts(out, "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax\tp25\tp75\n");
+    buffer_puts(out, "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax"
+                     "\tp25\tp75\n");
     for (int i = 0; i < TABLE_ROWS; i++) {
         const TableRow *w = &rows[i];
-        buffer_printf(out, "%s\t%s\t%d\t%ld\t%ld\t%d", w->stage, w->split, w->tasks, w->attempted, w->succeeded, w->faster);
+        buffer_printf(out, "%s\t%s\t%d\t%ld\t%ld\t%d", w->stage, w->split, w->tasks, w->attempted,
+                      w->succeeded, w->faster);
         const double v[] = {w->mean, w->geomean, w->median, w->max, w->p25, w->p75};
-        for (int k = 0; k < 6; k++) isnan(v[k]) ? buffer_puts(out, "\tnan") : buffer_printf(out, "\t%.4f", v[k]);
+        for (int k = 0; k < 6; k++)
+            isnan(v[k]) ? buffer_puts(out, "\tnan") : buffer_printf(out, "\t%.4f", v[k]);
         buffer_puts(out, "\n");
     }
 }

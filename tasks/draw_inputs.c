@@ -1,4 +1,5 @@
-/* Inputs: how they are drawn, as the task says or as one of the variants that show work left out. */
+/* Inputs: how they are drawn, as the task says or as one of the variants that show work left out.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 /* Elements of one stream of random numbers in a large tensor: threads share out blocks. */
 enum { BLOCK = 1 << 16, CHUNK = 512 };
 
-/* Integers up to this are exact in float32. Of a product's factors one has nearly all its bits, but at least twelve: more
- * than TF32 and float16 keep, and where the sum is short more than two bfloat16 do. */
+/* Integers up to this are exact in float32. Of a product's factors one has nearly all its bits, but
+ * at least twelve: more than TF32 and float16 keep, and where the sum is short more than two
+ * bfloat16 do. */
 static const double exact_limit = 16777215.0, small_factor = 3.0, least_wide = 4095.0;
 
 static const double needle_noise = 0.0625, needle_tolerance = 4.0;
@@ -20,7 +22,7 @@ typedef struct {
     Variant variant;
     double scale;
     unsigned special;
-    double limit;               /* VARIANT_INTEGERS: the largest */
+    double limit; /* VARIANT_INTEGERS: the largest */
 } Recipe;
 
 const char *draw_name(Draw d)
@@ -39,11 +41,12 @@ const char *variant_name(Variant v)
 
 static inline uint32_t four_uniforms(uint64_t x)
 {
-    return (uint32_t)(x & 0xffff) + (uint32_t)(x >> 16 & 0xffff) + (uint32_t)(x >> 32 & 0xffff) + (uint32_t)(x >> 48);
+    return (uint32_t)(x & 0xffff) + (uint32_t)(x >> 16 & 0xffff) + (uint32_t)(x >> 32 & 0xffff) +
+           (uint32_t)(x >> 48);
 }
 
-/* The sum of twelve 16-bit uniforms, centred: variance 1, within +-6, and no libm in it, so that the
- * same seed gives the same bytes on every machine. */
+/* The sum of twelve 16-bit uniforms, centred: variance 1, within +-6, and no libm in it, so that
+ * the same seed gives the same bytes on every machine. */
 static double draw_normal(Random *r)
 {
     uint32_t sum = 0;
@@ -71,7 +74,8 @@ static double draw_plain(Random *r, const TaskTensor *x, double scale)
     case DRAW_MIXED: return draw_mixed(r) * scale;
     case DRAW_INTEGER: break;
     }
-    return (double)(x->draw_low + (int64_t)random_below(r, (uint64_t)(x->draw_high - x->draw_low) + 1));
+    return (double)(x->draw_low +
+                    (int64_t)random_below(r, (uint64_t)(x->draw_high - x->draw_low) + 1));
 }
 
 static double draw_needle(Random *r, const TaskTensor *x)
@@ -86,7 +90,8 @@ static double draw_needle(Random *r, const TaskTensor *x)
 /* The numbers at the ends of a type. */
 static double draw_special(Random *r, const Recipe *m)
 {
-    static const double ends[4][5] = { /* smallest subnormal, largest power of two that is one, smallest normal, tiny, largest */
+    static const double ends[4][5] = {
+        /* smallest subnormal, largest power of two that is one, smallest normal, tiny, largest */
         [DTYPE_F32] = {0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fffffep127},
         [DTYPE_F16] = {0x1p-24, 0x1p-15, 0x1p-14, 0x1p-12, 65504.0},
         [DTYPE_BF16] = {0x1p-133, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fep127}};
@@ -123,8 +128,8 @@ static void fill(Random *r, const Recipe *m, char *dst, size_t n)
     }
 }
 
-/* The finish of splitmix64: an element's numbers are those of its index, without state from one to the next, so that the
- * compiler takes whole vectors of them. */
+/* The finish of splitmix64: an element's numbers are those of its index, without state from one to
+ * the next, so that the compiler takes whole vectors of them. */
 static inline uint64_t number(uint64_t counter)
 {
     uint64_t x = counter * 0x9e3779b97f4a7c15u;
@@ -133,7 +138,8 @@ static inline uint64_t number(uint64_t counter)
     return x ^ x >> 31;
 }
 
-/* draw_normal and draw_mixed again, for the tensors of a GPU, with the low bits that the sum leaves empty. */
+/* draw_normal and draw_mixed again, for the tensors of a GPU, with the low bits that the sum leaves
+ * empty. */
 static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
 {
     static const double mixed[16] = {16.0, 0x1p-12, 0.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -142,9 +148,11 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         uint64_t at = key + 4 * i;
-        uint32_t sum = four_uniforms(number(at)) + four_uniforms(number(at + 1)) + four_uniforms(number(at + 2));
+        uint32_t sum = four_uniforms(number(at)) + four_uniforms(number(at + 1)) +
+                       four_uniforms(number(at + 2));
         uint64_t last = number(at + 3);
-        double x = ((double)sum + 6.0) * 0x1p-16 - 6.0 + (double)(int32_t)(last & 0xffffff) * 0x1p-40;
+        double x =
+            ((double)sum + 6.0) * 0x1p-16 - 6.0 + (double)(int32_t)(last & 0xffffff) * 0x1p-40;
         dst[i] = (float)((is_mixed ? x * mixed[last >> 60] : x) * scale);
     }
 }
@@ -152,7 +160,9 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
 /* One stream a block, named by its index: equal bytes whatever the number of threads. */
 static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t n)
 {
-    int counted = m->variant == VARIANT_DRAWN && (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) && m->x->dtype == DTYPE_F32;
+    int counted = m->variant == VARIANT_DRAWN &&
+                  (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) &&
+                  m->x->dtype == DTYPE_F32;
 #pragma omp parallel for
     for (size_t at = 0; at < n; at += BLOCK) {
         size_t count = n - at < BLOCK ? n - at : BLOCK;
@@ -180,11 +190,13 @@ static int64_t exact_terms(const Task *t, const Workload *w)
         if (!is_real(&t->inputs[i]) || t->inputs[i].dtype != DTYPE_F32) return 0;
     for (int i = 0; i < t->n_outputs; i++)
         if (t->outputs[i].dtype != DTYPE_F32) return 0;
-    if (!t->exact || expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, NULL)) return 0;
+    if (!t->exact || expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, NULL))
+        return 0;
     return terms < 1 ? 0 : terms;
 }
 
-/* The largest integer of one input. A product's bits are one factor's, drawn by the seed, and what is left. */
+/* The largest integer of one input. A product's bits are one factor's, drawn by the seed, and what
+ * is left. */
 static double integer_limit(const Task *t, const Workload *w, int input, uint64_t seed)
 {
     double terms = (double)exact_terms(t, w);
@@ -213,7 +225,8 @@ int task_has_variant(const Task *t, const Workload *w, Variant v)
     return 0;
 }
 
-/* Vectors beside a matrix (gains, biases) are drawn as always: needles there would hide those of the matrix. */
+/* Vectors beside a matrix (gains, biases) are drawn as always: needles there would hide those of
+ * the matrix. */
 static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
 {
     if (!is_real(x)) return VARIANT_DRAWN;
@@ -222,10 +235,12 @@ static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
     return v;
 }
 
-int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale, void *dst, Error *err)
+int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
+              void *dst, Error *err)
 {
     if (input < 0 || input >= t->n_inputs)
-        return error_set(err, "task %s: input %d asked for, there are %d", t->name, input, t->n_inputs);
+        return error_set(err, "task %s: input %d asked for, there are %d", t->name, input,
+                         t->n_inputs);
     const TaskTensor *x = &t->inputs[input];
     size_t n;
     if (task_elements(t, w, x, &n, err)) return -1;
@@ -233,7 +248,8 @@ int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t s
     int len = snprintf(stream, sizeof stream, "%s", x->name);
     for (int i = 0; i < t->n_axes; i++)
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld", (long long)w->axis[i]);
-    if (v != VARIANT_DRAWN) len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
+    if (v != VARIANT_DRAWN)
+        len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
     Recipe m = {x, variant_of_input(x, input, v), v == VARIANT_DRAWN ? scale : 1.0, t->special, 0};
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
@@ -254,7 +270,8 @@ static double smallest_step(Dtype d)
     return d == DTYPE_F32 ? 0x1p-149 : d == DTYPE_F16 ? 0x1p-24 : d == DTYPE_BF16 ? 0x1p-133 : 0.0;
 }
 
-int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale, double *atol, double *rtol, Error *err)
+int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
+                   double *atol, double *rtol, Error *err)
 {
     Dtype d = t->outputs[output].dtype;
     int64_t terms = 1;
@@ -262,13 +279,15 @@ int task_tolerance(const Task *t, const Workload *w, int output, Variant v, doub
     if (t->terms && expr_eval(t->terms, strlen(t->terms), task_lookup, &scope, &terms, err))
         return error_prefix(err, "task %s: tolerance.terms", t->name);
     if (v != VARIANT_DRAWN) scale = v == VARIANT_NEEDLES ? needle_tolerance : 1.0;
-    /* Scaled down, an output shrinks by its degree but a bias or a softmax's weights do not: one power. */
+    /* Scaled down, an output shrinks by its degree but a bias or a softmax's weights do not: one
+     * power. */
     double power = scale >= 1.0 ? t->degree : t->degree < 1 ? t->degree : 1;
     *atol = t->atol[d] * (double)terms * pow(scale, power);
     *rtol = t->rtol[d];
     if (v == VARIANT_SPECIAL) *atol += smallest_step(d);
     if (v != VARIANT_INTEGERS) return 0;
-    /* The result is an integer, and so is every sum on the way to it; where nothing is summed, it is the very one. */
+    /* The result is an integer, and so is every sum on the way to it; where nothing is summed, it
+     * is the very one. */
     *atol = *atol > 0 ? 0.25 : 0.0;
     *rtol = 0;
     return 0;

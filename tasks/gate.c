@@ -45,7 +45,8 @@ static int run_reference(Case *c, double *const *out, double poison, Error *err)
     return task_reference(c->task, c->w, in, out, err);
 }
 
-static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scale, uint64_t seed, Error *err)
+static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scale, uint64_t seed,
+                     Error *err)
 {
     *c = (Case){.task = t, .w = w, .variant = v, .scale = scale};
     for (int i = 0; i < t->n_inputs; i++) {
@@ -77,9 +78,11 @@ static void refuse(const Case *c, GateResult *r, const char *what)
     if (r->refused) return; /* the first reason is the sentence */
     r->refused = 1;
     if (c->variant == VARIANT_DRAWN)
-        snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where, c->scale);
+        snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where,
+                 c->scale);
     else
-        snprintf(r->reason, sizeof r->reason, "%s (workload %s, %s)", what, where, variant_name(c->variant));
+        snprintf(r->reason, sizeof r->reason, "%s (workload %s, %s)", what, where,
+                 variant_name(c->variant));
 }
 
 /* Would an output made of these values pass? */
@@ -95,11 +98,13 @@ static int passes(const Case *c, int output, const double *values)
     return !differs;
 }
 
-static void try_null(const Case *c, int output, const double *values, const char *model, const char *of, GateResult *r)
+static void try_null(const Case *c, int output, const double *values, const char *model,
+                     const char *of, GateResult *r)
 {
     char what[256];
     if (!passes(c, output, values)) return;
-    snprintf(what, sizeof what, "a kernel that writes %s%s into %s passes", model, of, c->task->outputs[output].name);
+    snprintf(what, sizeof what, "a kernel that writes %s%s into %s passes", model, of,
+             c->task->outputs[output].name);
     refuse(c, r, what);
 }
 
@@ -127,7 +132,8 @@ static int null_models(Case *c, GateResult *r, Error *err)
         try_null(c, i, other[i], "the mean of other outputs", "", r);
         try_null(c, i, mean[i], "the element-wise mean of other outputs", "", r);
         for (int k = 0; k < t->n_inputs; k++)
-            if (c->in_n[k] == c->out_n[i]) try_null(c, i, c->in[k], "a copy of ", t->inputs[k].name, r);
+            if (c->in_n[k] == c->out_n[i])
+                try_null(c, i, c->in[k], "a copy of ", t->inputs[k].name, r);
     }
     outputs_free(c, mean);
     outputs_free(c, other);
@@ -140,7 +146,8 @@ static int moved(const Case *c, double *const *after)
         double atol, rtol;
         if (task_tolerance(c->task, c->w, i, c->variant, c->scale, &atol, &rtol, NULL)) return 0;
         for (size_t j = 0; j < c->out_n[i]; j++)
-            if (fabs(after[i][j] - c->out[i][j]) > 10 * (atol + rtol * fabs(c->out[i][j]))) return 1;
+            if (fabs(after[i][j] - c->out[i][j]) > 10 * (atol + rtol * fabs(c->out[i][j])))
+                return 1;
     }
     return 0;
 }
@@ -154,7 +161,9 @@ static int perturb(Case *c, GateResult *r, Error *err)
         rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
         if (!rc && !moved(c, after)) {
             char what[256];
-            snprintf(what, sizeof what, "other values of the input %s move no output by more than 10 tolerances", c->task->inputs[i].name);
+            snprintf(what, sizeof what,
+                     "other values of the input %s move no output by more than 10 tolerances",
+                     c->task->inputs[i].name);
             refuse(c, r, what);
         }
         if (!rc) rc = draw_input(c, i, GATE_SEED, err);
@@ -167,10 +176,13 @@ static int perturb(Case *c, GateResult *r, Error *err)
 static size_t position(const Case *c, const TaskTensor *x, size_t n)
 {
     const Task *t = c->task;
-    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]) ? n / (size_t)c->w->axis[t->turns] : 0;
+    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns])
+               ? n / (size_t)c->w->axis[t->turns]
+               : 0;
 }
 
-/* A GPU's evaluator turns the timed contents, and turns what it expects as far: with a wrong "turns" no kernel would be right. */
+/* A GPU's evaluator turns the timed contents, and turns what it expects as far: with a wrong
+ * "turns" no kernel would be right. */
 static int turns(Case *c, GateResult *r, Error *err)
 {
     const Task *t = c->task;
@@ -196,7 +208,9 @@ static int turns(Case *c, GateResult *r, Error *err)
             bad += !(fabs(after[i][j] - want) <= atol + rtol * fabs(want));
         }
         char what[256];
-        snprintf(what, sizeof what, "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s are not the turned ones",
+        snprintf(what, sizeof what,
+                 "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s "
+                 "are not the turned ones",
                  t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
         if (bad) refuse(c, r, what);
     }
@@ -216,11 +230,13 @@ static int repeatable(Case *c, GateResult *r, Error *err)
         size_t bad = 0;
         for (size_t j = 0; j < c->out_n[i]; j++) bad += !isfinite(c->out[i][j]);
         if (bad) {
-            snprintf(what, sizeof what, "the reference leaves %zu of %zu elements of %s unwritten or not finite", bad, c->out_n[i],
-                     c->task->outputs[i].name);
+            snprintf(what, sizeof what,
+                     "the reference leaves %zu of %zu elements of %s unwritten or not finite", bad,
+                     c->out_n[i], c->task->outputs[i].name);
             refuse(c, r, what);
         } else if (memcmp(again[i], c->out[i], c->out_n[i] * sizeof(double))) {
-            snprintf(what, sizeof what, "the reference gives other bits for %s when it runs again", c->task->outputs[i].name);
+            snprintf(what, sizeof what, "the reference gives other bits for %s when it runs again",
+                     c->task->outputs[i].name);
             refuse(c, r, what);
         }
     }
@@ -232,23 +248,28 @@ static int repeatable(Case *c, GateResult *r, Error *err)
 static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Error *err)
 {
     Case c;
-    int rc = case_init(&c, t, w, v, 1.0, GATE_SEED, err), open = v == VARIANT_SPECIAL && t->special & (SPECIAL_INF | SPECIAL_NAN);
+    int rc = case_init(&c, t, w, v, 1.0, GATE_SEED, err),
+        open = v == VARIANT_SPECIAL && t->special & (SPECIAL_INF | SPECIAL_NAN);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t endless = 0, broken = 0;
         for (size_t j = 0; j < c.out_n[i]; j++) {
             endless += !isfinite(c.out[i][j]);
-            broken += v == VARIANT_INTEGERS && !(c.out[i][j] == nearbyint(c.out[i][j]) && fabs(c.out[i][j]) < 0x1p24);
+            broken += v == VARIANT_INTEGERS &&
+                      !(c.out[i][j] == nearbyint(c.out[i][j]) && fabs(c.out[i][j]) < 0x1p24);
         }
         char what[256];
-        snprintf(what, sizeof what, "%zu of %zu elements of %s are %s", broken ? broken : endless, c.out_n[i], t->outputs[i].name,
-                 broken ? "no integers below 2^24 although the task says \"exact\"" : "not finite although the inputs are");
+        snprintf(what, sizeof what, "%zu of %zu elements of %s are %s", broken ? broken : endless,
+                 c.out_n[i], t->outputs[i].name,
+                 broken ? "no integers below 2^24 although the task says \"exact\""
+                        : "not finite although the inputs are");
         if (broken || (endless && !open)) refuse(&c, r, what);
     }
     case_release(&c);
     return rc;
 }
 
-static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard, GateResult *soft, Error *err)
+static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard,
+                         GateResult *soft, Error *err)
 {
     Case c;
     int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
@@ -268,7 +289,9 @@ int task_gate(Task *t, GateResult *out, Error *err)
         for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
             if (gate_workload(t, &t->workloads[i], scales[s], &hard, &soft, err)) return -1;
         for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard.refused; v++)
-            if (task_has_variant(t, &t->workloads[i], v) && gate_variant(t, &t->workloads[i], v, &hard, err)) return -1;
+            if (task_has_variant(t, &t->workloads[i], v) &&
+                gate_variant(t, &t->workloads[i], v, &hard, err))
+                return -1;
     }
     if (hard.refused || !soft.refused || !t->degenerate) {
         *out = hard.refused ? hard : soft;

@@ -22,7 +22,8 @@ static int list(const char *root)
     printf("%-24s %-5s %-8s %-10s %s\n", "name", "level", "split", "degenerate", "axes");
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
-        printf("%-24s %-5d %-8s %-10s ", t->name, t->level, split_name(t), t->degenerate ? "yes" : "no");
+        printf("%-24s %-5d %-8s %-10s ", t->name, t->level, split_name(t),
+               t->degenerate ? "yes" : "no");
         for (int a = 0; a < t->n_axes; a++) printf("%s%s", a ? ", " : "", t->axis_name[a]);
         putchar('\n');
     }
@@ -44,8 +45,8 @@ static int show(const char *root, const char *name)
     if (taskset_load(root, name, &set, &err)) log_die(1, &err);
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
-        printf("%s: level %d, %s, %s%s\n%s\n\n", t->name, t->level, t->op_type, split_name(t), t->degenerate ? ", degenerate" : "",
-               t->description);
+        printf("%s: level %d, %s, %s%s\n%s\n\n", t->name, t->level, t->op_type, split_name(t),
+               t->degenerate ? ", degenerate" : "", t->description);
         for (int j = 0; j < t->n_inputs; j++) print_tensor("input ", &t->inputs[j], 1);
         for (int j = 0; j < t->n_outputs; j++) print_tensor("output", &t->outputs[j], 0);
         for (int j = 0; j < t->n_workloads; j++) {
@@ -53,8 +54,11 @@ static int show(const char *root, const char *name)
             double bytes, flops, atol, rtol;
             const Workload *w = &t->workloads[j];
             task_workload_text(t, w, where, sizeof where);
-            if (task_cost(t, w, &bytes, &flops, &err) || task_tolerance(t, w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err)) log_die(1, &err);
-            printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where, bytes, flops, atol, rtol);
+            if (task_cost(t, w, &bytes, &flops, &err) ||
+                task_tolerance(t, w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err))
+                log_die(1, &err);
+            printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where,
+                   bytes, flops, atol, rtol);
         }
         printf("digest %s\n\n%s", t->digest, t->baseline_source);
     }
@@ -105,10 +109,15 @@ static int gate(const char *root, const char **names, int n_names)
 int main(int argc, char **argv)
 {
     const char *root = NULL;
-    Flag flags[] = {{.name = "root", .kind = FLAG_TEXT, .target = &root, .help = "the tasks folder (also: $QUERN_TASKS)"}, {0}};
+    Flag flags[] = {{.name = "root",
+                     .kind = FLAG_TEXT,
+                     .target = &root,
+                     .help = "the tasks folder (also: $QUERN_TASKS)"},
+                    {0}};
     FlagSpec spec = {.program = "quern-task",
                      .synopsis = "list | show NAME | gate [NAME...] [--root DIR]",
-                     .about = "list: the tasks there are. show: one task, its workloads and its baseline. gate: refuse tasks whose "
+                     .about = "list: the tasks there are. show: one task, its workloads and its "
+                              "baseline. gate: refuse tasks whose "
                               "checks a kernel passes that does no work; exit 1 if any is refused.",
                      .flags = flags,
                      .min_words = 1,
@@ -123,7 +132,9 @@ int main(int argc, char **argv)
     else if (!strcmp(words[0], "gate"))
         status = gate(root, words + 1, n - 1);
     else
-        flags_usage_error(&spec, "expected list, show NAME or gate [NAME...], found \"%s\" and %d more words", words[0], n - 1);
+        flags_usage_error(
+            &spec, "expected list, show NAME or gate [NAME...], found \"%s\" and %d more words",
+            words[0], n - 1);
     free(words);
     return log_close(status);
 }

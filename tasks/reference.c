@@ -9,7 +9,8 @@
 
 typedef void Reference(const int64_t *axis, const double *const *in, double *const *out);
 
-/* Programs are in BUILD/bin and BUILD/fuzz, unit tests in BUILD/test/MODULE, libraries in BUILD/tasks. */
+/* Programs are in BUILD/bin and BUILD/fuzz, unit tests in BUILD/test/MODULE, libraries in
+ * BUILD/tasks. */
 static int find_library(const Task *t, char *path, size_t size, Error *err)
 {
     const char *root = getenv("QUERN_REFERENCES");
@@ -25,16 +26,20 @@ static int find_library(const Task *t, char *path, size_t size, Error *err)
     struct stat library, source;
     char source_path[4096];
     if (stat(path, &library))
-        return error_set(err, "task %s: its compiled reference was not found (looked for %s): run make build", t->name, path);
+        return error_set(
+            err, "task %s: its compiled reference was not found (looked for %s): run make build",
+            t->name, path);
     snprintf(source_path, sizeof source_path, "%s/reference.c", t->dir);
     if (!stat(source_path, &source) && (library.st_mtim.tv_sec < source.st_mtim.tv_sec ||
                                         (library.st_mtim.tv_sec == source.st_mtim.tv_sec &&
                                          library.st_mtim.tv_nsec < source.st_mtim.tv_nsec)))
-        return error_set(err, "task %s: %s is older than %s: run make build", t->name, path, source_path);
+        return error_set(err, "task %s: %s is older than %s: run make build", t->name, path,
+                         source_path);
     return 0;
 }
 
-int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out, Error *err)
+int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
+                   Error *err)
 {
     if (!t->library) {
         char path[4096];

@@ -35,10 +35,12 @@ static int is_taken(const Task *t, const char *name)
     return 0;
 }
 
-static int add_name(const Task *t, char *dst, size_t size, const char *name, const char *where, Error *err)
+static int add_name(const Task *t, char *dst, size_t size, const char *name, const char *where,
+                    Error *err)
 {
     if (!is_name(name, size))
-        return error_set(err, "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where, name, size - 1);
+        return error_set(err, "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where,
+                         name, size - 1);
     if (is_taken(t, name)) return error_set(err, "%s: the name \"%s\" is used twice", where, name);
     snprintf(dst, size, "%s", name);
     return 0;
@@ -57,14 +59,16 @@ static int known_fields(const json_t *obj, const char *const *known, const char 
     return 0;
 }
 
-static int choose(const char *text, const char *const *names, int n, const char *what, const char *where, Error *err)
+static int choose(const char *text, const char *const *names, int n, const char *what,
+                  const char *where, Error *err)
 {
     Buffer list;
     for (int i = 0; i < n; i++)
         if (!strcmp(text, names[i])) return i;
     buffer_init(&list, 256);
     for (int i = 0; i < n; i++) buffer_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    error_set(err, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"", where, what, list.data, text);
+    error_set(err, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"", where, what,
+              list.data, text);
     buffer_release(&list);
     return -1;
 }
@@ -77,14 +81,17 @@ static int read_axes(Task *t, const json_t *root, const char *file, Error *err)
     const char *name;
     if (!axes) return -1;
     size_t n = json_object_size(axes);
-    if (n < 1 || n > TASK_MAX_AXES) return error_set(err, "%s: 1 to %d axes expected, found %zu", file, TASK_MAX_AXES, n);
+    if (n < 1 || n > TASK_MAX_AXES)
+        return error_set(err, "%s: 1 to %d axes expected, found %zu", file, TASK_MAX_AXES, n);
     json_object_foreach(axes, name, axis)
     {
         char where[4200];
         snprintf(where, sizeof where, "%s, axes.%s", file, name);
-        if (!json_is_object(axis)) return error_set(err, "%s: an object {\"description\": \"...\"} expected", where);
+        if (!json_is_object(axis))
+            return error_set(err, "%s: an object {\"description\": \"...\"} expected", where);
         if (!json_need_text(axis, "description", where, err)) return -1;
-        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err)) return -1;
+        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err))
+            return -1;
         t->n_axes++;
     }
     return 0;
@@ -95,7 +102,9 @@ static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error
     json_t *shape = json_need_array(obj, "shape", where, err);
     if (!shape) return -1;
     size_t rank = json_array_size(shape);
-    if (rank > TASK_MAX_RANK) return error_set(err, "%s: shape of at most %d axes expected, found %zu", where, TASK_MAX_RANK, rank);
+    if (rank > TASK_MAX_RANK)
+        return error_set(err, "%s: shape of at most %d axes expected, found %zu", where,
+                         TASK_MAX_RANK, rank);
     for (; x->rank < (int)rank; x->rank++) {
         json_t *e = json_array_get(shape, (size_t)x->rank);
         if (json_is_string(e))
@@ -103,7 +112,9 @@ static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error
         else if (json_is_integer(e))
             x->shape[x->rank] = memory_printf("%lld", (long long)json_integer_value(e));
         else
-            return error_set(err, "%s: shape[%d] is expected to be an expression over the axes or an integer", where, x->rank);
+            return error_set(
+                err, "%s: shape[%d] is expected to be an expression over the axes or an integer",
+                where, x->rank);
     }
     return 0;
 }
@@ -116,29 +127,35 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
     if (draw < 0) return -1;
     x->draw = (Draw)draw;
     if (x->draw != DRAW_INTEGER) return 0;
-    if (json_need_int(obj, "low", where, &x->draw_low, err) || json_need_int(obj, "high", where, &x->draw_high, err)) return -1;
+    if (json_need_int(obj, "low", where, &x->draw_low, err) ||
+        json_need_int(obj, "high", where, &x->draw_high, err))
+        return -1;
     if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
         return error_set(err, "%s: low <= high expected, both of 32 bits", where);
     return 0;
 }
 
-static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *list, int *n, const char *file, Error *err)
+static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *list, int *n,
+                        const char *file, Error *err)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int32"};
-    static const char *const in_fields[] = {"dtype", "shape", "draw", "low", "high", "description", NULL};
+    static const char *const in_fields[] = {"dtype", "shape",       "draw", "low",
+                                            "high",  "description", NULL};
     static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
     json_t *tensors = json_need_object(root, key, file, err), *obj;
     const char *name;
     if (!tensors) return -1;
     size_t count = json_object_size(tensors);
     if (count < 1 || count > TASK_MAX_TENSORS)
-        return error_set(err, "%s: 1 to %d %s expected, found %zu", file, TASK_MAX_TENSORS, key, count);
+        return error_set(err, "%s: 1 to %d %s expected, found %zu", file, TASK_MAX_TENSORS, key,
+                         count);
     json_object_foreach(tensors, name, obj)
     {
         char where[4200];
         snprintf(where, sizeof where, "%s, %s.%s", file, key, name);
         TaskTensor *x = &list[*n];
-        if (!json_is_object(obj)) return error_set(err, "%s: an object with dtype and shape expected", where);
+        if (!json_is_object(obj))
+            return error_set(err, "%s: an object with dtype and shape expected", where);
         if (known_fields(obj, list == t->inputs ? in_fields : out_fields, where, err)) return -1;
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
@@ -154,7 +171,8 @@ static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor
 
 static int read_tolerance(Task *t, const json_t *root, const char *file, Error *err)
 {
-    static const char *const fields[] = {"float32", "float16", "bfloat16", "int32", "terms", "degree", NULL};
+    static const char *const fields[] = {"float32", "float16", "bfloat16", "int32",
+                                         "terms",   "degree",  NULL};
     json_t *tolerance = json_need_object(root, "tolerance", file, err);
     char where[4200];
     snprintf(where, sizeof where, "%s, tolerance", file);
@@ -163,14 +181,20 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype d = t->outputs[i].dtype;
         json_t *obj = json_need_object(tolerance, dtype_name(d), where, err);
-        if (!obj || json_need_number(obj, "atol", where, &t->atol[d], err) || json_need_number(obj, "rtol", where, &t->rtol[d], err))
+        if (!obj || json_need_number(obj, "atol", where, &t->atol[d], err) ||
+            json_need_number(obj, "rtol", where, &t->rtol[d], err))
             return -1;
         if (!(t->atol[d] >= 0 && t->atol[d] < 1 && t->rtol[d] >= 0 && t->rtol[d] < 1))
-            return error_set(err, "%s: atol and rtol of %s are expected in [0, 1)", where, dtype_name(d));
+            return error_set(err, "%s: atol and rtol of %s are expected in [0, 1)", where,
+                             dtype_name(d));
     }
     int64_t degree = 1;
-    if (json_object_get(tolerance, "degree") && json_need_int(tolerance, "degree", where, &degree, err)) return -1;
-    if (degree < 0 || degree > 8) return error_set(err, "%s: degree is expected in 0..8, found %lld", where, (long long)degree);
+    if (json_object_get(tolerance, "degree") &&
+        json_need_int(tolerance, "degree", where, &degree, err))
+        return -1;
+    if (degree < 0 || degree > 8)
+        return error_set(err, "%s: degree is expected in 0..8, found %lld", where,
+                         (long long)degree);
     t->degree = (int)degree;
     if (!json_object_get(tolerance, "terms")) return 0;
     const char *terms = json_need_text(tolerance, "terms", where, err);
@@ -191,7 +215,8 @@ static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
     if (t->turns < 0) return error_set(err, "%s: turns: \"%s\" is no axis", file, axis);
     for (int i = 0; i < t->n_outputs; i++)
         if (!t->outputs[i].rank || strcmp(t->outputs[i].shape[0], axis))
-            return error_set(err, "%s: turns: the first dimension of output %s is not %s", file, t->outputs[i].name, axis);
+            return error_set(err, "%s: turns: the first dimension of output %s is not %s", file,
+                             t->outputs[i].name, axis);
     return 0;
 }
 
@@ -206,7 +231,8 @@ static int read_extremes(Task *t, const json_t *root, const char *file, Error *e
     if (special && !json_is_array(special)) return error_set(err, "%s: an array expected", where);
     json_array_foreach(special, i, kind)
     {
-        int k = choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3, "special", where, err);
+        int k = choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3,
+                       "special", where, err);
         if (k < 0) return -1;
         t->special |= 1u << k;
     }
@@ -231,7 +257,8 @@ static int read_workload(Task *t, const json_t *obj, int index, const char *file
     w->role = (Role)role;
     for (int i = 0; i < t->n_axes; i++) {
         if (json_need_int(axes, t->axis_name[i], where, &w->axis[i], err)) return -1;
-        if (w->axis[i] < 1) return error_set(err, "%s: %s is expected to be at least 1", where, t->axis_name[i]);
+        if (w->axis[i] < 1)
+            return error_set(err, "%s: %s is expected to be at least 1", where, t->axis_name[i]);
     }
     if (json_object_size(axes) != (size_t)t->n_axes)
         return error_set(err, "%s: it names an axis that \"axes\" does not declare", where);
@@ -243,14 +270,17 @@ static int read_workloads(Task *t, const json_t *root, const char *file, Error *
     json_t *list = json_need_array(root, "workloads", file, err);
     if (!list) return -1;
     size_t n = json_array_size(list);
-    if (n > TASK_MAX_WORKLOADS) return error_set(err, "%s: at most %d workloads, found %zu", file, TASK_MAX_WORKLOADS, n);
+    if (n > TASK_MAX_WORKLOADS)
+        return error_set(err, "%s: at most %d workloads, found %zu", file, TASK_MAX_WORKLOADS, n);
     int count[3] = {0};
     for (size_t i = 0; i < n; i++) {
         if (read_workload(t, json_array_get(list, i), (int)i, file, err)) return -1;
         count[t->workloads[i].role]++;
     }
     if (!count[ROLE_CHECK] || !count[ROLE_TIME] || count[ROLE_SIM] != 1)
-        return error_set(err, "%s: workloads: at least one \"check\" and one \"time\" and exactly one \"sim\" expected, found %d, %d and %d",
+        return error_set(err,
+                         "%s: workloads: at least one \"check\" and one \"time\" and exactly one "
+                         "\"sim\" expected, found %d, %d and %d",
                          file, count[ROLE_CHECK], count[ROLE_TIME], count[ROLE_SIM]);
     return 0;
 }
@@ -262,7 +292,8 @@ static int read_tags(Task *t, const json_t *root, const char *file, Error *err)
     if (!tags) return -1;
     json_array_foreach(tags, i, tag)
     {
-        if (!json_is_string(tag)) return error_set(err, "%s: tags[%zu] is expected to be a text", file, i);
+        if (!json_is_string(tag))
+            return error_set(err, "%s: tags[%zu] is expected to be a text", file, i);
         t->degenerate |= !strcmp(json_string_value(tag), "degenerate");
     }
     return 0;
@@ -275,18 +306,30 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     folder = folder ? folder + 1 : t->dir;
     int64_t level;
     int split;
-    if (!(name = json_need_text(root, "name", file, err)) || !(op_type = json_need_text(root, "op_type", file, err))) return -1;
-    if (!is_name(name, sizeof t->name)) return error_set(err, "%s: name \"%s\": letters, digits and _ expected, at most %zu", file, name, sizeof t->name - 1);
-    if (strcmp(name, folder)) return error_set(err, "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file, name, folder);
-    if (strlen(op_type) >= sizeof t->op_type) return error_set(err, "%s: op_type of at most %zu bytes expected", file, sizeof t->op_type - 1);
+    if (!(name = json_need_text(root, "name", file, err)) ||
+        !(op_type = json_need_text(root, "op_type", file, err)))
+        return -1;
+    if (!is_name(name, sizeof t->name))
+        return error_set(err, "%s: name \"%s\": letters, digits and _ expected, at most %zu", file,
+                         name, sizeof t->name - 1);
+    if (strcmp(name, folder))
+        return error_set(err, "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file,
+                         name, folder);
+    if (strlen(op_type) >= sizeof t->op_type)
+        return error_set(err, "%s: op_type of at most %zu bytes expected", file,
+                         sizeof t->op_type - 1);
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->op_type, sizeof t->op_type, "%s", op_type);
     if (!(text = json_need_text(root, "description", file, err))) return -1;
     t->description = memory_strdup(text);
     if (json_need_int(root, "level", file, &level, err)) return -1;
-    if (level < 1 || level > 3) return error_set(err, "%s: level is expected to be 1, 2 or 3, found %lld", file, (long long)level);
+    if (level < 1 || level > 3)
+        return error_set(err, "%s: level is expected to be 1, 2 or 3, found %lld", file,
+                         (long long)level);
     t->level = (int)level;
-    if (!(text = json_need_text(root, "split", file, err)) || (split = choose(text, splits, 2, "split", file, err)) < 0) return -1;
+    if (!(text = json_need_text(root, "split", file, err)) ||
+        (split = choose(text, splits, 2, "split", file, err)) < 0)
+        return -1;
     t->heldout = split;
     return read_tags(t, root, file, err);
 }
@@ -299,14 +342,20 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         double bytes, flops, atol, rtol;
         size_t n;
         int bad = 0;
-        for (int j = 0; j < t->n_inputs && !bad; j++) bad = task_elements(t, w, &t->inputs[j], &n, err);
+        for (int j = 0; j < t->n_inputs && !bad; j++)
+            bad = task_elements(t, w, &t->inputs[j], &n, err);
         for (int j = 0; j < t->n_outputs && !bad; j++)
-            bad = task_elements(t, w, &t->outputs[j], &n, err) || task_tolerance(t, w, j, VARIANT_DRAWN, 1.0, &atol, &rtol, err);
+            bad = task_elements(t, w, &t->outputs[j], &n, err) ||
+                  task_tolerance(t, w, j, VARIANT_DRAWN, 1.0, &atol, &rtol, err);
         TaskScope scope = {t, w};
         int64_t terms = 1;
-        if (!bad && t->exact && expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, err)) bad = error_prefix(err, "exact");
-        if (!bad && terms < 1) bad = error_set(err, "exact: at least 1 expected, found %lld", (long long)terms);
-        if (bad || task_cost(t, w, &bytes, &flops, err)) return error_prefix(err, "%s, workloads[%d]", file, i);
+        if (!bad && t->exact &&
+            expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, err))
+            bad = error_prefix(err, "exact");
+        if (!bad && terms < 1)
+            bad = error_set(err, "exact: at least 1 expected, found %lld", (long long)terms);
+        if (bad || task_cost(t, w, &bytes, &flops, err))
+            return error_prefix(err, "%s, workloads[%d]", file, i);
     }
     return 0;
 }
@@ -348,8 +397,10 @@ static void add_optional(Digester *d, const char *name, const char *text)
 
 static int parse(Task *t, const char *file, Error *err)
 {
-    static const char *const fields[] = {"name", "description", "op_type", "tags", "level", "split", "axes", "inputs", "outputs",
-                                         "tolerance", "special", "exact", "turns", "bytes", "flops", "workloads", NULL};
+    static const char *const fields[] = {
+        "name",  "description", "op_type", "tags",      "level",   "split",
+        "axes",  "inputs",      "outputs", "tolerance", "special", "exact",
+        "turns", "bytes",       "flops",   "workloads", NULL};
     char *text = NULL;
     const char *bytes, *flops;
     if (read_source(t, "task.json", &text, err)) return -1;
@@ -360,18 +411,20 @@ static int parse(Task *t, const char *file, Error *err)
         error_set(err, "%s: an object expected", file);
         goto out;
     }
-    if (known_fields(root, fields, file, err) || read_head(t, root, file, err) || read_axes(t, root, file, err) ||
+    if (known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
+        read_axes(t, root, file, err) ||
         read_tensors(t, root, "inputs", t->inputs, &t->n_inputs, file, err) ||
-        read_tensors(t, root, "outputs", t->outputs, &t->n_outputs, file, err) || read_tolerance(t, root, file, err) ||
-        read_extremes(t, root, file, err) ||
+        read_tensors(t, root, "outputs", t->outputs, &t->n_outputs, file, err) ||
+        read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
         read_workloads(t, root, file, err) || !(bytes = json_need_text(root, "bytes", file, err)) ||
         !(flops = json_need_text(root, "flops", file, err)))
         goto out;
     t->bytes = memory_strdup(bytes);
     t->flops = memory_strdup(flops);
-    if (read_source(t, "reference.c", &t->reference_source, err) || read_source(t, "baseline.cu", &t->baseline_source, err) ||
-        read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) || read_optional(t, "best.cu", &t->best_source, err) ||
-        check_workloads(t, file, err))
+    if (read_source(t, "reference.c", &t->reference_source, err) ||
+        read_source(t, "baseline.cu", &t->baseline_source, err) ||
+        read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
+        read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
         goto out;
     Digester d;
     Digest digest;
@@ -447,14 +500,16 @@ int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value)
     return -1;
 }
 
-int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK], Error *err)
+int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
+               Error *err)
 {
     TaskScope scope = {t, w};
     for (int i = 0; i < x->rank; i++) {
         if (expr_eval(x->shape[i], strlen(x->shape[i]), task_lookup, &scope, &shape[i], err))
             return error_prefix(err, "%s.shape[%d]", x->name, i);
         if (shape[i] < 1)
-            return error_set(err, "%s.shape[%d]: \"%s\" is %lld, at least 1 expected", x->name, i, x->shape[i], (long long)shape[i]);
+            return error_set(err, "%s.shape[%d]: \"%s\" is %lld, at least 1 expected", x->name, i,
+                             x->shape[i], (long long)shape[i]);
     }
     return 0;
 }
@@ -474,9 +529,13 @@ int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Er
 {
     TaskScope scope = {t, w};
     int64_t b, f;
-    if (expr_eval(t->bytes, strlen(t->bytes), task_lookup, &scope, &b, err)) return error_prefix(err, "bytes");
-    if (expr_eval(t->flops, strlen(t->flops), task_lookup, &scope, &f, err)) return error_prefix(err, "flops");
-    if (b < 0 || f < 0) return error_set(err, "bytes and flops: at least 0 expected, found %lld and %lld", (long long)b, (long long)f);
+    if (expr_eval(t->bytes, strlen(t->bytes), task_lookup, &scope, &b, err))
+        return error_prefix(err, "bytes");
+    if (expr_eval(t->flops, strlen(t->flops), task_lookup, &scope, &f, err))
+        return error_prefix(err, "flops");
+    if (b < 0 || f < 0)
+        return error_set(err, "bytes and flops: at least 0 expected, found %lld and %lld",
+                         (long long)b, (long long)f);
     *bytes = (double)b;
     *flops = (double)f;
     return 0;
@@ -487,5 +546,6 @@ void task_workload_text(const Task *t, const Workload *w, char *out, size_t size
     static const char *const roles[] = {"check", "time", "sim"};
     size_t len = (size_t)snprintf(out, size, "%s", roles[w->role]);
     for (int i = 0; i < t->n_axes && len < size; i++)
-        len += (size_t)snprintf(out + len, size - len, " %s=%lld", t->axis_name[i], (long long)w->axis[i]);
+        len += (size_t)snprintf(out + len, size - len, " %s=%lld", t->axis_name[i],
+                                (long long)w->axis[i]);
 }

@@ -1,23 +1,25 @@
-/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu, and where they differ from it
- * baseline_cuda.cu (the baseline on a real GPU: what eager PyTorch launches there, library calls included) and best.cu
- * (the best library or fused implementation at hand: reported beside, never speedup 1.0).
+/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu, and where they
+ * differ from it baseline_cuda.cu (the baseline on a real GPU: what eager PyTorch launches there,
+ * library calls included) and best.cu (the best library or fused implementation at hand: reported
+ * beside, never speedup 1.0).
  *
  * task.json: name, description, op_type, tags[], level 1..3, split "train"|"heldout",
  *   axes {"rows": {"description": "..."}, ...}           (order kept: it is the axis order)
  *   inputs / outputs {"x": {"dtype": "float32", "shape": ["rows","cols"], "draw": "normal"}}
- *                                                        (draws: below; "integer" takes "low" and "high")
- *   tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
- *   special ["large", "inf", "nan"]                      (optional: what the special values go up to; else only 0 and tiny)
- *   turns "rows"                                         (optional: an axis; all tensors whose first dimension it is, turned by
- *                                                        any number of positions, give the outputs turned by as many)
- *   exact "cols"                                         (optional: outputs are sums of at most so many products of inputs, so
- *                                                        that small integers give exact results)
- *   bytes "4*(rows*cols*2)", flops "rows*cols"           (the least that any kernel must move and do)
+ *                                                        (draws: below; "integer" takes "low" and
+ * "high") tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2} special
+ * ["large", "inf", "nan"]                      (optional: what the special values go up to; else
+ * only 0 and tiny) turns "rows"                                         (optional: an axis; all
+ * tensors whose first dimension it is, turned by any number of positions, give the outputs turned
+ * by as many) exact "cols"                                         (optional: outputs are sums of
+ * at most so many products of inputs, so that small integers give exact results) bytes
+ * "4*(rows*cols*2)", flops "rows*cols"           (the least that any kernel must move and do)
  *   workloads [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
- * reference.c defines  void reference(const int64_t *axis, const double *const *in, double *const *out)
- * over double arrays, C order, in the order of task.json; make compiles it to build/tasks/<name>.so. */
+ * reference.c defines  void reference(const int64_t *axis, const double *const *in, double *const
+ * *out) over double arrays, C order, in the order of task.json; make compiles it to
+ * build/tasks/<name>.so. */
 #ifndef TASKS_TASK_H
 #define TASKS_TASK_H
 
@@ -33,21 +35,28 @@ enum { TASK_LARGE = 1 << 20 }; /* elements: a larger tensor is worth all cores *
 
 typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32 } Dtype;
 size_t dtype_size(Dtype d);
-const char *dtype_name(Dtype d);      /* "float32" as in task.json */
-const char *dtype_ctype(Dtype d);     /* "float", "__half", "__nv_bfloat16", "int": in kernels */
+const char *dtype_name(Dtype d);  /* "float32" as in task.json */
+const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
-/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer: low..high,
- * both included, never scaled. mixed: normal, but one in 16 is 16 times as large, one in 16 tiny and
- * one in 16 exactly zero: the tails and the edge in one tensor. */
+/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer:
+ * low..high, both included, never scaled. mixed: normal, but one in 16 is 16 times as large, one in
+ * 16 tiny and one in 16 exactly zero: the tails and the edge in one tensor. */
 typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
 const char *draw_name(Draw d);
 
-/* What a case's inputs are like. needles: noise of size 1/16 with one element in 128 of size 4 to 8, so that work left
- * out shows. special: half of them zeros of both signs, subnormals and the smallest normal numbers, and what the task's
- * "special" adds. integers: of more bits than TF32, float16 or bfloat16 keep, results exact in float32. */
-typedef enum { VARIANT_DRAWN, VARIANT_NEEDLES, VARIANT_SPECIAL, VARIANT_INTEGERS, VARIANTS } Variant;
+/* What a case's inputs are like. needles: noise of size 1/16 with one element in 128 of size 4 to
+ * 8, so that work left out shows. special: half of them zeros of both signs, subnormals and the
+ * smallest normal numbers, and what the task's "special" adds. integers: of more bits than TF32,
+ * float16 or bfloat16 keep, results exact in float32. */
+typedef enum {
+    VARIANT_DRAWN,
+    VARIANT_NEEDLES,
+    VARIANT_SPECIAL,
+    VARIANT_INTEGERS,
+    VARIANTS
+} Variant;
 const char *variant_name(Variant v);
 enum { SPECIAL_LARGE = 1, SPECIAL_INF = 2, SPECIAL_NAN = 4 };
 
@@ -55,9 +64,9 @@ typedef struct {
     char name[32];
     Dtype dtype;
     int rank;
-    char *shape[TASK_MAX_RANK];       /* expressions */
-    Draw draw;                        /* inputs only */
-    int64_t draw_low, draw_high;      /* DRAW_INTEGER */
+    char *shape[TASK_MAX_RANK];  /* expressions */
+    Draw draw;                   /* inputs only */
+    int64_t draw_low, draw_high; /* DRAW_INTEGER */
 } TaskTensor;
 
 typedef enum { ROLE_CHECK, ROLE_TIME, ROLE_SIM } Role;
@@ -75,15 +84,16 @@ typedef struct {
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
     TaskTensor inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS];
-    double atol[4], rtol[4];          /* by Dtype; -1: none given */
-    char *terms;                      /* expression: atol is per term of the longest sum; NULL: 1 */
-    unsigned special;                 /* SPECIAL_... */
-    int turns;                        /* axis: see "turns" above; -1: none */
-    char *exact;                      /* expression: terms of the longest sum of products; NULL: integers are not exact */
-    int degree;                       /* atol grows as scale^degree when inputs are scaled up (default 1) */
+    double atol[4], rtol[4]; /* by Dtype; -1: none given */
+    char *terms;             /* expression: atol is per term of the longest sum; NULL: 1 */
+    unsigned special;        /* SPECIAL_... */
+    int turns;               /* axis: see "turns" above; -1: none */
+    char
+        *exact; /* expression: terms of the longest sum of products; NULL: integers are not exact */
+    int degree; /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
-    char digest[DIGEST_HEX];          /* of task.json, reference.c and the .cu files */
-    void *library;                    /* the dlopen'ed reference; NULL until task_reference */
+    char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
+    void *library;           /* the dlopen'ed reference; NULL until task_reference */
 } Task;
 
 /* Load and check one folder. Errors name file and field. */
@@ -91,9 +101,9 @@ int task_load(const char *dir, Task **out, Error *err);
 void task_free(Task *t);
 
 typedef struct {
-    Task **tasks;                     /* sorted by name */
+    Task **tasks; /* sorted by name */
     int n;
-    char digest[DIGEST_HEX];          /* of all tasks' digests */
+    char digest[DIGEST_HEX]; /* of all tasks' digests */
 } TaskSet;
 
 /* All folders below root that hold a task.json, or those named in `only` ("relu,softmax"; NULL or
@@ -103,7 +113,7 @@ void taskset_release(TaskSet *s);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);
-Task *taskset_find(const TaskSet *s, const char *name, size_t len);      /* NULL: none */
+Task *taskset_find(const TaskSet *s, const char *name, size_t len); /* NULL: none */
 
 /* Axis and shape arithmetic for one workload; ExprLookup over the axes with ctx = TaskScope. */
 typedef struct {
@@ -111,39 +121,44 @@ typedef struct {
     const Workload *workload;
 } TaskScope;
 int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value);
-int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK], Error *err);
+int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
+               Error *err);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 
 /* Does this variant make sense for this workload? 0 or 1. */
 int task_has_variant(const Task *t, const Workload *w, Variant v);
 
-/* Fill one input (elements of its dtype). Equal (seed, workload, input, variant) give equal bytes, whatever the number of
- * threads. scale multiplies what is drawn (1.0 as it is; the other variants have their own sizes); values are what the dtype
- * holds after rounding. */
-int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale, void *dst, Error *err);
+/* Fill one input (elements of its dtype). Equal (seed, workload, input, variant) give equal bytes,
+ * whatever the number of threads. scale multiplies what is drawn (1.0 as it is; the other variants
+ * have their own sizes); values are what the dtype holds after rounding. */
+int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
+              void *dst, Error *err);
 
 /* How the workload is named in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 
 /* The tolerance of one output for one workload, variant and input scale. */
-int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale, double *atol, double *rtol, Error *err);
+int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
+                   double *atol, double *rtol, Error *err);
 
 /* Run the reference: in[i] and out[i] are arrays of doubles of task_elements each, caller's. */
-int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out, Error *err);
+int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
+                   Error *err);
 
-/* Where an output differs from the reference: how many elements, the first and the worst of them. */
+/* Where an output differs from the reference: how many elements, the first and the worst of them.
+ */
 typedef struct {
     size_t bad, first, worst;
     double first_got, first_want, worst_got, worst_want;
 } TaskDifference;
-void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol, const TaskDifference *d,
-                          Error *message);
+void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
+                          const TaskDifference *d, Error *message);
 
 /* Compare an output with the reference: |got - want| <= atol + rtol*|want| for every element,
  * NaN equals only NaN, inf only the same inf. 0: equal; 1: differs (message names the first and the
  * worst element with index, got, expected, and how many). */
-int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want, double atol, double rtol,
-                 Error *message);
+int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
+                 double atol, double rtol, Error *message);
 
 #endif

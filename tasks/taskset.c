@@ -32,7 +32,9 @@ static int list_folders(const char *root, char ***names, int *n, Error *err)
     while ((e = readdir(d))) {
         char path[4096];
         if (e->d_name[0] == '.') continue;
-        if (snprintf(path, sizeof path, "%s/%s/task.json", root, e->d_name) >= (int)sizeof path || !file_exists(path)) continue;
+        if (snprintf(path, sizeof path, "%s/%s/task.json", root, e->d_name) >= (int)sizeof path ||
+            !file_exists(path))
+            continue;
         if (*n == TASKSET_MAX) {
             closedir(d);
             taskset_paths_free(*names, *n);
@@ -81,11 +83,13 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
     if (!only || !strcmp(only, "all")) only = "";
     if (list_folders(root, &names, &n_names, err)) return -1;
     int rc = check_listed(only, names, n_names, root, err);
-    if (!rc && !n_names) rc = error_set(err, "tasks folder %s: no folder in it holds a task.json", root);
+    if (!rc && !n_names)
+        rc = error_set(err, "tasks folder %s: no folder in it holds a task.json", root);
     if (!rc) {
         *paths = memory_array((size_t)n_names, sizeof **paths);
         for (int i = 0; i < n_names; i++)
-            if (!*only || listed(only, names[i])) (*paths)[(*n)++] = memory_printf("%s/%s", root, names[i]);
+            if (!*only || listed(only, names[i]))
+                (*paths)[(*n)++] = memory_printf("%s/%s", root, names[i]);
     }
     taskset_paths_free(names, n_names);
     return rc;
@@ -123,6 +127,7 @@ void taskset_release(TaskSet *s)
 Task *taskset_find(const TaskSet *s, const char *name, size_t len)
 {
     for (int i = 0; i < s->n; i++)
-        if (strlen(s->tasks[i]->name) == len && !memcmp(s->tasks[i]->name, name, len)) return s->tasks[i];
+        if (strlen(s->tasks[i]->name) == len && !memcmp(s->tasks[i]->name, name, len))
+            return s->tasks[i];
     return NULL;
 }

@@ -26,8 +26,8 @@ static double half_to_double(uint16_t h)
 {
     int exponent = h >> 10 & 31, fraction = h & 1023;
     double v = exponent == 31 ? (fraction ? NAN : INFINITY)
-               : exponent ? ldexp(1024 + fraction, exponent - 25)
-                          : ldexp(fraction, -24);
+               : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                              : ldexp(fraction, -24);
     return h & 0x8000 ? -v : v;
 }
 
@@ -83,10 +83,18 @@ static void widen(Dtype d, const void *src, double *dst, size_t n)
 {
     const uint16_t *half = src;
     switch (d) {
-    case DTYPE_F32: for (size_t i = 0; i < n; i++) dst[i] = (double)((const float *)src)[i]; break;
-    case DTYPE_F16: for (size_t i = 0; i < n; i++) dst[i] = half_to_double(half[i]); break;
-    case DTYPE_BF16: for (size_t i = 0; i < n; i++) dst[i] = bfloat_to_double(half[i]); break;
-    case DTYPE_I32: for (size_t i = 0; i < n; i++) dst[i] = (double)((const int32_t *)src)[i]; break;
+    case DTYPE_F32:
+        for (size_t i = 0; i < n; i++) dst[i] = (double)((const float *)src)[i];
+        break;
+    case DTYPE_F16:
+        for (size_t i = 0; i < n; i++) dst[i] = half_to_double(half[i]);
+        break;
+    case DTYPE_BF16:
+        for (size_t i = 0; i < n; i++) dst[i] = bfloat_to_double(half[i]);
+        break;
+    case DTYPE_I32:
+        for (size_t i = 0; i < n; i++) dst[i] = (double)((const int32_t *)src)[i];
+        break;
     }
 }
 
@@ -113,10 +121,18 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
 {
     uint16_t *half = dst;
     switch (d) {
-    case DTYPE_F32: for (size_t i = 0; i < n; i++) ((float *)dst)[i] = (float)src[i]; break;
-    case DTYPE_F16: for (size_t i = 0; i < n; i++) half[i] = half_from_double(src[i]); break;
-    case DTYPE_BF16: for (size_t i = 0; i < n; i++) half[i] = bfloat_from_double(src[i]); break;
-    case DTYPE_I32: for (size_t i = 0; i < n; i++) ((int32_t *)dst)[i] = int_from_double(src[i]); break;
+    case DTYPE_F32:
+        for (size_t i = 0; i < n; i++) ((float *)dst)[i] = (float)src[i];
+        break;
+    case DTYPE_F16:
+        for (size_t i = 0; i < n; i++) half[i] = half_from_double(src[i]);
+        break;
+    case DTYPE_BF16:
+        for (size_t i = 0; i < n; i++) half[i] = bfloat_from_double(src[i]);
+        break;
+    case DTYPE_I32:
+        for (size_t i = 0; i < n; i++) ((int32_t *)dst)[i] = int_from_double(src[i]);
+        break;
     }
 }
 
@@ -143,11 +159,12 @@ static void index_text(const int64_t *shape, int rank, size_t flat, char *out, s
     }
     size_t len = 0;
     out[0] = 0;
-    for (int i = 0; i < rank && len < size; i++) len += (size_t)snprintf(out + len, size - len, "[%lld]", (long long)index[i]);
+    for (int i = 0; i < rank && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, "[%lld]", (long long)index[i]);
 }
 
-void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol, const TaskDifference *d,
-                          Error *message)
+void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
+                          const TaskDifference *d, Error *message)
 {
     const TaskTensor *y = &t->outputs[output];
     int64_t shape[TASK_MAX_RANK];
@@ -157,14 +174,15 @@ void task_difference_text(const Task *t, const Workload *w, int output, double a
     index_text(shape, y->rank, d->first, first_at, sizeof first_at);
     index_text(shape, y->rank, d->worst, worst_at, sizeof worst_at);
     error_set(message,
-              "%zu of %zu elements of %s differ by more than %.3g + %.3g*|expected|: first %s%s is %.9g, expected %.9g; "
+              "%zu of %zu elements of %s differ by more than %.3g + %.3g*|expected|: first %s%s is "
+              "%.9g, expected %.9g; "
               "worst %s%s is %.9g, expected %.9g",
-              d->bad, n, y->name, atol, rtol, y->name, first_at, d->first_got, d->first_want, y->name, worst_at, d->worst_got,
-              d->worst_want);
+              d->bad, n, y->name, atol, rtol, y->name, first_at, d->first_got, d->first_want,
+              y->name, worst_at, d->worst_got, d->worst_want);
 }
 
-int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want, double atol, double rtol,
-                 Error *message)
+int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
+                 double atol, double rtol, Error *message)
 {
     const TaskTensor *y = &t->outputs[output];
     size_t n, first = 0, worst = 0, bad = 0;
@@ -185,7 +203,9 @@ int task_compare(const Task *t, const Workload *w, int output, const void *got, 
         }
     }
     if (!bad) return 0;
-    task_difference_text(t, w, output, atol, rtol,
-                         &(TaskDifference){bad, first, worst, first_got, want[first], worst_got, want[worst]}, message);
+    task_difference_text(
+        t, w, output, atol, rtol,
+        &(TaskDifference){bad, first, worst, first_got, want[first], worst_got, want[worst]},
+        message);
     return 1;
 }

@@ -3,13 +3,13 @@
 #define EVAL_CANDIDATE_CANDIDATE_H
 
 #include "base/digest.h"
-#include "eval/device/outcome.h"
 #include "eval/candidate/plan.h"
+#include "eval/device/outcome.h"
 
 enum { CANDIDATE_MAX_SOURCE = 256 * 1024 };
 
 typedef struct {
-    char *source;               /* NUL-terminated copy */
+    char *source; /* NUL-terminated copy */
     size_t len;
     char digest[DIGEST_HEX];
     Plan plan;
@@ -17,9 +17,11 @@ typedef struct {
 
 /* 0; or -1 with the verdict's outcome, line and sentence: COMPILE_ERROR for a source that no
  * compiler would take (too large, NUL bytes), PLAN_ERROR for its plan. Release in both cases. */
-int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line, Error *err);
+int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line,
+                    Error *err);
 /* The same for the harness's own (baselines), whose plan may call libraries. */
-int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line, Error *err);
+int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome,
+                            int *line, Error *err);
 void candidate_release(Candidate *c);
 
 #endif

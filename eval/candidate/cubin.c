@@ -42,7 +42,9 @@ static Elf64_Shdr section(const Elf *e, unsigned i)
 /* A NUL-terminated name inside a string section, or NULL. */
 static const char *string_at(const Elf *e, const Elf64_Shdr *strings, uint64_t offset)
 {
-    if (strings->sh_type != SHT_STRTAB || !in_file(e, strings->sh_offset, strings->sh_size) || offset >= strings->sh_size) return NULL;
+    if (strings->sh_type != SHT_STRTAB || !in_file(e, strings->sh_offset, strings->sh_size) ||
+        offset >= strings->sh_size)
+        return NULL;
     const char *s = (const char *)e->data + strings->sh_offset + offset;
     uint64_t room = strings->sh_size - offset;
     return memchr(s, 0, room < MAX_NAME ? room : MAX_NAME) ? s : NULL;
@@ -58,16 +60,24 @@ static const char *section_name(const Elf *e, unsigned i)
 static int open_elf(Elf *e, const void *data, size_t len, Error *err)
 {
     *e = (Elf){.data = data, .len = len, .err = err};
-    if (len < sizeof e->head) return error_set(err, "cubin: an ELF header of %zu bytes expected, found %zu bytes", sizeof e->head, len);
+    if (len < sizeof e->head)
+        return error_set(err, "cubin: an ELF header of %zu bytes expected, found %zu bytes",
+                         sizeof e->head, len);
     memcpy(&e->head, data, sizeof e->head);
     const unsigned char *id = e->head.e_ident;
     if (memcmp(id, ELFMAG, SELFMAG) || id[EI_CLASS] != ELFCLASS64 || id[EI_DATA] != ELFDATA2LSB)
         return error_set(err, "cubin: a 64-bit little-endian ELF file expected");
-    if (e->head.e_machine != MACHINE_CUDA) return error_set(err, "cubin: machine %d (CUDA) expected, found %u", MACHINE_CUDA, e->head.e_machine);
-    if (e->head.e_shentsize != sizeof(Elf64_Shdr) || !in_file(e, e->head.e_shoff, (uint64_t)e->head.e_shnum * sizeof(Elf64_Shdr)))
-        return error_set(err, "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes", e->head.e_shnum, e->head.e_shentsize,
-                         (unsigned long long)e->head.e_shoff, len);
-    if (e->head.e_shstrndx >= e->head.e_shnum) return error_set(err, "cubin: the section of names (%u) does not exist", e->head.e_shstrndx);
+    if (e->head.e_machine != MACHINE_CUDA)
+        return error_set(err, "cubin: machine %d (CUDA) expected, found %u", MACHINE_CUDA,
+                         e->head.e_machine);
+    if (e->head.e_shentsize != sizeof(Elf64_Shdr) ||
+        !in_file(e, e->head.e_shoff, (uint64_t)e->head.e_shnum * sizeof(Elf64_Shdr)))
+        return error_set(
+            err, "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes",
+            e->head.e_shnum, e->head.e_shentsize, (unsigned long long)e->head.e_shoff, len);
+    if (e->head.e_shstrndx >= e->head.e_shnum)
+        return error_set(err, "cubin: the section of names (%u) does not exist",
+                         e->head.e_shstrndx);
     e->sections = e->data + e->head.e_shoff;
     e->names = section(e, e->head.e_shstrndx);
     return 0;
@@ -86,9 +96,11 @@ static int collect_kernels(const Elf *e, Cubin *out)
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
         const char *name = section_name(e, i);
         if (strncmp(name, ".text.", 6) || find(out, name + 6)) continue;
-        if (out->n == MAX_KERNELS) return error_set(e->err, "cubin: more than %d kernels", MAX_KERNELS);
+        if (out->n == MAX_KERNELS)
+            return error_set(e->err, "cubin: more than %d kernels", MAX_KERNELS);
         out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
-        out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6), .registers = (int)(section(e, i).sh_info >> 24)};
+        out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6),
+                                               .registers = (int)(section(e, i).sh_info >> 24)};
     }
     return 0;
 }
@@ -102,19 +114,25 @@ static void read_shared(const Elf *e, Cubin *out)
         const char *name = section_name(e, i);
         CubinKernel *k = strncmp(name, ".nv.shared.", 11) ? NULL : find(out, name + 11);
         uint64_t size = section(e, i).sh_size;
-        if (k) k->static_shared = (uint32_t)(size > UINT32_MAX ? UINT32_MAX : size > reserved ? size - reserved : 0);
+        if (k)
+            k->static_shared = (uint32_t)(size > UINT32_MAX ? UINT32_MAX
+                                          : size > reserved ? size - reserved
+                                                            : 0);
     }
 }
 
-/* .nv.global and .nv.global.init. A claimed size may be anything: the sum saturates. User constants count as state. */
+/* .nv.global and .nv.global.init. A claimed size may be anything: the sum saturates. User constants
+ * count as state. */
 static void read_variables(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
         const char *name = section_name(e, i);
         uint64_t size = section(e, i).sh_size;
         int global = !strncmp(name, ".nv.global", 10);
-        if (global && __builtin_add_overflow(out->variable_bytes, size, &out->variable_bytes)) out->variable_bytes = UINT64_MAX;
-        if (global || !strncmp(name, ".nv.constant3", 13) || !strncmp(name, ".nv.managed", 11)) out->has_state = 1;
+        if (global && __builtin_add_overflow(out->variable_bytes, size, &out->variable_bytes))
+            out->variable_bytes = UINT64_MAX;
+        if (global || !strncmp(name, ".nv.constant3", 13) || !strncmp(name, ".nv.managed", 11))
+            out->has_state = 1;
     }
 }
 
@@ -122,8 +140,8 @@ static void read_variables(const Elf *e, Cubin *out)
 static const char *symbol_name(const Elf *e, const Elf64_Shdr *table, uint32_t index)
 {
     Elf64_Sym symbol;
-    if (table->sh_type != SHT_SYMTAB || !in_file(e, table->sh_offset, table->sh_size) || index >= table->sh_size / sizeof symbol ||
-        table->sh_link >= e->head.e_shnum)
+    if (table->sh_type != SHT_SYMTAB || !in_file(e, table->sh_offset, table->sh_size) ||
+        index >= table->sh_size / sizeof symbol || table->sh_link >= e->head.e_shnum)
         return NULL;
     memcpy(&symbol, e->data + table->sh_offset + (size_t)index * sizeof symbol, sizeof symbol);
     Elf64_Shdr strings = section(e, table->sh_link);
@@ -135,10 +153,12 @@ static void apply(Cubin *out, const char *kernel, int attribute, uint32_t value)
     CubinKernel *k = kernel ? find(out, kernel) : NULL;
     if (!k) return;
     if (attribute == ATTR_REGCOUNT && value <= 255) k->registers = (int)value;
-    if ((attribute == ATTR_FRAME_SIZE || attribute == ATTR_MIN_STACK) && value > k->local_bytes) k->local_bytes = value;
+    if ((attribute == ATTR_FRAME_SIZE || attribute == ATTR_MIN_STACK) && value > k->local_bytes)
+        k->local_bytes = value;
 }
 
-/* .nv.info is a list of attributes: format byte, attribute byte, then 16 bits of value or of length. */
+/* .nv.info is a list of attributes: format byte, attribute byte, then 16 bits of value or of
+ * length. */
 static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
 {
     if (info->sh_type == SHT_NOBITS || !in_file(e, info->sh_offset, info->sh_size))
@@ -151,7 +171,9 @@ static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
         size_t size = (size_t)p[2] | (size_t)p[3] << 8;
         p += 4;
         if (format != FORMAT_SIZED) continue;
-        if (size > (size_t)(end - p)) return error_set(e->err, "cubin: attribute 0x%x of .nv.info is cut short", (unsigned)attribute);
+        if (size > (size_t)(end - p))
+            return error_set(e->err, "cubin: attribute 0x%x of .nv.info is cut short",
+                             (unsigned)attribute);
         if (size >= 8) {
             uint32_t pair[2];
             memcpy(pair, p, sizeof pair);
@@ -168,7 +190,8 @@ int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
     *out = (Cubin){0};
     if (open_elf(&e, data, len, err)) return -1;
     uint32_t flags = e.head.e_flags;
-    out->sm = (int)(e.head.e_ident[EI_ABIVERSION] >= ABI_NEW_FLAGS ? flags >> 8 & 0xff : flags & 0xff);
+    out->sm =
+        (int)(e.head.e_ident[EI_ABIVERSION] >= ABI_NEW_FLAGS ? flags >> 8 & 0xff : flags & 0xff);
     int rc = collect_kernels(&e, out);
     if (!rc) read_shared(&e, out);
     if (!rc) read_variables(&e, out);

@@ -13,25 +13,51 @@
 typedef struct {
     Plan *plan;
     int line;
-    int trusted;                /* library calls are allowed */
+    int trusted; /* library calls are allowed */
     Error *err;
-    int pending_for;            /* a for that waits for its launch */
-    PlanStep loop;              /* its fields */
+    int pending_for; /* a for that waits for its launch */
+    PlanStep loop;   /* its fields */
 } Parser;
 
 static const struct {
     const char *name;
     size_t size;
 } types[] = {
-    {"float", 4},          {"double", 8},       {"int", 4},           {"unsigned", 4},
-    {"unsigned int", 4},   {"long long", 8},    {"unsigned long long", 8},
-    {"half", 2},           {"__half", 2},       {"__nv_bfloat16", 2}, {"char", 1},
-    {"signed char", 1},    {"unsigned char", 1}, {"short", 2},        {"unsigned short", 2},
-    {"bool", 1},           {"int8_t", 1},       {"uint8_t", 1},       {"int16_t", 2},
-    {"uint16_t", 2},       {"int32_t", 4},      {"uint32_t", 4},      {"int64_t", 8},
-    {"uint64_t", 8},       {"size_t", 8},       {"float2", 8},        {"float4", 16},
-    {"double2", 16},       {"int2", 8},         {"int4", 16},         {"uint2", 8},
-    {"uint4", 16},         {"half2", 4},        {"__half2", 4},       {"__nv_bfloat162", 4},
+    {"float", 4},
+    {"double", 8},
+    {"int", 4},
+    {"unsigned", 4},
+    {"unsigned int", 4},
+    {"long long", 8},
+    {"unsigned long long", 8},
+    {"half", 2},
+    {"__half", 2},
+    {"__nv_bfloat16", 2},
+    {"char", 1},
+    {"signed char", 1},
+    {"unsigned char", 1},
+    {"short", 2},
+    {"unsigned short", 2},
+    {"bool", 1},
+    {"int8_t", 1},
+    {"uint8_t", 1},
+    {"int16_t", 2},
+    {"uint16_t", 2},
+    {"int32_t", 4},
+    {"uint32_t", 4},
+    {"int64_t", 8},
+    {"uint64_t", 8},
+    {"size_t", 8},
+    {"float2", 8},
+    {"float4", 16},
+    {"double2", 16},
+    {"int2", 8},
+    {"int4", 16},
+    {"uint2", 8},
+    {"uint4", 16},
+    {"half2", 4},
+    {"__half2", 4},
+    {"__nv_bfloat162", 4},
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fmt, ...)
@@ -171,13 +197,16 @@ static int parse_type(PlanText t, char *out, size_t out_size, size_t *size)
 
 static int copy_name(Parser *ps, PlanText name, char out[PLAN_MAX_NAME], const char *what)
 {
-    static const char *const reserved[] = {"ceil_div", "min", "max", "log2", "dim3", "for", "INFINITY"};
+    static const char *const reserved[] = {"ceil_div", "min", "max",     "log2",
+                                           "dim3",     "for", "INFINITY"};
     if (name.len >= PLAN_MAX_NAME)
-        return fail(ps, "the %s name has %zu characters; at most %d are taken", what, name.len, PLAN_MAX_NAME - 1);
+        return fail(ps, "the %s name has %zu characters; at most %d are taken", what, name.len,
+                    PLAN_MAX_NAME - 1);
     memcpy(out, name.p, name.len);
     out[name.len] = 0;
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (!strcmp(out, reserved[i])) return fail(ps, "'%s' is a word of the plan and cannot name a %s", out, what);
+        if (!strcmp(out, reserved[i]))
+            return fail(ps, "'%s' is a word of the plan and cannot name a %s", out, what);
     return 0;
 }
 
@@ -186,7 +215,8 @@ static int parse_buffer(Parser *ps, PlanText t)
     Plan *p = ps->plan;
     const char *bracket = memchr(t.p, '[', t.len);
     if (!bracket || t.p[t.len - 1] != ']')
-        return fail(ps, "expected 'buffer TYPE name[elements]', found 'buffer %.*s'", shown(t), t.p);
+        return fail(ps, "expected 'buffer TYPE name[elements]', found 'buffer %.*s'", shown(t),
+                    t.p);
     if (p->n_buffers == PLAN_MAX_BUFFERS) return fail(ps, "more than %d buffers", PLAN_MAX_BUFFERS);
     PlanText head = trim((PlanText){t.p, (size_t)(bracket - t.p)});
     PlanBuffer b = {.line = ps->line};
@@ -197,9 +227,14 @@ static int parse_buffer(Parser *ps, PlanText t)
     if (!name_length(name) || !type.len)
         return fail(ps, "expected a type and a name before '[', found '%.*s'", shown(head), head.p);
     if (parse_type(type, b.type, sizeof b.type, &b.type_size))
-        return fail(ps, "unknown buffer type '%.*s'; known are float, double, int, unsigned, long long, half, "
-                        "__nv_bfloat16, char, float4 and their like", shown(type), type.p);
-    if (!b.count.len) return fail(ps, "buffer %.*s[] needs a number of elements, such as rows*32", shown(name), name.p);
+        return fail(
+            ps,
+            "unknown buffer type '%.*s'; known are float, double, int, unsigned, long long, half, "
+            "__nv_bfloat16, char, float4 and their like",
+            shown(type), type.p);
+    if (!b.count.len)
+        return fail(ps, "buffer %.*s[] needs a number of elements, such as rows*32", shown(name),
+                    name.p);
     if (copy_name(ps, name, b.name, "buffer")) return -1;
     for (int i = 0; i < p->n_buffers; i++)
         if (!strcmp(p->buffers[i].name, b.name))
@@ -214,7 +249,8 @@ static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3],
     size_t len = name_length(t);
     dims[0] = t;
     *n = 1;
-    if (!t.len) return fail(ps, "the %s is empty; expected an integer expression or dim3(x, y, z)", what);
+    if (!t.len)
+        return fail(ps, "the %s is empty; expected an integer expression or dim3(x, y, z)", what);
     if (!word_is(t, len, "dim3")) return 0;
     PlanText inner = skip(t, len);
     if (inner.len < 2 || inner.p[0] != '(' || inner.p[inner.len - 1] != ')')
@@ -245,11 +281,14 @@ static int parse_kernel_name(Parser *ps, PlanText t, PlanStep *s)
     char name[PLAN_MAX_KERNEL_NAME];
     if (!t.len || (!is_name_start(t.p[0]) && t.p[0] != ':'))
         return fail(ps, "expected a kernel's name before <<<, found '%.*s'", shown(t), t.p);
-    if (t.len >= sizeof name) return fail(ps, "the kernel's name has %zu characters; at most %zu are taken", t.len, sizeof name - 1);
+    if (t.len >= sizeof name)
+        return fail(ps, "the kernel's name has %zu characters; at most %zu are taken", t.len,
+                    sizeof name - 1);
     for (size_t i = 0; i < t.len; i++)
         if (!is_name_char(t.p[i]) && !strchr("<>:,()*&+-/% \t", t.p[i]))
-            return fail(ps, "a kernel is named as in C++, such as foo<float, 256>; found '%c' in '%.*s'",
-                        isprint((unsigned char)t.p[i]) ? t.p[i] : '?', shown(t), t.p);
+            return fail(
+                ps, "a kernel is named as in C++, such as foo<float, 256>; found '%c' in '%.*s'",
+                isprint((unsigned char)t.p[i]) ? t.p[i] : '?', shown(t), t.p);
     memcpy(name, t.p, t.len);
     name[t.len] = 0;
     for (s->kernel = 0; s->kernel < p->n_kernels; s->kernel++)
@@ -265,11 +304,14 @@ static int parse_config(Parser *ps, PlanText t, PlanStep *s)
     PlanText parts[3];
     int n = split(t, parts, 3);
     if (n < 2)
-        return fail(ps, "expected <<<grid, block>>> or <<<grid, block, shared bytes>>>, found '<<<%.*s>>>'", shown(t), t.p);
+        return fail(
+            ps, "expected <<<grid, block>>> or <<<grid, block, shared bytes>>>, found '<<<%.*s>>>'",
+            shown(t), t.p);
     if (parse_dim(ps, parts[0], "grid", s->grid, &s->n_grid)) return -1;
     if (parse_dim(ps, parts[1], "block", s->block, &s->n_block)) return -1;
     if (n == 3) s->shared = parts[2];
-    if (n == 3 && !s->shared.len) return fail(ps, "the third launch parameter, the shared bytes, is empty");
+    if (n == 3 && !s->shared.len)
+        return fail(ps, "the third launch parameter, the shared bytes, is empty");
     return 0;
 }
 
@@ -278,7 +320,8 @@ static int parse_arguments(Parser *ps, PlanText args, const char *of, PlanStep *
 {
     s->n_args = split((PlanText){args.p + 1, args.len - 2}, s->args, PLAN_MAX_ARGS);
     if (s->n_args < 0)
-        return fail(ps, "the arguments '%.*s' have unbalanced brackets or are more than %d", shown(args), args.p, PLAN_MAX_ARGS);
+        return fail(ps, "the arguments '%.*s' have unbalanced brackets or are more than %d",
+                    shown(args), args.p, PLAN_MAX_ARGS);
     for (int i = 0; i < s->n_args; i++)
         if (!s->args[i].len) return fail(ps, "argument %d of %s is empty", i + 1, of);
     return 0;
@@ -301,13 +344,18 @@ static int parse_launch(Parser *ps, PlanText t)
     s.line = ps->line;
     if (t.len && t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
     const char *open = find_outside(t, "<<<");
-    if (!open) return fail(ps, "expected 'launch kernel<<<grid, block>>>(arguments)', found no '<<<' in '%.*s'", shown(t), t.p);
+    if (!open)
+        return fail(
+            ps, "expected 'launch kernel<<<grid, block>>>(arguments)', found no '<<<' in '%.*s'",
+            shown(t), t.p);
     PlanText rest = {open + 3, t.len - (size_t)(open + 3 - t.p)};
     const char *close = find_outside(rest, ">>>");
     if (!close) return fail(ps, "the launch has '<<<' and no '>>>' after it");
     PlanText config = trim((PlanText){rest.p, (size_t)(close - rest.p)});
     PlanText args = skip(rest, (size_t)(close + 3 - rest.p));
-    if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) || parse_config(ps, config, &s)) return -1;
+    if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) ||
+        parse_config(ps, config, &s))
+        return -1;
     if (args.len < 2 || args.p[0] != '(' || args.p[args.len - 1] != ')')
         return fail(ps, "expected (arguments) after >>>, found '%.*s'", shown(args), args.p);
     return parse_arguments(ps, args, p->kernels[s.kernel], &s) ? -1 : add_step(ps, &s);
@@ -320,21 +368,23 @@ static int parse_library(Parser *ps, PlanText t)
     s.line = ps->line;
     s.kernel = -1;
     if (!ps->trusted)
-        return fail(ps, "library calls are the harness's own, for its baselines; a candidate launches the kernels of its source");
+        return fail(ps, "library calls are the harness's own, for its baselines; a candidate "
+                        "launches the kernels of its source");
     if (t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
     const char *open = memchr(t.p, '(', t.len);
     if (!open || t.p[t.len - 1] != ')')
         return fail(ps, "expected 'library name(arguments)', found 'library %.*s'", shown(t), t.p);
-    PlanText head = trim((PlanText){t.p, (size_t)(open - t.p)}), args = {open, t.len - (size_t)(open - t.p)};
+    PlanText head = trim((PlanText){t.p, (size_t)(open - t.p)}),
+             args = {open, t.len - (size_t)(open - t.p)};
     snprintf(name, sizeof name, "%.*s", (int)head.len, head.p);
     const LibrarySignature *call = head.len < sizeof name ? library_signature(name) : NULL;
-    if (!call)
-        return fail(ps, "no library call is named '%.*s'", shown(head), head.p);
+    if (!call) return fail(ps, "no library call is named '%.*s'", shown(head), head.p);
     s.library = call->name;
     s.kinds = call->kinds;
     if (parse_arguments(ps, args, s.library, &s)) return -1;
     if (s.n_args != (int)strlen(s.kinds))
-        return fail(ps, "%s takes %zu arguments, the plan passes %d", s.library, strlen(s.kinds), s.n_args);
+        return fail(ps, "%s takes %zu arguments, the plan passes %d", s.library, strlen(s.kinds),
+                    s.n_args);
     return add_step(ps, &s);
 }
 
@@ -344,13 +394,16 @@ static int parse_for(Parser *ps, PlanText t)
     size_t n = name_length(t);
     PlanText name = {t.p, n}, rest = skip(t, n);
     size_t in = name_length(rest);
-    if (!n || !word_is(rest, in, "in")) return fail(ps, "expected 'for var in from..to', found 'for %.*s'", shown(t), t.p);
+    if (!n || !word_is(rest, in, "in"))
+        return fail(ps, "expected 'for var in from..to', found 'for %.*s'", shown(t), t.p);
     rest = skip(rest, in);
     const char *dots = find_outside(rest, "..");
-    if (!dots) return fail(ps, "expected a range from..to after 'in', found '%.*s'", shown(rest), rest.p);
+    if (!dots)
+        return fail(ps, "expected a range from..to after 'in', found '%.*s'", shown(rest), rest.p);
     s.from = trim((PlanText){rest.p, (size_t)(dots - rest.p)});
     s.to = skip(rest, (size_t)(dots + 2 - rest.p));
-    if (!s.from.len || !s.to.len) return fail(ps, "the range '%.*s' needs both ends, as in 0..steps", shown(rest), rest.p);
+    if (!s.from.len || !s.to.len)
+        return fail(ps, "the range '%.*s' needs both ends, as in 0..steps", shown(rest), rest.p);
     if (copy_name(ps, name, s.var, "for variable")) return -1;
     ps->loop = s;
     ps->pending_for = 1;
@@ -365,8 +418,8 @@ static int parse_directive(Parser *ps, PlanText t)
     if (word_is(t, n, "launch")) return parse_launch(ps, rest);
     if (word_is(t, n, "library") && rest.len) return parse_library(ps, rest);
     if (ps->pending_for)
-        return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'", ps->loop.loop_line,
-                    shown(t), t.p);
+        return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'",
+                    ps->loop.loop_line, shown(t), t.p);
     if (word_is(t, n, "buffer") && rest.len) return parse_buffer(ps, rest);
     if (word_is(t, n, "for")) return parse_for(ps, rest);
     return fail(ps, "expected buffer, launch or for after //@, found '%.*s'", shown(t), t.p);
@@ -380,7 +433,8 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
         PlanText t = trim((PlanText){p, (size_t)((eol ? eol : end) - p)});
         p = eol ? eol + 1 : end;
         if (t.len < 3 || memcmp(t.p, "//@", 3)) continue;
-        if (t.len > PLAN_MAX_LINE) return fail(ps, "a plan line of %zu bytes; at most %d are read", t.len, PLAN_MAX_LINE);
+        if (t.len > PLAN_MAX_LINE)
+            return fail(ps, "a plan line of %zu bytes; at most %d are read", t.len, PLAN_MAX_LINE);
         if (parse_directive(ps, (PlanText){t.p + 3, t.len - 3})) return -1;
     }
     ps->line = ps->pending_for ? ps->loop.loop_line : 0;

@@ -13,10 +13,14 @@ static const char *skip(const char *p)
 {
     while (*p && !is_name_letter(*p)) {
         const char *end = NULL;
-        if (!strncmp(p, "//", 2)) end = strchr(p, '\n');
-        else if (!strncmp(p, "/*", 2)) end = (end = strstr(p + 2, "*/")) ? end + 1 : NULL;
-        else if (*p == '"') end = strchr(p + 1, '"');
-        else end = p;
+        if (!strncmp(p, "//", 2))
+            end = strchr(p, '\n');
+        else if (!strncmp(p, "/*", 2))
+            end = (end = strstr(p + 2, "*/")) ? end + 1 : NULL;
+        else if (*p == '"')
+            end = strchr(p + 1, '"');
+        else
+            end = p;
         if (!end) return p + strlen(p);
         p = end + 1;
     }

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* The first word at p or behind it, in no comment and no string, with its length; NULL: there is none. A word is letters, digits,
+/* The first word at p or behind it, in no comment and no string, with its length; NULL: there is
+ * none. A word is letters, digits,
  * '_', '$' and '%'. */
 const char *ptxwords_next(const char *p, size_t *n);
 

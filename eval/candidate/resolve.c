@@ -12,7 +12,7 @@ typedef struct {
     const PlanContext *p;
     const Workload *w;
     const PlanMemory *memory;
-    const PlanStep *step;       /* NULL while buffers are sized */
+    const PlanStep *step; /* NULL while buffers are sized */
     int64_t loop_value;
     size_t buffer_bytes[PLAN_MAX_BUFFERS];
     int line;
@@ -89,9 +89,11 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
         *line = r.line = plan->buffers[i].line;
         if (find_tensor(p->task->inputs, p->task->n_inputs, name) >= 0 ||
             find_tensor(p->task->outputs, p->task->n_outputs, name) >= 0)
-            return fail(&r, "buffer %s has the name of a tensor of the task", plan->buffers[i].name);
+            return fail(&r, "buffer %s has the name of a tensor of the task",
+                        plan->buffers[i].name);
         for (int a = 0; a < p->task->n_axes; a++)
-            if (same(name, p->task->axis_name[a])) return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
+            if (same(name, p->task->axis_name[a]))
+                return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
     }
     for (int s = 0; s < plan->n_steps; s++) {
         for (int a = 0; a < plan->steps[s].n_args; a++) {
@@ -103,7 +105,8 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
     }
     *line = 0;
     for (int i = 0; i < p->task->n_outputs; i++)
-        if (!passed[i]) return error_set(err, "no launch takes the output %s", p->task->outputs[i].name);
+        if (!passed[i])
+            return error_set(err, "no launch takes the output %s", p->task->outputs[i].name);
     return 0;
 }
 
@@ -120,17 +123,21 @@ static int buffer_bytes(Resolver *r)
         r->line = b->line;
         if (evaluate(r, b->count, "the buffer's size", &count)) return -1;
         if (count < 1)
-            return fail(r, "buffer %s has %lld elements for the workload %s; it needs at least 1", b->name, (long long)count, at);
-        if (__builtin_mul_overflow((size_t)count, b->type_size, &bytes) || bytes > r->p->device->memory_bytes ||
-            (total += bytes) > r->p->device->memory_bytes)
-            return fail(r, "buffer %s brings the buffers over the %zu MiB of the device for the workload %s", b->name,
-                        r->p->device->memory_bytes >> 20, at);
+            return fail(r, "buffer %s has %lld elements for the workload %s; it needs at least 1",
+                        b->name, (long long)count, at);
+        if (__builtin_mul_overflow((size_t)count, b->type_size, &bytes) ||
+            bytes > r->p->device->memory_bytes || (total += bytes) > r->p->device->memory_bytes)
+            return fail(
+                r,
+                "buffer %s brings the buffers over the %zu MiB of the device for the workload %s",
+                b->name, r->p->device->memory_bytes >> 20, at);
         r->buffer_bytes[i] = bytes;
     }
     return 0;
 }
 
-int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS], int *line, Error *err)
+int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS],
+                      int *line, Error *err)
 {
     Resolver r = {.p = p, .w = w, .err = err};
     int rc = buffer_bytes(&r);
@@ -151,8 +158,9 @@ static int resolve_dims(Resolver *r, const PlanText *dims, int n, const char *wh
         out[i] = (uint32_t)v;
         if (v >= 1 && v <= max[i]) continue;
         task_workload_text(r->p->task, r->w, at, sizeof at);
-        return fail(r, "%s '%.*s' is %lld for the workload %s; expected 1 to %lld%s", name, (int)dims[i].len, dims[i].p,
-                    (long long)v, at, (long long)max[i], v < 1 ? " (ceil_div(a, b) rounds up)" : "");
+        return fail(r, "%s '%.*s' is %lld for the workload %s; expected 1 to %lld%s", name,
+                    (int)dims[i].len, dims[i].p, (long long)v, at, (long long)max[i],
+                    v < 1 ? " (ceil_div(a, b) rounds up)" : "");
     }
     return 0;
 }
@@ -162,18 +170,22 @@ static int resolve_config(Resolver *r, const PlanKernel *k, const char *kernel, 
     const PlanStep *s = r->step;
     const DeviceInfo *d = r->p->device;
     int64_t shared = 0;
-    if (resolve_dims(r, s->grid, s->n_grid, "grid", out->grid) || resolve_dims(r, s->block, s->n_block, "block", out->block))
+    if (resolve_dims(r, s->grid, s->n_grid, "grid", out->grid) ||
+        resolve_dims(r, s->block, s->n_block, "block", out->block))
         return -1;
     int64_t threads = (int64_t)out->block[0] * out->block[1] * out->block[2];
-    int most = k->info.max_threads > 0 && k->info.max_threads < d->max_threads_per_block ? k->info.max_threads
-                                                                                          : d->max_threads_per_block;
+    int most = k->info.max_threads > 0 && k->info.max_threads < d->max_threads_per_block
+                   ? k->info.max_threads
+                   : d->max_threads_per_block;
     if (threads > most)
-        return fail(r, "a block of %lld threads; %s allows at most %d%s", (long long)threads, kernel, most,
+        return fail(r, "a block of %lld threads; %s allows at most %d%s", (long long)threads,
+                    kernel, most,
                     most < d->max_threads_per_block ? " (its __launch_bounds__)" : "");
     if (s->shared.len && evaluate(r, s->shared, "the shared bytes", &shared)) return -1;
     if (shared < 0 || (uint64_t)shared + k->info.static_shared > d->max_shared_per_block)
-        return fail(r, "%lld dynamic and %zu static bytes of shared memory; a block has at most %zu", (long long)shared,
-                    k->info.static_shared, d->max_shared_per_block);
+        return fail(r,
+                    "%lld dynamic and %zu static bytes of shared memory; a block has at most %zu",
+                    (long long)shared, k->info.static_shared, d->max_shared_per_block);
     out->shared_bytes = (uint32_t)shared;
     return 0;
 }
@@ -191,25 +203,29 @@ static void describe_parameter(const PlanKernel *k, int i, char *out, size_t siz
         snprintf(out, size, n == 8 ? "a pointer or 64-bit integer" : "an integer of %u bytes", n);
 }
 
-static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText name, DevicePtr base, size_t bytes,
-                         size_t element, PlanText offset, DeviceLaunch *out)
+static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText name,
+                         DevicePtr base, size_t bytes, size_t element, PlanText offset,
+                         DeviceLaunch *out)
 {
     char is[80];
     int64_t at = 0;
     describe_parameter(k, i, is, sizeof is);
-    if (k->info.params[i].size != 8 || k->kind[i] == 'f' || k->kind[i] == 'b' || k->info.params[i].is_pointer == 0)
-        return fail(r, "%s is %.*s, which is memory, but the kernel's parameter is %s", what, (int)name.len, name.p, is);
+    if (k->info.params[i].size != 8 || k->kind[i] == 'f' || k->kind[i] == 'b' ||
+        k->info.params[i].is_pointer == 0)
+        return fail(r, "%s is %.*s, which is memory, but the kernel's parameter is %s", what,
+                    (int)name.len, name.p, is);
     if (offset.len && evaluate(r, offset, what, &at)) return -1;
     if (at < 0 || (uint64_t)at > bytes / element)
-        return fail(r, "%s starts at element %lld of %.*s, which has %zu", what, (long long)at, (int)name.len, name.p,
-                    bytes / element);
+        return fail(r, "%s starts at element %lld of %.*s, which has %zu", what, (long long)at,
+                    (int)name.len, name.p, bytes / element);
     DevicePtr value = base + (DevicePtr)at * element;
     memcpy(out->params + k->info.params[i].offset, &value, 8);
     return 0;
 }
 
 /* A tensor or buffer by name: 1 when the text is one (stored or failed: *rc), 0 when it is not. */
-static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, DeviceLaunch *out, int *rc)
+static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
+                           DeviceLaunch *out, int *rc)
 {
     static const PlanMemory none;
     const PlanMemory *m = r->memory ? r->memory : &none;
@@ -219,20 +235,23 @@ static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *
     int b = find_buffer(r->p->plan, name), in = find_tensor(t->inputs, t->n_inputs, name),
         o = find_tensor(t->outputs, t->n_outputs, name);
     if (b >= 0) {
-        *rc = store_pointer(r, k, i, what, name, m->buffers[b], r->buffer_bytes[b], r->p->plan->buffers[b].type_size, offset, out);
+        *rc = store_pointer(r, k, i, what, name, m->buffers[b], r->buffer_bytes[b],
+                            r->p->plan->buffers[b].type_size, offset, out);
         return 1;
     }
     if (in < 0 && o < 0) return 0;
     const TaskTensor *x = in >= 0 ? &t->inputs[in] : &t->outputs[o];
     size_t n, size = dtype_size(x->dtype);
     Error inner;
-    *rc = task_elements(t, r->w, x, &n, &inner) ? fail(r, "%s", inner.text)
-                                                : store_pointer(r, k, i, what, name, in >= 0 ? m->inputs[in] : m->outputs[o],
-                                                                n * size, size, offset, out);
+    *rc = task_elements(t, r->w, x, &n, &inner)
+              ? fail(r, "%s", inner.text)
+              : store_pointer(r, k, i, what, name, in >= 0 ? m->inputs[in] : m->outputs[o],
+                              n * size, size, offset, out);
     return 1;
 }
 
-static int store_float(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, double v, DeviceLaunch *out)
+static int store_float(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
+                       double v, DeviceLaunch *out)
 {
     char is[80];
     unsigned size = k->info.params[i].size;
@@ -240,33 +259,39 @@ static int store_float(Resolver *r, const PlanKernel *k, int i, const char *what
     float single = (float)v;
     describe_parameter(k, i, is, sizeof is);
     if (k->kind[i] && k->kind[i] != 'f')
-        return fail(r, "%s is the float %.*s, but the kernel's parameter is %s", what, (int)text.len, text.p, is);
+        return fail(r, "%s is the float %.*s, but the kernel's parameter is %s", what,
+                    (int)text.len, text.p, is);
     if (size == 4)
         memcpy(p, &single, 4);
     else if (size == 8)
         memcpy(p, &v, 8);
     else
-        return fail(r, "%s is the float %.*s, but the kernel's parameter has %u bytes", what, (int)text.len, text.p, size);
+        return fail(r, "%s is the float %.*s, but the kernel's parameter has %u bytes", what,
+                    (int)text.len, text.p, size);
     return 0;
 }
 
-static int store_integer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text, int64_t v, DeviceLaunch *out)
+static int store_integer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
+                         int64_t v, DeviceLaunch *out)
 {
     char is[80];
     unsigned size = k->info.params[i].size;
     describe_parameter(k, i, is, sizeof is);
     if (k->kind[i] == 'f') return store_float(r, k, i, what, text, (double)v, out);
-    if (k->kind[i] == 'b' || (size != 1 && size != 2 && size != 4 && size != 8) || k->info.params[i].is_pointer == 1)
-        return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", what, (int)text.len, text.p, is);
+    if (k->kind[i] == 'b' || (size != 1 && size != 2 && size != 4 && size != 8) ||
+        k->info.params[i].is_pointer == 1)
+        return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", what,
+                    (int)text.len, text.p, is);
     /* Signed or unsigned is not known here: either reading may hold the value. */
     if (size < 8 && (v < -((int64_t)1 << (8 * size - 1)) || v >= (int64_t)1 << (8 * size)))
-        return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", what, (int)text.len, text.p,
-                    (long long)v, is);
+        return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", what,
+                    (int)text.len, text.p, (long long)v, is);
     memcpy(out->params + k->info.params[i].offset, &v, size);
     return 0;
 }
 
-static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel, int i, DeviceLaunch *out)
+static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel, int i,
+                            DeviceLaunch *out)
 {
     PlanText text = r->step->args[i];
     char what[300];
@@ -310,7 +335,8 @@ static int resolve_launch(Resolver *r, DeviceLaunch *out)
         return fail(r, "kernel %s has %d parameter%s, the plan passes %d", kernel, k->info.n_params,
                     k->info.n_params == 1 ? "" : "s", s->n_args);
     if (k->info.param_bytes > KERNEL_MAX_PARAM_BYTES)
-        return fail(r, "kernel %s takes %u bytes of parameters; at most %d", kernel, k->info.param_bytes, KERNEL_MAX_PARAM_BYTES);
+        return fail(r, "kernel %s takes %u bytes of parameters; at most %d", kernel,
+                    k->info.param_bytes, KERNEL_MAX_PARAM_BYTES);
     memset(out, 0, sizeof *out);
     out->module = r->p->module;
     out->kernel = k->lowered;
@@ -328,7 +354,8 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
     if (s->loops) {
         const PlanStep *keep = r->step;
         r->step = NULL; /* the variable is not known in its own range */
-        int rc = evaluate(r, s->from, "the range's start", &from) || evaluate(r, s->to, "the range's end", &to);
+        int rc = evaluate(r, s->from, "the range's start", &from) ||
+                 evaluate(r, s->to, "the range's end", &to);
         r->step = keep;
         if (rc) return -1;
     }
@@ -337,16 +364,18 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
             r->line = s->line;
             return fail(r, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
         }
-        if ((*n & (*n - 1)) == 0) *launches = memory_grow(*launches, *n ? 2 * (size_t)*n : 1, sizeof **launches);
+        if ((*n & (*n - 1)) == 0)
+            *launches = memory_grow(*launches, *n ? 2 * (size_t)*n : 1, sizeof **launches);
         r->loop_value = i;
-        if (s->library ? resolve_library(r, *launches + *n) : resolve_launch(r, *launches + *n)) return -1;
+        if (s->library ? resolve_library(r, *launches + *n) : resolve_launch(r, *launches + *n))
+            return -1;
         ++*n;
     }
     return 0;
 }
 
-int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory, DeviceLaunch **out, int *n, int *line,
-                 Error *err)
+int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,
+                 DeviceLaunch **out, int *n, int *line, Error *err)
 {
     Resolver r = {.p = p, .w = w, .memory = memory, .err = err};
     DeviceLaunch *launches = NULL;
@@ -357,7 +386,8 @@ int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memo
         rc = resolve_step(&r, &launches, n);
     }
     *line = rc ? r.line : 0;
-    if (!rc && !*n) rc = error_set(err, "no launch is left: every for of the plan has an empty range");
+    if (!rc && !*n)
+        rc = error_set(err, "no launch is left: every for of the plan has an empty range");
     if (rc) {
         free(launches);
         return -1;
@@ -385,7 +415,8 @@ void plan_kernel_kinds(PlanKernel *k, const char *ptx)
         const char *comma = strchr(p, ',');
         const char *stop = comma && comma < end ? comma : end;
         int array = memchr(p, '[', (size_t)(stop - p)) != NULL;
-        int real = memmem(p, (size_t)(stop - p), ".f32 ", 5) || memmem(p, (size_t)(stop - p), ".f64 ", 5);
+        int real =
+            memmem(p, (size_t)(stop - p), ".f32 ", 5) || memmem(p, (size_t)(stop - p), ".f64 ", 5);
         k->kind[i++] = array ? 'b' : real ? 'f' : 'i';
         p = stop;
     }

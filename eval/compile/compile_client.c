@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "base/cache.h"
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/wire.h"
 
@@ -21,26 +21,27 @@ enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3, OFFERS = 
 
 typedef struct {
     char key[DIGEST_HEX];
-    Buffer reply;               /* empty: none */
+    Buffer reply; /* empty: none */
 } Offer;
 
 struct Compiler {
     Cache *cache;
     int cpu_s;
-    pid_t pid;                  /* of quern-compile; 0: not running */
+    pid_t pid; /* of quern-compile; 0: not running */
     int to, from;
     char version[64], flags[512]; /* "" until its hello was read */
-    int folders;                /* of headers are named: what is compiled depends on them too */
+    int folders;                  /* of headers are named: what is compiled depends on them too */
     Buffer frame, reply;
-    char key[DIGEST_HEX];       /* of the last request */
-    Offer offers[OFFERS];       /* the last, in turn */
+    char key[DIGEST_HEX]; /* of the last request */
+    Offer offers[OFFERS]; /* the last, in turn */
     int n_offers;
 };
 
 static _Noreturn void become_server(const char *path, int in, int out)
 {
     process_die_with_parent();
-    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0)) _exit(127); /* it is 0 where 0 was closed */
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0))
+        _exit(127); /* it is 0 where 0 was closed */
     execl(path, path, "--serve", (char *)NULL);
     _exit(127);
 }
@@ -77,7 +78,8 @@ static void stop_server(Compiler *c)
     close(c->to);
     close(c->from);
     kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {}
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
     c->pid = 0;
     c->version[0] = 0; /* the next one says hello again */
 }
@@ -86,7 +88,9 @@ int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
 {
     Compiler *c = memory_alloc(sizeof *c);
     c->cpu_s = opt->cpu_s ? opt->cpu_s : DEFAULT_CPU_S;
-    if (opt->cache_dir) c->cache = cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
+    if (opt->cache_dir)
+        c->cache =
+            cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
     buffer_init(&c->frame, 1 << 20);
     buffer_init(&c->reply, NVRTC_MAX_REPLY);
     for (int i = 0; i < OFFERS; i++) buffer_init(&c->offers[i].reply, NVRTC_MAX_REPLY);
@@ -142,7 +146,8 @@ const char *compiler_version(Compiler *c, Error *err)
 }
 
 /* taken: what the source takes from named folders, "" when nothing. */
-static void request_key(const Compiler *c, const CompileRequest *r, const char *taken, char key[DIGEST_HEX])
+static void request_key(const Compiler *c, const CompileRequest *r, const char *taken,
+                        char key[DIGEST_HEX])
 {
     Digester d;
     Digest digest;
@@ -169,9 +174,11 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
     char digits[16];
     snprintf(digits, sizeof digits, "%d", cpu_s);
     buffer_clear(&c->frame);
-    int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) || wire_put(&c->frame, r->source, r->len);
+    int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) ||
+             wire_put(&c->frame, r->source, r->len);
     for (int i = 0; i < r->n_names && !rc; i++) rc = wire_puts(&c->frame, r->names[i]);
-    if (rc) return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
+    if (rc)
+        return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
     rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
     return rc > 0 ? 0 : rc < 0 ? -1 : error_set(err, "quern-compile ended without a reply");
@@ -191,7 +198,8 @@ static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err
     return -1;
 }
 
-/* The key of a request into c->key. Only the server knows what it read of named folders, so it is asked, where there are any. */
+/* The key of a request into c->key. Only the server knows what it read of named folders, so it is
+ * asked, where there are any. */
 static int find_key(Compiler *c, const CompileRequest *r, Error *err)
 {
     char status[16], taken[200] = "";
@@ -200,7 +208,8 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err)
         WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
         field_text(&cursor, status, sizeof status);
         field_text(&cursor, taken, sizeof taken);
-        if (strcmp(status, "taken")) return error_set(err, "the compiler process cannot look for headers: %s", taken);
+        if (strcmp(status, "taken"))
+            return error_set(err, "the compiler process cannot look for headers: %s", taken);
     }
     request_key(c, r, taken, c->key);
     return 0;
@@ -230,7 +239,8 @@ static int same_but_blanks(const char *a, const char *end, const char *b)
 }
 
 /* "...Input name expression was: " foo < 4 >"": which of the names asked for. */
-static void note_bad_name(const CompileRequest *r, const char *p, const char *end, CompileResult *out)
+static void note_bad_name(const CompileRequest *r, const char *p, const char *end,
+                          CompileResult *out)
 {
     static const char lead[] = "name expression was: \"";
     const char *name = memmem(p, (size_t)(end - p), lead, sizeof lead - 1);
@@ -259,11 +269,13 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
         const char *eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
         size_t n = (size_t)(eol - p);
-        if (contains(p, eol, "): error") || contains(p, eol, "): catastrophic error") || contains(p, eol, "ptxas ")) {
+        if (contains(p, eol, "): error") || contains(p, eol, "): catastrophic error") ||
+            contains(p, eol, "ptxas ")) {
             taking = errors++ < MAX_ERRORS_SHOWN;
             if (!out->line) out->line = line_of(p, eol);
             note_bad_name(r, p, eol, out);
-        } else if (contains(p, eol, "): warning") || contains(p, eol, "detected in the compilation")) {
+        } else if (contains(p, eol, "): warning") ||
+                   contains(p, eol, "detected in the compilation")) {
             taking = 0;
         }
         if (taking && n && used + n + 2 < sizeof out->message) {
@@ -275,10 +287,12 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     }
     if (used) used--;
     out->message[used] = 0;
-    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C ones, such as math.h, and those in $QUERN_INCLUDE)";
+    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C "
+                               "ones, such as math.h, and those in $QUERN_INCLUDE)";
     if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
-    if (!used) snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
+    if (!used)
+        snprintf(out->message, sizeof out->message, "%.*s", (int)(len < 1500 ? len : 1500), log);
     replace_controls(out->message);
 }
 
@@ -287,14 +301,17 @@ static void explain_bad_name(const CompileRequest *r, CompileResult *out)
 {
     char why[400] = "";
     if (strstr(out->message, "which instance of function template"))
-        snprintf(why, sizeof why, "it is a template: name it with its arguments, as in foo<float, 256>");
+        snprintf(why, sizeof why,
+                 "it is a template: name it with its arguments, as in foo<float, 256>");
     else if (strstr(out->message, "overloaded"))
         snprintf(why, sizeof why, "it is overloaded: give each kernel a name of its own");
-    else if (strstr(out->message, "non-__global__") || strstr(out->message, "must form address of a __global__"))
+    else if (strstr(out->message, "non-__global__") ||
+             strstr(out->message, "must form address of a __global__"))
         snprintf(why, sizeof why, "it is not a __global__ function");
     else
         snprintf(why, sizeof why, "the source defines no __global__ function of that name");
-    snprintf(out->message, sizeof out->message, "the plan launches '%s', but %s", r->names[out->bad_name], why);
+    snprintf(out->message, sizeof out->message, "the plan launches '%s', but %s",
+             r->names[out->bad_name], why);
 }
 
 static char *field_copy(WireCursor *c, size_t *len)
@@ -321,8 +338,10 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
-/* *keep: the reply is a function of the request alone, and may be cached. That a header is missing is one of the toolkit, too. */
-static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep, Error *err)
+/* *keep: the reply is a function of the request alone, and may be cached. That a header is missing
+ * is one of the toolkit, too. */
+static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep,
+                      Error *err)
 {
     WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
     char status[16];
@@ -330,10 +349,13 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     size_t len = 0;
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len)) return error_set(err, "a torn reply from quern-compile");
-    *keep = !strcmp(status, "ok") || (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
-    if (!strcmp(status, "failed")) return error_set(err, "the compiler process failed: %.*s", (int)len, log);
+    *keep = !strcmp(status, "ok") ||
+            (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
+    if (!strcmp(status, "failed"))
+        return error_set(err, "the compiler process failed: %.*s", (int)len, log);
     if (!strcmp(status, "ok"))
-        return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile") : 0;
+        return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile")
+                                             : 0;
     digest_log(r, log, len, out);
     if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
     return 0;

@@ -16,8 +16,8 @@
 #include "base/process.h"
 #include "eval/compile/headers.h"
 #include "eval/compile/nvrtc_reply.h"
-#include "eval/compile/sandbox.h"
 #include "eval/compile/prefork.h"
+#include "eval/compile/sandbox.h"
 #include "eval/compile/wire.h"
 
 enum { MAX_NAMES = 64, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
@@ -32,9 +32,9 @@ typedef struct {
 
 typedef struct {
     char arch[32];
-    char *source;               /* NUL-terminated */
+    char *source; /* NUL-terminated */
     char *names[MAX_NAMES];
-    int n_names, cpu_s;         /* 0 s: only what it takes from named folders is asked for */
+    int n_names, cpu_s; /* 0 s: only what it takes from named folders is asked for */
 } Request;
 
 static void request_release(Request *r)
@@ -54,11 +54,13 @@ static int request_parse(const Buffer *b, Request *r, Error *err)
     char digits[16];
     snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
     r->cpu_s = atoi(digits);
-    if (r->cpu_s < 0 || n_arch >= sizeof r->arch) return error_set(err, "a request with cpu limit \"%s\"", digits);
+    if (r->cpu_s < 0 || n_arch >= sizeof r->arch)
+        return error_set(err, "a request with cpu limit \"%s\"", digits);
     memcpy(r->arch, arch, n_arch);
     r->source = memory_strndup(text, n);
     while (!wire_get(&c, &text, &n)) {
-        if (r->n_names == MAX_NAMES) return error_set(err, "a request for more than %d kernels", MAX_NAMES);
+        if (r->n_names == MAX_NAMES)
+            return error_set(err, "a request for more than %d kernels", MAX_NAMES);
         r->names[r->n_names++] = memory_strndup(text, n);
     }
     return 0;
@@ -74,8 +76,12 @@ static void say(Buffer *out, const char *status, const char *sentence)
 /* A request as NVRTC's, with the headers that it includes. */
 static NvrtcJob make_job(Server *s, const Request *r)
 {
-    NvrtcJob job = {.arch = r->arch, .source = r->source, .n_names = r->n_names, .names = (const char *const *)r->names};
-    job.n_headers = headers_collect(s->headers, r->source, strlen(r->source), &job.header_names, &job.header_texts);
+    NvrtcJob job = {.arch = r->arch,
+                    .source = r->source,
+                    .n_names = r->n_names,
+                    .names = (const char *const *)r->names};
+    job.n_headers = headers_collect(s->headers, r->source, strlen(r->source), &job.header_names,
+                                    &job.header_texts);
     return job;
 }
 
@@ -109,8 +115,9 @@ static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
     reply_and_end(&out, fd);
 }
 
-/* In a child that was there before the request. The limit counts what it did until then, a hundredth of a second. Which headers
- * there are is looked at in the cage, where none can be read: the server has found none. */
+/* In a child that was there before the request. The limit counts what it did until then, a
+ * hundredth of a second. Which headers there are is looked at in the cage, where none can be read:
+ * the server has found none. */
 static void spare_child(void *context, const Buffer *frame, double used_s, int fd)
 {
     Server *s = context;
@@ -140,7 +147,7 @@ static int collect(int fd, double deadline, Buffer *out)
 
 typedef struct {
     int status, overdue;
-    double used_s;              /* of CPU time */
+    double used_s; /* of CPU time */
 } End;
 
 /* Its own doing: what a compiler that breaks is ended by. */
@@ -152,8 +159,9 @@ static int is_crash(int signal_no)
     return 0;
 }
 
-/* Turn an end that was no reply into one. A limit is the source's doing only where the child has had what it may have: one that
- * was killed before that, or that a busy machine has not let run, says nothing of the source. */
+/* Turn an end that was no reply into one. A limit is the source's doing only where the child has
+ * had what it may have: one that was killed before that, or that a busy machine has not let run,
+ * says nothing of the source. */
 static void judge(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
@@ -162,15 +170,20 @@ static void judge(const End *e, int cpu_s, Buffer *out)
     int blamed = !killed || out->full || signal_no == SIGXCPU || e->used_s >= cpu_s;
     if (WIFEXITED(e->status) && WEXITSTATUS(e->status) == 0 && out->len && !e->overdue) return;
     if (!blamed && e->overdue)
-        snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy", e->used_s,
-                 WALL_FACTOR * cpu_s + WALL_EXTRA_S);
+        snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy",
+                 e->used_s, WALL_FACTOR * cpu_s + WALL_EXTRA_S);
     else if (!blamed)
-        snprintf(text, sizeof text, "it was ended from outside by signal %d, after %.1f s of CPU time", signal_no, e->used_s);
+        snprintf(text, sizeof text,
+                 "it was ended from outside by signal %d, after %.1f s of CPU time", signal_no,
+                 e->used_s);
     else if (killed)
-        snprintf(text, sizeof text, "compiling took more than %d s of CPU time or too much output", cpu_s);
+        snprintf(text, sizeof text, "compiling took more than %d s of CPU time or too much output",
+                 cpu_s);
     else
-        snprintf(text, sizeof text, "the compiler crashed or needed more than %zu GiB of memory (%s %d)", memory_limit >> 30,
-                 signal_no ? "signal" : "exit status", signal_no ? signal_no : WEXITSTATUS(e->status));
+        snprintf(text, sizeof text,
+                 "the compiler crashed or needed more than %zu GiB of memory (%s %d)",
+                 memory_limit >> 30, signal_no ? "signal" : "exit status",
+                 signal_no ? signal_no : WEXITSTATUS(e->status));
     say(out, blamed ? "limit" : "failed", text);
 }
 
@@ -178,8 +191,10 @@ static void judge(const End *e, int cpu_s, Buffer *out)
 static void await(pid_t pid, End *e)
 {
     struct rusage u = {0};
-    while (wait4(pid, &e->status, 0, &u) < 0 && errno == EINTR) {}
-    e->used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    while (wait4(pid, &e->status, 0, &u) < 0 && errno == EINTR) {
+    }
+    e->used_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 /* A child for this request: its pid, and in *fd where its reply comes. */
@@ -228,22 +243,29 @@ static void say_taken(Server *s, const Request *r, Buffer *out)
 /* Compile once in this process: it loads what NVRTC opens late, so that children find it loaded. */
 static int warm_up(Server *s, Error *err)
 {
-    static const char source[] = "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
+    static const char source[] =
+        "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
     const char *const *names, *const *texts;
     const char *kernel = "warm", *status = "";
     size_t len = 0;
     Buffer out;
     buffer_init(&out, NVRTC_MAX_REPLY);
     int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
-    NvrtcJob job = {.arch = "sm_90", .source = source, .n_headers = n, .header_names = names, .header_texts = texts,
-                    .n_names = 1, .names = &kernel};
+    NvrtcJob job = {.arch = "sm_90",
+                    .source = source,
+                    .n_headers = n,
+                    .header_names = names,
+                    .header_texts = texts,
+                    .n_names = 1,
+                    .names = &kernel};
     nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
     if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
         const char *log = "";
         wire_get(&c, &log, &len);
-        rc = error_set(err, "%s cannot compile a kernel of one line: %.*s", nvrtc_version(s->nvrtc), (int)len, log);
+        rc = error_set(err, "%s cannot compile a kernel of one line: %.*s", nvrtc_version(s->nvrtc),
+                       (int)len, log);
     }
     buffer_release(&out);
     return rc;
@@ -253,8 +275,10 @@ static int start(Server *s, Error *err)
 {
     if (nvrtc_open(&s->nvrtc, err)) return -1;
     const char *folders = getenv("QUERN_INCLUDE");
-    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err)) return -1;
-    /* What warming up frees stays mapped, for compiling to use again: a spare child has then copied it already. */
+    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err))
+        return -1;
+    /* What warming up frees stays mapped, for compiling to use again: a spare child has then copied
+     * it already. */
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;

@@ -13,23 +13,29 @@
 #include "base/memory.h"
 #include "eval/compile/macros.h"
 
-enum { HEADER_MAX_BYTES = 4 << 20, HEADERS_MAX_BYTES = 128 << 20, HEADERS_MAX = 8192, NAME_MAX_BYTES = 200, FOLDERS_MAX = 16 };
+enum {
+    HEADER_MAX_BYTES = 4 << 20,
+    HEADERS_MAX_BYTES = 128 << 20,
+    HEADERS_MAX = 8192,
+    NAME_MAX_BYTES = 200,
+    FOLDERS_MAX = 16
+};
 
 typedef struct File File;
 
 typedef struct {
     char *spelled;
-    File *file;                 /* NULL: spelled is a macro's name */
+    File *file; /* NULL: spelled is a macro's name */
 } Include;
 
 struct File {
-    char *path;                 /* the tree's key */
+    char *path; /* the tree's key */
     int root;
-    size_t base;                /* the length of its root's folder within path */
-    int named;                  /* from a folder that the user named */
-    char *name;                 /* where named: the one under which others include it */
+    size_t base; /* the length of its root's folder within path */
+    int named;   /* from a folder that the user named */
+    char *name;  /* where named: the one under which others include it */
     char *text;
-    Digest digest;              /* of the text, where named */
+    Digest digest; /* of the text, where named */
     Include *includes;
     int n_includes, scanned;
     /* The names under which the current source's closure has it. */
@@ -44,18 +50,18 @@ typedef struct {
 } Root;
 
 struct Headers {
-    Root *roots;                /* in the order of search */
+    Root *roots; /* in the order of search */
     int n_roots;
     Macros *macros;
-    void *tree;                 /* of File by path */
+    void *tree; /* of File by path */
     File **files;
     int n_files, generation;
     size_t bytes;
-    int full;                   /* a file was left out, for want of room */
+    int full; /* a file was left out, for want of room */
     const char **names, **texts;
     int n, capacity;
-    void *given;                /* of Given by name */
-    Digester taken;             /* what the current source takes from named folders */
+    void *given;    /* of Given by name */
+    Digester taken; /* what the current source takes from named folders */
     int n_taken;
     char taken_hex[DIGEST_HEX];
 };
@@ -73,16 +79,18 @@ static const char prelude[] =
     "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
     "#define FLT_EPSILON 1.192092896e-07f\n#endif\n"
     "#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#define M_SQRT1_2 0.70710678118654752440\n"
-    "#define M_SQRT2 1.41421356237309504880\n#define M_2_SQRTPI 1.12837916709551257390\n#define M_LOG2E "
+    "#define M_SQRT2 1.41421356237309504880\n#define M_2_SQRTPI 1.12837916709551257390\n#define "
+    "M_LOG2E "
     "1.4426950408889634074\n#endif\n"
-    "#ifndef INT_MAX\n#define INT_MAX 2147483647\n#define INT_MIN (-2147483647 - 1)\n#define UINT_MAX 4294967295u\n"
+    "#ifndef INT_MAX\n#define INT_MAX 2147483647\n#define INT_MIN (-2147483647 - 1)\n#define "
+    "UINT_MAX 4294967295u\n"
     "#endif\n"
     "#endif\n";
 
-static const char *const prelude_names[] = {"quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint",
-                                            "float.h",         "cfloat",   "limits.h", "climits",  "stddef.h",
-                                            "cstddef",         "stdio.h",  "cstdio",   "stdlib.h", "cstdlib",
-                                            "assert.h",        "cassert",  "string.h", "cstring",  "stdbool.h"};
+static const char *const prelude_names[] = {
+    "quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint", "float.h",  "cfloat",
+    "limits.h",        "climits",  "stddef.h", "cstddef",  "stdio.h", "cstdio",   "stdlib.h",
+    "cstdlib",         "assert.h", "cassert",  "string.h", "cstring", "stdbool.h"};
 
 enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
 
@@ -110,23 +118,33 @@ static int add_folder(Headers *h, const char *name, size_t len, Error *err)
     if (len >= sizeof dir) return error_set(err, "QUERN_INCLUDE: a name of %zu bytes", len);
     memcpy(dir, name, len);
     dir[len] = 0;
-    if (*dir != '/') return error_set(err, "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"", dir);
+    if (*dir != '/')
+        return error_set(err, "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"",
+                         dir);
     if (!realpath(dir, real) || stat(real, &st)) return error_errno(err, "QUERN_INCLUDE: %s", dir);
-    if (!S_ISDIR(st.st_mode) || !real[1]) return error_set(err, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
-    if (strlen(real) > 4000) return error_set(err, "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
-    if (headers_named_folders(h) == FOLDERS_MAX) return error_set(err, "QUERN_INCLUDE: expected at most %d folders", FOLDERS_MAX);
+    if (!S_ISDIR(st.st_mode) || !real[1])
+        return error_set(err, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
+    if (strlen(real) > 4000)
+        return error_set(err, "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
+    if (headers_named_folders(h) == FOLDERS_MAX)
+        return error_set(err, "QUERN_INCLUDE: expected at most %d folders", FOLDERS_MAX);
     add_root(h, real, "", 1);
     return 0;
 }
 
-/* Whoever has the library alone would say of every source that includes a header that it is wrong. */
+/* Whoever has the library alone would say of every source that includes a header that it is wrong.
+ */
 static int need_cuda(const char *include_dir, Error *err)
 {
     char path[5000];
     snprintf(path, sizeof path, "%.4096s/cuda_fp16.h", include_dir);
     if (*include_dir && file_exists(path)) return 0;
-    return error_set(err, "NVRTC is there without the CUDA toolkit's headers (expected %s%s): name a whole toolkit in CUDA_HOME, or "
-                          "run: make deps", *include_dir ? path : "cuda_fp16.h", *include_dir ? "" : " in a toolkit's include folder");
+    return error_set(err,
+                     "NVRTC is there without the CUDA toolkit's headers (expected %s%s): name a "
+                     "whole toolkit in CUDA_HOME, or "
+                     "run: make deps",
+                     *include_dir ? path : "cuda_fp16.h",
+                     *include_dir ? "" : " in a toolkit's include folder");
 }
 
 int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err)
@@ -202,7 +220,8 @@ static int readable(const Headers *h, const Root *root, const char *path, char r
     return 0;
 }
 
-/* The file by path, read once, or NULL. That one is missing is not remembered: a source can name any number. */
+/* The file by path, read once, or NULL. That one is missing is not remembered: a source can name
+ * any number. */
 static File *file_at(Headers *h, const Root *root, const char *path)
 {
     char real[PATH_MAX];
@@ -258,7 +277,8 @@ static int normalise(const char *name, char *out, size_t size)
     return n ? 0 : -1;
 }
 
-static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t dir_len, const char *relative)
+static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t dir_len,
+                        const char *relative)
 {
     char clean[1024], path[6000];
     if (normalise(relative, clean, sizeof clean)) return NULL;
@@ -274,7 +294,8 @@ static File *resolve(Headers *h, const File *includer, const char *name, int quo
     if (quoted && slash && (size_t)(slash - includer->path) > includer->base) {
         const char *inside = includer->path + includer->base + 1;
         snprintf(relative, sizeof relative, "%.*s/%s", (int)(slash - inside), inside, name);
-        File *f = resolve_at(h, &h->roots[includer->root], includer->path, includer->base, relative);
+        File *f =
+            resolve_at(h, &h->roots[includer->root], includer->path, includer->base, relative);
         if (f) return f;
     }
     for (int i = 0; i < h->n_roots; i++) {
@@ -298,7 +319,8 @@ static const char *directive(const char *line, const char *end)
     return line;
 }
 
-/* The name in "include <name>", and where its bracket or quote stands; NULL when it is none. *kind: '<', '"', or 0 for a macro. */
+/* The name in "include <name>", and where its bracket or quote stands; NULL when it is none. *kind:
+ * '<', '"', or 0 for a macro. */
 static const char *include_name(const char *p, const char *end, char *name, size_t size, char *kind)
 {
     if (end - p < 9 || memcmp(p, "include", 7)) return NULL;
@@ -338,9 +360,10 @@ static void remember_include(File *f, const char *spelled, File *file)
     f->includes[f->n_includes++] = (Include){memory_strdup(spelled), file};
 }
 
-/* NVRTC knows a header by the name in the #include alone: in a named folder, where any two may have a "common.h"
- * beside them, a line gets the name that is the file's own. */
-static void note_include(Headers *h, File *f, const char *name, char kind, const char *at, const char **copied, Buffer *text)
+/* NVRTC knows a header by the name in the #include alone: in a named folder, where any two may have
+ * a "common.h" beside them, a line gets the name that is the file's own. */
+static void note_include(Headers *h, File *f, const char *name, char kind, const char *at,
+                         const char **copied, Buffer *text)
 {
     if (!kind || is_prelude(name)) {
         if (!kind) remember_include(f, name, NULL);
@@ -358,10 +381,12 @@ static void note_include(Headers *h, File *f, const char *name, char kind, const
     remember_include(f, file->name, file);
 }
 
-/* CUB's whole header has the parts that only a host can use, which NVRTC refuses; the others do without them. */
+/* CUB's whole header has the parts that only a host can use, which NVRTC refuses; the others do
+ * without them. */
 static int only_for_hosts(const File *f, const char *name)
 {
-    static const char all[] = "/cub/cub.cuh", device[] = "cub/device/", allocator[] = "cub/util_allocator.cuh";
+    static const char all[] = "/cub/cub.cuh", device[] = "cub/device/",
+                      allocator[] = "cub/util_allocator.cuh";
     size_t n = strlen(f->path);
     if (f->named || n < sizeof all || strcmp(f->path + n - (sizeof all - 1), all)) return 0;
     return !strncmp(name, device, sizeof device - 1) || !strcmp(name, allocator);
@@ -441,7 +466,8 @@ typedef struct {
     const File *includer;
 } MacroUse;
 
-/* Only definitions in what this source includes count: what other sources included before must not matter. */
+/* Only definitions in what this source includes count: what other sources included before must not
+ * matter. */
 static int in_closure(const void *owner, void *context)
 {
     const MacroUse *use = context;
@@ -470,7 +496,8 @@ static void add(Headers *h, const char *name, File *f)
         scan_file(h, f);
     }
     size_t n = strlen(f->path), k = strlen(name);
-    /* A name that outlives the call: the end of the path when it is that, else the includer's copy. */
+    /* A name that outlives the call: the end of the path when it is that, else the includer's copy.
+     */
     const char *kept = k <= n && !strcmp(f->path + n - k, name) ? f->path + n - k : name;
     f->aliases[f->n_aliases++] = kept;
     give(h, kept, f->text);
@@ -504,7 +531,8 @@ static void collect(Headers *h, const char *source, size_t len)
         eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
         const char *word = directive(p, eol);
-        if (word && include_name(word, eol, name, sizeof name, &kind) && kind && !is_prelude(name)) add_from_source(h, name);
+        if (word && include_name(word, eol, name, sizeof name, &kind) && kind && !is_prelude(name))
+            add_from_source(h, name);
     }
     if (h->n_taken) {
         Digest d;
@@ -513,11 +541,13 @@ static void collect(Headers *h, const char *source, size_t len)
     }
 }
 
-int headers_collect(Headers *h, const char *source, size_t len, const char *const **names, const char *const **texts)
+int headers_collect(Headers *h, const char *source, size_t len, const char *const **names,
+                    const char *const **texts)
 {
     int kept = h->n_files;
     collect(h, source, len);
-    if (h->full && kept) { /* of earlier sources, whose headers must not stand in the way of this one's */
+    if (h->full &&
+        kept) { /* of earlier sources, whose headers must not stand in the way of this one's */
         forget(h);
         h->macros = macros_open();
         collect(h, source, len);

@@ -7,7 +7,13 @@
 
 #include "base/memory.h"
 
-enum { VALUE_MAX_BYTES = 200, DEFINITIONS_MAX = 1 << 17, DEPTH_MAX = 6, FOUND_MAX = 32, STEPS_MAX = 1000 };
+enum {
+    VALUE_MAX_BYTES = 200,
+    DEFINITIONS_MAX = 1 << 17,
+    DEPTH_MAX = 6,
+    FOUND_MAX = 32,
+    STEPS_MAX = 1000
+};
 
 typedef struct Definition Definition;
 
@@ -23,7 +29,7 @@ typedef struct {
 } Macro;
 
 struct Macros {
-    void *tree;                 /* of Macro by name */
+    void *tree; /* of Macro by name */
     int n;
 };
 
@@ -86,12 +92,15 @@ void macros_define(Macros *m, const void *owner, const char *line, size_t len)
 {
     static const char lead[] = "define";
     const char *end = line + len, *p = line + sizeof lead - 1;
-    if (len < sizeof lead || memcmp(line, lead, sizeof lead - 1) || !isblank((unsigned char)*p)) return;
+    if (len < sizeof lead || memcmp(line, lead, sizeof lead - 1) || !isblank((unsigned char)*p))
+        return;
     p = skip_blanks(p, end);
     size_t n = word_length(p, end);
     const char *value = skip_blanks(p + n, end);
     while (end > value && isspace((unsigned char)end[-1])) end--;
-    if (!n || value == p + n || !names_header(value, (size_t)(end - value)) || m->n == DEFINITIONS_MAX) return;
+    if (!n || value == p + n || !names_header(value, (size_t)(end - value)) ||
+        m->n == DEFINITIONS_MAX)
+        return;
     Macro *macro = memory_alloc(sizeof *macro);
     macro->name = memory_strndup(p, n);
     Macro *kept = *(Macro **)tsearch(macro, &m->tree, compare_names);
@@ -129,13 +138,16 @@ static void give(Expansion *e, char *text)
 {
     size_t n = strlen(text);
     char open = *text, close = n > 2 ? text[n - 1] : 0;
-    if (!((open == '<' && close == '>') || (open == '"' && close == '"')) || e->n_found == FOUND_MAX) return;
+    if (!((open == '<' && close == '>') || (open == '"' && close == '"')) ||
+        e->n_found == FOUND_MAX)
+        return;
     text[n - 1] = 0;
     e->n_found++;
     e->found(e->context, text + 1);
 }
 
-/* Replace the first word that is a macro by each of its values, and go on with each; none is left: a name. */
+/* Replace the first word that is a macro by each of its values, and go on with each; none is left:
+ * a name. */
 static void expand(Expansion *e, const char *text, int depth)
 {
     char next[2 * VALUE_MAX_BYTES];
@@ -147,7 +159,8 @@ static void expand(Expansion *e, const char *text, int depth)
         const Macro *macro = n && depth < DEPTH_MAX ? macro_of(e->m, p, n) : NULL;
         int replaced = 0;
         for (const Definition *d = macro ? macro->first : NULL; d; d = d->next) {
-            size_t before = (size_t)(p - text), len = strlen(d->value), after = (size_t)(end - p) - n;
+            size_t before = (size_t)(p - text), len = strlen(d->value),
+                   after = (size_t)(end - p) - n;
             if (!e->visible(d->owner, e->context) || before + len + after >= sizeof next) continue;
             replaced = 1;
             memcpy(next, text, before);
@@ -163,7 +176,8 @@ static void expand(Expansion *e, const char *text, int depth)
     give(e, next);
 }
 
-void macros_expand(const Macros *m, const char *name, MacroVisible *visible, MacroFound *found, void *context)
+void macros_expand(const Macros *m, const char *name, MacroVisible *visible, MacroFound *found,
+                   void *context)
 {
     Expansion e = {m, visible, found, context, 0, 0};
     expand(&e, name, 0);

@@ -1,5 +1,5 @@
-/* Macros that headers use to name other headers ("#include MACRO"): which names one may stand for. No
- * condition is evaluated, so every definition counts whose owner is visible now. */
+/* Macros that headers use to name other headers ("#include MACRO"): which names one may stand for.
+ * No condition is evaluated, so every definition counts whose owner is visible now. */
 #ifndef EVAL_COMPILE_MACROS_H
 #define EVAL_COMPILE_MACROS_H
 
@@ -17,6 +17,7 @@ typedef int MacroVisible(const void *owner, void *context);
 typedef void MacroFound(void *context, const char *header); /* without its <> or "" */
 
 /* All header names that `name` may stand for, a few dozen at most. */
-void macros_expand(const Macros *m, const char *name, MacroVisible *visible, MacroFound *found, void *context);
+void macros_expand(const Macros *m, const char *name, MacroVisible *visible, MacroFound *found,
+                   void *context);
 
 #endif

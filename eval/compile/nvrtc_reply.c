@@ -5,9 +5,11 @@
 #include "eval/compile/wire.h"
 
 /* 177 and 550: variables declared or set and never used; they are no help to a reader of errors. */
-static const char *const fixed_flags[] = {"-std=c++17", "-lineinfo", "-include", "quern_prelude.h", "-diag-suppress", "177,550",
+static const char *const fixed_flags[] = {"-std=c++17",      "-lineinfo",      "-include",
+                                          "quern_prelude.h", "-diag-suppress", "177,550",
                                           "-minimal"};
-/* The last, an eighth to a fifth less time, where no header may miss what it leaves out: textures, and the runtime's types and calls. */
+/* The last, an eighth to a fifth less time, where no header may miss what it leaves out: textures,
+ * and the runtime's types and calls. */
 enum { N_ALONE = sizeof fixed_flags / sizeof *fixed_flags, N_FIXED = N_ALONE - 1 };
 
 void nvrtc_flags(Buffer *out)
@@ -19,7 +21,10 @@ void nvrtc_flags(Buffer *out)
 
 void nvrtc_reply(const Nvrtc *n, const NvrtcJob *job, int alone, Buffer *out)
 {
-    static const char *const words[] = {[NVRTC_DONE] = "ok", [NVRTC_REFUSED] = "refused", [NVRTC_LIMIT] = "limit", [NVRTC_BROKEN] = "failed"};
+    static const char *const words[] = {[NVRTC_DONE] = "ok",
+                                        [NVRTC_REFUSED] = "refused",
+                                        [NVRTC_LIMIT] = "limit",
+                                        [NVRTC_BROKEN] = "failed"};
     NvrtcOutput o;
     NvrtcJob with_flags = *job;
     with_flags.name = "candidate.cu";

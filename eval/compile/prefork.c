@@ -19,10 +19,12 @@
 #include "eval/compile/wire.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; an older one refuses it, and the child is merely forked early */
+#define MADV_POPULATE_WRITE \
+    23 /* Linux 5.14; an older one refuses it, and the child is merely forked early */
 #endif
 
-/* MAX_REQUEST: a pipe holds it whole, so that the server never waits for a child that does not read. */
+/* MAX_REQUEST: a pipe holds it whole, so that the server never waits for a child that does not
+ * read. */
 enum { MAX_REQUEST = 60 << 10, MAX_RUNS = 512, TAKE_TIMEOUT_MS = 10000 };
 static const uintptr_t max_mapping = (uintptr_t)256 << 20;
 static const uintptr_t copied_at_once = (uintptr_t)64 << 10; /* 40 microseconds */
@@ -34,9 +36,9 @@ typedef struct {
 struct Spare {
     SpareWork *work;
     void *context;
-    Run runs[MAX_RUNS];         /* of pages that compiling has written */
+    Run runs[MAX_RUNS]; /* of pages that compiling has written */
     int n_runs;
-    pid_t pid;                  /* 0: none waits */
+    pid_t pid; /* 0: none waits */
     int to, from;
 };
 
@@ -48,7 +50,9 @@ static void add_runs(Spare *s, int pagemap, uintptr_t at, uintptr_t end)
     Run *run = NULL;
     while (at < end) {
         size_t n = (end - at) / page < 512 ? (end - at) / page : 512;
-        if (pread(pagemap, pages, n * sizeof *pages, (off_t)(at / page * sizeof *pages)) != (ssize_t)(n * sizeof *pages)) return;
+        if (pread(pagemap, pages, n * sizeof *pages, (off_t)(at / page * sizeof *pages)) !=
+            (ssize_t)(n * sizeof *pages))
+            return;
         for (size_t i = 0; i < n; i++, at += page) {
             int own = pages[i] >> 63 && !(pages[i] >> 61 & 1); /* present, and no file's */
             if (!own) {
@@ -72,7 +76,8 @@ static void find_runs(Spare *s)
     FILE *maps = fopen("/proc/self/maps", "re");
     while (maps && fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, mode) != 3) continue;
-        if (mode[1] == 'w' && mode[3] == 'p' && end - start <= max_mapping) add_runs(s, pagemap, start, end);
+        if (mode[1] == 'w' && mode[3] == 'p' && end - start <= max_mapping)
+            add_runs(s, pagemap, start, end);
     }
     if (maps) fclose(maps);
     if (pagemap >= 0) close(pagemap);
@@ -101,9 +106,11 @@ static void copy_memory(const Spare *s)
 {
     struct pollfd request = {0, POLLIN, 0};
     for (int i = 0; i < s->n_runs; i++) {
-        for (uintptr_t at = s->runs[i].start, end = s->runs[i].end; at < end; at += copied_at_once) {
+        for (uintptr_t at = s->runs[i].start, end = s->runs[i].end; at < end;
+             at += copied_at_once) {
             if (poll(&request, 1, 0)) return;
-            madvise((void *)at, end - at < copied_at_once ? end - at : copied_at_once, MADV_POPULATE_WRITE);
+            madvise((void *)at, end - at < copied_at_once ? end - at : copied_at_once,
+                    MADV_POPULATE_WRITE);
         }
     }
 }
@@ -149,8 +156,8 @@ void spare_fork(Spare *s)
     s->from = reply[0];
 }
 
-/* The child's byte that it has read the request. One that ends without it was killed from outside, and says nothing of what it
- * was to compile. */
+/* The child's byte that it has read the request. One that ends without it was killed from outside,
+ * and says nothing of what it was to compile. */
 static int said_taken(int fd)
 {
     char byte;
@@ -164,7 +171,8 @@ static int said_taken(int fd)
 static void end_child(pid_t pid)
 {
     kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
 }
 
 pid_t spare_take(Spare *s, const Buffer *request, int *fd)

@@ -1,6 +1,6 @@
-/* The compiler process. With --serve it loads NVRTC once and answers requests on stdin (eval/compile/wire.h),
- * each in a child of its own that is limited and can open nothing; eval/compile/compile_client.c starts it so.
- * Without, it prints the PTX of one file. */
+/* The compiler process. With --serve it loads NVRTC once and answers requests on stdin
+ * (eval/compile/wire.h), each in a child of its own that is limited and can open nothing;
+ * eval/compile/compile_client.c starts it so. Without, it prints the PTX of one file. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,9 +19,11 @@ static int print_ptx(const char *arch, const char *path, Error *err)
     CompileResult r;
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
     if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
-    if (memchr(source.data, 0, source.len)) return error_set(err, "%s holds a NUL byte; expected text", path);
+    if (memchr(source.data, 0, source.len))
+        return error_set(err, "%s holds a NUL byte; expected text", path);
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
-    int rc = compiler_run(c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
+    int rc = compiler_run(
+        c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
     if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);
     if (!rc && !r.ok) rc = error_set(err, "%s", r.message);
     compile_result_release(&r);
@@ -36,11 +38,17 @@ int main(int argc, char **argv)
     const char *arch = "sm_90", *words[2];
     Flag flags[] = {
         {.name = "arch", .kind = FLAG_TEXT, .target = &arch, .help = "what to compile for"},
-        {.name = "serve", .kind = FLAG_BOOL, .target = &serve, .help = "answer requests on stdin: for Quern's own programs"},
+        {.name = "serve",
+         .kind = FLAG_BOOL,
+         .target = &serve,
+         .help = "answer requests on stdin: for Quern's own programs"},
         {.name = NULL}};
-    FlagSpec spec = {.program = "quern-compile", .synopsis = "[--arch sm_90] FILE.cu",
+    FlagSpec spec = {.program = "quern-compile",
+                     .synopsis = "[--arch sm_90] FILE.cu",
                      .about = "Compile one candidate as the evaluator does, and print its PTX.",
-                     .flags = flags, .min_words = 0, .max_words = 1};
+                     .flags = flags,
+                     .min_words = 0,
+                     .max_words = 1};
     int n = flags_parse(&spec, argc, argv, words);
     Error err;
     log_open("quern-compile");

@@ -20,21 +20,43 @@ struct Sandbox {
 
 /* What a compiler that works in memory needs. */
 static const int allowed[] = {
-    SCMP_SYS(read),          SCMP_SYS(write),        SCMP_SYS(close),         SCMP_SYS(lseek),
-    SCMP_SYS(brk),           SCMP_SYS(mmap),         SCMP_SYS(munmap),        SCMP_SYS(mremap),
-    SCMP_SYS(mprotect),      SCMP_SYS(madvise),      SCMP_SYS(futex),         SCMP_SYS(sched_yield),
-    SCMP_SYS(rt_sigaction),  SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
-    SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getrusage),     SCMP_SYS(times),
-    SCMP_SYS(getpid),        SCMP_SYS(gettid),       SCMP_SYS(getcwd),        SCMP_SYS(getrandom),
-    SCMP_SYS(sysinfo),       SCMP_SYS(exit),         SCMP_SYS(exit_group),    SCMP_SYS(restart_syscall),
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(close),
+    SCMP_SYS(lseek),
+    SCMP_SYS(brk),
+    SCMP_SYS(mmap),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(madvise),
+    SCMP_SYS(futex),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(times),
+    SCMP_SYS(getpid),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getcwd),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(sysinfo),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(restart_syscall),
     SCMP_SYS(sched_getaffinity),
 };
 
 /* Asked of the file system: answered with "no such file", so that a lookup fails as a lookup. */
 static const int absent[] = {
-    SCMP_SYS(open),     SCMP_SYS(openat), SCMP_SYS(openat2),    SCMP_SYS(stat),     SCMP_SYS(lstat),
-    SCMP_SYS(access),   SCMP_SYS(statx),  SCMP_SYS(faccessat),  SCMP_SYS(readlink), SCMP_SYS(faccessat2),
-    SCMP_SYS(readlinkat), SCMP_SYS(newfstatat), SCMP_SYS(creat),
+    SCMP_SYS(open),     SCMP_SYS(openat),     SCMP_SYS(openat2),    SCMP_SYS(stat),
+    SCMP_SYS(lstat),    SCMP_SYS(access),     SCMP_SYS(statx),      SCMP_SYS(faccessat),
+    SCMP_SYS(readlink), SCMP_SYS(faccessat2), SCMP_SYS(readlinkat), SCMP_SYS(newfstatat),
+    SCMP_SYS(creat),
 };
 
 int sandbox_open(Sandbox **out, Error *err)
@@ -49,8 +71,8 @@ int sandbox_open(Sandbox **out, Error *err)
     if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(fstat), 0);
     /* The own stack limit may be read and raised to the hard one. */
     if (!rc)
-        rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0),
-                              SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
+        rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
+                              SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
     if (rc) {
         sandbox_close(s);
         return error_set(err, "cannot build the system-call filter: %s", strerror(-rc));
@@ -72,14 +94,16 @@ static int limit(int which, size_t value, size_t most, Error *err)
 }
 
 #ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
-/* What this process has mapped already: NVRTC's threads reserve addresses with the number of cores, which a child inherits. */
+/* What this process has mapped already: NVRTC's threads reserve addresses with the number of cores,
+ * which a child inherits. */
 static int mapped_bytes(size_t *out, Error *err)
 {
     unsigned long pages;
     FILE *f = fopen("/proc/self/statm", "re");
     int found = f && fscanf(f, "%lu", &pages) == 1;
     if (f) fclose(f);
-    if (!found) return error_set(err, "cannot read from /proc/self/statm how much memory is mapped");
+    if (!found)
+        return error_set(err, "cannot read from /proc/self/statm how much memory is mapped");
     *out = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
     return 0;
 }
@@ -89,7 +113,8 @@ static int limit_memory(size_t bytes, Error *err)
 {
 #ifndef __SANITIZE_ADDRESS__
     size_t mapped = 0;
-    return mapped_bytes(&mapped, err) || limit(RLIMIT_AS, mapped + bytes, mapped + bytes, err) ? -1 : 0;
+    return mapped_bytes(&mapped, err) || limit(RLIMIT_AS, mapped + bytes, mapped + bytes, err) ? -1
+                                                                                               : 0;
 #else
     (void)bytes, (void)err;
     return 0;
@@ -111,14 +136,17 @@ static int close_files(int keep_fd, Error *err)
 
 int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error *err)
 {
-    if (keep_fd < 3) return error_set(err, "descriptor %d cannot be kept: 0 to 2 are replaced", keep_fd);
+    if (keep_fd < 3)
+        return error_set(err, "descriptor %d cannot be kept: 0 to 2 are replaced", keep_fd);
     if (close_files(keep_fd, err)) return -1;
     if (limit_memory(memory_bytes, err)) return -1;
     if (limit(RLIMIT_FSIZE, 0, 0, err) || limit(RLIMIT_CORE, 0, 0, err)) return -1;
     if (limit(RLIMIT_CPU, (size_t)cpu_s, (size_t)cpu_s + 1, err)) return -1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return error_errno(err, "cannot give up new privileges");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return error_errno(err, "cannot give up new privileges");
     /* A failed assertion may end its own process, and no other: known only here. */
-    int rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()),
+    int rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
+                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()),
                               SCMP_A2(SCMP_CMP_EQ, SIGABRT));
     if (!rc) rc = seccomp_load(s->filter);
     return rc ? error_set(err, "cannot load the system-call filter: %s", strerror(-rc)) : 0;

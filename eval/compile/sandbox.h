@@ -9,11 +9,11 @@
 
 typedef struct Sandbox Sandbox;
 
-int sandbox_open(Sandbox **out, Error *err);    /* builds the filter, once */
+int sandbox_open(Sandbox **out, Error *err); /* builds the filter, once */
 void sandbox_close(Sandbox *s);
 
-/* In a child just forked: keep only `keep_fd`, then lock the door. There is no way back. memory_bytes: beyond what the child
- * has mapped now. */
+/* In a child just forked: keep only `keep_fd`, then lock the door. There is no way back.
+ * memory_bytes: beyond what the child has mapped now. */
 int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error *err);
 
 #endif

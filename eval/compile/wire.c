@@ -63,12 +63,15 @@ static int read_exactly(int fd, void *data, size_t len, double deadline, Error *
         struct pollfd p = {fd, POLLIN, 0};
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
         if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0 && deadline > 0) return error_set(err, "no answer from the compiler process in time");
+        if (ready <= 0 && deadline > 0)
+            return error_set(err, "no answer from the compiler process in time");
         if (ready <= 0) continue;
         ssize_t n = read(fd, (char *)data + done, len - done);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0) return error_errno(err, "cannot read from the compiler process");
-        if (n == 0) return done ? error_set(err, "the compiler process ended in the middle of a message") : 0;
+        if (n == 0)
+            return done ? error_set(err, "the compiler process ended in the middle of a message")
+                        : 0;
         done += (size_t)n;
     }
     return 1;
@@ -89,7 +92,8 @@ int wire_read_frame(int fd, size_t max, double timeout_s, Buffer *out, Error *er
         rc = read_exactly(fd, chunk, n, deadline, err);
         if (rc == 0) return error_set(err, "the compiler process ended in the middle of a message");
         if (rc < 0) return -1;
-        if (buffer_append(out, chunk, n)) return error_set(err, "a message of more than %zu bytes", out->max);
+        if (buffer_append(out, chunk, n))
+            return error_set(err, "a message of more than %zu bytes", out->max);
         len -= n;
     }
     return 1;

@@ -3,8 +3,8 @@
  *   hello    "hello", version, flags | "failed", why
  *   request  cpu seconds (text), arch, source, kernel name...
  *   reply    status, log, PTX, cubin, lowered name...
- *            status: "ok" | "refused" (the log says why) | "limit" (log: a sentence) | "failed" (the
- *            compiler process itself could not work; log: a sentence) */
+ *            status: "ok" | "refused" (the log says why) | "limit" (log: a sentence) | "failed"
+ * (the compiler process itself could not work; log: a sentence) */
 #ifndef EVAL_COMPILE_WIRE_H
 #define EVAL_COMPILE_WIRE_H
 

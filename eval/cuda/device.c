@@ -1,5 +1,6 @@
-/* "cuda:N": a GPU through the driver API. Candidates run in a process of their own (runner.c, quern-cudarunner.c), which
- * sees only the buffers; baselines in another, its twin; everything else is in the harness's context here. */
+/* "cuda:N": a GPU through the driver API. Candidates run in a process of their own (runner.c,
+ * quern-cudarunner.c), which sees only the buffers; baselines in another, its twin; everything else
+ * is in the harness's context here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "gpu/gpus.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/cuda_device.h"
+#include "eval/cuda/measure/light.h"
+#include "gpu/gpus.h"
 
 enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;
@@ -66,7 +67,8 @@ static void cuda_close(Device *d)
     free(d);
 }
 
-/* Ceilings that no honest kernel passes: the greater of what the chip's clocks and widths allow and what was measured. */
+/* Ceilings that no honest kernel passes: the greater of what the chip's clocks and widths allow and
+ * what was measured. */
 static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
 {
     Light bound, measured;
@@ -77,7 +79,8 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     i->l2_bytes = bound.l2_bytes;
     if (!light_once(gpu, i->driver, &measured)) return 0;
     if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
-    if (light_flops(&measured, DTYPE_F16) > i->flops_per_s) i->flops_per_s = light_flops(&measured, DTYPE_F16);
+    if (light_flops(&measured, DTYPE_F16) > i->flops_per_s)
+        i->flops_per_s = light_flops(&measured, DTYPE_F16);
     i->launch_us = measured.launch_us;
     i->light_bytes_per_s = light_dram(&measured);
     d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_period_us), PROTOCOL_MAX_WAIT_NS);
@@ -94,11 +97,14 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     snprintf(i->arch, sizeof i->arch, "%s", gpu->arch);
     snprintf(i->uuid, sizeof i->uuid, "%s", gpu->uuid);
     gpus_driver(cu, i->driver, sizeof i->driver);
-    if (cuda_check(cu->device_attribute(&optin, CU_ATTRIBUTE_SHARED_OPTIN, gpu->device), "the device's attributes", err)) return -1;
+    if (cuda_check(cu->device_attribute(&optin, CU_ATTRIBUTE_SHARED_OPTIN, gpu->device),
+                   "the device's attributes", err))
+        return -1;
     i->sm_count = d->trusted.sms;
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
-    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE * (CONTENTS_SHARE - 1); /* the few that must be there may take more */
+    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE *
+                        (CONTENTS_SHARE - 1); /* the few that must be there may take more */
     return find_light(d, cu, gpu, err);
 }
 
@@ -106,11 +112,14 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
 static int open_arena(Device *d, const CudaDriver *cu, Error *err)
 {
     size_t free_bytes = 0, total = 0;
-    if (cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err)) return -1;
+    if (cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err))
+        return -1;
     arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
     if (d->arena.limit < least_arena)
-        return error_set(err, "only %zu MiB of %zu MiB of the GPU's memory are free", free_bytes >> 20, total >> 20);
-    d->info.memory_bytes = d->arena.limit / PLAN_SHARE; /* of one plan; the tensors of two sides take the rest */
+        return error_set(err, "only %zu MiB of %zu MiB of the GPU's memory are free",
+                         free_bytes >> 20, total >> 20);
+    d->info.memory_bytes =
+        d->arena.limit / PLAN_SHARE; /* of one plan; the tensors of two sides take the rest */
     return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);
 }
 
@@ -125,9 +134,11 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     harness_arch(harness, gpu.arch);
     if (trusted_open(&d->trusted, cu, ordinal, err)) return -1;
     log_debug("context made");
-    if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err)) return -1;
+    if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err))
+        return -1;
     log_debug("addresses reserved");
-    if (harness_cubin(harness, &cubin, &cubin_len, err) || trusted_load(&d->trusted, cubin, err)) return -1;
+    if (harness_cubin(harness, &cubin, &cubin_len, err) || trusted_load(&d->trusted, cubin, err))
+        return -1;
     log_debug("harness's kernels loaded");
     d->cubin = memory_alloc(cubin_len);
     d->cubin_len = cubin_len;
@@ -135,11 +146,12 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     return health_open(cu, &gpu, cubin, &d->health, err);
 }
 
-/* All work is in one stream, and every channel more is time that a context takes to be made. What a user has set stays. Before
- * there are threads. */
+/* All work is in one stream, and every channel more is time that a context takes to be made. What a
+ * user has set stays. Before there are threads. */
 static void want_few_channels(void)
 {
-    static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS"};
+    static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
+                                        "CUDA_DEVICE_MAX_COPY_CONNECTIONS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!getenv(names[i])) setenv(names[i], "1", 1);
 }
@@ -163,19 +175,23 @@ static void cuda_alone(const char *arg)
     gpus_alone(ordinal_of(arg));
 }
 
-/* Three things start at once: the runners, each with its driver and context; the compiler of the harness's kernels, unless the
- * cache has them; and the driver and context here. A context takes twice as long when the two others are made at once with it, which
- * is less than one after another. */
+/* Three things start at once: the runners, each with its driver and context; the compiler of the
+ * harness's kernels, unless the cache has them; and the driver and context here. A context takes
+ * twice as long when the two others are made at once with it, which is less than one after another.
+ */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
     Harness *harness = NULL;
     int number = ordinal_of(arg), ordinal = gpus_here(number);
-    if (number < 0) return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
-    if (ordinal < 0) return error_set(err, "device cuda:%s: this process has opened another GPU", arg);
+    if (number < 0)
+        return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+    if (ordinal < 0)
+        return error_set(err, "device cuda:%s: this process has opened another GPU", arg);
     want_few_channels();
     Device *d = memory_alloc(sizeof *d);
     random_init(&d->copies, (uint64_t)number, random_hash("copies", 6));
-    for (int home = 0; home < HOMES; home++) d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
+    for (int home = 0; home < HOMES; home++)
+        d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
     int rc = 0;
     for (int home = 0; home < HOMES && !rc; home++)
         rc = cudarunner_open(&d->remotes[home].runner, ordinal, home == HOME_TRUSTED, err);
@@ -199,7 +215,8 @@ static const DeviceInfo *cuda_info(Device *d)
 
 /* ---- modules and buffers ---- */
 
-static int cuda_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+static int cuda_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+                     DeviceFault *fault, Error *err)
 {
     if (device_enter(d, err)) return -1;
     return device_leave(d, module_load(d, code, trusted, out, fault, err));
@@ -261,7 +278,8 @@ static int cuda_poison(Device *d, DevicePtr p, Error *err)
     return device_leave(d, trusted_poison(&d->trusted, p, b->bytes, err));
 }
 
-/* A GPU's pages know no such right between kernels of one process: the inputs are compared after every run instead. */
+/* A GPU's pages know no such right between kernels of one process: the inputs are compared after
+ * every run instead. */
 static int cuda_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
     (void)read_only;
@@ -282,14 +300,15 @@ static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault 
     return device_leave(d, launches_run(d, launches, n, fault, err));
 }
 
-static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
-                      Error *err)
+static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
+                      DeviceClock *out, DeviceFault *fault, Error *err)
 {
     if (device_enter(d, err)) return -1;
     return device_leave(d, launches_clock(d, launches, n, mode, phase, out, fault, err));
 }
 
-static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
+                         DeviceFault *fault, Error *err)
 {
     if (device_enter(d, err)) return -1;
     return device_leave(d, launches_count(d, launches, n, out, fault, err));
@@ -301,7 +320,8 @@ static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **
 {
     if (device_enter(d, err)) return -1;
     int rc = trusted_golden(&d->trusted, src, bytes, out, err);
-    if (!rc && trusted_settle(&d->trusted, err)) rc = -1; /* the host draws the next one, long enough to let others time */
+    if (!rc && trusted_settle(&d->trusted, err))
+        rc = -1; /* the host draws the next one, long enough to let others time */
     return device_leave(d, rc);
 }
 
@@ -318,19 +338,23 @@ static int cuda_fill(Device *d, DevicePtr p, const DeviceGolden *g, size_t from,
     return device_leave(d, trusted_fill(&d->trusted, p, g, from, err));
 }
 
-static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err)
+static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
+                     Error *err)
 {
     if (buffers_hold(d, p, g->bytes, err) || device_enter(d, err)) return -1;
     return device_leave(d, trusted_same(&d->trusted, p, g, from, first, err));
 }
 
-static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
-                        DeviceDifference *out, Error *err)
+static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from,
+                        int dtype, size_t n, double atol, double rtol, DeviceDifference *out,
+                        Error *err)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes)) return error_set(err, "%zu elements are too many", n);
+    if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes))
+        return error_set(err, "%zu elements are too many", n);
     if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
+    return device_leave(
+        d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
 }
 
 static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
@@ -364,14 +388,39 @@ static int cuda_telemetry(Device *d, DeviceTelemetry *out, Error *err)
 static int cuda_canary(Device *d, Error *err)
 {
     if (device_enter(d, err)) return -1;
-    trusted_settle(&d->trusted, NULL); /* what failed there fails in the canary too, which has the words */
+    trusted_settle(&d->trusted,
+                   NULL); /* what failed there fails in the canary too, which has the words */
     return device_leave(d, health_check(d->health, err));
 }
 
 const DeviceOps cuda_device_ops = {
-    .prefix = "cuda", .alone = cuda_alone, .expected_arch = cuda_expected_arch, .open = cuda_open, .close = cuda_close, .info = cuda_info, .load = cuda_load, .unload = cuda_unload,
-    .kernel = cuda_kernel, .alloc = cuda_alloc, .free = cuda_free, .write = cuda_write, .read = cuda_read, .poison = cuda_poison,
-    .protect = cuda_protect, .check_guards = cuda_check_guards, .run = cuda_run, .clock = cuda_clock, .telemetry = cuda_telemetry,
-    .lock = cuda_lock, .canary = cuda_canary, .counters = cuda_counters, .golden = cuda_golden, .golden_free = cuda_golden_free,
-    .fill = cuda_fill, .same = cuda_same, .compare = cuda_compare, .expect = cuda_expect, .digest = cuda_digest,
+    .prefix = "cuda",
+    .alone = cuda_alone,
+    .expected_arch = cuda_expected_arch,
+    .open = cuda_open,
+    .close = cuda_close,
+    .info = cuda_info,
+    .load = cuda_load,
+    .unload = cuda_unload,
+    .kernel = cuda_kernel,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .write = cuda_write,
+    .read = cuda_read,
+    .poison = cuda_poison,
+    .protect = cuda_protect,
+    .check_guards = cuda_check_guards,
+    .run = cuda_run,
+    .clock = cuda_clock,
+    .telemetry = cuda_telemetry,
+    .lock = cuda_lock,
+    .canary = cuda_canary,
+    .counters = cuda_counters,
+    .golden = cuda_golden,
+    .golden_free = cuda_golden_free,
+    .fill = cuda_fill,
+    .same = cuda_same,
+    .compare = cuda_compare,
+    .expect = cuda_expect,
+    .digest = cuda_digest,
 };

@@ -5,14 +5,17 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/cuda/cuda_device.h"
 #include "eval/candidate/cubin.h"
+#include "eval/cuda/cuda_device.h"
 
 enum {
-    LOAD_S = 30, KERNEL_S = 10, VARIABLE_BYTES = 512 << 20,
-    PARKED_IMAGE = 4 << 20,     /* larger ones are loaded anew each time */
-    COPIED_IMAGE = 1 << 20,     /* larger ones have one copy */
-    MAX_PARKED = 2 * DEVICE_COPIES, MAX_PARKED_TRUSTED = 16 * DEVICE_COPIES
+    LOAD_S = 30,
+    KERNEL_S = 10,
+    VARIABLE_BYTES = 512 << 20,
+    PARKED_IMAGE = 4 << 20, /* larger ones are loaded anew each time */
+    COPIED_IMAGE = 1 << 20, /* larger ones have one copy */
+    MAX_PARKED = 2 * DEVICE_COPIES,
+    MAX_PARKED_TRUSTED = 16 * DEVICE_COPIES
 };
 
 static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
@@ -28,8 +31,11 @@ static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
 {
     Error why;
     cuda_check(r, "the driver refuses it", &why);
-    if (r == CU_INVALID_IMAGE || r == CU_NO_BINARY || r == CU_UNSUPPORTED_PTX) return refuse(fault, OUTCOME_UNSUPPORTED, why.text);
-    if (r == CU_OUT_OF_MEMORY) return refuse(fault, OUTCOME_LAUNCH_ERROR, "its variables need more memory than the device has");
+    if (r == CU_INVALID_IMAGE || r == CU_NO_BINARY || r == CU_UNSUPPORTED_PTX)
+        return refuse(fault, OUTCOME_UNSUPPORTED, why.text);
+    if (r == CU_OUT_OF_MEMORY)
+        return refuse(fault, OUTCOME_LAUNCH_ERROR,
+                      "its variables need more memory than the device has");
     return error_set(err, "a module cannot be loaded: %s", why.text);
 }
 
@@ -38,17 +44,21 @@ static int check_image(const DeviceCode *code, int *has_state, DeviceFault *faul
     Error why;
     Cubin cubin;
     char text[120];
-    if (!code->cubin_len || code->cubin_len > PROTOCOL_MAILBOX) return refuse(fault, OUTCOME_LAUNCH_ERROR, "its binary is too large");
-    if (cubin_parse(code->cubin, code->cubin_len, &cubin, &why)) return refuse(fault, OUTCOME_LAUNCH_ERROR, why.text);
+    if (!code->cubin_len || code->cubin_len > PROTOCOL_MAILBOX)
+        return refuse(fault, OUTCOME_LAUNCH_ERROR, "its binary is too large");
+    if (cubin_parse(code->cubin, code->cubin_len, &cubin, &why))
+        return refuse(fault, OUTCOME_LAUNCH_ERROR, why.text);
     uint64_t variables = cubin.variable_bytes;
     *has_state = cubin.has_state;
     cubin_release(&cubin);
     if (variables <= VARIABLE_BYTES) return 0;
-    snprintf(text, sizeof text, "its __device__ variables take more than %d MiB", VARIABLE_BYTES >> 20);
+    snprintf(text, sizeof text, "its __device__ variables take more than %d MiB",
+             VARIABLE_BYTES >> 20);
     return refuse(fault, OUTCOME_LAUNCH_ERROR, text);
 }
 
-static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes, DeviceFault *fault, Error *err)
+static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes,
+                      DeviceFault *fault, Error *err)
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_LOAD, .bytes = bytes};
@@ -64,10 +74,11 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
 }
 
 /* ---- modules without state ----
- * Loading a module anew makes its variables as they were at first. One that has none is the same before and after, so that
- * timing, which loads both sides anew again and again, need not wait for the driver to do it. It does not take up the same
- * one again, though: where code lies in memory makes equal kernels differ by up to 0.75%, and what is measured
- * should not hang on one place. Several copies of a module lie in several places and are taken in turn. */
+ * Loading a module anew makes its variables as they were at first. One that has none is the same
+ * before and after, so that timing, which loads both sides anew again and again, need not wait for
+ * the driver to do it. It does not take up the same one again, though: where code lies in memory
+ * makes equal kernels differ by up to 0.75%, and what is measured should not hang on one place.
+ * Several copies of a module lie in several places and are taken in turn. */
 
 static void release(Device *d, DeviceModule *m)
 {
@@ -98,8 +109,9 @@ static void park(Device *d, DeviceModule *m)
     }
 }
 
-/* One of its copies, when they are all there: of the half that was unused for longest any one, so that none comes twice
- * running, all come equally often, and a candidate's meet all of the baseline's. */
+/* One of its copies, when they are all there: of the half that was unused for longest any one, so
+ * that none comes twice running, all come equally often, and a candidate's meet all of the
+ * baseline's. */
 static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
 {
     DeviceModule **copies[DEVICE_COPIES];
@@ -112,19 +124,25 @@ static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
         copies[n++] = at;
     }
     if (n < needed) return NULL;
-    DeviceModule **at = copies[needed - 1 - (int)random_below(&d->copies, (uint64_t)(needed + 1) / 2)]; /* the list begins with the last */
+    DeviceModule **at =
+        copies[needed - 1 -
+               (int)random_below(&d->copies,
+                                 (uint64_t)(needed + 1) / 2)]; /* the list begins with the last */
     DeviceModule *m = *at;
     *at = m->next;
     return m;
 }
 
-static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+                    DeviceFault *fault, Error *err)
 {
     DeviceModule *m = memory_alloc(sizeof *m);
     int has_state = 1;
     m->trusted = trusted;
     m->empty = !code;
-    int rc = code ? check_image(code, &has_state, fault) : trusted ? 0 : error_set(err, "a candidate's module has no code");
+    int rc = code      ? check_image(code, &has_state, fault)
+             : trusted ? 0
+                       : error_set(err, "a candidate's module has no code");
     if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
     if (rc) {
         free(m);
@@ -140,10 +158,12 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
     return 0;
 }
 
-int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+                DeviceFault *fault, Error *err)
 {
     /* Parked modules of a runner that has ended are seen to be gone. */
-    if (code && remote_need(d, &d->remotes[trusted ? HOME_TRUSTED : HOME_CANDIDATE], err)) return -1;
+    if (code && remote_need(d, &d->remotes[trusted ? HOME_TRUSTED : HOME_CANDIDATE], err))
+        return -1;
     DeviceModule *m = code ? unpark(d, code, trusted) : NULL;
     int rc = m ? 0 : load_new(d, code, trusted, &m, fault, err);
     if (rc) return rc;
@@ -160,8 +180,10 @@ void module_unload(Device *d, DeviceModule *m)
             *at = m->next;
             break;
         }
-    if (m->parks && remote_has(d, m)) park(d, m);
-    else release(d, m);
+    if (m->parks && remote_has(d, m))
+        park(d, m);
+    else
+        release(d, m);
 }
 
 static void release_all(Device *d, DeviceModule **list)
@@ -185,8 +207,10 @@ static int find_kernel(Device *d, DeviceModule *m, const char *name, ModuleKerne
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_KERNEL, .value = m->id};
-    if (!remote_has(d, m)) return error_set(err, "kernel %.200s: the process that had its module is gone", name);
-    if (strlen(name) >= sizeof call.name) return error_set(err, "a kernel's name of %zu letters is too long", strlen(name));
+    if (!remote_has(d, m))
+        return error_set(err, "kernel %.200s: the process that had its module is gone", name);
+    if (strlen(name) >= sizeof call.name)
+        return error_set(err, "a kernel's name of %zu letters is too long", strlen(name));
     snprintf(call.name, sizeof call.name, "%s", name);
     if (remote_ask(d, remote_of(d, m), &call, -1, KERNEL_S, NULL, 0, &a, err)) return -1;
     if (a.end.step != END_OK) return error_set(err, "%s", a.end.text);
@@ -200,7 +224,9 @@ const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, 
     ModuleKernel k = {0};
     for (int i = 0; i < m->n_kernels; i++)
         if (!strcmp(m->kernels[i].name, name)) return &m->kernels[i];
-    if (m->empty ? error_set(err, "no kernel %.200s in the module", name) : find_kernel(d, m, name, &k, err)) return NULL;
+    if (m->empty ? error_set(err, "no kernel %.200s in the module", name)
+                 : find_kernel(d, m, name, &k, err))
+        return NULL;
     k.name = memory_strdup(name);
     m->kernels = memory_grow(m->kernels, (size_t)m->n_kernels + 1, sizeof *m->kernels);
     m->kernels[m->n_kernels] = k;
@@ -212,7 +238,8 @@ static int load_again(Device *d, DeviceModule *m, Error *err)
     DeviceFault fault;
     int rc = load_image(d, m, m->image, m->image_bytes, &fault, err);
     if (rc > 0) rc = error_set(err, "%s", fault.message);
-    for (int i = 0; i < m->n_kernels && !rc; i++) rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
+    for (int i = 0; i < m->n_kernels && !rc; i++)
+        rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
     if (rc) m->generation = 0; /* half of its kernels are the old ones' numbers */
     return rc ? error_prefix(err, "a trusted module cannot be loaded again") : 0;
 }

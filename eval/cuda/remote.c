@@ -1,12 +1,13 @@
-/* The runners, as the device sees them: brought to the state of the buffers before they are asked, replaced when they are gone. */
+/* The runners, as the device sees them: brought to the state of the buffers before they are asked,
+ * replaced when they are gone. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "eval/cuda/fault.h"
 #include "eval/cuda/cuda_device.h"
+#include "eval/cuda/fault.h"
 
 enum { SETUP_S = 30 };
 
@@ -47,8 +48,8 @@ static int killed_from_outside(const Remote *r)
     return WIFSIGNALED(r->runner.status) && WTERMSIG(r->runner.status) == SIGKILL;
 }
 
-int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s, const DeviceLaunch *launches, int n, CudaAnswer *answer,
-               Error *err)
+int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
+               const DeviceLaunch *launches, int n, CudaAnswer *answer, Error *err)
 {
     DeviceFault death;
     memset(&death, 0, sizeof death);
@@ -63,8 +64,12 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s, con
         fault_death(launches, n, r->runner.status, &death);
     } else {
         n = 0;
-        if (reply == RUNNER_LATE) error_set(err, "%s did not answer call %u within %.3g s", name_of(r), call->kind, limit_s);
-        if (reply == RUNNER_DIED) error_set(err, "%s ended at call %u (wait status %d)", name_of(r), call->kind, r->runner.status);
+        if (reply == RUNNER_LATE)
+            error_set(err, "%s did not answer call %u within %.3g s", name_of(r), call->kind,
+                      limit_s);
+        if (reply == RUNNER_DIED)
+            error_set(err, "%s ended at call %u (wait status %d)", name_of(r), call->kind,
+                      r->runner.status);
     }
     if (n) remember(r, &death);
     replace(d, r);
@@ -76,7 +81,10 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s, con
 static int move_range(Device *d, const Remote *r, Error *err)
 {
     const Remote *other = &d->remotes[r->runner.trusted ? HOME_CANDIDATE : HOME_TRUSTED];
-    if (other->set_up) return error_set(err, "%s cannot have the buffers' range of addresses, which the other runner has", name_of(r));
+    if (other->set_up)
+        return error_set(
+            err, "%s cannot have the buffers' range of addresses, which the other runner has",
+            name_of(r));
     return space_move(&d->space, err);
 }
 
@@ -85,9 +93,14 @@ static int set_up(Device *d, Remote *r, Error *err)
     CudaAnswer a;
     for (;;) {
         CudaCall call = {.kind = CALL_SETUP, .at = d->space.base, .bytes = d->space.reserved};
-        RunnerReply reply = cudarunner_call(&r->runner, &call, r->runner.mailbox_fd, SETUP_S, &a, err);
-        if (reply != RUNNER_ANSWERED) return reply == RUNNER_BROKEN ? -1 : error_set(err, "%s does not take its set-up", name_of(r));
-        if (a.end.step != END_OK) return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+        RunnerReply reply =
+            cudarunner_call(&r->runner, &call, r->runner.mailbox_fd, SETUP_S, &a, err);
+        if (reply != RUNNER_ANSWERED)
+            return reply == RUNNER_BROKEN
+                       ? -1
+                       : error_set(err, "%s does not take its set-up", name_of(r));
+        if (a.end.step != END_OK)
+            return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
         if (!a.value) break;
         if (move_range(d, r, err)) return -1;
     }
@@ -95,8 +108,11 @@ static int set_up(Device *d, Remote *r, Error *err)
     CudaCall call = {.kind = CALL_ARM, .bytes = d->cubin_len};
     RunnerReply reply = cudarunner_call(&r->runner, &call, -1, SETUP_S, &a, err);
     if (reply != RUNNER_ANSWERED)
-        return reply == RUNNER_BROKEN ? -1 : error_set(err, "%s does not take the harness's kernels", name_of(r));
-    if (a.end.step != END_OK) return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+        return reply == RUNNER_BROKEN
+                   ? -1
+                   : error_set(err, "%s does not take the harness's kernels", name_of(r));
+    if (a.end.step != END_OK)
+        return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
     r->set_up = r->runner.generation;
     return 0;
 }
@@ -107,12 +123,14 @@ static int map_extents(Device *d, Remote *r, Error *err)
     for (int i = 0; i < d->arena.n_extents; i++) {
         int fd;
         if (r->mapped[i] == r->runner.generation) continue;
-        CudaCall call = {.kind = CALL_MAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
+        CudaCall call = {
+            .kind = CALL_MAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
         if (space_export(&d->space, i, &fd, err)) return -1;
         int rc = remote_ask(d, r, &call, fd, SETUP_S, NULL, 0, &a, err);
         close(fd);
         if (rc) return -1;
-        if (a.end.step != END_OK) return error_set(err, "%s cannot map the buffers: %s", name_of(r), a.end.text);
+        if (a.end.step != END_OK)
+            return error_set(err, "%s cannot map the buffers: %s", name_of(r), a.end.text);
         r->mapped[i] = r->runner.generation;
     }
     return 0;
@@ -121,10 +139,12 @@ static int map_extents(Device *d, Remote *r, Error *err)
 int remote_need(Device *d, Remote *r, Error *err)
 {
     cudarunner_look(&r->runner);
-    /* One that ended while nobody asked it anything, by someone's kill, is replaced without a word. */
+    /* One that ended while nobody asked it anything, by someone's kill, is replaced without a word.
+     */
     for (int attempt = 0; attempt < 2; attempt++) {
         if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
-        if (!cudarunner_wait(&r->runner, err) && (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
+        if (!cudarunner_wait(&r->runner, err) &&
+            (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
             return 0;
         if (cudarunner_stop(&r->runner, err)) return -1;
     }
@@ -138,7 +158,8 @@ static int unmap_from(Device *d, Remote *r, int extents, Error *err)
         unsigned had = r->mapped[i];
         r->mapped[i] = 0; /* the next extent in this place is another */
         if (!r->runner.pid || had != r->runner.generation) continue;
-        CudaCall call = {.kind = CALL_UNMAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
+        CudaCall call = {
+            .kind = CALL_UNMAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
         if (remote_ask(d, r, &call, -1, SETUP_S, NULL, 0, &a, err)) return -1;
         if (a.end.step != END_OK) {
             replace(d, r); /* one that keeps memory which others get must not go on */

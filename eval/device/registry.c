@@ -12,13 +12,19 @@ const DeviceOps *device_find(const char *name, const char **arg, Error *err)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (strlen(tables[i]->prefix) != n || memcmp(tables[i]->prefix, name, n)) continue;
         if (!colon || !colon[1]) {
-            error_set(err, "device \"%s\": expected sim:PROFILE, such as sim:h100, or cuda:N, such as cuda:0", name);
+            error_set(
+                err,
+                "device \"%s\": expected sim:PROFILE, such as sim:h100, or cuda:N, such as cuda:0",
+                name);
             return NULL;
         }
         *arg = colon + 1;
         return tables[i];
     }
-    error_set(err, "device \"%s\": expected cuda:N, a GPU, or sim:PROFILE, where PROFILE is a100, h100, h200, l40, rtx3090 or h20", name);
+    error_set(err,
+              "device \"%s\": expected cuda:N, a GPU, or sim:PROFILE, where PROFILE is a100, h100, "
+              "h200, l40, rtx3090 or h20",
+              name);
     return NULL;
 }
 
@@ -27,8 +33,7 @@ void device_kernel_name(const char *lowered, char *out, size_t size)
     const char *p = lowered;
     size_t n = 0;
     if (p[0] == '_' && p[1] == 'Z' && p[2] >= '1' && p[2] <= '9') {
-        for (p += 2; *p >= '0' && *p <= '9' && n < 1000; p++)
-            n = n * 10 + (size_t)(*p - '0');
+        for (p += 2; *p >= '0' && *p <= '9' && n < 1000; p++) n = n * 10 + (size_t)(*p - '0');
         if (n && n <= strlen(p)) {
             snprintf(out, size, "%.*s", (int)n, p);
             return;

@@ -15,7 +15,7 @@ typedef struct {
     Case *c;
     size_t bytes;
     uint64_t used;
-    int drawn;                  /* and not yet where the device keeps it */
+    int drawn; /* and not yet where the device keeps it */
 } Slot;
 
 struct Cases {
@@ -23,7 +23,7 @@ struct Cases {
     int n, capacity;
     size_t bytes, max_bytes;
     uint64_t clock;
-    const DeviceOps *ops;       /* NULL unless the device keeps contents */
+    const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
 };
 
@@ -58,13 +58,16 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
 {
     const Task *t = c->task;
     for (int i = 0; i < t->n_inputs; i++) {
-        if (cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i], err)) return -1;
+        if (cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i],
+                               err))
+            return -1;
         free(c->inputs[i]);
         c->inputs[i] = NULL;
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
-        if (cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err)) return -1;
+        if (cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err))
+            return -1;
         free(c->expected[i]);
         c->expected[i] = NULL;
     }
@@ -83,7 +86,8 @@ static void *tensor_alloc(size_t n, size_t size)
 {
     char *p = memory_array(n, size);
     size_t bytes = n * size, skip = (4096 - (uintptr_t)p % 4096) % 4096;
-    if (n > TASK_LARGE && bytes > skip) (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* a wish */
+    if (n > TASK_LARGE && bytes > skip)
+        (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* a wish */
     return p;
 }
 
@@ -96,7 +100,8 @@ static int draw_inputs(Case *c, double **wide, size_t *total, Error *err)
         c->input_bytes[i] = n * size;
         c->inputs[i] = tensor_alloc(n, size);
         wide[i] = tensor_alloc(n, sizeof **wide);
-        if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err)) return -1;
+        if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
+            return -1;
         dtype_to_double(t->inputs[i].dtype, c->inputs[i], wide[i], n);
         *total += n * size;
     }
@@ -139,17 +144,21 @@ static void make_room(Cases *c, size_t bytes)
     c->slots = memory_grow(c->slots, (size_t)c->capacity, sizeof *c->slots);
 }
 
-static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_t seed, double scale)
+static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_t seed,
+                  double scale)
 {
     for (int i = 0; i < c->n; i++) {
         const Case *k = c->slots[i].c;
-        if (k->task == t && k->workload == w && k->variant == v && k->seed == seed && k->scale == scale) return &c->slots[i];
+        if (k->task == t && k->workload == w && k->variant == v && k->seed == seed &&
+            k->scale == scale)
+            return &c->slots[i];
     }
     return NULL;
 }
 
 /* The slot lives until the next one is drawn. */
-static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
+                  Error *err)
 {
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
@@ -165,12 +174,14 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     return s;
 }
 
-int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
+               Error *err)
 {
     return find(c, t, w, v, seed, scale) || draw(c, t, w, v, seed, scale, err) ? 0 : -1;
 }
 
-const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale, Error *err)
+const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
+                      Error *err)
 {
     Slot *s = find(c, t, w, v, seed, scale);
     if (!s) s = draw(c, t, w, v, seed, scale, err);

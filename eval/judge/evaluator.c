@@ -11,24 +11,25 @@
 #include "base/memory.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/paired_timing.h"
-#include "eval/judge/prepare.h"
-#include "eval/sim/time/occupancy.h"
-#include "eval/judge/statistics.h"
 #include "eval/judge/predicted_timing.h"
+#include "eval/judge/prepare.h"
+#include "eval/judge/statistics.h"
+#include "eval/sim/time/occupancy.h"
 
 static const double budget_s = 5;
-/* Contents of inputs and expected outputs that are kept for the next candidate: in host memory, or where the device keeps them. */
+/* Contents of inputs and expected outputs that are kept for the next candidate: in host memory, or
+ * where the device keeps them. */
 static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 30;
 
 struct Evaluator {
     const DeviceOps *ops;
     Device *device;
     TaskSet tasks;
-    Baseline *baselines;        /* one a task */
-    char *baseline_source;      /* given instead of the tasks' */
+    Baseline *baselines;   /* one a task */
+    char *baseline_source; /* given instead of the tasks' */
     Compiler *compiler;
     Cases *cases;
-    Prepare *prepare;           /* for the first candidate; NULL: none, or long done */
+    Prepare *prepare; /* for the first candidate; NULL: none, or long done */
     ClockedOptions clocked;
     uint64_t seed;
 };
@@ -50,14 +51,18 @@ static const Workload *workload_of(const Task *t, Role role)
     return NULL;
 }
 
-/* For a device that takes its time to open and was here before: one that is not there is to be told at once. */
+/* For a device that takes its time to open and was here before: one that is not there is to be told
+ * at once. */
 static void prepare(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
 {
     char arch[16];
-    Task *t = opt->first_task && opt->first_source ? taskset_find(&e->tasks, opt->first_task, strlen(opt->first_task)) : NULL;
+    Task *t = opt->first_task && opt->first_source
+                  ? taskset_find(&e->tasks, opt->first_task, strlen(opt->first_task))
+                  : NULL;
     const Workload *w = t ? workload_of(t, ROLE_TIME) : NULL;
     if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
-    e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed, baseline_text(t, e->baseline_source, 0),
+    e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
+                                                 baseline_text(t, e->baseline_source, 0),
                                                  opt->first_source, opt->first_len, arch});
 }
 
@@ -66,10 +71,14 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     Evaluator *e = memory_alloc(sizeof *e);
     const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
     e->seed = opt->seed;
-    e->clocked = (ClockedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : budget_s, opt->seed, opt->profile};
+    e->clocked = (ClockedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : budget_s,
+                                  opt->seed, opt->profile};
     e->ops = device_find(opt->device, &arg, err);
-    if (!e->ops || compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &e->compiler, err) ||
-        taskset_load(opt->tasks_root, NULL, &e->tasks, err) || (opt->baseline && read_baseline(e, opt->baseline, err))) {
+    if (!e->ops ||
+        compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &e->compiler,
+                      err) ||
+        taskset_load(opt->tasks_root, NULL, &e->tasks, err) ||
+        (opt->baseline && read_baseline(e, opt->baseline, err))) {
         evaluator_close(e);
         return -1;
     }
@@ -120,7 +129,8 @@ static const Workload *timed_workload(const Evaluator *e, const Task *t, Error *
     Role role = evaluator_device(e)->predicted ? ROLE_SIM : ROLE_TIME;
     const Workload *w = workload_of(t, role);
     if (w) return w;
-    error_set(err, "task %s has no workload of role \"%s\"", t->name, role == ROLE_SIM ? "sim" : "time");
+    error_set(err, "task %s has no workload of role \"%s\"", t->name,
+              role == ROLE_SIM ? "sim" : "time");
     return NULL;
 }
 
@@ -138,7 +148,8 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
 {
     Interval ratio;
     const DeviceTiming *m = v->timing;
-    if (timing_light_us(t, w, evaluator_device(e), &v->light_us, &v->light_is_flops, err)) return -1;
+    if (timing_light_us(t, w, evaluator_device(e), &v->light_us, &v->light_is_flops, err))
+        return -1;
     v->time_us = statistics_median(m->candidate_us, m->n);
     v->baseline_us = statistics_median(m->baseline_us, m->n);
     if (evaluator_device(e)->predicted) {
@@ -150,28 +161,33 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
     v->speedup = ratio.middle;
     v->low = ratio.low;
     v->high = ratio.high;
-    /* The ratio's own time, too: of runs that are not alike the median is one of them, and the ratio between them. */
+    /* The ratio's own time, too: of runs that are not alike the median is one of them, and the
+     * ratio between them. */
     double floor_us, time_us = fmin(v->time_us, v->baseline_us / v->speedup);
     if (timing_floor_us(t, w, evaluator_device(e), m->mode, &floor_us, err)) return -1;
     if (time_us >= floor_us) return 0;
-    finding_set(f, OUTCOME_CHEAT, 0, "%.3f us is less than the %.3f us that the task's bytes and flops take on this device", time_us,
-                floor_us);
+    finding_set(
+        f, OUTCOME_CHEAT, 0,
+        "%.3f us is less than the %.3f us that the task's bytes and flops take on this device",
+        time_us, floor_us);
     snprintf(f->cheat, sizeof f->cheat, "faster_than_light");
     return 1;
 }
 
-static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, Verdict *v, ChecksPassed *passed, Finding *f,
-                          Error *err)
+static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, Verdict *v,
+                          ChecksPassed *passed, Finding *f, Error *err)
 {
     Baseline *b;
     if (find_baseline(e, t, w, &b, err)) return -1;
     log_debug("baseline there");
     v->timing = memory_alloc(sizeof *v->timing);
     if (!evaluator_device(e)->predicted) {
-        int rc = clocked_measure(&b->loaded, l, e->cases, w, &e->clocked, v->timing, passed, f, err);
+        int rc =
+            clocked_measure(&b->loaded, l, e->cases, w, &e->clocked, v->timing, passed, f, err);
         e->clocked.timed_at = clock_seconds();
         if (!rc) rc = score(e, t, w, v, f, err);
-        if (!rc && v->low > 1) rc = clocked_unseen(&b->loaded, l, e->cases, w, &e->clocked, v->low, passed, f, err);
+        if (!rc && v->low > 1)
+            rc = clocked_unseen(&b->loaded, l, e->cases, w, &e->clocked, v->low, passed, f, err);
         return rc;
     }
     int rc = timing_predict(l, e->cases, w, e->seed, v->timing, passed, f, err);
@@ -201,11 +217,13 @@ static double lap(double *since)
     return ms;
 }
 
-static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLaunch *launch, size_t shared, Verdict *v)
+static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLaunch *launch,
+                           size_t shared, Verdict *v)
 {
     Occupancy o;
     uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    if (occupancy_of_arch(l->ops->info(l->device)->arch, threads, k->info.registers, shared, &o)) return;
+    if (occupancy_of_arch(l->ops->info(l->device)->arch, threads, k->info.registers, shared, &o))
+        return;
     if (v->occupancy > 0 && v->occupancy <= o.occupancy) return;
     v->occupancy = o.occupancy;
     snprintf(v->occupancy_limit, sizeof v->occupancy_limit, "%s", o.limit);
@@ -219,7 +237,8 @@ static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
     Error ignored;
     v->registers = l->registers;
     for (int i = 0; i < l->plan->n_kernels; i++)
-        if (l->kernels[i].info.local_bytes > v->local_bytes) v->local_bytes = l->kernels[i].info.local_bytes;
+        if (l->kernels[i].info.local_bytes > v->local_bytes)
+            v->local_bytes = l->kernels[i].info.local_bytes;
     if (plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored)) return;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < l->plan->n_kernels; k++) {
@@ -231,7 +250,8 @@ static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
     free(launches);
 }
 
-static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed, Finding *f, Error *err)
+static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
+                 Finding *f, Error *err)
 {
     Loaded l = {0};
     double compile_ms = 0, checks_ms = 0, timing_ms = 0, since = clock_seconds();
@@ -247,28 +267,33 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     if (!rc) prepare_drawn(e->prepare);
     log_debug("compiled, loaded, contents drawn");
     if (!rc) rc = checks_run(&l, e->cases, e->seed, passed, f, err);
-    /* What a device variable has kept of the checks would be work that the timed run does not do. */
+    /* What a device variable has kept of the checks would be work that the timed run does not do.
+     */
     if (!rc) rc = loaded_again(&l, f, err);
     checks_ms = lap(&since);
     log_debug("checked");
     if (!rc) rc = time_candidate(e, t, w, &l, v, passed, f, err);
     timing_ms = lap(&since);
     loaded_close(&l);
-    log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms, checks_ms, timing_ms);
+    log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms,
+              checks_ms, timing_ms);
     return rc;
 }
 
 /* After an abnormal end: a GPU that no longer computes makes every further verdict worthless. */
 static int look_at_device(Evaluator *e, int rc, const Finding *f, Error *err)
 {
-    int abnormal = rc < 0 || (rc > 0 && (f->outcome == OUTCOME_LAUNCH_ERROR || f->outcome == OUTCOME_TIMEOUT || f->outcome == OUTCOME_OUT_OF_BOUNDS));
+    int abnormal =
+        rc < 0 || (rc > 0 && (f->outcome == OUTCOME_LAUNCH_ERROR || f->outcome == OUTCOME_TIMEOUT ||
+                              f->outcome == OUTCOME_OUT_OF_BOUNDS));
     Error sick;
     if (!abnormal || !e->ops->canary || !e->ops->canary(e->device, &sick)) return rc;
     *err = sick;
     return -1;
 }
 
-static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Finding *f, const Error *err)
+static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Finding *f,
+                     const Error *err)
 {
     v->n_checks = passed->n;
     memcpy(v->checks, passed->text, sizeof v->checks);
@@ -309,8 +334,13 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     }
     snprintf(out->compiler, sizeof out->compiler, "%s", compiler);
     memcpy(out->task_digest, t->digest, DIGEST_HEX);
-    verdict_key(&(VerdictKey){.source = source, .source_len = len, .task_digest = t->digest, .device_class = d->device_class,
-                              .not_on = "", .seed = e->seed}, out->key);
+    verdict_key(&(VerdictKey){.source = source,
+                              .source_len = len,
+                              .task_digest = t->digest,
+                              .device_class = d->device_class,
+                              .not_on = "",
+                              .seed = e->seed},
+                out->key);
     Outcome outcome;
     int line, rc = candidate_parse(source, len, &c, &outcome, &line, &err);
     memcpy(out->source_digest, c.digest, DIGEST_HEX);

@@ -32,12 +32,13 @@ static int predict(Rig *r, DeviceTiming *out, Finding *f, Error *err)
     return rc ? rc : timing_makes_sense(out, 0, err);
 }
 
-int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out, ChecksPassed *passed,
-                   Finding *f, Error *err)
+int timing_predict(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
+                   ChecksPassed *passed, Finding *f, Error *err)
 {
     Rig r = {0};
     memset(out, 0, sizeof *out);
-    const Case *c = cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, err);
+    const Case *c =
+        cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, err);
     if (!c) return -1;
     int rc = rig_open(&r, l, c, NULL, f, err);
     if (!rc) rc = predict(&r, out, f, err);
@@ -63,7 +64,8 @@ static int predict_on(Rig *r, const Case *c, ChecksPassed *passed, Finding *f, E
     return rc;
 }
 
-int timing_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
+int timing_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, ChecksPassed *passed,
+                  Finding *f, Error *err)
 {
     Rig r = {0};
     const Case *c;
@@ -78,7 +80,8 @@ int timing_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, Che
 }
 
 /* What of these tensors an L2 may hold. */
-static int held_in_l2(const Task *t, const Workload *w, const TaskTensor *x, int n, const DeviceInfo *d, double *bytes, Error *err)
+static int held_in_l2(const Task *t, const Workload *w, const TaskTensor *x, int n,
+                      const DeviceInfo *d, double *bytes, Error *err)
 {
     double all = 0;
     for (int i = 0; i < n; i++) {
@@ -90,10 +93,12 @@ static int held_in_l2(const Task *t, const Workload *w, const TaskTensor *x, int
     return 0;
 }
 
-int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, ClockMode mode, double *us, Error *err)
+int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, ClockMode mode,
+                    double *us, Error *err)
 {
     double bytes, flops, out, in = 0;
-    if (task_cost(t, w, &bytes, &flops, err) || held_in_l2(t, w, t->outputs, t->n_outputs, d, &out, err) ||
+    if (task_cost(t, w, &bytes, &flops, err) ||
+        held_in_l2(t, w, t->outputs, t->n_outputs, d, &out, err) ||
         (mode == CLOCK_WARM && held_in_l2(t, w, t->inputs, t->n_inputs, d, &in, err)))
         return -1;
     bytes -= out + in;
@@ -101,11 +106,13 @@ int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, Clock
     return 0;
 }
 
-int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us, int *by_flops, Error *err)
+int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us,
+                    int *by_flops, Error *err)
 {
     double bytes, flops, measured = d->light_flops_per_s[t->outputs[0].dtype];
     if (task_cost(t, w, &bytes, &flops, err)) return -1;
-    double bytes_s = bytes / (d->light_bytes_per_s > 0 ? d->light_bytes_per_s : d->dram_bytes_per_s);
+    double bytes_s =
+        bytes / (d->light_bytes_per_s > 0 ? d->light_bytes_per_s : d->dram_bytes_per_s);
     double flops_s = flops / (measured > 0 ? measured : d->flops_per_s);
     *us = 1e6 * fmax(bytes_s, flops_s);
     if (by_flops) *by_flops = flops_s > bytes_s;

@@ -46,7 +46,9 @@ static void *compile_both(void *of)
     int line;
     if (!candidate_parse(p->opt.source, p->opt.len, &c, &outcome, &line, &err)) compile(p, &c);
     candidate_release(&c);
-    if (!candidate_parse_trusted(p->opt.baseline, strlen(p->opt.baseline), &c, &outcome, &line, &err)) compile(p, &c);
+    if (!candidate_parse_trusted(p->opt.baseline, strlen(p->opt.baseline), &c, &outcome, &line,
+                                 &err))
+        compile(p, &c);
     candidate_release(&c);
     log_debug("candidate and baseline compiled ahead");
     return NULL;
@@ -58,7 +60,9 @@ static void *draw(void *of)
     const PrepareOptions *o = &p->opt;
     Error err;
     for (int i = 0; i < CONTENTS; i++)
-        if (cases_draw(o->cases, o->task, o->timed, VARIANT_DRAWN, case_seed(o->seed, o->task, o->timed, i), 1.0, &err)) break;
+        if (cases_draw(o->cases, o->task, o->timed, VARIANT_DRAWN,
+                       case_seed(o->seed, o->task, o->timed, i), 1.0, &err))
+            break;
     log_debug("timed contents drawn ahead");
     p->drawing.done = 1;
     return NULL;
@@ -101,7 +105,9 @@ int prepare_contents(Prepare *p, Error *err)
     const PrepareOptions *o = &p->opt;
     prepare_drawn(p);
     for (int i = 0; i < CONTENTS; i++)
-        if (!cases_get(o->cases, o->task, o->timed, VARIANT_DRAWN, case_seed(o->seed, o->task, o->timed, i), 1.0, err)) return -1;
+        if (!cases_get(o->cases, o->task, o->timed, VARIANT_DRAWN,
+                       case_seed(o->seed, o->task, o->timed, i), 1.0, err))
+            return -1;
     log_debug("timed contents on the device");
     return 0;
 }

@@ -4,20 +4,25 @@
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "gpu/gpus.h"
 #include "eval/sim/time/profile.h"
+#include "gpu/gpus.h"
 
 int main(int argc, char **argv)
 {
     const char *words[1];
     int only_gpus = 0;
-    const Flag flags[] = {
-        {.name = "gpus", .kind = FLAG_BOOL, .target = &only_gpus, .help = "leave out the simulators; nothing printed: no GPU"},
-        {0}};
-    const FlagSpec spec = {.program = "quern-devices", .synopsis = "[--gpus]",
-                           .about = "Lists the devices that this machine can evaluate on, a line each: the name that --device takes, "
-                                    "and the device class under which the queue hands it jobs. GPUs come first.",
-                           .flags = flags};
+    const Flag flags[] = {{.name = "gpus",
+                           .kind = FLAG_BOOL,
+                           .target = &only_gpus,
+                           .help = "leave out the simulators; nothing printed: no GPU"},
+                          {0}};
+    const FlagSpec spec = {
+        .program = "quern-devices",
+        .synopsis = "[--gpus]",
+        .about = "Lists the devices that this machine can evaluate on, a line each: the name that "
+                 "--device takes, "
+                 "and the device class under which the queue hands it jobs. GPUs come first.",
+        .flags = flags};
     flags_parse(&spec, argc, argv, words);
     log_open("quern-devices");
     Gpu gpus[GPUS_MAX];
@@ -26,6 +31,7 @@ int main(int argc, char **argv)
     if (n < 0) log_warn("%s", err.text);
     for (int i = 0; i < n; i++) printf("cuda:%d %s\n", gpus[i].ordinal, gpus[i].name);
     const Profile *p;
-    for (int i = 0; !only_gpus && (p = profile_at(i)); i++) printf("sim:%s sim:%s\n", p->name, p->name);
+    for (int i = 0; !only_gpus && (p = profile_at(i)); i++)
+        printf("sim:%s sim:%s\n", p->name, p->name);
     return log_close(0);
 }

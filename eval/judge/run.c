@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "eval/candidate/ptx_words.h"
 
-enum { TURN_BYTES = 16 };       /* what a device turns contents by */
+enum { TURN_BYTES = 16 }; /* what a device turns contents by */
 
 void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 {
@@ -21,8 +21,8 @@ void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 
 void finding_fault(Finding *f, const DeviceFault *fault, const char *where)
 {
-    finding_set(f, fault->outcome, fault->line, "%s%s%s%s", fault->message, where ? " (" : "", where ? where : "",
-                where ? ")" : "");
+    finding_set(f, fault->outcome, fault->line, "%s%s%s%s", fault->message, where ? " (" : "",
+                where ? where : "", where ? ")" : "");
 }
 
 /* ---- the code ---- */
@@ -31,13 +31,14 @@ static int load_module(Loaded *l, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
-    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted, &l->context.module, &fault, err);
+    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted,
+                          &l->context.module, &fault, err);
     if (rc > 0) finding_fault(f, &fault, NULL);
     return rc;
 }
 
-/* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc (...) ;" or however a
- * candidate's own assembler writes it. */
+/* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc
+ * (...) ;" or however a candidate's own assembler writes it. */
 static int uses_heap(const char *ptx)
 {
     static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
@@ -52,12 +53,14 @@ static int uses_heap(const char *ptx)
 static int refuse_heap(const Loaded *l, Finding *f)
 {
     if (l->trusted || !l->code.ptx || !uses_heap(l->code.ptx)) return 0;
-    finding_set(f, OUTCOME_UNSUPPORTED, 0, "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
+    finding_set(
+        f, OUTCOME_UNSUPPORTED, 0,
+        "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
     return 1;
 }
 
-/* What a device cannot say of a kernel that was compiled is the source's doing: too many parameters, or a module
- * bent by inline assembler. */
+/* What a device cannot say of a kernel that was compiled is the source's doing: too many
+ * parameters, or a module bent by inline assembler. */
 static int load_kernels(Loaded *l, Finding *f)
 {
     Error why;
@@ -75,8 +78,8 @@ static int load_kernels(Loaded *l, Finding *f)
     return 0;
 }
 
-int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted, CompileResult *code,
-                Finding *f, Error *err)
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
+                CompileResult *code, Finding *f, Error *err)
 {
     memset(l, 0, sizeof *l);
     l->ops = ops;
@@ -86,7 +89,8 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     l->trusted = trusted;
     l->code = *code;
     memset(code, 0, sizeof *code);
-    l->context = (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
+    l->context =
+        (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
     int rc = refuse_heap(l, f);
     if (!rc) rc = load_module(l, f, err);
     return rc ? rc : load_kernels(l, f);
@@ -128,7 +132,8 @@ static int allocate_buffer(Rig *r, const Rig *owner, int i, Error *err)
         return 0;
     }
     snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
-    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label, &r->memory.buffers[i], err);
+    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label,
+                                 &r->memory.buffers[i], err);
 }
 
 static int allocate(Rig *r, const Rig *owner, Error *err)
@@ -138,11 +143,15 @@ static int allocate(Rig *r, const Rig *owner, Error *err)
     char label[100];
     for (; r->n_inputs < t->n_inputs; r->n_inputs++) {
         snprintf(label, sizeof label, "input %s", t->inputs[r->n_inputs].name);
-        if (l->ops->alloc(l->device, r->test->input_bytes[r->n_inputs], label, &r->memory.inputs[r->n_inputs], err)) return -1;
+        if (l->ops->alloc(l->device, r->test->input_bytes[r->n_inputs], label,
+                          &r->memory.inputs[r->n_inputs], err))
+            return -1;
     }
     for (; r->n_outputs < t->n_outputs; r->n_outputs++) {
         snprintf(label, sizeof label, "output %s", t->outputs[r->n_outputs].name);
-        if (l->ops->alloc(l->device, r->test->output_bytes[r->n_outputs], label, &r->memory.outputs[r->n_outputs], err)) return -1;
+        if (l->ops->alloc(l->device, r->test->output_bytes[r->n_outputs], label,
+                          &r->memory.outputs[r->n_outputs], err))
+            return -1;
     }
     for (; r->n_buffers < l->plan->n_buffers; r->n_buffers++)
         if (allocate_buffer(r, owner, r->n_buffers, err)) return -1;
@@ -157,13 +166,16 @@ static size_t position_bytes(const Rig *r, const TaskTensor *x, size_t bytes)
     return bytes / (size_t)r->test->workload->axis[t->turns];
 }
 
-/* Contents are turned by multiples of so many positions: whole words of 16 bytes in every tensor. */
+/* Contents are turned by multiples of so many positions: whole words of 16 bytes in every tensor.
+ */
 static int64_t turn_step(const Rig *r)
 {
     const Task *t = r->loaded->task;
     size_t all = 0;
-    for (int i = 0; i < t->n_inputs; i++) all |= position_bytes(r, &t->inputs[i], r->test->input_bytes[i]);
-    for (int i = 0; i < t->n_outputs; i++) all |= position_bytes(r, &t->outputs[i], r->test->output_bytes[i]);
+    for (int i = 0; i < t->n_inputs; i++)
+        all |= position_bytes(r, &t->inputs[i], r->test->input_bytes[i]);
+    for (int i = 0; i < t->n_outputs; i++)
+        all |= position_bytes(r, &t->outputs[i], r->test->output_bytes[i]);
     int64_t step = 1;
     while (all * (size_t)step % TURN_BYTES) step *= 2;
     return step;
@@ -192,7 +204,8 @@ static int fill_input(Rig *r, int i, Error *err)
 {
     const Loaded *l = r->loaded;
     const TaskTensor *x = &l->task->inputs[i];
-    size_t size = dtype_size(x->dtype), from = turned_elements(r, x, r->test->input_bytes[i] / size) * size;
+    size_t size = dtype_size(x->dtype),
+           from = turned_elements(r, x, r->test->input_bytes[i] / size) * size;
     return l->ops->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from, err);
 }
 
@@ -235,7 +248,9 @@ int rig_resolve(Rig *r, Finding *f)
     int line;
     free(r->launches);
     r->launches = NULL;
-    if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches, &r->n_launches, &line, &text)) return 0;
+    if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches,
+                      &r->n_launches, &line, &text))
+        return 0;
     finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
     return 1;
 }
@@ -276,8 +291,10 @@ void rig_close(Rig *r)
 {
     const Loaded *l = r->loaded;
     if (!l) return;
-    for (int i = 0; i < r->n_inputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.inputs[i]);
-    for (int i = 0; i < r->n_outputs && !r->borrowed; i++) l->ops->free(l->device, r->memory.outputs[i]);
+    for (int i = 0; i < r->n_inputs && !r->borrowed; i++)
+        l->ops->free(l->device, r->memory.inputs[i]);
+    for (int i = 0; i < r->n_outputs && !r->borrowed; i++)
+        l->ops->free(l->device, r->memory.outputs[i]);
     for (int i = 0; i < r->n_buffers; i++)
         if (!r->lent[i]) l->ops->free(l->device, r->memory.buffers[i]);
     free(r->launches);
@@ -302,7 +319,8 @@ static int input_changed(Rig *r, int input, size_t *at, Error *err)
     const TaskTensor *x = &l->task->inputs[input];
     size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
     if (c->golden_inputs[input])
-        return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input], turned_elements(r, x, n / size) * size, at, err);
+        return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
+                            turned_elements(r, x, n / size) * size, at, err);
     unsigned char *now = memory_alloc(n);
     const unsigned char *was = c->inputs[input];
     int rc = l->ops->read(l->device, r->memory.inputs[input], now, n, err);
@@ -319,8 +337,10 @@ static int inputs_unchanged(Rig *r, Finding *f, Error *err)
         int rc = input_changed(r, i, &at, err);
         if (rc < 0) return -1;
         if (!rc) continue;
-        finding_set(f, OUTCOME_CHEAT, 0, "the kernel changed its input %s, first at element %zu (%s); inputs are read-only",
-                    l->task->inputs[i].name, at / dtype_size(l->task->inputs[i].dtype), r->where);
+        finding_set(
+            f, OUTCOME_CHEAT, 0,
+            "the kernel changed its input %s, first at element %zu (%s); inputs are read-only",
+            l->task->inputs[i].name, at / dtype_size(l->task->inputs[i].dtype), r->where);
         snprintf(f->cheat, sizeof f->cheat, "input_mutation");
         return 1;
     }
@@ -348,7 +368,8 @@ static int explain_protected_write(Rig *r, const DeviceFault *first, Finding *f,
     if (rc >= 0) rc = inputs_unchanged(r, &change, err);
     if (write_inputs(r, 1, err) || rc < 0) return -1;
     if (rc == 1) {
-        finding_set(f, OUTCOME_CHEAT, first->line, "%s; inputs are read-only (%s)", first->message, r->where);
+        finding_set(f, OUTCOME_CHEAT, first->line, "%s; inputs are read-only (%s)", first->message,
+                    r->where);
         snprintf(f->cheat, sizeof f->cheat, "input_mutation");
     }
     return 0;
@@ -371,17 +392,21 @@ static int never_written(const Rig *r, int output, size_t count, size_t first, F
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
-    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
-                r->where, count, n, x->name, first);
+    finding_set(
+        f, OUTCOME_WRONG_RESULT, 0,
+        "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
+        r->where, count, n, x->name, first);
     return 1;
 }
 
 /* Outputs are poisoned with bytes 0xFF, a NaN that no arithmetic makes; -1 is a fine integer. */
 static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding *f)
 {
-    static const unsigned char poison[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    static const unsigned char poison[16] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                             255, 255, 255, 255, 255, 255, 255, 255};
     const TaskTensor *x = &r->loaded->task->outputs[output];
-    size_t size = dtype_size(x->dtype), n = r->test->output_bytes[output] / size, count = 0, first = 0;
+    size_t size = dtype_size(x->dtype), n = r->test->output_bytes[output] / size, count = 0,
+           first = 0;
     if (x->dtype == DTYPE_I32) return 0;
     for (size_t i = 0; i < n; i++) {
         if (memcmp(got + i * size, poison, size)) continue;
@@ -395,10 +420,11 @@ static int compare_on_host(Rig *r, int output, Finding *f, Error *err)
     const Loaded *l = r->loaded;
     Error message;
     unsigned char *got = memory_alloc(r->test->output_bytes[output]);
-    int rc = l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
+    int rc =
+        l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
     if (!rc) rc = find_unwritten(r, output, got, f);
-    if (!rc && task_compare(l->task, r->test->workload, output, got, r->test->expected[output], r->test->atol[output],
-                            r->test->rtol[output], &message)) {
+    if (!rc && task_compare(l->task, r->test->workload, output, got, r->test->expected[output],
+                            r->test->atol[output], r->test->rtol[output], &message)) {
         finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
         rc = 1;
     }
@@ -414,12 +440,15 @@ static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
     double atol = r->test->atol[output], rtol = r->test->rtol[output];
     Error message;
     DeviceDifference d = {0};
-    int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output], turned_elements(r, x, n), x->dtype,
-                             n, atol, rtol, &d, err);
+    int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output],
+                             turned_elements(r, x, n), x->dtype, n, atol, rtol, &d, err);
     if (rc <= 0) return rc;
-    if (d.unwritten && x->dtype != DTYPE_I32) return never_written(r, output, d.unwritten, d.first_unwritten, f);
+    if (d.unwritten && x->dtype != DTYPE_I32)
+        return never_written(r, output, d.unwritten, d.first_unwritten, f);
     task_difference_text(l->task, r->test->workload, output, atol, rtol,
-                         &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want, d.worst_got, d.worst_want}, &message);
+                         &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want,
+                                           d.worst_got, d.worst_want},
+                         &message);
     finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
     return 1;
 }
@@ -427,7 +456,8 @@ static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
 int rig_compare(Rig *r, Finding *f, Error *err)
 {
     for (int i = 0; i < r->n_outputs; i++) {
-        int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err) : compare_on_host(r, i, f, err);
+        int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err)
+                                             : compare_on_host(r, i, f, err);
         if (rc) return rc;
     }
     return 0;
@@ -444,15 +474,23 @@ int rig_well(const Rig *r, Error *err)
         const TaskTensor *x = &l->task->outputs[i];
         size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
         if (!c->golden_expected[i]) return 1;
-        list[count++] = (DeviceExpected){r->memory.outputs[i], c->golden_expected[i], turned_elements(r, x, elements), (int)x->dtype,
-                                         elements, c->atol[i], c->rtol[i]};
+        list[count++] = (DeviceExpected){r->memory.outputs[i],
+                                         c->golden_expected[i],
+                                         turned_elements(r, x, elements),
+                                         (int)x->dtype,
+                                         elements,
+                                         c->atol[i],
+                                         c->rtol[i]};
     }
     for (int i = 0; i < r->n_inputs; i++) {
         const TaskTensor *x = &l->task->inputs[i];
         size_t size = dtype_size(x->dtype);
         if (!c->golden_inputs[i]) return 1;
-        list[count++] = (DeviceExpected){.p = r->memory.inputs[i], .golden = c->golden_inputs[i], .dtype = -1,
-                                         .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
+        list[count++] =
+            (DeviceExpected){.p = r->memory.inputs[i],
+                             .golden = c->golden_inputs[i],
+                             .dtype = -1,
+                             .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
     }
     return l->ops->expect(l->device, list, count, 1, err);
 }

@@ -38,8 +38,8 @@ static double *sorted_ratios(const Pairs *p)
     return v;
 }
 
-/* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of times that come in steps of
- * the clock's resolution it is not itself such a step. */
+/* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of
+ * times that come in steps of the clock's resolution it is not itself such a step. */
 static double sorted_midmean(const double *v, int n)
 {
     double sum = 0;
@@ -56,14 +56,16 @@ static double resample_midmean(Random *r, const double *sorted, int *drawn, int 
     memset(drawn, 0, (size_t)n * sizeof *drawn);
     for (int i = 0; i < n; i++) drawn[random_below(r, (uint64_t)n)]++;
     for (int i = 0; i < n; i++) {
-        int from = seen > cut ? seen : cut, to = seen + drawn[i] < n - cut ? seen + drawn[i] : n - cut;
+        int from = seen > cut ? seen : cut,
+            to = seen + drawn[i] < n - cut ? seen + drawn[i] : n - cut;
         if (to > from) sum += sorted[i] * (to - from);
         seen += drawn[i];
     }
     return sum / (n - 2 * cut);
 }
 
-/* The 97.5% quantile of Student's t for `n` degrees of freedom, to 0.3% from 3 on (Cornish-Fisher), of fewer exactly. */
+/* The 97.5% quantile of Student's t for `n` degrees of freedom, to 0.3% from 3 on (Cornish-Fisher),
+ * of fewer exactly. */
 static double student(int n)
 {
     static const double few[] = {0, 12.706, 4.303, 3.182, 2.776};
@@ -73,8 +75,8 @@ static double student(int n)
     return z + (z3 + z) / (4.0 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96.0 * n * n);
 }
 
-/* What resampling of few samples leaves out of the interval: the middle half alone tells how far samples scatter (Tukey and
- * McLaughlin). */
+/* What resampling of few samples leaves out of the interval: the middle half alone tells how far
+ * samples scatter (Tukey and McLaughlin). */
 static double few_samples(int n)
 {
     return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
@@ -97,7 +99,8 @@ void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
     free(drawn);
 }
 
-/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to the nearest that stay. */
+/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to
+ * the nearest that stay. */
 double statistics_half_width(const Pairs *p)
 {
     int n = p->n, cut = n / 4;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 typedef struct {
-    double middle, low, high;   /* 95% interval; a point when n is 1 */
+    double middle, low, high; /* 95% interval; a point when n is 1 */
 } Interval;
 
 double statistics_median(const double *v, int n);
@@ -16,8 +16,8 @@ typedef struct {
     int n;
 } Pairs;
 
-/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (percentile, widened by
- * Student's t where samples are few). Equal seeds give equal intervals. */
+/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (percentile,
+ * widened by Student's t where samples are few). Equal seeds give equal intervals. */
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
 /* Half of about that interval, without resampling: cheap, to see when to stop. */

@@ -62,9 +62,13 @@ static void put_detail(Record *r, const Verdict *v)
     if (v->driver[0]) record_text(d, "driver", v->driver);
     if (v->uuid[0]) record_text(d, "uuid", v->uuid);
     if (!v->timing) return;
-    put_counters(d, "baseline_counters", v->timing->baseline_counters, v->timing->n_baseline_counters);
+    put_counters(d, "baseline_counters", v->timing->baseline_counters,
+                 v->timing->n_baseline_counters);
     if (v->predicted) return;
-    record_text(d, "mode", v->timing->mode == CLOCK_WARM ? "warm" : v->timing->mode == CLOCK_GRAPH ? "graph" : "cold");
+    record_text(d, "mode",
+                v->timing->mode == CLOCK_WARM    ? "warm"
+                : v->timing->mode == CLOCK_GRAPH ? "graph"
+                                                 : "cold");
     record_int(d, "baseline_launches", v->timing->baseline_launches);
     record_int(d, "candidate_launches", v->timing->candidate_launches);
     put_telemetry(d, "before", &v->timing->before);

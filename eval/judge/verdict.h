@@ -6,7 +6,8 @@
 #include "base/digest.h"
 #include "eval/device/device.h"
 
-/* The version of the rules that verdicts are made by. It is part of every key: verdicts of two versions are never compared. */
+/* The version of the rules that verdicts are made by. It is part of every key: verdicts of two
+ * versions are never compared. */
 #define VERDICT_HARNESS "6"
 
 typedef struct {
@@ -17,17 +18,21 @@ typedef struct {
     double score;              /* 0 unless ok: lower bound of the speedup, rounded towards 1 */
     double speedup, low, high; /* median paired ratio and its 95% interval */
     double time_us, baseline_us;
-    double light_us;           /* least time by bytes and flops on this device */
-    int light_is_flops;        /* the ceiling that light_us is: arithmetic, else bytes */
-    int registers;             /* most of any kernel */
-    size_t local_bytes;        /* per thread, most of any kernel: spills and indexed arrays */
-    size_t shared_bytes;       /* per block, static and dynamic, most of any launch of the timed workload */
-    double occupancy;          /* by registers, shared memory and block size, least of any launch; 0 unknown */
-    char occupancy_limit[16];  /* what keeps more blocks out: "registers" */
+    double light_us;    /* least time by bytes and flops on this device */
+    int light_is_flops; /* the ceiling that light_us is: arithmetic, else bytes */
+    int registers;      /* most of any kernel */
+    size_t local_bytes; /* per thread, most of any kernel: spills and indexed arrays */
+    size_t
+        shared_bytes; /* per block, static and dynamic, most of any launch of the timed workload */
+    double
+        occupancy; /* by registers, shared memory and block size, least of any launch; 0 unknown */
+    char occupancy_limit[16]; /* what keeps more blocks out: "registers" */
     int n_checks;
-    char checks[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* what was passed, in order: "check rows=7 cols=33, input scale 1" */
-    DeviceTiming *timing;      /* NULL unless timed; owned by the verdict */
-    char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64], key[DIGEST_HEX];
+    char checks[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* what was passed, in order: "check rows=7
+                                                            cols=33, input scale 1" */
+    DeviceTiming *timing; /* NULL unless timed; owned by the verdict */
+    char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
+        key[DIGEST_HEX];
     char device_name[128], driver[32], uuid[48]; /* of DeviceInfo */
     uint64_t seed;
     int predicted;

@@ -11,7 +11,11 @@
 
 enum { MAX_BODY = 1 << 20 };
 
-enum { JUDGED, OPEN, LOST };       /* a candidate's verdict is there, not yet there, its job gone from the queue */
+enum {
+    JUDGED,
+    OPEN,
+    LOST
+}; /* a candidate's verdict is there, not yet there, its job gone from the queue */
 
 typedef struct {
     Queue *q;
@@ -24,7 +28,8 @@ typedef struct {
     int warned;
 } Waiting;
 
-static int on_result(void *ctx, size_t i, QueueState state, const void *result, size_t len, Error *err)
+static int on_result(void *ctx, size_t i, QueueState state, const void *result, size_t len,
+                     Error *err)
 {
     Waiting *w = ctx;
     if (state == QUEUE_ABSENT && w->state[i]) w->state[i] = LOST;
@@ -55,7 +60,10 @@ static int submit(Waiting *w, size_t i, Error *err)
     job_key(&job, w->keys[i]);
     w->state[i] = OPEN;
     buffer_init(&body, MAX_BODY);
-    int rc = job_encode(&job, &body, err) || queue_enqueue(w->q, w->device, w->keys[i], body.data, body.len, &state, err) ? -1 : 0;
+    int rc = job_encode(&job, &body, err) ||
+                     queue_enqueue(w->q, w->device, w->keys[i], body.data, body.len, &state, err)
+                 ? -1
+                 : 0;
     buffer_release(&body);
     return rc;
 }
@@ -71,8 +79,8 @@ static int put_back(Waiting *w, Error *err)
     return 0;
 }
 
-/* A job whose entry in the stream is gone waits for ever, and nothing tells it from one that waits its turn: enqueued again, it is
- * there or has its verdict. */
+/* A job whose entry in the stream is gone waits for ever, and nothing tells it from one that waits
+ * its turn: enqueued again, it is there or has its verdict. */
 static int offer_again(Waiting *w, Error *err)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -88,9 +96,14 @@ static int wait_all(Waiting *w, const char *const *keys, double patience_s, Erro
         if (queue_poll(w->q, keys, w->n, on_result, w, err) || put_back(w, err)) return -1;
         if (w->left < before) last = clock_seconds();
         if (!w->left) return 0;
-        if (stop_requested()) return error_set(err, "stopped with %zu candidates in evaluation; the same command continues", w->left);
+        if (stop_requested())
+            return error_set(
+                err, "stopped with %zu candidates in evaluation; the same command continues",
+                w->left);
         if (clock_seconds() - last > patience_s)
-            return error_set(err, "no verdict for %.0f s, %zu candidates are waiting: is an evaluator running? (quern-fleet run)",
+            return error_set(err,
+                             "no verdict for %.0f s, %zu candidates are waiting: is an evaluator "
+                             "running? (quern-fleet run)",
                              patience_s, w->left);
         double now = clock_seconds();
         if (now - last > lease_s && now - offered > lease_s) {
@@ -102,9 +115,11 @@ static int wait_all(Waiting *w, const char *const *keys, double patience_s, Erro
     return 0;
 }
 
-int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n, double patience_s, Error *err)
+int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n,
+              double patience_s, Error *err)
 {
-    Waiting w = {q, device_class, seed, items, memory_array(n, sizeof *w.keys), memory_alloc(n), n, n, 0};
+    Waiting w = {
+        q, device_class, seed, items, memory_array(n, sizeof *w.keys), memory_alloc(n), n, n, 0};
     const char **keys = memory_array(n, sizeof *keys);
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {

@@ -10,10 +10,12 @@ typedef struct {
     const Task *task;
     const char *source;
     size_t len;
-    Outcome outcome;               /* out */
+    Outcome outcome; /* out */
 } JudgeItem;
 
-/* Submit all, wait for all. -1: the queue failed, nothing finished for `patience_s`, or a stop was requested. */
-int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n, double patience_s, Error *err);
+/* Submit all, wait for all. -1: the queue failed, nothing finished for `patience_s`, or a stop was
+ * requested. */
+int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n,
+              double patience_s, Error *err);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/serve/precompile.h"
 #include "eval/cuda/health/health.h"
 #include "eval/device/outcome.h"
 #include "eval/serve/job.h"
+#include "eval/serve/precompile.h"
 #include "queue/queue.h"
 
 enum { DRAIN_S = 5, REAP_S = 2, VERDICT_MAX = QUEUE_MAX_BODY };
@@ -24,12 +24,12 @@ typedef struct {
     const WorkerOptions *opt;
     Queue *queue;
     Runner runner;
-    Ahead *ahead;               /* NULL: each job is compiled when its turn comes */
+    Ahead *ahead; /* NULL: each job is compiled when its turn comes */
     const char *classes[2];
     int n_classes;
     char consumer[128];
-    double born;                /* clock_unix */
-    double announce_at;         /* clock_seconds */
+    double born;        /* clock_unix */
+    double announce_at; /* clock_seconds */
     long judged;
 } Worker;
 
@@ -55,12 +55,14 @@ static void place_of(const Worker *w, char out[128])
     snprintf(out, 128, "%s %.60s", host, w->opt->runner.device);
 }
 
-/* The device is sick, as err says: the queue remembers it, and this worker ends with that sentence. */
+/* The device is sick, as err says: the queue remembers it, and this worker ends with that sentence.
+ */
 static int leave_service(Worker *w, Error *err)
 {
     char where[128];
     Error failure;
-    const char *device_class = w->runner.device_class[0] ? w->runner.device_class : w->opt->runner.device;
+    const char *device_class =
+        w->runner.device_class[0] ? w->runner.device_class : w->opt->runner.device;
     place_of(w, where);
     if (w->queue && queue_quarantine(w->queue, where, device_class, err->text, &failure))
         log_warn("the queue does not learn that %s left service: %s", where, failure.text);
@@ -73,7 +75,8 @@ static int start_runner(Worker *w, Error *err)
     if (rc) return rc;
     w->classes[0] = w->runner.device_class;
     w->classes[1] = w->runner.arch;
-    /* a simulator speaks for its profile alone; real devices also take jobs for their architecture */
+    /* a simulator speaks for its profile alone; real devices also take jobs for their architecture
+     */
     w->n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
     return 0;
 }
@@ -87,7 +90,8 @@ static int announce(Worker *w, Error *err)
     return queue_announce(w->queue, w->runner.device_class, w->runner.uuid, err);
 }
 
-/* A verdict without an evaluation. Nothing in it tells of this run, so that a rerun's is the same. */
+/* A verdict without an evaluation. Nothing in it tells of this run, so that a rerun's is the same.
+ */
 static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
 {
     Job j;
@@ -118,7 +122,8 @@ static Course watch(Worker *w, const QueueJob *job, Answer *answer, Error *err)
         if (stop_requested() && !stop_at) stop_at = now + DRAIN_S;
         double next = renew_at < deadline ? renew_at : deadline;
         if (stop_at && stop_at < next) next = stop_at;
-        struct pollfd fds[2 + AHEAD_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0}, {stop_at ? -1 : stop_fd(), POLLIN, 0}};
+        struct pollfd fds[2 + AHEAD_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0},
+                                                      {stop_at ? -1 : stop_fd(), POLLIN, 0}};
         double due = next;
         nfds_t n_fds = 2 + (w->ahead ? (nfds_t)ahead_watch(w->ahead, fds + 2, &due) : 0);
         if (due < next) next = due;
@@ -128,7 +133,8 @@ static Course watch(Worker *w, const QueueJob *job, Answer *answer, Error *err)
             return QUEUE_FAILED;
         }
         /* before the limits: what is answered counts, however late this process came to look */
-        if (n > 0 && fds[0].revents) return runner_answer(&w->runner, answer, err) ? RUNNER_DIED : JUDGED;
+        if (n > 0 && fds[0].revents)
+            return runner_answer(&w->runner, answer, err) ? RUNNER_DIED : JUDGED;
         now = clock_seconds();
         if (now >= deadline) return TOO_LATE;
         if (stop_at && now >= stop_at) return STOPPED;
@@ -165,17 +171,15 @@ static int settle(Worker *w, const QueueJob *job, Course course, Answer *answer,
         return give_up_or_bury(w, job, verdict, err);
     case TOO_LATE: {
         char why[128];
-        snprintf(why, sizeof why, "the evaluation took longer than %g s and was stopped", w->opt->deadline_s);
+        snprintf(why, sizeof why, "the evaluation took longer than %g s and was stopped",
+                 w->opt->deadline_s);
         log_warn("job %.12s: %s", job->key, why);
         if (own_verdict(job, why, verdict)) return -1;
         return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
     }
-    case STOPPED:
-        return queue_hand_back(w->queue, job, w->consumer, err);
-    case LEASE_LOST:
-        return 0;
-    case QUEUE_FAILED:
-        break;
+    case STOPPED: return queue_hand_back(w->queue, job, w->consumer, err);
+    case LEASE_LOST: return 0;
+    case QUEUE_FAILED: break;
     }
     return -1;
 }
@@ -186,7 +190,8 @@ static int serve_job(Worker *w, const AheadJob *next, Error *err)
     Answer answer = {0};
     buffer_init(&answer.verdict, VERDICT_MAX);
     Course course = RUNNER_DIED;
-    if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err)) course = watch(w, job, &answer, err);
+    if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err))
+        course = watch(w, job, &answer, err);
     if (course != JUDGED) runner_kill(&w->runner);
     int rc = settle(w, job, course, &answer, err);
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
@@ -199,7 +204,8 @@ static int serve_job(Worker *w, const AheadJob *next, Error *err)
 static int take_job(Worker *w, AheadJob *next, Error *err)
 {
     if (w->ahead) return ahead_next(w->ahead, 1, next, err);
-    return job_take(w->queue, w->classes, w->n_classes, w->consumer, w->runner.uuid, 1, dead_result, w, &next->job, err);
+    return job_take(w->queue, w->classes, w->n_classes, w->consumer, w->runner.uuid, 1, dead_result,
+                    w, &next->job, err);
 }
 
 /* A simulator is as busy with a candidate as its compiler is: nothing is gained beside it. */
@@ -209,15 +215,23 @@ static int open_ahead(Worker *w, Error *err)
     int cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), n = w->opt->compilers;
     if (n < 0) n = w->runner.predicted ? 0 : cores > 4 ? 4 : cores;
     if (!n || w->opt->once || !w->runner.arch[0]) return 0;
-    AheadOptions opt = {.queue = w->queue, .classes = w->classes, .n_classes = w->n_classes, .consumer = w->consumer,
-                        .arch = w->runner.arch, .uuid = w->runner.uuid, .compilers = n, .dead_result = dead_result, .ctx = w};
+    AheadOptions opt = {.queue = w->queue,
+                        .classes = w->classes,
+                        .n_classes = w->n_classes,
+                        .consumer = w->consumer,
+                        .arch = w->runner.arch,
+                        .uuid = w->runner.uuid,
+                        .compilers = n,
+                        .dead_result = dead_result,
+                        .ctx = w};
     return ahead_open(&opt, &w->ahead, err);
 }
 
 static int serve(Worker *w, Error *err)
 {
     while (!stop_requested()) {
-        if (!w->runner.pid && start_runner(w, err)) return health_is_sick(err->text) ? leave_service(w, err) : -1;
+        if (!w->runner.pid && start_runner(w, err))
+            return health_is_sick(err->text) ? leave_service(w, err) : -1;
         if (announce(w, err)) return -1;
         AheadJob next = {.key = ""};
         int rc = take_job(w, &next, err);
@@ -245,7 +259,8 @@ int worker_run(const WorkerOptions *opt, Error *err)
     Error refusal;
     set_consumer(&w);
     int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
-    int rc = started && !sick ? started : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
+    int rc = started && !sick ? started
+                              : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
     if (started) *err = refusal;
     if (sick) rc = leave_service(&w, err);
     if (!rc) rc = serves_again(&w, err);
@@ -256,7 +271,8 @@ int worker_run(const WorkerOptions *opt, Error *err)
     }
     runner_kill(&w.runner);
     ahead_close(w.ahead);
-    process_reap(0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
+    process_reap(
+        0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
     queue_close(w.queue);
     if (!rc) log_debug("judged %ld jobs", w.judged);
     return rc;

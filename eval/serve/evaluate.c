@@ -12,8 +12,8 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "eval/serve/job.h"
-#include "queue/queue.h"
 #include "eval/serve/second_device.h"
+#include "queue/queue.h"
 #include "tasks/task.h"
 
 enum { WINDOW = 512, BATCH = 64, SILENCE_S = 30, MAX_NAMES = 64 * 1024 };
@@ -29,13 +29,13 @@ typedef struct {
 
 typedef struct {
     char key[DIGEST_HEX];
-    Job job;                  /* its source is the first such sample's */
-    char *verdict;            /* an encoded record, once known */
+    Job job;       /* its source is the first such sample's */
+    char *verdict; /* an encoded record, once known */
     size_t len;
     int queued;
-    long second;              /* + 1: the unit that confirms this one's record; 0: none is needed */
+    long second; /* + 1: the unit that confirms this one's record; 0: none is needed */
     int is_second;
-    double lonely;            /* of a second: since when no device is there for it; 0: one is */
+    double lonely; /* of a second: since when no device is there for it; 0: one is */
 } Unit;
 
 typedef struct {
@@ -49,13 +49,14 @@ typedef struct {
     long n_samples;
     Unit *units;              /* distinct jobs, in order of first use */
     long n_units, done, next; /* before next, every unit is queued or done */
-    long n_first;             /* units of the samples themselves; the others are of second devices */
-    double *best;             /* known of each task */
-    double next_look;         /* for second devices */
-    long *unit_of;            /* of (sample, device); -1: no code */
-    long *slots;              /* hash of key -> unit + 1 */
+    long n_first;     /* units of the samples themselves; the others are of second devices */
+    double *best;     /* known of each task */
+    double next_look; /* for second devices */
+    long *unit_of;    /* of (sample, device); -1: no code */
+    long *slots;      /* hash of key -> unit + 1 */
     size_t n_slots;
-    double heard, offered;    /* when something last finished; when all that is open was last offered again */
+    double heard,
+        offered; /* when something last finished; when all that is open was last offered again */
     int warned_silence, warned_lost;
 } Evaluate;
 
@@ -163,7 +164,8 @@ static int make_spec(Evaluate *e, Error *err)
 {
     Buffer devices;
     buffer_init(&devices, 4096);
-    for (int d = 0; d < e->opt->n_devices; d++) buffer_printf(&devices, "%s%s", d ? "," : "", e->opt->devices[d]);
+    for (int d = 0; d < e->opt->n_devices; d++)
+        buffer_printf(&devices, "%s%s", d ? "," : "", e->opt->devices[d]);
     artifact_spec_config(&e->spec, "device", "%s", devices.data);
     artifact_spec_config(&e->spec, "harness", "%s", VERDICT_HARNESS);
     artifact_spec_config(&e->spec, "seed", "%llu", (unsigned long long)e->opt->seed);
@@ -207,12 +209,14 @@ static int check_verdict(Evaluate *e, const void *data, size_t len, Unit **unit,
     msgpack_zone zone;
     View v;
     if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory");
-    char *key = view_decode(data, len, "a verdict", &zone, &v, err) ? NULL : view_strdup(&v, "key", err);
+    char *key =
+        view_decode(data, len, "a verdict", &zone, &v, err) ? NULL : view_strdup(&v, "key", err);
     msgpack_zone_destroy(&zone);
     if (!key) return -1;
     long at = *slot_of(e, key);
     Unit *u = at ? &e->units[at - 1] : NULL;
-    int rc = u && (!*unit || *unit == u) ? 0 : error_set(err, "a verdict of another job, %.16s", key);
+    int rc =
+        u && (!*unit || *unit == u) ? 0 : error_set(err, "a verdict of another job, %.16s", key);
     *unit = u;
     free(key);
     return rc;
@@ -230,7 +234,8 @@ typedef struct {
     Unit *units[WINDOW];
 } Polled;
 
-static int take_result(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err)
+static int take_result(void *ctx, size_t index, QueueState state, const void *result, size_t len,
+                       Error *err)
 {
     Polled *p = ctx;
     Evaluate *e = p->e;
@@ -249,7 +254,8 @@ static int take_result(void *ctx, size_t index, QueueState state, const void *re
     if (check_verdict(e, result, len, &u, err))
         return error_prefix(err, "the queue's result of job %.16s", p->units[index]->key);
     e->heard = clock_seconds();
-    return keep_verdict(e, u, result, len, err) || journal_append(e->journal, result, len, err) ? -1 : 0;
+    return keep_verdict(e, u, result, len, err) || journal_append(e->journal, result, len, err) ? -1
+                                                                                                : 0;
 }
 
 /* ---- through the queue ---- */
@@ -267,7 +273,8 @@ static int submit(Evaluate *e, long *outstanding, Error *err)
             if (u->verdict || u->queued) continue;
             buffer_init(&bodies[n], QUEUE_MAX_BODY);
             rc = rc ? rc : job_encode(&u->job, &bodies[n], err);
-            jobs[n] = (QueueNew){u->job.device, u->key, bodies[n].data, bodies[n].len, e->opt->urgent};
+            jobs[n] =
+                (QueueNew){u->job.device, u->key, bodies[n].data, bodies[n].len, e->opt->urgent};
             u->queued = 1;
             n++;
         }
@@ -279,8 +286,8 @@ static int submit(Evaluate *e, long *outstanding, Error *err)
     return 0;
 }
 
-/* Ask for all that is queued and not done, and for second verdicts, which an earlier start may have had; *outstanding is
- * what remains. */
+/* Ask for all that is queued and not done, and for second verdicts, which an earlier start may have
+ * had; *outstanding is what remains. */
 static int collect(Evaluate *e, long *outstanding, Error *err)
 {
     Polled p = {.e = e};
@@ -317,20 +324,24 @@ static int stay_alone(Evaluate *e, Unit *u, Error *err)
     buffer_init(&b, QUEUE_MAX_BODY);
     second_absent(&u->job, r);
     int rc = record_encode(r, &b, err) || keep_verdict(e, u, b.data, b.len, err) ||
-             journal_append(e->journal, b.data, b.len, err) ? -1 : 0;
+                     journal_append(e->journal, b.data, b.len, err)
+                 ? -1
+                 : 0;
     buffer_release(&b);
     record_free(r);
     return rc;
 }
 
-/* In the queue while another device is there to take it. Without one it waits, but not when the first device has served
- * for that long already. */
+/* In the queue while another device is there to take it. Without one it waits, but not when the
+ * first device has served for that long already. */
 static int tend_second(Evaluate *e, Unit *u, Error *err)
 {
     long others = 0;
-    double served_s = 0, now = clock_seconds(), wait_s = u->job.not_on[0] ? e->opt->second_wait_s : 0;
+    double served_s = 0, now = clock_seconds(),
+           wait_s = u->job.not_on[0] ? e->opt->second_wait_s : 0;
     int gone;
-    if (wait_s > 0 && queue_others(e->queue, u->job.device, u->job.not_on, &others, &served_s, err)) return -1;
+    if (wait_s > 0 && queue_others(e->queue, u->job.device, u->job.not_on, &others, &served_s, err))
+        return -1;
     if (others) {
         u->lonely = 0;
         return u->queued ? 0 : enqueue_second(e, u, err);
@@ -350,8 +361,9 @@ static int tend_seconds(Evaluate *e, Error *err)
     return 0;
 }
 
-/* A job that the server calls queued may be on no stream: one was deleted, by hand, by a purge in the midst of the work, or
- * to make room. Enqueueing finds that out, and is harmless for all others. */
+/* A job that the server calls queued may be on no stream: one was deleted, by hand, by a purge in
+ * the midst of the work, or to make room. Enqueueing finds that out, and is harmless for all
+ * others. */
 static void offer_again(Evaluate *e)
 {
     for (long i = 0; i < e->n_units; i++)
@@ -368,11 +380,13 @@ static int hear(Evaluate *e, Error *err)
     double silence = clock_seconds() - e->heard, lease_s = 3 * queue_renew_interval(e->queue);
     if (silence > lease_s && clock_seconds() - e->offered > lease_s) offer_again(e);
     if (silence > SILENCE_S && !e->warned_silence++)
-        log_warn("nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?", SILENCE_S,
-                 e->opt->devices[0]);
+        log_warn(
+            "nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?",
+            SILENCE_S, e->opt->devices[0]);
     if (silence > e->opt->patience_s)
         return error_set(err,
-                         "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator (quern-evald --device %s) "
+                         "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator "
+                         "(quern-evald --device %s) "
                          "running?",
                          silence, e->done, e->n_units, e->opt->devices[0]);
     return 0;
@@ -382,16 +396,20 @@ static int evaluate_all(Evaluate *e, Error *err)
 {
     Progress progress;
     progress_start(&progress, "evaluate", "candidates", e->done, e->n_units);
-    if (e->done < e->n_units && queue_open(e->opt->redis, e->opt->queue, VERDICT_HARNESS, &e->queue, err)) return -1;
+    if (e->done < e->n_units &&
+        queue_open(e->opt->redis, e->opt->queue, VERDICT_HARNESS, &e->queue, err))
+        return -1;
     e->heard = clock_seconds();
     for (long outstanding = 0; e->done < e->n_units;) {
         long before = e->done;
-        if (submit(e, &outstanding, err) || collect(e, &outstanding, err) || tend_seconds(e, err)) return -1;
+        if (submit(e, &outstanding, err) || collect(e, &outstanding, err) || tend_seconds(e, err))
+            return -1;
         progress.total = e->n_units;
         progress_set(&progress, e->done);
         if (stop_requested())
-            return error_set(err, "stopped with %ld of %ld candidates evaluated; the same command continues", e->done,
-                             e->n_units);
+            return error_set(
+                err, "stopped with %ld of %ld candidates evaluated; the same command continues",
+                e->done, e->n_units);
         if (e->done == before && hear(e, err)) return -1;
     }
     progress_end(&progress);
@@ -410,7 +428,8 @@ static int final_verdict(Evaluate *e, const Unit *u, msgpack_zone *zone, Record 
         return 0;
     }
     const Unit *other = &e->units[u->second - 1];
-    if (view_decode(other->verdict, other->len, "a second device's verdict", zone, &second, err)) return -1;
+    if (view_decode(other->verdict, other->len, "a second device's verdict", zone, &second, err))
+        return -1;
     return second_merge(&first, &second, r, err);
 }
 
@@ -479,8 +498,10 @@ static int evaluate_journalled(Evaluate *e, Error *err)
     int rc = evaluate_all(e, err);
     if (!rc) rc = write_all(e, err);
     Error close_err;
-    if (rc) journal_close(e->journal, &close_err); /* what is done stays done */
-    else rc = journal_remove(e->journal, err);
+    if (rc)
+        journal_close(e->journal, &close_err); /* what is done stays done */
+    else
+        rc = journal_remove(e->journal, err);
     return rc;
 }
 
@@ -488,7 +509,10 @@ int evaluate_run(const EvaluateOptions *opt, Error *err)
 {
     Evaluate e = {.opt = opt};
     artifact_spec_init(&e.spec, "verdicts", "quern-evaluate");
-    int rc = read_samples(&e, err) || load_tasks(&e, err) || load_best(&e, err) || make_spec(&e, err) ? -1 : 0;
+    int rc =
+        read_samples(&e, err) || load_tasks(&e, err) || load_best(&e, err) || make_spec(&e, err)
+            ? -1
+            : 0;
     if (!rc && !artifact_same(&e.spec, opt->output)) {
         find_units(&e);
         rc = evaluate_journalled(&e, err);

@@ -10,14 +10,16 @@ enum { EVALUATE_MAX_DEVICES = 16 };
 
 typedef struct {
     const char *samples, *output;
-    const char *best;                          /* a pool: what is known of each task, for records (eval/serve/second_device.h); or NULL */
-    double second_wait_s;                      /* how long a record waits for a second device of its class to appear */
-    const char *devices[EVALUATE_MAX_DEVICES]; /* device classes; a verdict for each sample and device */
+    const char *best;     /* a pool: what is known of each task, for records
+                             (eval/serve/second_device.h); or NULL */
+    double second_wait_s; /* how long a record waits for a second device of its class to appear */
+    const char
+        *devices[EVALUATE_MAX_DEVICES]; /* device classes; a verdict for each sample and device */
     int n_devices;
     uint64_t seed;
-    const char *redis, *queue;                 /* as queue_open's */
+    const char *redis, *queue; /* as queue_open's */
     int urgent;
-    double patience_s;                         /* fail when nothing finishes for so long */
+    double patience_s; /* fail when nothing finishes for so long */
 } EvaluateOptions;
 
 /* 0 written (or already the same), -1 failed; after a stop signal -1 with the journal kept. */

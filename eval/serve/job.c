@@ -5,8 +5,12 @@
 
 void job_key(const Job *job, char out[DIGEST_HEX])
 {
-    VerdictKey key = {.source = job->source, .source_len = job->source_len, .task_digest = job->task_digest,
-                      .device_class = job->device, .not_on = job->not_on, .seed = job->seed};
+    VerdictKey key = {.source = job->source,
+                      .source_len = job->source_len,
+                      .task_digest = job->task_digest,
+                      .device_class = job->device,
+                      .not_on = job->not_on,
+                      .seed = job->seed};
     verdict_key(&key, out);
 }
 
@@ -49,21 +53,25 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
         rc = copy_text(&v, "task", out->task, sizeof out->task, err) ||
              copy_text(&v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
              copy_text(&v, "device", out->device, sizeof out->device, err) ||
-             copy_text(&v, "harness", out->harness, sizeof out->harness, err) || view_int(&v, "seed", &seed, err) ||
-             (view_has(&v, "not_on") && copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
+             copy_text(&v, "harness", out->harness, sizeof out->harness, err) ||
+             view_int(&v, "seed", &seed, err) ||
+             (view_has(&v, "not_on") &&
+              copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
              view_text(&v, "source", &out->source, &out->source_len, err);
     out->seed = (uint64_t)seed;
     msgpack_zone_destroy(&zone);
     return rc ? -1 : 0;
 }
 
-int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid, double timeout_s,
-             QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid,
+             double timeout_s, QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
 {
     Job j;
     Error ignored;
     int rc = queue_take(q, classes, n, consumer, timeout_s, dead_result, ctx, job, err);
-    if (rc <= 0 || !uuid[0] || job_decode(job->body.data, job->body.len, &j, &ignored) || strcmp(j.not_on, uuid)) return rc;
+    if (rc <= 0 || !uuid[0] || job_decode(job->body.data, job->body.len, &j, &ignored) ||
+        strcmp(j.not_on, uuid))
+        return rc;
     rc = queue_hand_back(q, job, consumer, err);
     queue_job_release(job);
     return rc < 0 ? -1 : 0;
@@ -76,7 +84,8 @@ void job_verdict(const Job *job, const char *outcome, const char *message, Recor
     digest_of(job->source, job->source_len, &d);
     digest_hex(&d, source_digest);
     job_key(job, key);
-    static const char *const zeros[] = {"score", "speedup", "low", "high", "time_us", "baseline_us"};
+    static const char *const zeros[] = {"score", "speedup", "low",
+                                        "high",  "time_us", "baseline_us"};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) record_float(r, zeros[i], 0);
     record_text(r, "task", job->task);
     record_text(r, "key", key);

@@ -30,7 +30,7 @@ typedef struct {
     SlotState state;
     char consumer[160];
     QueueJob job;
-    int lost;                   /* the lease, while it was compiled: what comes of it is dropped */
+    int lost; /* the lease, while it was compiled: what comes of it is dropped */
     unsigned long order;
     double renew_at;
     char key[DIGEST_HEX];
@@ -38,8 +38,8 @@ typedef struct {
 } Slot;
 
 typedef struct {
-    pid_t pid;                  /* 0: not running */
-    int fd, slot;               /* -1: idle */
+    pid_t pid;    /* 0: not running */
+    int fd, slot; /* -1: idle */
     double until;
 } Helper;
 
@@ -54,7 +54,8 @@ struct Ahead {
 
 /* ---- a compiling process ---- */
 
-/* The reply's frame: key and the compiler's reply, or nothing when the candidate never comes to be compiled. */
+/* The reply's frame: key and the compiler's reply, or nothing when the candidate never comes to be
+ * compiled. */
 static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffer *frame)
 {
     Job job;
@@ -67,10 +68,12 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     if (job_decode(body->data, body->len, &job, NULL)) return;
     if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL)) {
         for (int i = 0; i < candidate.plan.n_kernels; i++) names[i] = candidate.plan.kernels[i];
-        CompileRequest request = {arch, candidate.source, candidate.len, candidate.plan.n_kernels, names};
+        CompileRequest request = {arch, candidate.source, candidate.len, candidate.plan.n_kernels,
+                                  names};
         if (!compiler_run(c, &request, &result, NULL)) {
             const Buffer *reply = compiler_reply(c, &key);
-            if (reply->len > RUNNER_MAX_COMPILED || wire_puts(frame, key) || wire_put(frame, reply->data, reply->len))
+            if (reply->len > RUNNER_MAX_COMPILED || wire_puts(frame, key) ||
+                wire_put(frame, reply->data, reply->len))
                 buffer_clear(frame);
         }
         compile_result_release(&result);
@@ -85,7 +88,8 @@ static _Noreturn void helper_child(const char *arch)
     const char *cache = getenv("QUERN_CACHE");
     buffer_init(&body, QUEUE_MAX_BODY);
     buffer_init(&frame, RUNNER_MAX_JOB);
-    if (compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &c, NULL)) _exit(1);
+    if (compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &c, NULL))
+        _exit(1);
     while (wire_read_frame(3, QUEUE_MAX_BODY, 0, &body, NULL) == 1) {
         compile_job(c, arch, &body, &frame);
         if (wire_write_frame(3, frame.data, frame.len, NULL)) _exit(1);
@@ -107,7 +111,8 @@ static void helper_stop(Helper *h)
 static int helper_start(Helper *h, const char *arch, Error *err)
 {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket pair");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+        return error_errno(err, "cannot make a socket pair");
     pid_t parent = getpid();
     h->pid = fork();
     if (h->pid == 0) {
@@ -141,8 +146,10 @@ static void slot_free(Slot *s)
 
 static void slot_ready(Slot *s)
 {
-    if (s->lost) slot_free(s);
-    else s->state = READY;
+    if (s->lost)
+        slot_free(s);
+    else
+        s->state = READY;
 }
 
 /* Whatever became of the compilation, the job goes on: without it the runner compiles. */
@@ -184,8 +191,10 @@ static void hear_all(Ahead *a)
         Helper *h = &a->helpers[i];
         if (!h->pid) continue;
         struct pollfd p = {h->fd, POLLIN, 0};
-        if (poll(&p, 1, 0) > 0) helper_hear(a, h);
-        else if (h->slot >= 0 && clock_seconds() > h->until) helper_failed(a, h, "it took too long");
+        if (poll(&p, 1, 0) > 0)
+            helper_hear(a, h);
+        else if (h->slot >= 0 && clock_seconds() > h->until)
+            helper_failed(a, h, "it took too long");
     }
 }
 
@@ -208,7 +217,8 @@ static int renew_all(Ahead *a, Error *err)
 static int take_into(Ahead *a, Slot *s, double timeout_s, Error *err)
 {
     const AheadOptions *o = &a->opt;
-    int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s, o->dead_result, o->ctx, &s->job, err);
+    int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s,
+                      o->dead_result, o->ctx, &s->job, err);
     if (rc <= 0) return rc;
     s->state = TAKEN;
     s->order = a->taken++;
@@ -241,7 +251,8 @@ static Slot *oldest(Ahead *a, SlotState state)
     return first;
 }
 
-/* Oldest first, to whoever is idle. A pool that does not stay up is given up: the runner compiles. */
+/* Oldest first, to whoever is idle. A pool that does not stay up is given up: the runner compiles.
+ */
 static void assign(Ahead *a)
 {
     Error err;
@@ -257,7 +268,8 @@ static void assign(Ahead *a)
         s->state = COMPILING;
         h->slot = (int)(s - a->slots);
         h->until = clock_seconds() + COMPILER_S;
-        if (wire_write_frame(h->fd, s->job.body.data, s->job.body.len, &err)) helper_failed(a, h, err.text);
+        if (wire_write_frame(h->fd, s->job.body.data, s->job.body.len, &err))
+            helper_failed(a, h, err.text);
     }
 }
 
@@ -291,7 +303,8 @@ int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
 int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
 {
     if (opt->compilers < 1 || opt->compilers > AHEAD_MAX_COMPILERS)
-        return error_set(err, "%d compiling processes; expected 1 to %d", opt->compilers, AHEAD_MAX_COMPILERS);
+        return error_set(err, "%d compiling processes; expected 1 to %d", opt->compilers,
+                         AHEAD_MAX_COMPILERS);
     Ahead *a = memory_alloc(sizeof *a);
     a->opt = *opt;
     a->n_slots = opt->compilers + SPARE_JOBS;
@@ -365,7 +378,8 @@ int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err)
         if (left <= 0 || stop_requested()) return 0;
         if (oldest(a, TAKEN) || oldest(a, COMPILING)) {
             sleep_until(a, end);
-        } else if (take_into(a, &a->slots[0], left, err) < 0) { /* nothing is here: wait where new jobs come */
+        } else if (take_into(a, &a->slots[0], left, err) <
+                   0) { /* nothing is here: wait where new jobs come */
             return -1;
         }
     }

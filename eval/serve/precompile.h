@@ -1,9 +1,10 @@
-/* Compilation beside the device, never on its path: while the runner judges one candidate, a few more are leased and a pool of
- * processes compiles them. What a compiler answered, good or bad, goes to the runner with its job (compiler_offer), so a
- * verdict is the same as without.
+/* Compilation beside the device, never on its path: while the runner judges one candidate, a few
+ * more are leased and a pool of processes compiles them. What a compiler answered, good or bad,
+ * goes to the runner with its job (compiler_offer), so a verdict is the same as without.
  *
- * A job that waits here is held under the name "CONSUMER+N", renewed like any other; it is handed back untouched when the
- * worker ends, and its lease counts as no delivery when the worker is killed (queue_begin). */
+ * A job that waits here is held under the name "CONSUMER+N", renewed like any other; it is handed
+ * back untouched when the worker ends, and its lease counts as no delivery when the worker is
+ * killed (queue_begin). */
 #ifndef EVAL_SERVE_PRECOMPILE_H
 #define EVAL_SERVE_PRECOMPILE_H
 
@@ -22,8 +23,8 @@ typedef struct {
     const char *const *classes; /* as queue_take's; must live as long */
     int n_classes;
     const char *consumer, *arch;
-    const char *uuid;           /* of the device: job_take */
-    int compilers;              /* processes, at least 1; two jobs more than that are held */
+    const char *uuid; /* of the device: job_take */
+    int compilers;    /* processes, at least 1; two jobs more than that are held */
     QueueDeadResult *dead_result;
     void *ctx;
 } AheadOptions;
@@ -32,19 +33,20 @@ int ahead_open(const AheadOptions *opt, Ahead **out, Error *err);
 /* Hands back what waits; NULL is none. */
 void ahead_close(Ahead *a);
 
-/* What must happen now: take jobs where there is room, give them to compilers, hear those, renew leases. Never waits for a
- * compilation. -1: the queue failed. */
+/* What must happen now: take jobs where there is room, give them to compilers, hear those, renew
+ * leases. Never waits for a compilation. -1: the queue failed. */
 int ahead_tend(Ahead *a, Error *err);
 /* Descriptors to poll for, and when to tend at the latest (clock_seconds). */
 int ahead_watch(const Ahead *a, struct pollfd *fds, double *due);
 
 typedef struct {
-    QueueJob job;               /* held by the consumer itself */
-    char key[DIGEST_HEX];       /* of the compilation */
-    Buffer compiled;            /* empty: none could be had; the runner does it */
+    QueueJob job;         /* held by the consumer itself */
+    char key[DIGEST_HEX]; /* of the compilation */
+    Buffer compiled;      /* empty: none could be had; the runner does it */
 } AheadJob;
 
-/* The job that waits longest among those compiled, waiting at most timeout_s for one: 1, 0 none, -1. Release it. */
+/* The job that waits longest among those compiled, waiting at most timeout_s for one: 1, 0 none,
+ * -1. Release it. */
 int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err);
 void ahead_job_release(AheadJob *j);
 

@@ -14,24 +14,56 @@ int main(int argc, char **argv)
     const char *devices = "sim:h100";
     int64_t seed = 1;
     const Flag flags[] = {
-        {.name = "output", .kind = FLAG_TEXT, .target = &opt.output, .help = "the verdicts artifact", .required = 1},
-        {.name = "device", .kind = FLAG_TEXT, .target = &devices,
+        {.name = "output",
+         .kind = FLAG_TEXT,
+         .target = &opt.output,
+         .help = "the verdicts artifact",
+         .required = 1},
+        {.name = "device",
+         .kind = FLAG_TEXT,
+         .target = &devices,
          .help = "device classes, comma-separated; each sample gets a verdict of each"},
-        {.name = "seed", .kind = FLAG_INT, .target = &seed,
-         .help = "of the inputs that the evaluators draw", .min = 0, .max = 9e15},
-        {.name = "redis", .kind = FLAG_TEXT, .target = &opt.redis, .help = "the queue's server instead of QUERN_REDIS"},
-        {.name = "queue", .kind = FLAG_TEXT, .target = &opt.queue, .help = "the queue's name, if not quern"},
-        {.name = "urgent", .kind = FLAG_BOOL, .target = &opt.urgent, .help = "before all jobs that are not"},
-        {.name = "patience", .kind = FLAG_FLOAT, .target = &opt.patience_s,
-         .help = "fail when nothing finishes for so many seconds", .min = 1, .max = 1e7},
-        {.name = "best", .kind = FLAG_TEXT, .target = &opt.best,
-         .help = "a pool; a measured score above twice its best of the task needs a second device, as any above 3 does"},
-        {.name = "second-wait", .kind = FLAG_FLOAT, .target = &opt.second_wait_s,
-         .help = "seconds for another device of the class to appear, else a record stays unconfirmed", .min = 0, .max = 86400},
+        {.name = "seed",
+         .kind = FLAG_INT,
+         .target = &seed,
+         .help = "of the inputs that the evaluators draw",
+         .min = 0,
+         .max = 9e15},
+        {.name = "redis",
+         .kind = FLAG_TEXT,
+         .target = &opt.redis,
+         .help = "the queue's server instead of QUERN_REDIS"},
+        {.name = "queue",
+         .kind = FLAG_TEXT,
+         .target = &opt.queue,
+         .help = "the queue's name, if not quern"},
+        {.name = "urgent",
+         .kind = FLAG_BOOL,
+         .target = &opt.urgent,
+         .help = "before all jobs that are not"},
+        {.name = "patience",
+         .kind = FLAG_FLOAT,
+         .target = &opt.patience_s,
+         .help = "fail when nothing finishes for so many seconds",
+         .min = 1,
+         .max = 1e7},
+        {.name = "best",
+         .kind = FLAG_TEXT,
+         .target = &opt.best,
+         .help = "a pool; a measured score above twice its best of the task needs a second device, "
+                 "as any above 3 does"},
+        {.name = "second-wait",
+         .kind = FLAG_FLOAT,
+         .target = &opt.second_wait_s,
+         .help =
+             "seconds for another device of the class to appear, else a record stays unconfirmed",
+         .min = 0,
+         .max = 86400},
         {0}};
     const FlagSpec spec = {.program = "quern-evaluate",
                            .synopsis = "SAMPLES --output VERDICTS [--device CLASS,...]",
-                           .about = "Sends each distinct candidate of SAMPLES through the queue and writes the verdicts in the order "
+                           .about = "Sends each distinct candidate of SAMPLES through the queue "
+                                    "and writes the verdicts in the order "
                                     "of the samples. Interrupted, the same command continues.",
                            .flags = flags,
                            .min_words = 1,
@@ -40,7 +72,9 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     opt.samples = words[0];
     if (opt.redis && strchr(opt.redis, '@'))
-        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+        flags_usage_error(
+            &spec,
+            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     log_open("quern-evaluate");
     stop_install();
     char *text = memory_strdup(devices);

@@ -28,11 +28,13 @@ typedef struct {
 
 static void add_device(Devices *d, const char *name, size_t len, const FlagSpec *spec)
 {
-    if (d->n == FLEET_MAX_WORKERS) flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
+    if (d->n == FLEET_MAX_WORKERS)
+        flags_usage_error(spec, "--devices names more than %d devices", FLEET_MAX_WORKERS);
     d->names[d->n++] = memory_strndup(name, len);
 }
 
-/* Every GPU that quern-devices, beside this program, finds; else the simulator, the one device that is everywhere. */
+/* Every GPU that quern-devices, beside this program, finds; else the simulator, the one device that
+ * is everywhere. */
 static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
 {
     char program[4200];
@@ -44,7 +46,8 @@ static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
     buffer_init(&said, 4096);
     snprintf(program, sizeof program, "%s/quern-devices", dir);
     const char *const argv[] = {program, "--gpus", NULL};
-    if (process_run(argv, &(ProcessOptions){.timeout_s = FIND_S}, &out, &said, &result, &err)) log_warn("%s", err.text);
+    if (process_run(argv, &(ProcessOptions){.timeout_s = FIND_S}, &out, &said, &result, &err))
+        log_warn("%s", err.text);
     for (char *line = out.data; !strncmp(line, "cuda:", 5); line += strcspn(line, "\n") + 1) {
         add_device(d, line, strcspn(line, " \n"), spec);
         if (!line[strcspn(line, "\n")]) break;
@@ -53,7 +56,9 @@ static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
         add_device(d, "sim:h100", 8, spec);
         said.data[strcspn(said.data, "\n")] = 0;
         const char *why = result.timed_out ? "the CUDA driver does not answer" : said.data;
-        if (*why) log_info("there is a GPU here that cannot be used, so the simulator sim:h100 is: %s", why);
+        if (*why)
+            log_info("there is a GPU here that cannot be used, so the simulator sim:h100 is: %s",
+                     why);
     }
     buffer_release(&out);
     buffer_release(&said);
@@ -63,8 +68,10 @@ static void list_devices(Devices *d, const char *text, const char *dir, const Fl
 {
     for (size_t n; *text; text += n + (text[n] == ',')) {
         n = strcspn(text, ",");
-        if (n == 4 && !memcmp(text, "auto", 4)) add_found(d, dir, spec);
-        else if (n) add_device(d, text, n, spec);
+        if (n == 4 && !memcmp(text, "auto", 4))
+            add_found(d, dir, spec);
+        else if (n)
+            add_device(d, text, n, spec);
     }
     if (!d->n) flags_usage_error(spec, "--devices names no device");
 }
@@ -92,27 +99,47 @@ int main(int argc, char **argv)
     const char *dir = NULL, *devices = "auto", *evaluator = NULL;
     int64_t workers = -1, parent = 0;
     const Flag flags[] = {
-        {.name = "dir", .kind = FLAG_TEXT, .target = &dir,
-         .help = "where the private server keeps its data: finished jobs are found done on the next run; "
+        {.name = "dir",
+         .kind = FLAG_TEXT,
+         .target = &dir,
+         .help = "where the private server keeps its data: finished jobs are found done on the "
+                 "next run; "
                  ".quern if not given. One fleet at a time has it, with an outside server too"},
-        {.name = "devices", .kind = FLAG_TEXT, .target = &devices,
-         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, without one sim:h100"},
-        {.name = "workers", .kind = FLAG_INT, .target = &workers,
-         .help = "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
-                 "simulators", .min = -1, .max = FLEET_MAX_WORKERS},
-        {.name = "evaluator", .kind = FLAG_TEXT, .target = &evaluator,
+        {.name = "devices",
+         .kind = FLAG_TEXT,
+         .target = &devices,
+         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, "
+                 "without one sim:h100"},
+        {.name = "workers",
+         .kind = FLAG_INT,
+         .target = &workers,
+         .help =
+             "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
+             "simulators",
+         .min = -1,
+         .max = FLEET_MAX_WORKERS},
+        {.name = "evaluator",
+         .kind = FLAG_TEXT,
+         .target = &evaluator,
          .help = "the evaluator's program, if not the quern-evald beside this one"},
-        {.name = "parent", .kind = FLAG_INT, .target = &parent,
-         .help = "a process whose end also ends COMMAND; 0: none", .min = 0, .max = 1 << 30},
+        {.name = "parent",
+         .kind = FLAG_INT,
+         .target = &parent,
+         .help = "a process whose end also ends COMMAND; 0: none",
+         .min = 0,
+         .max = 1 << 30},
         {0}};
-    const FlagSpec spec = {.program = "quern-fleet",
-                           .synopsis = "run [flags] -- COMMAND...",
-                           .about = "Starts a private redis-server and evaluators, runs COMMAND with QUERN_REDIS set, and takes all "
-                                    "down when it ends, on a signal, or when quern-fleet itself is killed. With QUERN_REDIS set, "
-                                    "only evaluators are started, for that server. The exit status is COMMAND's.",
-                           .flags = flags,
-                           .min_words = 2,
-                           .max_words = -1};
+    const FlagSpec spec = {
+        .program = "quern-fleet",
+        .synopsis = "run [flags] -- COMMAND...",
+        .about = "Starts a private redis-server and evaluators, runs COMMAND with QUERN_REDIS set, "
+                 "and takes all "
+                 "down when it ends, on a signal, or when quern-fleet itself is killed. With "
+                 "QUERN_REDIS set, "
+                 "only evaluators are started, for that server. The exit status is COMMAND's.",
+        .flags = flags,
+        .min_words = 2,
+        .max_words = -1};
     const char **words = memory_array((size_t)argc + 1, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words);
     if (strcmp(words[0], "run")) flags_usage_error(&spec, "expected 'run', found '%s'", words[0]);
@@ -148,7 +175,8 @@ int main(int argc, char **argv)
                               .parent = (int)parent,
                               .command = (char *const *)(words + 1)};
     int status = 0;
-    if (fleet_run(&opt, &status, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (fleet_run(&opt, &status, &err))
+        log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     free(words);
     return log_close(status);
 }

@@ -18,13 +18,14 @@ static void print_table(const QueueStatus *s, int n, const QueueSick *sick, int 
 {
     printf("%-24s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead", "oldest");
     for (int i = 0; i < n; i++)
-        printf("%-24s %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting, s[i].leased, s[i].done, s[i].dead,
-               s[i].oldest_s);
+        printf("%-24s %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting, s[i].leased,
+               s[i].done, s[i].dead, s[i].oldest_s);
     for (int i = 0; i < n_sick; i++) {
         char when[32] = "";
         time_t at = (time_t)sick[i].at;
         strftime(when, sizeof when, "%F %T UTC", gmtime(&at));
-        printf("out of service since %s: %s (%s): %s\n", when, sick[i].where, sick[i].device_class, sick[i].reason);
+        printf("out of service since %s: %s (%s): %s\n", when, sick[i].where, sick[i].device_class,
+               sick[i].reason);
     }
 }
 
@@ -32,12 +33,15 @@ static void print_json(const QueueStatus *s, int n, const QueueSick *sick, int n
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class, "waiting",
-                                              (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased, "done",
-                                              (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead, "oldest_s", s[i].oldest_s));
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class, "waiting",
+                            (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased, "done",
+                            (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead, "oldest_s",
+                            s[i].oldest_s));
     for (int i = 0; i < n_sick; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "class", sick[i].device_class, "quarantined", sick[i].where,
-                                              "reason", sick[i].reason, "since", (json_int_t)sick[i].at));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "class", sick[i].device_class,
+                                              "quarantined", sick[i].where, "reason",
+                                              sick[i].reason, "since", (json_int_t)sick[i].at));
     json_dumpf(list, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(list);
@@ -48,9 +52,13 @@ static int status(Queue *q, int as_json, Error *err)
     static QueueStatus s[MAX_CLASSES];
     static QueueSick sick[MAX_SICK];
     int n = 0, n_sick = 0;
-    if (queue_status(q, s, MAX_CLASSES, &n, err) || queue_quarantined(q, sick, MAX_SICK, &n_sick, err)) return -1;
-    if (as_json) print_json(s, n, sick, n_sick);
-    else print_table(s, n, sick, n_sick);
+    if (queue_status(q, s, MAX_CLASSES, &n, err) ||
+        queue_quarantined(q, sick, MAX_SICK, &n_sick, err))
+        return -1;
+    if (as_json)
+        print_json(s, n, sick, n_sick);
+    else
+        print_table(s, n, sick, n_sick);
     return 0;
 }
 
@@ -71,38 +79,55 @@ int main(int argc, char **argv)
     const char *redis = NULL, *name = NULL;
     int as_json = 0;
     const Flag flags[] = {
-        {.name = "redis", .kind = FLAG_TEXT, .target = &redis, .help = "the queue's server instead of QUERN_REDIS"},
-        {.name = "queue", .kind = FLAG_TEXT, .target = &name, .help = "the queue's name, if not quern"},
+        {.name = "redis",
+         .kind = FLAG_TEXT,
+         .target = &redis,
+         .help = "the queue's server instead of QUERN_REDIS"},
+        {.name = "queue",
+         .kind = FLAG_TEXT,
+         .target = &name,
+         .help = "the queue's name, if not quern"},
         {.name = "json", .kind = FLAG_BOOL, .target = &as_json, .help = "status as JSON"},
         {0}};
-    const FlagSpec spec = {.program = "quern-queue",
-                           .synopsis = "status|retry|purge|pause|resume [--redis URL] [--queue NAME] [--json]",
-                           .about = "status: jobs waiting, leased, done and dead by device class, the age of the oldest, and devices "
-                                    "out of service. retry: puts dead jobs back. purge: forgets the queue, results too. pause, resume: "
-                                    "whether evaluators take jobs.",
-                           .flags = flags,
-                           .min_words = 1,
-                           .max_words = 1};
+    const FlagSpec spec = {
+        .program = "quern-queue",
+        .synopsis = "status|retry|purge|pause|resume [--redis URL] [--queue NAME] [--json]",
+        .about = "status: jobs waiting, leased, done and dead by device class, the age of the "
+                 "oldest, and devices "
+                 "out of service. retry: puts dead jobs back. purge: forgets the queue, results "
+                 "too. pause, resume: "
+                 "whether evaluators take jobs.",
+        .flags = flags,
+        .min_words = 1,
+        .max_words = 1};
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
     const char *verb = words[0];
     if (redis && strchr(redis, '@'))
-        flags_usage_error(&spec, "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+        flags_usage_error(
+            &spec,
+            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     int known = 0;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) known |= !strcmp(verb, verbs[i]);
-    if (!known) flags_usage_error(&spec, "expected status, retry, purge, pause or resume, found '%s'", verb);
+    if (!known)
+        flags_usage_error(&spec, "expected status, retry, purge, pause or resume, found '%s'",
+                          verb);
     log_open("quern-queue");
     stop_install();
     Error err = {0};
     Queue *q = NULL;
     const char *server = redis && *redis ? redis : getenv("QUERN_REDIS");
     if (!server || !*server) {
-        error_set(&err, "there is no queue: QUERN_REDIS names no server. A run that is going on has one: --redis "
-                        "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With none going on, put "
-                        "`quern-fleet run --dir runs/RUN/queue --workers 0 --` in front of the command");
+        error_set(&err,
+                  "there is no queue: QUERN_REDIS names no server. A run that is going on has one: "
+                  "--redis "
+                  "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With "
+                  "none going on, put "
+                  "`quern-fleet run --dir runs/RUN/queue --workers 0 --` in front of the command");
         log_die(1, &err);
     }
-    if (queue_open(redis, name, VERDICT_HARNESS, &q, &err) || act(q, verb, as_json, &err)) log_die(1, &err);
+    if (queue_open(redis, name, VERDICT_HARNESS, &q, &err) || act(q, verb, as_json, &err))
+        log_die(1, &err);
     queue_close(q);
     return log_close(0);
 }

@@ -20,7 +20,8 @@ void runner_become_child(int fd, pid_t parent)
     setpgid(0, 0); /* what it starts is killed with it */
     process_die_with_parent();
     if (getppid() != parent) _exit(1);
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}; /* the parent decides what a stop means */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP,
+                                  SIGPIPE}; /* the parent decides what a stop means */
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     int null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
@@ -51,7 +52,8 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
         rc = get_text(&v, "error", text, sizeof text, err) ? -1 : error_set(err, "%s", text);
     } else if (!rc) {
         rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
-             get_text(&v, "arch", r->arch, sizeof r->arch, err) || view_bool(&v, "predicted", &r->predicted, err) ||
+             get_text(&v, "arch", r->arch, sizeof r->arch, err) ||
+             view_bool(&v, "predicted", &r->predicted, err) ||
              get_text(&v, "uuid", r->uuid, sizeof r->uuid, err);
     }
     msgpack_zone_destroy(&zone);
@@ -62,7 +64,8 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
 {
     int fds[2];
     *r = (Runner){.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket pair");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+        return error_errno(err, "cannot make a socket pair");
     pid_t parent = getpid();
     r->pid = fork();
     if (r->pid == 0) {
@@ -83,7 +86,8 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     Buffer frame;
     buffer_init(&frame, 8192);
     int got = wire_read_frame(r->fd, 8192, HELLO_S, &frame, err);
-    int rc = got == 1 ? read_hello(r, &frame, err) : error_set(err, "the runner of %s did not start", opt->device);
+    int rc = got == 1 ? read_hello(r, &frame, err)
+                      : error_set(err, "the runner of %s did not start", opt->device);
     if (got == 1 && rc) rc = 1;
     buffer_release(&frame);
     if (rc) runner_kill(r);
@@ -97,7 +101,9 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
     int rc = wire_put(&frame, body->data, body->len);
     if (!rc && compiled && compiled->len && compiled->len <= RUNNER_MAX_COMPILED)
         rc = wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len);
-    rc = rc || wire_write_frame(r->fd, frame.data, frame.len, err) ? error_set(err, "the runner takes no job") : 0;
+    rc = rc || wire_write_frame(r->fd, frame.data, frame.len, err)
+             ? error_set(err, "the runner takes no job")
+             : 0;
     buffer_release(&frame);
     return rc;
 }
@@ -117,7 +123,8 @@ int runner_answer(Runner *r, Answer *out, Error *err)
     int rc = msgpack_zone_init(&zone, 1024) ? 0 : error_set(err, "no memory");
     if (!rc) {
         rc = view_decode(frame.data, frame.len, "the runner's answer", &zone, &v, err) ||
-             view_bool(&v, "retry", &out->retry, err) || view_bytes(&v, "verdict", &verdict, &len, err) ||
+             view_bool(&v, "retry", &out->retry, err) ||
+             view_bytes(&v, "verdict", &verdict, &len, err) ||
              buffer_append(&out->verdict, verdict, len) ||
              (view_has(&v, "sick") && get_text(&v, "sick", out->sick, sizeof out->sick, err));
         msgpack_zone_destroy(&zone);

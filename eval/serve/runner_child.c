@@ -4,7 +4,8 @@
  * fixed verdict evaluator_error "noop", after what the source's first line asks for:
  *   // selftest: sleep SECONDS    // selftest: crash    // selftest: hang    // selftest: fail
  *   // selftest: sick FILE        the device is sick, once: whoever comes first removes the file
- *   // selftest: measured SECONDS UUID=SCORE ...    after so long an ok verdict with the score that it has on this device */
+ *   // selftest: measured SECONDS UUID=SCORE ...    after so long an ok verdict with the score that
+ * it has on this device */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,21 +13,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "eval/compile/wire.h"
 #include "eval/cuda/health/health.h"
 #include "eval/device/device.h"
 #include "eval/judge/evaluator.h"
-#include "eval/serve/runner.h"
-#include "eval/compile/wire.h"
 #include "eval/serve/job.h"
+#include "eval/serve/runner.h"
 
 enum { ANSWER_MAX = 4 << 20 };
 
 typedef struct {
     int fd;
     const RunnerOptions *opt;
-    Evaluator *evaluator;  /* NULL in a noop runner */
-    uint64_t seed;         /* what it was opened with */
-    char sick[600];        /* why the device must leave service, or "" */
+    Evaluator *evaluator; /* NULL in a noop runner */
+    uint64_t seed;        /* what it was opened with */
+    char sick[600];       /* why the device must leave service, or "" */
 } Child;
 
 static int send_record(int fd, const Record *r)
@@ -85,7 +86,8 @@ static void note_sickness(Child *c, const char *message)
 static int judge(Child *c, const Job *job, Record *verdict)
 {
     Error err = {0};
-    if (strcmp(job->harness, VERDICT_HARNESS)) return failed(job, "the job asks for another version of the harness", verdict);
+    if (strcmp(job->harness, VERDICT_HARNESS))
+        return failed(job, "the job asks for another version of the harness", verdict);
     if (job->seed != c->seed || !c->evaluator)
         if (open_evaluator(c, job->seed, &err)) {
             note_sickness(c, err.text);
@@ -99,7 +101,8 @@ static int judge(Child *c, const Job *job, Record *verdict)
     if (!v->task_digest[0]) { /* it did not come to look at the task */
         failed(job, v->message, verdict);
     } else if (strcmp(v->task_digest, job->task_digest)) {
-        retry = failed(job, "the evaluator has another version of the task than the submitter", verdict);
+        retry = failed(job, "the evaluator has another version of the task than the submitter",
+                       verdict);
     } else { /* under the class that was asked for, which may be the architecture's */
         job_key(job, v->key);
         verdict_record(v, job->task, verdict);
@@ -112,7 +115,10 @@ static int judge(Child *c, const Job *job, Record *verdict)
 /* list: "UUID=SCORE ..."; 0: this device is not in it. */
 static int measured(const Child *c, const Job *job, char *list, Record *verdict)
 {
-    Verdict v = {.outcome = OUTCOME_OK, .time_us = 1, .seed = job->seed, .predicted = !strncmp(c->opt->device, "sim:", 4)};
+    Verdict v = {.outcome = OUTCOME_OK,
+                 .time_us = 1,
+                 .seed = job->seed,
+                 .predicted = !strncmp(c->opt->device, "sim:", 4)};
     Digest d;
     size_t n = strlen(c->opt->uuid ? c->opt->uuid : "");
     for (char *save = NULL, *p = strtok_r(list, " ", &save); n && p; p = strtok_r(NULL, " ", &save))
@@ -139,7 +145,8 @@ static int judge_nothing(Child *c, const Job *job, Record *verdict)
     if (sscanf(line, "// selftest: sleep %lf", &seconds) == 1) clock_sleep(seconds);
     if (!strcmp(line, "// selftest: crash")) raise(SIGSEGV);
     while (!strcmp(line, "// selftest: hang")) pause();
-    if (sscanf(line, "// selftest: sick %500s", path) == 1 && !unlink(path)) note_sickness(c, HEALTH_SICK "it was told to be sick");
+    if (sscanf(line, "// selftest: sick %500s", path) == 1 && !unlink(path))
+        note_sickness(c, HEALTH_SICK "it was told to be sick");
     if (sscanf(line, "// selftest: measured %lf %n", &seconds, &list) == 1 && list) {
         clock_sleep(seconds);
         if (measured(c, job, line + list, verdict)) return 0;
@@ -196,8 +203,10 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
     if (ops && ops->alone) ops->alone(arg);
-    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there is. */
-    if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err))) refuse(fd, &err);
+    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there
+     * is. */
+    if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err)))
+        refuse(fd, &err);
     if (say_hello(&c)) _exit(1);
     Buffer frame;
     buffer_init(&frame, RUNNER_MAX_JOB);

@@ -7,16 +7,20 @@
 #include "artifacts/artifact.h"
 
 static const double record_score = 3, times_best = 2, agreement = 0.9;
-static const uint64_t other_inputs = (uint64_t)1 << 60; /* beyond every seed that quern-evaluate takes */
+static const uint64_t other_inputs = (uint64_t)1
+                                     << 60; /* beyond every seed that quern-evaluate takes */
 
 static int best_of_item(const View *item, const TaskSet *tasks, double *best, Error *err)
 {
     const char *name;
     size_t n;
     double score;
-    if (view_text(item, "task", &name, &n, err) || view_float(item, "score", &score, err)) return -1;
+    if (view_text(item, "task", &name, &n, err) || view_float(item, "score", &score, err))
+        return -1;
     for (int i = 0; i < tasks->n; i++)
-        if (strlen(tasks->tasks[i]->name) == n && !memcmp(tasks->tasks[i]->name, name, n) && score > best[i]) best[i] = score;
+        if (strlen(tasks->tasks[i]->name) == n && !memcmp(tasks->tasks[i]->name, name, n) &&
+            score > best[i])
+            best[i] = score;
     return 0;
 }
 
@@ -52,7 +56,8 @@ static void copy_uuid(const View *verdict, char *out, size_t size)
 {
     View detail;
     out[0] = 0;
-    if (view_has(verdict, "detail") && !view_map(verdict, "detail", &detail, NULL) && view_has(&detail, "uuid"))
+    if (view_has(verdict, "detail") && !view_map(verdict, "detail", &detail, NULL) &&
+        view_has(&detail, "uuid"))
         copy_text(&detail, "uuid", out, size);
 }
 
@@ -68,12 +73,13 @@ int second_job(const Job *first, const View *verdict, double best, Job *out)
 {
     int predicted = 1;
     double score = 0;
-    if (!text_is(verdict, "outcome", "ok") || view_bool(verdict, "predicted", &predicted, NULL) || predicted ||
-        view_float(verdict, "score", &score, NULL) || score <= least_record(best))
+    if (!text_is(verdict, "outcome", "ok") || view_bool(verdict, "predicted", &predicted, NULL) ||
+        predicted || view_float(verdict, "score", &score, NULL) || score <= least_record(best))
         return 0;
     *out = *first;
     out->seed = first->seed ^ other_inputs;
-    copy_text(verdict, "device", out->device, sizeof out->device); /* the GPU's own class, where its architecture was asked for */
+    copy_text(verdict, "device", out->device,
+              sizeof out->device); /* the GPU's own class, where its architecture was asked for */
     copy_uuid(verdict, out->not_on, sizeof out->not_on);
     return 1;
 }
@@ -87,7 +93,8 @@ void second_absent(const Job *second, Record *r)
 
 static int put_other(const View *v, Record *r, Error *err)
 {
-    static const char *const numbers[] = {"score", "speedup", "low", "high", "time_us", "baseline_us"};
+    static const char *const numbers[] = {"score", "speedup", "low",
+                                          "high",  "time_us", "baseline_us"};
     Record *other = record_map(r, "other");
     char uuid[48], outcome[32];
     copy_uuid(v, uuid, sizeof uuid);
@@ -121,7 +128,8 @@ int second_merge(const View *first, const View *second, Record *r, Error *err)
         record_copy(r, first);
         return 0;
     }
-    int judged = text_is(second, "outcome", "ok"), agree = judged && (a < b ? a : b) >= agreement * (a < b ? b : a);
+    int judged = text_is(second, "outcome", "ok"),
+        agree = judged && (a < b ? a : b) >= agreement * (a < b ? b : a);
     const View *lower = b < a ? second : first;
     copy_text(first, "key", text, sizeof text);
     record_text(r, "key", text);

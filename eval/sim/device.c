@@ -11,16 +11,24 @@
 #include "eval/sim/sim.h"
 #include "eval/sim/time/time_model.h"
 
-/* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the task's tensors. */
-enum { ARENA_BYTES = 2047 << 20, CANDIDATE_BYTES = 512 << 20, DEFAULT_LIMIT = 2000000000, CHECK_SHARE = 8, SLACK = 10000000 };
+/* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the
+ * task's tensors. */
+enum {
+    ARENA_BYTES = 2047 << 20,
+    CANDIDATE_BYTES = 512 << 20,
+    DEFAULT_LIMIT = 2000000000,
+    CHECK_SHARE = 8,
+    SLACK = 10000000
+};
 
 struct Device {
     const Profile *profile;
     DeviceInfo info;
     DevMem mem;
     Exec exec;
-    int64_t limit;            /* thread-instructions of a timed run, and an eighth of it of any other: those are small */
-    int64_t used;             /* by the last run in the usual order */
+    int64_t limit; /* thread-instructions of a timed run, and an eighth of it of any other: those
+                      are small */
+    int64_t used;  /* by the last run in the usual order */
     DeviceModule *modules;
 };
 
@@ -29,7 +37,7 @@ struct DeviceModule {
     Cubin cubin;
     DeviceModule *next;
     int n_variables;
-    uint64_t *variables;      /* addresses of its .global variables */
+    uint64_t *variables; /* addresses of its .global variables */
 };
 
 /* ---- life ---- */
@@ -38,8 +46,7 @@ static int64_t instruction_limit(void)
 {
     const char *text = getenv("QUERN_SIM_LIMIT");
     char *end;
-    if (!text || !*text)
-        return DEFAULT_LIMIT;
+    if (!text || !*text) return DEFAULT_LIMIT;
     double v = strtod(text, &end);
     return *end || !(v >= 1 && v <= 1e15) ? DEFAULT_LIMIT : (int64_t)v;
 }
@@ -47,9 +54,8 @@ static int64_t instruction_limit(void)
 static int sim_open(const char *arg, Device **out, Error *err)
 {
     const Profile *p = profile_find(arg, err);
-    if (!p)
-        return -1;
-    Device *d = memory_alloc(sizeof(*d));
+    if (!p) return -1;
+    Device *d = memory_alloc(sizeof *d);
     d->profile = p;
     d->limit = instruction_limit();
     size_t bytes = p->memory_bytes < ARENA_BYTES ? (size_t)p->memory_bytes : (size_t)ARENA_BYTES;
@@ -58,9 +64,9 @@ static int sim_open(const char *arg, Device **out, Error *err)
         return -1;
     }
     DeviceInfo *i = &d->info;
-    snprintf(i->device_class, sizeof(i->device_class), "sim:%s", p->name);
-    snprintf(i->name, sizeof(i->name), "%s", p->title);
-    snprintf(i->arch, sizeof(i->arch), "%s", p->arch);
+    snprintf(i->device_class, sizeof i->device_class, "sim:%s", p->name);
+    snprintf(i->name, sizeof i->name, "%s", p->title);
+    snprintf(i->arch, sizeof i->arch, "%s", p->arch);
     i->predicted = 1;
     i->sm_count = p->sm_count;
     i->max_threads_per_block = p->threads_per_block;
@@ -83,8 +89,7 @@ static void sim_unload(Device *d, DeviceModule *m)
             *at = m->next;
             break;
         }
-    for (int i = 0; i < m->n_variables; i++)
-        devmem_free(&d->mem, m->variables[i]);
+    for (int i = 0; i < m->n_variables; i++) devmem_free(&d->mem, m->variables[i]);
     free(m->variables);
     cubin_release(&m->cubin);
     code_release(&m->code);
@@ -93,10 +98,8 @@ static void sim_unload(Device *d, DeviceModule *m)
 
 static void sim_close(Device *d)
 {
-    if (!d)
-        return;
-    while (d->modules)
-        sim_unload(d, d->modules);
+    if (!d) return;
+    while (d->modules) sim_unload(d, d->modules);
     exec_release(&d->exec);
     devmem_close(&d->mem);
     free(d);
@@ -112,8 +115,7 @@ static const DeviceInfo *sim_info(Device *d)
 static PtxVar *find_variable(const PtxModule *m, const char *name)
 {
     for (PtxVar *v = m->vars; v; v = v->next)
-        if (!strcmp(v->name, name))
-            return v;
+        if (!strcmp(v->name, name)) return v;
     return NULL;
 }
 
@@ -123,17 +125,22 @@ static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
     for (int i = 0; i < v->n_relocs; i++) {
         const struct PtxReloc *r = &v->relocs[i];
         const PtxVar *to = find_variable(ptx, r->name);
-        uint64_t address = to && to->space == SPACE_GLOBAL ? to->address : to ? 0 : ptx_take_address(ptx, r->name);
+        uint64_t address = to && to->space == SPACE_GLOBAL ? to->address
+                           : to                            ? 0
+                                                           : ptx_take_address(ptx, r->name);
         if (!address || v->element != 8)
-            return error_set(err, "variable %s is initialised with %s, which is no variable in global memory and no function", v->name,
-                             r->name);
+            return error_set(err,
+                             "variable %s is initialised with %s, which is no variable in global "
+                             "memory and no function",
+                             v->name, r->name);
         address += (uint64_t)r->addend;
         memcpy(v->init + r->at, &address, 8);
     }
     return 0;
 }
 
-/* -1 with the outcome that it is: too much memory, or an address that the simulator does not have. */
+/* -1 with the outcome that it is: too much memory, or an address that the simulator does not have.
+ */
 static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *outcome, Error *err)
 {
     char label[64];
@@ -141,13 +148,12 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
     uint64_t total = 0;
     *outcome = OUTCOME_LAUNCH_ERROR;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
-        if (v->space != SPACE_GLOBAL || v->is_extern || !v->size)
-            continue;
+        if (v->space != SPACE_GLOBAL || v->is_extern || !v->size) continue;
         if (v->size > CANDIDATE_BYTES || (total += v->size) > CANDIDATE_BYTES)
-            return error_set(err, "variable %s brings the module's variables over %d MiB", v->name, CANDIDATE_BYTES >> 20);
-        snprintf(label, sizeof(label), "variable %s", v->name);
-        if (devmem_new(&d->mem, v->size, label, &v->address, err))
-            return -1;
+            return error_set(err, "variable %s brings the module's variables over %d MiB", v->name,
+                             CANDIDATE_BYTES >> 20);
+        snprintf(label, sizeof label, "variable %s", v->name);
+        if (devmem_new(&d->mem, v->size, label, &v->address, err)) return -1;
         if (m->n_variables == cap) {
             cap = cap ? cap * 2 : 16;
             m->variables = memory_grow(m->variables, (size_t)cap, sizeof(uint64_t));
@@ -156,10 +162,8 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
     }
     *outcome = OUTCOME_UNSUPPORTED;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
-        if (relocate(ptx, v, err))
-            return -1;
-        if (!v->address)
-            continue;
+        if (relocate(ptx, v, err)) return -1;
+        if (!v->address) continue;
         if (v->init)
             memcpy(devmem_host(&d->mem, v->address), v->init, v->size);
         else
@@ -172,23 +176,24 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
 
 static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
 {
-    memset(fault, 0, sizeof(*fault));
+    memset(fault, 0, sizeof *fault);
     fault->outcome = outcome;
-    snprintf(fault->message, sizeof(fault->message), "the module cannot be loaded: %.460s", why->text);
+    snprintf(fault->message, sizeof fault->message, "the module cannot be loaded: %.460s",
+             why->text);
     return 1;
 }
 
-static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+                    DeviceFault *fault, Error *err)
 {
     Error why;
     Outcome outcome;
     PtxModule ptx;
     (void)trusted;
-    if (!code)
-        return error_set(err, "a simulator has no vendor libraries to call");
+    if (!code) return error_set(err, "a simulator has no vendor libraries to call");
     if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
-    DeviceModule *m = memory_alloc(sizeof(*m));
+    DeviceModule *m = memory_alloc(sizeof *m);
     if (code->cubin_len && cubin_parse(code->cubin, code->cubin_len, &m->cubin, &why)) {
         ptx_release(&ptx);
         free(m);
@@ -212,16 +217,17 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
 static int sim_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
 {
     const Function *f = code_find_entry(&m->code, lowered);
-    if (!f)
-        return error_set(err, "no kernel %s in the module", lowered);
-    memset(out, 0, sizeof(*out));
+    if (!f) return error_set(err, "no kernel %s in the module", lowered);
+    memset(out, 0, sizeof *out);
     if (f->ptx->n_params > KERNEL_MAX_PARAMS)
-        return error_set(err, "kernel %s has %d parameters; %d are allowed", lowered, f->ptx->n_params, KERNEL_MAX_PARAMS);
+        return error_set(err, "kernel %s has %d parameters; %d are allowed", lowered,
+                         f->ptx->n_params, KERNEL_MAX_PARAMS);
     out->n_params = f->ptx->n_params;
     for (int i = 0; i < out->n_params; i++) {
         const PtxVar *v = f->ptx->params[i];
         if (v->offset + v->size > KERNEL_MAX_PARAM_BYTES)
-            return error_set(err, "the parameters of kernel %s take more than %d bytes", lowered, KERNEL_MAX_PARAM_BYTES);
+            return error_set(err, "the parameters of kernel %s take more than %d bytes", lowered,
+                             KERNEL_MAX_PARAM_BYTES);
         out->params[i].offset = (uint32_t)v->offset;
         out->params[i].size = (uint32_t)v->size;
         out->params[i].is_pointer = v->is_pointer;
@@ -231,8 +237,10 @@ static int sim_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInf
     out->registers = k ? k->registers : 0;
     out->static_shared = f->static_shared;
     out->local_bytes = k ? k->local_bytes : f->local_bytes;
-    out->max_threads = f->ptx->max_threads && (int)f->ptx->max_threads < d->info.max_threads_per_block ?
-                           (int)f->ptx->max_threads : d->info.max_threads_per_block;
+    out->max_threads =
+        f->ptx->max_threads && (int)f->ptx->max_threads < d->info.max_threads_per_block
+            ? (int)f->ptx->max_threads
+            : d->info.max_threads_per_block;
     return 0;
 }
 
@@ -253,36 +261,31 @@ static Alloc *range_of(Device *d, DevicePtr p, size_t bytes, Error *err)
 {
     int i = devmem_find(&d->mem, p);
     Alloc *a = i >= 0 ? &d->mem.allocs[i] : devmem_at(&d->mem, p);
-    if (a && bytes <= a->bytes - (p - a->base))
-        return a;
-    error_set(err, "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes, (unsigned long long)p);
+    if (a && bytes <= a->bytes - (p - a->base)) return a;
+    error_set(err, "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes,
+              (unsigned long long)p);
     return NULL;
 }
 
 static int sim_write(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err)
 {
-    if (!range_of(d, p, bytes, err))
-        return -1;
-    if (bytes)
-        memcpy(devmem_host(&d->mem, p), src, bytes);
+    if (!range_of(d, p, bytes, err)) return -1;
+    if (bytes) memcpy(devmem_host(&d->mem, p), src, bytes);
     devmem_set_written(&d->mem, p, bytes);
     return 0;
 }
 
 static int sim_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
 {
-    if (!range_of(d, p, bytes, err))
-        return -1;
-    if (bytes)
-        memcpy(dst, devmem_host(&d->mem, p), bytes);
+    if (!range_of(d, p, bytes, err)) return -1;
+    if (bytes) memcpy(dst, devmem_host(&d->mem, p), bytes);
     return 0;
 }
 
 static int sim_poison(Device *d, DevicePtr p, Error *err)
 {
     Alloc *a = devmem_at(&d->mem, p);
-    if (!a)
-        return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!a) return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
     devmem_poison(&d->mem, a);
     return 0;
 }
@@ -290,8 +293,7 @@ static int sim_poison(Device *d, DevicePtr p, Error *err)
 static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
     Alloc *a = devmem_at(&d->mem, p);
-    if (!a)
-        return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!a) return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
     a->read_only = read_only != 0;
     return 0;
 }
@@ -305,30 +307,32 @@ static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
 
 /* ---- launches ---- */
 
-static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what, size_t a, size_t b)
+static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
+                  size_t a, size_t b)
 {
     char name[64];
-    device_kernel_name(l->kernel, name, sizeof(name));
+    device_kernel_name(l->kernel, name, sizeof name);
     fault->outcome = OUTCOME_LAUNCH_ERROR;
-    snprintf(fault->kernel, sizeof(fault->kernel), "%s", l->kernel);
-    snprintf(fault->message, sizeof(fault->message), fmt, name, a, b, what);
+    snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
+    snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
     return 1;
 }
 
-/* The PTX that runs has no spills: what the assembler put into local memory beyond the kernel's own arrays counts as
- * registers, as far as a block still fits. So a launch bound that forces spills wins no occupancy by them. */
+/* The PTX that runs has no spills: what the assembler put into local memory beyond the kernel's own
+ * arrays counts as registers, as far as a block still fits. So a launch bound that forces spills
+ * wins no occupancy by them. */
 static int registers_of(const Device *d, const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    if (!k)
-        return 0;
+    if (!k) return 0;
     const SimCounts *c = &d->exec.counts;
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], shared = (uint64_t)c->static_shared + c->dynamic_shared;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
+             shared = (uint64_t)c->static_shared + c->dynamic_shared;
     uint32_t spilled = k->local_bytes > c->local_bytes ? (k->local_bytes - c->local_bytes) / 4 : 0;
-    int most = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
+    int most =
+        spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
     Occupancy o;
-    while (most > k->registers && occupancy_of(d->profile, threads, most, shared, &o, NULL))
-        most--;
+    while (most > k->registers && occupancy_of(d->profile, threads, most, shared, &o, NULL)) most--;
     return most > k->registers ? most : k->registers;
 }
 
@@ -339,12 +343,13 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     if (l->library_args)
         return error_set(err, "a simulator has no vendor library to call %s of", l->kernel);
     const Function *f = code_find_entry(&l->module->code, l->kernel);
-    if (!f)
-        return error_set(err, "no kernel %s in the module", l->kernel);
+    if (!f) return error_set(err, "no kernel %s in the module", l->kernel);
     size_t shared = (size_t)f->static_shared + l->shared_bytes;
     if (shared > d->info.max_shared_per_block)
-        return refuse(fault, l, "kernel %s cannot be launched: it needs %zu bytes of shared memory a block and %zu are allowed%s", "",
-                      shared, d->info.max_shared_per_block);
+        return refuse(fault, l,
+                      "kernel %s cannot be launched: it needs %zu bytes of shared memory a block "
+                      "and %zu are allowed%s",
+                      "", shared, d->info.max_shared_per_block);
     x->code = &l->module->code;
     x->entry = f;
     x->fault = fault;
@@ -353,28 +358,25 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     return r;
 }
 
-static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts, LaunchTime *times, DeviceFault *fault,
-                        Error *err)
+static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
+                        LaunchTime *times, DeviceFault *fault, Error *err)
 {
-    memset(fault, 0, sizeof(*fault));
+    memset(fault, 0, sizeof *fault);
     int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
-    if (d->exec.reversed && d->used < (limit - SLACK) / 4)
-        limit = 4 * d->used + SLACK;
+    if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     d->exec.budget = limit;
     for (int i = 0; i < n; i++) {
         int r = run_one(d, &launches[i], fault, err);
         fault->launch = i;
-        if (r)
-            return r;
-        if (!times)
-            continue;
+        if (r) return r;
+        if (!times) continue;
         counts[i] = d->exec.counts;
         Error why;
         if (timemodel_launch(d->profile, &counts[i], TIMEMODEL_SLICE_SMS, &times[i], &why))
-            return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s", why.text, 0, 0);
+            return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
+                          why.text, 0, 0);
     }
-    if (!d->exec.reversed)
-        d->used = limit - d->exec.budget;
+    if (!d->exec.reversed) d->used = limit - d->exec.budget;
     return 0;
 }
 
@@ -389,15 +391,17 @@ static void sim_disturb(Device *d, int on)
 }
 
 /* One run: counting is always on, and a prediction has no noise to repeat against. */
-static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
+                       DeviceFault *fault, Error *err)
 {
-    SimCounts *counts = memory_array((size_t)n + 1, sizeof(*counts));
-    LaunchTime *times = memory_array((size_t)n + 1, sizeof(*times));
+    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
+    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
     int r = run_sequence(d, launches, n, counts, times, fault, err);
     if (!r) {
         out->n = 1;
         out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters = timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, out->counters);
+        out->n_counters =
+            timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, out->counters);
     }
     free(counts);
     free(times);
@@ -415,7 +419,21 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
 }
 
 const DeviceOps sim_device_ops = {
-    .prefix = "sim", .open = sim_open, .close = sim_close, .info = sim_info, .load = sim_load, .unload = sim_unload,
-    .kernel = sim_kernel, .alloc = sim_alloc, .free = sim_free, .write = sim_write, .read = sim_read, .poison = sim_poison,
-    .protect = sim_protect, .check_guards = sim_check_guards, .run = sim_run, .disturb = sim_disturb, .predict = sim_predict,
+    .prefix = "sim",
+    .open = sim_open,
+    .close = sim_close,
+    .info = sim_info,
+    .load = sim_load,
+    .unload = sim_unload,
+    .kernel = sim_kernel,
+    .alloc = sim_alloc,
+    .free = sim_free,
+    .write = sim_write,
+    .read = sim_read,
+    .poison = sim_poison,
+    .protect = sim_protect,
+    .check_guards = sim_check_guards,
+    .run = sim_run,
+    .disturb = sim_disturb,
+    .predict = sim_predict,
 };

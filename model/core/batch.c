@@ -9,11 +9,12 @@ int batch_check(const Model *m, const Sequence *seqs, int n, Error *err)
 {
     for (int i = 0; i < n; i++) {
         if (seqs[i].len < 1 || seqs[i].len > m->c.max_position)
-            return error_set(err, "sequence %d holds %d tokens, 1 to %d are expected", i, seqs[i].len, m->c.max_position);
+            return error_set(err, "sequence %d holds %d tokens, 1 to %d are expected", i,
+                             seqs[i].len, m->c.max_position);
         for (int t = 0; t < seqs[i].len; t++)
             if (seqs[i].ids[t] < 0 || seqs[i].ids[t] >= m->c.vocab)
-                return error_set(err, "sequence %d, token %d: the id %d is not in 0..%d", i, t, (int)seqs[i].ids[t],
-                                 m->c.vocab - 1);
+                return error_set(err, "sequence %d, token %d: the id %d is not in 0..%d", i, t,
+                                 (int)seqs[i].ids[t], m->c.vocab - 1);
     }
     return 0;
 }
@@ -26,11 +27,17 @@ int batch_fit(const Sequence *seqs, int n, int max_tokens)
     return k;
 }
 
-/* ids, pos, target, order and run (one more), start (one more): six arrays of a multiple of 4 numbers, so that all are
- * aligned, and so that any number of sequences fits. */
-static size_t stride_of(int rows) { return ((size_t)rows + 4) & ~(size_t)3; }
+/* ids, pos, target, order and run (one more), start (one more): six arrays of a multiple of 4
+ * numbers, so that all are aligned, and so that any number of sequences fits. */
+static size_t stride_of(int rows)
+{
+    return ((size_t)rows + 4) & ~(size_t)3;
+}
 
-size_t batch_bytes(int rows) { return 6 * stride_of(rows) * sizeof(int32_t); }
+size_t batch_bytes(int rows)
+{
+    return 6 * stride_of(rows) * sizeof(int32_t);
+}
 
 void batch_reserve(TokenBatch *b, const Ops *op, int rows)
 {
@@ -67,7 +74,8 @@ static void sort_rows(TokenBatch *b)
             count[i] = at;
             at += n;
         }
-        for (int r = 0; r < b->rows; r++) to[count[b->ids[from[r]] >> shift & (SIZE - 1)]++] = from[r];
+        for (int r = 0; r < b->rows; r++)
+            to[count[b->ids[from[r]] >> shift & (SIZE - 1)]++] = from[r];
         int32_t *t = from;
         from = to;
         to = t;
@@ -81,10 +89,16 @@ static void sort_rows(TokenBatch *b)
 static void upload(TokenBatch *b, const Ops *op)
 {
     op->upload(b->device, b->host, (size_t)(b->start + b->n + 1 - b->host) * sizeof *b->host);
-    b->view = (BatchView){.rows = b->rows, .n = b->n, .longest = b->longest, .runs = b->runs,
-                          .ids = b->device + (b->ids - b->host), .pos = b->device + (b->pos - b->host),
-                          .target = b->device + (b->target - b->host), .start = b->device + (b->start - b->host),
-                          .order = b->device + (b->order - b->host), .run = b->device + (b->run - b->host)};
+    b->view = (BatchView){.rows = b->rows,
+                          .n = b->n,
+                          .longest = b->longest,
+                          .runs = b->runs,
+                          .ids = b->device + (b->ids - b->host),
+                          .pos = b->device + (b->pos - b->host),
+                          .target = b->device + (b->target - b->host),
+                          .start = b->device + (b->start - b->host),
+                          .order = b->device + (b->order - b->host),
+                          .run = b->device + (b->run - b->host)};
 }
 
 void batch_pack(TokenBatch *b, const Ops *op, const Sequence *seqs, int n)

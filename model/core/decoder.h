@@ -1,7 +1,9 @@
-/* Decoding one token at a time for some rows. A row continues a prompt: its keys and values are computed once and shared by
- * the rows that continue it. The scheduling (model/sampler.c) is the same for all devices; this is what a device does.
+/* Decoding one token at a time for some rows. A row continues a prompt: its keys and values are
+ * computed once and shared by the rows that continue it. The scheduling (model/sampler.c) is the
+ * same for all devices; this is what a device does.
  *
- * What a row gives depends on its prompt, its tokens and the law alone, not on the rows beside it. */
+ * What a row gives depends on its prompt, its tokens and the law alone, not on the rows beside it.
+ */
 #ifndef MODEL_CORE_DECODER_H
 #define MODEL_CORE_DECODER_H
 
@@ -9,18 +11,19 @@
 #include "model/core/transformer.h"
 
 typedef struct {
-    int rows;                      /* in work at a time, at most */
-    int prompt, max_new;           /* tokens of a prompt, and after it, at most */
-    int64_t cache_tokens;          /* for which keys and values are kept, at most; 0: what memory allows. Not on the CPU */
-    DrawLaw law;                   /* its banned ids stay the caller's */
+    int rows;             /* in work at a time, at most */
+    int prompt, max_new;  /* tokens of a prompt, and after it, at most */
+    int64_t cache_tokens; /* for which keys and values are kept, at most; 0: what memory allows. Not
+                             on the CPU */
+    DrawLaw law;          /* its banned ids stay the caller's */
 } DecoderPlan;
 
 /* One row of a call. */
 typedef struct {
-    int slot;                      /* 0..rows-1: where decoder_attach put it */
-    int32_t id;                    /* in: the token to append (decoder_step); out: the one drawn */
-    double u;                      /* in: that it is drawn with, in [0, 1) */
-    float logp;                    /* out: as draw_token says */
+    int slot;   /* 0..rows-1: where decoder_attach put it */
+    int32_t id; /* in: the token to append (decoder_step); out: the one drawn */
+    double u;   /* in: that it is drawn with, in [0, 1) */
+    float logp; /* out: as draw_token says */
 } DecoderRow;
 
 typedef struct Decoder Decoder;
@@ -28,21 +31,23 @@ typedef struct Decoder Decoder;
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 void decoder_free(Decoder *d);
 
-/* What a decoder takes of the device beside the model, and what it then has for keys and values, in bytes. Of the CPU, whose
- * memory is taken as it is touched, keys and values alone are told. */
+/* What a decoder takes of the device beside the model, and what it then has for keys and values, in
+ * bytes. Of the CPU, whose memory is taken as it is touched, keys and values alone are told. */
 typedef struct {
-    size_t own;                    /* activations of a prompt, the buffers of a step */
-    size_t spare;                  /* left to the products' workspaces */
-    size_t room, held;             /* what there is for keys and values, and what is taken of it: what rows may come to need */
-    size_t token;                  /* of one token's keys and values */
-    int64_t tokens;                /* that are held */
-    int together;                  /* all rows have room at a time, each after a prompt of its own, however long */
+    size_t own;        /* activations of a prompt, the buffers of a step */
+    size_t spare;      /* left to the products' workspaces */
+    size_t room, held; /* what there is for keys and values, and what is taken of it: what rows may
+                          come to need */
+    size_t token;      /* of one token's keys and values */
+    int64_t tokens;    /* that are held */
+    int together; /* all rows have room at a time, each after a prompt of its own, however long */
 } DecoderMemory;
 
 /* 0, or -1: the decoders of its device do not take the model's shape. */
 int decoder_check(const Model *m, Error *err);
 
-/* available: bytes that are free before it is created. Of a model that was not used yet, or is a layout alone. */
+/* available: bytes that are free before it is created. Of a model that was not used yet, or is a
+ * layout alone. */
 void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
 
 /* These two return 1; or 0: there is no room until a row is detached; or -1 with an error. */
@@ -53,7 +58,8 @@ int decoder_attach(Decoder *d, int slot, Error *err);
 void decoder_detach(Decoder *d, int slot);
 
 /* And these two 0, or -1 with an error. */
-/* The first token after the prompt of the last decoder_prefill, for each of n rows that continue it. */
+/* The first token after the prompt of the last decoder_prefill, for each of n rows that continue
+ * it. */
 int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err);
 /* Append a token to each row, and draw the next. */
 int decoder_step(Decoder *d, DecoderRow *rows, int n, Error *err);
@@ -69,21 +75,22 @@ typedef struct {
     int (*step)(Decoder *d, DecoderRow *rows, int n, Error *err);
 } DecoderType;
 
-struct Decoder {                   /* begins the implementation's own */
+struct Decoder { /* begins the implementation's own */
     const DecoderType *type;
     Model *model;
     DecoderPlan plan;
-    Acts acts;                     /* of a prompt */
+    Acts acts; /* of a prompt */
     TokenBatch tokens;
 };
 
 int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
-void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
+void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available,
+                        DecoderMemory *out);
 size_t decoder_token_bytes(const Model *m); /* keys and values */
 
-/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last hidden state, normed: on the
- * device, until the next call. */
+/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last
+ * hidden state, normed: on the device, until the next call. */
 const Num *decoder_forward(Decoder *d, const int32_t *ids, int len, LayerDone *then, void *ctx);
-void decoder_release(Decoder *d);  /* what the struct above holds */
+void decoder_release(Decoder *d); /* what the struct above holds */
 
 #endif

@@ -36,8 +36,10 @@ static void acts_place(Acts *a, const Model *m, Arena *from)
     size_t rows = (size_t)a->rows, h = (size_t)m->c.hidden, num = (size_t)m->ops->num;
     for (int i = 0; i < m->c.layers; i++) {
         LayerActs *l = &a->layer[i];
-        if (!i || a->keep == KEEP_ALL) layer_place(l, m, &m->layer[i], rows, from);
-        else *l = a->layer[0];
+        if (!i || a->keep == KEEP_ALL)
+            layer_place(l, m, &m->layer[i], rows, from);
+        else
+            *l = a->layer[0];
         if (!i || a->keep != KEEP_ONE) l->x = arena_take(from, rows, h, sizeof *l->x);
     }
     a->out = arena_take(from, rows, h, sizeof *a->out);
@@ -48,7 +50,8 @@ static void acts_place(Acts *a, const Model *m, Arena *from)
 
 size_t acts_bytes(const Model *m, int rows, KeepActs keep)
 {
-    Acts a = {.rows = rows, .keep = keep, .layer = memory_array((size_t)m->c.layers, sizeof *a.layer)};
+    Acts a = {
+        .rows = rows, .keep = keep, .layer = memory_array((size_t)m->c.layers, sizeof *a.layer)};
     Arena size = {0};
     acts_place(&a, m, &size);
     free(a.layer);
@@ -84,9 +87,10 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
     linear_forward(m, &at->qkv, l->n1, rows, l->u_qkv, NULL, c->qk_norm ? l->raw : l->qkv);
     if (c->qk_norm) {
         op->copy(l->qkv, l->raw, (size_t)rows * (size_t)row * (size_t)op->num);
-        op->head_norm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row, c->norm_eps);
-        op->head_norm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm), rows, c->kv_heads, d, row,
+        op->head_norm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row,
                       c->norm_eps);
+        op->head_norm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm),
+                      rows, c->kv_heads, d, row, c->norm_eps);
     }
     op->rope(l->qkv, b->view.pos, m->cosines, m->sines, rows, m->shape, 1);
     op->attention(l->att, l->lse, l->qkv, &b->view, m->shape);
@@ -112,7 +116,8 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
         layer_attention(m, l, &m->layer[i], b);
         if (then) then(ctx, i, l->qkv, b->rows);
         layer_mlp(m, l, &m->layer[i], b->rows);
-        linear_forward(m, &m->layer[i].down, l->act, b->rows, l->u_down, l->mid, i + 1 == c->layers ? a->out : a->layer[i + 1].x);
+        linear_forward(m, &m->layer[i].down, l->act, b->rows, l->u_down, l->mid,
+                       i + 1 == c->layers ? a->out : a->layer[i + 1].x);
     }
     m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
 }

@@ -43,7 +43,8 @@ static inline uint16_t float_to_f16(float f)
 
 static inline float f16_to_float(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023,
+             bits;
     float f;
     if (exponent == 0) { /* zero or subnormal: fraction * 2^-24 */
         f = (float)fraction * 0x1p-24f;

@@ -1,10 +1,12 @@
-/* From the last hidden states to log-probabilities and back. Logits of a batch are the largest array of all, so they are
- * made in pieces where they do not fit, and, for losses whose weights do not depend on them, gone through once. */
+/* From the last hidden states to log-probabilities and back. Logits of a batch are the largest
+ * array of all, so they are made in pieces where they do not fit, and, for losses whose weights do
+ * not depend on them, gone through once. */
 #include "model/core/transformer.h"
 
-/* The CPU keeps logits up to 64 MiB, a GPU up to a sixteenth of its memory, and for one pass none. A piece is large enough for
- * the products to run at full speed; the gradient of the head's weights, as large as they are, is read and written for each
- * piece, so there are fewer where there is one. The order of sums follows from it: of the shape and the machine alone. */
+/* The CPU keeps logits up to 64 MiB, a GPU up to a sixteenth of its memory, and for one pass none.
+ * A piece is large enough for the products to run at full speed; the gradient of the head's
+ * weights, as large as they are, is read and written for each piece, so there are fewer where there
+ * is one. The order of sums follows from it: of the shape and the machine alone. */
 enum { KEPT_ON_CPU = 64 << 20, ROWS_ON_CPU = 256, ROWS_ON_GPU = 1024, ROWS_WITH_GRADIENT = 4096 };
 
 int head_rows(const Model *m, int rows, HeadUse use)
@@ -18,7 +20,10 @@ int head_rows(const Model *m, int rows, HeadUse use)
     return rows < piece || (size_t)rows * (size_t)m->c.vocab * sizeof(float) <= kept ? rows : piece;
 }
 
-size_t head_bytes(const Model *m, int rows) { return (size_t)rows * (size_t)m->c.vocab * sizeof(float); }
+size_t head_bytes(const Model *m, int rows)
+{
+    return (size_t)rows * (size_t)m->c.vocab * sizeof(float);
+}
 
 void head_reserve(Acts *a, const Model *m, int rows)
 {
@@ -37,8 +42,19 @@ static Num *normed_at(const Model *m, const Acts *a, int row)
 static void logits_of(const Model *m, const Acts *a, int first, int rows)
 {
     const ModelConfig *c = &m->c;
-    Gemm g = {.tb = 1, .m = rows, .n = c->vocab, .k = c->hidden, .a = normed_at(m, a, first), .lda = c->hidden,
-              .b = weight_at(m, m->head), .ldb = c->hidden, .alpha = 1, .d = a->logits, .ldd = c->vocab, .wide = 1, .ordered = 1};
+    Gemm g = {.tb = 1,
+              .m = rows,
+              .n = c->vocab,
+              .k = c->hidden,
+              .a = normed_at(m, a, first),
+              .lda = c->hidden,
+              .b = weight_at(m, m->head),
+              .ldb = c->hidden,
+              .alpha = 1,
+              .d = a->logits,
+              .ldd = c->vocab,
+              .wide = 1,
+              .ordered = 1};
     m->ops->gemm(&g);
 }
 
@@ -47,28 +63,53 @@ void head_logp(Model *m, Acts *a, const TokenBatch *b)
     for (int at = 0; at < b->rows; at += a->logit_rows) {
         int rows = b->rows - at < a->logit_rows ? b->rows - at : a->logit_rows;
         logits_of(m, a, at, rows);
-        m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at, rows, m->c.vocab);
+        m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at, rows,
+                              m->c.vocab);
     }
 }
 
 /* Rows [first, last): dn = dlogits W, dW += dlogits^T normed; dlogits lie over the logits. */
-static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *logits, int first, int rows, float *grad)
+static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *logits,
+                           int first, int rows, float *grad)
 {
     const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
     int ld = c->vocab * (int)sizeof(float) / op->num;
     float *dw = base_grad(m, grad, m->head);
-    op->cross_entropy_grad(logits, logits, a->logit_lse + first, b->view.target + first, g->weight + first, rows, c->vocab);
-    Gemm back = {.m = rows, .n = c->hidden, .k = c->vocab, .a = logits, .lda = ld, .b = weight_at(m, m->head),
-                 .ldb = c->hidden, .alpha = 1, .d = num_at(op, g->dn, (size_t)first * (size_t)c->hidden), .ldd = c->hidden};
+    op->cross_entropy_grad(logits, logits, a->logit_lse + first, b->view.target + first,
+                           g->weight + first, rows, c->vocab);
+    Gemm back = {.m = rows,
+                 .n = c->hidden,
+                 .k = c->vocab,
+                 .a = logits,
+                 .lda = ld,
+                 .b = weight_at(m, m->head),
+                 .ldb = c->hidden,
+                 .alpha = 1,
+                 .d = num_at(op, g->dn, (size_t)first * (size_t)c->hidden),
+                 .ldd = c->hidden};
     op->gemm(&back);
-    Gemm weights = {.ta = 1, .m = c->vocab, .n = c->hidden, .k = rows, .a = logits, .lda = ld, .b = normed_at(m, a, first),
-                    .ldb = c->hidden, .alpha = 1, .beta = 1, .c = dw, .d = dw, .ldd = c->hidden, .wide = 1};
+    Gemm weights = {.ta = 1,
+                    .m = c->vocab,
+                    .n = c->hidden,
+                    .k = rows,
+                    .a = logits,
+                    .lda = ld,
+                    .b = normed_at(m, a, first),
+                    .ldb = c->hidden,
+                    .alpha = 1,
+                    .beta = 1,
+                    .c = dw,
+                    .d = dw,
+                    .ldd = c->hidden,
+                    .wide = 1};
     if (dw) op->gemm(&weights);
 }
 
-/* Only where weights are: prompts of SFT and RL have none. Gaps under GAP rows are not worth a cut. */
-void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused, float *grad)
+/* Only where weights are: prompts of SFT and RL have none. Gaps under GAP rows are not worth a cut.
+ */
+void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
+                   float *grad)
 {
     enum { GAP = 32 };
     int kept = a->logit_rows >= b->rows && !fused, most = kept ? b->rows : a->logit_rows;
@@ -84,8 +125,11 @@ void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float
             if (weight[t] != 0) last = t;
         int rows = last + 1 - at;
         if (!kept) logits_of(m, a, at, rows);
-        if (fused) m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at, rows, m->c.vocab);
-        piece_backward(m, a, g, b, a->logits + (kept ? (size_t)at * (size_t)m->c.vocab : 0), at, rows, grad);
+        if (fused)
+            m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at,
+                                  rows, m->c.vocab);
+        piece_backward(m, a, g, b, a->logits + (kept ? (size_t)at * (size_t)m->c.vocab : 0), at,
+                       rows, grad);
         at = last + 1;
     }
 }

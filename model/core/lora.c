@@ -11,17 +11,21 @@
 static const struct {
     const char *name, *path;
 } projection[LORA_TARGETS] = {
-    {"q_proj", "self_attn"}, {"k_proj", "self_attn"}, {"v_proj", "self_attn"}, {"o_proj", "self_attn"},
-    {"gate_proj", "mlp"},    {"up_proj", "mlp"},      {"down_proj", "mlp"},
+    {"q_proj", "self_attn"}, {"k_proj", "self_attn"}, {"v_proj", "self_attn"},
+    {"o_proj", "self_attn"}, {"gate_proj", "mlp"},    {"up_proj", "mlp"},
+    {"down_proj", "mlp"},
 };
 
-const char *lora_target(int i) { return projection[i].name; }
+const char *lora_target(int i)
+{
+    return projection[i].name;
+}
 
 static size_t matrix_add(Model *m, int layer, int target, const char *which, int rows, int columns)
 {
     char name[120];
-    snprintf(name, sizeof name, "base_model.model.model.layers.%d.%s.%s.lora_%s.weight", layer, projection[target].path,
-             projection[target].name, which);
+    snprintf(name, sizeof name, "base_model.model.model.layers.%d.%s.%s.lora_%s.weight", layer,
+             projection[target].path, projection[target].name, which);
     return set_add(&m->lora, name, rows, columns, 1);
 }
 
@@ -47,10 +51,12 @@ static void linear_adapt(Model *m, int layer, Linear *l, int target)
 
 int lora_layout(Model *m, const LoraOptions *o, Error *err)
 {
-    if (o->rank < 1 || o->rank > 4096) return error_set(err, "an adapter's rank is expected to be 1 to 4096, found %d", o->rank);
+    if (o->rank < 1 || o->rank > 4096)
+        return error_set(err, "an adapter's rank is expected to be 1 to 4096, found %d", o->rank);
     if (!(o->alpha > 0) || !isfinite(o->alpha))
         return error_set(err, "an adapter's alpha is expected to be above 0, found %g", o->alpha);
-    if (!o->targets || o->targets > LORA_ALL) return error_set(err, "an adapter without target projections");
+    if (!o->targets || o->targets > LORA_ALL)
+        return error_set(err, "an adapter without target projections");
     if (m->lora.size) return error_set(err, "the model has an adapter already");
     m->lora_options = *o;
     m->lora_scale = (float)(o->alpha / (o->rslora ? sqrt((double)o->rank) : (double)o->rank));
@@ -85,4 +91,7 @@ int model_add_lora(Model *m, const LoraOptions *o, Error *err)
     return m->ops->status(err);
 }
 
-const LoraOptions *model_lora(const Model *m) { return m->lora.size ? &m->lora_options : NULL; }
+const LoraOptions *model_lora(const Model *m)
+{
+    return m->lora.size ? &m->lora_options : NULL;
+}

@@ -1,12 +1,14 @@
-/* The operations of a transformer behind one table: the CPU's (fp32, OpenBLAS) and CUDA's (bf16 with fp32 sums,
- * cuBLASLt and our kernels). Arrays are row-major, a row is a token; `Num` is the table's own number, `num` bytes of it:
- * weights and activations. What is `float` here is fp32 on every device: the residual stream, statistics, logits, gradients
- * of weights, the optimiser's state. Pointers are to memory of `alloc` unless a comment says host.
+/* The operations of a transformer behind one table: the CPU's (fp32, OpenBLAS) and CUDA's (bf16
+ * with fp32 sums, cuBLASLt and our kernels). Arrays are row-major, a row is a token; `Num` is the
+ * table's own number, `num` bytes of it: weights and activations. What is `float` here is fp32 on
+ * every device: the residual stream, statistics, logits, gradients of weights, the optimiser's
+ * state. Pointers are to memory of `alloc` unless a comment says host.
  *
- * No result depends on the number of threads or on timing: work is cut by shape alone, sums run in a fixed order.
+ * No result depends on the number of threads or on timing: work is cut by shape alone, sums run in
+ * a fixed order.
  *
- * Operations may run after they return, in order. One that fails (no memory, a lost GPU) makes all later ones do nothing
- * until `status` has told why: whoever runs a pass asks once at its end. */
+ * Operations may run after they return, in order. One that fails (no memory, a lost GPU) makes all
+ * later ones do nothing until `status` has told why: whoever runs a pass asks once at its end. */
 #ifndef MODEL_CORE_OPS_H
 #define MODEL_CORE_OPS_H
 
@@ -23,33 +25,40 @@ typedef struct {
     int heads, kv_heads, dim;
 } HeadShape;
 
-static inline int head_row(HeadShape s) { return (s.heads + 2 * s.kv_heads) * s.dim; }
+static inline int head_row(HeadShape s)
+{
+    return (s.heads + 2 * s.kv_heads) * s.dim;
+}
 
-/* A batch where the operations read it: n sequences laid end to end, sequence i is rows start[i] to start[i+1]. */
+/* A batch where the operations read it: n sequences laid end to end, sequence i is rows start[i] to
+ * start[i+1]. */
 typedef struct {
-    int rows, n, longest;          /* longest: rows of the longest sequence */
-    const int32_t *ids, *pos;      /* [rows] */
-    const int32_t *target;         /* [rows]: the next id, -1 at the end of a sequence */
-    const int32_t *start;          /* [n+1] */
-    /* rows in the order of their ids (equal ids: in order of rows); run j, of one id, is order[run[j]..run[j+1]) */
+    int rows, n, longest;     /* longest: rows of the longest sequence */
+    const int32_t *ids, *pos; /* [rows] */
+    const int32_t *target;    /* [rows]: the next id, -1 at the end of a sequence */
+    const int32_t *start;     /* [n+1] */
+    /* rows in the order of their ids (equal ids: in order of rows); run j, of one id, is
+     * order[run[j]..run[j+1]) */
     const int32_t *order, *run;
     int runs;
 } BatchView;
 
-/* d = alpha op(a) op(b) + beta c + bias; op(a) is [m,k], op(b) [k,n]. ta: a is stored [k,m]; tb: b is stored [n,k]. A d of bf16
- * that is `ordered` is round(round(alpha op(a) op(b)) + C), where C is beta c, or bias, or round(beta c + bias); of others the
- * product may be rounded before C is added to it or not. */
+/* d = alpha op(a) op(b) + beta c + bias; op(a) is [m,k], op(b) [k,n]. ta: a is stored [k,m]; tb: b
+ * is stored [n,k]. A d of bf16 that is `ordered` is round(round(alpha op(a) op(b)) + C), where C is
+ * beta c, or bias, or round(beta c + bias); of others the product may be rounded before C is added
+ * to it or not. */
 typedef struct {
     int ta, tb, m, n, k;
     const Num *a, *b;
     int lda, ldb;
     float alpha, beta;
-    const void *c;                 /* laid out as d, may be d; not read when beta is 0 */
+    const void *c; /* laid out as d, may be d; not read when beta is 0 */
     void *d;
     int ldd;
-    int wide;                      /* c and d are float */
-    const Num *bias;               /* [n], or NULL */
-    int ordered;                   /* every sum in the one order that a Decoder's products have, whatever m: forward passes */
+    int wide;        /* c and d are float */
+    const Num *bias; /* [n], or NULL */
+    int ordered; /* every sum in the one order that a Decoder's products have, whatever m: forward
+                    passes */
 } Gemm;
 
 /* A weight matrix [n, k] as multiplication by few rows wants it. */
@@ -61,69 +70,81 @@ typedef struct {
 typedef struct {
     double lr, beta1, beta2, eps, decay, scale; /* scale: of the gradient (clipping) */
     double correct1, correct2;                  /* 1 - beta^step */
-    int lean;                                   /* no master; m and v are Num, everything is rounded stochastically */
-    uint64_t seed;                              /* of that rounding: of step and tensor */
+    int lean;      /* no master; m and v are Num, everything is rounded stochastically */
+    uint64_t seed; /* of that rounding: of step and tensor */
 } AdamStep;
 
 struct Ops {
-    const char *name;              /* "cpu", "cuda:0" */
-    int num;                       /* bytes of a Num: 4 (float) or 2 (bf16) */
-    int align;                     /* tensors begin at multiples of this many Nums */
+    const char *name; /* "cpu", "cuda:0" */
+    int num;          /* bytes of a Num: 4 (float) or 2 (bf16) */
+    int align;        /* tensors begin at multiples of this many Nums */
 
     /* ---- memory ---- */
-    void *(*alloc)(size_t bytes);  /* zeroed, 64-byte aligned (CUDA: 256); on the CPU touched when first used */
-    void (*release)(void *p);      /* NULL is none */
+    void *(*alloc)(
+        size_t bytes); /* zeroed, 64-byte aligned (CUDA: 256); on the CPU touched when first used */
+    void (*release)(void *p); /* NULL is none */
     void (*copy)(void *to, const void *from, size_t bytes);
     void (*zero)(void *p, size_t bytes);
-    void (*upload)(void *to, const void *host, size_t bytes);   /* host memory may be reused on return */
-    void (*download)(void *host, const void *from, size_t bytes); /* waits for what was asked before */
-    void (*load)(Num *to, const float *host, size_t n);         /* rounded to nearest, ties to even */
+    void (*upload)(void *to, const void *host,
+                   size_t bytes); /* host memory may be reused on return */
+    void (*download)(void *host, const void *from,
+                     size_t bytes);                     /* waits for what was asked before */
+    void (*load)(Num *to, const float *host, size_t n); /* rounded to nearest, ties to even */
     void (*store)(float *host, const Num *from, size_t n);
-    int (*status)(Error *err);     /* waits; 0, or -1 and the first failure since the last call, which is forgotten */
+    int (*status)(Error *err); /* waits; 0, or -1 and the first failure since the last call, which
+                                  is forgotten */
     int (*memory)(size_t *free_bytes, size_t *total_bytes, Error *err);
 
     /* ---- passes over a batch ---- */
     void (*gemm)(const Gemm *g);
-    void (*bias_grad)(float *db, const Num *dy, int rows, int n);                     /* adds */
-    void (*add)(Num *y, const Num *x, size_t n);                                      /* y += x */
+    void (*bias_grad)(float *db, const Num *dy, int rows, int n); /* adds */
+    void (*add)(Num *y, const Num *x, size_t n);                  /* y += x */
 
     /* RMSNorm of rows of the residual stream. */
     void (*rmsnorm)(Num *y, const float *x, const Num *w, int rows, int n, float eps);
     /* dx += (add) or = the gradient; dx may be dy. dw is added to, unless it is NULL. */
-    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps);
-    /* The same of q or k heads: each row holds `groups` vectors of n, from offset 0; rows are ld apart. y may be x. */
-    void (*head_norm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps);
+    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w,
+                         int rows, int n, float eps);
+    /* The same of q or k heads: each row holds `groups` vectors of n, from offset 0; rows are ld
+     * apart. y may be x. */
+    void (*head_norm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                      float eps);
     /* dx = the gradient, may be dy; dw is added to, unless it is NULL. */
-    void (*head_norm_grad)(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
-                           float eps);
+    void (*head_norm_grad)(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
+                           int groups, int n, int ld, float eps);
 
-    /* Rotate the q and k heads in place; cosines and sines are [position][dim/2]; sign -1 goes back. */
-    void (*rope)(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign);
+    /* Rotate the q and k heads in place; cosines and sines are [position][dim/2]; sign -1 goes
+     * back. */
+    void (*rope)(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
+                 HeadShape s, float sign);
 
-    /* Causal attention within each sequence, scaled by dim^-0.5; out is [rows][heads*dim], lse [rows][heads]. */
+    /* Causal attention within each sequence, scaled by dim^-0.5; out is [rows][heads*dim], lse
+     * [rows][heads]. */
     void (*attention)(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s);
-    void (*attention_grad)(Num *dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv, const BatchView *b,
-                           HeadShape s);
+    void (*attention_grad)(Num *dqkv, const Num *dout, const Num *out, const float *lse,
+                           const Num *qkv, const BatchView *b, HeadShape s);
 
-    void (*swiglu)(Num *act, const Num *gate_up, int rows, int ff);                   /* gate_up: [rows][2 ff], gate first */
+    void (*swiglu)(Num *act, const Num *gate_up, int rows,
+                   int ff); /* gate_up: [rows][2 ff], gate first */
     void (*swiglu_grad)(Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff);
 
     void (*embed)(float *x, const Num *table, const int32_t *ids, int rows, int n);
-    void (*embed_grad)(float *dtable, const Num *dx, const BatchView *b, int n);      /* adds */
+    void (*embed_grad)(float *dtable, const Num *dx, const BatchView *b, int n); /* adds */
 
     /* logp[r] = log p(target[r]) and the log-sum-exp of each row; a target of -1 gives logp 0. */
-    void (*cross_entropy)(float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab);
-    /* dlogits = weight (onehot - p), over the logits: row r begins at the same byte, so rows of dlogits are
-     * vocab * 4 / num apart. */
-    void (*cross_entropy_grad)(Num *dlogits, const float *logits, const float *lse, const int32_t *target,
-                               const float *weight, int rows, int vocab);
+    void (*cross_entropy)(float *logp, float *lse, const float *logits, const int32_t *target,
+                          int rows, int vocab);
+    /* dlogits = weight (onehot - p), over the logits: row r begins at the same byte, so rows of
+     * dlogits are vocab * 4 / num apart. */
+    void (*cross_entropy_grad)(Num *dlogits, const float *logits, const float *lse,
+                               const int32_t *target, const float *weight, int rows, int vocab);
 
     double (*sum_squares)(const float *x, size_t n); /* waits */
     /* g becomes 0. master: fp32 weights that p is rounded from; NULL where p is fp32, or lean. */
     void (*adamw)(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s);
 
     /* ---- decoding on the CPU: a row's result does not depend on the rows beside it ---- */
-    void (*pack)(Packed *p, const Num *w, int n, int k);        /* p->data is the caller's to release */
+    void (*pack)(Packed *p, const Num *w, int n, int k); /* p->data is the caller's to release */
     /* y [rows][n] = (add: +=) x W^T, x [rows][k] */
     void (*matmul_packed)(Num *y, const Num *x, const Packed *w, int rows, int add);
     /* body(ctx, part, first, rows) for parts of the rows, side by side; parts() of them at most. */
@@ -132,12 +153,15 @@ struct Ops {
 };
 
 /* p + n Nums of the table. */
-static inline Num *num_at(const Ops *op, const Num *p, size_t n) { return (char *)p + n * (size_t)op->num; }
+static inline Num *num_at(const Ops *op, const Num *p, size_t n)
+{
+    return (char *)p + n * (size_t)op->num;
+}
 
-int cpu_threads(void);             /* QUERN_THREADS, or the cores that are online */
+int cpu_threads(void); /* QUERN_THREADS, or the cores that are online */
 
-/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels. The error says what is missing;
- * another N later is one too. */
+/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels. The
+ * error says what is missing; another N later is one too. */
 int ops_cuda(const char *name, const Ops **out, Error *err);
 
 #endif

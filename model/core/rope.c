@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* Wavelengths above original/slow are stretched by factor, those below original/fast are kept, linear between. */
+/* Wavelengths above original/slow are stretched by factor, those below original/fast are kept,
+ * linear between. */
 static double llama3(const RopeScaling *r, double inv)
 {
     double wave = 2 * M_PI / inv;
@@ -15,7 +16,8 @@ static double llama3(const RopeScaling *r, double inv)
 /* The index, as a real number, whose frequency turns `turns` times within the original length. */
 static double yarn_index(const ModelConfig *c, double turns)
 {
-    return c->head_dim * log(c->rope.original / (turns * 2 * M_PI)) / (2 * log((double)c->rope_theta));
+    return c->head_dim * log(c->rope.original / (turns * 2 * M_PI)) /
+           (2 * log((double)c->rope_theta));
 }
 
 /* Indices below `low` are kept, those above `high` are stretched by factor, linear between. */
@@ -32,7 +34,9 @@ void rope_frequencies(const ModelConfig *c, float *inv, float *scale)
 {
     for (int i = 0; i < c->head_dim / 2; i++) {
         double x = 1.0 / pow((double)c->rope_theta, 2.0 * i / c->head_dim);
-        inv[i] = (float)(c->rope.type == ROPE_LLAMA3 ? llama3(&c->rope, x) : c->rope.type == ROPE_YARN ? yarn(c, x, i) : x);
+        inv[i] = (float)(c->rope.type == ROPE_LLAMA3 ? llama3(&c->rope, x)
+                         : c->rope.type == ROPE_YARN ? yarn(c, x, i)
+                                                     : x);
     }
     *scale = c->rope.type == ROPE_YARN ? c->rope.attention : 1;
 }

@@ -1,4 +1,5 @@
-/* Inside the model module: the parameters' layout, the activations of a batch, and the two passes. */
+/* Inside the model module: the parameters' layout, the activations of a batch, and the two passes.
+ */
 #ifndef MODEL_CORE_TRANSFORMER_H
 #define MODEL_CORE_TRANSFORMER_H
 
@@ -11,33 +12,34 @@ typedef struct {
     int rank;
     int64_t shape[2];
     size_t at, count;
-    int decay;                     /* weight decay: projections, not embeddings, norms or biases */
+    int decay; /* weight decay: projections, not embeddings, norms or biases */
 } Tensor;
 
 /* Parameters in one array: the model's own, or an adapter's. */
 typedef struct {
     Tensor *tensor;
     int n;
-    size_t size;                   /* Nums of data, padding between groups included */
-    size_t count;                  /* parameters */
+    size_t size;  /* Nums of data, padding between groups included */
+    size_t count; /* parameters */
     Num *data;
 } ParamSet;
 
-/* One of the projections that share an input: outputs [first, first + n). With an adapter, y += scale x A^T B^T. */
+/* One of the projections that share an input: outputs [first, first + n). With an adapter, y +=
+ * scale x A^T B^T. */
 typedef struct {
     int first, n;
-    int u;                         /* its columns of u begin here; -1: no adapter */
-    size_t b;                      /* B [n][rank], in the adapter's set */
+    int u;    /* its columns of u begin here; -1: no adapter */
+    size_t b; /* B [n][rank], in the adapter's set */
 } LinearPart;
 
 /* y = x W^T + bias: q|k|v, o, gate|up or down. */
 typedef struct {
-    size_t weight, bias;           /* in the base set */
-    int has_bias, n, k;            /* W is [n][k] */
+    size_t weight, bias; /* in the base set */
+    int has_bias, n, k;  /* W is [n][k] */
     int parts;
     LinearPart part[3];
-    int u;                         /* width of u = scale x A^T: rank for each part that has an adapter; 0: none */
-    size_t a;                      /* A of those parts, one after another: [u][k] */
+    int u;    /* width of u = scale x A^T: rank for each part that has an adapter; 0: none */
+    size_t a; /* A of those parts, one after another: [u][k] */
 } Linear;
 
 typedef struct {
@@ -49,19 +51,22 @@ struct Model {
     ModelConfig c;
     const Ops *ops;
     HeadShape shape;
-    ParamSet base, lora;           /* lora.size 0: no adapter */
+    ParamSet base, lora; /* lora.size 0: no adapter */
     LoraOptions lora_options;
-    float lora_scale;              /* alpha / rank, or alpha / sqrt(rank) */
-    char *base_dir;                /* absolute; where the base was loaded from, or NULL */
+    float lora_scale; /* alpha / rank, or alpha / sqrt(rank) */
+    char *base_dir;   /* absolute; where the base was loaded from, or NULL */
     LayerAt *layer;
-    size_t embed, norm, head;      /* head == embed when tied */
-    float *cosines, *sines;        /* [rope_len][head_dim/2], on the device */
+    size_t embed, norm, head; /* head == embed when tied */
+    float *cosines, *sines;   /* [rope_len][head_dim/2], on the device */
     int rope_len;
-    char *config_text;             /* the config.json it was loaded from, or NULL */
+    char *config_text; /* the config.json it was loaded from, or NULL */
     size_t config_len;
 };
 
-static inline Num *weight_at(const Model *m, size_t at) { return num_at(m->ops, m->base.data, at); }
+static inline Num *weight_at(const Model *m, size_t at)
+{
+    return num_at(m->ops, m->base.data, at);
+}
 
 /* Everything but the parameters themselves: data is NULL. */
 Model *model_layout(const ModelConfig *c, const Ops *ops);
@@ -76,27 +81,31 @@ void set_align(ParamSet *s, const Ops *op);
 void set_end(ParamSet *s, const Ops *op);
 void set_release(ParamSet *s, const Ops *op);
 
-/* y [rows][n] = x W^T + bias (+ the adapter's part), x [rows][k]. u: [rows][l->u], kept for the way back. Without a residual y
- * is Num; with one y is float, and the residual is added with no rounding between; y may be it. */
-void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u, const float *residual, void *y);
+/* y [rows][n] = x W^T + bias (+ the adapter's part), x [rows][k]. u: [rows][l->u], kept for the way
+ * back. Without a residual y is Num; with one y is float, and the residual is added with no
+ * rounding between; y may be it. */
+void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u,
+                    const float *residual, void *y);
 /* u = scale x A^T alone. */
 void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u);
-/* dx (unless NULL) = the gradient of x. Gradients of the trained parameters are added to grad, which is laid out as their set:
- * the adapter's where there is one, else the base's. du: scratch, [rows][l->u]. */
-void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u, Num *du, int rows, Num *dx,
-                     float *grad);
+/* dx (unless NULL) = the gradient of x. Gradients of the trained parameters are added to grad,
+ * which is laid out as their set: the adapter's where there is one, else the base's. du: scratch,
+ * [rows][l->u]. */
+void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u,
+                     Num *du, int rows, Num *dx, float *grad);
 
 /* Sequences laid end to end: in host memory, and as the operations see it. */
 typedef struct {
     int rows, n, longest, runs, cap; /* cap: rows that there is room for */
-    int32_t *ids, *pos, *target, *start, *order, *run; /* as in BatchView, one after another in `host` */
+    int32_t *ids, *pos, *target, *start, *order,
+        *run; /* as in BatchView, one after another in `host` */
     int32_t *host, *device, *scratch;
     BatchView view;
 } TokenBatch;
 
 /* Room for any batch of so many rows; batch_pack makes it where it is missing. */
 void batch_reserve(TokenBatch *b, const Ops *op, int rows);
-size_t batch_bytes(int rows);      /* on the device */
+size_t batch_bytes(int rows); /* on the device */
 void batch_pack(TokenBatch *b, const Ops *op, const Sequence *seqs, int n);
 void batch_release(TokenBatch *b, const Ops *op);
 int batch_check(const Model *m, const Sequence *seqs, int n, Error *err);
@@ -112,26 +121,27 @@ typedef struct {
 void *arena_take(Arena *a, size_t rows, size_t width, size_t size);
 
 typedef struct {
-    float *x, *mid;                /* the residual stream: the layer's input, and after its attention */
+    float *x, *mid; /* the residual stream: the layer's input, and after its attention */
     Num *n1, *raw, *qkv, *att, *n2, *gate_up, *act; /* raw: q and k before qk_norm */
     float *lse;
     Num *u_qkv, *u_o, *u_gate_up, *u_down; /* as linear_forward left them */
 } LayerActs;
 
-/* What of a pass is kept for the way back: nothing (one layer's activations), all, or each layer's input, of which the
- * rest is made again. */
+/* What of a pass is kept for the way back: nothing (one layer's activations), all, or each layer's
+ * input, of which the rest is made again. */
 typedef enum { KEEP_ONE, KEEP_ALL, KEEP_INPUTS } KeepActs;
 
 typedef struct {
-    int rows;                      /* capacity */
+    int rows; /* capacity */
     KeepActs keep;
-    LayerActs *layer;              /* [layers]; what is not kept is one array for all */
+    LayerActs *layer; /* [layers]; what is not kept is one array for all */
     void *arena;
-    float *out;                    /* the last layer's output */
+    float *out; /* the last layer's output */
     Num *normed;
     float *logp, *logit_lse;
     float *logits;
-    int logit_rows, logit_cap;     /* rows of logits that are made at a time, and that there is room for */
+    int logit_rows,
+        logit_cap; /* rows of logits that are made at a time, and that there is room for */
 } Acts;
 
 void acts_reserve(Acts *a, const Model *m, int rows, KeepActs keep);
@@ -162,7 +172,7 @@ void forward_logp(Model *m, Acts *a, const TokenBatch *b);
 typedef struct {
     int rows;
     Num *dx, *dn, *dqkv, *datt, *dgate_up, *dact, *du;
-    float *weight;                 /* dL/dlogp of the rows */
+    float *weight; /* dL/dlogp of the rows */
     void *arena;
 } Grads;
 
@@ -170,17 +180,24 @@ void grads_reserve(Grads *g, const Model *m, int rows);
 size_t grads_bytes(const Model *m, int rows);
 void grads_release(Grads *g, const Model *m);
 
-/* The gradient of the last hidden states into g->dn, that of the head's weights added to grad. weight: dL/dlogp of the rows,
- * in host memory. After head_logp; or, with `fused`, instead of it: then logp is made where weights are not 0, piece by
- * piece, and the logits are gone through once. */
-void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused, float *grad);
-/* Gradients at `from` and above in the trained set have all that the pass adds to them: with ever lower places, at last 0. */
+/* The gradient of the last hidden states into g->dn, that of the head's weights added to grad.
+ * weight: dL/dlogp of the rows, in host memory. After head_logp; or, with `fused`, instead of it:
+ * then logp is made where weights are not 0, piece by piece, and the logits are gone through once.
+ */
+void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
+                   float *grad);
+/* Gradients at `from` and above in the trained set have all that the pass adds to them: with ever
+ * lower places, at last 0. */
 typedef void GradsDone(void *ctx, size_t from);
 
 /* From g->dn down to the embedding. done: NULL, or called on the way. */
-void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done, void *ctx);
+void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done,
+              void *ctx);
 
 /* grad + at in the base's layout, or NULL where the base is frozen. */
-static inline float *base_grad(const Model *m, float *grad, size_t at) { return m->lora.size ? NULL : grad + at; }
+static inline float *base_grad(const Model *m, float *grad, size_t at)
+{
+    return m->lora.size ? NULL : grad + at;
+}
 
 #endif

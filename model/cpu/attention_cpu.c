@@ -12,7 +12,8 @@
 
 enum { BLOCK = 64 };
 
-/* Scores of one row become exp(score - max), zero past `valid`; returns the log-sum-exp and 1/sum. */
+/* Scores of one row become exp(score - max), zero past `valid`; returns the log-sum-exp and 1/sum.
+ */
 static float softmax_row(float *row, int valid, int width, float *inverse)
 {
     Vec top = v_splat(-INFINITY), sum = {0};
@@ -31,20 +32,21 @@ static float softmax_row(float *row, int valid, int width, float *inverse)
     return m + logf(s);
 }
 
-static void head_forward(float *out, float *lse, const float *q, const float *k, const float *v, int len, HeadShape s,
-                         float *scores)
+static void head_forward(float *out, float *lse, const float *q, const float *k, const float *v,
+                         int len, HeadShape s, float *scores)
 {
     int ld = head_row(s), wide = s.heads * s.dim;
     float scale = 1.0f / sqrtf((float)s.dim);
     for (int at = 0; at < len; at += BLOCK) {
         int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
         float inverse[BLOCK], *o = out + (size_t)at * (size_t)wide;
-        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld, ld, k,
-                   ld, 0, scores, keys);
+        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld,
+                   ld, k, ld, 0, scores, keys);
         for (int r = 0; r < rows; r++)
             lse[(size_t)(at + r) * (size_t)s.heads] =
                 softmax_row(scores + (size_t)r * (size_t)keys, at + r + 1, keys, &inverse[r]);
-        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, s.dim, keys, 1, scores, keys, v, ld, 0, o, wide);
+        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, s.dim, keys, 1, scores, keys, v, ld, 0, o,
+                   wide);
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < s.dim; i++) o[(size_t)r * (size_t)wide + (size_t)i] *= inverse[r];
     }
@@ -63,8 +65,9 @@ void cpu_attention(Num *out_, float *lse, const Num *qkv_, const BatchView *b, H
         int h = t % s.heads, row = start[t / s.heads], len = start[t / s.heads + 1] - row;
         const float *base = qkv + (size_t)row * ld;
         size_t kv = (size_t)(h / (s.heads / s.kv_heads)), d = (size_t)s.dim;
-        head_forward(out + ((size_t)row * (size_t)s.heads + (size_t)h) * d, lse + (size_t)row * (size_t)s.heads + h,
-                     base + (size_t)h * d, base + ((size_t)s.heads + kv) * d,
+        head_forward(out + ((size_t)row * (size_t)s.heads + (size_t)h) * d,
+                     lse + (size_t)row * (size_t)s.heads + h, base + (size_t)h * d,
+                     base + ((size_t)s.heads + kv) * d,
                      base + ((size_t)(s.heads + s.kv_heads) + kv) * d, len, s,
                      scores + (size_t)omp_get_thread_num() * scratch);
     }
@@ -72,7 +75,8 @@ void cpu_attention(Num *out_, float *lse, const Num *qkv_, const BatchView *b, H
 }
 
 /* p holds scores and becomes probabilities; dp becomes p (dp - delta) scale. */
-static void score_grad_row(float *p, float *dp, float lse, float delta, float scale, int valid, int width)
+static void score_grad_row(float *p, float *dp, float lse, float delta, float scale, int valid,
+                           int width)
 {
     for (int i = 0; i < valid; i += LANES) {
         Vec e = v_exp(v_get(p + i, valid - i) - lse);
@@ -102,9 +106,11 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
         for (int r = 0; r < rows; r++) {
             size_t row = (size_t)r * (size_t)wide;
             Vec delta = {0};
-            for (int i = 0; i < d; i += LANES) delta += v_get(o + row + i, d - i) * v_get(d_o + row + i, d - i);
+            for (int i = 0; i < d; i += LANES)
+                delta += v_get(o + row + i, d - i) * v_get(d_o + row + i, d - i);
             score_grad_row(p + (size_t)r * (size_t)keys, dp + (size_t)r * (size_t)keys,
-                           g->lse[(size_t)(at + r) * (size_t)s.heads], v_sum(delta), scale, at + r + 1, keys);
+                           g->lse[(size_t)(at + r) * (size_t)s.heads], v_sum(delta), scale,
+                           at + r + 1, keys);
         }
         blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, p, keys, d_o, wide, 1, g->dv, ld);
         blas_sgemm(CblasNoTrans, CblasNoTrans, rows, d, keys, 1, dp, keys, g->k, ld, 0,
@@ -113,28 +119,37 @@ static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, flo
     }
 }
 
-void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Num *out_, const float *lse, const Num *qkv_, const BatchView *b,
-                        HeadShape s)
+void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Num *out_, const float *lse,
+                        const Num *qkv_, const BatchView *b, HeadShape s)
 {
     float *dqkv = dqkv_;
     const float *dout = dout_, *out = out_, *qkv = qkv_;
     const int32_t *start = b->start;
-    size_t ld = (size_t)head_row(s), d = (size_t)s.dim, half = (size_t)BLOCK * (size_t)b->longest + 16;
+    size_t ld = (size_t)head_row(s), d = (size_t)s.dim,
+           half = (size_t)BLOCK * (size_t)b->longest + 16;
     int threads = cpu_threads(), tasks = b->n * s.kv_heads, group = s.heads / s.kv_heads;
     float *scores = memory_array((size_t)threads, 2 * half * sizeof *scores);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int t = 0; t < tasks; t++) {
         int kv = t % s.kv_heads, row = start[t / s.kv_heads], len = start[t / s.kv_heads + 1] - row;
-        size_t base = (size_t)row * ld, k_at = base + (size_t)(s.heads + kv) * d, v_at = k_at + (size_t)s.kv_heads * d;
+        size_t base = (size_t)row * ld, k_at = base + (size_t)(s.heads + kv) * d,
+               v_at = k_at + (size_t)s.kv_heads * d;
         float *mine = scores + (size_t)omp_get_thread_num() * 2 * half;
         for (int r = 0; r < len; r++) {
             memset(dqkv + k_at + (size_t)r * ld, 0, d * sizeof *dqkv);
             memset(dqkv + v_at + (size_t)r * ld, 0, d * sizeof *dqkv);
         }
         for (int h = kv * group; h < (kv + 1) * group; h++) {
-            size_t o_at = ((size_t)row * (size_t)s.heads + (size_t)h) * d, q_at = base + (size_t)h * d;
-            HeadGrad g = {.q = qkv + q_at, .k = qkv + k_at, .v = qkv + v_at, .o = out + o_at, .d_o = dout + o_at,
-                          .lse = lse + (size_t)row * (size_t)s.heads + h, .dq = dqkv + q_at, .dk = dqkv + k_at,
+            size_t o_at = ((size_t)row * (size_t)s.heads + (size_t)h) * d,
+                   q_at = base + (size_t)h * d;
+            HeadGrad g = {.q = qkv + q_at,
+                          .k = qkv + k_at,
+                          .v = qkv + v_at,
+                          .o = out + o_at,
+                          .d_o = dout + o_at,
+                          .lse = lse + (size_t)row * (size_t)s.heads + h,
+                          .dq = dqkv + q_at,
+                          .dk = dqkv + k_at,
                           .dv = dqkv + v_at};
             head_backward(&g, len, s, mine, mine + half);
         }

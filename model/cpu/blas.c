@@ -10,20 +10,22 @@
 #include "gpu/open.h"
 
 typedef struct {
-    void (*sgemm)(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint, blasint, float, const float *, blasint,
-                  const float *, blasint, float, float *, blasint);
+    void (*sgemm)(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint,
+                  blasint, float, const float *, blasint, const float *, blasint, float, float *,
+                  blasint);
     void (*set_num_threads)(int);
     char *(*get_corename)(void);
 } Blas;
 
 static Blas blas;
-static Error failure;           /* text empty: it is open */
+static Error failure; /* text empty: it is open */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const char *blas_better_core(const char *core, int wide)
 {
-    static const char *const without_avx[] = {"Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Athlon", "Opteron",
-                                              "Opteron_SSE3", "Barcelona", "Bobcat", "Atom", "Nano"};
+    static const char *const without_avx[] = {"Prescott",  "Core2",  "Penryn",  "Dunnington",
+                                              "Nehalem",   "Athlon", "Opteron", "Opteron_SSE3",
+                                              "Barcelona", "Bobcat", "Atom",    "Nano"};
     for (size_t i = 0; wide && i < sizeof without_avx / sizeof *without_avx; i++)
         if (!strcasecmp(core, without_avx[i])) return wide > 1 ? "SkylakeX" : "Haswell";
     return NULL;
@@ -33,8 +35,10 @@ static int width(void)
 {
 #ifdef __x86_64__
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") ? 2 : 1;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+               ? 2
+               : 1;
 #else
     return 0;
 #endif
@@ -44,7 +48,8 @@ static void *load(Error *err)
 {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
     void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     const OpenSymbol symbols[] = {{"cblas_sgemm", &blas.sgemm},
                                   {"openblas_set_num_threads", &blas.set_num_threads},
                                   {"openblas_get_corename", &blas.get_corename}};
@@ -52,15 +57,20 @@ static void *load(Error *err)
         error_set(err, "no OpenBLAS found: %s", dlerror());
         return NULL;
     }
-    return open_symbols(library, names[0], "", symbols, sizeof symbols / sizeof *symbols, err) ? NULL : library;
+    return open_symbols(library, names[0], "", symbols, sizeof symbols / sizeof *symbols, err)
+               ? NULL
+               : library;
 }
 
 static void open_once(void)
 {
     void *library = load(&failure);
-    const char *better = library && !getenv("OPENBLAS_CORETYPE") ? blas_better_core(blas.get_corename(), width()) : NULL;
+    const char *better = library && !getenv("OPENBLAS_CORETYPE")
+                             ? blas_better_core(blas.get_corename(), width())
+                             : NULL;
     if (better) {
-        log_debug("OpenBLAS does not know this processor; told to take %s for %s", better, blas.get_corename());
+        log_debug("OpenBLAS does not know this processor; told to take %s for %s", better,
+                  blas.get_corename());
         setenv("OPENBLAS_CORETYPE", better, 1);
         dlclose(library);
         library = load(&failure);
@@ -79,8 +89,8 @@ const char *blas_core(void)
     return blas.get_corename();
 }
 
-void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha, const float *a, int lda,
-                const float *b, int ldb, float beta, float *c, int ldc)
+void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha,
+                const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
     Error err;
     if (blas_open(&err)) {

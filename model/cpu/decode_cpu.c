@@ -1,6 +1,7 @@
-/* Decoding on the CPU: products by few rows with packed weights, and attention over a KV store. Every
- * output is one chain of fused multiply-adds in a fixed order, so that a row's bits do not depend
- * on how many rows are decoded beside it (a general sgemm changes its kernel with the shape). */
+/* Decoding on the CPU: products by few rows with packed weights, and attention over a KV store.
+ * Every output is one chain of fused multiply-adds in a fixed order, so that a row's bits do not
+ * depend on how many rows are decoded beside it (a general sgemm changes its kernel with the
+ * shape). */
 #include <math.h>
 
 #include "model/cpu/ops_cpu.h"
@@ -20,11 +21,14 @@ void cpu_pack(Packed *p, const Num *from, int n, int k)
     for (int b = 0; b < panels; b++) {
         float *to = (float *)p->data + (size_t)b * PANEL * (size_t)k;
         for (int j = 0; j < PANEL && b * PANEL + j < n; j++)
-            for (int i = 0; i < k; i++) to[(size_t)i * PANEL + (size_t)j] = w[((size_t)b * PANEL + (size_t)j) * (size_t)k + (size_t)i];
+            for (int i = 0; i < k; i++)
+                to[(size_t)i * PANEL + (size_t)j] =
+                    w[((size_t)b * PANEL + (size_t)j) * (size_t)k + (size_t)i];
     }
 }
 
-SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel, int rows, int columns, int add)
+SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel, int rows,
+                     int columns, int add)
 {
     Vec acc[ROWS][2];
 #pragma GCC unroll 8
@@ -58,21 +62,28 @@ void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *w, int rows, int ad
         float *to = y + (size_t)b * PANEL;
         size_t n = (size_t)w->n, k = (size_t)w->k;
         for (; r + ROWS <= rows; r += ROWS)
-            panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, ROWS, columns, add);
-        for (; r < rows; r++) panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, 1, columns, add);
+            panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, ROWS, columns,
+                       add);
+        for (; r < rows; r++)
+            panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, 1, columns, add);
     }
 }
 
-static size_t padded(int dim) { return ((size_t)dim + 15) & ~(size_t)15; }
+static size_t padded(int dim)
+{
+    return ((size_t)dim + 15) & ~(size_t)15;
+}
 
 static float *keys_of(const KvStore *s, int layer, int head, HeadShape h)
 {
-    return s->k + ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * (size_t)h.dim;
+    return s->k +
+           ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * (size_t)h.dim;
 }
 
 static float *values_of(const KvStore *s, int layer, int head, HeadShape h)
 {
-    return s->v + ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * padded(h.dim);
+    return s->v +
+           ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * padded(h.dim);
 }
 
 void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, HeadShape s)
@@ -80,7 +91,8 @@ void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, Head
     size_t ld = (size_t)head_row(s), d = (size_t)s.dim;
     for (int r = 0; r < rows; r++)
         for (int h = 0; h < s.kv_heads; h++) {
-            const float *k = qkv + (size_t)r * ld + (size_t)(s.heads + h) * d, *v = k + (size_t)s.kv_heads * d;
+            const float *k = qkv + (size_t)r * ld + (size_t)(s.heads + h) * d,
+                        *v = k + (size_t)s.kv_heads * d;
             size_t t = (size_t)(at + r);
             float *block = keys_of(to, layer, h, s) + t / LANES * LANES * d + t % LANES;
             for (size_t i = 0; i < d; i++) block[i * LANES] = k[i];
@@ -91,8 +103,8 @@ void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, Head
 enum { GROUP = 4 }; /* query heads that read a key block together */
 
 /* score[g][0..len) for `group` query heads against one store. */
-SIMD void span_scores(float *scores, size_t stride, const float *q, int group, const float *keys, int len, int dim,
-                      float scale)
+SIMD void span_scores(float *scores, size_t stride, const float *q, int group, const float *keys,
+                      int len, int dim, float scale)
 {
     for (int t = 0; t < len; t += LANES) {
         const float *block = keys + (size_t)t * (size_t)dim;
@@ -106,7 +118,8 @@ SIMD void span_scores(float *scores, size_t stride, const float *q, int group, c
                 odd[g] += b * q[(size_t)g * (size_t)dim + (size_t)i + 1];
             }
         }
-        for (int g = 0; g < group; g++) v_store(scores + (size_t)g * stride + t, (even[g] + odd[g]) * scale);
+        for (int g = 0; g < group; g++)
+            v_store(scores + (size_t)g * stride + t, (even[g] + odd[g]) * scale);
     }
 }
 
@@ -133,7 +146,8 @@ static float span_top(const float *scores, int len, float top)
 }
 
 /* acc[g] += p[g] V for one vector of columns; two chains, so that the latency of one is hidden. */
-SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const float *values, int len, size_t width)
+SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const float *values,
+                      int len, size_t width)
 {
     Vec odd[GROUP];
 #pragma GCC unroll 4
@@ -148,16 +162,18 @@ SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const 
         }
     }
     if (t < len)
-        for (int g = 0; g < group; g++) acc[g] += v_load(values + (size_t)t * width) * p[(size_t)g * stride + (size_t)t];
+        for (int g = 0; g < group; g++)
+            acc[g] += v_load(values + (size_t)t * width) * p[(size_t)g * stride + (size_t)t];
 #pragma GCC unroll 4
     for (int g = 0; g < group; g++) acc[g] += odd[g];
 }
 
-SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, int kv, int group, HeadShape s,
-                       float *scores)
+SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, int kv, int group,
+                       HeadShape s, float *scores)
 {
     const KvStore *a = row->prefix, *b = row->own;
-    size_t split = ((size_t)a->len + 15) & ~(size_t)15, stride = (size_t)a->cap + (size_t)b->cap, width = padded(s.dim);
+    size_t split = ((size_t)a->len + 15) & ~(size_t)15, stride = (size_t)a->cap + (size_t)b->cap,
+           width = padded(s.dim);
     float scale = 1.0f / sqrtf((float)s.dim), inverse[GROUP];
     span_scores(scores, stride, q, group, keys_of(a, layer, kv, s), a->len, s.dim, scale);
     span_scores(scores + split, stride, q, group, keys_of(b, layer, kv, s), b->len, s.dim, scale);
@@ -171,12 +187,15 @@ SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, 
         Vec acc[GROUP];
         for (int g = 0; g < group; g++) acc[g] = (Vec){0};
         span_values(acc, scores, stride, group, values_of(a, layer, kv, s) + c, a->len, width);
-        span_values(acc, scores + split, stride, group, values_of(b, layer, kv, s) + c, b->len, width);
-        for (int g = 0; g < group; g++) v_put(out + (size_t)g * (size_t)s.dim + c, acc[g] * inverse[g], s.dim - c);
+        span_values(acc, scores + split, stride, group, values_of(b, layer, kv, s) + c, b->len,
+                    width);
+        for (int g = 0; g < group; g++)
+            v_put(out + (size_t)g * (size_t)s.dim + c, acc[g] * inverse[g], s.dim - c);
     }
 }
 
-void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer, HeadShape s, float *scratch)
+void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer,
+                          HeadShape s, float *scratch)
 {
     int per = s.heads / s.kv_heads;
     for (int r = 0; r < rows; r++)

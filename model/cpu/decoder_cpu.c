@@ -1,5 +1,5 @@
-/* The decoder on the CPU: packed weights, scratch for each thread, keys and values of a prompt once and of each row's own
- * tokens. A row's bits do not depend on the number of rows or threads. */
+/* The decoder on the CPU: packed weights, scratch for each thread, keys and values of a prompt once
+ * and of each row's own tokens. A row's bits do not depend on the number of rows or threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 /* The keys and values of one prompt, for the rows that continue it. */
 typedef struct {
     KvStore kv;
-    int users;                     /* rows, and the decoder while it is the last prompt */
+    int users; /* rows, and the decoder while it is the last prompt */
 } Prefix;
 
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
 
 /* y += scale x A^T B^T: B as one matrix for all parts of a projection. */
 typedef struct {
-    Packed w, a, b;                /* a, b: data is NULL without an adapter */
+    Packed w, a, b; /* a, b: data is NULL without an adapter */
 } Projection;
 
 typedef struct {
@@ -31,16 +31,16 @@ typedef struct {
     Decoder base;
     LayerPacked *layer;
     Packed head;
-    size_t scratch, score_at;      /* floats of one part; where its attention scores begin */
+    size_t scratch, score_at; /* floats of one part; where its attention scores begin */
     float *arena;
-    Prefix *prompt;                /* the last one */
-    float *prompt_logits;          /* [vocab] */
-    Slot *slot;                    /* [rows] */
-    KvRow *view;                   /* [rows], as all below: by the row's place in a call */
+    Prefix *prompt;       /* the last one */
+    float *prompt_logits; /* [vocab] */
+    Slot *slot;           /* [rows] */
+    KvRow *view;          /* [rows], as all below: by the row's place in a call */
     int32_t *pos, *ids;
-    float *logits, *probs;         /* [rows][vocab] */
-    DrawCandidate *order;          /* [rows][vocab], where a law sorts */
-    DecoderRow *rows;              /* of the call */
+    float *logits, *probs; /* [rows][vocab] */
+    DrawCandidate *order;  /* [rows][vocab], where a law sorts */
+    DecoderRow *rows;      /* of the call */
 } CpuDecoder;
 
 /* ---- keys and values ---- */
@@ -80,8 +80,8 @@ static void pack_projection(Projection *p, const Model *m, const Linear *l)
     for (int i = 0; i < l->parts; i++) {
         const LinearPart *part = &l->part[i];
         for (int j = 0; j < part->n && part->u >= 0; j++)
-            memcpy(b + (size_t)(part->first + j) * (size_t)l->u + part->u, lora + part->b + (size_t)j * (size_t)rank,
-                   (size_t)rank * sizeof *b);
+            memcpy(b + (size_t)(part->first + j) * (size_t)l->u + part->u,
+                   lora + part->b + (size_t)j * (size_t)rank, (size_t)rank * sizeof *b);
     }
     op->pack(&p->a, lora + l->a, l->u, l->k);
     op->pack(&p->b, b, l->n, l->u);
@@ -96,7 +96,8 @@ static void release_projection(Projection *p, const Ops *op)
 }
 
 /* y = or += x W^T, and the adapter's part. u: scratch. */
-static void project(const Model *m, float *y, const float *x, const Projection *p, int rows, int add, float *u)
+static void project(const Model *m, float *y, const float *x, const Projection *p, int rows,
+                    int add, float *u)
 {
     m->ops->matmul_packed(y, x, &p->w, rows, add);
     if (!p->a.data) return;
@@ -114,7 +115,8 @@ typedef struct {
 static int widest_u(const Model *m)
 {
     const LayerAt *l = m->layer;
-    int u = l->qkv.u > l->o.u ? l->qkv.u : l->o.u, v = l->gate_up.u > l->down.u ? l->gate_up.u : l->down.u;
+    int u = l->qkv.u > l->o.u ? l->qkv.u : l->o.u,
+        v = l->gate_up.u > l->down.u ? l->gate_up.u : l->down.u;
     return u > v ? u : v;
 }
 
@@ -134,7 +136,8 @@ static Scratch scratch_of(const CpuDecoder *d, int part)
     return s;
 }
 
-static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const KvRow *row, const int32_t *pos, int rows)
+static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const KvRow *row,
+                           const int32_t *pos, int rows)
 {
     const Model *m = d->base.model;
     const ModelConfig *c = &m->c;
@@ -145,12 +148,15 @@ static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const K
     project(m, s->qkv, s->norm, &d->layer[i].qkv, rows, 0, s->u);
     if (c->qkv_bias) cpu_add_bias(s->qkv, weight_at(m, at->qkv.bias), rows, ld);
     if (c->qk_norm) {
-        op->head_norm(s->qkv, s->qkv, weight_at(m, at->q_norm), rows, c->heads, c->head_dim, ld, c->norm_eps);
-        op->head_norm(s->qkv + wide, s->qkv + wide, weight_at(m, at->k_norm), rows, c->kv_heads, c->head_dim, ld, c->norm_eps);
+        op->head_norm(s->qkv, s->qkv, weight_at(m, at->q_norm), rows, c->heads, c->head_dim, ld,
+                      c->norm_eps);
+        op->head_norm(s->qkv + wide, s->qkv + wide, weight_at(m, at->k_norm), rows, c->kv_heads,
+                      c->head_dim, ld, c->norm_eps);
     }
     op->rope(s->qkv, pos, m->cosines, m->sines, rows, m->shape, 1);
     for (int r = 0; r < rows; r++)
-        cpu_kv_put(row[r].own, i, row[r].own->len - 1, s->qkv + (size_t)r * (size_t)ld, 1, m->shape);
+        cpu_kv_put(row[r].own, i, row[r].own->len - 1, s->qkv + (size_t)r * (size_t)ld, 1,
+                   m->shape);
     cpu_attention_cached(s->att, s->qkv, row, rows, i, m->shape, s->scores);
     project(m, s->x, s->att, &d->layer[i].o, rows, 1, s->u);
 }
@@ -185,7 +191,8 @@ static void step_rows(void *ctx, int part, int first, int rows)
     }
     op->rmsnorm(s.norm, s.x, weight_at(m, m->norm), rows, c->hidden, c->norm_eps);
     op->matmul_packed(logits, s.norm, &d->head, rows, 0);
-    for (int r = 0; r < rows; r++) draw_row(d, first + r, &d->rows[first + r], logits + (size_t)r * (size_t)c->vocab);
+    for (int r = 0; r < rows; r++)
+        draw_row(d, first + r, &d->rows[first + r], logits + (size_t)r * (size_t)c->vocab);
 }
 
 /* ---- the decoder's members ---- */
@@ -294,8 +301,10 @@ int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *
 {
     const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
-    size_t rows = (size_t)plan->rows, h = (size_t)c->hidden, row = (size_t)head_row(m->shape), vocab = (size_t)c->vocab;
-    size_t wide = (size_t)c->heads * (size_t)c->head_dim, tokens = (size_t)plan->prompt + (size_t)plan->max_new;
+    size_t rows = (size_t)plan->rows, h = (size_t)c->hidden, row = (size_t)head_row(m->shape),
+           vocab = (size_t)c->vocab;
+    size_t wide = (size_t)c->heads * (size_t)c->head_dim,
+           tokens = (size_t)plan->prompt + (size_t)plan->max_new;
     CpuDecoder *d = memory_array(1, sizeof *d);
     (void)err;
     d->base = (Decoder){.type = &cpu_type, .model = m, .plan = *plan};
@@ -325,7 +334,8 @@ int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *
     return 0;
 }
 
-void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
+void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available,
+                        DecoderMemory *out)
 {
     *out = (DecoderMemory){.room = available, .held = available, .token = decoder_token_bytes(m)};
     out->tokens = (int64_t)(available / out->token);

@@ -18,7 +18,8 @@ static double weights_of(const float *z, int vocab, float *probs, float inverse,
         Vec x = (v_get(z + i, left) - top) * inverse, e = v_exp(x);
         e = v_select(x < -87.0f, (Vec){0}, e); /* v_exp stops at its smallest value */
         v_put(probs + i, e, left);
-        if (left >= LANES) sum += e;
+        if (left >= LANES)
+            sum += e;
         else
             for (int j = 0; j < left; j++) tail += (double)e[j];
     }
@@ -36,7 +37,8 @@ static double run_sum(const float *p, int n)
 static int32_t draw_in_order(const float *probs, int vocab, double u)
 {
     double total = 0, at = 0;
-    for (int i = 0; i < vocab; i += RUN) total += run_sum(probs + i, vocab - i < RUN ? vocab - i : RUN);
+    for (int i = 0; i < vocab; i += RUN)
+        total += run_sum(probs + i, vocab - i < RUN ? vocab - i : RUN);
     double want = u * total;
     int32_t last = -1;
     for (int i = 0; i < vocab; i += RUN) {
@@ -48,10 +50,12 @@ static int32_t draw_in_order(const float *probs, int vocab, double u)
                 if (probs[j] > 0) last = j;
                 if (at > want && last >= 0) return last;
             }
-        else at += sum;
+        else
+            at += sum;
     }
     if (last < 0) /* rounding: the sum of the last run fell short, and it holds nothing */
-        for (last = vocab - 1; last > 0 && probs[last] <= 0; last--) {}
+        for (last = vocab - 1; last > 0 && probs[last] <= 0; last--) {
+        }
     return last;
 }
 
@@ -65,7 +69,8 @@ static int by_weight(const void *a, const void *b)
 
 int draw_sorts(const DrawLaw *law)
 {
-    return law->temperature > 0 && (law->top_p < 1 || law->min_p > 0 || (law->top_k > 0 && law->top_k < law->vocab));
+    return law->temperature > 0 &&
+           (law->top_p < 1 || law->min_p > 0 || (law->top_k > 0 && law->top_k < law->vocab));
 }
 
 /* From the likeliest ids that the law keeps. */
@@ -85,9 +90,11 @@ static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, Dra
         total = 0;
         for (int i = 0; i < n; i++) total += (double)order[i].weight;
     }
-    double want = law->top_p < 1 ? (double)law->top_p * total : INFINITY, least = (double)law->min_p * (double)order[0].weight;
+    double want = law->top_p < 1 ? (double)law->top_p * total : INFINITY,
+           least = (double)law->min_p * (double)order[0].weight;
     int keep = 0;
-    while (keep < n && kept < want && (double)order[keep].weight >= least) kept += (double)order[keep++].weight;
+    while (keep < n && kept < want && (double)order[keep].weight >= least)
+        kept += (double)order[keep++].weight;
     if (!keep) keep = 1;
     double at = 0;
     for (int i = 0; i < keep; i++) {
@@ -107,7 +114,8 @@ static float top_of(const float *z, int vocab)
     return top;
 }
 
-/* Where banned ids are so far above the others that these have hardly a weight beside them, they get weights on their own scale. */
+/* Where banned ids are so far above the others that these have hardly a weight beside them, they
+ * get weights on their own scale. */
 static void leave_out(const DrawLaw *law, const float *logits, float *probs, float inverse)
 {
     const float hardly = 1e-17f;
@@ -118,7 +126,8 @@ static void leave_out(const DrawLaw *law, const float *logits, float *probs, flo
     weights_of(probs, law->vocab, probs, inverse, top_of(probs, law->vocab));
 }
 
-int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs, DrawCandidate *order, float *logp)
+int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs,
+                   DrawCandidate *order, float *logp)
 {
     int greedy = law->temperature == 0;
     float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = top_of(logits, law->vocab);
@@ -129,8 +138,10 @@ int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *pro
         id = 0;
         for (int32_t i = 1; i < law->vocab; i++)
             if (probs[i] > probs[id]) id = i;
-    } else if (draw_sorts(law)) id = draw_sorted(law, probs, u, order);
-    else id = draw_in_order(probs, law->vocab, u);
+    } else if (draw_sorts(law))
+        id = draw_sorted(law, probs, u, order);
+    else
+        id = draw_in_order(probs, law->vocab, u);
     *logp = (float)((double)((logits[id] - top) * inverse) - log(sum));
     return id;
 }

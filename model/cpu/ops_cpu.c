@@ -1,5 +1,6 @@
-/* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by shape
- * and runs the pieces, so that the two thread pools never compete and small products scale too. */
+/* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by
+ * shape and runs the pieces, so that the two thread pools never compete and small products scale
+ * too. */
 #include "model/cpu/ops_cpu.h"
 
 #include <math.h>
@@ -44,10 +45,22 @@ static void release(void *p)
     free(block);
 }
 
-static void copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
-static void zero(void *p, size_t bytes) { memset(p, 0, bytes); }
-static void load(Num *to, const float *host, size_t n) { memcpy(to, host, n * sizeof *host); }
-static void store(float *host, const Num *from, size_t n) { memcpy(host, from, n * sizeof *host); }
+static void copy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+static void zero(void *p, size_t bytes)
+{
+    memset(p, 0, bytes);
+}
+static void load(Num *to, const float *host, size_t n)
+{
+    memcpy(to, host, n * sizeof *host);
+}
+static void store(float *host, const Num *from, size_t n)
+{
+    memcpy(host, from, n * sizeof *host);
+}
 
 static int status(Error *err) /* memory that runs out ends the program, nothing else fails */
 {
@@ -106,8 +119,10 @@ static void add_bias(float *y, int ld, const float *bias, int rows, int n)
 
 static void gemm(const Gemm *g)
 {
-    enum CBLAS_TRANSPOSE at = g->ta ? CblasTrans : CblasNoTrans, bt = g->tb ? CblasTrans : CblasNoTrans;
-    int by_rows = g->m >= g->n, side = by_rows ? g->m : g->n, step = piece(side), pieces = (side + step - 1) / step;
+    enum CBLAS_TRANSPOSE at = g->ta ? CblasTrans : CblasNoTrans,
+                         bt = g->tb ? CblasTrans : CblasNoTrans;
+    int by_rows = g->m >= g->n, side = by_rows ? g->m : g->n, step = piece(side),
+        pieces = (side + step - 1) / step;
     const float *a = g->a, *b = g->b, *bias = g->bias;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic) if (pieces > 1)
     for (int p = 0; p < pieces; p++) {
@@ -117,13 +132,17 @@ static void gemm(const Gemm *g)
         size_t b_at = by_rows ? 0 : (size_t)first * (size_t)(g->tb ? g->ldb : 1);
         size_t d_at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
         if (g->beta != 0 && g->c != g->d) copy_piece(g, d_at, rows, columns);
-        blas_sgemm(at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb, g->beta,
-                   (float *)g->d + d_at, g->ldd);
-        if (bias) add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
+        blas_sgemm(at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb,
+                   g->beta, (float *)g->d + d_at, g->ldd);
+        if (bias)
+            add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
     }
 }
 
-void cpu_add_bias(float *y, const float *bias, int rows, int n) { add_bias(y, n, bias, rows, n); }
+void cpu_add_bias(float *y, const float *bias, int rows, int n)
+{
+    add_bias(y, n, bias, rows, n);
+}
 
 static void add(Num *y_, const Num *x_, size_t n)
 {
@@ -154,7 +173,8 @@ static float inverse_rms(const float *x, int n, float eps)
     return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
 }
 
-static void head_norm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld, float eps)
+static void head_norm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld,
+                      float eps)
 {
     float *y = y_;
     const float *x = x_, *w = w_;
@@ -168,11 +188,14 @@ static void head_norm(Num *y_, const Num *x_, const Num *w_, int rows, int group
         }
 }
 
-static void rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps) { head_norm(y, x, w, rows, 1, n, n, eps); }
+static void rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
+{
+    head_norm(y, x, w, rows, 1, n, n, eps);
+}
 
 /* One vector: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
-static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, const float *x, const float *w, int n,
-                             float eps)
+static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, const float *x,
+                             const float *w, int n, float eps)
 {
     float inv = inverse_rms(x, n, eps);
     Vec dot = {0};
@@ -188,8 +211,8 @@ static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, co
     }
 }
 
-static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_, int rows, int groups, int n,
-                      int ld, float eps)
+static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_,
+                      int rows, int groups, int n, int ld, float eps)
 {
     float *dx = dx_;
     const float *dy = dy_, *x = x_, *w = w_;
@@ -200,7 +223,8 @@ static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *
         for (int r = first; r < last; r++)
             for (int g = 0; g < groups; g++) {
                 size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
-                rmsnorm_grad_one(dx + at, more, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n, eps);
+                rmsnorm_grad_one(dx + at, more, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n,
+                                 eps);
             }
     }
     for (int p = 0; p < PARTS && dw; p++)
@@ -208,24 +232,27 @@ static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *
     free(sums);
 }
 
-static void rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
+static void rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w,
+                         int rows, int n, float eps)
 {
     norm_grad(dx, more, dw, dy, x, w, rows, 1, n, n, eps);
 }
 
-static void head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
-                           float eps)
+static void head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
+                           int groups, int n, int ld, float eps)
 {
     norm_grad(dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
 }
 
-static void rope(Num *qkv_, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign)
+static void rope(Num *qkv_, const int32_t *pos, const float *cosines, const float *sines, int rows,
+                 HeadShape s, float sign)
 {
     float *qkv = qkv_;
     int half = s.dim / 2, ld = head_row(s);
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
     for (int r = 0; r < rows; r++) {
-        const float *cs = cosines + (size_t)pos[r] * (size_t)half, *sn = sines + (size_t)pos[r] * (size_t)half;
+        const float *cs = cosines + (size_t)pos[r] * (size_t)half,
+                    *sn = sines + (size_t)pos[r] * (size_t)half;
         for (int h = 0; h < s.heads + s.kv_heads; h++) {
             float *a = qkv + (size_t)r * (size_t)ld + (size_t)h * (size_t)s.dim, *b = a + half;
             for (int i = 0; i < half; i += LANES) {
@@ -304,7 +331,8 @@ static float row_lse(const float *z, int vocab)
     return (float)((double)m + log(s));
 }
 
-static void cross_entropy(float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab)
+static void cross_entropy(float *logp, float *lse, const float *logits, const int32_t *target,
+                          int rows, int vocab)
 {
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
     for (int r = 0; r < rows; r++) {
@@ -314,8 +342,8 @@ static void cross_entropy(float *logp, float *lse, const float *logits, const in
     }
 }
 
-static void cross_entropy_grad(Num *dlogits, const float *logits, const float *lse, const int32_t *target,
-                               const float *weight, int rows, int vocab)
+static void cross_entropy_grad(Num *dlogits, const float *logits, const float *lse,
+                               const int32_t *target, const float *weight, int rows, int vocab)
 {
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
     for (int r = 0; r < rows; r++) {
@@ -335,7 +363,8 @@ static double sum_squares(const float *x, size_t n)
         double lanes[16] = {0};
         size_t i = n * (size_t)p / PARTS, end = n * (size_t)(p + 1) / PARTS;
         for (; i + 16 <= end; i += 16)
-            for (int j = 0; j < 16; j++) lanes[j] += (double)x[i + (size_t)j] * (double)x[i + (size_t)j];
+            for (int j = 0; j < 16; j++)
+                lanes[j] += (double)x[i + (size_t)j] * (double)x[i + (size_t)j];
         for (; i < end; i++) lanes[0] += (double)x[i] * (double)x[i];
         part[p] = 0;
         for (int j = 0; j < 16; j++) part[p] += lanes[j];
@@ -350,7 +379,8 @@ static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n
 {
     (void)master;
     float *p = p_, *m = m_, *v = v_;
-    const float b1 = (float)s->beta1, b2 = (float)s->beta2, a1 = (float)(1 - s->beta1), a2 = (float)(1 - s->beta2);
+    const float b1 = (float)s->beta1, b2 = (float)s->beta2, a1 = (float)(1 - s->beta1),
+                a2 = (float)(1 - s->beta2);
     const float scale = (float)s->scale, keep = (float)(1 - s->lr * s->decay), eps = (float)s->eps;
     const float rate = (float)(s->lr / s->correct1), root = (float)(1 / sqrt(s->correct2));
 #pragma omp parallel for simd num_threads(cpu_threads()) schedule(static) if (parallel : n > 4096)

@@ -1,6 +1,6 @@
-/* One register of floats in the compiler's vector extension: 16 with AVX-512, 8 with AVX, else 4. Files
- * that include this contract a*b+c to one fused operation where the machine has it, and keep every
- * order of summation as written, so results repeat bit for bit on one kind of machine. */
+/* One register of floats in the compiler's vector extension: 16 with AVX-512, 8 with AVX, else 4.
+ * Files that include this contract a*b+c to one fused operation where the machine has it, and keep
+ * every order of summation as written, so results repeat bit for bit on one kind of machine. */
 #ifndef MODEL_CPU_SIMD_H
 #define MODEL_CPU_SIMD_H
 
@@ -23,9 +23,18 @@ typedef int32_t Veci __attribute__((vector_size(4 * LANES)));
 
 #define SIMD static inline __attribute__((always_inline))
 
-SIMD Vec v_load(const float *p) { return *(const VecLoose *)p; }
-SIMD void v_store(float *p, Vec x) { *(VecLoose *)p = x; }
-SIMD Vec v_splat(float x) { return x - (Vec){0}; }
+SIMD Vec v_load(const float *p)
+{
+    return *(const VecLoose *)p;
+}
+SIMD void v_store(float *p, Vec x)
+{
+    *(VecLoose *)p = x;
+}
+SIMD Vec v_splat(float x)
+{
+    return x - (Vec){0};
+}
 
 /* The first n lanes; the others read as zero and are not written. */
 SIMD Vec v_load_part(const float *p, int n)
@@ -35,18 +44,32 @@ SIMD Vec v_load_part(const float *p, int n)
     return x;
 }
 
-SIMD void v_store_part(float *p, Vec x, int n) { memcpy(p, &x, (size_t)n * sizeof *p); }
+SIMD void v_store_part(float *p, Vec x, int n)
+{
+    memcpy(p, &x, (size_t)n * sizeof *p);
+}
 
-SIMD Vec v_get(const float *p, int left) { return left >= LANES ? v_load(p) : v_load_part(p, left); }
+SIMD Vec v_get(const float *p, int left)
+{
+    return left >= LANES ? v_load(p) : v_load_part(p, left);
+}
 
 SIMD void v_put(float *p, Vec x, int left)
 {
-    if (left >= LANES) v_store(p, x);
-    else v_store_part(p, x, left);
+    if (left >= LANES)
+        v_store(p, x);
+    else
+        v_store_part(p, x, left);
 }
 
-SIMD Vec v_select(Veci mask, Vec a, Vec b) { return (Vec)(((Veci)a & mask) | ((Veci)b & ~mask)); }
-SIMD Vec v_max(Vec a, Vec b) { return v_select(a > b, a, b); }
+SIMD Vec v_select(Veci mask, Vec a, Vec b)
+{
+    return (Vec)(((Veci)a & mask) | ((Veci)b & ~mask));
+}
+SIMD Vec v_max(Vec a, Vec b)
+{
+    return v_select(a > b, a, b);
+}
 
 SIMD float v_sum(Vec x)
 {

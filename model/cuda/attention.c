@@ -10,7 +10,8 @@ enum { INVALID_VALUE = 1, PLAIN = 128 /* threads of the kernels that are no prod
 /* The kernels for heads of up to `dim` numbers. */
 typedef struct {
     int dim;
-    CudaKernel forward, grad_q, grad_kv[2]; /* grad_kv[1]: dK apart, where a thread cannot hold the sums of both */
+    CudaKernel forward, grad_q,
+        grad_kv[2]; /* grad_kv[1]: dK apart, where a thread cannot hold the sums of both */
     int split;
 } Variant;
 
@@ -18,21 +19,26 @@ static const Variant variants[] = {
     {32, KERNEL_attention_32, KERNEL_attention_grad_q_32, {KERNEL_attention_grad_kv_32}, 0},
     {64, KERNEL_attention_64, KERNEL_attention_grad_q_64, {KERNEL_attention_grad_kv_64}, 0},
     {128, KERNEL_attention_128, KERNEL_attention_grad_q_128, {KERNEL_attention_grad_kv_128}, 0},
-    {256, KERNEL_attention_256, KERNEL_attention_grad_q_256, {KERNEL_attention_grad_v_256, KERNEL_attention_grad_k_256}, 1},
+    {256,
+     KERNEL_attention_256,
+     KERNEL_attention_grad_q_256,
+     {KERNEL_attention_grad_v_256, KERNEL_attention_grad_k_256},
+     1},
 };
 
 static const Variant *variant_of(HeadShape s)
 {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         if (s.dim <= variants[i].dim && s.dim % 8 == 0) return &variants[i];
-    cuda_fail(INVALID_VALUE, "attention (the dimension of a head must be a multiple of 8, at most 256)");
+    cuda_fail(INVALID_VALUE,
+              "attention (the dimension of a head must be a multiple of 8, at most 256)");
     return NULL;
 }
 
-/* How blocks of `size` rows are numbered (place_of in attention.cuh): rounds over the sequences, unless most of the blocks
- * would be empty because one sequence is much longer than the others. */
+/* How blocks of `size` rows are numbered (place_of in attention.cuh): rounds over the sequences,
+ * unless most of the blocks would be empty because one sequence is much longer than the others. */
 typedef struct {
-    int rounds;      /* 0: by sequence */
+    int rounds; /* 0: by sequence */
     unsigned tasks;
 } Tasks;
 
@@ -43,27 +49,34 @@ static Tasks tasks_of(const BatchView *b, int size)
     return (Tasks){0, (unsigned)packed};
 }
 
-/* How the kernels cut their work, as Cut, Forward, GradQ and GradKV in the sources have it: sm_90 has its own cut for the two
- * usual dimensions. */
+/* How the kernels cut their work, as Cut, Forward, GradQ and GradKV in the sources have it: sm_90
+ * has its own cut for the two usual dimensions. */
 typedef struct {
     unsigned threads;
-    int rows, keys;            /* forward: queries of a block; keys of a tile */
-    int grad_q_keys;           /* of a tile, where dQ is computed */
-    int kv_rows, queries;      /* dK and dV: keys of a block, queries of a tile */
-    int resident;              /* blocks on a multiprocessor, about */
+    int rows, keys;       /* forward: queries of a block; keys of a tile */
+    int grad_q_keys;      /* of a tile, where dQ is computed */
+    int kv_rows, queries; /* dK and dV: keys of a block, queries of a tile */
+    int resident;         /* blocks on a multiprocessor, about */
 } Cut;
 
 static Cut cut_of(const Variant *v)
 {
-    if (cuda_state()->arch == 90 && (v->dim == 64 || v->dim == 128)) return (Cut){256, 128, v->dim, 128, 128, 64, 1};
+    if (cuda_state()->arch == 90 && (v->dim == 64 || v->dim == 128))
+        return (Cut){256, 128, v->dim, 128, 128, 64, 1};
     if (v->dim > 128) return (Cut){128, 64, 32, 16, 64, 16, 2};
     return (Cut){128, 128, 32, 32, 64, 32, 2};
 }
 
-static Dim3 line(unsigned n) { return (Dim3){n, 1, 1}; }
+static Dim3 line(unsigned n)
+{
+    return (Dim3){n, 1, 1};
+}
 
 /* Shared memory of tiles with so many rows in all */
-static size_t tiles(const Variant *v, int rows) { return (size_t)rows * 2 * (size_t)v->dim; }
+static size_t tiles(const Variant *v, int rows)
+{
+    return (size_t)rows * 2 * (size_t)v->dim;
+}
 
 void cuda_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s)
 {
@@ -72,22 +85,25 @@ void cuda_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, He
     Cut c = cut_of(v);
     Tasks t = tasks_of(b, c.rows);
     float scale = softmax_scale(s.dim);
-    LAUNCH(v->forward, line(t.tasks * (unsigned)s.heads), line(c.threads), tiles(v, c.rows + 4 * c.keys), &out, &lse, &qkv,
-           (void *)&b->start, (void *)&b->n, &t.rounds, &s.heads, &s.kv_heads, &s.dim, &scale);
+    LAUNCH(v->forward, line(t.tasks * (unsigned)s.heads), line(c.threads),
+           tiles(v, c.rows + 4 * c.keys), &out, &lse, &qkv, (void *)&b->start, (void *)&b->n,
+           &t.rounds, &s.heads, &s.kv_heads, &s.dim, &scale);
 }
 
-/* A block of dK and dV passes over the later queries of all heads of its group, so the one of a sequence's first keys takes
- * longest: the whole batch takes `alone` times as long as that one alone. A GPU that runs more blocks at once would end up
- * waiting for it; then each group's heads are cut into parts. */
+/* A block of dK and dV passes over the later queries of all heads of its group, so the one of a
+ * sequence's first keys takes longest: the whole batch takes `alone` times as long as that one
+ * alone. A GPU that runs more blocks at once would end up waiting for it; then each group's heads
+ * are cut into parts. */
 static int parts_of(const BatchView *b, HeadShape s, Cut c)
 {
     double blocks = (double)(b->longest + c.kv_rows - 1) / c.kv_rows, group = s.heads / s.kv_heads;
-    double alone = (blocks + 1) / 2 * s.kv_heads * b->rows / b->longest, parts = ceil(c.resident * cuda_state()->sms / alone);
+    double alone = (blocks + 1) / 2 * s.kv_heads * b->rows / b->longest,
+           parts = ceil(c.resident * cuda_state()->sms / alone);
     return (int)(parts < group ? parts : group);
 }
 
-void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv, const BatchView *b,
-                         HeadShape s)
+void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse,
+                         const Num *qkv, const BatchView *b, HeadShape s)
 {
     const Variant *v = variant_of(s);
     if (!v || b->rows == 0) return;
@@ -95,21 +111,27 @@ void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float
     Tasks q = tasks_of(b, c.rows), kv = tasks_of(b, c.kv_rows);
     int rows = b->rows, parts = parts_of(b, s, c), lanes = 4;
     while (lanes * 8 < s.dim) lanes *= 2;
-    size_t vectors = (size_t)rows * (size_t)s.heads, kv_row = 2 * (size_t)s.kv_heads * (size_t)s.dim;
+    size_t vectors = (size_t)rows * (size_t)s.heads,
+           kv_row = 2 * (size_t)s.kv_heads * (size_t)s.dim;
     size_t partial = parts > 1 ? (size_t)parts * (size_t)rows * kv_row : 0;
-    float *statistics = cuda_scratch((2 * vectors + partial) * sizeof *statistics), *sums = statistics + 2 * vectors;
+    float *statistics = cuda_scratch((2 * vectors + partial) * sizeof *statistics),
+          *sums = statistics + 2 * vectors;
     float scale = softmax_scale(s.dim);
     if (cuda_failed()) return;
-    LAUNCH(KERNEL_attention_grad_rows, line(ceil_div(vectors * (size_t)lanes, PLAIN)), line(PLAIN), 0, &statistics, &dout, &out,
-           &lse, &rows, &s.heads, &s.dim, &lanes);
-    LAUNCH(v->grad_q, line(q.tasks * (unsigned)s.heads), line(c.threads), tiles(v, 2 * c.rows + 4 * c.grad_q_keys), &dqkv, &qkv,
-           &dout, &statistics, (void *)&b->start, (void *)&b->n, &q.rounds, &rows, &s.heads, &s.kv_heads, &s.dim, &scale);
-    size_t numbers = 4 * (size_t)c.queries * sizeof(float); /* two statistics of the queries of two tiles */
+    LAUNCH(KERNEL_attention_grad_rows, line(ceil_div(vectors * (size_t)lanes, PLAIN)), line(PLAIN),
+           0, &statistics, &dout, &out, &lse, &rows, &s.heads, &s.dim, &lanes);
+    LAUNCH(v->grad_q, line(q.tasks * (unsigned)s.heads), line(c.threads),
+           tiles(v, 2 * c.rows + 4 * c.grad_q_keys), &dqkv, &qkv, &dout, &statistics,
+           (void *)&b->start, (void *)&b->n, &q.rounds, &rows, &s.heads, &s.kv_heads, &s.dim,
+           &scale);
+    size_t numbers =
+        4 * (size_t)c.queries * sizeof(float); /* two statistics of the queries of two tiles */
     for (int i = 0; i <= v->split; i++)
         LAUNCH(v->grad_kv[i], line(kv.tasks * (unsigned)(s.kv_heads * parts)), line(c.threads),
-               tiles(v, 2 * c.kv_rows + 4 * c.queries) + numbers, &dqkv, &sums, &qkv, &dout, &statistics, (void *)&b->start,
-               (void *)&b->n, &kv.rounds, &rows, &s.heads, &s.kv_heads, &s.dim, &parts, &scale);
+               tiles(v, 2 * c.kv_rows + 4 * c.queries) + numbers, &dqkv, &sums, &qkv, &dout,
+               &statistics, (void *)&b->start, (void *)&b->n, &kv.rounds, &rows, &s.heads,
+               &s.kv_heads, &s.dim, &parts, &scale);
     if (parts > 1)
-        LAUNCH(KERNEL_attention_grad_sum, line(ceil_div((size_t)rows * kv_row / 2, PLAIN)), line(PLAIN), 0, &dqkv, &sums, &rows,
-               &s.heads, &s.kv_heads, &s.dim, &parts);
+        LAUNCH(KERNEL_attention_grad_sum, line(ceil_div((size_t)rows * kv_row / 2, PLAIN)),
+               line(PLAIN), 0, &dqkv, &sums, &rows, &s.heads, &s.kv_heads, &s.dim, &parts);
 }

@@ -1,12 +1,15 @@
-/* What the attention kernels share: tiles of bf16 rows in shared memory and products of them by tensor cores.
+/* What the attention kernels share: tiles of bf16 rows in shared memory and products of them by
+ * tensor cores.
  *
- * A tile of D columns lies in panels of up to 64 columns, one after another: a panel's row is up to 128 bytes, in chunks of 16
- * bytes whose places are swapped by row, so that the eight rows of a matrix fragment lie in eight different sets of banks.
- * This is also the "128-byte swizzle" that wgmma reads.
+ * A tile of D columns lies in panels of up to 64 columns, one after another: a panel's row is up to
+ * 128 bytes, in chunks of 16 bytes whose places are swapped by row, so that the eight rows of a
+ * matrix fragment lie in eight different sets of banks. This is also the "128-byte swizzle" that
+ * wgmma reads.
  *
- * On sm_90 heads of 64 and 128 take wgmma: a warp group of four warps computes 64 rows at a time. All else takes mma.m16n8k16,
- * a warp for itself. In both a thread with g = lane/4 and t = lane%4 holds, of each 16x8 block of a warp's result, row g
- * columns 2t and 2t+1, then the same of row g+8. PTX for plain sm_90 (no "a") has the tiles of wgmma, but computes with mma. */
+ * On sm_90 heads of 64 and 128 take wgmma: a warp group of four warps computes 64 rows at a time.
+ * All else takes mma.m16n8k16, a warp for itself. In both a thread with g = lane/4 and t = lane%4
+ * holds, of each 16x8 block of a warp's result, row g columns 2t and 2t+1, then the same of row
+ * g+8. PTX for plain sm_90 (no "a") has the tiles of wgmma, but computes with mma. */
 #ifndef MODEL_CUDA_ATTENTION_CUH
 #define MODEL_CUDA_ATTENTION_CUH
 
@@ -30,24 +33,31 @@ template <int D> struct Cut {
     static constexpr bool GROUPED = HOPPER && (D == 64 || D == 128);
     static constexpr int WARPS = GROUPED ? 8 : 4, THREADS = 32 * WARPS;
     static constexpr int BLOCKS = GROUPED ? 1 : D > 64 ? 2 : 3; /* on a multiprocessor */
-    static constexpr int PANEL = D < 64 ? D : 64, ROW = 2 * PANEL; /* columns, bytes of a panel's row */
+    static constexpr int PANEL = D < 64 ? D : 64,
+                         ROW = 2 * PANEL; /* columns, bytes of a panel's row */
 };
 
 /* ---- one instruction each ---- */
 
-__device__ __forceinline__ unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ unsigned shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
 
 __device__ __forceinline__ void copy16(unsigned to, const void *from, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 
 __device__ __forceinline__ void copy4(unsigned to, const void *from, int bytes)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 
-/* This thread's copies are there: for itself, and after the next barrier for all, wgmma among them. */
+/* This thread's copies are there: for itself, and after the next barrier for all, wgmma among them.
+ */
 __device__ __forceinline__ void copies_wait()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -57,19 +67,23 @@ __device__ __forceinline__ void copies_wait()
 __device__ __forceinline__ void load_fragments(unsigned (&r)[4], unsigned at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
 }
 
 __device__ __forceinline__ void load_transposed(unsigned (&r)[4], unsigned at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
 }
 
 __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __device__ __forceinline__ float2 shared_pair(unsigned at)
@@ -85,46 +99,67 @@ __device__ __forceinline__ float2 shared_pair(unsigned at)
 #define QUADS_4(c, i) QUAD(c, i), QUAD(c, i + 1), QUAD(c, i + 2), QUAD(c, i + 3)
 #define QUAD(c, i) "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
 #define FRAGMENT(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
-#define SLOTS_32                                                                                                              \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                  \
+#define SLOTS_32                                                             \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define SLOTS_64                                                                                                              \
-    SLOTS_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                             \
+#define SLOTS_64                                                                                  \
+    SLOTS_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
              "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/* Where a matrix is: 8 rows are 1024 bytes; panels are `panel` bytes apart (read only where columns are the operand's own rows).
- * Shared memory ends before 2^18, so that moving on is to add to the low word, in units of 16 bytes. */
+/* Where a matrix is: 8 rows are 1024 bytes; panels are `panel` bytes apart (read only where columns
+ * are the operand's own rows). Shared memory ends before 2^18, so that moving on is to add to the
+ * low word, in units of 16 bytes. */
 __device__ __forceinline__ unsigned matrix_at(unsigned at, unsigned panel)
 {
-    return __shfl_sync(~0u, at >> 4 | panel >> 4 << 16, 0); /* the same in all lanes: the compiler now knows */
+    return __shfl_sync(~0u, at >> 4 | panel >> 4 << 16,
+                       0); /* the same in all lanes: the compiler now knows */
 }
 
-__device__ __forceinline__ unsigned long long descriptor(unsigned low) { return 1ull << 62 | 64ull << 32 | low; }
+__device__ __forceinline__ unsigned long long descriptor(unsigned low)
+{
+    return 1ull << 62 | 64ull << 32 | low;
+}
 
 /* c = (add ? c : 0) + a b^T over 16 columns of both */
-__device__ __forceinline__ void wgmma_rows(float (&c)[8][4], unsigned long long a, unsigned long long b, int add)
+__device__ __forceinline__ void wgmma_rows(float (&c)[8][4], unsigned long long a,
+                                           unsigned long long b, int add)
 {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SLOTS_32
-                 "}, %32, %33, p, 1, 1, 0, 0; }" : QUADS_8(c, 0) : "l"(a), "l"(b), "r"(add));
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SLOTS_32
+                 "}, %32, %33, p, 1, 1, 0, 0; }"
+                 : QUADS_8(c, 0)
+                 : "l"(a), "l"(b), "r"(add));
 }
 
-__device__ __forceinline__ void wgmma_rows(float (&c)[16][4], unsigned long long a, unsigned long long b, int add)
+__device__ __forceinline__ void wgmma_rows(float (&c)[16][4], unsigned long long a,
+                                           unsigned long long b, int add)
 {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SLOTS_64
-                 "}, %64, %65, p, 1, 1, 0, 0; }" : QUADS_8(c, 0), QUADS_8(c, 8) : "l"(a), "l"(b), "r"(add));
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SLOTS_64
+                 "}, %64, %65, p, 1, 1, 0, 0; }"
+                 : QUADS_8(c, 0), QUADS_8(c, 8)
+                 : "l"(a), "l"(b), "r"(add));
 }
 
 /* c += a b over 16 rows of b, a in registers */
-__device__ __forceinline__ void wgmma_add(float (&c)[8][4], const unsigned (&a)[4], unsigned long long b)
+__device__ __forceinline__ void wgmma_add(float (&c)[8][4], const unsigned (&a)[4],
+                                          unsigned long long b)
 {
-    asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SLOTS_32
-                 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1; }" : QUADS_8(c, 0) : FRAGMENT(a), "l"(b));
+    asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SLOTS_32
+                 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1; }"
+                 : QUADS_8(c, 0)
+                 : FRAGMENT(a), "l"(b));
 }
 
-__device__ __forceinline__ void wgmma_add(float (&c)[16][4], const unsigned (&a)[4], unsigned long long b)
+__device__ __forceinline__ void wgmma_add(float (&c)[16][4], const unsigned (&a)[4],
+                                          unsigned long long b)
 {
-    asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SLOTS_64
-                 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1; }" : QUADS_8(c, 0), QUADS_8(c, 8) : FRAGMENT(a), "l"(b));
+    asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SLOTS_64
+                 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1; }"
+                 : QUADS_8(c, 0), QUADS_8(c, 8)
+                 : FRAGMENT(a), "l"(b));
 }
 
 /* The compiler keeps c out of other registers, and uses of it on their side of this. */
@@ -142,23 +177,29 @@ template <int M, int N> __device__ __forceinline__ void pin(float (&c)[M][N][4])
 template <int D, int N> __device__ __forceinline__ unsigned chunk_at(int row, int chunk)
 {
     constexpr int PANEL = Cut<D>::PANEL / 8, ROW = Cut<D>::ROW;
-    return chunk / PANEL * (N * ROW) + row * ROW + ((chunk % PANEL ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
+    return chunk / PANEL * (N * ROW) + row * ROW +
+           ((chunk % PANEL ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
 }
 
-/* What a lane passes to ldmatrix for the 16x16 block that begins at row 0 and an even chunk: its rows' first half (lanes
- * 0-15), then the second. */
+/* What a lane passes to ldmatrix for the 16x16 block that begins at row 0 and an even chunk: its
+ * rows' first half (lanes 0-15), then the second. */
 template <int D, int N> __device__ __forceinline__ unsigned fragment_at(int chunk)
 {
     constexpr int PANEL = Cut<D>::PANEL / 8, ROW = Cut<D>::ROW;
     int lane = threadIdx.x & 31, row = lane & 15;
-    return chunk / PANEL * (N * ROW) + row * ROW + ((chunk % PANEL ^ lane >> 4 ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
+    return chunk / PANEL * (N * ROW) + row * ROW +
+           ((chunk % PANEL ^ lane >> 4 ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
 }
 
-/* N rows of global memory, ld numbers apart; rows from `rows` and columns from `dim` on become 0. Lands at copies_wait. */
-template <int D, int N> __device__ __forceinline__ void tile_load(unsigned tile, const bf16 *from, int ld, int rows, int dim)
+/* N rows of global memory, ld numbers apart; rows from `rows` and columns from `dim` on become 0.
+ * Lands at copies_wait. */
+template <int D, int N>
+__device__ __forceinline__ void tile_load(unsigned tile, const bf16 *from, int ld, int rows,
+                                          int dim)
 {
     constexpr int CHUNKS = D / 8, STEP = Cut<D>::THREADS / CHUNKS;
-    static_assert(Cut<D>::THREADS % CHUNKS == 0 && N % STEP == 0, "every thread copies the same chunk of several rows");
+    static_assert(Cut<D>::THREADS % CHUNKS == 0 && N % STEP == 0,
+                  "every thread copies the same chunk of several rows");
     int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
     if (chunk * 8 >= dim) rows = 0;
     from += (long long)row * ld + chunk * 8;
@@ -169,10 +210,11 @@ template <int D, int N> __device__ __forceinline__ void tile_load(unsigned tile,
     }
 }
 
-/* A warp's 16 M rows, multiplied by `factor`, become bf16 rows of global memory, through its own rows of a tile of N. Nothing
- * reads these any more: of this warp, and with wgmma of its group. */
+/* A warp's 16 M rows, multiplied by `factor`, become bf16 rows of global memory, through its own
+ * rows of a tile of N. Nothing reads these any more: of this warp, and with wgmma of its group. */
 template <int D, int M, int N>
-__device__ __forceinline__ void rows_store(bf16 *to, int ld, int rows, int dim, unsigned own, const float (&c)[M][D / 8][4],
+__device__ __forceinline__ void rows_store(bf16 *to, int ld, int rows, int dim, unsigned own,
+                                           const float (&c)[M][D / 8][4],
                                            const float (&factor)[M][2])
 {
     int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
@@ -186,24 +228,32 @@ __device__ __forceinline__ void rows_store(bf16 *to, int ld, int rows, int dim, 
         for (int n = 0; n < D / 8; n++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                asm volatile("st.shared.b32 [%0], %1;" ::"r"(own + chunk_at<D, N>(16 * m + 8 * h + g, n) + 4 * t),
-                             "r"(pack2(c[m][n][2 * h] * factor[m][h], c[m][n][2 * h + 1] * factor[m][h])) : "memory");
+                asm volatile(
+                    "st.shared.b32 [%0], %1;" ::"r"(own + chunk_at<D, N>(16 * m + 8 * h + g, n) +
+                                                    4 * t),
+                    "r"(pack2(c[m][n][2 * h] * factor[m][h], c[m][n][2 * h + 1] * factor[m][h]))
+                    : "memory");
     __syncwarp();
 #pragma unroll 4
     for (int i = lane; i < 16 * M * (D / 8); i += 32) {
         int row = i / (D / 8), chunk = i % (D / 8);
         if (row >= rows || chunk * 8 >= dim) continue;
         uint4 v;
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                     : "r"(own + chunk_at<D, N>(row, chunk)) : "memory");
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "r"(own + chunk_at<D, N>(row, chunk))
+                     : "memory");
         *(uint4 *)(to + (long long)row * ld + chunk * 8) = v;
     }
 }
 
-/* ---- products: begun, and complete after products_wait; operands stay as they are until then ---- */
+/* ---- products: begun, and complete after products_wait; operands stay as they are until then ----
+ */
 
-/* At most LEFT of the products that were begun are not complete; c, which is used next, is of one that is. */
-template <int D, int LEFT, int M, int N> __device__ __forceinline__ void products_wait(float (&c)[M][N][4])
+/* At most LEFT of the products that were begun are not complete; c, which is used next, is of one
+ * that is. */
+template <int D, int LEFT, int M, int N>
+__device__ __forceinline__ void products_wait(float (&c)[M][N][4])
 {
     if constexpr (WGMMA && Cut<D>::GROUPED) {
         asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
@@ -211,7 +261,8 @@ template <int D, int LEFT, int M, int N> __device__ __forceinline__ void product
     }
 }
 
-/* c = a b^T: rows from `a` on of a tile of ROWS (those of the group, or 16 M of the warp) by the N rows of a tile. */
+/* c = a b^T: rows from `a` on of a tile of ROWS (those of the group, or 16 M of the warp) by the N
+ * rows of a tile. */
 template <int D, int ROWS, int M, int N>
 __device__ __forceinline__ void product_rows(float (&c)[M][N / 8][4], unsigned a, unsigned b)
 {
@@ -235,7 +286,8 @@ __device__ __forceinline__ void product_rows(float (&c)[M][N / 8][4], unsigned a
         for (int k = 0; k < D / 16; k++) {
             unsigned left[M][4];
 #pragma unroll
-            for (int m = 0; m < M; m++) load_fragments(left[m], a + m * (16 * ROW) + fragment_at<D, ROWS>(2 * k));
+            for (int m = 0; m < M; m++)
+                load_fragments(left[m], a + m * (16 * ROW) + fragment_at<D, ROWS>(2 * k));
 #pragma unroll
             for (int n = 0; n < N / 16; n++) {
                 unsigned right[4];
@@ -251,7 +303,8 @@ __device__ __forceinline__ void product_rows(float (&c)[M][N / 8][4], unsigned a
 }
 
 /* The result of a product, rounded, as the left side of the next. */
-template <int M, int N> __device__ __forceinline__ void round_rows(unsigned (&p)[M][N / 2][4], const float (&c)[M][N][4])
+template <int M, int N>
+__device__ __forceinline__ void round_rows(unsigned (&p)[M][N / 2][4], const float (&c)[M][N][4])
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -259,12 +312,14 @@ template <int M, int N> __device__ __forceinline__ void round_rows(unsigned (&p)
         for (int k = 0; k < N / 2; k++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                p[m][k][i] = pack2(c[m][2 * k + (i >> 1)][2 * (i & 1)], c[m][2 * k + (i >> 1)][2 * (i & 1) + 1]);
+                p[m][k][i] = pack2(c[m][2 * k + (i >> 1)][2 * (i & 1)],
+                                   c[m][2 * k + (i >> 1)][2 * (i & 1) + 1]);
 }
 
 /* c += p b: p of N columns, b a tile of N rows. */
 template <int D, int N, int M>
-__device__ __forceinline__ void product_add(float (&c)[M][D / 8][4], const unsigned (&p)[M][N / 16][4], unsigned b)
+__device__ __forceinline__ void product_add(float (&c)[M][D / 8][4],
+                                            const unsigned (&p)[M][N / 16][4], unsigned b)
 {
     constexpr int ROW = Cut<D>::ROW;
     if constexpr (WGMMA && Cut<D>::GROUPED) {
@@ -290,8 +345,10 @@ __device__ __forceinline__ void product_add(float (&c)[M][D / 8][4], const unsig
     }
 }
 
-/* A warp's scores of keys from `key` on for queries from `query` on: those of keys after their query become `value`. */
-template <int M, int N> __device__ __forceinline__ void mask_later(float (&s)[M][N][4], int query, int key, float value)
+/* A warp's scores of keys from `key` on for queries from `query` on: those of keys after their
+ * query become `value`. */
+template <int M, int N>
+__device__ __forceinline__ void mask_later(float (&s)[M][N][4], int query, int key, float value)
 {
     int edge = query + (int)(threadIdx.x >> 2 & 7) - key - 2 * (int)(threadIdx.x & 3);
 #pragma unroll
@@ -310,11 +367,13 @@ typedef struct {
     int block;      /* the blocks of `size` rows are numbered in it */
 } Place;
 
-/* The place of task `at`; 0 if there is none. The tasks are either `blocks` rounds over the n sequences (blocks > 0), or laid
- * out by sequence: sequence i then has those from start[i]/size + i on, at least as many as its blocks, which needs no more
- * than rows/size + n tasks however unequal the sequences are. Tasks come in falling order of work: later blocks first with
- * `last`, since those see more keys; else earlier ones, which are seen by more queries. */
-__device__ __forceinline__ int place_of(Place *p, int at, const int *start, int n, int blocks, int size, bool last)
+/* The place of task `at`; 0 if there is none. The tasks are either `blocks` rounds over the n
+ * sequences (blocks > 0), or laid out by sequence: sequence i then has those from start[i]/size + i
+ * on, at least as many as its blocks, which needs no more than rows/size + n tasks however unequal
+ * the sequences are. Tasks come in falling order of work: later blocks first with `last`, since
+ * those see more keys; else earlier ones, which are seen by more queries. */
+__device__ __forceinline__ int place_of(Place *p, int at, const int *start, int n, int blocks,
+                                        int size, bool last)
 {
     int i, rank;
     if (blocks) {
@@ -323,7 +382,8 @@ __device__ __forceinline__ int place_of(Place *p, int at, const int *start, int 
     } else {
         i = -1;
         for (int j = 0; j < n; j += blockDim.x)
-            i += __syncthreads_count(j + threadIdx.x < n && start[j + threadIdx.x] / size + j + (int)threadIdx.x <= at);
+            i += __syncthreads_count(j + threadIdx.x < n &&
+                                     start[j + threadIdx.x] / size + j + (int)threadIdx.x <= at);
         rank = at - (start[i] / size + i);
     }
     p->first = start[i];

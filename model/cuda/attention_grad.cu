@@ -1,17 +1,20 @@
-/* Causal attention over packed sequences, backward. No sum depends on the order in which blocks run: one kernel has the queries
- * of a block and passes over the keys (dQ), another has keys and passes over the queries of every head of their group (dK, dV).
- * Both make the probabilities again from the log-sum-exp, and each sums in registers in one order.
- *     P = exp(S - lse)   dV = P^T dO   dS = P (dO V^T - rowsum(dO O))   dQ = dS K dim^-0.5   dK = dS^T Q dim^-0.5 */
+/* Causal attention over packed sequences, backward. No sum depends on the order in which blocks
+ * run: one kernel has the queries of a block and passes over the keys (dQ), another has keys and
+ * passes over the queries of every head of their group (dK, dV). Both make the probabilities again
+ * from the log-sum-exp, and each sums in registers in one order. P = exp(S - lse)   dV = P^T dO dS
+ * = P (dO V^T - rowsum(dO O))   dQ = dS K dim^-0.5   dK = dS^T Q dim^-0.5 */
 #include "attention.cuh"
 
 constexpr int THREADS = 128; /* of the two kernels that are no products */
 
-/* statistics: [2][heads][rows], log2(e) lse and rowsum(dO O). `lanes` neighbours, a power of two, share a row of a head. */
+/* statistics: [2][heads][rows], log2(e) lse and rowsum(dO O). `lanes` neighbours, a power of two,
+ * share a row of a head. */
 extern "C" __global__ void __launch_bounds__(THREADS)
-    attention_grad_rows(float *statistics, const bf16 *dout, const bf16 *out, const float *lse, int rows, int heads, int dim,
-                        int lanes)
+    attention_grad_rows(float *statistics, const bf16 *dout, const bf16 *out, const float *lse,
+                        int rows, int heads, int dim, int lanes)
 {
-    long long vector = ((long long)blockIdx.x * THREADS + threadIdx.x) / lanes, vectors = (long long)rows * heads;
+    long long vector = ((long long)blockIdx.x * THREADS + threadIdx.x) / lanes,
+              vectors = (long long)rows * heads;
     int column = threadIdx.x % lanes * 8;
     float sum = 0;
     if (vector < vectors && column < dim) {
@@ -32,16 +35,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 template <int D> struct GradQ {
     static constexpr bool GROUPED = Cut<D>::GROUPED;
-    static constexpr int M = GROUPED || D > 128 ? 1 : 2, ROWS = 16 * M * Cut<D>::WARPS, GROUP = GROUPED ? 64 : 16 * M;
+    static constexpr int M = GROUPED || D > 128 ? 1 : 2, ROWS = 16 * M * Cut<D>::WARPS,
+                         GROUP = GROUPED ? 64 : 16 * M;
     static constexpr int KEYS = GROUPED ? 128 : D > 128 ? 16 : 32;
     static constexpr int BLOCKS = !GROUPED && D == 64 ? 2 : Cut<D>::BLOCKS;
 };
 
 template <int D>
-__device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *dout, const float *statistics, const int *start,
-                                       int n, int blocks, int rows, int heads, int kv_heads, int dim, float scale)
+__device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *dout,
+                                       const float *statistics, const int *start, int n, int blocks,
+                                       int rows, int heads, int kv_heads, int dim, float scale)
 {
-    constexpr int M = GradQ<D>::M, ROWS = GradQ<D>::ROWS, KEYS = GradQ<D>::KEYS, GROUP = GradQ<D>::GROUP;
+    constexpr int M = GradQ<D>::M, ROWS = GradQ<D>::ROWS, KEYS = GradQ<D>::KEYS,
+                  GROUP = GradQ<D>::GROUP;
     constexpr int TILE = KEYS * 2 * D, ROW = Cut<D>::ROW;
     extern __shared__ __align__(1024) unsigned char shared[];
     Place p;
@@ -51,9 +57,12 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
     int row = p.block * ROWS, mine = row + (threadIdx.x >> 5) * 16 * M, lead = mine / GROUP * GROUP;
     int tiles = (min(row + ROWS, p.len) + KEYS - 1) / KEYS;
     const bf16 *k = qkv + (long long)p.first * ld + (heads + head / (heads / kv_heads)) * dim;
-    unsigned own = shared_address(shared), kv = own + 2 * ROWS * 2 * D; /* Q and dO; then K and V, twice */
-    tile_load<D, ROWS>(own, qkv + (long long)(p.first + row) * ld + head * dim, ld, p.len - row, dim);
-    tile_load<D, ROWS>(own + ROWS * 2 * D, dout + (long long)(p.first + row) * out_ld + head * dim, out_ld, p.len - row, dim);
+    unsigned own = shared_address(shared),
+             kv = own + 2 * ROWS * 2 * D; /* Q and dO; then K and V, twice */
+    tile_load<D, ROWS>(own, qkv + (long long)(p.first + row) * ld + head * dim, ld, p.len - row,
+                       dim);
+    tile_load<D, ROWS>(own + ROWS * 2 * D, dout + (long long)(p.first + row) * out_ld + head * dim,
+                       out_ld, p.len - row, dim);
     tile_load<D, KEYS>(kv, k, ld, p.len, dim);
     tile_load<D, KEYS>(kv + TILE, k + kv_heads * dim, ld, p.len, dim);
     unsigned group = own + (lead - row) * ROW;
@@ -90,8 +99,11 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
 #pragma unroll
             for (int c = 0; c < KEYS / 8; c++)
 #pragma unroll
-                for (int i = 0; i < 4; i++) s[m][c][i] = exp2_fast(s[m][c][i] * scale - lse[m][i >> 1]);
-        if (at + KEYS - 1 > mine) mask_later(s, mine, at, 0); /* here: the assembler then has the exponentials before the wait */
+                for (int i = 0; i < 4; i++)
+                    s[m][c][i] = exp2_fast(s[m][c][i] * scale - lse[m][i >> 1]);
+        if (at + KEYS - 1 > mine)
+            mask_later(s, mine, at,
+                       0); /* here: the assembler then has the exponentials before the wait */
         products_wait<D, 0>(dp);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -105,20 +117,23 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
         products_wait<D, 0>(dq);
     }
     if (lead < p.len)
-        rows_store<D, M, ROWS>(dqkv + (long long)(p.first + mine) * ld + head * dim, ld, p.len - mine, dim,
-                               own + (mine - row) * ROW, dq, factor);
+        rows_store<D, M, ROWS>(dqkv + (long long)(p.first + mine) * ld + head * dim, ld,
+                               p.len - mine, dim, own + (mine - row) * ROW, dq, factor);
 }
 
 /* ---- dK and dV ---- */
 
 template <int D> struct GradKV {
-    static constexpr int KEYS = 16 * Cut<D>::WARPS, QUERIES = Cut<D>::GROUPED ? 64 : D > 128 ? 16 : 32;
+    static constexpr int KEYS = 16 * Cut<D>::WARPS, QUERIES = Cut<D>::GROUPED ? 64
+                                                              : D > 128       ? 16
+                                                                              : 32;
     static constexpr int GROUP = Cut<D>::GROUPED ? 64 : 16;
 };
 
 /* A warp's 16 rows of this part's sums. */
 template <int D>
-__device__ __forceinline__ void sums_store(float *to, int ld, int rows, int dim, const float (&c)[1][D / 8][4], float factor)
+__device__ __forceinline__ void sums_store(float *to, int ld, int rows, int dim,
+                                           const float (&c)[1][D / 8][4], float factor)
 {
     int g = threadIdx.x >> 2 & 7, t = threadIdx.x & 3;
 #pragma unroll
@@ -130,11 +145,13 @@ __device__ __forceinline__ void sums_store(float *to, int ld, int rows, int dim,
                     make_float2(c[0][n][2 * h] * factor, c[0][n][2 * h + 1] * factor);
 }
 
-/* What a group's keys have from a tile of queries, `query` and on: Q at q, dO behind it. own: the group's keys, and its values
- * a tile behind them; mine: the warp's first key; numbers: the queries' statistics. WITH_V, WITH_K: which of the two. */
+/* What a group's keys have from a tile of queries, `query` and on: Q at q, dO behind it. own: the
+ * group's keys, and its values a tile behind them; mine: the warp's first key; numbers: the
+ * queries' statistics. WITH_V, WITH_K: which of the two. */
 template <int D, bool WITH_V, bool WITH_K>
-__device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&dv)[1][D / 8][4], unsigned own, int mine,
-                                             unsigned q, int query, unsigned numbers, float scale)
+__device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&dv)[1][D / 8][4],
+                                             unsigned own, int mine, unsigned q, int query,
+                                             unsigned numbers, float scale)
 {
     constexpr int KEYS = GradKV<D>::KEYS, QUERIES = GradKV<D>::QUERIES;
     int t = threadIdx.x & 3, edge = mine + (int)(threadIdx.x >> 2 & 7) - query - 2 * t;
@@ -153,7 +170,8 @@ __device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&d
     for (int c = 0; c < QUERIES / 8; c++) {
         float2 lse = shared_pair(numbers + (8 * c + 2 * t) * 4);
 #pragma unroll
-        for (int i = 0; i < 4; i++) s[0][c][i] = exp2_fast(s[0][c][i] * scale - (i & 1 ? lse.y : lse.x));
+        for (int i = 0; i < 4; i++)
+            s[0][c][i] = exp2_fast(s[0][c][i] * scale - (i & 1 ? lse.y : lse.x));
     }
     if (WITH_V) {
         round_rows(p, s);
@@ -174,35 +192,43 @@ __device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&d
     products_wait<D, 0>(dv);
 }
 
-/* Parts of a group's heads, if there are several, leave their sums in `sums` [parts][rows][k heads, v heads][dim]. */
+/* Parts of a group's heads, if there are several, leave their sums in `sums` [parts][rows][k heads,
+ * v heads][dim]. */
 template <int D, bool WITH_V, bool WITH_K>
-__device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout, const float *statistics,
-                                        const int *start, int n, int blocks, int rows, int heads, int kv_heads, int dim,
+__device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout,
+                                        const float *statistics, const int *start, int n,
+                                        int blocks, int rows, int heads, int kv_heads, int dim,
                                         int parts, float scale)
 {
     constexpr int KEYS = GradKV<D>::KEYS, QUERIES = GradKV<D>::QUERIES, GROUP = GradKV<D>::GROUP;
     constexpr int TILE = QUERIES * 2 * D, ROW = Cut<D>::ROW;
     extern __shared__ __align__(1024) unsigned char shared[];
     Place p;
-    int mate = blockIdx.x % (kv_heads * parts), kv = mate % kv_heads, part = mate / kv_heads, group = heads / kv_heads;
+    int mate = blockIdx.x % (kv_heads * parts), kv = mate % kv_heads, part = mate / kv_heads,
+        group = heads / kv_heads;
     if (!place_of(&p, blockIdx.x / (kv_heads * parts), start, n, blocks, KEYS, false)) return;
     int ld = (heads + 2 * kv_heads) * dim, out_ld = heads * dim;
-    int key = p.block * KEYS, mine = key + (threadIdx.x >> 5) * 16, lead = mine / GROUP * GROUP, left = p.len - mine;
+    int key = p.block * KEYS, mine = key + (threadIdx.x >> 5) * 16, lead = mine / GROUP * GROUP,
+        left = p.len - mine;
     int head = kv * group + part * group / parts, end = kv * group + (part + 1) * group / parts;
     const bf16 *k = qkv + (long long)(p.first + key) * ld + (heads + kv) * dim;
-    unsigned own = shared_address(shared), stages = own + 2 * KEYS * 2 * D, numbers = stages + 4 * TILE;
+    unsigned own = shared_address(shared), stages = own + 2 * KEYS * 2 * D,
+             numbers = stages + 4 * TILE;
     tile_load<D, KEYS>(own, k, ld, p.len - key, dim);
     tile_load<D, KEYS>(own + KEYS * 2 * D, k + kv_heads * dim, ld, p.len - key, dim);
 
     /* Q, dO and the statistics of the queries from `at` on, to one of the two stages */
     auto load = [&](int stage, int of, int at) {
         unsigned to = stages + stage * 2 * TILE;
-        tile_load<D, QUERIES>(to, qkv + (long long)(p.first + at) * ld + of * dim, ld, p.len - at, dim);
-        tile_load<D, QUERIES>(to + TILE, dout + (long long)(p.first + at) * out_ld + of * dim, out_ld, p.len - at, dim);
+        tile_load<D, QUERIES>(to, qkv + (long long)(p.first + at) * ld + of * dim, ld, p.len - at,
+                              dim);
+        tile_load<D, QUERIES>(to + TILE, dout + (long long)(p.first + at) * out_ld + of * dim,
+                              out_ld, p.len - at, dim);
         int which = threadIdx.x / QUERIES, query = threadIdx.x % QUERIES;
         if (which < 2)
             copy4(numbers + (stage * 2 * QUERIES + threadIdx.x) * 4,
-                  statistics + (long long)(which * heads + of) * rows + p.first + at + query, at + query < p.len ? 4 : 0);
+                  statistics + (long long)(which * heads + of) * rows + p.first + at + query,
+                  at + query < p.len ? 4 : 0);
     };
     float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
     load(0, head, key);
@@ -217,7 +243,8 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
         __syncthreads(); /* these queries are there, and nobody computes with the ones before */
         if (head < end) load(stage ^ 1, head, next);
         if (lead < p.len && at + QUERIES > lead) /* else no query sees this group's keys */
-            grad_kv_tile<D, WITH_V, WITH_K>(dk, dv, own + (lead - key) * ROW, mine, stages + stage * 2 * TILE, at,
+            grad_kv_tile<D, WITH_V, WITH_K>(dk, dv, own + (lead - key) * ROW, mine,
+                                            stages + stage * 2 * TILE, at,
                                             numbers + stage * 8 * QUERIES, scale);
     }
     if (lead >= p.len) return;
@@ -226,7 +253,8 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
         const float one[1][2] = {{1, 1}}, factor[1][2] = {{scale * LN2, scale * LN2}};
         bf16 *to = dqkv + (long long)(p.first + mine) * ld + (heads + kv) * dim;
         if (WITH_K) rows_store<D, 1, KEYS>(to, ld, left, dim, own, dk, factor);
-        if (WITH_V) rows_store<D, 1, KEYS>(to + kv_heads * dim, ld, left, dim, own + KEYS * 2 * D, dv, one);
+        if (WITH_V)
+            rows_store<D, 1, KEYS>(to + kv_heads * dim, ld, left, dim, own + KEYS * 2 * D, dv, one);
     } else {
         int all = 2 * kv_heads * dim;
         float *to = sums + ((long long)part * rows + p.first + mine) * all + kv * dim;
@@ -237,7 +265,8 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
 
 /* dqkv's keys and values: the parts' sums, in the order of the parts. A thread has two columns. */
 extern "C" __global__ void __launch_bounds__(THREADS)
-    attention_grad_sum(bf16 *dqkv, const float *sums, int rows, int heads, int kv_heads, int dim, int parts)
+    attention_grad_sum(bf16 *dqkv, const float *sums, int rows, int heads, int kv_heads, int dim,
+                       int parts)
 {
     int pairs = kv_heads * dim, ld = (heads + 2 * kv_heads) * dim;
     long long at = (long long)blockIdx.x * THREADS + threadIdx.x, all = (long long)rows * pairs;
@@ -252,12 +281,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 /* blocks: place_of; scale: log2(e) dim^-0.5; dim: at most D. A block for each task and head, */
-#define GRAD_Q(D)                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, GradQ<D>::BLOCKS)                                            \
-        attention_grad_q_##D(bf16 *dqkv, const bf16 *qkv, const bf16 *dout, const float *statistics, const int *start, int n,  \
-                             int blocks, int rows, int heads, int kv_heads, int dim, float scale)                              \
-    {                                                                                                                          \
-        grad_q<D>(dqkv, qkv, dout, statistics, start, n, blocks, rows, heads, kv_heads, dim, scale);                           \
+#define GRAD_Q(D)                                                                            \
+    extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, GradQ<D>::BLOCKS)          \
+        attention_grad_q_##D(bf16 *dqkv, const bf16 *qkv, const bf16 *dout,                  \
+                             const float *statistics, const int *start, int n, int blocks,   \
+                             int rows, int heads, int kv_heads, int dim, float scale)        \
+    {                                                                                        \
+        grad_q<D>(dqkv, qkv, dout, statistics, start, n, blocks, rows, heads, kv_heads, dim, \
+                  scale);                                                                    \
     }
 GRAD_Q(32)
 GRAD_Q(64)
@@ -265,14 +296,15 @@ GRAD_Q(128)
 GRAD_Q(256)
 
 /* or each task, key head and part. */
-#define GRAD_KV(NAME, D, WITH_V, WITH_K)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, Cut<D>::BLOCKS)                                              \
-        attention_grad_##NAME##_##D(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout, const float *statistics,       \
-                                    const int *start, int n, int blocks, int rows, int heads, int kv_heads, int dim,           \
-                                    int parts, float scale)                                                                    \
-    {                                                                                                                          \
-        grad_kv<D, WITH_V, WITH_K>(dqkv, sums, qkv, dout, statistics, start, n, blocks, rows, heads, kv_heads, dim, parts,     \
-                                   scale);                                                                                     \
+#define GRAD_KV(NAME, D, WITH_V, WITH_K)                                                          \
+    extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, Cut<D>::BLOCKS)                 \
+        attention_grad_##NAME##_##D(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout,   \
+                                    const float *statistics, const int *start, int n, int blocks, \
+                                    int rows, int heads, int kv_heads, int dim, int parts,        \
+                                    float scale)                                                  \
+    {                                                                                             \
+        grad_kv<D, WITH_V, WITH_K>(dqkv, sums, qkv, dout, statistics, start, n, blocks, rows,     \
+                                   heads, kv_heads, dim, parts, scale);                           \
     }
 GRAD_KV(kv, 32, true, true)
 GRAD_KV(kv, 64, true, true)

@@ -1,5 +1,5 @@
-/* Device code that the engine's kernels share: bf16, vectors of 16 bytes, sums in a fixed order. It includes nothing, so that
- * kernels compile where only NVRTC is, without CUDA's headers. */
+/* Device code that the engine's kernels share: bf16, vectors of 16 bytes, sums in a fixed order. It
+ * includes nothing, so that kernels compile where only NVRTC is, without CUDA's headers. */
 #ifndef ENGINE_CUH
 #define ENGINE_CUH
 
@@ -9,7 +9,10 @@ struct bf16 {
 
 /* ---- bf16: widened by a shift, rounded to nearest, ties to even ---- */
 
-__device__ __forceinline__ float wide(bf16 h) { return __uint_as_float((unsigned)h.bits << 16); }
+__device__ __forceinline__ float wide(bf16 h)
+{
+    return __uint_as_float((unsigned)h.bits << 16);
+}
 
 /* Two numbers in a word, the first in its low half. */
 __device__ __forceinline__ unsigned pack2(float low, float high)
@@ -19,8 +22,14 @@ __device__ __forceinline__ unsigned pack2(float low, float high)
     return word;
 }
 
-__device__ __forceinline__ float low_half(unsigned word) { return __uint_as_float(word << 16); }
-__device__ __forceinline__ float high_half(unsigned word) { return __uint_as_float(word & 0xffff0000u); }
+__device__ __forceinline__ float low_half(unsigned word)
+{
+    return __uint_as_float(word << 16);
+}
+__device__ __forceinline__ float high_half(unsigned word)
+{
+    return __uint_as_float(word & 0xffff0000u);
+}
 /* Products of two pairs, each rounded once. */
 __device__ __forceinline__ unsigned times2(unsigned a, unsigned b)
 {
@@ -29,8 +38,14 @@ __device__ __forceinline__ unsigned times2(unsigned a, unsigned b)
     return word;
 }
 
-__device__ __forceinline__ bf16 narrow(float f) { return bf16{(unsigned short)pack2(f, 0)}; }
-__device__ __forceinline__ float rounded(float f) { return low_half(pack2(f, 0)); }
+__device__ __forceinline__ bf16 narrow(float f)
+{
+    return bf16{(unsigned short)pack2(f, 0)};
+}
+__device__ __forceinline__ float rounded(float f)
+{
+    return low_half(pack2(f, 0));
+}
 
 /* ---- 8 numbers in 16 bytes ---- */
 
@@ -45,11 +60,15 @@ __device__ __forceinline__ uint4 pack8(const float (&f)[8])
     return make_uint4(pack2(f[0], f[1]), pack2(f[2], f[3]), pack2(f[4], f[5]), pack2(f[6], f[7]));
 }
 
-/* Numbers that wait stay packed: without this the compiler keeps what it unpacked, in twice the registers. */
-__device__ __forceinline__ void stay_packed(uint4 &v) { asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)); }
+/* Numbers that wait stay packed: without this the compiler keeps what it unpacked, in twice the
+ * registers. */
+__device__ __forceinline__ void stay_packed(uint4 &v)
+{
+    asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
+}
 
-/* 8 numbers at p, of which `left` are there (0 and less: none); what is not there is 0. WIDE: p is aligned to 16 bytes and
- * left is a multiple of 8. */
+/* 8 numbers at p, of which `left` are there (0 and less: none); what is not there is 0. WIDE: p is
+ * aligned to 16 bytes and left is a multiple of 8. */
 template <bool WIDE> __device__ __forceinline__ uint4 get8(const bf16 *p, int left)
 {
     if constexpr (WIDE) {
@@ -86,7 +105,8 @@ __device__ __forceinline__ float warp_sum(float v, int lanes = 32)
     return v;
 }
 
-/* a and b become their sums over the block. Shared memory: 64 floats, not used again before the next barrier. */
+/* a and b become their sums over the block. Shared memory: 64 floats, not used again before the
+ * next barrier. */
 __device__ __forceinline__ void block_sums(float &a, float &b, float *shared)
 {
     int warps = (blockDim.x + 31) >> 5, warp = threadIdx.x >> 5;
@@ -109,7 +129,10 @@ __device__ __forceinline__ float exp2_fast(float x)
 }
 
 /* 1 / (1 + exp(-z)); 0 of z under -88. */
-__device__ __forceinline__ float sigmoid(float z) { return __fdividef(1.0f, 1.0f + exp2_fast(-LOG2E * z)); }
+__device__ __forceinline__ float sigmoid(float z)
+{
+    return __fdividef(1.0f, 1.0f + exp2_fast(-LOG2E * z));
+}
 
 /* silu(gate) up of two pairs, rounded between the two as transformers does. */
 __device__ __forceinline__ unsigned swiglu2(unsigned gate, unsigned up)

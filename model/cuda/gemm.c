@@ -26,25 +26,42 @@ static int open_gemm(void)
 static void spread_bias(const Gemm *g)
 {
     int adds = g->beta != 0, m = g->m, n = g->n, ldd = g->ldd;
-    int aligned = n % 8 == 0 && ldd % 8 == 0 && aligned16(g->d) && aligned16(g->bias) && (!adds || aligned16(g->c));
+    int aligned = n % 8 == 0 && ldd % 8 == 0 && aligned16(g->d) && aligned16(g->bias) &&
+                  (!adds || aligned16(g->c));
     Dim3 grid = {ceil_div((size_t)m, 32), ceil_div((size_t)n, 256), 1}, block = {256, 1, 1};
     if (g->wide)
-        LAUNCH(KERNEL_spread_bias_wide, grid, block, 0, (void *)&g->d, (void *)&g->c, (void *)&g->bias, (void *)&g->beta, &adds, &m,
-               &n, &ldd);
+        LAUNCH(KERNEL_spread_bias_wide, grid, block, 0, (void *)&g->d, (void *)&g->c,
+               (void *)&g->bias, (void *)&g->beta, &adds, &m, &n, &ldd);
     else
-        LAUNCH(KERNEL_spread_bias, grid, block, 0, (void *)&g->d, (void *)&g->c, (void *)&g->bias, (void *)&g->beta, &adds, &m, &n,
-               &ldd, &aligned);
+        LAUNCH(KERNEL_spread_bias, grid, block, 0, (void *)&g->d, (void *)&g->c, (void *)&g->bias,
+               (void *)&g->beta, &adds, &m, &n, &ldd, &aligned);
 }
 
-/* The library adds one thing to a product, so c and the bias are joined first. Of bf16 some of its algorithms, and all that leave k
- * whole, round the product before they add to it, and the sum again. */
+/* The library adds one thing to a product, so c and the bias are joined first. Of bf16 some of its
+ * algorithms, and all that leave k whole, round the product before they add to it, and the sum
+ * again. */
 void cuda_gemm(const Gemm *g)
 {
     Error err;
     int first = g->bias && g->m > 0 && g->n > 0;
     if (open_gemm()) return;
     if (first) spread_bias(g);
-    const CublasltProduct p = {g->ta, g->tb, g->m, g->n, g->k, g->a, g->b, g->lda, g->ldb, g->alpha, first ? 1 : g->beta,
-                               first ? g->d : g->c, g->d, g->ldd, g->wide, g->ordered};
-    if (!cuda_failed() && cublaslt_product(gemm.lt, &p, gemm.workspace, cuda_state()->stream, &err)) cuda_fail_with(&err);
+    const CublasltProduct p = {g->ta,
+                               g->tb,
+                               g->m,
+                               g->n,
+                               g->k,
+                               g->a,
+                               g->b,
+                               g->lda,
+                               g->ldb,
+                               g->alpha,
+                               first ? 1 : g->beta,
+                               first ? g->d : g->c,
+                               g->d,
+                               g->ldd,
+                               g->wide,
+                               g->ordered};
+    if (!cuda_failed() && cublaslt_product(gemm.lt, &p, gemm.workspace, cuda_state()->stream, &err))
+        cuda_fail_with(&err);
 }

@@ -1,24 +1,27 @@
 #include "engine.cuh"
 
-/* d[m][n] = beta c + bias, before a product is added to it; c may be d. Threads have 8 columns of SPREAD_ROWS / 8 rows:
- * grid (m / SPREAD_ROWS, n / 256), blocks of 256. */
+/* d[m][n] = beta c + bias, before a product is added to it; c may be d. Threads have 8 columns of
+ * SPREAD_ROWS / 8 rows: grid (m / SPREAD_ROWS, n / 256), blocks of 256. */
 
 constexpr int SPREAD_ROWS = 32;
 
 extern "C" __global__ void __launch_bounds__(256)
-    spread_bias_wide(float *d, const float *c, const bf16 *bias, float beta, int adds, int m, int n, int ldd)
+    spread_bias_wide(float *d, const float *c, const bf16 *bias, float beta, int adds, int m, int n,
+                     int ldd)
 {
     int first = (blockIdx.y * 32 + (threadIdx.x & 31)) * 8, end = min(n, first + 8);
     for (int i = 0; i < SPREAD_ROWS; i += 8) {
         int row = blockIdx.x * SPREAD_ROWS + i + (threadIdx.x >> 5);
         if (row >= m) return;
         size_t at = (size_t)row * ldd;
-        for (int j = first; j < end; j++) d[at + j] = (adds ? beta * c[at + j] : 0.0f) + wide(bias[j]);
+        for (int j = first; j < end; j++)
+            d[at + j] = (adds ? beta * c[at + j] : 0.0f) + wide(bias[j]);
     }
 }
 
 template <bool WIDE>
-__device__ __forceinline__ void spread(bf16 *d, const bf16 *c, const bf16 *bias, float beta, int adds, int m, int n, int ldd)
+__device__ __forceinline__ void spread(bf16 *d, const bf16 *c, const bf16 *bias, float beta,
+                                       int adds, int m, int n, int ldd)
 {
     int first = (blockIdx.y * 32 + (threadIdx.x & 31)) * 8;
     uint4 mine = get8<WIDE>(bias + first, n - first);
@@ -43,8 +46,11 @@ __device__ __forceinline__ void spread(bf16 *d, const bf16 *c, const bf16 *bias,
 
 /* aligned: all rows begin at 16 bytes, and n is a multiple of 8. */
 extern "C" __global__ void __launch_bounds__(256)
-    spread_bias(bf16 *d, const bf16 *c, const bf16 *bias, float beta, int adds, int m, int n, int ldd, int aligned)
+    spread_bias(bf16 *d, const bf16 *c, const bf16 *bias, float beta, int adds, int m, int n,
+                int ldd, int aligned)
 {
-    if (aligned) spread<true>(d, c, bias, beta, adds, m, n, ldd);
-    else spread<false>(d, c, bias, beta, adds, m, n, ldd);
+    if (aligned)
+        spread<true>(d, c, bias, beta, adds, m, n, ldd);
+    else
+        spread<false>(d, c, bias, beta, adds, m, n, ldd);
 }

@@ -1,11 +1,11 @@
-/* Memory of the GPU and the ways there and back. Host memory goes through a ring of pinned memory, so that it may be
- * reused at once while the copy waits its turn in the stream. */
+/* Memory of the GPU and the ways there and back. Host memory goes through a ring of pinned memory,
+ * so that it may be reused at once while the copy waits its turn in the stream. */
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/core/halves.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
-#include "model/core/halves.h"
 
 enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
 
@@ -18,11 +18,14 @@ typedef struct {
 static struct {
     char *data;
     size_t head;
-    Slot slot[SLOTS];              /* a queue: the oldest is `first` */
+    Slot slot[SLOTS]; /* a queue: the oldest is `first` */
     int first, n;
 } ring;
 
-static CuPtr device(const void *p) { return (CuPtr)(uintptr_t)p; }
+static CuPtr device(const void *p)
+{
+    return (CuPtr)(uintptr_t)p;
+}
 
 /* ---- allocation ---- */
 
@@ -31,9 +34,11 @@ static void fail_full(size_t bytes)
     Error err;
     size_t free_bytes = 0, total = 0;
     cuda_state()->cu->memory_info(&free_bytes, &total);
-    error_set(&err, "the GPU's memory is full: %.1f MiB more are needed and %.1f of its %.1f MiB are free; fewer --max-tokens (or a smaller "
-                    "--batch), --recompute or --lora make it less", (double)bytes / 1048576, (double)free_bytes / 1048576,
-              (double)total / 1048576);
+    error_set(&err,
+              "the GPU's memory is full: %.1f MiB more are needed and %.1f of its %.1f MiB are "
+              "free; fewer --max-tokens (or a smaller "
+              "--batch), --recompute or --lora make it less",
+              (double)bytes / 1048576, (double)free_bytes / 1048576, (double)total / 1048576);
     cuda_fail_with(&err);
 }
 
@@ -42,8 +47,10 @@ void *cuda_device_alloc(size_t bytes)
     CuPtr p = 0;
     if (cuda_begin()) return NULL;
     CuResult r = cuda_state()->cu->memory_alloc(&p, bytes);
-    if (r == CU_OUT_OF_MEMORY) fail_full(bytes);
-    else if (r) cuda_fail(r, "the GPU gives no memory");
+    if (r == CU_OUT_OF_MEMORY)
+        fail_full(bytes);
+    else if (r)
+        cuda_fail(r, "the GPU gives no memory");
     return r ? NULL : (void *)(uintptr_t)p;
 }
 
@@ -68,26 +75,31 @@ void cuda_release(void *p)
 
 int cuda_memory(size_t *free_bytes, size_t *total_bytes, Error *err)
 {
-    return cuda_check(cuda_state()->cu->memory_info(free_bytes, total_bytes), "the GPU does not say how much memory is free", err);
+    return cuda_check(cuda_state()->cu->memory_info(free_bytes, total_bytes),
+                      "the GPU does not say how much memory is free", err);
 }
 
 void cuda_zero(void *p, size_t bytes)
 {
     if (!bytes || cuda_begin()) return;
-    CUDA_TRY(cuda_state()->cu->set_bytes(device(p), 0, bytes, cuda_state()->stream), "memory of the GPU is not set to zero");
+    CUDA_TRY(cuda_state()->cu->set_bytes(device(p), 0, bytes, cuda_state()->stream),
+             "memory of the GPU is not set to zero");
 }
 
 void cuda_copy(void *to, const void *from, size_t bytes)
 {
     if (!bytes || cuda_begin()) return;
-    CUDA_TRY(cuda_state()->cu->copy_on_device(device(to), device(from), bytes, cuda_state()->stream), "a copy on the GPU failed");
+    CUDA_TRY(
+        cuda_state()->cu->copy_on_device(device(to), device(from), bytes, cuda_state()->stream),
+        "a copy on the GPU failed");
 }
 
 /* ---- the ring ---- */
 
 static void drop_oldest(void)
 {
-    CUDA_TRY(cuda_state()->cu->event_synchronize(ring.slot[ring.first].done), "a copy to the GPU failed");
+    CUDA_TRY(cuda_state()->cu->event_synchronize(ring.slot[ring.first].done),
+             "a copy to the GPU failed");
     ring.first = (ring.first + 1) % SLOTS;
     ring.n--;
 }
@@ -97,7 +109,9 @@ static int open_ring(void)
     const CudaDriver *cu = cuda_state()->cu;
     void *data = NULL;
     CUDA_TRY(cu->host_alloc(&data, RING_BYTES, 0), "the driver gives no pinned memory");
-    for (int i = 0; i < SLOTS; i++) CUDA_TRY(cu->event_create(&ring.slot[i].done, CU_EVENT_NO_TIMING), "the driver gives no event");
+    for (int i = 0; i < SLOTS; i++)
+        CUDA_TRY(cu->event_create(&ring.slot[i].done, CU_EVENT_NO_TIMING),
+                 "the driver gives no event");
     if (cuda_failed()) return -1;
     ring.data = data;
     return 0;
@@ -130,7 +144,9 @@ static Slot *take_slot(size_t bytes)
 static void send_slot(Slot *s, void *to)
 {
     const CudaState *c = cuda_state();
-    CUDA_TRY(c->cu->copy_to_device_async(device(to), ring.data + s->begin, s->end - s->begin, c->stream), "a copy to the GPU failed");
+    CUDA_TRY(
+        c->cu->copy_to_device_async(device(to), ring.data + s->begin, s->end - s->begin, c->stream),
+        "a copy to the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy to the GPU failed");
 }
 
@@ -159,26 +175,31 @@ void cuda_load(Num *to, const float *host, size_t n)
     }
 }
 
-/* At most a chunk, by way of the ring, into pinned memory that stays until the next call; NULL after a failure. */
+/* At most a chunk, by way of the ring, into pinned memory that stays until the next call; NULL
+ * after a failure. */
 static const void *fetch(const void *from, size_t bytes)
 {
     const CudaState *c = cuda_state();
     Slot *s = take_slot(bytes);
     if (!s) return NULL;
     cuda_settle(); /* the copy comes after sums of several ranks too */
-    CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream), "a copy from the GPU failed");
+    CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream),
+             "a copy from the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy from the GPU failed");
     return cuda_wait() ? NULL : ring.data + s->begin;
 }
 
-/* After a failure the host's memory is zero, so that nothing is computed from what was never read. */
+/* After a failure the host's memory is zero, so that nothing is computed from what was never read.
+ */
 void cuda_download(void *host, const void *from, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CHUNK_BYTES) {
         size_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         const void *got = fetch((const char *)from + at, n);
-        if (got) memcpy((char *)host + at, got, n);
-        else memset((char *)host + at, 0, n);
+        if (got)
+            memcpy((char *)host + at, got, n);
+        else
+            memset((char *)host + at, 0, n);
     }
 }
 

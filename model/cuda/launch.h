@@ -7,13 +7,23 @@
 
 #include "model/cuda/cuda_state.h"
 
-static inline unsigned ceil_div(size_t a, size_t b) { return (unsigned)((a + b - 1) / b); }
-static inline unsigned whole_warps(unsigned threads) { return (threads + 31) / 32 * 32; }
+static inline unsigned ceil_div(size_t a, size_t b)
+{
+    return (unsigned)((a + b - 1) / b);
+}
+static inline unsigned whole_warps(unsigned threads)
+{
+    return (threads + 31) / 32 * 32;
+}
 
 /* Whether a kernel may read 16 bytes at a time there; NULL may. */
-static inline int aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
+static inline int aligned16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
 
-/* `vectors` of a row in pieces, a block each, of `each` vectors a thread and 256 threads at most: as even as whole warps allow. */
+/* `vectors` of a row in pieces, a block each, of `each` vectors a thread and 256 threads at most:
+ * as even as whole warps allow. */
 static inline void cut_row(size_t vectors, unsigned each, unsigned *pieces, unsigned *threads)
 {
     *pieces = ceil_div(vectors, (size_t)256 * each);

@@ -1,9 +1,9 @@
-/* Log-probabilities over the vocabulary and their gradient, from fp32 logits: a block a row, each logit read once. `aligned`:
- * all rows begin at 16 bytes and have a multiple of 4 logits. */
+/* Log-probabilities over the vocabulary and their gradient, from fp32 logits: a block a row, each
+ * logit read once. `aligned`: all rows begin at 16 bytes and have a multiple of 4 logits. */
 #include "engine.cuh"
 
-constexpr int VECTORS = 4;        /* of 4 logits that a thread has on their way */
-constexpr float LOWEST = -1e38f;  /* below any logit, and no infinity: differences stay numbers */
+constexpr int VECTORS = 4;       /* of 4 logits that a thread has on their way */
+constexpr float LOWEST = -1e38f; /* below any logit, and no infinity: differences stay numbers */
 
 /* Logits p[0..left) of 4; what is not there is minus infinity. */
 template <bool WIDE> __device__ __forceinline__ float4 get4(const float *p, int left)
@@ -12,13 +12,17 @@ template <bool WIDE> __device__ __forceinline__ float4 get4(const float *p, int 
     if constexpr (WIDE) {
         return left > 0 ? *(const float4 *)p : make_float4(fill, fill, fill, fill);
     } else {
-        return make_float4(left > 0 ? p[0] : fill, left > 1 ? p[1] : fill, left > 2 ? p[2] : fill, left > 3 ? p[3] : fill);
+        return make_float4(left > 0 ? p[0] : fill, left > 1 ? p[1] : fill, left > 2 ? p[2] : fill,
+                           left > 3 ? p[3] : fill);
     }
 }
 
 /* ---- forward ---- */
 
-__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * LOG2E); }
+__device__ __forceinline__ float exp_fast(float x)
+{
+    return exp2_fast(x * LOG2E);
+}
 
 /* A sum of exp(z - top). */
 struct Tail {
@@ -34,7 +38,9 @@ __device__ __forceinline__ Tail join(Tail a, Tail b)
 __device__ __forceinline__ Tail warp_join(Tail t)
 {
 #pragma unroll
-    for (int d = 16; d; d >>= 1) t = join(t, {__shfl_xor_sync(0xffffffffu, t.top, d), __shfl_xor_sync(0xffffffffu, t.sum, d)});
+    for (int d = 16; d; d >>= 1)
+        t = join(t,
+                 {__shfl_xor_sync(0xffffffffu, t.top, d), __shfl_xor_sync(0xffffffffu, t.sum, d)});
     return t;
 }
 
@@ -49,19 +55,22 @@ template <bool WIDE> __device__ __forceinline__ Tail row_tail(const float *z, in
 #pragma unroll
         for (int k = 0; k < V; k++) f[k] = get4<WIDE>(z + at + k * step, vocab - at - k * step);
 #pragma unroll
-        for (int k = 0; k < V; k++) top = fmaxf(top, fmaxf(fmaxf(f[k].x, f[k].y), fmaxf(f[k].z, f[k].w)));
+        for (int k = 0; k < V; k++)
+            top = fmaxf(top, fmaxf(fmaxf(f[k].x, f[k].y), fmaxf(f[k].z, f[k].w)));
         top = fmaxf(t.top, top);
         t.sum *= exp_fast(t.top - top);
         t.top = top;
 #pragma unroll
         for (int k = 0; k < V; k++)
-            t.sum += (exp_fast(f[k].x - top) + exp_fast(f[k].y - top)) + (exp_fast(f[k].z - top) + exp_fast(f[k].w - top));
+            t.sum += (exp_fast(f[k].x - top) + exp_fast(f[k].y - top)) +
+                     (exp_fast(f[k].z - top) + exp_fast(f[k].w - top));
     }
     return t;
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
-    cross_entropy(float *logp, float *lse, const float *logits, const int *target, int vocab, int aligned)
+    cross_entropy(float *logp, float *lse, const float *logits, const int *target, int vocab,
+                  int aligned)
 {
     __shared__ Tail tails[32];
     const float *z = logits + (size_t)blockIdx.x * vocab;
@@ -98,10 +107,13 @@ template <bool WIDE> __device__ __forceinline__ void put4(bf16 *p, uint2 v, int 
     }
 }
 
-/* Over the logits of the row: number i goes where logit i/2 was. The block reads rounds of as many logits as it has room for;
- * a barrier after the reading of round r says that rounds 0 to r are in registers or done with, so that rounds up to 2r + 1
- * may be written: the next barrier is due in round 2r + 2. */
-template <bool WIDE> __device__ __forceinline__ void row_grad(bf16 *d, const float *z, float lse, int id, float weight, int vocab)
+/* Over the logits of the row: number i goes where logit i/2 was. The block reads rounds of as many
+ * logits as it has room for; a barrier after the reading of round r says that rounds 0 to r are in
+ * registers or done with, so that rounds up to 2r + 1 may be written: the next barrier is due in
+ * round 2r + 2. */
+template <bool WIDE>
+__device__ __forceinline__ void row_grad(bf16 *d, const float *z, float lse, int id, float weight,
+                                         int vocab)
 {
     constexpr int V = VECTORS;
     int step = blockDim.x * 4, due = 0;
@@ -130,8 +142,8 @@ template <bool WIDE> __device__ __forceinline__ void row_grad(bf16 *d, const flo
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
-    cross_entropy_grad(bf16 *dlogits, const float *logits, const float *lse, const int *target, const float *weight, int vocab,
-                       int aligned)
+    cross_entropy_grad(bf16 *dlogits, const float *logits, const float *lse, const int *target,
+                       const float *weight, int vocab, int aligned)
 {
     size_t row = blockIdx.x;
     int id = target[row];
@@ -140,11 +152,14 @@ extern "C" __global__ void __launch_bounds__(1024)
     const float *z = logits + row * vocab;
     if (w == 0) {
         if (aligned)
-            for (int i = threadIdx.x * 4; i < vocab; i += blockDim.x * 4) *(uint2 *)(d + i) = make_uint2(0, 0);
+            for (int i = threadIdx.x * 4; i < vocab; i += blockDim.x * 4)
+                *(uint2 *)(d + i) = make_uint2(0, 0);
         else
             for (int i = threadIdx.x; i < vocab; i += blockDim.x) d[i] = bf16{0};
         return;
     }
-    if (aligned) row_grad<true>(d, z, lse[row], id, w, vocab);
-    else row_grad<false>(d, z, lse[row], id, w, vocab);
+    if (aligned)
+        row_grad<true>(d, z, lse[row], id, w, vocab);
+    else
+        row_grad<false>(d, z, lse[row], id, w, vocab);
 }

@@ -5,7 +5,8 @@
 #include "model/cuda/sums.h"
 #include "model/cuda/table.h"
 
-/* SMS: of the GPU that grids are cut for; that of another only takes longer. SM_THREADS: of a gradient's blocks on one. */
+/* SMS: of the GPU that grids are cut for; that of another only takes longer. SM_THREADS: of a
+ * gradient's blocks on one. */
 enum { TEAM_THREADS = 256, SMS = 132, SM_THREADS = 1024 };
 
 NormShare cuda_norm_share(int n, int aligned)
@@ -21,26 +22,31 @@ NormShare cuda_norm_share(int n, int aligned)
 int cuda_norm_too_long(int n, int aligned)
 {
     int longest = aligned ? 16384 : 8192; /* 1024 threads of two vectors, or of one */
-    if (n > longest) cuda_fail(CU_LAUNCH_RESOURCES, "RMSNorm of rows of more than 16384 numbers (8192 where 8 do not divide them)");
+    if (n > longest)
+        cuda_fail(CU_LAUNCH_RESOURCES,
+                  "RMSNorm of rows of more than 16384 numbers (8192 where 8 do not divide them)");
     return n > longest;
 }
 
 /* Heads are short: longer ones are as good as not aligned. */
 static int aligned_head(const void *a, const void *b, const void *c, const void *d, int n, int ld)
 {
-    return n <= 256 && n % 8 == 0 && ld % 8 == 0 && aligned16(a) && aligned16(b) && aligned16(c) && aligned16(d);
+    return n <= 256 && n % 8 == 0 && ld % 8 == 0 && aligned16(a) && aligned16(b) && aligned16(c) &&
+           aligned16(d);
 }
 
-static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const void *x, const Num *w, int rows, int groups, int n,
-                 int ld, float eps)
+static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const void *x,
+                 const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     unsigned count = (unsigned)rows * (unsigned)groups;
     if (s.lanes) {
-        unsigned each = TEAM_THREADS / (unsigned)s.lanes * (s.vectors == 1 ? 4 : 1); /* of a block: four a team, or one */
-        LAUNCH(team, ((Dim3){ceil_div(count, each), 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w, &count, &groups, &n, &ld, &eps,
-               &s.lanes);
+        unsigned each = TEAM_THREADS / (unsigned)s.lanes *
+                        (s.vectors == 1 ? 4 : 1); /* of a block: four a team, or one */
+        LAUNCH(team, ((Dim3){ceil_div(count, each), 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x,
+               &w, &count, &groups, &n, &ld, &eps, &s.lanes);
     } else {
-        LAUNCH(block, ((Dim3){count, 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w, &groups, &n, &ld, &eps);
+        LAUNCH(block, ((Dim3){count, 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w, &groups, &n,
+               &ld, &eps);
     }
 }
 
@@ -49,48 +55,56 @@ void cuda_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float e
     int aligned = n % 8 == 0 && aligned16(y) && aligned16(x) && aligned16(w);
     if (cuda_norm_too_long(n, aligned)) return;
     NormShare s = cuda_norm_share(n, aligned);
-    norm(s.vectors == 1 ? KERNEL_rmsnorm_team1 : KERNEL_rmsnorm_team4, aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, s, y, x, w,
-         rows, 1, n, n, eps);
+    norm(s.vectors == 1 ? KERNEL_rmsnorm_team1 : KERNEL_rmsnorm_team4,
+         aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, s, y, x, w, rows, 1, n, n, eps);
 }
 
-void cuda_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
+void cuda_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld,
+                    float eps)
 {
     int aligned = aligned_head(y, x, w, NULL, n, ld);
     if (cuda_norm_too_long(n, 0)) return;
-    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, cuda_norm_share(n, aligned), y, x, w, rows, groups, n, ld, eps);
+    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, cuda_norm_share(n, aligned), y, x, w, rows,
+         groups, n, ld, eps);
 }
 
 /* As many blocks as run at once; each leaves a row of sums for dw. */
-static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, int add, float *dw, const Num *dy, const void *x,
-                      const Num *w, int rows, int groups, int n, int ld, float eps)
+static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, int add, float *dw,
+                      const Num *dy, const void *x, const Num *w, int rows, int groups, int n,
+                      int ld, float eps)
 {
     if (rows < 1) return;
-    unsigned count = (unsigned)rows * (unsigned)groups, teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
+    unsigned count = (unsigned)rows * (unsigned)groups,
+             teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
     unsigned most = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
     unsigned each = ceil_div(ceil_div(count, most), teams) * teams, blocks = ceil_div(count, each);
     float *parts = dw ? cuda_scratch((size_t)blocks * (size_t)n * sizeof *parts) : NULL;
     Dim3 grid = {blocks, 1, 1}, threads = {s.threads, 1, 1};
     if (s.lanes)
-        LAUNCH(team, grid, threads, dw ? (size_t)teams * (size_t)n * sizeof(float) : 0, &dx, &add, &parts, &dy, &x, &w, &count, &each,
-               &groups, &n, &ld, &eps, &s.lanes);
+        LAUNCH(team, grid, threads, dw ? (size_t)teams * (size_t)n * sizeof(float) : 0, &dx, &add,
+               &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld, &eps, &s.lanes);
     else
-        LAUNCH(block, grid, threads, 0, &dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld, &eps);
+        LAUNCH(block, grid, threads, 0, &dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n,
+               &ld, &eps);
     if (dw) cuda_sum_parts(dw, parts, blocks, n);
 }
 
-void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
+void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w,
+                       int rows, int n, float eps)
 {
     int aligned = n % 8 == 0 && aligned16(dx) && aligned16(dy) && aligned16(x) && aligned16(w);
     if (cuda_norm_too_long(n, aligned)) return;
     NormShare s = cuda_norm_share(n, aligned);
     norm_grad(s.vectors == 1 ? KERNEL_rmsnorm_grad_team1 : KERNEL_rmsnorm_grad_team4,
-              aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, s, dx, add, dw, dy, x, w, rows, 1, n, n, eps);
+              aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, s, dx, add, dw, dy, x,
+              w, rows, 1, n, n, eps);
 }
 
-void cuda_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
+void cuda_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
+                         int groups, int n, int ld, float eps)
 {
     int aligned = aligned_head(dx, dy, x, w, n, ld);
     if (cuda_norm_too_long(n, 0)) return;
-    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, cuda_norm_share(n, aligned), dx, 0, dw, dy, x, w, rows, groups,
-              n, ld, eps);
+    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, cuda_norm_share(n, aligned),
+              dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
 }

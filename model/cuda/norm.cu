@@ -1,18 +1,25 @@
-/* RMSNorm and its gradient, over whole rows of the residual stream, which is float, and over the heads of a row, which are bf16.
- * Short vectors (up to 1024 numbers) belong to a team of lanes of one warp, long ones to a block. x is read once: it waits in
- * registers for the sum of its squares.
+/* RMSNorm and its gradient, over whole rows of the residual stream, which is float, and over the
+ * heads of a row, which are bf16. Short vectors (up to 1024 numbers) belong to a team of lanes of
+ * one warp, long ones to a block. x is read once: it waits in registers for the sum of its squares.
  *
- *     y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2                        rounded between the two, as transformers does
- *     dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r
+ *     y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2                        rounded between the two,
+ * as transformers does dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r
  */
 #include "row.cuh"
 
-/* Where vector v of a tensor begins, `groups` vectors of n from the start of each row; and from it others, with no division. */
+/* Where vector v of a tensor begins, `groups` vectors of n from the start of each row; and from it
+ * others, with no division. */
 struct Place {
     unsigned row, group;
 
-    __device__ __forceinline__ Place(unsigned v, unsigned groups) : row(v / groups), group(v - v / groups * groups) {}
-    __device__ __forceinline__ size_t at(int n, int ld) const { return (size_t)row * ld + (size_t)group * n; }
+    __device__ __forceinline__ Place(unsigned v, unsigned groups)
+        : row(v / groups), group(v - v / groups * groups)
+    {
+    }
+    __device__ __forceinline__ size_t at(int n, int ld) const
+    {
+        return (size_t)row * ld + (size_t)group * n;
+    }
     __device__ __forceinline__ void move(Place by, unsigned groups)
     {
         row += by.row, group += by.group;
@@ -22,10 +29,11 @@ struct Place {
 
 /* ---- forward ---- */
 
-/* A team of `lanes` lanes has a vector, V loads of x a lane; each takes U vectors, a block's teams side by side. */
+/* A team of `lanes` lanes has a vector, V loads of x a lane; each takes U vectors, a block's teams
+ * side by side. */
 template <class X, int V, int U>
-__device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld,
-                                          float eps, int lanes)
+__device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, unsigned count,
+                                          int groups, int n, int ld, float eps, int lanes)
 {
     constexpr int N = Load<X>::N;
     unsigned teams = blockDim.x / lanes, team = threadIdx.x / lanes;
@@ -40,7 +48,8 @@ __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, un
         here[u] = v < count ? n : 0;
         at[u] = place.at(n, ld);
 #pragma unroll
-        for (int k = 0; k < V; k++) get<true>(in[u][k], x + at[u] + first + k * step, here[u] - first - k * step);
+        for (int k = 0; k < V; k++)
+            get<true>(in[u][k], x + at[u] + first + k * step, here[u] - first - k * step);
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
@@ -59,11 +68,13 @@ __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, un
 }
 
 /* NUMBERS: of a lane */
-#define TEAM(name, X, NUMBERS, U)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        name(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld, float eps, int lanes)    \
-    {                                                                                                                \
-        norm_team<X, NUMBERS / Load<X>::N, U>(y, x, w, count, groups, n, ld, eps, NUMBERS > 8 ? 32 : lanes);         \
+#define TEAM(name, X, NUMBERS, U)                                                           \
+    extern "C" __global__ void __launch_bounds__(256)                                       \
+        name(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld, \
+             float eps, int lanes)                                                          \
+    {                                                                                       \
+        norm_team<X, NUMBERS / Load<X>::N, U>(y, x, w, count, groups, n, ld, eps,           \
+                                              NUMBERS > 8 ? 32 : lanes);                    \
     }
 TEAM(head_norm_team, bf16, 8, 4)
 TEAM(rmsnorm_team1, float, 8, 4)
@@ -71,7 +82,8 @@ TEAM(rmsnorm_team4, float, TEAM_NUMBERS, 1)
 
 /* A block has a vector, V loads of x a thread. */
 template <class X, int V, bool WIDE>
-__device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps)
+__device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, int groups, int n,
+                                           int ld, float eps)
 {
     __shared__ float shared[64];
     size_t at = Place(blockIdx.x, groups).at(n, ld);
@@ -95,11 +107,11 @@ __device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, i
 }
 
 /* NUMBERS: of a thread */
-#define BLOCK(name, X, NUMBERS, WIDE)                                                           \
-    extern "C" __global__ void __launch_bounds__(1024)                                          \
-        name(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps)          \
-    {                                                                                           \
-        norm_block<X, NUMBERS / Load<X>::N, WIDE>(y, x, w, groups, n, ld, eps);                 \
+#define BLOCK(name, X, NUMBERS, WIDE)                                                  \
+    extern "C" __global__ void __launch_bounds__(1024)                                 \
+        name(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps) \
+    {                                                                                  \
+        norm_block<X, NUMBERS / Load<X>::N, WIDE>(y, x, w, groups, n, ld, eps);        \
     }
 BLOCK(rmsnorm_block, float, BLOCK_NUMBERS, true)
 BLOCK(rmsnorm_any, float, 8, false) /* not aligned */
@@ -114,8 +126,8 @@ template <class X, int V> struct Piece {
 };
 
 template <bool WIDE, class X, int V>
-__device__ __forceinline__ void get_piece(Piece<X, V> &p, const bf16 *dx, int add, const bf16 *dy, const X *x, size_t at, int first,
-                                          int step, int n)
+__device__ __forceinline__ void get_piece(Piece<X, V> &p, const bf16 *dx, int add, const bf16 *dy,
+                                          const X *x, size_t at, int first, int step, int n)
 {
 #pragma unroll
     for (int k = 0; k < V; k++) {
@@ -128,13 +140,15 @@ __device__ __forceinline__ void get_piece(Piece<X, V> &p, const bf16 *dx, int ad
 
 /* Sums of x^2 and of dy w x; weights(k) is where the piece has numbers k. */
 template <class X, int V, class Weights>
-__device__ __forceinline__ void piece_sums(const Piece<X, V> &p, Weights weights, float &square, float &dot)
+__device__ __forceinline__ void piece_sums(const Piece<X, V> &p, Weights weights, float &square,
+                                           float &dot)
 {
     square = dot = 0;
 #pragma unroll
     for (int k = 0; k < V; k++) {
         auto w = weights(k);
-        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k], *g = (const unsigned *)&w;
+        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k],
+                       *g = (const unsigned *)&w;
 #pragma unroll
         for (int i = 0; i < Load<X>::N; i++) {
             float f = number<X>(x, i);
@@ -143,13 +157,17 @@ __device__ __forceinline__ void piece_sums(const Piece<X, V> &p, Weights weights
     }
 }
 
-__device__ __forceinline__ void stay_packed(uint2 &v) { asm("" : "+r"(v.x), "+r"(v.y)); }
+__device__ __forceinline__ void stay_packed(uint2 &v)
+{
+    asm("" : "+r"(v.x), "+r"(v.y));
+}
 
-/* Stores dx; more(k, quad, terms) is given what four of the numbers k add to dw. Two by two: what is unpacked takes twice the
- * registers. */
+/* Stores dx; more(k, quad, terms) is given what four of the numbers k add to dw. Two by two: what
+ * is unpacked takes twice the registers. */
 template <bool WIDE, class X, int V, class Weights, class More>
-__device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weights, float square, float dot, float eps, size_t at,
-                                          int first, int step, int n, int here, More more)
+__device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weights, float square,
+                                          float dot, float eps, size_t at, int first, int step,
+                                          int n, int here, More more)
 {
     float inverse = inverse_root(square, n, eps), back = dot / n * inverse * inverse * inverse;
     auto slope = [=](float x, float d, float g, float before, float &term) {
@@ -162,13 +180,16 @@ __device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weig
         if (V > 1) stay_packed(p.x[k]), stay_packed(p.dy[k]);
         auto w = weights(k);
         auto result = p.dx[k];
-        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k], *g = (const unsigned *)&w;
+        const unsigned *x = (const unsigned *)&p.x[k], *d = (const unsigned *)&p.dy[k],
+                       *g = (const unsigned *)&w;
         unsigned *out = (unsigned *)&result;
         float terms[4];
 #pragma unroll
         for (int j = 0; j < Load<X>::N / 2; j++) {
-            float low = slope(number<X>(x, 2 * j), low_half(d[j]), low_half(g[j]), low_half(out[j]), terms[j % 2 * 2]);
-            float high = slope(number<X>(x, 2 * j + 1), high_half(d[j]), high_half(g[j]), high_half(out[j]), terms[j % 2 * 2 + 1]);
+            float low = slope(number<X>(x, 2 * j), low_half(d[j]), low_half(g[j]), low_half(out[j]),
+                              terms[j % 2 * 2]);
+            float high = slope(number<X>(x, 2 * j + 1), high_half(d[j]), high_half(g[j]),
+                               high_half(out[j]), terms[j % 2 * 2 + 1]);
             out[j] = pack2(low, high);
             if (j % 2) more(k, j / 2, make_float4(terms[0], terms[1], terms[2], terms[3]));
         }
@@ -177,27 +198,32 @@ __device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weig
     }
 }
 
-/* Block b has vectors b * each and on, `each` of them, and leaves its sum for dw in row b of `parts` (NULL: not wanted). Each
- * team adds up its sum in shared memory, [teams][n], where they are joined. */
+/* Block b has vectors b * each and on, `each` of them, and leaves its sum for dw in row b of
+ * `parts` (NULL: not wanted). Each team adds up its sum in shared memory, [teams][n], where they
+ * are joined. */
 template <class X, int V>
-__device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,
-                                          unsigned count, unsigned each, int groups, int n, int ld, float eps, int lanes)
+__device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const bf16 *dy,
+                                          const X *x, const bf16 *w, unsigned count, unsigned each,
+                                          int groups, int n, int ld, float eps, int lanes)
 {
     extern __shared__ float columns[];
     constexpr int N = Load<X>::N;
-    int teams = blockDim.x / lanes, team = threadIdx.x / lanes, first = (threadIdx.x & (lanes - 1)) * N, step = lanes * N;
+    int teams = blockDim.x / lanes, team = threadIdx.x / lanes,
+        first = (threadIdx.x & (lanes - 1)) * N, step = lanes * N;
     unsigned begin = blockIdx.x * each, end = begin + each < count ? begin + each : count;
     float4 *own = (float4 *)(columns + team * n + first);
     if (parts)
         for (int k = 0; k < V; k++)
-            for (int quad = 0; quad < N / 4 && first + k * step < n; quad++) own[k * step / 4 + quad] = make_float4(0, 0, 0, 0);
+            for (int quad = 0; quad < N / 4 && first + k * step < n; quad++)
+                own[k * step / 4 + quad] = make_float4(0, 0, 0, 0);
     auto weights = [=](int k) { /* near: all read them */
-        typename Load<X>::Halves v;
-        get<true>(v, w + first + k * step, n - first - k * step);
-        return v;
+                                typename Load<X>::Halves v;
+                                get<true>(v, w + first + k * step, n - first - k * step);
+                                return v;
     };
     Place place(begin + team, groups), next(teams, groups);
-    for (unsigned v = begin; v < end; v += teams, place.move(next, groups)) { /* all lanes of a warp go round equally often */
+    for (unsigned v = begin; v < end;
+         v += teams, place.move(next, groups)) { /* all lanes of a warp go round equally often */
         int here = v + team < end ? n : 0;
         size_t at = place.at(n, ld);
         Piece<X, V> p;
@@ -205,11 +231,12 @@ __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const
         get_piece<true>(p, dx, add, dy, x, at, first, step, here);
         piece_sums(p, weights, square, dot);
         square = warp_sum(square, lanes), dot = warp_sum(dot, lanes);
-        put_piece<true>(dx, p, weights, square, dot, eps, at, first, step, n, here, [=](int k, int quad, float4 f) {
-            if (!parts || first + k * step >= here) return;
-            float4 &sum = own[k * step / 4 + quad];
-            sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
-        });
+        put_piece<true>(dx, p, weights, square, dot, eps, at, first, step, n, here,
+                        [=](int k, int quad, float4 f) {
+                            if (!parts || first + k * step >= here) return;
+                            float4 &sum = own[k * step / 4 + quad];
+                            sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
+                        });
     }
     if (!parts) return;
     __syncthreads();
@@ -220,13 +247,13 @@ __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const
     }
 }
 
-#define GRAD_TEAM(name, X, NUMBERS, BLOCKS)                                                                                \
-    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                                              \
-        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w, unsigned count, unsigned each,    \
-             int groups, int n, int ld, float eps, int lanes)                                                              \
-    {                                                                                                                      \
-        grad_team<X, NUMBERS / Load<X>::N>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps,                      \
-                                           NUMBERS > 8 ? 32 : lanes);                                                      \
+#define GRAD_TEAM(name, X, NUMBERS, BLOCKS)                                                      \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                    \
+        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,         \
+             unsigned count, unsigned each, int groups, int n, int ld, float eps, int lanes)     \
+    {                                                                                            \
+        grad_team<X, NUMBERS / Load<X>::N>(dx, add, parts, dy, x, w, count, each, groups, n, ld, \
+                                           eps, NUMBERS > 8 ? 32 : lanes);                       \
     }
 GRAD_TEAM(head_norm_grad_team, bf16, 8, 5)
 GRAD_TEAM(rmsnorm_grad_team1, float, 8, 5)
@@ -234,8 +261,9 @@ GRAD_TEAM(rmsnorm_grad_team4, float, TEAM_NUMBERS, 2)
 
 /* The same, a block at one vector at a time. */
 template <class X, int V, bool WIDE>
-__device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,
-                                           unsigned count, unsigned each, int groups, int n, int ld, float eps)
+__device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, const bf16 *dy,
+                                           const X *x, const bf16 *w, unsigned count, unsigned each,
+                                           int groups, int n, int ld, float eps)
 {
     __shared__ float shared[2][64]; /* in turns: one barrier a vector is enough */
     constexpr int N = Load<X>::N;
@@ -243,9 +271,9 @@ __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, cons
     unsigned begin = blockIdx.x * each, end = begin + each < count ? begin + each : count;
     float4 dw[V][N / 4] = {};
     auto weights = [=](int k) { /* near, and registers are few */
-        typename Load<X>::Halves v;
-        get<WIDE>(v, w + first + k * step, n - first - k * step);
-        return v;
+                                typename Load<X>::Halves v;
+                                get<WIDE>(v, w + first + k * step, n - first - k * step);
+                                return v;
     };
     Place place(begin, groups), next(1, groups);
     for (unsigned v = begin; v < end; v++, place.move(next, groups)) {
@@ -255,10 +283,11 @@ __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, cons
         get_piece<WIDE>(p, dx, add, dy, x, at, first, step, n);
         piece_sums(p, weights, square, dot);
         block_sums(square, dot, shared[v & 1]);
-        put_piece<WIDE>(dx, p, weights, square, dot, eps, at, first, step, n, n, [&](int k, int quad, float4 f) {
-            float4 &sum = dw[k][quad];
-            sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
-        });
+        put_piece<WIDE>(dx, p, weights, square, dot, eps, at, first, step, n, n,
+                        [&](int k, int quad, float4 f) {
+                            float4 &sum = dw[k][quad];
+                            sum = make_float4(sum.x + f.x, sum.y + f.y, sum.z + f.z, sum.w + f.w);
+                        });
     }
     if (!parts) return;
 #pragma unroll
@@ -274,12 +303,13 @@ __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, cons
         }
 }
 
-#define GRAD_BLOCK(name, X, NUMBERS, WIDE)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(1024)                                                                     \
-        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w, unsigned count, unsigned each,    \
-             int groups, int n, int ld, float eps)                                                                         \
-    {                                                                                                                      \
-        grad_block<X, NUMBERS / Load<X>::N, WIDE>(dx, add, parts, dy, x, w, count, each, groups, n, ld, eps);              \
+#define GRAD_BLOCK(name, X, NUMBERS, WIDE)                                                       \
+    extern "C" __global__ void __launch_bounds__(1024)                                           \
+        name(bf16 *dx, int add, float *parts, const bf16 *dy, const X *x, const bf16 *w,         \
+             unsigned count, unsigned each, int groups, int n, int ld, float eps)                \
+    {                                                                                            \
+        grad_block<X, NUMBERS / Load<X>::N, WIDE>(dx, add, parts, dy, x, w, count, each, groups, \
+                                                  n, ld, eps);                                   \
     }
 GRAD_BLOCK(rmsnorm_grad_block, float, BLOCK_NUMBERS, true)
 GRAD_BLOCK(rmsnorm_grad_any, float, 8, false) /* not aligned */

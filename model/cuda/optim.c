@@ -11,8 +11,15 @@ typedef struct {
 
 void cuda_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s)
 {
-    Adam a = {(float)s->beta1, (float)s->beta2, (float)(1 - s->beta1), (float)(1 - s->beta2), (float)s->scale,
-              (float)(1 - s->lr * s->decay), (float)(s->lr / s->correct1), (float)(1 / sqrt(s->correct2)), (float)s->eps};
+    Adam a = {(float)s->beta1,
+              (float)s->beta2,
+              (float)(1 - s->beta1),
+              (float)(1 - s->beta2),
+              (float)s->scale,
+              (float)(1 - s->lr * s->decay),
+              (float)(s->lr / s->correct1),
+              (float)(1 / sqrt(s->correct2)),
+              (float)s->eps};
     int aligned = aligned16(p) && aligned16(master) && aligned16(g) && aligned16(m) && aligned16(v);
     Dim3 grid = {ceil_div(n, 256 * 8), 1, 1}, block = {256, 1, 1};
     uint64_t seed = s->seed;

@@ -1,7 +1,8 @@
-/* AdamW, each number of each tensor once: weights, gradient and both moments are read and written in one pass, the gradient
- * becomes 0.
+/* AdamW, each number of each tensor once: weights, gradient and both moments are read and written
+ * in one pass, the gradient becomes 0.
  *
- *     d = scale g;  m = b1 m + (1 - b1) d;  v = b2 v + (1 - b2) d^2;  w = keep w - rate m / (root sqrt(v) + eps)
+ *     d = scale g;  m = b1 m + (1 - b1) d;  v = b2 v + (1 - b2) d^2;  w = keep w - rate m / (root
+ * sqrt(v) + eps)
  *
  * with keep = 1 - lr decay, rate = lr / (1 - b1^t), root = (1 - b2^t)^-1/2. */
 #include "engine.cuh"
@@ -31,7 +32,8 @@ __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, cons
 constexpr int MASTER_VECTORS = 2; /* of 4 numbers, of a thread */
 
 extern "C" __global__ void __launch_bounds__(256)
-    adamw_master(bf16 *p, float *master, float *g, float *m, float *v, size_t n, Adam s, int aligned)
+    adamw_master(bf16 *p, float *master, float *g, float *m, float *v, size_t n, Adam s,
+                 int aligned)
 {
     constexpr int U = MASTER_VECTORS;
     size_t first = ((size_t)blockIdx.x * 256 * U + threadIdx.x) * 4;
@@ -40,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int u = 0; u < U; u++) {
             size_t i = first + u * 1024;
-            w[u] = *(float4 *)(master + i), d[u] = *(float4 *)(g + i), a[u] = *(float4 *)(m + i), b[u] = *(float4 *)(v + i);
+            w[u] = *(float4 *)(master + i), d[u] = *(float4 *)(g + i), a[u] = *(float4 *)(m + i),
+            b[u] = *(float4 *)(v + i);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -61,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(256)
         }
 }
 
-/* ---- lean: weights and moments are bf16 alone, rounded up with the probability that makes the mean right ---- */
+/* ---- lean: weights and moments are bf16 alone, rounded up with the probability that makes the
+ * mean right ---- */
 
 /* 64 random bits of (seed, i): the finaliser of splitmix64. */
 __device__ __forceinline__ unsigned long long random_bits(unsigned long long seed, size_t i)
@@ -72,7 +76,8 @@ __device__ __forceinline__ unsigned long long random_bits(unsigned long long see
     return z ^ z >> 31;
 }
 
-/* f rounded to bf16, away from zero where the 16 bits that go are over 65535 - dice; what is no finite number is left alone. */
+/* f rounded to bf16, away from zero where the 16 bits that go are over 65535 - dice; what is no
+ * finite number is left alone. */
 __device__ __forceinline__ unsigned stochastic(float f, unsigned dice)
 {
     unsigned bits = __float_as_uint(f);
@@ -80,14 +85,17 @@ __device__ __forceinline__ unsigned stochastic(float f, unsigned dice)
     return bits >> 16;
 }
 
-__device__ __forceinline__ void adam_lean(unsigned &w, float g, unsigned &m, unsigned &v, const Adam &s, unsigned long long dice)
+__device__ __forceinline__ void adam_lean(unsigned &w, float g, unsigned &m, unsigned &v,
+                                          const Adam &s, unsigned long long dice)
 {
     float p = __uint_as_float(w << 16), a = __uint_as_float(m << 16), b = __uint_as_float(v << 16);
     adam(p, g, a, b, s);
-    w = stochastic(p, (unsigned)dice), m = stochastic(a, (unsigned)(dice >> 16)), v = stochastic(b, (unsigned)(dice >> 32));
+    w = stochastic(p, (unsigned)dice), m = stochastic(a, (unsigned)(dice >> 16)),
+    v = stochastic(b, (unsigned)(dice >> 32));
 }
 
-__device__ __forceinline__ void adam_lean_one(bf16 *p, float *g, bf16 *m, bf16 *v, size_t i, const Adam &s, unsigned long long seed)
+__device__ __forceinline__ void adam_lean_one(bf16 *p, float *g, bf16 *m, bf16 *v, size_t i,
+                                              const Adam &s, unsigned long long seed)
 {
     unsigned w = p[i].bits, a = m[i].bits, b = v[i].bits;
     adam_lean(w, g[i], a, b, s, random_bits(seed, i));
@@ -97,7 +105,8 @@ __device__ __forceinline__ void adam_lean_one(bf16 *p, float *g, bf16 *m, bf16 *
 
 /* A thread has 8 numbers. */
 extern "C" __global__ void __launch_bounds__(256)
-    adamw_lean(bf16 *p, float *g, bf16 *m, bf16 *v, size_t n, Adam s, unsigned long long seed, int aligned)
+    adamw_lean(bf16 *p, float *g, bf16 *m, bf16 *v, size_t n, Adam s, unsigned long long seed,
+               int aligned)
 {
     size_t first = ((size_t)blockIdx.x * 256 + threadIdx.x) * 8;
     if (!aligned || first + 8 > n) {
@@ -107,7 +116,8 @@ extern "C" __global__ void __launch_bounds__(256)
     float4 low = *(float4 *)(g + first), high = *(float4 *)(g + first + 4);
     uint4 w = *(uint4 *)(p + first), a = *(uint4 *)(m + first), b = *(uint4 *)(v + first);
     float d[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    unsigned ws[4] = {w.x, w.y, w.z, w.w}, as[4] = {a.x, a.y, a.z, a.w}, bs[4] = {b.x, b.y, b.z, b.w};
+    unsigned ws[4] = {w.x, w.y, w.z, w.w}, as[4] = {a.x, a.y, a.z, a.w},
+             bs[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
         unsigned w0 = ws[i / 2] & 0xffffu, a0 = as[i / 2] & 0xffffu, b0 = bs[i / 2] & 0xffffu;

@@ -1,4 +1,5 @@
-/* A kernel may start while the one before it ends: what that one wrote is there after `previous_done`. */
+/* A kernel may start while the one before it ends: what that one wrote is there after
+ * `previous_done`. */
 #ifndef OVERLAP_CUH
 #define OVERLAP_CUH
 

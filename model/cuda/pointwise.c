@@ -7,7 +7,8 @@ enum { ADD_VECTORS = 4, GLU_VECTORS = 2, ROPE_HEADS = 4 }; /* of a thread, as in
 void cuda_add(Num *y, const Num *x, size_t n)
 {
     int aligned = aligned16(y) && aligned16(x);
-    LAUNCH(KERNEL_add, ((Dim3){ceil_div(n, 256 * ADD_VECTORS * 8), 1, 1}), ((Dim3){256, 1, 1}), 0, &y, &x, &n, &aligned);
+    LAUNCH(KERNEL_add, ((Dim3){ceil_div(n, 256 * ADD_VECTORS * 8), 1, 1}), ((Dim3){256, 1, 1}), 0,
+           &y, &x, &n, &aligned);
 }
 
 void cuda_swiglu(Num *act, const Num *gate_up, int rows, int ff)
@@ -15,7 +16,8 @@ void cuda_swiglu(Num *act, const Num *gate_up, int rows, int ff)
     int aligned = ff % 8 == 0 && aligned16(act) && aligned16(gate_up);
     unsigned pieces, threads;
     cut_row(ceil_div((size_t)ff, 8), GLU_VECTORS, &pieces, &threads);
-    LAUNCH(KERNEL_swiglu, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &act, &gate_up, &ff, &aligned);
+    LAUNCH(KERNEL_swiglu, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &act,
+           &gate_up, &ff, &aligned);
 }
 
 void cuda_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff)
@@ -23,12 +25,13 @@ void cuda_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int ro
     int aligned = ff % 8 == 0 && aligned16(dgate_up) && aligned16(dact) && aligned16(gate_up);
     unsigned pieces, threads;
     cut_row(ceil_div((size_t)ff, 8), GLU_VECTORS, &pieces, &threads);
-    LAUNCH(KERNEL_swiglu_grad, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &dgate_up, &dact, &gate_up, &ff,
-           &aligned);
+    LAUNCH(KERNEL_swiglu_grad, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0,
+           &dgate_up, &dact, &gate_up, &ff, &aligned);
 }
 
 /* The widest access that half a head is a multiple of: a head is an even number. */
-void cuda_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign)
+void cuda_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
+               HeadShape s, float sign)
 {
     int heads = s.heads + s.kv_heads, ld = head_row(s), half = s.dim / 2;
     int width = half % 8 == 0 ? 8 : half % 4 == 0 ? 4 : 2;
@@ -43,5 +46,6 @@ void cuda_embed(float *x, const Num *table, const int32_t *ids, int rows, int n)
     int aligned = n % 4 == 0 && aligned16(x) && aligned16(table);
     unsigned pieces, threads;
     cut_row(ceil_div((size_t)n, 4), 1, &pieces, &threads);
-    LAUNCH(KERNEL_embed, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &x, &table, &ids, &n, &aligned);
+    LAUNCH(KERNEL_embed, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &x,
+           &table, &ids, &n, &aligned);
 }

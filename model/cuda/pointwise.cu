@@ -1,5 +1,6 @@
-/* What touches each number once: sums of activations, SwiGLU, rotations, embeddings. Bound by memory: 16 bytes a load, two or
- * more of them in flight in each thread. `aligned`: all rows begin at 16 bytes and have a multiple of 8 numbers. */
+/* What touches each number once: sums of activations, SwiGLU, rotations, embeddings. Bound by
+ * memory: 16 bytes a load, two or more of them in flight in each thread. `aligned`: all rows begin
+ * at 16 bytes and have a multiple of 8 numbers. */
 #include "row.cuh"
 
 /* ---- y += x ---- */
@@ -9,12 +10,15 @@ constexpr int ADD_VECTORS = 4; /* of a thread */
 extern "C" __global__ void __launch_bounds__(256) add(bf16 *y, const bf16 *x, size_t n, int aligned)
 {
     constexpr int U = ADD_VECTORS;
-    size_t first = ((size_t)blockIdx.x * blockDim.x * U + threadIdx.x) * 8, step = (size_t)blockDim.x * 8;
+    size_t first = ((size_t)blockIdx.x * blockDim.x * U + threadIdx.x) * 8,
+           step = (size_t)blockDim.x * 8;
     size_t end = (size_t)(blockIdx.x + 1) * blockDim.x * U * 8;
     if (aligned && end <= n) {
         uint4 a[U], b[U];
 #pragma unroll
-        for (int u = 0; u < U; u++) a[u] = *(const uint4 *)(y + first + u * step), b[u] = *(const uint4 *)(x + first + u * step);
+        for (int u = 0; u < U; u++)
+            a[u] = *(const uint4 *)(y + first + u * step),
+            b[u] = *(const uint4 *)(x + first + u * step);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float p[8], q[8];
@@ -26,14 +30,16 @@ extern "C" __global__ void __launch_bounds__(256) add(bf16 *y, const bf16 *x, si
         return;
     }
     for (int u = 0; u < U; u++)
-        for (size_t i = first + u * step; i < first + u * step + 8 && i < n; i++) y[i] = narrow(wide(y[i]) + wide(x[i]));
+        for (size_t i = first + u * step; i < first + u * step + 8 && i < n; i++)
+            y[i] = narrow(wide(y[i]) + wide(x[i]));
 }
 
 /* ---- SwiGLU: a block has a piece of one row ---- */
 
 constexpr int GLU_VECTORS = 2;
 
-template <bool WIDE> __device__ __forceinline__ void swiglu_piece(bf16 *act, const bf16 *gate_up, int ff)
+template <bool WIDE>
+__device__ __forceinline__ void swiglu_piece(bf16 *act, const bf16 *gate_up, int ff)
 {
     constexpr int U = GLU_VECTORS;
     const bf16 *gate = gate_up + (size_t)blockIdx.x * 2 * ff;
@@ -47,20 +53,25 @@ template <bool WIDE> __device__ __forceinline__ void swiglu_piece(bf16 *act, con
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        uint4 y = make_uint4(swiglu2(g[u].x, v[u].x), swiglu2(g[u].y, v[u].y), swiglu2(g[u].z, v[u].z), swiglu2(g[u].w, v[u].w));
+        uint4 y = make_uint4(swiglu2(g[u].x, v[u].x), swiglu2(g[u].y, v[u].y),
+                             swiglu2(g[u].z, v[u].z), swiglu2(g[u].w, v[u].w));
         put8<WIDE>(out + first + u * step, y, ff - first - u * step);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) swiglu(bf16 *act, const bf16 *gate_up, int ff, int aligned)
+extern "C" __global__ void __launch_bounds__(256)
+    swiglu(bf16 *act, const bf16 *gate_up, int ff, int aligned)
 {
-    if (aligned) swiglu_piece<true>(act, gate_up, ff);
-    else swiglu_piece<false>(act, gate_up, ff);
+    if (aligned)
+        swiglu_piece<true>(act, gate_up, ff);
+    else
+        swiglu_piece<false>(act, gate_up, ff);
 }
 
 /* dup = d silu(gate); dgate = d up s (1 + gate (1 - s)), s = sigmoid(gate) */
 template <bool WIDE>
-__device__ __forceinline__ void swiglu_grad_piece(bf16 *dgate_up, const bf16 *dact, const bf16 *gate_up, int ff)
+__device__ __forceinline__ void swiglu_grad_piece(bf16 *dgate_up, const bf16 *dact,
+                                                  const bf16 *gate_up, int ff)
 {
     constexpr int U = GLU_VECTORS;
     size_t row = (size_t)blockIdx.x * 2 * ff;
@@ -71,7 +82,8 @@ __device__ __forceinline__ void swiglu_grad_piece(bf16 *dgate_up, const bf16 *da
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int at = first + u * step;
-        g[u] = get8<WIDE>(gate + at, ff - at), v[u] = get8<WIDE>(gate + ff + at, ff - at), d[u] = get8<WIDE>(dy + at, ff - at);
+        g[u] = get8<WIDE>(gate + at, ff - at), v[u] = get8<WIDE>(gate + ff + at, ff - at),
+        d[u] = get8<WIDE>(dy + at, ff - at);
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
@@ -92,23 +104,32 @@ __device__ __forceinline__ void swiglu_grad_piece(bf16 *dgate_up, const bf16 *da
 extern "C" __global__ void __launch_bounds__(256)
     swiglu_grad(bf16 *dgate_up, const bf16 *dact, const bf16 *gate_up, int ff, int aligned)
 {
-    if (aligned) swiglu_grad_piece<true>(dgate_up, dact, gate_up, ff);
-    else swiglu_grad_piece<false>(dgate_up, dact, gate_up, ff);
+    if (aligned)
+        swiglu_grad_piece<true>(dgate_up, dact, gate_up, ff);
+    else
+        swiglu_grad_piece<false>(dgate_up, dact, gate_up, ff);
 }
 
 /* ---- rotations ---- */
 
 /* W neighbours of a half head, in one access. */
 template <int W> struct Few;
-template <> struct Few<8> { typedef uint4 Bits; };
-template <> struct Few<4> { typedef uint2 Bits; };
-template <> struct Few<2> { typedef unsigned Bits; };
+template <> struct Few<8> {
+    typedef uint4 Bits;
+};
+template <> struct Few<4> {
+    typedef uint2 Bits;
+};
+template <> struct Few<2> {
+    typedef unsigned Bits;
+};
 
 template <int W> __device__ __forceinline__ void unpack_few(float (&f)[W], typename Few<W>::Bits v)
 {
     const unsigned *words = (const unsigned *)&v;
 #pragma unroll
-    for (int i = 0; i < W; i += 2) f[i] = low_half(words[i / 2]), f[i + 1] = high_half(words[i / 2]);
+    for (int i = 0; i < W; i += 2)
+        f[i] = low_half(words[i / 2]), f[i + 1] = high_half(words[i / 2]);
 }
 
 template <int W> __device__ __forceinline__ typename Few<W>::Bits pack_few(const float (&f)[W])
@@ -122,9 +143,12 @@ template <int W> __device__ __forceinline__ typename Few<W>::Bits pack_few(const
 
 constexpr int ROPE_HEADS = 4; /* of a thread: it reads its cosines and sines once for them */
 
-/* A thread turns the same W pairs of ROPE_HEADS heads of a row, `apart` heads from one to the next. */
-template <int W> __device__ __forceinline__ void rope_heads(bf16 *qkv, const int *pos, const float *cosines, const float *sines,
-                                                            int rows, int heads, int ld, int dim, float sign)
+/* A thread turns the same W pairs of ROPE_HEADS heads of a row, `apart` heads from one to the next.
+ */
+template <int W>
+__device__ __forceinline__ void rope_heads(bf16 *qkv, const int *pos, const float *cosines,
+                                           const float *sines, int rows, int heads, int ld, int dim,
+                                           float sign)
 {
     typedef typename Few<W>::Bits Bits;
     constexpr int H = ROPE_HEADS;
@@ -145,7 +169,8 @@ template <int W> __device__ __forceinline__ void rope_heads(bf16 *qkv, const int
     size_t angle = (size_t)pos[row] * half + at;
 #pragma unroll
     for (int i = 0; i < W; i += 2) {
-        float2 cs = *(const float2 *)(cosines + angle + i), sn = *(const float2 *)(sines + angle + i);
+        float2 cs = *(const float2 *)(cosines + angle + i),
+               sn = *(const float2 *)(sines + angle + i);
         c[i] = cs.x, c[i + 1] = cs.y, s[i] = sn.x * sign, s[i + 1] = sn.y * sign;
     }
 #pragma unroll
@@ -164,19 +189,22 @@ template <int W> __device__ __forceinline__ void rope_heads(bf16 *qkv, const int
         }
 }
 
-#define ROPE(W)                                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256) rope##W(bf16 *qkv, const int *pos, const float *cosines, const float *sines, \
-                                                              int rows, int heads, int ld, int dim, float sign)                    \
-    {                                                                                                                              \
-        rope_heads<W>(qkv, pos, cosines, sines, rows, heads, ld, dim, sign);                                                       \
+#define ROPE(W)                                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                          \
+        rope##W(bf16 *qkv, const int *pos, const float *cosines, const float *sines, int rows, \
+                int heads, int ld, int dim, float sign)                                        \
+    {                                                                                          \
+        rope_heads<W>(qkv, pos, cosines, sines, rows, heads, ld, dim, sign);                   \
     }
 ROPE(8)
 ROPE(4)
 ROPE(2)
 
-/* ---- embeddings: a block widens a piece of a row, four numbers a thread (aligned: n is a multiple of 4) ---- */
+/* ---- embeddings: a block widens a piece of a row, four numbers a thread (aligned: n is a multiple
+ * of 4) ---- */
 
-extern "C" __global__ void __launch_bounds__(256) embed(float *x, const bf16 *table, const int *ids, int n, int aligned)
+extern "C" __global__ void __launch_bounds__(256)
+    embed(float *x, const bf16 *table, const int *ids, int n, int aligned)
 {
     int at = (blockIdx.y * blockDim.x + threadIdx.x) * 4;
     float *to = x + (size_t)blockIdx.x * n + at;

@@ -1,17 +1,21 @@
-/* What is done to a row or a head between the products, for kernels of the full pass (norm.cu, pointwise.cu) and of a decoding
- * step (residual.cu, fresh.cu) alike: they give the same bits. So every sum has one order, and where a product could be rounded
- * before it is added or not, it is said which.
+/* What is done to a row or a head between the products, for kernels of the full pass (norm.cu,
+ * pointwise.cu) and of a decoding step (residual.cu, fresh.cu) alike: they give the same bits. So
+ * every sum has one order, and where a product could be rounded before it is added or not, it is
+ * said which.
  *
- * Who has a vector for its norm is for cuda_norm_share (norm.h) to say: a team of lanes of a warp, or a block. Their loads lie
- * side by side, and the next ones of a thread as many numbers on as all of them take. */
+ * Who has a vector for its norm is for cuda_norm_share (norm.h) to say: a team of lanes of a warp,
+ * or a block. Their loads lie side by side, and the next ones of a thread as many numbers on as all
+ * of them take. */
 #ifndef ROW_CUH
 #define ROW_CUH
 
 #include "engine.cuh"
 
-constexpr int TEAM_NUMBERS = 32, BLOCK_NUMBERS = 16; /* of a thread at most, of rows of the residual stream */
+constexpr int TEAM_NUMBERS = 32,
+              BLOCK_NUMBERS = 16; /* of a thread at most, of rows of the residual stream */
 
-/* A load of x is 16 bytes, and of bf16 what belongs to its numbers: neighbouring lanes read neighbouring memory of both. */
+/* A load of x is 16 bytes, and of bf16 what belongs to its numbers: neighbouring lanes read
+ * neighbouring memory of both. */
 template <class X> struct Load;
 template <> struct Load<bf16> {
     static constexpr int N = 8;
@@ -23,8 +27,14 @@ template <> struct Load<float> {
 };
 
 /* Of `left` numbers, as get8 and put8. */
-template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const bf16 *p, int left) { v = get8<WIDE>(p, left); }
-template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint4 v, int left) { put8<WIDE>(p, v, left); }
+template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const bf16 *p, int left)
+{
+    v = get8<WIDE>(p, left);
+}
+template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint4 v, int left)
+{
+    put8<WIDE>(p, v, left);
+}
 
 template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const float *p, int left)
 {
@@ -65,11 +75,14 @@ template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint2 v, int l
 /* Number i of words that were loaded. */
 template <class T> __device__ __forceinline__ float number(const unsigned *word, int i)
 {
-    if constexpr (sizeof(T) == 4) return __uint_as_float(word[i]);
-    else return i % 2 ? high_half(word[i / 2]) : low_half(word[i / 2]);
+    if constexpr (sizeof(T) == 4)
+        return __uint_as_float(word[i]);
+    else
+        return i % 2 ? high_half(word[i / 2]) : low_half(word[i / 2]);
 }
 
-/* Of one load, in their order; those of further loads, and then those of further lanes, are added to them. */
+/* Of one load, in their order; those of further loads, and then those of further lanes, are added
+ * to them. */
 template <class X> __device__ __forceinline__ float squares(const uint4 &x)
 {
     float sum = 0;
@@ -82,9 +95,14 @@ template <class X> __device__ __forceinline__ float squares(const uint4 &x)
 }
 
 /* (mean(x^2) + eps)^-1/2, of the sum of all squares. */
-__device__ __forceinline__ float inverse_root(float squares, int n, float eps) { return rsqrtf(squares / n + eps); }
+__device__ __forceinline__ float inverse_root(float squares, int n, float eps)
+{
+    return rsqrtf(squares / n + eps);
+}
 
-template <class X> __device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Load<X>::Halves w, float inverse)
+template <class X>
+__device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Load<X>::Halves w,
+                                                           float inverse)
 {
     typename Load<X>::Halves y;
     stay_packed(x);
@@ -92,11 +110,13 @@ template <class X> __device__ __forceinline__ typename Load<X>::Halves scaled(ui
     unsigned *to = (unsigned *)&y;
 #pragma unroll
     for (int j = 0; j < Load<X>::N / 2; j++)
-        to[j] = times2(pack2(number<X>(from, 2 * j) * inverse, number<X>(from, 2 * j + 1) * inverse), by[j]);
+        to[j] = times2(
+            pack2(number<X>(from, 2 * j) * inverse, number<X>(from, 2 * j + 1) * inverse), by[j]);
     return y;
 }
 
-/* One number of a pair that is turned: x of x' = x cos - y sin and y' = y cos + x sin, with y and -sin; y with x and sin. */
+/* One number of a pair that is turned: x of x' = x cos - y sin and y' = y cos + x sin, with y and
+ * -sin; y with x and sin. */
 __device__ __forceinline__ float turned(float own, float other, float cosine, float sine)
 {
     return fmaf(own, cosine, __fmul_rn(other, sine));

@@ -4,7 +4,11 @@
 
 #include <math.h>
 
-/* What scores are multiplied by: log2(e) dim^-0.5, the same number for the full pass and for decoding. */
-static inline float softmax_scale(int dim) { return (float)(1.4426950408889634 / sqrt(dim)); }
+/* What scores are multiplied by: log2(e) dim^-0.5, the same number for the full pass and for
+ * decoding. */
+static inline float softmax_scale(int dim)
+{
+    return (float)(1.4426950408889634 / sqrt(dim));
+}
 
 #endif

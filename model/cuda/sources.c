@@ -10,10 +10,11 @@
 #include "base/memory.h"
 #include "gpu/nvrtc.h"
 
-/* The assembler reads the files, from the folder that make runs in; the Makefile makes this object depend on them. */
-#define EMBED(symbol, file)                                                                           \
-    extern const char symbol[];                                                                       \
-    __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n"                   \
+/* The assembler reads the files, from the folder that make runs in; the Makefile makes this object
+ * depend on them. */
+#define EMBED(symbol, file)                                                         \
+    extern const char symbol[];                                                     \
+    __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n" \
             ".incbin \"model/cuda/" file "\"\n.byte 0\n.popsection\n");
 #define X(folder, name) EMBED(cuda_header_##name, #folder "/" #name ".cuh")
 CUDA_HEADERS(X)
@@ -26,22 +27,26 @@ static const char *const headers[][2] = {
 #define X(folder, name) {#name ".cuh", cuda_header_##name},
     CUDA_HEADERS(X)
 #undef X
-    {NULL, NULL}
-};
+        {NULL, NULL}};
 static const char *const sources[][2] = {
 #define X(folder, name) {#name ".cu", cuda_source_##name},
     CUDA_SOURCES(X)
 #undef X
-    {NULL, NULL}
-};
+        {NULL, NULL}};
 enum { N_HEADERS = sizeof headers / sizeof *headers - 1, WORKERS_MAX = 32 };
 
 static const char *const flags[] = {"-std=c++17", "-lineinfo"};
 enum { N_FLAGS = sizeof flags / sizeof *flags };
 static const size_t cache_bytes = (size_t)1 << 30;
 
-const char *cuda_source_name(CudaSource s) { return sources[s][0]; }
-const char *cuda_source_text(CudaSource s) { return sources[s][1]; }
+const char *cuda_source_name(CudaSource s)
+{
+    return sources[s][0];
+}
+const char *cuda_source_text(CudaSource s)
+{
+    return sources[s][1];
+}
 
 /* What is shared by the threads that compile; one of them takes a source at a time. */
 typedef struct {
@@ -64,7 +69,8 @@ static void key_of(const Compilation *c, CudaSource s, char hex[DIGEST_HEX])
     digester_add_field(&d, nvrtc_version(c->nvrtc), strlen(nvrtc_version(c->nvrtc)));
     digester_add_field(&d, option, strlen(option));
     for (int i = 0; i < N_FLAGS; i++) digester_add_field(&d, flags[i], strlen(flags[i]));
-    for (int i = 0; i < N_HEADERS; i++) digester_add_field(&d, headers[i][1], strlen(headers[i][1]));
+    for (int i = 0; i < N_HEADERS; i++)
+        digester_add_field(&d, headers[i][1], strlen(headers[i][1]));
     digester_add_field(&d, sources[s][1], strlen(sources[s][1]));
     digester_finish(&d, &digest);
     digest_hex(&digest, hex);
@@ -82,14 +88,21 @@ static void compile_one(Compilation *c, CudaSource s)
     snprintf(include, sizeof include, "-I%s", nvrtc_include_dir(c->nvrtc));
     memcpy(options, flags, sizeof flags);
     options[N_FLAGS] = include;
-    NvrtcJob job = {.arch = c->arch, .name = sources[s][0], .source = sources[s][1], .n_headers = N_HEADERS, .header_names = names,
-                    .header_texts = texts, .n_options = N_FLAGS + (*nvrtc_include_dir(c->nvrtc) != 0), .options = options};
+    NvrtcJob job = {.arch = c->arch,
+                    .name = sources[s][0],
+                    .source = sources[s][1],
+                    .n_headers = N_HEADERS,
+                    .header_names = names,
+                    .header_texts = texts,
+                    .n_options = N_FLAGS + (*nvrtc_include_dir(c->nvrtc) != 0),
+                    .options = options};
     if (nvrtc_compile(c->nvrtc, &job, &o) == NVRTC_DONE) {
         c->out[s] = (CudaBinary){o.cubin, o.cubin_len};
         o.cubin = NULL;
     } else {
         pthread_mutex_lock(&c->lock);
-        if (!c->failed++) error_set(&c->err, "%s does not compile for %s: %s", sources[s][0], c->arch, o.log);
+        if (!c->failed++)
+            error_set(&c->err, "%s does not compile for %s: %s", sources[s][0], c->arch, o.log);
         pthread_mutex_unlock(&c->lock);
     }
     nvrtc_output_release(&o);
@@ -132,7 +145,8 @@ static int read_cache(Cache *cache, const char *key, CudaBinary *out)
     return found;
 }
 
-int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1], Error *err)
+int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1],
+                 Error *err)
 {
     Compilation c = {.arch = arch, .out = out};
     char keys[SOURCE_COUNT + 1][DIGEST_HEX];

@@ -1,4 +1,5 @@
-/* The device code of this folder and of decode/, embedded in the program, and its way from source to binary. */
+/* The device code of this folder and of decode/, embedded in the program, and its way from source
+ * to binary. */
 #ifndef MODEL_CUDA_SOURCES_H
 #define MODEL_CUDA_SOURCES_H
 
@@ -7,7 +8,7 @@
 #include "base/error.h"
 #include "model/cuda/kernels.h"
 
-const char *cuda_source_name(CudaSource s);     /* "norm.cu" */
+const char *cuda_source_name(CudaSource s); /* "norm.cu" */
 const char *cuda_source_text(CudaSource s);
 
 typedef struct {
@@ -15,9 +16,11 @@ typedef struct {
     size_t len;
 } CudaBinary;
 
-/* All sources as binaries for `arch` ("sm_90"): from the cache in `cache_dir` (NULL: none), else compiled by NVRTC, several at
- * once, and put there. The cache knows them by sources, flags, arch and NVRTC's version. Release in all cases. */
-int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1], Error *err);
+/* All sources as binaries for `arch` ("sm_90"): from the cache in `cache_dir` (NULL: none), else
+ * compiled by NVRTC, several at once, and put there. The cache knows them by sources, flags, arch
+ * and NVRTC's version. Release in all cases. */
+int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1],
+                 Error *err);
 void cuda_compile_release(CudaBinary cubins[SOURCE_COUNT + 1]);
 
 #endif

@@ -4,11 +4,15 @@
 #include "model/cuda/launch.h"
 #include "model/cuda/table.h"
 
-enum { TILE = 256, SQUARES = 256 * 16 * 4 }; /* columns of a block; numbers of a block: as in sums.cu */
+enum {
+    TILE = 256,
+    SQUARES = 256 * 16 * 4
+}; /* columns of a block; numbers of a block: as in sums.cu */
 
 void cuda_sum_parts(float *to, const float *parts, unsigned count, int n)
 {
-    LAUNCH(KERNEL_sum_parts, ((Dim3){ceil_div((size_t)n, 32), 1, 1}), ((Dim3){1024, 1, 1}), 0, &to, &parts, &count, &n);
+    LAUNCH(KERNEL_sum_parts, ((Dim3){ceil_div((size_t)n, 32), 1, 1}), ((Dim3){1024, 1, 1}), 0, &to,
+           &parts, &count, &n);
 }
 
 /* Parts of 64 rows or more, 128 of them at most. */
@@ -18,16 +22,17 @@ void cuda_bias_grad(float *db, const Num *dy, int rows, int n)
     int aligned = n % 8 == 0 && aligned16(dy), each = rows > 64 * 128 ? (rows + 127) / 128 : 64;
     unsigned count = ceil_div((size_t)rows, (size_t)each);
     float *parts = cuda_scratch((size_t)count * (size_t)n * sizeof *parts);
-    LAUNCH(KERNEL_bias_columns, ((Dim3){ceil_div((size_t)n, TILE), count, 1}), ((Dim3){256, 1, 1}), 0, &parts, &dy, &rows, &n,
-           &each, &aligned);
+    LAUNCH(KERNEL_bias_columns, ((Dim3){ceil_div((size_t)n, TILE), count, 1}), ((Dim3){256, 1, 1}),
+           0, &parts, &dy, &rows, &n, &each, &aligned);
     cuda_sum_parts(db, parts, count, n);
 }
 
 void cuda_embed_grad(float *dtable, const Num *dx, const BatchView *b, int n)
 {
     int aligned = n % 8 == 0 && aligned16(dx);
-    LAUNCH(KERNEL_embed_runs, ((Dim3){(unsigned)b->runs, ceil_div((size_t)n, TILE), 1}), ((Dim3){128, 1, 1}), 0, &dtable, &dx,
-           (void *)&b->ids, (void *)&b->order, (void *)&b->run, &n, &aligned);
+    LAUNCH(KERNEL_embed_runs, ((Dim3){(unsigned)b->runs, ceil_div((size_t)n, TILE), 1}),
+           ((Dim3){128, 1, 1}), 0, &dtable, &dx, (void *)&b->ids, (void *)&b->order,
+           (void *)&b->run, &n, &aligned);
 }
 
 double cuda_sum_squares(const float *x, size_t n)

@@ -5,7 +5,8 @@ constexpr int TILE = 256; /* columns of a warp: 8 a lane */
 
 /* ---- to[n] += sum of the rows of parts: a warp is 32 columns of every 32nd row ---- */
 
-extern "C" __global__ void __launch_bounds__(1024) sum_parts(float *to, const float *parts, unsigned count, int n)
+extern "C" __global__ void __launch_bounds__(1024)
+    sum_parts(float *to, const float *parts, unsigned count, int n)
 {
     __shared__ float sums[32][33];
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
@@ -23,15 +24,19 @@ extern "C" __global__ void __launch_bounds__(1024) sum_parts(float *to, const fl
 
 /* ---- columns of dy: block (tile, part) sums `each` rows of 256 columns ---- */
 
-/* acc += the rows first, first + step, ... before end; row(i) is where row i begins, at this lane's columns. */
+/* acc += the rows first, first + step, ... before end; row(i) is where row i begins, at this lane's
+ * columns. */
 template <bool WIDE, class Row>
-__device__ __forceinline__ void add_rows(float (&acc)[8], Row row, int first, int end, int step, int left)
+__device__ __forceinline__ void add_rows(float (&acc)[8], Row row, int first, int end, int step,
+                                         int left)
 {
     constexpr int U = 4;
     for (int r = first; r < end; r += U * step) {
         uint4 v[U];
 #pragma unroll
-        for (int u = 0; u < U; u++) v[u] = r + u * step < end ? get8<WIDE>(row(r + u * step), left) : make_uint4(0, 0, 0, 0);
+        for (int u = 0; u < U; u++)
+            v[u] =
+                r + u * step < end ? get8<WIDE>(row(r + u * step), left) : make_uint4(0, 0, 0, 0);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[8];
@@ -42,12 +47,15 @@ __device__ __forceinline__ void add_rows(float (&acc)[8], Row row, int first, in
     }
 }
 
-/* What the W warps of a block have of 256 columns, summed; body(column, sum) is called once a column. */
-template <int W, class Body> __device__ __forceinline__ void sum_warps(const float (&acc)[8], Body body)
+/* What the W warps of a block have of 256 columns, summed; body(column, sum) is called once a
+ * column. */
+template <int W, class Body>
+__device__ __forceinline__ void sum_warps(const float (&acc)[8], Body body)
 {
     __shared__ float sums[W][TILE];
     float4 *mine = (float4 *)&sums[threadIdx.x >> 5][(threadIdx.x & 31) * 8];
-    mine[0] = make_float4(acc[0], acc[1], acc[2], acc[3]), mine[1] = make_float4(acc[4], acc[5], acc[6], acc[7]);
+    mine[0] = make_float4(acc[0], acc[1], acc[2], acc[3]),
+    mine[1] = make_float4(acc[4], acc[5], acc[6], acc[7]);
     __syncthreads();
 #pragma unroll
     for (int c = threadIdx.x; c < TILE; c += W * 32) {
@@ -61,12 +69,15 @@ template <int W, class Body> __device__ __forceinline__ void sum_warps(const flo
 extern "C" __global__ void __launch_bounds__(256)
     bias_columns(float *parts, const bf16 *dy, int rows, int n, int each, int aligned)
 {
-    int at = blockIdx.x * TILE + (threadIdx.x & 31) * 8, first = blockIdx.y * each + (threadIdx.x >> 5);
+    int at = blockIdx.x * TILE + (threadIdx.x & 31) * 8,
+        first = blockIdx.y * each + (threadIdx.x >> 5);
     int end = min((blockIdx.y + 1) * each, (unsigned)rows);
     float acc[8] = {};
     auto row = [=](int r) { return dy + (size_t)r * n + at; };
-    if (aligned) add_rows<true>(acc, row, first, end, 8, n - at);
-    else add_rows<false>(acc, row, first, end, 8, n - at);
+    if (aligned)
+        add_rows<true>(acc, row, first, end, 8, n - at);
+    else
+        add_rows<false>(acc, row, first, end, 8, n - at);
     sum_warps<8>(acc, [=](int c, float sum) {
         int column = blockIdx.x * TILE + c;
         if (column < n) parts[(size_t)blockIdx.y * n + column] = sum;
@@ -75,15 +86,19 @@ extern "C" __global__ void __launch_bounds__(256)
 
 /* ---- dtable[id] += rows of dx with that id: block (run, tile) ---- */
 
-extern "C" __global__ void __launch_bounds__(128) embed_runs(float *dtable, const bf16 *dx, const int *ids, const int *order,
-                                                             const int *run, int n, int aligned)
+extern "C" __global__ void __launch_bounds__(128)
+    embed_runs(float *dtable, const bf16 *dx, const int *ids, const int *order, const int *run,
+               int n, int aligned)
 {
-    int at = blockIdx.y * TILE + (threadIdx.x & 31) * 8, begin = run[blockIdx.x], end = run[blockIdx.x + 1];
+    int at = blockIdx.y * TILE + (threadIdx.x & 31) * 8, begin = run[blockIdx.x],
+        end = run[blockIdx.x + 1];
     if (begin == end) return;
     float acc[8] = {};
     auto row = [=](int i) { return dx + (size_t)order[i] * n + at; };
-    if (aligned) add_rows<true>(acc, row, begin + (threadIdx.x >> 5), end, 4, n - at);
-    else add_rows<false>(acc, row, begin + (threadIdx.x >> 5), end, 4, n - at);
+    if (aligned)
+        add_rows<true>(acc, row, begin + (threadIdx.x >> 5), end, 4, n - at);
+    else
+        add_rows<false>(acc, row, begin + (threadIdx.x >> 5), end, 4, n - at);
     float *to = dtable + (size_t)ids[order[begin]] * n;
     sum_warps<4>(acc, [=](int c, float sum) {
         int column = blockIdx.y * TILE + c;
@@ -113,7 +128,8 @@ __device__ __forceinline__ double block_sum_double(double v)
 
 constexpr int SQUARE_VECTORS = 16; /* of 4 numbers, of a thread */
 
-extern "C" __global__ void __launch_bounds__(256) squares(double *parts, const float *x, size_t n, int aligned)
+extern "C" __global__ void __launch_bounds__(256)
+    squares(double *parts, const float *x, size_t n, int aligned)
 {
     constexpr int V = SQUARE_VECTORS;
     size_t first = (size_t)blockIdx.x * 256 * V * 4 + threadIdx.x * 4;
@@ -126,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(256) squares(double *parts, const f
         }
     } else {
         for (int k = 0; k < V; k++)
-            for (size_t i = first + k * 1024; i < first + k * 1024 + 4 && i < n; i++) sum += (double)x[i] * x[i];
+            for (size_t i = first + k * 1024; i < first + k * 1024 + 4 && i < n; i++)
+                sum += (double)x[i] * x[i];
     }
     sum = block_sum_double(sum);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;

@@ -23,11 +23,11 @@ void cuda_part(void)
 }
 
 /* `s` is the stream. */
-#define COLLECTIVE(call)                            \
-    do {                                            \
-        Error err_;                                 \
-        CuStream s = cuda_beside();                 \
-        if (s && (call)) cuda_fail_with(&err_);     \
+#define COLLECTIVE(call)                        \
+    do {                                        \
+        Error err_;                             \
+        CuStream s = cuda_beside();             \
+        if (s && (call)) cuda_fail_with(&err_); \
     } while (0)
 
 void cuda_all_reduce(float *x, size_t n)
@@ -44,7 +44,9 @@ void cuda_broadcast(void *p, size_t bytes)
 
 static void clear(CuStream s, float *x, size_t n)
 {
-    if (n) CUDA_TRY(cuda_state()->cu->set_bytes((CuPtr)(uintptr_t)x, 0, n * sizeof *x, s), "memory of the GPU is not set to zero");
+    if (n)
+        CUDA_TRY(cuda_state()->cu->set_bytes((CuPtr)(uintptr_t)x, 0, n * sizeof *x, s),
+                 "memory of the GPU is not set to zero");
 }
 
 void cuda_reduce_scatter(float *x, size_t each)
@@ -58,4 +60,7 @@ void cuda_reduce_scatter(float *x, size_t each)
     clear(s, x + mine + each, (together.n - 1) * each - mine);
 }
 
-void cuda_all_gather(void *p, size_t bytes) { COLLECTIVE(nccl_all_gather(together.nccl, p, bytes, s, &err_)); }
+void cuda_all_gather(void *p, size_t bytes)
+{
+    COLLECTIVE(nccl_all_gather(together.nccl, p, bytes, s, &err_));
+}

@@ -1,4 +1,5 @@
-/* The collective operations of several ranks (model/ranks.h), on the GPU that ops_cuda opened, in the second stream of state.h. */
+/* The collective operations of several ranks (model/ranks.h), on the GPU that ops_cuda opened, in
+ * the second stream of state.h. */
 #ifndef MODEL_CUDA_TOGETHER_H
 #define MODEL_CUDA_TOGETHER_H
 

@@ -7,9 +7,12 @@
 
 /* Sizes and switches that the engine can run; anything else is refused by the field's name. */
 int model_config_check(const ModelConfig *c, const char *where, Error *err);
-int model_config_parse(const char *text, size_t len, const char *where, ModelConfig *out, Error *err);
-/* Add the end tokens of a generation_config.json (chat models stop at more than config.json says). */
-int model_config_add_eos(const char *text, size_t len, const char *where, ModelConfig *c, Error *err);
+int model_config_parse(const char *text, size_t len, const char *where, ModelConfig *out,
+                       Error *err);
+/* Add the end tokens of a generation_config.json (chat models stop at more than config.json says).
+ */
+int model_config_add_eos(const char *text, size_t len, const char *where, ModelConfig *c,
+                         Error *err);
 void model_config_print(const ModelConfig *c, Buffer *out);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/files/model_config.h"
 #include "model/core/lora.h"
+#include "model/files/model_config.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
@@ -18,18 +18,25 @@ static const size_t FILE_BYTES = 5000000000u;
 static void read_source(const void *from, size_t first, size_t n, float *to)
 {
     const TensorSource *s = from;
-    if (s->wide) s->op->download(to, (const float *)s->from + first, n * sizeof *to);
-    else s->op->store(to, num_at(s->op, s->from, first), n);
+    if (s->wide)
+        s->op->download(to, (const float *)s->from + first, n * sizeof *to);
+    else
+        s->op->store(to, num_at(s->op, s->from, first), n);
 }
 
 SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from)
 {
-    from->from = from->wide ? (const void *)((const float *)from->from + t->at) : num_at(from->op, from->from, t->at);
-    return (SafetensorsOut){.name = name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}, .read = read_source, .from = from};
+    from->from = from->wide ? (const void *)((const float *)from->from + t->at)
+                            : num_at(from->op, from->from, t->at);
+    return (SafetensorsOut){.name = name,
+                            .rank = t->rank,
+                            .shape = {t->shape[0], t->shape[1]},
+                            .read = read_source,
+                            .from = from};
 }
 
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n, const Ops *op, void *to,
-                int wide, Error *err)
+int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
+                const Ops *op, void *to, int wide, Error *err)
 {
     enum { PIECE = 1 << 22 };
     const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
@@ -39,9 +46,12 @@ int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t
     for (size_t at = 0; at < n; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;
         if (host) safetensors_floats(x, first + at, k, host);
-        if (same) op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
-        else if (wide) op->upload((float *)to + at, host, k * sizeof *host);
-        else op->load(num_at(op, to, at), host, k);
+        if (same)
+            op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
+        else if (wide)
+            op->upload((float *)to + at, host, k * sizeof *host);
+        else
+            op->load(num_at(op, to, at), host, k);
     }
     free(host);
     return 0;
@@ -49,12 +59,15 @@ int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t
 
 static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *err)
 {
-    char *path = memory_printf("%s/config.json", dir), *more = memory_printf("%s/generation_config.json", dir);
-    int rc = file_read(path, MAX_CONFIG, text, err) || model_config_parse(text->data, text->len, path, c, err);
+    char *path = memory_printf("%s/config.json", dir),
+         *more = memory_printf("%s/generation_config.json", dir);
+    int rc = file_read(path, MAX_CONFIG, text, err) ||
+             model_config_parse(text->data, text->len, path, c, err);
     if (!rc && file_exists(more)) {
         Buffer extra;
         buffer_init(&extra, MAX_CONFIG);
-        rc = file_read(more, MAX_CONFIG, &extra, err) || model_config_add_eos(extra.data, extra.len, more, c, err);
+        rc = file_read(more, MAX_CONFIG, &extra, err) ||
+             model_config_add_eos(extra.data, extra.len, more, c, err);
         buffer_release(&extra);
     }
     free(path);
@@ -64,27 +77,33 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
 
 static int is_part(const Model *m, const char *name)
 {
-    static const char inv_freq[] = ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
+    static const char inv_freq[] =
+        ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
     size_t n = strlen(name), k = sizeof inv_freq - 1;
-    if ((n > k && !strcmp(name + n - k, inv_freq)) || (m->c.tied && !strcmp(name, "lm_head.weight"))) return 1;
+    if ((n > k && !strcmp(name + n - k, inv_freq)) ||
+        (m->c.tied && !strcmp(name, "lm_head.weight")))
+        return 1;
     for (int i = 0; i < m->base.n; i++)
         if (!strcmp(m->base.tensor[i].name, name)) return 1;
     return 0;
 }
 
-/* The files must hold what the configuration claims, and nothing that it knows nothing of, before anything is allocated. */
+/* The files must hold what the configuration claims, and nothing that it knows nothing of, before
+ * anything is allocated. */
 static int check_weights(const Model *m, const char *dir, const Safetensors *st, Error *err)
 {
     size_t present = 0;
     for (size_t i = 0; i < safetensors_count(st); i++) {
         const SafetensorsTensor *t = safetensors_at(st, i);
         if (!is_part(m, t->name))
-            return error_set(err, "%s: the tensor %s is no part of a %s model", dir, t->name, m->c.model_type);
+            return error_set(err, "%s: the tensor %s is no part of a %s model", dir, t->name,
+                             m->c.model_type);
         present += t->elements;
     }
     if (present < m->base.count)
-        return error_set(err, "%s: config.json describes %zu parameters, the weights hold %zu numbers", dir, m->base.count,
-                         present);
+        return error_set(err,
+                         "%s: config.json describes %zu parameters, the weights hold %zu numbers",
+                         dir, m->base.count, present);
     for (int i = 0; i < m->base.n; i++) {
         const Tensor *t = &m->base.tensor[i];
         if (!safetensors_need(st, t->name, t->rank, t->shape, err)) return -1;
@@ -141,11 +160,13 @@ int model_load(const char *dir, const Ops *ops, Model **out, Error *err)
     free(config);
     if (!adapter) return load_base(dir, ops, out, err);
     Model *m = NULL;
-    int rc = adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) || model_add_lora(m, &lora, err) ||
-             adapter_restore(m, dir, err);
+    int rc = adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) ||
+             model_add_lora(m, &lora, err) || adapter_restore(m, dir, err);
     free(base);
-    if (rc) model_free(m);
-    else *out = m;
+    if (rc)
+        model_free(m);
+    else
+        *out = m;
     return rc ? -1 : 0;
 }
 
@@ -168,9 +189,12 @@ int model_save(const Model *m, const char *dir, Error *err)
     char *config = memory_printf("%s/config.json", dir);
     Buffer text;
     buffer_init(&text, MAX_CONFIG);
-    if (m->config_text) buffer_append(&text, m->config_text, m->config_len);
-    else model_config_print(&m->c, &text);
-    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, (SafetensorsDtype)m->c.dtype, FILE_BYTES, err) ||
+    if (m->config_text)
+        buffer_append(&text, m->config_text, m->config_len);
+    else
+        model_config_print(&m->c, &text);
+    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, (SafetensorsDtype)m->c.dtype,
+                                     FILE_BYTES, err) ||
              m->ops->status(err) || file_write_atomic(config, text.data, text.len, err);
     buffer_release(&text);
     free(config);

@@ -2,8 +2,8 @@
 #ifndef MODEL_FILES_MODEL_FILES_H
 #define MODEL_FILES_MODEL_FILES_H
 
-#include "model/files/safetensors.h"
 #include "model/core/transformer.h"
+#include "model/files/safetensors.h"
 
 /* An array laid out as a set: Num of the device, or (wide) float. */
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
 /* `name` and `from` stay the caller's until the file is written. */
 SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from);
 /* Numbers [first, first + n) of the tensor called `name`, of t's shape, to `to`. */
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n, const Ops *op, void *to,
-                int wide, Error *err);
+int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
+                const Ops *op, void *to, int wide, Error *err);
 
 #endif

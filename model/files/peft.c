@@ -1,4 +1,5 @@
-/* Adapters on disk, as PEFT reads and writes them: adapter_config.json and adapter_model.safetensors. */
+/* Adapters on disk, as PEFT reads and writes them: adapter_config.json and
+ * adapter_model.safetensors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,33 +8,48 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/files/model_files.h"
 #include "model/core/lora.h"
+#include "model/files/model_files.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
 static int is_empty(const json_t *v)
 {
-    return !v || json_is_null(v) || json_is_false(v) || (json_is_object(v) && !json_object_size(v)) ||
-           (json_is_array(v) && !json_array_size(v));
+    return !v || json_is_null(v) || json_is_false(v) ||
+           (json_is_object(v) && !json_object_size(v)) || (json_is_array(v) && !json_array_size(v));
 }
 
 /* Switches of PEFT that change the formula or the set of weights. */
 static int refuse_unsupported(const json_t *o, const char *where, Error *err)
 {
-    static const char *const fields[] = {"use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out",
-                                         "lora_bias", "layers_to_transform", "layers_pattern", "layer_replication",
-                                         "target_parameters", "trainable_token_indices", "use_qalora", "exclude_modules",
-                                         "megatron_config", "alora_invocation_tokens", "arrow_config"};
+    static const char *const fields[] = {"use_dora",
+                                         "modules_to_save",
+                                         "rank_pattern",
+                                         "alpha_pattern",
+                                         "fan_in_fan_out",
+                                         "lora_bias",
+                                         "layers_to_transform",
+                                         "layers_pattern",
+                                         "layer_replication",
+                                         "target_parameters",
+                                         "trainable_token_indices",
+                                         "use_qalora",
+                                         "exclude_modules",
+                                         "megatron_config",
+                                         "alora_invocation_tokens",
+                                         "arrow_config"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!is_empty(json_object_get(o, fields[i])))
-            return error_set(err, "%s: the field \"%s\" is set: such adapters are not supported", where, fields[i]);
-    const json_t *bias = json_object_get(o, "bias"), *init = json_object_get(o, "init_lora_weights");
+            return error_set(err, "%s: the field \"%s\" is set: such adapters are not supported",
+                             where, fields[i]);
+    const json_t *bias = json_object_get(o, "bias"),
+                 *init = json_object_get(o, "init_lora_weights");
     if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none")))
         return error_set(err, "%s: bias is expected to be \"none\"", where);
     if (json_is_string(init) && strcmp(json_string_value(init), "gaussian"))
-        return error_set(err, "%s: init_lora_weights is \"%s\": such adapters change the base model", where,
-                         json_string_value(init));
+        return error_set(err,
+                         "%s: init_lora_weights is \"%s\": such adapters change the base model",
+                         where, json_string_value(init));
     return 0;
 }
 
@@ -43,13 +59,17 @@ static int read_targets(const json_t *o, const char *where, unsigned *targets, E
     if (!list) return -1;
     size_t i;
     *targets = 0;
-    json_array_foreach(list, i, v) {
+    json_array_foreach(list, i, v)
+    {
         const char *name = json_is_string(v) ? json_string_value(v) : "";
         int k = 0;
         while (k < LORA_TARGETS && strcmp(name, lora_target(k))) k++;
         if (k == LORA_TARGETS)
-            return error_set(err, "%s: target_modules[%zu] is expected to be one of q_proj, k_proj, v_proj, o_proj, gate_proj, "
-                             "up_proj and down_proj, found \"%s\"", where, i, name);
+            return error_set(err,
+                             "%s: target_modules[%zu] is expected to be one of q_proj, k_proj, "
+                             "v_proj, o_proj, gate_proj, "
+                             "up_proj and down_proj, found \"%s\"",
+                             where, i, name);
         *targets |= 1u << k;
     }
     return 0;
@@ -60,16 +80,22 @@ static int read_options(const json_t *o, const char *where, LoraOptions *out, Er
     int64_t rank;
     const char *type = json_need_text(o, "peft_type", where, err);
     if (!type) return -1;
-    if (strcmp(type, "LORA")) return error_set(err, "%s: peft_type is expected to be \"LORA\", found \"%s\"", where, type);
+    if (strcmp(type, "LORA"))
+        return error_set(err, "%s: peft_type is expected to be \"LORA\", found \"%s\"", where,
+                         type);
     *out = (LoraOptions){0};
     if (refuse_unsupported(o, where, err) || read_targets(o, where, &out->targets, err) ||
-        json_need_int(o, "r", where, &rank, err) || json_need_number(o, "lora_alpha", where, &out->alpha, err))
+        json_need_int(o, "r", where, &rank, err) ||
+        json_need_number(o, "lora_alpha", where, &out->alpha, err))
         return -1;
-    if (rank < 1 || rank > 4096) return error_set(err, "%s: r is expected to be 1 to 4096, found %lld", where, (long long)rank);
+    if (rank < 1 || rank > 4096)
+        return error_set(err, "%s: r is expected to be 1 to 4096, found %lld", where,
+                         (long long)rank);
     out->rank = (int)rank;
     const json_t *rslora = json_object_get(o, "use_rslora");
     if (rslora && !json_is_null(rslora) && !json_is_boolean(rslora))
-        return error_set(err, "%s: the field \"use_rslora\" is expected to be true or false", where);
+        return error_set(err, "%s: the field \"use_rslora\" is expected to be true or false",
+                         where);
     out->rslora = json_is_true(rslora);
     return 0;
 }
@@ -78,15 +104,20 @@ int adapter_config_read(const char *dir, LoraOptions *out, char **base, Error *e
 {
     char *path = memory_printf("%s/adapter_config.json", dir);
     json_t *o = json_read_file(path, MAX_CONFIG, err);
-    int rc = !o ? -1 : json_is_object(o) ? read_options(o, path, out, err) : error_set(err, "%s: an object is expected", path);
+    int rc = !o                  ? -1
+             : json_is_object(o) ? read_options(o, path, out, err)
+                                 : error_set(err, "%s: an object is expected", path);
     const char *name = rc ? NULL : json_need_text(o, "base_model_name_or_path", path, err);
     if (!name) rc = -1;
     if (!rc) {
         *base = *name == '/' ? memory_strdup(name) : memory_printf("%s/%s", dir, name);
         char *config = memory_printf("%s/config.json", *base);
         if (!file_exists(config)) {
-            rc = error_set(err, "%s: base_model_name_or_path is expected to be a model's directory, absolute or from %s; "
-                           "found \"%s\"", path, dir, name);
+            rc = error_set(err,
+                           "%s: base_model_name_or_path is expected to be a model's directory, "
+                           "absolute or from %s; "
+                           "found \"%s\"",
+                           path, dir, name);
             free(*base);
             *base = NULL;
         }
@@ -103,10 +134,12 @@ static char *render_config(const Model *m)
     json_t *targets = json_array();
     for (int i = 0; i < LORA_TARGETS; i++)
         if (l->targets >> i & 1) json_array_append_new(targets, json_string(lora_target(i)));
-    json_t *alpha = l->alpha == (double)(long long)l->alpha ? json_integer((long long)l->alpha) : json_real(l->alpha);
-    json_t *o = json_pack("{s{} s{} ss ss sb sb sb si so sf sn ss so ss sb sb}", "alpha_pattern", "rank_pattern",
-                          "base_model_name_or_path", m->base_dir, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
-                          "init_lora_weights", 1, "r", l->rank, "lora_alpha", alpha, "lora_dropout", 0.0, "modules_to_save",
+    json_t *alpha = l->alpha == (double)(long long)l->alpha ? json_integer((long long)l->alpha)
+                                                            : json_real(l->alpha);
+    json_t *o = json_pack("{s{} s{} ss ss sb sb sb si so sf sn ss so ss sb sb}", "alpha_pattern",
+                          "rank_pattern", "base_model_name_or_path", m->base_dir, "bias", "none",
+                          "fan_in_fan_out", 0, "inference_mode", 1, "init_lora_weights", 1, "r",
+                          l->rank, "lora_alpha", alpha, "lora_dropout", 0.0, "modules_to_save",
                           "peft_type", "LORA", "target_modules", targets, "task_type", "CAUSAL_LM",
                           "use_dora", 0, "use_rslora", l->rslora);
     char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
@@ -118,18 +151,22 @@ int adapter_save(const Model *m, const char *dir, Error *err)
 {
     const ParamSet *p = &m->lora;
     if (!m->base_dir)
-        return error_set(err, "%s: an adapter names its base model's directory, and the base was not loaded from one", dir);
+        return error_set(
+            err,
+            "%s: an adapter names its base model's directory, and the base was not loaded from one",
+            dir);
     SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
     TensorSource *from = memory_array((size_t)p->n, sizeof *from);
     for (int i = 0; i < p->n; i++) {
         from[i] = (TensorSource){m->ops, p->data, 0};
         tensors[i] = tensor_out(&p->tensor[i], p->tensor[i].name, &from[i]);
     }
-    char *weights = memory_printf("%s/adapter_model.safetensors", dir), *config = memory_printf("%s/adapter_config.json", dir);
+    char *weights = memory_printf("%s/adapter_model.safetensors", dir),
+         *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
     int rc = !text ? error_set(err, "%s: the adapter's configuration cannot be written", config)
-                   : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) || m->ops->status(err) ||
-                         file_write_atomic(config, text, strlen(text), err);
+                   : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) ||
+                         m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);
     free(text);
     free(weights);
     free(config);
@@ -142,16 +179,20 @@ static int read_adapter(Model *m, const char *path, const Safetensors *st, Error
 {
     const ParamSet *p = &m->lora;
     for (int i = 0; i < p->n; i++)
-        if (!safetensors_need(st, p->tensor[i].name, p->tensor[i].rank, p->tensor[i].shape, err)) return -1;
+        if (!safetensors_need(st, p->tensor[i].name, p->tensor[i].rank, p->tensor[i].shape, err))
+            return -1;
     for (size_t i = 0; i < safetensors_count(st) && safetensors_count(st) != (size_t)p->n; i++) {
         const char *name = safetensors_at(st, i)->name;
         int k = 0;
         while (k < p->n && strcmp(p->tensor[k].name, name)) k++;
-        if (k == p->n) return error_set(err, "%s: the tensor %s is none of the adapter's", path, name);
+        if (k == p->n)
+            return error_set(err, "%s: the tensor %s is none of the adapter's", path, name);
     }
     for (int i = 0; i < p->n; i++) {
         const Tensor *t = &p->tensor[i];
-        if (tensor_load(st, t->name, t, 0, t->count, m->ops, num_at(m->ops, p->data, t->at), 0, err)) return -1;
+        if (tensor_load(st, t->name, t, 0, t->count, m->ops, num_at(m->ops, p->data, t->at), 0,
+                        err))
+            return -1;
     }
     return m->ops->status(err);
 }

@@ -40,17 +40,20 @@ static const struct {
     SafetensorsDtype dtype;
     int bits;
 } dtypes[] = {
-    {"F32", ST_F32, 32},        {"F16", ST_F16, 16},         {"BF16", ST_BF16, 16},      {"F64", ST_F64, 64},
-    {"I64", ST_I64, 64},        {"I32", ST_I32, 32},         {"BOOL", ST_OTHER, 8},      {"U8", ST_OTHER, 8},
-    {"I8", ST_OTHER, 8},        {"U16", ST_OTHER, 16},       {"I16", ST_OTHER, 16},      {"U32", ST_OTHER, 32},
-    {"U64", ST_OTHER, 64},      {"C64", ST_OTHER, 64},       {"F8_E5M2", ST_OTHER, 8},   {"F8_E4M3", ST_OTHER, 8},
-    {"F8_E8M0", ST_OTHER, 8},   {"F8_E4M3FNUZ", ST_OTHER, 8}, {"F8_E5M2FNUZ", ST_OTHER, 8}, {"F4", ST_OTHER, 4},
-    {"F6_E2M3", ST_OTHER, 6},   {"F6_E3M2", ST_OTHER, 6},
+    {"F32", ST_F32, 32},          {"F16", ST_F16, 16},      {"BF16", ST_BF16, 16},
+    {"F64", ST_F64, 64},          {"I64", ST_I64, 64},      {"I32", ST_I32, 32},
+    {"BOOL", ST_OTHER, 8},        {"U8", ST_OTHER, 8},      {"I8", ST_OTHER, 8},
+    {"U16", ST_OTHER, 16},        {"I16", ST_OTHER, 16},    {"U32", ST_OTHER, 32},
+    {"U64", ST_OTHER, 64},        {"C64", ST_OTHER, 64},    {"F8_E5M2", ST_OTHER, 8},
+    {"F8_E4M3", ST_OTHER, 8},     {"F8_E8M0", ST_OTHER, 8}, {"F8_E4M3FNUZ", ST_OTHER, 8},
+    {"F8_E5M2FNUZ", ST_OTHER, 8}, {"F4", ST_OTHER, 4},      {"F6_E2M3", ST_OTHER, 6},
+    {"F6_E3M2", ST_OTHER, 6},
 };
 
 /* ---- reading ---- */
 
-static int parse_offsets(const json_t *spec, const char *where, size_t data_size, Entry *e, Error *err)
+static int parse_offsets(const json_t *spec, const char *where, size_t data_size, Entry *e,
+                         Error *err)
 {
     json_t *offsets = json_need_array(spec, "data_offsets", where, err);
     if (!offsets) return -1;
@@ -59,8 +62,8 @@ static int parse_offsets(const json_t *spec, const char *where, size_t data_size
         return error_set(err, "%s: data_offsets is expected to be two integers", where);
     json_int_t b = json_integer_value(begin), z = json_integer_value(end);
     if (b < 0 || z < b || (uint64_t)z > data_size)
-        return error_set(err, "%s: data_offsets [%lld, %lld] are not within the %zu bytes of data", where, (long long)b,
-                         (long long)z, data_size);
+        return error_set(err, "%s: data_offsets [%lld, %lld] are not within the %zu bytes of data",
+                         where, (long long)b, (long long)z, data_size);
     e->begin = (size_t)b;
     e->t.bytes = (size_t)(z - b);
     return 0;
@@ -71,13 +74,15 @@ static int parse_shape(const json_t *spec, const char *where, Entry *e, Error *e
     json_t *shape = json_need_array(spec, "shape", where, err);
     if (!shape) return -1;
     if (json_array_size(shape) > 8)
-        return error_set(err, "%s: expected at most 8 dimensions, found %zu", where, json_array_size(shape));
+        return error_set(err, "%s: expected at most 8 dimensions, found %zu", where,
+                         json_array_size(shape));
     e->t.rank = (int)json_array_size(shape);
     size_t elements = 1;
     for (int i = 0; i < e->t.rank; i++) {
         json_t *d = json_array_get(shape, (size_t)i);
         if (!json_is_integer(d) || json_integer_value(d) < 0)
-            return error_set(err, "%s: shape[%d] is expected to be an integer of at least 0", where, i);
+            return error_set(err, "%s: shape[%d] is expected to be an integer of at least 0", where,
+                             i);
         e->t.shape[i] = json_integer_value(d);
         if (__builtin_mul_overflow(elements, (size_t)e->t.shape[i], &elements))
             return error_set(err, "%s: the product of the shape overflows", where);
@@ -86,14 +91,17 @@ static int parse_shape(const json_t *spec, const char *where, Entry *e, Error *e
     return 0;
 }
 
-static int parse_tensor(const char *name, const json_t *spec, const char *file, size_t data_size, Entry *e, Error *err)
+static int parse_tensor(const char *name, const json_t *spec, const char *file, size_t data_size,
+                        Entry *e, Error *err)
 {
     char where[400];
     snprintf(where, sizeof where, "%.120s: tensor %.200s", file, name);
-    if (strlen(name) >= sizeof e->t.name) return error_set(err, "%s: a name of more than 255 bytes", where);
+    if (strlen(name) >= sizeof e->t.name)
+        return error_set(err, "%s: a name of more than 255 bytes", where);
     strcpy(e->t.name, name);
     if (!json_is_object(spec)) return error_set(err, "%s: expected an object", where);
-    if (json_object_size(spec) != 3) return error_set(err, "%s: expected dtype, shape and data_offsets only", where);
+    if (json_object_size(spec) != 3)
+        return error_set(err, "%s: expected dtype, shape and data_offsets only", where);
     const char *dtype = json_need_text(spec, "dtype", where, err);
     if (!dtype) return -1;
     int bits = 0;
@@ -103,11 +111,13 @@ static int parse_tensor(const char *name, const json_t *spec, const char *file, 
             bits = dtypes[i].bits;
         }
     if (!bits) return error_set(err, "%s: unknown dtype %.40s", where, dtype);
-    if (parse_shape(spec, where, e, err) || parse_offsets(spec, where, data_size, e, err)) return -1;
+    if (parse_shape(spec, where, e, err) || parse_offsets(spec, where, data_size, e, err))
+        return -1;
     size_t total;
-    if (__builtin_mul_overflow(e->t.elements, (size_t)bits, &total) || total % 8 || total / 8 != e->t.bytes)
-        return error_set(err, "%s: %zu elements of %s do not take the %zu bytes of data_offsets", where, e->t.elements,
-                         dtype, e->t.bytes);
+    if (__builtin_mul_overflow(e->t.elements, (size_t)bits, &total) || total % 8 ||
+        total / 8 != e->t.bytes)
+        return error_set(err, "%s: %zu elements of %s do not take the %zu bytes of data_offsets",
+                         where, e->t.elements, dtype, e->t.bytes);
     return 0;
 }
 
@@ -130,21 +140,25 @@ static int check_layout(Entry *e, size_t n, const char *file, size_t data_size, 
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         if (e[i].begin != at)
-            return error_set(err, "%s: tensor %s: data_offsets begin at %zu, expected %zu (no hole, no overlap)", file,
-                             e[i].t.name, e[i].begin, at);
+            return error_set(
+                err, "%s: tensor %s: data_offsets begin at %zu, expected %zu (no hole, no overlap)",
+                file, e[i].t.name, e[i].begin, at);
         at += e[i].t.bytes;
     }
-    if (at != data_size) return error_set(err, "%s: the tensors end at %zu of %zu bytes of data", file, at, data_size);
+    if (at != data_size)
+        return error_set(err, "%s: the tensors end at %zu of %zu bytes of data", file, at,
+                         data_size);
     return 0;
 }
 
 static int check_metadata(const json_t *meta, const char *file, Error *err)
 {
-    if (!json_is_object(meta)) return error_set(err, "%s: __metadata__ is expected to be an object", file);
+    if (!json_is_object(meta))
+        return error_set(err, "%s: __metadata__ is expected to be an object", file);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)meta, key, value)
-        if (!json_is_string(value)) return error_set(err, "%s: __metadata__.%.100s is expected to be a text", file, key);
+    json_object_foreach((json_t *)meta, key, value) if (!json_is_string(value)) return error_set(
+        err, "%s: __metadata__.%.100s is expected to be a text", file, key);
     return 0;
 }
 
@@ -153,11 +167,13 @@ static int parse_header(Safetensors *s, int shard, const json_t *header, size_t 
     const Shard *sh = &s->shards[shard];
     size_t data_size = sh->size - data_at, first = s->n, count = json_object_size(header);
     if (count > MAX_TENSORS - s->n)
-        return error_set(err, "%s: expected at most %d tensors, found %zu", sh->file, MAX_TENSORS, s->n + count);
+        return error_set(err, "%s: expected at most %d tensors, found %zu", sh->file, MAX_TENSORS,
+                         s->n + count);
     s->entries = memory_grow(s->entries, s->n + count, sizeof *s->entries);
     const char *name;
     json_t *spec;
-    json_object_foreach((json_t *)header, name, spec) {
+    json_object_foreach((json_t *)header, name, spec)
+    {
         if (!strcmp(name, "__metadata__")) {
             if (check_metadata(spec, sh->file, err)) return -1;
             continue;
@@ -183,7 +199,8 @@ static int map_file(const char *path, Shard *out, Error *err)
     else if (!S_ISREG(st.st_mode))
         rc = error_set(err, "%s: expected a regular file", path);
     else if (st.st_size < 10)
-        rc = error_set(err, "%s: %lld bytes are too few for a safetensors file", path, (long long)st.st_size);
+        rc = error_set(err, "%s: %lld bytes are too few for a safetensors file", path,
+                       (long long)st.st_size);
     else {
         void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED)
@@ -207,9 +224,11 @@ static int open_shard(Safetensors *s, const char *path, const char *file, Error 
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--) length = length << 8 | p[i];
     if (length > MAX_HEADER || length > sh.size - 8)
-        return error_set(err, "%s: the header claims %llu bytes, the file has %zu (and the format allows %d)", file,
-                         (unsigned long long)length, sh.size - 8, MAX_HEADER);
-    if (length < 2 || p[8] != '{') return error_set(err, "%s: expected '{' at the start of the header", file);
+        return error_set(
+            err, "%s: the header claims %llu bytes, the file has %zu (and the format allows %d)",
+            file, (unsigned long long)length, sh.size - 8, MAX_HEADER);
+    if (length < 2 || p[8] != '{')
+        return error_set(err, "%s: expected '{' at the start of the header", file);
     char where[300];
     snprintf(where, sizeof where, "%.250s: header", file);
     json_t *header = json_read_text((const char *)p + 8, (size_t)length, where, err);
@@ -251,7 +270,8 @@ static int open_index(Safetensors *s, const char *dir, const char *index, Error 
     int rc = map ? 0 : -1;
     const char *name;
     json_t *value;
-    json_object_foreach(map, name, value) {
+    json_object_foreach(map, name, value)
+    {
         const char *file = json_string_value(value);
         if (rc) break;
         if (!file || !*file || strchr(file, '/') || *file == '.')
@@ -268,11 +288,13 @@ static int open_index(Safetensors *s, const char *dir, const char *index, Error 
         }
     }
     if (!rc) rc = sort_names(s, index, err);
-    json_object_foreach(map, name, value) {
+    json_object_foreach(map, name, value)
+    {
         if (rc) break;
         const Entry *e = find_entry(s, name);
         if (!e || e->shard != find_shard(s, json_string_value(value)))
-            rc = error_set(err, "%s: tensor %.200s is not in %.200s", index, name, json_string_value(value));
+            rc = error_set(err, "%s: tensor %.200s is not in %.200s", index, name,
+                           json_string_value(value));
     }
     json_decref(doc);
     return rc;
@@ -340,7 +362,8 @@ static void shape_text(int rank, const int64_t *shape, char *out, size_t size)
     if (at < size) snprintf(out + at, size - at, "]");
 }
 
-const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name, int rank, const int64_t *shape, Error *err)
+const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name, int rank,
+                                          const int64_t *shape, Error *err)
 {
     const Entry *e = find_entry(s, name);
     if (!e) {
@@ -381,7 +404,8 @@ void safetensors_floats(const SafetensorsTensor *t, size_t first, size_t n, floa
     }
 }
 
-int safetensors_read_f32(const Safetensors *s, const char *name, int rank, const int64_t *shape, float *dst, Error *err)
+int safetensors_read_f32(const Safetensors *s, const char *name, int rank, const int64_t *shape,
+                         float *dst, Error *err)
 {
     const SafetensorsTensor *t = safetensors_need(s, name, rank, shape, err);
     if (!t) return -1;

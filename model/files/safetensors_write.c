@@ -15,8 +15,14 @@
 
 enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* what readers accept */
 
-static const char *dtype_name(SafetensorsDtype d) { return d == ST_BF16 ? "BF16" : d == ST_F16 ? "F16" : "F32"; }
-static size_t dtype_bytes(SafetensorsDtype d) { return d == ST_F32 ? 4 : 2; }
+static const char *dtype_name(SafetensorsDtype d)
+{
+    return d == ST_BF16 ? "BF16" : d == ST_F16 ? "F16" : "F32";
+}
+static size_t dtype_bytes(SafetensorsDtype d)
+{
+    return d == ST_F32 ? 4 : 2;
+}
 
 static int out_by_name(const void *x, const void *y)
 {
@@ -33,13 +39,15 @@ static size_t out_elements(const SafetensorsOut *t)
 
 /* The header of the reference writer: metadata first, tensors in the order of their data, spaces
  * until the data is 8-byte aligned. */
-static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored, Buffer *b, Error *err)
+static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored,
+                         Buffer *b, Error *err)
 {
     size_t at = 0;
     buffer_puts(b, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (size_t i = 0; i < n; i++) {
         const SafetensorsOut *t = order[i];
-        if (i && !strcmp(t->name, order[i - 1]->name)) return error_set(err, "tensor %s is given twice", t->name);
+        if (i && !strcmp(t->name, order[i - 1]->name))
+            return error_set(err, "tensor %s is given twice", t->name);
         json_t *name = json_string(t->name);
         char *quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
         json_decref(name);
@@ -51,7 +59,8 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
         char shape[200];
         size_t k = 0;
         for (int d = 0; d < t->rank; d++)
-            k += (size_t)snprintf(shape + k, sizeof shape - k, "%s%lld", d ? "," : "", (long long)t->shape[d]);
+            k += (size_t)snprintf(shape + k, sizeof shape - k, "%s%lld", d ? "," : "",
+                                  (long long)t->shape[d]);
         shape[k] = 0;
         buffer_printf(b, ",%s:{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", quoted,
                       dtype_name(stored), shape, at, at + bytes);
@@ -60,19 +69,26 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
     }
     buffer_puts(b, "}");
     while (b->len % 8) buffer_puts(b, " ");
-    return b->full ? error_set(err, "the header of %zu tensors takes more than %d bytes", n, MAX_HEADER) : 0;
+    return b->full
+               ? error_set(err, "the header of %zu tensors takes more than %d bytes", n, MAX_HEADER)
+               : 0;
 }
 
 /* Numbers [first, first + n) as they are stored. */
-static void render(const SafetensorsOut *t, size_t first, size_t n, SafetensorsDtype stored, float *wide, uint16_t *half)
+static void render(const SafetensorsOut *t, size_t first, size_t n, SafetensorsDtype stored,
+                   float *wide, uint16_t *half)
 {
-    if (t->data) memcpy(wide, t->data + first, n * sizeof *wide);
-    else t->read(t->from, first, n, wide);
+    if (t->data)
+        memcpy(wide, t->data + first, n * sizeof *wide);
+    else
+        t->read(t->from, first, n, wide);
     if (stored == ST_F32) return;
-    for (size_t i = 0; i < n; i++) half[i] = stored == ST_BF16 ? float_to_bf16(wide[i]) : float_to_f16(wide[i]);
+    for (size_t i = 0; i < n; i++)
+        half[i] = stored == ST_BF16 ? float_to_bf16(wide[i]) : float_to_f16(wide[i]);
 }
 
-static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, const char *path, Error *err)
+static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, const char *path,
+                      Error *err)
 {
     enum { PIECE = 1 << 20 };
     size_t n = out_elements(t), most = n < PIECE ? n : PIECE;
@@ -82,14 +98,16 @@ static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, 
     for (size_t at = 0; at < n && !rc; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;
         render(t, at, k, stored, wide, half);
-        rc = file_write_all(fd, stored == ST_F32 ? (const void *)wide : half, k * dtype_bytes(stored), path, err);
+        rc = file_write_all(fd, stored == ST_F32 ? (const void *)wide : half,
+                            k * dtype_bytes(stored), path, err);
     }
     free(wide);
     free(half);
     return rc;
 }
 
-int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored, Error *err)
+int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
+                      SafetensorsDtype stored, Error *err)
 {
     if (stored != ST_F32 && stored != ST_BF16 && stored != ST_F16)
         return error_set(err, "%s: only F32, BF16 and F16 are written", path);
@@ -99,12 +117,16 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
     Buffer header;
     buffer_init(&header, MAX_HEADER);
     char temp[4096];
-    int fd = -1, rc = render_header(order, n, stored, &header, err) ? error_prefix(err, "%s", path) : 0;
+    int fd = -1,
+        rc = render_header(order, n, stored, &header, err) ? error_prefix(err, "%s", path) : 0;
     if (!rc) rc = (fd = file_begin(path, temp, sizeof temp, err)) < 0 ? -1 : 0;
     if (!rc) {
         unsigned char length[8];
         for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.len >> 8 * i);
-        rc = file_write_all(fd, length, 8, path, err) || file_write_all(fd, header.data, header.len, path, err) ? -1 : 0;
+        rc = file_write_all(fd, length, 8, path, err) ||
+                     file_write_all(fd, header.data, header.len, path, err)
+                 ? -1
+                 : 0;
         for (size_t i = 0; i < n && !rc; i++) rc = write_data(fd, order[i], stored, path, err);
         if (rc)
             file_abandon(fd, temp);
@@ -118,7 +140,8 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
 
 /* ---- a model's directory ---- */
 
-/* Files of an earlier save that this one did not write: model-0000i-of-0000n of another n, or the other kind's. */
+/* Files of an earlier save that this one did not write: model-0000i-of-0000n of another n, or the
+ * other kind's. */
 static int remove_others(const char *dir, int files, Error *err)
 {
     DIR *d = opendir(dir);
@@ -126,9 +149,13 @@ static int remove_others(const char *dir, int files, Error *err)
     int rc = 0;
     for (struct dirent *e; !rc && (e = readdir(d));) {
         int i, n, end = 0;
-        int shard = sscanf(e->d_name, "model-%5d-of-%5d.safetensors%n", &i, &n, &end) == 2 && end && !e->d_name[end];
-        int single = !strcmp(e->d_name, "model.safetensors"), index = !strcmp(e->d_name, "model.safetensors.index.json");
-        if (!(shard && (files == 1 || n != files)) && !(single && files > 1) && !(index && files == 1)) continue;
+        int shard = sscanf(e->d_name, "model-%5d-of-%5d.safetensors%n", &i, &n, &end) == 2 && end &&
+                    !e->d_name[end];
+        int single = !strcmp(e->d_name, "model.safetensors"),
+            index = !strcmp(e->d_name, "model.safetensors.index.json");
+        if (!(shard && (files == 1 || n != files)) && !(single && files > 1) &&
+            !(index && files == 1))
+            continue;
         char *path = memory_printf("%s/%s", dir, e->d_name);
         if (unlink(path) && errno != ENOENT) rc = error_errno(err, "cannot remove %s", path);
         free(path);
@@ -138,7 +165,8 @@ static int remove_others(const char *dir, int files, Error *err)
 }
 
 /* Whole tensors, in order; returns the number of files. */
-static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored, size_t max_bytes, int *file)
+static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored,
+                  size_t max_bytes, int *file)
 {
     size_t used = 0;
     int files = 1;
@@ -154,8 +182,8 @@ static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stor
     return files;
 }
 
-static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n, const int *file, int files,
-                       SafetensorsDtype stored, Error *err)
+static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n, const int *file,
+                       int files, SafetensorsDtype stored, Error *err)
 {
     json_t *map = json_object(), *doc;
     size_t bytes = 0;
@@ -168,18 +196,22 @@ static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n,
     doc = json_pack("{s{sI}so}", "metadata", "total_size", (json_int_t)bytes, "weight_map", map);
     char *text = doc ? json_dumps(doc, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
     char *path = memory_printf("%s/model.safetensors.index.json", dir);
-    int rc = text ? file_write_atomic(path, text, strlen(text), err) : error_set(err, "%s: the index cannot be written", path);
+    int rc = text ? file_write_atomic(path, text, strlen(text), err)
+                  : error_set(err, "%s: the index cannot be written", path);
     free(path);
     free(text);
     json_decref(doc);
     return rc;
 }
 
-int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored, size_t max_bytes,
-                            Error *err)
+int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n,
+                            SafetensorsDtype stored, size_t max_bytes, Error *err)
 {
-    int *file = memory_array(n, sizeof *file), files = divide(tensors, n, stored, max_bytes, file), rc = 0;
-    if (files > MAX_FILES) rc = error_set(err, "%s: %d files of at most %zu bytes are too many", dir, files, max_bytes);
+    int *file = memory_array(n, sizeof *file), files = divide(tensors, n, stored, max_bytes, file),
+        rc = 0;
+    if (files > MAX_FILES)
+        rc =
+            error_set(err, "%s: %d files of at most %zu bytes are too many", dir, files, max_bytes);
     size_t at = 0;
     for (int f = 1; f <= files && !rc; f++) {
         size_t k = at;

@@ -6,9 +6,15 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes from U+0100 on, in order ---- */
+/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes from U+0100 on,
+ * in order ---- */
 
-enum { LOW = 0x21, MIDDLE = 0x7F, HIGH = 0xA1, LAST = 0xAD }; /* 0..LOW, MIDDLE..HIGH and LAST are the others */
+enum {
+    LOW = 0x21,
+    MIDDLE = 0x7F,
+    HIGH = 0xA1,
+    LAST = 0xAD
+}; /* 0..LOW, MIDDLE..HIGH and LAST are the others */
 
 unsigned bpe_alphabet(unsigned byte)
 {
@@ -109,7 +115,8 @@ static Token *new_token(Tokenizer *t, int64_t id, const char *bytes, size_t len,
         return NULL;
     }
     if (len == 0 || len > BPE_MAX_TOKEN_BYTES) {
-        error_set(err, "the token of id %lld has %zu bytes, expected 1 to %d", (long long)id, len, BPE_MAX_TOKEN_BYTES);
+        error_set(err, "the token of id %lld has %zu bytes, expected 1 to %d", (long long)id, len,
+                  BPE_MAX_TOKEN_BYTES);
         return NULL;
     }
     if (id >= t->n_tokens) {
@@ -143,16 +150,20 @@ int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error
     k->in_vocab = 1;
     uint64_t hash = random_hash(bytes, len);
     TextSlot *slot = text_slot(t, bytes, len, hash);
-    if (slot->id) return error_set(err, "the ids %d and %lld have equal bytes", slot->id - 1, (long long)id);
+    if (slot->id)
+        return error_set(err, "the ids %d and %lld have equal bytes", slot->id - 1, (long long)id);
     *slot = (TextSlot){(uint32_t)(hash >> 32), (int32_t)id + 1};
     return 0;
 }
 
-int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special, int normalized, Error *err)
+int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special,
+                  int normalized, Error *err)
 {
-    if (t->n_added == BPE_MAX_ADDED) return error_set(err, "expected at most %d added tokens", BPE_MAX_ADDED);
+    if (t->n_added == BPE_MAX_ADDED)
+        return error_set(err, "expected at most %d added tokens", BPE_MAX_ADDED);
     Token *k = id >= 0 && id < t->n_tokens ? &t->tokens[id] : NULL;
-    if (!k || k->kind != TOKEN_TEXT || k->len != len || memcmp(bpe_bytes(t, (int32_t)id), bytes, len)) {
+    if (!k || k->kind != TOKEN_TEXT || k->len != len ||
+        memcmp(bpe_bytes(t, (int32_t)id), bytes, len)) {
         k = new_token(t, id, bytes, len, err);
         if (!k) return -1;
     }
@@ -173,10 +184,14 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err)
     /* merges come in the order of what they make: the token after the one before, most often */
     int32_t merged = t->n_merges ? t->merges[t->n_merges - 1].merged : 0;
     if (!is_text(t, merged, joined, a + b) && merged + 1 < t->n_tokens) merged++;
-    if (!t->tokens[merged].in_vocab || !is_text(t, merged, joined, a + b)) merged = bpe_find(t, joined, a + b);
-    if (merged < 0) return error_set(err, "the merge of the ids %d and %d gives no token of the vocabulary", left, right);
+    if (!t->tokens[merged].in_vocab || !is_text(t, merged, joined, a + b))
+        merged = bpe_find(t, joined, a + b);
+    if (merged < 0)
+        return error_set(err, "the merge of the ids %d and %d gives no token of the vocabulary",
+                         left, right);
     size_t slot = pair_slot(t, left, right);
-    if (t->pairs[slot]) return error_set(err, "the merge of the ids %d and %d is given twice", left, right);
+    if (t->pairs[slot])
+        return error_set(err, "the merge of the ids %d and %d is given twice", left, right);
     t->merges[t->n_merges++] = (Merge){left, right, merged};
     t->pairs[slot] = t->n_merges;
     return 0;
@@ -187,7 +202,8 @@ int bpe_finish(Tokenizer *t, Error *err)
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
         t->byte_id[b] = bpe_find(t, &c, 1);
-        if (t->byte_id[b] < 0) return error_set(err, "the vocabulary has no token for the byte 0x%02X", b);
+        if (t->byte_id[b] < 0)
+            return error_set(err, "the vocabulary has no token for the byte 0x%02X", b);
     }
     t->cache = memory_array(BPE_CACHE_SLOTS, sizeof *t->cache);
     return 0;
@@ -239,14 +255,16 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
     }
     t->heap_len = 0;
     for (size_t i = 0; i < len; i++)
-        t->symbols[i] = (Symbol){t->byte_id[(unsigned char)piece[i]], (int32_t)i - 1, i + 1 < len ? (int32_t)i + 1 : -1};
+        t->symbols[i] = (Symbol){t->byte_id[(unsigned char)piece[i]], (int32_t)i - 1,
+                                 i + 1 < len ? (int32_t)i + 1 : -1};
     for (size_t i = 0; i < len; i++) offer(t, (int32_t)i);
     while (t->heap_len) {
         Candidate c = heap_pop(t);
         Symbol *left = &t->symbols[c.at];
         const Merge *m = &t->merges[c.rank];
         /* stale when a neighbour was merged since */
-        if (left->id != m->left || left->next < 0 || t->symbols[left->next].id != m->right) continue;
+        if (left->id != m->left || left->next < 0 || t->symbols[left->next].id != m->right)
+            continue;
         Symbol *right = &t->symbols[left->next];
         left->id = m->merged;
         left->next = right->next;

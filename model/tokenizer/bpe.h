@@ -25,7 +25,8 @@ typedef enum {
 typedef struct {
     size_t offset; /* into bytes */
     unsigned short len;
-    unsigned char kind, in_vocab, normalized; /* normalized: an added token that is matched after NFC */
+    unsigned char kind, in_vocab,
+        normalized; /* normalized: an added token that is matched after NFC */
 } Token;
 
 typedef struct {
@@ -58,10 +59,10 @@ struct Tokenizer {
     Buffer bytes;
     Merge *merges; /* by rank */
     int n_merges;
-    int32_t *pairs; /* hash of (left, right): rank + 1, 0 free */
+    int32_t *pairs;  /* hash of (left, right): rank + 1, 0 free */
     TextSlot *texts; /* hash of bytes: vocabulary tokens */
     size_t pairs_mask, texts_mask;
-    int32_t *added; /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
+    int32_t *added;         /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
     int n_added, n_matched; /* n_matched: how many are TOKEN_ADDED */
     int32_t byte_id[256];
     int nfc, max_digits, ignore_merges;
@@ -77,12 +78,14 @@ struct Tokenizer {
 Tokenizer *bpe_new(int expected_tokens, int expected_merges);
 int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error *err);
 /* An added token: a new one, or a vocabulary token that is also that. */
-int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special, int normalized, Error *err);
+int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special,
+                  int normalized, Error *err);
 /* The merged token must be in the vocabulary already. */
 int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err);
 int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the two do not merge */
 int bpe_finish(Tokenizer *t, Error *err); /* every byte has a token; call before any use */
-int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len); /* of the vocabulary; -1 none */
+int32_t bpe_find(const Tokenizer *t, const char *bytes,
+                 size_t len); /* of the vocabulary; -1 none */
 static inline const char *bpe_bytes(const Tokenizer *t, int32_t id)
 {
     return t->bytes.data + t->tokens[id].offset;

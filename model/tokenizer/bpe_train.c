@@ -1,6 +1,6 @@
-/* Learning a vocabulary. The texts are cut into pre-tokens and the distinct ones counted; then the most
- * frequent pair of neighbours becomes a token, again and again. Counts of pairs are kept up to date by
- * visiting only the words that hold the merged pair. */
+/* Learning a vocabulary. The texts are cut into pre-tokens and the distinct ones counted; then the
+ * most frequent pair of neighbours becomes a token, again and again. Counts of pairs are kept up to
+ * date by visiting only the words that hold the merged pair. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,18 +11,18 @@
 #include "model/tokenizer/unicode.h"
 
 typedef struct {
-    size_t text;          /* offset of its bytes */
-    uint32_t len, n;      /* bytes; symbols left */
-    size_t first;         /* of its symbols */
+    size_t text;     /* offset of its bytes */
+    uint32_t len, n; /* bytes; symbols left */
+    size_t first;    /* of its symbols */
     int64_t count;
 } Word;
 
 typedef struct {
-    int32_t left, right;  /* a free slot has left -1 */
+    int32_t left, right; /* a free slot has left -1 */
     int64_t count;
-    uint32_t *words;      /* that held it when they were added */
+    uint32_t *words; /* that held it when they were added */
     uint32_t n, cap;
-    int32_t offered;      /* the token made by the merge that last put it among the grown */
+    int32_t offered; /* the token made by the merge that last put it among the grown */
 } Pair;
 
 typedef struct {
@@ -34,14 +34,14 @@ typedef struct {
     Buffer bytes;
     Word *words;
     uint32_t n_words, words_cap;
-    uint32_t *index;      /* hash of words: number + 1 */
+    uint32_t *index; /* hash of words: number + 1 */
     size_t index_mask;
     int32_t *symbols;
     Pair *pairs;
     size_t n_pairs, pairs_mask;
     Offer *heap;
     size_t heap_len, heap_cap;
-    int32_t made;         /* the token of the merge at hand: only pairs that hold it can have grown */
+    int32_t made; /* the token of the merge at hand: only pairs that hold it can have grown */
     Offer *grown;
     size_t n_grown, grown_cap;
 } Trainer;
@@ -74,13 +74,15 @@ static int count_piece(Trainer *r, const char *s, size_t len, Error *err)
         r->words[r->index[slot] - 1].count++;
         return 0;
     }
-    if (r->n_words == UINT32_MAX / 4) return error_set(err, "more than %u distinct words", UINT32_MAX / 4);
+    if (r->n_words == UINT32_MAX / 4)
+        return error_set(err, "more than %u distinct words", UINT32_MAX / 4);
     if (r->n_words == r->words_cap) {
         r->words_cap = r->words_cap ? 2 * r->words_cap : 4096;
         r->words = memory_grow(r->words, r->words_cap, sizeof *r->words);
     }
     r->words[r->n_words] = (Word){.text = r->bytes.len, .len = (uint32_t)len, .count = 1};
-    if (buffer_append(&r->bytes, s, len)) return error_set(err, "distinct words of more than %zu bytes", r->bytes.max);
+    if (buffer_append(&r->bytes, s, len))
+        return error_set(err, "distinct words of more than %zu bytes", r->bytes.max);
     r->index[slot] = ++r->n_words;
     if (2 * (size_t)r->n_words > r->index_mask) grow_index(r);
     return 0;
@@ -88,7 +90,8 @@ static int count_piece(Trainer *r, const char *s, size_t len, Error *err)
 
 static int count_text(Trainer *r, const Tokenizer *t, const char *s, size_t n, Error *err)
 {
-    if (n > BPE_MAX_TEXT) return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, n);
+    if (n > BPE_MAX_TEXT)
+        return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, n);
     Buffer repaired, nfc;
     buffer_init(&repaired, BPE_MAX_TEXT);
     buffer_init(&nfc, BPE_MAX_TEXT);
@@ -108,7 +111,8 @@ static size_t pair_slot(const Trainer *r, int32_t left, int32_t right)
 {
     uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
     size_t i = (size_t)(h >> 32) & r->pairs_mask;
-    while (r->pairs[i].left >= 0 && (r->pairs[i].left != left || r->pairs[i].right != right)) i = (i + 1) & r->pairs_mask;
+    while (r->pairs[i].left >= 0 && (r->pairs[i].left != left || r->pairs[i].right != right))
+        i = (i + 1) & r->pairs_mask;
     return i;
 }
 
@@ -168,7 +172,8 @@ static void heap_push(Trainer *r, Offer o)
         r->heap = memory_grow(r->heap, r->heap_cap, sizeof *r->heap);
     }
     size_t i = r->heap_len++;
-    for (; i && offered_before(o, r->heap[(i - 1) / 2]); i = (i - 1) / 2) r->heap[i] = r->heap[(i - 1) / 2];
+    for (; i && offered_before(o, r->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        r->heap[i] = r->heap[(i - 1) / 2];
     r->heap[i] = o;
 }
 
@@ -195,7 +200,8 @@ static void offer_grown(Trainer *r)
     r->n_grown = 0;
 }
 
-/* The most frequent pair; 0 when none is seen twice. An offer whose count has fallen since goes back. */
+/* The most frequent pair; 0 when none is seen twice. An offer whose count has fallen since goes
+ * back. */
 static int best_pair(Trainer *r, Offer *best)
 {
     while (r->heap_len) {
@@ -282,14 +288,15 @@ static void start_words(Trainer *r, const Tokenizer *t)
         Word *w = &r->words[i];
         w->first = w->text;
         w->n = w->len;
-        for (uint32_t k = 0; k < w->len; k++) r->symbols[w->first + k] = t->byte_id[(unsigned char)r->bytes.data[w->text + k]];
+        for (uint32_t k = 0; k < w->len; k++)
+            r->symbols[w->first + k] = t->byte_id[(unsigned char)r->bytes.data[w->text + k]];
         add_word(r, i, 1);
     }
     offer_grown(r);
 }
 
-/* A merge may make a token that another merge makes too: then the vocabulary does not grow, and pairs
- * that were merged already can come back, which is no new merge. */
+/* A merge may make a token that another merge makes too: then the vocabulary does not grow, and
+ * pairs that were merged already can come back, which is no new merge. */
 static int learn(Trainer *r, Tokenizer *t, int n_tokens, int max_merges, Error *err)
 {
     char joined[2 * BPE_MAX_TOKEN_BYTES];
@@ -304,7 +311,8 @@ static int learn(Trainer *r, Tokenizer *t, int n_tokens, int max_merges, Error *
             id = t->n_tokens;
             if (bpe_add_token(t, id, joined, a + b, err)) return -1;
         }
-        if (bpe_rank(t, best.left, best.right) < 0 && bpe_add_merge(t, best.left, best.right, err)) return -1;
+        if (bpe_rank(t, best.left, best.right) < 0 && bpe_add_merge(t, best.left, best.right, err))
+            return -1;
         merge_pair(r, best, id);
     }
     return 0;
@@ -333,13 +341,14 @@ static int add_specials(Tokenizer *t, const char *const *specials, int n, Error 
     return 0;
 }
 
-int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size, int lines,
-                    const char *const *specials, int n_specials, Tokenizer **out, Error *err)
+int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size,
+                    int lines, const char *const *specials, int n_specials, Tokenizer **out,
+                    Error *err)
 {
     *out = NULL;
     if (n_specials < 0 || vocab_size < 256 + n_specials || vocab_size > BPE_MAX_TOKENS)
-        return error_set(err, "expected a vocabulary of %d to %d tokens, found %d", 256 + n_specials, BPE_MAX_TOKENS,
-                         vocab_size);
+        return error_set(err, "expected a vocabulary of %d to %d tokens, found %d",
+                         256 + n_specials, BPE_MAX_TOKENS, vocab_size);
     int n_tokens = vocab_size - n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);
     t->nfc = 1;

@@ -46,7 +46,8 @@ static size_t contraction(const char *s, size_t n, size_t at)
     if (x == 's' || x == 't' || x == 'm' || x == 'd') return at + 1 + a.size;
     Char b = char_at(s, n, at + 1 + a.size);
     uint32_t y = a.size && b.size ? fold(b.code) : 0;
-    if ((x == 'r' && y == 'e') || (x == 'v' && y == 'e') || (x == 'l' && y == 'l')) return at + 1 + a.size + b.size;
+    if ((x == 'r' && y == 'e') || (x == 'v' && y == 'e') || (x == 'l' && y == 'l'))
+        return at + 1 + a.size + b.size;
     return 0;
 }
 
@@ -87,7 +88,8 @@ size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits)
     }
     size_t next = at + c.size;
     if (c.class == CLASS_LETTER) return run(s, n, next, CLASS_LETTER, 0);
-    if (c.class == CLASS_NUMBER) return max_digits == 1 ? next : run(s, n, next, CLASS_NUMBER, max_digits - 1);
+    if (c.class == CLASS_NUMBER)
+        return max_digits == 1 ? next : run(s, n, next, CLASS_NUMBER, max_digits - 1);
     if (!is_newline(c.code)) {
         size_t end = run(s, n, next, CLASS_LETTER, 0); /* one mark or space leads a word */
         if (end > next) return end;

@@ -1,7 +1,7 @@
-/* The pre-tokeniser of Qwen2 and Llama-3: their regular expressions, matched by hand. The two differ
- * in how many digits stay together (1 and 3). A third rule is ours, for a small model of one narrow
- * language: a piece is a whole line with its end, so that tokens may span words; on generated kernels
- * answers get about three times shorter than with words. */
+/* The pre-tokeniser of Qwen2 and Llama-3: their regular expressions, matched by hand. The two
+ * differ in how many digits stay together (1 and 3). A third rule is ours, for a small model of one
+ * narrow language: a piece is a whole line with its end, so that tokens may span words; on
+ * generated kernels answers get about three times shorter than with words. */
 #ifndef MODEL_PRETOKEN_H
 #define MODEL_PRETOKEN_H
 

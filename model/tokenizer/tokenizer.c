@@ -1,6 +1,6 @@
 /* From text to ids and back. Special tokens are never made from text; the vocabulary's other added
- * tokens are, as Hugging Face's tokenizers do with encode_special_tokens set: first those matched in
- * the raw text, then, after NFC, the rest. */
+ * tokens are, as Hugging Face's tokenizers do with encode_special_tokens set: first those matched
+ * in the raw text, then, after NFC, the rest. */
 #include "model/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static void encode_plain(Tokenizer *t, const char *s, size_t n, Ids *out)
 }
 
 /* The first added token of the pass at or after `from`, the longest at its place; n when none. */
-static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t from, int normalized, int32_t *id)
+static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t from, int normalized,
+                         int32_t *id)
 {
     for (size_t at = from; at < n; at++) {
         *id = -1;
@@ -52,7 +53,8 @@ static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t fro
 
 static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err);
 
-static int encode_between(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err)
+static int encode_between(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out,
+                          Error *err)
 {
     if (normalized) {
         encode_plain(t, s, n, out);
@@ -83,9 +85,11 @@ static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Id
     return 0;
 }
 
-int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n,
+                     Error *err)
 {
-    if (len > BPE_MAX_TEXT) return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, len);
+    if (len > BPE_MAX_TEXT)
+        return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, len);
     if (!len) return 0;
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
@@ -107,11 +111,13 @@ int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t *
     return rc;
 }
 
-int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special, Buffer *out, Error *err)
+int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special,
+                     Buffer *out, Error *err)
 {
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
-            return error_set(err, "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i, t->n_tokens);
+            return error_set(err, "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
+                             t->n_tokens);
         const Token *k = &t->tokens[ids[i]];
         if (k->kind == TOKEN_SPECIAL && !keep_special) continue;
         if (buffer_append(out, bpe_bytes(t, ids[i]), k->len))
@@ -137,7 +143,8 @@ int tokenizer_special(const Tokenizer *t, const char *name)
 
 int tokenizer_is_text(const Tokenizer *t, int id)
 {
-    return id >= 0 && id < t->n_tokens && (t->tokens[id].kind == TOKEN_TEXT || t->tokens[id].kind == TOKEN_ADDED);
+    return id >= 0 && id < t->n_tokens &&
+           (t->tokens[id].kind == TOKEN_TEXT || t->tokens[id].kind == TOKEN_ADDED);
 }
 
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err)

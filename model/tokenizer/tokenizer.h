@@ -12,22 +12,26 @@
 
 typedef struct Tokenizer Tokenizer;
 
-int tokenizer_load(const char *path, Tokenizer **out, Error *err);           /* tokenizer.json */
+int tokenizer_load(const char *path, Tokenizer **out, Error *err); /* tokenizer.json */
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err);
 void tokenizer_free(Tokenizer *t);
 
-/* Learn merges until vocab_size tokens (256 bytes + merges + specials), with Qwen2's pre-tokeniser (lines: pieces are whole
- * lines, tokens may span words). The most frequent pair goes first, of equally frequent ones that of smaller ids: equal texts
- * give an equal tokenizer.json. specials are added last, in order. */
-int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size, int lines,
-                    const char *const *specials, int n_specials, Tokenizer **out, Error *err);
+/* Learn merges until vocab_size tokens (256 bytes + merges + specials), with Qwen2's pre-tokeniser
+ * (lines: pieces are whole lines, tokens may span words). The most frequent pair goes first, of
+ * equally frequent ones that of smaller ids: equal texts give an equal tokenizer.json. specials are
+ * added last, in order. */
+int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size,
+                    int lines, const char *const *specials, int n_specials, Tokenizer **out,
+                    Error *err);
 
-int tokenizer_size(const Tokenizer *t);                                      /* ids are 0..size-1 */
-int tokenizer_special(const Tokenizer *t, const char *name);                 /* id, or -1 */
-int tokenizer_is_text(const Tokenizer *t, int id);                           /* a token, and not a special one */
+int tokenizer_size(const Tokenizer *t);                      /* ids are 0..size-1 */
+int tokenizer_special(const Tokenizer *t, const char *name); /* id, or -1 */
+int tokenizer_is_text(const Tokenizer *t, int id);           /* a token, and not a special one */
 /* Append ids (int32) to *ids, growing it; caller frees. Invalid UTF-8 becomes U+FFFD. */
-int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err);
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n,
+                     Error *err);
 /* Append the bytes of ids to out; special tokens are left out unless keep_special. */
-int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special, Buffer *out, Error *err);
+int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special,
+                     Buffer *out, Error *err);
 
 #endif

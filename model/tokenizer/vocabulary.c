@@ -48,7 +48,7 @@ static const char *skip_value(const char *p, const char *end, size_t *items)
 }
 
 typedef struct {
-    const char *done, *end;        /* up to `done` it is in rest */
+    const char *done, *end; /* up to `done` it is in rest */
     Buffer *rest;
     JsonSpan *vocab, *merges;
 } Cut;
@@ -59,7 +59,8 @@ static int key_is(const char *key, const char *behind, const char *name)
     return (size_t)(behind - key) == n + 2 && !memcmp(key + 1, name, n);
 }
 
-static void take(Cut *c, JsonSpan *span, const char *from, const char *to, size_t items, const char *instead)
+static void take(Cut *c, JsonSpan *span, const char *from, const char *to, size_t items,
+                 const char *instead)
 {
     *span = (JsonSpan){from, (size_t)(to - from), items};
     buffer_append(c->rest, c->done, (size_t)(from - c->done));
@@ -85,8 +86,10 @@ static const char *walk(Cut *c, const char *p, int in_model)
         else
             p = skip_value(p, end, &items);
         if (!p) return NULL;
-        if (in_model && *value == '{' && key_is(key, behind, "vocab")) take(c, c->vocab, value, p, items, "{}");
-        if (in_model && *value == '[' && key_is(key, behind, "merges")) take(c, c->merges, value, p, items, "[]");
+        if (in_model && *value == '{' && key_is(key, behind, "vocab"))
+            take(c, c->vocab, value, p, items, "{}");
+        if (in_model && *value == '[' && key_is(key, behind, "merges"))
+            take(c, c->merges, value, p, items, "[]");
         p = skip_space(p, end);
         if (p < end && *p == ',') p = skip_space(p + 1, end);
     }
@@ -129,7 +132,9 @@ static uint32_t escaped(Scan *s)
     if (s->p[1] != 'u' || s->end - s->p < 6) return UNICODE_INVALID;
     uint32_t code = 0;
     for (int i = 2; i < 6; i++) {
-        int c = s->p[i], digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        int c = s->p[i], digit = c >= '0' && c <= '9'                 ? c - '0'
+                                 : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                                      : -1;
         if (digit < 0) return UNICODE_INVALID;
         code = code * 16 + (uint32_t)digit;
     }
@@ -137,7 +142,8 @@ static uint32_t escaped(Scan *s)
     return code;
 }
 
-/* Text of the byte alphabet up to a quote or a space, as bytes in out (room for BPE_MAX_TOKEN_BYTES): their number, or -1. */
+/* Text of the byte alphabet up to a quote or a space, as bytes in out (room for
+ * BPE_MAX_TOKEN_BYTES): their number, or -1. */
 static int token_bytes(Scan *s, char *out)
 {
     int n = 0;
@@ -161,7 +167,8 @@ static int integer(Scan *s, int64_t *out)
     const char *p = s->p;
     int minus = p < s->end && *p == '-', n = 0;
     p += minus;
-    for (*out = 0; p + n < s->end && p[n] >= '0' && p[n] <= '9' && n < 18; n++) *out = *out * 10 + (p[n] - '0');
+    for (*out = 0; p + n < s->end && p[n] >= '0' && p[n] <= '9' && n < 18; n++)
+        *out = *out * 10 + (p[n] - '0');
     if (!n || (n > 1 && *p == '0') || (p + n < s->end && strchr(".eE0123456789", p[n]))) return 0;
     if (minus) *out = -*out;
     s->p = p + n;
@@ -183,18 +190,22 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
     int64_t id;
     if (expect(&s, '}')) return 0;
     do {
-        if (!expect(&s, '"')) return error_set(err, "model.vocab: expected a text at byte %zu of it", (size_t)(s.p - span->text));
+        if (!expect(&s, '"'))
+            return error_set(err, "model.vocab: expected a text at byte %zu of it",
+                             (size_t)(s.p - span->text));
         const char *key = s.p;
         int n = token_bytes(&s, bytes), long_key = shown(key, s.end);
         if (n < 0 || *s.p != '"')
-            return error_set(err, "model.vocab: \"%.*s\" is too long or not of the byte alphabet", long_key, key);
+            return error_set(err, "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
+                             long_key, key);
         s.p++;
         if (!expect(&s, ':') || !integer(&s, &id))
             return error_set(err, "model.vocab: the id of \"%.*s\" is no integer", long_key, key);
         if (bpe_add_token(t, id, bytes, (size_t)n, err)) return error_prefix(err, "model.vocab");
     } while (expect(&s, ','));
     if (expect(&s, '}') && s.p == s.end) return 0;
-    return error_set(err, "model.vocab: not valid JSON at byte %zu of it", (size_t)(s.p - span->text));
+    return error_set(err, "model.vocab: not valid JSON at byte %zu of it",
+                     (size_t)(s.p - span->text));
 }
 
 /* One of the two tokens of merge i, behind its quote or space. */
@@ -216,7 +227,8 @@ static int read_merge(Tokenizer *t, Scan *s, size_t i, Error *err)
     if (sound && merge_part(t, s, i, &left, err)) return -1;
     sound = sound && *s->p++ == (pair ? '"' : ' ') && (!pair || (expect(s, ',') && expect(s, '"')));
     if (sound && merge_part(t, s, i, &right, err)) return -1;
-    if (!sound || *s->p++ != '"' || (pair && !expect(s, ']'))) return error_set(err, "model.merges[%zu]: expected two tokens", i);
+    if (!sound || *s->p++ != '"' || (pair && !expect(s, ']')))
+        return error_set(err, "model.merges[%zu]: expected two tokens", i);
     return bpe_add_merge(t, left, right, err) ? error_prefix(err, "model.merges[%zu]", i) : 0;
 }
 
@@ -229,7 +241,8 @@ static int read_merges(Tokenizer *t, const JsonSpan *span, Error *err)
         if (i == span->items) return error_set(err, "model.merges[%zu]: not valid JSON", i);
         if (read_merge(t, &s, i++, err)) return -1;
     } while (expect(&s, ','));
-    return expect(&s, ']') && s.p == s.end ? 0 : error_set(err, "model.merges[%zu]: not valid JSON", i);
+    return expect(&s, ']') && s.p == s.end ? 0
+                                           : error_set(err, "model.merges[%zu]: not valid JSON", i);
 }
 
 int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err)

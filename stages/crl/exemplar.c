@@ -21,13 +21,14 @@ int exemplar_rule(const char *name, ExemplarRule *out)
 
 typedef struct {
     const PoolItem **item;
-    double *level;             /* log2 score */
+    double *level; /* log2 score */
     int n;
 } Members;
 
 static Members members_of(const Pool *p, const char *task)
 {
-    Members m = {memory_array((size_t)p->n, sizeof *m.item), memory_array((size_t)p->n, sizeof *m.level), 0};
+    Members m = {memory_array((size_t)p->n, sizeof *m.item),
+                 memory_array((size_t)p->n, sizeof *m.level), 0};
     for (long i = 0; i < p->n; i++) {
         if (strcmp(p->items[i].task, task)) continue;
         m.item[m.n] = &p->items[i];
@@ -36,7 +37,8 @@ static Members members_of(const Pool *p, const char *task)
     return m;
 }
 
-/* Index drawn from weights proportional to exp((level - mu)/tau); taken[i] excludes. -1: none left. */
+/* Index drawn from weights proportional to exp((level - mu)/tau); taken[i] excludes. -1: none left.
+ */
 static int draw_softmax(const double *level, const char *taken, int n, double tau, Random *rng)
 {
     double top = -INFINITY, sum = 0;
@@ -65,7 +67,7 @@ static double deviation(const double *x, int n)
 
 typedef struct {
     long key;
-    double level;              /* mean of its members */
+    double level; /* mean of its members */
     int count;
 } Bucket;
 
@@ -87,7 +89,8 @@ static int make_buckets(const Members *m, double width, Bucket b[MAX_BUCKETS])
     return n;
 }
 
-static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Random *rng, const PoolItem **picks)
+static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Random *rng,
+                        const PoolItem **picks)
 {
     Bucket b[MAX_BUCKETS];
     double level[MAX_BUCKETS] = {0};
@@ -108,14 +111,17 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Ran
     return got;
 }
 
-static int draw_members(const Members *m, char *taken, double tau, int n, Random *rng, const PoolItem **picks)
+static int draw_members(const Members *m, char *taken, double tau, int n, Random *rng,
+                        const PoolItem **picks)
 {
     int got = 0;
-    for (int k; got < n && (k = draw_softmax(m->level, taken, m->n, tau, rng)) >= 0; taken[k] = 1) picks[got++] = m->item[k];
+    for (int k; got < n && (k = draw_softmax(m->level, taken, m->n, tau, rng)) >= 0; taken[k] = 1)
+        picks[got++] = m->item[k];
     return got;
 }
 
-static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Random *rng, const PoolItem **picks)
+static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Random *rng,
+                       const PoolItem **picks)
 {
     char *taken = memory_alloc((size_t)m->n);
     int island = (int)random_below(rng, ISLANDS), left = 0;
@@ -124,7 +130,8 @@ static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Rand
         left += !taken[i];
     }
     if (left < n) memset(taken, 0, (size_t)m->n); /* a small pool is one island */
-    int got = draw_members(m, taken, fmax(opt->temperature * deviation(m->level, m->n), 1e-6), n, rng, picks);
+    int got = draw_members(m, taken, fmax(opt->temperature * deviation(m->level, m->n), 1e-6), n,
+                           rng, picks);
     free(taken);
     return got;
 }

@@ -11,11 +11,12 @@ static int same_prompt(const Sample *a, const Sample *b)
     if (!strcmp(a->group, b->group)) return 1;
     if (strcmp(a->task, b->task)) return 0;
     if (!a->prompt_ids || !b->prompt_ids) return !strcmp(a->prompt, b->prompt);
-    return a->n_prompt == b->n_prompt && !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
+    return a->n_prompt == b->n_prompt &&
+           !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
 }
 
-/* Samples of one prompt stand together in the artifact: its order is (prompt, copy), a task's plain prompts, which
- * are all the same text, come first and make one group. */
+/* Samples of one prompt stand together in the artifact: its order is (prompt, copy), a task's plain
+ * prompts, which are all the same text, come first and make one group. */
 static long group_end(const SampleSet *s, long first)
 {
     long i = first + 1;
@@ -25,7 +26,7 @@ static long group_end(const SampleSet *s, long first)
 
 typedef struct {
     const Sample **member;
-    Example *example;          /* of each, its advantage still 0; once handed on its ids are NULL */
+    Example *example; /* of each, its advantage still 0; once handed on its ids are NULL */
     double *reward, *worth, *advantage;
     int n;
 } Group;
@@ -40,12 +41,13 @@ static void group_release(Group *g)
 }
 
 /* The members, encoded at once: where an endpoint told no ids, only that says how long they are. */
-static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
-                      GrpoStats *report, Error *err)
+static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats,
+                      const GrpoOptions *o, GrpoStats *report, Error *err)
 {
     size_t cap = (size_t)(last - first);
-    *g = (Group){memory_array(cap, sizeof *g->member), memory_array(cap, sizeof *g->example), memory_array(cap, sizeof *g->reward),
-                 memory_array(cap, sizeof *g->worth), memory_array(cap, sizeof *g->advantage), 0};
+    *g = (Group){memory_array(cap, sizeof *g->member),    memory_array(cap, sizeof *g->example),
+                 memory_array(cap, sizeof *g->reward),    memory_array(cap, sizeof *g->worth),
+                 memory_array(cap, sizeof *g->advantage), 0};
     for (long i = first; i < last; i++) {
         const Sample *x = &s->items[i];
         if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
@@ -66,13 +68,14 @@ static void group_weigh(Group *g, const GrpoOptions *o)
     for (int i = 0; i < g->n; i++) {
         const Example *e = &g->example[i];
         g->worth[i] += o->success_worth * (g->member[i]->outcome == OUTCOME_OK);
-        if (o->overlong == OVERLONG_PENALTY) g->worth[i] += loss_overlong(e->len - e->prompt, o->longest, o->margin);
+        if (o->overlong == OVERLONG_PENALTY)
+            g->worth[i] += loss_overlong(e->len - e->prompt, o->longest, o->margin);
     }
     loss_advantages(o->advantage, g->worth, g->n, o->floor_std, g->advantage);
 }
 
-static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats, const GrpoOptions *o,
-                     Example *out, long *n, GrpoStats *report, Error *err)
+static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats,
+                     const GrpoOptions *o, Example *out, long *n, GrpoStats *report, Error *err)
 {
     Group g;
     int signal = 0, rc = group_fill(&g, s, first, last, stats, o, report, err);
@@ -89,8 +92,8 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
     return rc;
 }
 
-int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out, long *n,
-                  GrpoStats *report, Error *err)
+int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out,
+                  long *n, GrpoStats *report, Error *err)
 {
     *report = (GrpoStats){0};
     *out = memory_array((size_t)s->n, sizeof **out);

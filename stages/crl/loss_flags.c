@@ -16,8 +16,16 @@ void loss_flags_preset(LossFlags *f, const char *name)
 {
     Loss l;
     if (!name || loss_preset(name, &l)) return;
-    *f = (LossFlags){.loss = name, .overlong = "keep", .constant = "drop", .eps_low = l.eps_low, .eps_high = l.eps_high,
-                     .dual_clip = l.dual_clip, .kl = l.kl, .kl_max = l.kl_max, .cap = l.cap, .longest = l.longest};
+    *f = (LossFlags){.loss = name,
+                     .overlong = "keep",
+                     .constant = "drop",
+                     .eps_low = l.eps_low,
+                     .eps_high = l.eps_high,
+                     .dual_clip = l.dual_clip,
+                     .kl = l.kl,
+                     .kl_max = l.kl_max,
+                     .cap = l.cap,
+                     .longest = l.longest};
     f->advantage = word_at(f, LOSS_ADVANTAGES, (int)l.advantage);
     f->ratio = word_at(f, LOSS_RATIOS, (int)l.ratio);
     f->aggregation = word_at(f, LOSS_AGGREGATIONS, (int)l.aggregation);
@@ -42,18 +50,28 @@ void loss_from_flags(const LossFlags *f, const FlagSpec *spec, Loss *loss, GrpoO
                    .aggregation = (LossAggregation)loss_choice(LOSS_AGGREGATIONS, f->aggregation),
                    .kl_form = (LossKl)loss_choice(LOSS_KLS, f->kl_form),
                    .correction = (LossCorrection)loss_choice(LOSS_CORRECTIONS, f->correction),
-                   .eps_low = f->eps_low, .eps_high = f->eps_high, .dual_clip = f->dual_clip, .kl = f->kl,
-                   .kl_max = f->kl_max, .cap = f->cap, .longest = (int)f->longest};
+                   .eps_low = f->eps_low,
+                   .eps_high = f->eps_high,
+                   .dual_clip = f->dual_clip,
+                   .kl = f->kl,
+                   .kl_max = f->kl_max,
+                   .cap = f->cap,
+                   .longest = (int)f->longest};
     g->advantage = loss->advantage;
     g->overlong = (Overlong)loss_choice(GRPO_OVERLONG, f->overlong);
     g->keep_constant = !strcmp(f->constant, "keep");
     g->longest = (int)f->longest;
     g->margin = (int)f->margin;
     if (f->dual_clip != 0 && f->dual_clip <= 1 + f->eps_high)
-        flags_usage_error(spec, "--dual-clip expects 0 or more than 1 + --eps-high (%g), found %g", 1 + f->eps_high, f->dual_clip);
+        flags_usage_error(spec, "--dual-clip expects 0 or more than 1 + --eps-high (%g), found %g",
+                          1 + f->eps_high, f->dual_clip);
     if (loss->correction != LOSS_UNCORRECTED && loss->ratio == LOSS_NO_RATIO)
-        flags_usage_error(spec, "--correction %s needs a --ratio other than none: it compares the weights before the update "
-                                "with the engine that sampled", f->correction);
+        flags_usage_error(spec,
+                          "--correction %s needs a --ratio other than none: it compares the "
+                          "weights before the update "
+                          "with the engine that sampled",
+                          f->correction);
     if (g->overlong == OVERLONG_PENALTY && f->margin < 1)
-        flags_usage_error(spec, "--overlong penalty needs --overlong-margin: how many tokens before the limit it begins");
+        flags_usage_error(spec, "--overlong penalty needs --overlong-margin: how many tokens "
+                                "before the limit it begins");
 }

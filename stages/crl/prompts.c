@@ -7,18 +7,21 @@
 
 enum { MAX_PROMPT = 1 << 20 };
 
-static int choose(const Task *t, const Pool *pool, const PromptOptions *o, Random *rng, Exemplar ex[EXEMPLAR_MAX])
+static int choose(const Task *t, const Pool *pool, const PromptOptions *o, Random *rng,
+                  Exemplar ex[EXEMPLAR_MAX])
 {
     const PoolItem *picks[EXEMPLAR_MAX];
     int n = exemplar_draw(pool, t->name, &o->draw, o->exemplars, rng, picks);
     for (int i = 0; i < n; i++)
-        ex[i] = (Exemplar){picks[i]->id, picks[i]->source, strlen(picks[i]->source), picks[i]->score};
+        ex[i] =
+            (Exemplar){picks[i]->id, picks[i]->source, strlen(picks[i]->source), picks[i]->score};
     if (n < 2 && n < o->exemplars)
         ex[n++] = (Exemplar){"baseline", t->baseline_source, strlen(t->baseline_source), 1.0};
     return n;
 }
 
-static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, const PromptOptions *o, int g, Error *err)
+static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, const PromptOptions *o,
+                        int g, Error *err)
 {
     char id[256];
     Exemplar ex[EXEMPLAR_MAX];
@@ -41,7 +44,8 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
         record_text(e, "id", ex[i].id);
         record_float(e, "score", ex[i].score);
     }
-    int rc = text.full ? error_set(err, "prompt %s is longer than %d bytes", id, MAX_PROMPT) : artifact_write(w, r, err);
+    int rc = text.full ? error_set(err, "prompt %s is longer than %d bytes", id, MAX_PROMPT)
+                       : artifact_write(w, r, err);
     record_free(r);
     buffer_release(&text);
     return rc;
@@ -55,7 +59,8 @@ int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o
     int rc = 0;
     for (int i = 0; i < tasks->n; i++)
         for (int g = 0; !rc && g < o->groups; g++)
-            if (o->heldout || !tasks->tasks[i]->heldout) rc = write_prompt(w, tasks->tasks[i], pool, o, g, err);
+            if (o->heldout || !tasks->tasks[i]->heldout)
+                rc = write_prompt(w, tasks->tasks[i], pool, o, g, err);
     if (!rc) return artifact_finish(w, err);
     artifact_abandon(w);
     return -1;

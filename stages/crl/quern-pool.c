@@ -1,17 +1,19 @@
 /* quern-pool: an older pool, samples and their verdicts in, the pool with the new kernels out; with
- * --best, the best kernel of every task as samples, to be judged once more and on other hardware. */
+ * --best, the best kernel of every task as samples, to be judged once more and on other hardware.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/data/stage_config.h"
-#include "stages/data/pool.h"
 #include "stages/data/history.h"
+#include "stages/data/pool.h"
+#include "stages/data/stage_config.h"
 #include "tasks/task.h"
 
-static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source, Error *err)
+static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source,
+                        Error *err)
 {
     Record *r = record_new();
     record_text(r, "id", id);
@@ -48,7 +50,9 @@ static int best_of_set(void *ctx, const SampleSet *s, Error *err)
         const Sample *best = NULL;
         for (long k = 0; k < s->n; k++) {
             const Sample *x = &s->items[k];
-            if (x->outcome == OUTCOME_OK && !strcmp(x->task, t->name) && (!best || x->score > best->score)) best = x;
+            if (x->outcome == OUTCOME_OK && !strcmp(x->task, t->name) &&
+                (!best || x->score > best->score))
+                best = x;
         }
         char id[300];
         snprintf(id, sizeof id, "best/%s/%d", t->name, b->set);
@@ -57,9 +61,11 @@ static int best_of_set(void *ctx, const SampleSet *s, Error *err)
     return rc;
 }
 
-/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are shown. Then each set's best
- * as "best/<task>/<set>"; one kernel under several names is judged once. */
-static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, const char *path, const ArtifactSpec *spec, Error *err)
+/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are
+ * shown. Then each set's best as "best/<task>/<set>"; one kernel under several names is judged
+ * once. */
+static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, const char *path,
+                      const ArtifactSpec *spec, Error *err)
 {
     Best b = {.tasks = tasks};
     if (artifact_create(path, spec, &b.w, err)) return -1;
@@ -81,24 +87,32 @@ static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, con
 
 int main(int argc, char **argv)
 {
-    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "", *only = NULL, *root = NULL,
-               *sets = NULL;
+    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "",
+               *only = NULL, *root = NULL, *sets = NULL;
     int64_t round = 0;
     int best = 0;
     const Flag flags[] = {
         {"pool", FLAG_TEXT, &pool_path, "the pool so far; left out: empty", .aside = 1},
         {"samples", FLAG_TEXT, &samples, "samples to add", .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .aside = 1},
-        {"output", FLAG_TEXT, &output, "pool (with --best: samples) to write", .required = 1, .aside = 1},
+        {"output", FLAG_TEXT, &output, "pool (with --best: samples) to write", .required = 1,
+         .aside = 1},
         {"stage", FLAG_TEXT, &stage, "that the samples come from"},
         {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
-        {"best", FLAG_BOOL, &best, "write the best kernel of every task, and its baseline, as samples"},
-        {"sets", FLAG_TEXT, &sets, "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
+        {"best", FLAG_BOOL, &best,
+         "write the best kernel of every task, and its baseline, as samples"},
+        {"sets", FLAG_TEXT, &sets,
+         "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {0}};
-    const FlagSpec spec = {"quern-pool", "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best]",
-                           "Keep every correct kernel with its score, once each.", flags, 0, 0, 0};
+    const FlagSpec spec = {"quern-pool",
+                           "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best]",
+                           "Keep every correct kernel with its score, once each.",
+                           flags,
+                           0,
+                           0,
+                           0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
     if (sets && !best) flags_usage_error(&spec, "--sets goes with --best");
@@ -109,17 +123,22 @@ int main(int argc, char **argv)
     TaskSet tasks = {0};
     artifact_spec_init(&out, best ? "samples" : "pool", "quern-pool");
     config_from_flags(&out, flags);
-    if ((pool_path && artifact_spec_input(&out, pool_path, &err)) || (samples && artifact_spec_input(&out, samples, &err)) ||
-        (verdicts && artifact_spec_input(&out, verdicts, &err)) || history_inputs(sets, &out, &err) ||
-        (best && taskset_load(root, only, &tasks, &err)))
+    if ((pool_path && artifact_spec_input(&out, pool_path, &err)) ||
+        (samples && artifact_spec_input(&out, samples, &err)) ||
+        (verdicts && artifact_spec_input(&out, verdicts, &err)) ||
+        history_inputs(sets, &out, &err) || (best && taskset_load(root, only, &tasks, &err)))
         log_die(1, &err);
     if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     Pool pool;
     SampleSet set = {0};
-    if (pool_load(pool_path, &pool, &err) || (samples && samples_load(samples, verdicts, &set, &err))) log_die(1, &err);
+    if (pool_load(pool_path, &pool, &err) ||
+        (samples && samples_load(samples, verdicts, &set, &err)))
+        log_die(1, &err);
     long added = pool_add(&pool, &set, stage, round);
-    if (best ? write_best(&pool, &tasks, sets, output, &out, &err) : pool_write(&pool, output, &out, &err)) log_die(1, &err);
+    if (best ? write_best(&pool, &tasks, sets, output, &out, &err)
+             : pool_write(&pool, output, &out, &err))
+        log_die(1, &err);
     if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
     samples_release(&set);
     pool_release(&pool);

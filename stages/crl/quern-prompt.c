@@ -2,40 +2,54 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/data/stage_config.h"
 #include "stages/crl/prompts.h"
+#include "stages/data/stage_config.h"
 
 int main(int argc, char **argv)
 {
-    const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief", *stage = "prompt",
-               *rule = "bucket";
+    const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
+               *stage = "prompt", *rule = "bucket";
     int64_t groups = 4, plain = 1, exemplars = 2, seed = 1;
     double width = 0.25, temperature = 1.0;
     int heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
-        {"pool", FLAG_TEXT, &pool_path, "pool artifact; left out: every prompt is plain", .aside = 1},
+        {"pool", FLAG_TEXT, &pool_path, "pool artifact; left out: every prompt is plain",
+         .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {"stage", FLAG_TEXT, &stage, "name in the prompts' ids"},
         {"groups", FLAG_INT, &groups, "prompts a task", 1, 10000},
         {"plain", FLAG_INT, &plain, "of them, without exemplars", 0, 10000},
-        {"exemplars", FLAG_INT, &exemplars, "kernels that a contrastive prompt shows", 1, EXEMPLAR_MAX},
+        {"exemplars", FLAG_INT, &exemplars, "kernels that a contrastive prompt shows", 1,
+         EXEMPLAR_MAX},
         {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = "bucket|island|random"},
         {"bucket-width", FLAG_FLOAT, &width, "in log2 of the score", 0.01, 16},
-        {"tau", FLAG_FLOAT, &temperature, "in standard deviations of the buckets' scores", 0.01, 100},
+        {"tau", FLAG_FLOAT, &temperature, "in standard deviations of the buckets' scores", 0.01,
+         100},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
         {0}};
-    const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
-                           "Make prompts: the task, its reference, scored exemplars from the pool.", flags, 0, 0, 0};
+    const FlagSpec spec = {"quern-prompt",
+                           "--output FILE [--pool FILE]",
+                           "Make prompts: the task, its reference, scored exemplars from the pool.",
+                           flags,
+                           0,
+                           0,
+                           0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-prompt");
     stop_install();
     Error err;
-    PromptOptions o = {stage, (int)groups, (int)plain, (int)exemplars, heldout, style[0] == 'f',
-                       {.width = width, .temperature = temperature}, (uint64_t)seed};
+    PromptOptions o = {stage,
+                       (int)groups,
+                       (int)plain,
+                       (int)exemplars,
+                       heldout,
+                       style[0] == 'f',
+                       {.width = width, .temperature = temperature},
+                       (uint64_t)seed};
     if (!pool_path) o.plain = o.groups;
     exemplar_rule(rule, &o.draw.rule);
     ArtifactSpec out;
@@ -43,10 +57,13 @@ int main(int argc, char **argv)
     config_from_flags(&out, flags);
     TaskSet tasks;
     Pool pool;
-    if (taskset_load(root, only, &tasks, &err) || (pool_path && artifact_spec_input(&out, pool_path, &err))) log_die(1, &err);
+    if (taskset_load(root, only, &tasks, &err) ||
+        (pool_path && artifact_spec_input(&out, pool_path, &err)))
+        log_die(1, &err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
-    if (pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err)) log_die(1, &err);
+    if (pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
+        log_die(1, &err);
     pool_release(&pool);
     taskset_release(&tasks);
     artifact_spec_release(&out);

@@ -21,7 +21,8 @@ static int slot(RewardStats *s, const char *task, Error *err)
 {
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->task[i], task)) return i;
-    if (s->n == REWARD_MAX_TASKS) return error_set(err, "more than %d tasks in one run", REWARD_MAX_TASKS);
+    if (s->n == REWARD_MAX_TASKS)
+        return error_set(err, "more than %d tasks in one run", REWARD_MAX_TASKS);
     s->task[s->n] = memory_strdup(task);
     return s->n++;
 }
@@ -63,9 +64,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted upwards, m others below r_i: the best of the k - 1 drawn is the j-th with chance C(j, k-2)/C(n-1, k-1)
- * (j others are below it), and only those below r_i leave a difference. Both chances are kept as running
- * quotients: the binomials themselves overflow. */
+/* Sorted upwards, m others below r_i: the best of the k - 1 drawn is the j-th with chance C(j,
+ * k-2)/C(n-1, k-1) (j others are below it), and only those below r_i leave a difference. Both
+ * chances are kept as running quotients: the binomials themselves overflow. */
 void reward_best_of(const double *reward, int n, int k, double *out)
 {
     if (k > n) k = n;
@@ -79,7 +80,9 @@ void reward_best_of(const double *reward, int n, int k, double *out)
     for (int i = 0; i < n; i++) {
         double sum = 0;
         for (int j = k - 2; j < i; j++) {
-            double chance = (double)(k - 1) / (n - 1); /* that the j-th is drawn, and the k - 2 others among the j below it */
+            double chance =
+                (double)(k - 1) /
+                (n - 1); /* that the j-th is drawn, and the k - 2 others among the j below it */
             for (int t = 0; t < k - 2; t++) chance *= (double)(j - t) / (n - 2 - t);
             sum += chance * (r[i].value - r[j].value);
         }

@@ -7,7 +7,9 @@ static const char code_heading[] = "## Code";
 void answer_write(Buffer *out, const char *analysis, const char *design, const char *code)
 {
     size_t n = strlen(code);
-    buffer_printf(out, "## Performance Analysis\n%s\n## Algorithm Design\n%s\n## Code Implementation\n```cuda\n%s%s```",
+    buffer_printf(out,
+                  "## Performance Analysis\n%s\n## Algorithm Design\n%s\n## Code "
+                  "Implementation\n```cuda\n%s%s```",
                   analysis, design, code, n && code[n - 1] == '\n' ? "" : "\n");
 }
 
@@ -43,8 +45,11 @@ const char *answer_code(const char *text, size_t n, size_t *len)
 {
     const char *end = text + n, *heading = NULL;
     *len = 0;
-    for (const char *p = text; p && p < end; p = memchr(p, '\n', (size_t)(end - p)), p = p ? p + 1 : NULL)
-        if ((size_t)(end - p) >= sizeof code_heading - 1 && !memcmp(p, code_heading, sizeof code_heading - 1)) heading = p;
+    for (const char *p = text; p && p < end;
+         p = memchr(p, '\n', (size_t)(end - p)), p = p ? p + 1 : NULL)
+        if ((size_t)(end - p) >= sizeof code_heading - 1 &&
+            !memcmp(p, code_heading, sizeof code_heading - 1))
+            heading = p;
     const char *code = heading ? last_block(heading, end, len) : NULL;
     return code ? code : last_block(text, end, len);
 }

@@ -1,4 +1,5 @@
-/* The answer's format, taught in stage 1 and asked for in every prompt (reference: method, Table 3):
+/* The answer's format, taught in stage 1 and asked for in every prompt (reference: method, Table
+ * 3):
  *
  *   ## Performance Analysis
  *   ...
@@ -19,9 +20,9 @@
 /* Append an answer made of its three parts. */
 void answer_write(Buffer *out, const char *analysis, const char *design, const char *code);
 
-/* The candidate inside an answer: the last fenced block after the "Code" heading, or the last fenced
- * block at all. Returns its start and length in *len (0 and NULL when there is none, or when the
- * fence never closes: a truncated answer is never graded as a whole one). */
+/* The candidate inside an answer: the last fenced block after the "Code" heading, or the last
+ * fenced block at all. Returns its start and length in *len (0 and NULL when there is none, or when
+ * the fence never closes: a truncated answer is never graded as a whole one). */
 const char *answer_code(const char *text, size_t n, size_t *len);
 
 #endif

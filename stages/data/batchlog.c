@@ -27,11 +27,13 @@ static int replay(void *ctx, const void *payload, size_t len, Error *err)
 {
     BatchLog *b = ctx;
     b->n_batches++;
-    if (buffer_append(&b->records, payload, len)) return error_set(err, "%s.journal: more than %d bytes", b->target, BATCH_MAX);
+    if (buffer_append(&b->records, payload, len))
+        return error_set(err, "%s.journal: more than %d bytes", b->target, BATCH_MAX);
     return 0;
 }
 
-int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, BatchLogEach *each, void *ctx, Error *err)
+int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, BatchLogEach *each,
+                  void *ctx, Error *err)
 {
     *b = (BatchLog){.target = target, .spec = spec};
     buffer_init(&b->records, BATCH_MAX);
@@ -43,7 +45,8 @@ int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, Bat
         b->n_records++;
         if (each) rc = each(ctx, record, len, err);
     }
-    if (!rc && more < 0) rc = error_set(err, "%s.journal: a batch whose record lengths do not add up", target);
+    if (!rc && more < 0)
+        rc = error_set(err, "%s.journal: a batch whose record lengths do not add up", target);
     if (!rc) return 0;
     batchlog_keep(b, NULL);
     return -1;
@@ -91,7 +94,8 @@ int batchlog_finish(BatchLog *b, Error *err)
     const void *record;
     size_t len, at = 0;
     int rc = artifact_create(b->target, b->spec, &w, err), made = !rc;
-    while (!rc && next_record(&b->records, &at, &record, &len) == 1) rc = artifact_write_encoded(w, record, len, err);
+    while (!rc && next_record(&b->records, &at, &record, &len) == 1)
+        rc = artifact_write_encoded(w, record, len, err);
     if (rc && made) artifact_abandon(w);
     if (!rc) rc = artifact_finish(w, err);
     if (rc) {

@@ -1,4 +1,5 @@
-/* Earlier rounds of a stage, as a flag names them: "SAMPLES:VERDICTS,SAMPLES:VERDICTS,...", oldest first. */
+/* Earlier rounds of a stage, as a flag names them: "SAMPLES:VERDICTS,SAMPLES:VERDICTS,...", oldest
+ * first. */
 #ifndef STAGES_DATA_HISTORY_H
 #define STAGES_DATA_HISTORY_H
 

@@ -20,7 +20,8 @@ static int by_name(const void *a, const void *b)
 static int is_covered(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot && (!strcmp(dot, ".json") || !strcmp(dot, ".safetensors") || !strcmp(dot, ".jinja") || !strcmp(dot, ".txt"));
+    return dot && (!strcmp(dot, ".json") || !strcmp(dot, ".safetensors") ||
+                   !strcmp(dot, ".jinja") || !strcmp(dot, ".txt"));
 }
 
 /* Names of the files that the manifest covers, sorted; returns how many. */
@@ -35,7 +36,8 @@ static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
     qsort(names, (size_t)n, sizeof *names, by_name);
     if (seen <= MAX_FILES) return n;
     while (n) free(names[--n]);
-    return error_set(err, "%s: expected at most %d files of a model, found %d", dir, MAX_FILES, seen);
+    return error_set(err, "%s: expected at most %d files of a model, found %d", dir, MAX_FILES,
+                     seen);
 }
 
 /* A checkpoint's file may be larger than memory: it is read in pieces. */
@@ -117,7 +119,8 @@ static int copy_file(const char *from, const char *to, Error *err)
     int rc = (out = file_begin(to, temp, sizeof temp, err)) < 0 ? -1 : 0;
     while (!rc && (n = read(in, chunk, CHUNK)) != 0) {
         if (n < 0 && errno == EINTR) continue;
-        rc = n < 0 ? error_errno(err, "cannot read %s", from) : file_write_all(out, chunk, (size_t)n, to, err);
+        rc = n < 0 ? error_errno(err, "cannot read %s", from)
+                   : file_write_all(out, chunk, (size_t)n, to, err);
     }
     if (rc && out >= 0) file_abandon(out, temp);
     if (!rc) rc = file_commit(out, temp, to, err);

@@ -1,5 +1,6 @@
-/* The manifest of a model directory: the artifact that names every file in it with its digest. Written last, it is the
- * make target, and its payload digest names the model in the inputs of what is made from it. */
+/* The manifest of a model directory: the artifact that names every file in it with its digest.
+ * Written last, it is the make target, and its payload digest names the model in the inputs of what
+ * is made from it. */
 #ifndef STAGES_DATA_MANIFEST_H
 #define STAGES_DATA_MANIFEST_H
 
@@ -7,7 +8,8 @@
 
 /* dir/manifest.qa of the .json, .safetensors, .jinja and .txt files in dir. */
 int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err);
-/* Before a file of dir changes: a manifest that stayed would vouch for files that are half of one model and half of another. */
+/* Before a file of dir changes: a manifest that stayed would vouch for files that are half of one
+ * model and half of another. */
 int manifest_remove(const char *dir, Error *err);
 /* The files of from's model in dir too, as hard links where that can be, and dir's manifest. */
 int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *spec, Error *err);

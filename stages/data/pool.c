@@ -12,7 +12,8 @@ static int read_item(const View *v, PoolItem *x, Error *err)
     x->source = view_strdup(v, "source", err);
     x->stage = view_strdup(v, "stage", err);
     char *digest = view_strdup(v, "source_digest", err);
-    int ok = x->id && x->task && x->source && x->stage && digest && !view_float(v, "score", &x->score, err) &&
+    int ok = x->id && x->task && x->source && x->stage && digest &&
+             !view_float(v, "score", &x->score, err) &&
              !view_float(v, "speedup", &x->speedup, err) && !view_int(v, "round", &x->round, err);
     if (digest) snprintf(x->source_digest, sizeof x->source_digest, "%s", digest);
     free(digest);
@@ -28,7 +29,8 @@ int pool_load(const char *path, Pool *out, Error *err)
     out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
     View v;
     int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1) rc = read_item(&v, &out->items[out->n++], err);
+    while (!rc && (more = artifact_next(r, &v, err)) == 1)
+        rc = read_item(&v, &out->items[out->n++], err);
     artifact_close(r);
     if (!rc && more == 0) return 0;
     pool_release(out);
@@ -50,7 +52,9 @@ void pool_release(Pool *p)
 int pool_holds(const Pool *p, const Sample *s)
 {
     for (long i = 0; i < p->n; i++)
-        if (!strcmp(p->items[i].source_digest, s->source_digest) && !strcmp(p->items[i].task, s->task)) return 1;
+        if (!strcmp(p->items[i].source_digest, s->source_digest) &&
+            !strcmp(p->items[i].task, s->task))
+            return 1;
     return 0;
 }
 
@@ -104,6 +108,7 @@ const PoolItem *pool_best(const Pool *p, const char *task)
 {
     const PoolItem *best = NULL;
     for (long i = 0; i < p->n; i++)
-        if (!strcmp(p->items[i].task, task) && (!best || p->items[i].score > best->score)) best = &p->items[i];
+        if (!strcmp(p->items[i].task, task) && (!best || p->items[i].score > best->score))
+            best = &p->items[i];
     return best;
 }

@@ -1,5 +1,6 @@
 /* The pool: every correct kernel of the run with its score, once each (by source digest), in the
- * order in which it entered. It is the performance-indexed database that exemplars are drawn from. */
+ * order in which it entered. It is the performance-indexed database that exemplars are drawn from.
+ */
 #ifndef STAGES_DATA_POOL_H
 #define STAGES_DATA_POOL_H
 
@@ -17,7 +18,7 @@ typedef struct {
     long n;
 } Pool;
 
-int pool_load(const char *path, Pool *out, Error *err);   /* path NULL: empty */
+int pool_load(const char *path, Pool *out, Error *err); /* path NULL: empty */
 void pool_release(Pool *p);
 /* Is this kernel, by digest, already there for its task? */
 int pool_holds(const Pool *p, const Sample *s);

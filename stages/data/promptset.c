@@ -54,8 +54,8 @@ void promptset_remove(PromptSet *p, long i)
     memmove(p->items + i, p->items + i + 1, (size_t)(p->n - i) * sizeof *p->items);
 }
 
-Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial, uint64_t seed,
-                         const char *finish, const char *text, size_t len)
+Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,
+                         uint64_t seed, const char *finish, const char *text, size_t len)
 {
     Record *r = record_new();
     char id[512];

@@ -6,7 +6,7 @@
 
 typedef struct {
     char *id, *task, *split, *text;
-    int contrastive;               /* it shows kernels */
+    int contrastive; /* it shows kernels */
 } PromptItem;
 
 typedef struct {
@@ -19,7 +19,7 @@ void promptset_release(PromptSet *p);
 void promptset_remove(PromptSet *p, long i);
 
 /* The record of one answer; the candidate is cut out of it, "" when there is none. Caller frees. */
-Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial, uint64_t seed,
-                         const char *finish, const char *text, size_t len);
+Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,
+                         uint64_t seed, const char *finish, const char *text, size_t len);
 
 #endif

@@ -28,7 +28,8 @@ static int read_logprobs(const View *v, Sample *s, Error *err)
     if (view_floats(v, "logprobs", &wide, &n, err)) return -1;
     if ((int)n != s->n_ids) {
         free(wide);
-        return error_set(err, "%s: expected %d logprobs, one an id, found %zu", v->where, s->n_ids, n);
+        return error_set(err, "%s: expected %d logprobs, one an id, found %zu", v->where, s->n_ids,
+                         n);
     }
     s->logprobs = memory_array(n, sizeof *s->logprobs);
     for (size_t i = 0; i < n; i++) s->logprobs[i] = (float)wide[i];
@@ -53,7 +54,8 @@ static int read_sample(const View *v, Sample *s, Error *err)
     if (view_text(v, "finish", &p, &n, err)) return -1;
     s->truncated = !(n == 4 && !memcmp(p, "stop", 4));
     s->unanswered = n == 5 && !memcmp(p, "error", 5);
-    return read_ids(v, "ids", &s->ids, &s->n_ids, err) || read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
+    return read_ids(v, "ids", &s->ids, &s->n_ids, err) ||
+                   read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
                    read_logprobs(v, s, err)
                ? -1
                : 0;
@@ -72,8 +74,10 @@ static int find_id(const void *key, const void *item)
 static int read_verdict(const View *v, Sample *s, Error *err)
 {
     char *outcome = view_strdup(v, "outcome", err), *digest = view_strdup(v, "source_digest", err);
-    int rc = !outcome || !digest || view_float(v, "score", &s->score, err) || view_float(v, "speedup", &s->speedup, err);
-    if (!rc && outcome_from_name(outcome, &s->outcome)) rc = error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+    int rc = !outcome || !digest || view_float(v, "score", &s->score, err) ||
+             view_float(v, "speedup", &s->speedup, err);
+    if (!rc && outcome_from_name(outcome, &s->outcome))
+        rc = error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
     if (s->unanswered) { /* judged all the same, as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
@@ -103,7 +107,8 @@ static int join(SampleSet *s, const char *path, Error *err)
     }
     if (more < 0) rc = -1;
     for (long i = 0; !rc && i < s->n; i++)
-        if (!s->items[i].verdict.map) rc = error_set(err, "%s: no verdict for sample %s", path, s->items[i].id);
+        if (!s->items[i].verdict.map)
+            rc = error_set(err, "%s: no verdict for sample %s", path, s->items[i].id);
     free(index);
     return rc;
 }
@@ -116,7 +121,8 @@ int samples_load(const char *samples, const char *verdicts, SampleSet *out, Erro
     out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
     View v;
     int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1) rc = read_sample(&v, &out->items[out->n++], err);
+    while (!rc && (more = artifact_next(r, &v, err)) == 1)
+        rc = read_sample(&v, &out->items[out->n++], err);
     artifact_close(r);
     if (!rc && more == 0 && verdicts) rc = join(out, verdicts, err);
     if (!rc && more == 0) return 0;
@@ -146,7 +152,8 @@ void samples_release(SampleSet *s)
 long samples_without_ids(const SampleSet *s)
 {
     long n = 0;
-    for (long i = 0; i < s->n; i++) n += !s->items[i].unanswered && (!s->items[i].ids || !s->items[i].prompt_ids);
+    for (long i = 0; i < s->n; i++)
+        n += !s->items[i].unanswered && (!s->items[i].ids || !s->items[i].prompt_ids);
     return n;
 }
 
@@ -155,10 +162,15 @@ int samples_limit(const char *samples, int *out, Error *err)
     ArtifactReader *r;
     View config;
     if (artifact_open(samples, "samples", &r, err)) return -1;
-    char *text = view_map(artifact_header(r), "config", &config, err) ? NULL : view_strdup(&config, "max-new", err), *rest = NULL;
+    char *text = view_map(artifact_header(r), "config", &config, err)
+                     ? NULL
+                     : view_strdup(&config, "max-new", err),
+         *rest = NULL;
     long n = text ? strtol(text, &rest, 10) : 0;
     int rc = n >= 1 && n <= 1 << 20 && !*rest ? 0 : -1;
-    if (rc) error_set(err, "%s: expected the configuration's max-new, found %s", samples, text ? text : "none");
+    if (rc)
+        error_set(err, "%s: expected the configuration's max-new, found %s", samples,
+                  text ? text : "none");
     *out = (int)n;
     free(text);
     artifact_close(r);

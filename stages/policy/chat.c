@@ -11,7 +11,8 @@
 
 enum { MAX_FILE = 16 << 20, MAX_TEXT = 1 << 28 };
 
-static const char qwen_system[] = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+static const char qwen_system[] =
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
 /* Special tokens by name. A role's name is followed by the token `header`, or by a line break. */
 static const struct {
@@ -21,35 +22,47 @@ static const struct {
     [CHAT_CHATML] = {NULL, "<|im_start|>", NULL, "<|im_end|>", NULL},
     [CHAT_QWEN2_5] = {NULL, "<|im_start|>", NULL, "<|im_end|>", qwen_system},
     [CHAT_QWEN3] = {NULL, "<|im_start|>", NULL, "<|im_end|>", NULL},
-    [CHAT_LLAMA3] = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", NULL},
-    [CHAT_LLAMA3_1] = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+    [CHAT_LLAMA3] = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+                     NULL},
+    [CHAT_LLAMA3_1] = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
+                       "<|eot_id|>",
                        "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"},
 };
 
-static int is_llama(const Chat *c) { return c->header >= 0; }
+static int is_llama(const Chat *c)
+{
+    return c->header >= 0;
+}
 
 /* ---- which template ---- */
 
 static int special(const Tokenizer *t, const char *name, const char *where, int *id, Error *err)
 {
     *id = name ? tokenizer_special(t, name) : -1;
-    return name && *id < 0 ? error_set(err, "%s: expected the special token %s of its chat template, found none", where, name) : 0;
+    return name && *id < 0
+               ? error_set(err,
+                           "%s: expected the special token %s of its chat template, found none",
+                           where, name)
+               : 0;
 }
 
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err)
 {
     *out = (Chat){.kind = kind};
-    return special(t, layout[kind].begin, where, &out->begin, err) || special(t, layout[kind].open, where, &out->open, err) ||
-                   special(t, layout[kind].header, where, &out->header, err) || special(t, layout[kind].end, where, &out->end, err)
+    return special(t, layout[kind].begin, where, &out->begin, err) ||
+                   special(t, layout[kind].open, where, &out->open, err) ||
+                   special(t, layout[kind].header, where, &out->header, err) ||
+                   special(t, layout[kind].end, where, &out->end, err)
                ? -1
                : 0;
 }
 
-/* Known by what only they say. A default system prompt of another kind, or a thought that the prompt begins, would change
- * what the model reads: such templates are refused. */
+/* Known by what only they say. A default system prompt of another kind, or a thought that the
+ * prompt begins, would change what the model reads: such templates are refused. */
 static int kind_of(const char *template, const char *where, ChatKind *out, Error *err)
 {
-    static const char *const others[] = {"<|im_start|>system\nYou", "<|im_start|>system\\nYou", "<|im_start|>assistant\\n<think>",
+    static const char *const others[] = {"<|im_start|>system\nYou", "<|im_start|>system\\nYou",
+                                         "<|im_start|>assistant\\n<think>",
                                          "<|im_start|>assistant\n<think>"};
     if (strstr(template, "<|start_header_id|>")) {
         *out = strstr(template, "Cutting Knowledge Date") ? CHAT_LLAMA3_1 : CHAT_LLAMA3;
@@ -57,21 +70,28 @@ static int kind_of(const char *template, const char *where, ChatKind *out, Error
     }
     if (strstr(template, "<|im_start|>")) {
         int other = 0;
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++) other |= strstr(template, others[i]) != NULL;
-        *out = strstr(template, "enable_thinking") ? CHAT_QWEN3 : strstr(template, qwen_system) ? CHAT_QWEN2_5 : CHAT_CHATML;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            other |= strstr(template, others[i]) != NULL;
+        *out = strstr(template, "enable_thinking") ? CHAT_QWEN3
+               : strstr(template, qwen_system)     ? CHAT_QWEN2_5
+                                                   : CHAT_CHATML;
         if (*out != CHAT_CHATML || !other) return 0;
     }
-    return error_set(err, "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's", where);
+    return error_set(err, "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
+                     where);
 }
 
-/* The text of tokenizer_config.json's chat_template, or NULL: it is a text, or a list of named ones. */
+/* The text of tokenizer_config.json's chat_template, or NULL: it is a text, or a list of named
+ * ones. */
 static const char *template_in(const json_t *config)
 {
     const json_t *v = json_object_get(config, "chat_template"), *entry;
     size_t i;
-    json_array_foreach(v, i, entry) {
+    json_array_foreach(v, i, entry)
+    {
         const char *name = json_string_value(json_object_get(entry, "name"));
-        if (name && !strcmp(name, "default")) return json_string_value(json_object_get(entry, "template"));
+        if (name && !strcmp(name, "default"))
+            return json_string_value(json_object_get(entry, "template"));
     }
     return json_string_value(v);
 }
@@ -114,7 +134,7 @@ int chat_of(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 typedef struct {
     const Chat *c;
     const Tokenizer *t;
-    Buffer text;               /* since the last special token, not yet encoded */
+    Buffer text; /* since the last special token, not yet encoded */
     int32_t **ids;
     size_t *n;
     int failed;
@@ -123,8 +143,10 @@ typedef struct {
 
 static void flush(Out *o)
 {
-    if (o->text.full && !o->failed) o->failed = error_set(o->err, "a prompt of more than %zu bytes", o->text.max);
-    if (!o->failed) o->failed = tokenizer_encode(o->t, o->text.data, o->text.len, o->ids, o->n, o->err);
+    if (o->text.full && !o->failed)
+        o->failed = error_set(o->err, "a prompt of more than %zu bytes", o->text.max);
+    if (!o->failed)
+        o->failed = tokenizer_encode(o->t, o->text.data, o->text.len, o->ids, o->n, o->err);
     buffer_clear(&o->text);
 }
 
@@ -134,7 +156,10 @@ static void put_text(Out *o, const char *text, size_t len)
     if (o->c->kind == CHAT_SMALL) flush(o);
 }
 
-static void put_words(Out *o, const char *text) { put_text(o, text, strlen(text)); }
+static void put_words(Out *o, const char *text)
+{
+    put_text(o, text, strlen(text));
+}
 
 static void put_special(Out *o, int id)
 {
@@ -143,7 +168,10 @@ static void put_special(Out *o, int id)
     (*o->ids)[(*o->n)++] = id;
 }
 
-static int is_space(uint32_t code) { return unicode_class(code) == CLASS_SPACE || (code >= 0x1C && code <= 0x1F); }
+static int is_space(uint32_t code)
+{
+    return unicode_class(code) == CLASS_SPACE || (code >= 0x1C && code <= 0x1F);
+}
 
 /* White space as Python's strip has it, at both ends. */
 static void trim(const char **text, size_t *len)
@@ -203,7 +231,8 @@ static int done(Out *o)
     return o->failed ? -1 : 0;
 }
 
-int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size_t len,
+                       int32_t **ids, size_t *n, Error *err)
 {
     const char *system = layout[c->kind].system;
     Out o = out_to(c, t, ids, n, err);
@@ -226,11 +255,13 @@ static const char *find(const char *text, size_t len, const char *mark, int last
     return found;
 }
 
-/* A Qwen3 answer: its thought, which is left out where the prompt has an empty one, and what follows it. */
+/* A Qwen3 answer: its thought, which is left out where the prompt has an empty one, and what
+ * follows it. */
 static void put_thought(Out *o, const char **text, size_t *len)
 {
     static const char start[] = "<think>", stop[] = "</think>";
-    const char *end = *text + *len, *closed = find(*text, *len, stop, 0), *rest = find(*text, *len, stop, 1);
+    const char *end = *text + *len, *closed = find(*text, *len, stop, 0),
+               *rest = find(*text, *len, stop, 1);
     const char *thought = *text;
     size_t n = closed ? (size_t)(closed - thought) : 0;
     while (n && thought[n - 1] == '\n') n--;
@@ -251,7 +282,8 @@ static void put_thought(Out *o, const char **text, size_t *len)
     put_words(o, "\n</think>\n\n");
 }
 
-int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len,
+                       int32_t **ids, size_t *n, Error *err)
 {
     Out o = out_to(c, t, ids, n, err);
     if (is_llama(c)) trim(&text, &len);

@@ -5,21 +5,28 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "model/files/model_config.h"
-#include "model/model_device.h"
 #include "model/core/lora.h"
 #include "model/core/ops.h"
+#include "model/files/model_config.h"
 #include "model/memory_plan.h"
+#include "model/model_device.h"
 
 enum { MAX_CONFIG = 1 << 24, CPU_TOKENS = 8192 };
 
 void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base)
 {
-    if (e->trainer && !base) flags_usage_error(spec, "--trainer needs --base: a model that the trainer starts from");
-    if (e->trainer && e->plan) flags_usage_error(spec, "--plan is of training here; what --trainer takes is its own matter");
-    if (e->rslora && !e->lora) flags_usage_error(spec, "--rslora needs --lora: it scales an adapter");
-    if (e->lora && !base) flags_usage_error(spec, "--lora needs --base: an adapter is trained on a model that has learned");
-    if (e->lean && !strcmp(e->device, "cpu")) flags_usage_error(spec, "--lean needs a GPU: --engine cuda:N or auto");
+    if (e->trainer && !base)
+        flags_usage_error(spec, "--trainer needs --base: a model that the trainer starts from");
+    if (e->trainer && e->plan)
+        flags_usage_error(spec,
+                          "--plan is of training here; what --trainer takes is its own matter");
+    if (e->rslora && !e->lora)
+        flags_usage_error(spec, "--rslora needs --lora: it scales an adapter");
+    if (e->lora && !base)
+        flags_usage_error(spec,
+                          "--lora needs --base: an adapter is trained on a model that has learned");
+    if (e->lean && !strcmp(e->device, "cpu"))
+        flags_usage_error(spec, "--lean needs a GPU: --engine cuda:N or auto");
     if (!e->tokens && !strcmp(e->device, "cpu")) e->tokens = CPU_TOKENS;
 }
 
@@ -35,7 +42,8 @@ void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *nam
 {
     for (size_t len; !e->plan && *names; names += len + (names[len] == '|')) {
         len = strcspn(names, "|");
-        if (!text_flag(spec, names, len)) flags_usage_error(spec, "--%.*s is required", (int)len, names);
+        if (!text_flag(spec, names, len))
+            flags_usage_error(spec, "--%.*s is required", (int)len, names);
     }
 }
 
@@ -46,13 +54,21 @@ void engine_config(const EngineFlags *e, ArtifactSpec *s)
 
 LoraOptions engine_lora(const EngineFlags *e, uint64_t seed)
 {
-    return (LoraOptions){.rank = (int)e->lora, .alpha = e->alpha, .rslora = e->rslora, .targets = LORA_ALL, .seed = seed};
+    return (LoraOptions){.rank = (int)e->lora,
+                         .alpha = e->alpha,
+                         .rslora = e->rslora,
+                         .targets = LORA_ALL,
+                         .seed = seed};
 }
 
 TrainerOptions engine_training(const EngineFlags *e, int fixed_weights)
 {
-    Recompute r = !strcmp(e->recompute, "on") ? RECOMPUTE_YES : !strcmp(e->recompute, "off") ? RECOMPUTE_NO : RECOMPUTE_AUTO;
-    return (TrainerOptions){.max_tokens = (int)e->tokens, .recompute = r, .lean = e->lean,
+    Recompute r = !strcmp(e->recompute, "on")    ? RECOMPUTE_YES
+                  : !strcmp(e->recompute, "off") ? RECOMPUTE_NO
+                                                 : RECOMPUTE_AUTO;
+    return (TrainerOptions){.max_tokens = (int)e->tokens,
+                            .recompute = r,
+                            .lean = e->lean,
                             .fixed_weights = fixed_weights};
 }
 
@@ -86,11 +102,14 @@ int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err)
     if (!e->lora) return 0;
     if (!there) return model_add_lora(m, &wanted, err);
     if (there->rank == wanted.rank) return 0;
-    return error_set(err, "--lora %d: the model to start from has an adapter of rank %d already, which is trained further",
+    return error_set(err,
+                     "--lora %d: the model to start from has an adapter of rank %d already, which "
+                     "is trained further",
                      wanted.rank, there->rank);
 }
 
-/* The configuration of a model directory; an adapter's is its base's, and its options come too (rank 0: it is none). */
+/* The configuration of a model directory; an adapter's is its base's, and its options come too
+ * (rank 0: it is none). */
 static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error *err)
 {
     char path[4096], *base = NULL;
@@ -100,7 +119,9 @@ static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error
     if (file_exists(path) && adapter_config_read(dir, lora, &base, err)) return -1;
     snprintf(path, sizeof path, "%s/config.json", base ? base : dir);
     buffer_init(&b, MAX_CONFIG);
-    int rc = file_read(path, MAX_CONFIG, &b, err) || model_config_parse(b.data, b.len, path, c, err) ? -1 : 0;
+    int rc = file_read(path, MAX_CONFIG, &b, err) || model_config_parse(b.data, b.len, path, c, err)
+                 ? -1
+                 : 0;
     buffer_release(&b);
     free(base);
     return rc;
@@ -113,7 +134,8 @@ static void put(Buffer *b)
     buffer_release(b);
 }
 
-int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small, int fixed_weights, Error *err)
+int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small, int fixed_weights,
+                Error *err)
 {
     const Ops *ops;
     ModelConfig c;
@@ -122,7 +144,8 @@ int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small
     if (!lora.rank) lora = engine_lora(e, 0);
     TrainerOptions t = engine_training(e, fixed_weights);
     MemoryPlan p;
-    if (engine_start(e, err) || engine_ops(e, &ops, err)) return -1; /* of several GPUs each holds a slice of the optimiser */
+    if (engine_start(e, err) || engine_ops(e, &ops, err))
+        return -1; /* of several GPUs each holds a slice of the optimiser */
     if (!t.max_tokens && ops == ops_cpu()) t.max_tokens = CPU_TOKENS;
     if (plan_training(&c, ops, lora.rank ? &lora : NULL, &t, &p, err)) return -1;
     Buffer b;
@@ -140,7 +163,8 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     SamplingPlan p;
     if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err)) return -1;
     if (max_new >= c.max_position)
-        return error_set(err, "--max-new is %d and %s has %d positions, which prompts need too", max_new, dir, c.max_position);
+        return error_set(err, "--max-new is %d and %s has %d positions, which prompts need too",
+                         max_new, dir, c.max_position);
     if (plan_sampling(&c, ops, lora.rank ? &lora : NULL, batch, max_new, &p, err)) return -1;
     Buffer b;
     buffer_init(&b, 1 << 16);

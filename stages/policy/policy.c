@@ -9,8 +9,12 @@
 
 enum { MAX_FILE = 1 << 30 };
 
-static const char *const copied[] = {"generation_config.json", "tokenizer_config.json", "chat_template.jinja",
-                                     "vocab.json", "merges.txt", "special_tokens_map.json"};
+static const char *const copied[] = {"generation_config.json",
+                                     "tokenizer_config.json",
+                                     "chat_template.jinja",
+                                     "vocab.json",
+                                     "merges.txt",
+                                     "special_tokens_map.json"};
 
 int policy_tokenizer(const char *dir, Policy *out, Error *err)
 {
@@ -26,7 +30,8 @@ int policy_tokenizer(const char *dir, Policy *out, Error *err)
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err)
 {
     if (policy_tokenizer(dir, out, err)) return -1;
-    if (!model_load(dir, ops, &out->model, err) && !model_add_end(out->model, out->chat.end, err)) return 0;
+    if (!model_load(dir, ops, &out->model, err) && !model_add_end(out->model, out->chat.end, err))
+        return 0;
     policy_release(out);
     return -1;
 }
@@ -48,13 +53,15 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err)
         snprintf(src, sizeof src, "%s/%s", from, copied[i]);
         snprintf(dst, sizeof dst, "%s/%s", dir, copied[i]);
         if (!file_exists(src) || (missing && file_exists(dst))) continue;
-        rc = file_read(src, MAX_FILE, &b, err) || file_write_atomic(dst, b.data, b.len, err) ? -1 : 0;
+        rc = file_read(src, MAX_FILE, &b, err) || file_write_atomic(dst, b.data, b.len, err) ? -1
+                                                                                             : 0;
     }
     buffer_release(&b);
     return rc;
 }
 
-/* The family's own tokenizer class has another pre-tokeniser than the line rule (docs/tokenizer.md). */
+/* The family's own tokenizer class has another pre-tokeniser than the line rule
+ * (docs/tokenizer.md). */
 static const char tokenizer_config[] =
     "{\n  \"eos_token\": \"<|im_end|>\",\n  \"pad_token\": \"<|endoftext|>\",\n"
     "  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
@@ -66,24 +73,28 @@ static int write_tokenizer_config(const char *dir, Error *err)
     return file_write_atomic(path, tokenizer_config, sizeof tokenizer_config - 1, err);
 }
 
-int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec, Error *err)
+int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec,
+                Error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
-    if (manifest_remove(dir, err) || file_mkdirs(dir, err) || (from_dir ? policy_extras(from_dir, dir, 0, err) : write_tokenizer_config(dir, err)) ||
+    if (manifest_remove(dir, err) || file_mkdirs(dir, err) ||
+        (from_dir ? policy_extras(from_dir, dir, 0, err) : write_tokenizer_config(dir, err)) ||
         tokenizer_save(p->tokenizer, path, err) || model_save(p->model, dir, err))
         return -1;
     return manifest_write(dir, spec, err);
 }
 
-int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
+                         Error *err)
 {
     *ids = NULL;
     *n = 0;
     return chat_encode_prompt(&p->chat, p->tokenizer, text, len, ids, n, err);
 }
 
-int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n, Error *err)
+int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
+                         Error *err)
 {
     *ids = NULL;
     *n = 0;

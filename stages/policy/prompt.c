@@ -20,8 +20,9 @@ static void code(Buffer *out, const char *s, size_t n)
 }
 
 /* What may follow the # of a directive. */
-static const char *const directives[] = {"define", "undef", "include",  "include_next", "if",   "ifdef", "ifndef",  "elif",  "elifdef",
-                                         "else",   "endif", "elifndef", "line",         "error", "warning", "pragma", "ident"};
+static const char *const directives[] = {
+    "define", "undef", "include",  "include_next", "if",    "ifdef",   "ifndef", "elif", "elifdef",
+    "else",   "endif", "elifndef", "line",         "error", "warning", "pragma", "ident"};
 
 static size_t blanks(const char *s, size_t n)
 {
@@ -30,14 +31,16 @@ static size_t blanks(const char *s, size_t n)
     return i;
 }
 
-/* After the slashes of a comment, the length of "codeN (score" as it stands above each exemplar; 0: something else. */
+/* After the slashes of a comment, the length of "codeN (score" as it stands above each exemplar; 0:
+ * something else. */
 static size_t mark(const char *s, size_t n)
 {
     size_t i = blanks(s, n), digits;
     if (n - i < 4 || strncasecmp(s + i, "code", 4)) return 0;
     i += 4;
     i += blanks(s + i, n - i);
-    for (digits = i; i < n && isdigit((unsigned char)s[i]); i++) {}
+    for (digits = i; i < n && isdigit((unsigned char)s[i]); i++) {
+    }
     if (i == digits) return 0;
     i += blanks(s + i, n - i);
     if (i == n || s[i] != '(') return 0;
@@ -60,14 +63,16 @@ static size_t heading(const char *s, size_t n)
     return len ? 1 : 0;
 }
 
-/* Where the line s begins as a part of a prompt does: *at..*at + the length returned is what makes it so. 0: it does not. */
+/* Where the line s begins as a part of a prompt does: *at..*at + the length returned is what makes
+ * it so. 0: it does not. */
 static size_t forged(const char *s, size_t n, size_t *at)
 {
     size_t i = *at = blanks(s, n), len = 0;
     while (len < n - i && s[i + len] == '`') len++;
     if (len >= 3) return len;
     if (i < n && s[i] == '#') return heading(s + i, n - i);
-    for (len = 0; len < n - i && s[i + len] == '/'; len++) {}
+    for (len = 0; len < n - i && s[i + len] == '/'; len++) {
+    }
     if (len < 2) return 0;
     *at = i + len;
     return mark(s + *at, n - *at);
@@ -80,9 +85,10 @@ static size_t line_length(const char *s, size_t n)
     return len < n ? len + 1 : len;
 }
 
-/* A kernel for a prompt: byte for byte, but what would be read as another exemplar, a heading or a fence is dotted out, or a
- * right kernel could show later prompts exemplars and rules of its own. All of these stand in comments and in groups that are
- * skipped, where dots change nothing; a line that continues another (a macro may, with ##) is joined to it, as compilers do. */
+/* A kernel for a prompt: byte for byte, but what would be read as another exemplar, a heading or a
+ * fence is dotted out, or a right kernel could show later prompts exemplars and rules of its own.
+ * All of these stand in comments and in groups that are skipped, where dots change nothing; a line
+ * that continues another (a macro may, with ##) is joined to it, as compilers do. */
 static void kernel(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;
@@ -104,27 +110,33 @@ static void kernel(Buffer *out, const char *s, size_t n)
 
 static const char full_head[] =
     "# Task for CUDA optimization\n"
-    "You are an expert in CUDA and GPU kernel optimization. Given a reference implementation, write CUDA C++ device code\n"
+    "You are an expert in CUDA and GPU kernel optimization. Given a reference implementation, "
+    "write CUDA C++ device code\n"
     "with identical results that runs as fast as possible.\n\n"
     "A candidate is one CUDA C++ source, device code only, with its launch plan in comments:\n"
     "//@ buffer float partial[rows * 32]          scratch memory, if needed\n"
     "//@ launch name<<<grid, block, shared_bytes>>>(arguments)   in order of execution\n"
     "//@ for t in 0..steps                        repeats the launch on the next line\n"
-    "grid and block are integer expressions or dim3(x, y, z) over the axes, with ceil_div, min, max. Arguments are axes (int),\n"
-    "inputs, outputs and buffers (pointers) by name, or integer expressions. There is no host code.\n\n";
+    "grid and block are integer expressions or dim3(x, y, z) over the axes, with ceil_div, min, "
+    "max. Arguments are axes (int),\n"
+    "inputs, outputs and buffers (pointers) by name, or integer expressions. There is no host "
+    "code.\n\n";
 
 static const char full_restrictions[] =
     "# Requirements and Restrictions\n"
     "## Critical Requirements\n"
-    "Results must match the reference for every size of the axes, else the score is 0. The code must compile and run.\n"
+    "Results must match the reference for every size of the axes, else the score is 0. The code "
+    "must compile and run.\n"
     "## Key Restrictions\n"
-    "Do not cache or reuse results of earlier runs: every launch computes everything. Keep all hyper-parameters unchanged.\n\n";
+    "Do not cache or reuse results of earlier runs: every launch computes everything. Keep all "
+    "hyper-parameters unchanged.\n\n";
 
 static const char full_protocol[] =
     "# Generation Protocol\n"
     "Answer in three sections, each starting with exactly two hash symbols:\n"
     "## Performance Analysis\n"
-    "Which implementations are better and why; which strategies have most potential; what limits performance; which techniques\n"
+    "Which implementations are better and why; which strategies have most potential; what limits "
+    "performance; which techniques\n"
     "are not used yet; where the largest acceleration is to be had.\n"
     "## Algorithm Design\n"
     "Your approach.\n"
@@ -147,7 +159,8 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int ful
         code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");
     }
-    if (n) buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
+    if (n)
+        buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
         kernel(out, ex[i].source, ex[i].len);

@@ -8,14 +8,14 @@
 #include "tasks/task.h"
 
 typedef struct {
-    const char *id;            /* of the sample, or "baseline" */
+    const char *id; /* of the sample, or "baseline" */
     const char *source;
     size_t len;
     double score;
 } Exemplar;
 
-/* exemplars in the order shown: code1, code2... n 0: the plain prompt of stage 1. A line of theirs that would be read as a part of
- * the prompt is made unlike one. */
+/* exemplars in the order shown: code1, code2... n 0: the plain prompt of stage 1. A line of theirs
+ * that would be read as a part of the prompt is made unlike one. */
 void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n, int full);
 
 #endif

@@ -12,8 +12,8 @@
 #include "model/ranks.h"
 #include "stages/data/batchlog.h"
 #include "stages/data/manifest.h"
-#include "stages/policy/policy.h"
 #include "stages/data/promptset.h"
+#include "stages/policy/policy.h"
 
 enum { MAX_BANNED = 65536, MAX_ANSWER = 1 << 22 };
 
@@ -31,9 +31,9 @@ typedef struct {
     const Policy *policy;
     const PromptSet *prompts;
     BatchLog *log;
-    long first_row, last_row;      /* that this process samples */
-    const long *request_prompt;    /* prompt of each request of the chunk */
-    const int *request_copy;       /* its first copy */
+    long first_row, last_row;   /* that this process samples */
+    const long *request_prompt; /* prompt of each request of the chunk */
+    const int *request_copy;    /* its first copy */
     int32_t *const *prompt_ids;
     const size_t *prompt_len;
     Error *err;
@@ -48,11 +48,13 @@ static void record_id_list(Record *r, const char *key, const int32_t *ids, size_
     free(wide);
 }
 
-/* Where the stop text is in the answer: its ids are cut after the token that completes it, its text before it. The engine
- * stops by ids, which cut the same text in more than one way. Returns 1 when it is there. */
+/* Where the stop text is in the answer: its ids are cut after the token that completes it, its text
+ * before it. The engine stops by ids, which cut the same text in more than one way. Returns 1 when
+ * it is there. */
 static int cut_at_stop(const Chunk *c, const int32_t *ids, int *n, Buffer *text)
 {
-    const char *stop = c->o->stop, *at = stop ? memmem(text->data, text->len, stop, strlen(stop)) : NULL;
+    const char *stop = c->o->stop,
+               *at = stop ? memmem(text->data, text->len, stop, strlen(stop)) : NULL;
     if (!at) return 0;
     size_t keep = (size_t)(at - text->data), end = keep + strlen(stop);
     int low = 1, high = *n; /* the fewest ids whose text reaches the end of it */
@@ -73,7 +75,8 @@ static int cut_at_stop(const Chunk *c, const int32_t *ids, int *n, Buffer *text)
     return 1;
 }
 
-static void on_sample(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+static void on_sample(void *ctx, int request, int copy, const int32_t *ids, const float *logp,
+                      int n, int stopped)
 {
     Chunk *c = ctx;
     if (c->failed) return;
@@ -84,8 +87,8 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     buffer_init(&text, MAX_ANSWER);
     c->failed = tokenizer_decode(c->policy->tokenizer, ids, (size_t)n, 0, &text, c->err);
     if (!c->failed) stopped |= cut_at_stop(c, ids, &n, &text);
-    Record *r = promptset_answer(p, c->o->stage, "native", trial, seed_of(c->o->seed, p, trial), stopped ? "stop" : "length",
-                                 text.data, text.len);
+    Record *r = promptset_answer(p, c->o->stage, "native", trial, seed_of(c->o->seed, p, trial),
+                                 stopped ? "stop" : "length", text.data, text.len);
     double *lp = memory_array((size_t)n, sizeof *lp);
     for (int i = 0; i < n; i++) lp[i] = logp[i];
     record_floats(r, "logprobs", lp, (size_t)n);
@@ -113,7 +116,8 @@ static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, E
         if (n == 0 || prompt[n - 1] != p) {
             prompt[n] = p;
             copy[n] = (int)(row % copies);
-            req[n] = (SampleRequest){c->prompt_ids[p], (int)c->prompt_len[p], 0, &seeds[row - first]};
+            req[n] =
+                (SampleRequest){c->prompt_ids[p], (int)c->prompt_len[p], 0, &seeds[row - first]};
             n++;
         }
         req[n - 1].copies++;
@@ -135,7 +139,9 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
     Progress p;
     progress_start(&p, "sample", "samples", done < total ? done : total, total);
     for (; done < total; done += c->o->batch) {
-        if (stop_requested()) return error_set(err, "stopped after %ld of %ld samples; the same command continues", done, total);
+        if (stop_requested())
+            return error_set(err, "stopped after %ld of %ld samples; the same command continues",
+                             done, total);
         long end = done + c->o->batch < total ? done + c->o->batch : total;
         if (run_chunk(c, c->first_row + done, c->first_row + end, so, err)) return -1;
         progress_set(&p, end);
@@ -144,36 +150,46 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
     return 0;
 }
 
-/* A prompt whose kernels are longer than the model can be shown is left out: the task's others go on, and the pool may hold
- * what a teacher wrote at length for as long as the run lives. */
-static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **ids, size_t *len, int max_new, Error *err)
+/* A prompt whose kernels are longer than the model can be shown is left out: the task's others go
+ * on, and the pool may hold what a teacher wrote at length for as long as the run lives. */
+static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **ids, size_t *len,
+                          int max_new, Error *err)
 {
     int limit = model_config(policy->model)->max_position;
     long all = prompts->n;
     for (long i = 0; i < prompts->n;) {
         const PromptItem *p = &prompts->items[i];
-        if (policy_encode_prompt(policy, p->text, strlen(p->text), &ids[i], &len[i], err)) return -1;
+        if (policy_encode_prompt(policy, p->text, strlen(p->text), &ids[i], &len[i], err))
+            return -1;
         if ((long)len[i] + max_new <= limit) {
             i++;
             continue;
         }
         if (!p->contrastive)
-            return error_set(err, "prompt %s has %zu tokens; with %d new ones that is more than the model's %d positions", p->id,
-                             len[i], max_new, limit);
+            return error_set(err,
+                             "prompt %s has %zu tokens; with %d new ones that is more than the "
+                             "model's %d positions",
+                             p->id, len[i], max_new, limit);
         free(ids[i]);
         ids[i] = NULL;
         promptset_remove(prompts, i);
     }
     if (all && !prompts->n)
-        return error_set(err, "all %ld prompts are longer than the model's %d positions with the kernels that they show and %d new tokens: "
-                              "fewer exemplars or fewer new tokens leave room", all, limit, max_new);
+        return error_set(err,
+                         "all %ld prompts are longer than the model's %d positions with the "
+                         "kernels that they show and %d new tokens: "
+                         "fewer exemplars or fewer new tokens leave room",
+                         all, limit, max_new);
     if (prompts->n < all)
-        log_warn("%ld of %ld prompts are left out: with the kernels that they show and %d new tokens they are longer than the model's "
-                 "%d positions", all - prompts->n, all, max_new, limit);
+        log_warn("%ld of %ld prompts are left out: with the kernels that they show and %d new "
+                 "tokens they are longer than the model's "
+                 "%d positions",
+                 all - prompts->n, all, max_new, limit);
     return 0;
 }
 
-/* The stop text's ids, by itself and after a blank: a word's first token often has the blank before it. */
+/* The stop text's ids, by itself and after a blank: a word's first token often has the blank before
+ * it. */
 static int encode_stop(const Policy *policy, const char *text, StopSequence stops[2], Error *err)
 {
     if (!text) return 0;
@@ -190,8 +206,8 @@ static int encode_stop(const Policy *policy, const char *text, StopSequence stop
 }
 
 /* The rows of this process, into the artifact `output`. */
-static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSet *prompts, const char *output,
-                       const ArtifactSpec *spec, Error *err)
+static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSet *prompts,
+                       const char *output, const ArtifactSpec *spec, Error *err)
 {
     Policy policy;
     BatchLog log;
@@ -200,9 +216,19 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
     size_t *len = memory_array((size_t)prompts->n, sizeof *len);
     StopSequence stops[2] = {{0}};
     int *banned = memory_array(MAX_BANNED, sizeof *banned);
-    Chunk c = {.o = o, .policy = &policy, .prompts = prompts, .log = &log, .prompt_ids = ids, .prompt_len = len};
-    SampleOptions so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p, .max_new = o->max_new, .batch = o->batch,
-                        .banned = banned, .top_k = o->top_k, .min_p = (float)o->min_p};
+    Chunk c = {.o = o,
+               .policy = &policy,
+               .prompts = prompts,
+               .log = &log,
+               .prompt_ids = ids,
+               .prompt_len = len};
+    SampleOptions so = {.temperature = (float)o->temperature,
+                        .top_p = (float)o->top_p,
+                        .max_new = o->max_new,
+                        .batch = o->batch,
+                        .banned = banned,
+                        .top_k = o->top_k,
+                        .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
     int rc = encode_prompts(&policy, prompts, ids, len, o->max_new, err);
     c.first_row = prompts->n * o->copies * ranks_rank() / ranks_size();
@@ -240,7 +266,9 @@ static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error 
         int more = 0;
         snprintf(path, sizeof path, "%s.part-%d", o->output, part);
         rc = artifact_open(path, "samples", &r, err);
-        for (long i = 0; !rc && (more = artifact_next(r, &v, err)) == 1 && !artifact_raw(r, i, &data, &len); i++)
+        for (long i = 0;
+             !rc && (more = artifact_next(r, &v, err)) == 1 && !artifact_raw(r, i, &data, &len);
+             i++)
             rc = artifact_write_encoded(w, data, len, err);
         if (more < 0) rc = -1;
         if (r) artifact_close(r);
@@ -255,8 +283,8 @@ static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error 
 }
 
 /* Several GPUs: each process samples its rows into a part of its own, with a journal of its own. */
-static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSet *prompts, const ArtifactSpec *spec,
-                       Error *err)
+static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSet *prompts,
+                       const ArtifactSpec *spec, Error *err)
 {
     static char key[] = "~part";
     char path[4096], part[32];
@@ -264,7 +292,8 @@ static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSe
     ArtifactSpec s = *spec;
     snprintf(path, sizeof path, "%s.part-%d", o->output, ranks_rank());
     snprintf(part, sizeof part, "%d of %d", ranks_rank(), ranks_size());
-    if (s.n_config == ARTIFACT_MAX_CONFIG) return error_set(err, "no room for the part in the header");
+    if (s.n_config == ARTIFACT_MAX_CONFIG)
+        return error_set(err, "no room for the part in the header");
     s.config[s.n_config].key = key;
     s.config[s.n_config++].value = part;
     if (!artifact_same(&s, path) && sample_rows(model_dir, o, prompts, path, &s, err)) return -1;
@@ -272,7 +301,8 @@ static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSe
     return !ranks_rank() && join_parts(o, spec, err) ? -1 : engine_finish(err);
 }
 
-int sampling_native(const char *model_dir, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
+int sampling_native(const char *model_dir, const SamplingOptions *o, const ArtifactSpec *spec,
+                    Error *err)
 {
     PromptSet prompts;
     if (promptset_load(o->prompts, &prompts, err)) return -1;
@@ -282,14 +312,15 @@ int sampling_native(const char *model_dir, const SamplingOptions *o, const Artif
     return rc;
 }
 
-/* ---- an endpoint: answers come in any order; the artifact is in the order of (prompt, copy) ---- */
+/* ---- an endpoint: answers come in any order; the artifact is in the order of (prompt, copy) ----
+ */
 
 typedef struct {
     const SamplingOptions *o;
     const char *policy;
     const PromptSet *prompts;
-    BatchLog log;                  /* of finished answers, in order of completion */
-    Record **done;                 /* by row */
+    BatchLog log;  /* of finished answers, in order of completion */
+    Record **done; /* by row */
     long n_rows, answered, without_ids;
 } Remote;
 
@@ -297,7 +328,8 @@ static long row_of(const Remote *r, const char *id, size_t len)
 {
     for (long row = 0; row < r->n_rows; row++) {
         char name[512];
-        int n = snprintf(name, sizeof name, "%s/%ld", r->prompts->items[row / r->o->copies].id, row % r->o->copies);
+        int n = snprintf(name, sizeof name, "%s/%ld", r->prompts->items[row / r->o->copies].id,
+                         row % r->o->copies);
         if ((size_t)n == len && !memcmp(name, id, len)) return row;
     }
     return -1;
@@ -311,7 +343,8 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
     View v;
     const char *id;
     size_t n;
-    int rc = view_decode(record, len, r->o->output, &zone, &v, err) || view_text(&v, "id", &id, &n, err);
+    int rc =
+        view_decode(record, len, r->o->output, &zone, &v, err) || view_text(&v, "id", &id, &n, err);
     long row = rc ? -1 : row_of(r, id, n);
     if (row >= 0 && !r->done[row]) {
         r->done[row] = record_new();
@@ -338,14 +371,16 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     int copy = (int)((long)reply->index % r->o->copies);
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s/%d: %s", p->id, copy, reply->error);
-    Record *rec = promptset_answer(p, r->o->stage, r->policy, copy, seed_of(r->o->seed, p, copy), reply->finish, text,
-                                   strlen(text));
+    Record *rec = promptset_answer(p, r->o->stage, r->policy, copy, seed_of(r->o->seed, p, copy),
+                                   reply->finish, text, strlen(text));
     Record *usage = record_map(rec, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
     if (reply->ids) record_id_list(rec, "ids", reply->ids, reply->n_ids);
-    if (reply->prompt_ids) record_id_list(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
-    if (reply->ids && reply->logprobs) record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
+    if (reply->prompt_ids)
+        record_id_list(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
+    if (reply->ids && reply->logprobs)
+        record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
     r->answered += reply->text != NULL;
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
@@ -365,8 +400,8 @@ static int write_rows(const Remote *r, const ArtifactSpec *spec, Error *err)
     return artifact_finish(w, err);
 }
 
-/* The adapter's name: of its content, so that what a server has loaded under it is this one; and of who asks, so that none
- * unloads what another still uses. */
+/* The adapter's name: of its content, so that what a server has loaded under it is this one; and of
+ * who asks, so that none unloads what another still uses. */
 static int adapter_name(const SamplingOptions *o, char name[64], char path[4096], Error *err)
 {
     char hex[DIGEST_HEX], asker[DIGEST_HEX], config[4096];
@@ -374,7 +409,10 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     Digest d;
     snprintf(config, sizeof config, "%s/adapter_config.json", o->adapter);
     if (!file_exists(config))
-        return error_set(err, "%s holds whole weights, not an adapter: an endpoint can be given adapters only (LORA=16)", o->adapter);
+        return error_set(err,
+                         "%s holds whole weights, not an adapter: an endpoint can be given "
+                         "adapters only (LORA=16)",
+                         o->adapter);
     if (!realpath(o->adapter, path)) return error_errno(err, "cannot find %s", o->adapter);
     if (manifest_digest(path, hex, err)) return -1;
     digester_init(&g);
@@ -386,9 +424,10 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     return 0;
 }
 
-/* Asked under the adapter's name. A server that was started again has lost it: its refusal names it, and it is given anew, as
- * long as answers came since the last time. */
-static int ask_adapter(Remote *r, const LlmOptions *lo, const char *name, const char *path, LlmAdapter *adapter, Error *err)
+/* Asked under the adapter's name. A server that was started again has lost it: its refusal names
+ * it, and it is given anew, as long as answers came since the last time. */
+static int ask_adapter(Remote *r, const LlmOptions *lo, const char *name, const char *path,
+                       LlmAdapter *adapter, Error *err)
 {
     LlmOptions with = *lo;
     with.model = adapter->model;
@@ -412,29 +451,42 @@ static int ask(Remote *r, const LlmOptions *lo, Error *err)
     if (!r->o->adapter) return llm_run(lo, (size_t)r->n_rows, next_prompt, on_reply, r, err);
     if (adapter_name(r->o, name, path, err)) return -1;
     int rc = ask_adapter(r, lo, name, path, &adapter, err);
-    if (*adapter.model && llm_adapter_unload(lo, &adapter, name, &later)) log_warn("%s", later.text);
+    if (*adapter.model && llm_adapter_unload(lo, &adapter, name, &later))
+        log_warn("%s", later.text);
     if (!rc && r->without_ids)
-        log_warn("%ld answers came without token ids: what learns from them encodes their text, which may cut it into "
-                 "other tokens than were sampled", r->without_ids);
+        log_warn("%ld answers came without token ids: what learns from them encodes their text, "
+                 "which may cut it into "
+                 "other tokens than were sampled",
+                 r->without_ids);
     return rc;
 }
 
 /* Each was refused by itself, for its length say: the settings are wrong, not a prompt. */
 static int none_answered(const Remote *r, Error *err)
 {
-    return !r->n_rows || r->answered ? 0 : error_set(err, "none of %ld requests was answered", r->n_rows);
+    return !r->n_rows || r->answered
+               ? 0
+               : error_set(err, "none of %ld requests was answered", r->n_rows);
 }
 
-int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
+int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec,
+                      Error *err)
 {
     PromptSet prompts;
     if (promptset_load(o->prompts, &prompts, err)) return -1;
     Remote r = {.o = o, .policy = policy, .prompts = &prompts, .n_rows = prompts.n * o->copies};
     r.done = memory_array((size_t)r.n_rows, sizeof *r.done);
     const char *model = strchr(policy, ':') + 1;
-    LlmOptions lo = {.api = policy[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = model, .temperature = o->temperature,
-                     .top_k = o->top_k, .min_p = o->min_p, .stop = o->stop, .top_p = o->top_p < 1 ? o->top_p : 0,
-                     .max_tokens = o->max_new, .concurrency = o->concurrency, .connect_timeout_s = 10,
+    LlmOptions lo = {.api = policy[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI,
+                     .model = model,
+                     .temperature = o->temperature,
+                     .top_k = o->top_k,
+                     .min_p = o->min_p,
+                     .stop = o->stop,
+                     .top_p = o->top_p < 1 ? o->top_p : 0,
+                     .max_tokens = o->max_new,
+                     .concurrency = o->concurrency,
+                     .connect_timeout_s = 10,
                      .request_timeout_s = 600};
     int rc = batchlog_open(&r.log, o->output, spec, remember, &r, err);
     if (!rc && (ask(&r, &lo, err) || none_answered(&r, err))) {

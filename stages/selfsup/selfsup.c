@@ -37,7 +37,8 @@ void successes_balance(Successes *s)
         s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);
 }
 
-int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len, Error *err)
+int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len,
+                       Error *err)
 {
     Policy p;
     Example *ex = NULL;

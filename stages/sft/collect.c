@@ -6,14 +6,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "stages/data/batchlog.h"
 #include "eval/serve/ask.h"
+#include "stages/data/batchlog.h"
 
 /* One (task, teacher). */
 typedef struct {
     const Task *task;
     const Teacher *teacher;
-    Record **answers;              /* by trial; NULL: not asked */
+    Record **answers; /* by trial; NULL: not asked */
     char **sources;
     int trials, successes, ended;
 } Slot;
@@ -31,7 +31,8 @@ static void keep_source(Slot *s, int trial, const char *source, size_t len)
 }
 
 /* The fields of an encoded record. A text that came from an endpoint that failed is `lost`. */
-static int read_answer(const void *data, size_t len, char **id, char **source, int *lost, Record *copy, Error *err)
+static int read_answer(const void *data, size_t len, char **id, char **source, int *lost,
+                       Record *copy, Error *err)
 {
     msgpack_zone zone;
     View v;
@@ -78,12 +79,12 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
 
 typedef struct {
     Collection *c;
-    Slot **slot_of;                /* by request */
+    Slot **slot_of; /* by request */
     TeacherRequest *req;
 } Wave;
 
-/* Each answer is in the journal before the next one comes: some are paid for. A failed request is not,
- * so that a continued run asks again. */
+/* Each answer is in the journal before the next one comes: some are paid for. A failed request is
+ * not, so that a continued run asks again. */
 static int on_answer(void *ctx, TeacherRequest *q, Error *err)
 {
     Wave *w = ctx;
@@ -95,10 +96,12 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
     Buffer b;
     char *id = NULL, *source = NULL;
     buffer_init(&b, 1 << 24);
-    int lost = 0, rc = record_encode(q->record, &b, err) || read_answer(b.data, b.len, &id, &source, &lost, NULL, err);
+    int lost = 0, rc = record_encode(q->record, &b, err) ||
+                       read_answer(b.data, b.len, &id, &source, &lost, NULL, err);
     if (!rc) keep_source(s, q->trial, source, strlen(source));
     s->answers[q->trial] = q->record;
-    if (!rc && !lost) rc = batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err);
+    if (!rc && !lost)
+        rc = batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err);
     buffer_release(&b);
     free(id);
     free(source);
@@ -166,8 +169,10 @@ static int waves(Collection *c, Queue *q, Error *err)
             successes += s->successes;
             open |= upto[i] > s->trials;
         }
-        if (open) log_info("wave %d: %ld answers wanted, %ld correct so far", wave, wanted, successes);
-        for (int k = 0; !rc && open && k < c->o->n_teachers; k++) rc = ask_wave(c, &c->o->teachers[k], upto, err);
+        if (open)
+            log_info("wave %d: %ld answers wanted, %ld correct so far", wave, wanted, successes);
+        for (int k = 0; !rc && open && k < c->o->n_teachers; k++)
+            rc = ask_wave(c, &c->o->teachers[k], upto, err);
         if (!rc && open) rc = judge_wave(c, q, upto, err);
         if (!rc && stop_requested()) rc = error_set(err, "stopped; the same command continues");
     }
@@ -215,7 +220,8 @@ static void free_slots(Collection *c)
     free(c->slots);
 }
 
-int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec, Error *err)
+int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec,
+                Error *err)
 {
     Collection c = {.o = o};
     make_slots(&c, tasks);
@@ -231,7 +237,8 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
     long successes = 0, answers = 0;
     for (int i = 0; i < c.n; i++) {
         successes += c.slots[i].successes;
-        for (int k = 0; k < c.slots[i].trials; k++) answers += c.slots[i].answers[k] != NULL; /* a teacher may have had no more */
+        for (int k = 0; k < c.slots[i].trials; k++)
+            answers += c.slots[i].answers[k] != NULL; /* a teacher may have had no more */
     }
     if (!rc) log_info("%ld answers, %ld distinct correct ones", answers, successes);
     free_slots(&c);

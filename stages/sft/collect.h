@@ -1,5 +1,6 @@
-/* Stage 1's collection: for each task and teacher up to `trials` answers, until `keep` distinct ones were
- * correct (method, section 2). Answers come in waves of as many as are still wanted; each wave is judged. */
+/* Stage 1's collection: for each task and teacher up to `trials` answers, until `keep` distinct
+ * ones were correct (method, section 2). Answers come in waves of as many as are still wanted; each
+ * wave is judged. */
 #ifndef STAGES_SFT_COLLECT_H
 #define STAGES_SFT_COLLECT_H
 
@@ -14,6 +15,7 @@ typedef struct {
     uint64_t eval_seed;
 } CollectOptions;
 
-int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec, Error *err);
+int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec,
+                Error *err);
 
 #endif

@@ -11,8 +11,8 @@
 
 enum { MAX_TEXT = 1 << 20 };
 
-static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, long k, const Buffer *prompt,
-                         const char *answer, Error *err)
+static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
+                         const Buffer *prompt, const char *answer, Error *err)
 {
     Record *r = record_new();
     char id[512];
@@ -71,15 +71,16 @@ static int pick_two(const Group *g, const Sample *self, Random *rng, const Sampl
     return 1;
 }
 
-static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t, const Group *g, const DatasetOptions *o,
-                               long k, Error *err)
+static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t, const Group *g,
+                               const DatasetOptions *o, long k, Error *err)
 {
     Random rng;
     random_init(&rng, o->seed ^ random_hash(s->id, strlen(s->id)), (uint64_t)k);
     const Sample *two[2];
     if (!pick_two(g, s, &rng, two)) return 0;
     Exemplar ex[2];
-    for (int i = 0; i < 2; i++) ex[i] = (Exemplar){two[i]->id, two[i]->source, strlen(two[i]->source), two[i]->score};
+    for (int i = 0; i < 2; i++)
+        ex[i] = (Exemplar){two[i]->id, two[i]->source, strlen(two[i]->source), two[i]->score};
     Buffer prompt, comparison, answer;
     buffer_init(&prompt, MAX_TEXT);
     buffer_init(&comparison, MAX_TEXT);
@@ -103,13 +104,15 @@ static Group successes(const SampleSet *s, const char *task)
         const Sample *x = &s->items[i];
         if (x->outcome != OUTCOME_OK || x->heldout || strcmp(x->task, task)) continue;
         int seen = 0;
-        for (int k = 0; k < g.n && !seen; k++) seen = !strcmp(g.items[k]->source_digest, x->source_digest);
+        for (int k = 0; k < g.n && !seen; k++)
+            seen = !strcmp(g.items[k]->source_digest, x->source_digest);
         if (!seen) g.items[g.n++] = x;
     }
     return g;
 }
 
-static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, const DatasetOptions *o, long *kept, Error *err)
+static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, const DatasetOptions *o,
+                      long *kept, Error *err)
 {
     Group g = successes(s, t->name);
     Buffer prompt;
@@ -120,7 +123,8 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
         /* spread evenly: kernel i gets floor((i+1)c) - floor(ic) of them */
         long more = (long)((i + 1) * o->contrastive) - (long)(i * o->contrastive);
-        for (long k = 0; !rc && k < more; k++) rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);
+        for (long k = 0; !rc && k < more; k++)
+            rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);
     }
     *kept += g.n;
     buffer_release(&prompt);
@@ -128,8 +132,8 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
     return rc;
 }
 
-int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o, const char *path,
-                  const ArtifactSpec *spec, long *kept, Error *err)
+int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o,
+                  const char *path, const ArtifactSpec *spec, long *kept, Error *err)
 {
     ArtifactWriter *w;
     *kept = 0;
@@ -137,7 +141,8 @@ int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions
     int rc = 0;
     for (int i = 0; !rc && i < tasks->n; i++)
         if (!tasks->tasks[i]->heldout) rc = write_task(w, s, tasks->tasks[i], o, kept, err);
-    if (!rc && *kept == 0) rc = error_set(err, "no sample of a train task was correct: nothing to learn from");
+    if (!rc && *kept == 0)
+        rc = error_set(err, "no sample of a train task was correct: nothing to learn from");
     if (rc) {
         artifact_abandon(w);
         return -1;

@@ -28,26 +28,36 @@ static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEA
 
 int main(int argc, char **argv)
 {
-    const char *output = NULL, *only = NULL, *root = NULL, *names = "template", *device = "sim:h100", *redis = NULL;
+    const char *output = NULL, *only = NULL, *root = NULL, *names = "template",
+               *device = "sim:h100", *redis = NULL;
     int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_tokens = 4096, concurrency = 8;
     double mistakes = 0.15;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
-        {"teachers", FLAG_TEXT, &names, "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH"},
+        {"teachers", FLAG_TEXT, &names,
+         "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH"},
         {"trials", FLAG_INT, &trials, "answers at most for each task and teacher", 1, 100000},
         {"keep", FLAG_INT, &keep, "stop after so many distinct correct ones", 1, 100000},
-        {"mistakes", FLAG_FLOAT, &mistakes, "share of the template teacher's kernels with a beginner's mistake", 0, 1},
+        {"mistakes", FLAG_FLOAT, &mistakes,
+         "share of the template teacher's kernels with a beginner's mistake", 0, 1},
         {"max-tokens", FLAG_INT, &max_tokens, "of an endpoint's answer", 16, 131072},
-        {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024, .aside = 1},
+        {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024,
+         .aside = 1},
         {"device", FLAG_TEXT, &device, "device class that judges"},
         {"redis", FLAG_TEXT, &redis, "the queue's server; default $QUERN_REDIS", .aside = 1},
         {"eval-seed", FLAG_INT, &eval_seed, "of the evaluators' inputs", 0, 1e15},
         {"seed", FLAG_INT, &seed, "of the teachers", 0, 1e15},
         {0}};
-    const FlagSpec spec = {"quern-collect", "--output FILE [--teachers LIST]",
-                           "Stage 1: collect kernels from teachers until enough of them are correct.", flags, 0, 0, 0};
+    const FlagSpec spec = {
+        "quern-collect",
+        "--output FILE [--teachers LIST]",
+        "Stage 1: collect kernels from teachers until enough of them are correct.",
+        flags,
+        0,
+        0,
+        0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-collect");
     stop_install();
@@ -67,9 +77,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++)
         if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(1, &err);
     if (artifact_same(&out, output)) return 0;
-    const CollectOptions o = {teachers, n, (int)trials, (int)keep, device, output, (uint64_t)eval_seed};
+    const CollectOptions o = {teachers, n,      (int)trials,        (int)keep,
+                              device,   output, (uint64_t)eval_seed};
     if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(1, &err);
-    if (collect_run(&tasks, q, &o, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (collect_run(&tasks, q, &o, &out, &err))
+        log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
     queue_close(q);
     taskset_release(&tasks);
     artifact_spec_release(&out);

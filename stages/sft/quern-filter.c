@@ -7,7 +7,8 @@
 
 int main(int argc, char **argv)
 {
-    const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief";
+    const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
+               *style = "brief";
     int64_t seed = 1;
     double contrastive = 1;
     const Flag flags[] = {
@@ -17,11 +18,18 @@ int main(int argc, char **argv)
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
-        {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0, 64},
+        {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
+         64},
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
         {0}};
-    const FlagSpec spec = {"quern-filter", "--samples FILE --verdicts FILE --output FILE",
-                           "Keep what ran and was correct, once each, and make training examples of it.", flags, 0, 0, 0};
+    const FlagSpec spec = {
+        "quern-filter",
+        "--samples FILE --verdicts FILE --output FILE",
+        "Keep what ran and was correct, once each, and make training examples of it.",
+        flags,
+        0,
+        0,
+        0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-filter");
     stop_install();
@@ -38,7 +46,8 @@ int main(int argc, char **argv)
     if (artifact_same(&out, output)) return 0;
     long kept;
     const DatasetOptions o = {contrastive, style[0] == 'f', (uint64_t)seed};
-    if (samples_load(samples, verdicts, &set, &err) || dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
+    if (samples_load(samples, verdicts, &set, &err) ||
+        dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
         log_die(1, &err);
     log_info("%ld of %ld samples kept: correct, distinct, of train tasks", kept, set.n);
     samples_release(&set);

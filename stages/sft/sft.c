@@ -26,7 +26,8 @@ ModelConfig sft_config(const SmallModel *shape, int vocab)
                          .n_eos = 1};
 }
 
-int sft_new_policy(const char *dataset, const SmallModel *shape, const Ops *ops, Policy *out, Error *err)
+int sft_new_policy(const char *dataset, const SmallModel *shape, const Ops *ops, Policy *out,
+                   Error *err)
 {
     *out = (Policy){0};
     ArtifactReader *r;
@@ -37,10 +38,12 @@ int sft_new_policy(const char *dataset, const SmallModel *shape, const Ops *ops,
     View v;
     int rc = 0, more = 0;
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
-        rc = view_text(&v, "prompt", &text[n], &len[n], err) || view_text(&v, "answer", &text[n + 1], &len[n + 1], err);
+        rc = view_text(&v, "prompt", &text[n], &len[n], err) ||
+             view_text(&v, "answer", &text[n + 1], &len[n + 1], err);
         n += 2;
     }
-    rc = rc || more < 0 || tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ||
+    rc = rc || more < 0 ||
+         tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ||
          chat_make(out->tokenizer, CHAT_SMALL, "the new tokenizer", &out->chat, err);
     free(text);
     free(len);
@@ -63,7 +66,8 @@ static int example_of(const Policy *p, const View *v, Example *e, Error *err)
     size_t np, na, n_prompt, n_answer;
     int32_t *a = NULL;
     *e = (Example){.advantage = 1};
-    if (view_text(v, "prompt", &prompt, &np, err) || view_text(v, "answer", &answer, &na, err)) return -1;
+    if (view_text(v, "prompt", &prompt, &np, err) || view_text(v, "answer", &answer, &na, err))
+        return -1;
     int rc = policy_encode_prompt(p, prompt, np, &e->ids, &n_prompt, err) ||
              policy_encode_answer(p, answer, na, &a, &n_answer, err);
     if (!rc) {
@@ -79,8 +83,8 @@ static int example_of(const Policy *p, const View *v, Example *e, Error *err)
 }
 
 /* One pass over the dataset for the examples of a kind. */
-static int read_kind(const Policy *p, const char *dataset, const char *kind, int max_len, Example *out, long *n, long *dropped,
-                     Error *err)
+static int read_kind(const Policy *p, const char *dataset, const char *kind, int max_len,
+                     Example *out, long *n, long *dropped, Error *err)
 {
     ArtifactReader *r;
     if (artifact_open(dataset, "dataset", &r, err)) return -1;
@@ -104,8 +108,8 @@ static int read_kind(const Policy *p, const char *dataset, const char *kind, int
     return rc || more < 0 ? -1 : 0;
 }
 
-int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n, long *plain, long *dropped,
-                 Error *err)
+int sft_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n,
+                 long *plain, long *dropped, Error *err)
 {
     ArtifactReader *r;
     *n = *dropped = 0;

@@ -10,8 +10,8 @@
 #include "base/memory.h"
 
 typedef struct {
-    char *code;      /* without comments, NUL-terminated */
-    char *plan;      /* the "//@" lines, one after another */
+    char *code; /* without comments, NUL-terminated */
+    char *plan; /* the "//@" lines, one after another */
 } Split;
 
 static Split split_source(const char *source, size_t len)
@@ -65,7 +65,8 @@ static int no_names(void *ctx, const char *name, size_t len, int64_t *value)
     return -1;
 }
 
-/* Threads of a block in the first launch: the product of its expressions; 0 when they name an axis. */
+/* Threads of a block in the first launch: the product of its expressions; 0 when they name an axis.
+ */
 static long plan_threads(const char *plan)
 {
     const char *launch = strstr(plan, "<<<"), *p = launch ? second_parameter(launch + 3) : NULL;
@@ -79,7 +80,9 @@ static long plan_threads(const char *plan)
         if (*p == '(') depth++;
         int last = !depth && (braces ? *p == ')' : !strncmp(p, ">>>", 3));
         if (last || (*p == ',' && !depth)) {
-            if (expr_eval(start, (size_t)(p - start), no_names, NULL, &value, NULL) || value < 1 || value > 1024) return 0;
+            if (expr_eval(start, (size_t)(p - start), no_names, NULL, &value, NULL) || value < 1 ||
+                value > 1024)
+                return 0;
             product *= value;
             start = p + 1;
             if (last || !braces) return product;
@@ -128,7 +131,8 @@ int describe_source(const char *source, size_t len, Buffer *out)
     Buffer b;
     buffer_init(&b, DESCRIBE_MAX);
     int launches = count(s.plan, "//@ launch");
-    long threads = plan_threads(s.plan), kept = register_array(s.code), steps = number_after(s.code, "j < ", "; j++", 16);
+    long threads = plan_threads(s.plan), kept = register_array(s.code),
+         steps = number_after(s.code, "j < ", "; j++", 16);
     size_t sizes_len;
     const char *sizes = plan_template(s.plan, &sizes_len);
     buffer_printf(&b, "%d launch%s", launches, launches == 1 ? "" : "es");
@@ -138,15 +142,25 @@ int describe_source(const char *source, size_t len, Buffer *out)
         const char *mark, *phrase;
         int in_plan;
     } marks[] = {
-        {"//@ buffer", "buffers", 1},         {"//@ for", "repeated launches", 1}, {"float4 *)", "float4", 0},
-        {"float2 *)", "float2", 0},           {"extern __shared__", "dynamic shared memory", 0},
-        {" tile[", "shared tile", 0},         {" as[", "shared tiles", 0},         {"__shfl", "warp shuffle", 0},
-        {"atomicAdd", "atomics", 0},          {"gridDim.x", "grid-stride loop", 0}, {"#pragma unroll", "unrolled", 0},
-        {"__expf", "fast exp", 0},            {"int row = blockIdx.x, ", "a block per row", 0},
-        {"int row = blockIdx.x * ", "rows along x", 0}, {"threadIdx.x / 32, lane", "a warp per row", 0},
+        {"//@ buffer", "buffers", 1},
+        {"//@ for", "repeated launches", 1},
+        {"float4 *)", "float4", 0},
+        {"float2 *)", "float2", 0},
+        {"extern __shared__", "dynamic shared memory", 0},
+        {" tile[", "shared tile", 0},
+        {" as[", "shared tiles", 0},
+        {"__shfl", "warp shuffle", 0},
+        {"atomicAdd", "atomics", 0},
+        {"gridDim.x", "grid-stride loop", 0},
+        {"#pragma unroll", "unrolled", 0},
+        {"__expf", "fast exp", 0},
+        {"int row = blockIdx.x, ", "a block per row", 0},
+        {"int row = blockIdx.x * ", "rows along x", 0},
+        {"threadIdx.x / 32, lane", "a warp per row", 0},
     };
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (strstr(marks[i].in_plan ? s.plan : s.code, marks[i].mark)) buffer_printf(&b, ", %s", marks[i].phrase);
+        if (strstr(marks[i].in_plan ? s.plan : s.code, marks[i].mark))
+            buffer_printf(&b, ", %s", marks[i].phrase);
     if (steps && !kept) buffer_printf(&b, ", %ld steps", steps);
     if (kept) buffer_printf(&b, ", %ld values in registers", kept);
     int barriers = count(s.code, "__syncthreads");

@@ -9,8 +9,8 @@
 
 enum { DESCRIBE_MAX = 240 }; /* bytes that one description may have */
 
-/* Append the phrase list of source[0..len) to out, separated by ", "; equal sources, equal text. The
- * source need not be valid CUDA. -1: out is full. */
+/* Append the phrase list of source[0..len) to out, separated by ", "; equal sources, equal text.
+ * The source need not be valid CUDA. -1: out is full. */
 int describe_source(const char *source, size_t len, Buffer *out);
 
 #endif

@@ -8,12 +8,15 @@
 
 static void print_texts(const TemplateKernel *k)
 {
-    for (int i = 0; i < k->n_choices; i++) fprintf(stderr, "%s%s=%s", i ? " " : "", k->choices[i].name, k->choices[i].value);
-    fprintf(stderr, "%s%s\n%s\n%s\n", k->mistake ? " mistake=" : "", k->mistake_name, k->analysis, k->design);
+    for (int i = 0; i < k->n_choices; i++)
+        fprintf(stderr, "%s%s=%s", i ? " " : "", k->choices[i].name, k->choices[i].value);
+    fprintf(stderr, "%s%s\n%s\n%s\n", k->mistake ? " mistake=" : "", k->mistake_name, k->analysis,
+            k->design);
 }
 
 /* To stdout, or to the file DIRECTORY/TASK-SEED.cu. */
-static int put(const char *task, uint64_t seed, double mistakes, int texts, const char *directory, Error *err)
+static int put(const char *task, uint64_t seed, double mistakes, int texts, const char *directory,
+               Error *err)
 {
     TemplateKernel kernel;
     if (template_generate(task, NULL, seed, mistakes, &kernel, err)) return -1;
@@ -37,18 +40,38 @@ int main(int argc, char **argv)
     double mistakes = 0;
     int texts = 0;
     const Flag flags[] = {
-        {.name = "task", .kind = FLAG_TEXT, .target = &task, .help = "task or operation type", .required = 1},
+        {.name = "task",
+         .kind = FLAG_TEXT,
+         .target = &task,
+         .help = "task or operation type",
+         .required = 1},
         {.name = "seed", .kind = FLAG_INT, .target = &seed, .help = "which kernel", .max = 1e15},
-        {.name = "count", .kind = FLAG_INT, .target = &count, .help = "so many, of this seed and those after it", .min = 1, .max = 1e6},
-        {.name = "directory", .kind = FLAG_TEXT, .target = &directory, .help = "write TASK-SEED.cu there, not to stdout"},
-        {.name = "mistakes", .kind = FLAG_FLOAT, .target = &mistakes, .help = "share of kernels with a mistake", .max = 1},
-        {.name = "texts", .kind = FLAG_BOOL, .target = &texts, .help = "choices, analysis and design on stderr"},
+        {.name = "count",
+         .kind = FLAG_INT,
+         .target = &count,
+         .help = "so many, of this seed and those after it",
+         .min = 1,
+         .max = 1e6},
+        {.name = "directory",
+         .kind = FLAG_TEXT,
+         .target = &directory,
+         .help = "write TASK-SEED.cu there, not to stdout"},
+        {.name = "mistakes",
+         .kind = FLAG_FLOAT,
+         .target = &mistakes,
+         .help = "share of kernels with a mistake",
+         .max = 1},
+        {.name = "texts",
+         .kind = FLAG_BOOL,
+         .target = &texts,
+         .help = "choices, analysis and design on stderr"},
         {0},
     };
-    const FlagSpec spec = {.program = "quern-template",
-                           .synopsis = "--task NAME [--seed N] [--mistakes RATE] [--count N --directory DIR]",
-                           .about = "Prints candidates of the built-in template teacher.",
-                           .flags = flags};
+    const FlagSpec spec = {
+        .program = "quern-template",
+        .synopsis = "--task NAME [--seed N] [--mistakes RATE] [--count N --directory DIR]",
+        .about = "Prints candidates of the built-in template teacher.",
+        .flags = flags};
     const char *words[1];
     flags_parse(&spec, argc, argv, words);
     Error err;

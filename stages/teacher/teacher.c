@@ -12,8 +12,8 @@
 #include "base/random.h"
 #include "llm/llm.h"
 #include "stages/data/answer.h"
-#include "stages/policy/prompt.h"
 #include "stages/data/promptset.h"
+#include "stages/policy/prompt.h"
 #include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
@@ -32,8 +32,11 @@ static int is_directory(const char *name)
 int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
-    if (!strcmp(name, "template") || (colon && colon[1] && (is_endpoint(name) || is_directory(name)))) return 0;
-    return error_set(err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
+    if (!strcmp(name, "template") ||
+        (colon && colon[1] && (is_endpoint(name) || is_directory(name))))
+        return 0;
+    return error_set(
+        err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
 }
 
 void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size)
@@ -42,13 +45,15 @@ void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out,
 }
 
 /* The record of an answer; the group is (task, teacher). */
-static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed, const char *finish, const char *prompt,
-                             const char *text, size_t len)
+static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed,
+                             const char *finish, const char *prompt, const char *text, size_t len)
 {
     char id[512];
     teacher_sample_id(t, q->task, q->trial, id, sizeof id);
     *strrchr(id, '/') = 0;
-    PromptItem p = {.id = id, .task = (char *)q->task->name, .text = (char *)prompt,
+    PromptItem p = {.id = id,
+                    .task = (char *)q->task->name,
+                    .text = (char *)prompt,
                     .split = (char *)(q->task->heldout ? "heldout" : "train")};
     return promptset_answer(&p, "collect", t->name, q->trial, seed, finish, text, len);
 }
@@ -56,7 +61,8 @@ static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t
 static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
 {
     Random r;
-    random_init(&r, t->seed ^ random_hash(q->task->name, strlen(q->task->name)), (uint64_t)q->trial);
+    random_init(&r, t->seed ^ random_hash(q->task->name, strlen(q->task->name)),
+                (uint64_t)q->trial);
     return random_u64(&r);
 }
 
@@ -66,8 +72,12 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
     uint64_t seed = seed_of(t, q);
-    if (!template_knows(q->task->name, q->task->op_type)) { /* a task that a user added: other teachers may know it */
-        if (q->trial == 0) log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name, q->task->op_type);
+    if (!template_knows(
+            q->task->name,
+            q->task->op_type)) { /* a task that a user added: other teachers may know it */
+        if (q->trial == 0)
+            log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
+                     q->task->op_type);
         return 0;
     }
     if (template_generate(q->task->name, q->task->op_type, seed, t->mistakes, &k, err)) return -1;
@@ -88,8 +98,10 @@ static int is_source(const struct dirent *e)
     return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
 }
 
-/* The folder of a task's sources and their names in order, each and the list for the caller to free. No folder: none. */
-static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names, Error *err)
+/* The folder of a task's sources and their names in order, each and the list for the caller to
+ * free. No folder: none. */
+static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names,
+                        Error *err)
 {
     *names = NULL;
     snprintf(dir, 4096, "%s/%s", t->name + 4, task->name);
@@ -115,7 +127,10 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
         buffer_init(&design, MAX_SOURCE);
         buffer_init(&text, 4 * MAX_SOURCE);
         snprintf(path, sizeof path, "%s/%s", dir, names[q->trial]->d_name);
-        rc = file_read_source(path, MAX_SOURCE, &source, err) || describe_source(source.data, source.len, &design) ? -1 : 0;
+        rc = file_read_source(path, MAX_SOURCE, &source, err) ||
+                     describe_source(source.data, source.len, &design)
+                 ? -1
+                 : 0;
         if (!rc) answer_write(&text, design.data, design.data, source.data);
         if (!rc) q->record = answer_record(t, q, 0, "stop", "", text.data, text.len);
         buffer_release(&source);
@@ -182,8 +197,12 @@ static void warn_ignored(const Teacher *t, const TaskSet *tasks)
         if (S_ISDIR(st.st_mode) && !is_task(tasks, name)) add_name(&folders, name);
         if (S_ISREG(st.st_mode) && is_source(names[i])) add_name(&sources, name);
     }
-    if (folders.len) log_warn("teacher '%s': no task is named as these folders of %s: %s", t->name, dir, folders.data);
-    if (sources.len) log_warn("teacher '%s': sources that are in no task's folder are not read: %s", t->name, sources.data);
+    if (folders.len)
+        log_warn("teacher '%s': no task is named as these folders of %s: %s", t->name, dir,
+                 folders.data);
+    if (sources.len)
+        log_warn("teacher '%s': sources that are in no task's folder are not read: %s", t->name,
+                 sources.data);
     free_sources(names, n);
     buffer_release(&folders);
     buffer_release(&sources);
@@ -197,8 +216,10 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
     char hex[DIGEST_HEX];
     if (!is_directory(t->name)) return 0;
     const char *path = t->name + 4;
-    if (stat(path, &st)) return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
-    if (!S_ISDIR(st.st_mode)) return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
+    if (stat(path, &st))
+        return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
     int n = 0, found = 0;
     digester_init(&d);
     for (int i = 0; n >= 0 && i < tasks->n; i++) {
@@ -209,7 +230,10 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
     digester_finish(&d, &digest);
     digest_hex(&digest, hex);
     if (n < 0) return -1;
-    if (!found) return error_set(err, "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none", t->name, path);
+    if (!found)
+        return error_set(
+            err, "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none",
+            t->name, path);
     warn_ignored(t, tasks);
     artifact_spec_input_digest(out, path, hex);
     return 0;
@@ -238,14 +262,16 @@ static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
     TeacherRequest *q = &a->req[reply->index];
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s, trial %d: %s", q->task->name, q->trial, reply->error);
-    q->record = answer_record(a->t, q, seed_of(a->t, q), reply->finish, a->prompt[reply->index], text, strlen(text));
+    q->record = answer_record(a->t, q, seed_of(a->t, q), reply->finish, a->prompt[reply->index],
+                              text, strlen(text));
     Record *usage = record_map(q->record, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
     return a->done(a->ctx, q, err);
 }
 
-static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done,
+                        void *ctx, Error *err)
 {
     Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
     for (size_t i = 0; i < n; i++) {
@@ -255,8 +281,12 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
         a.prompt[i] = buffer_detach(&b);
         buffer_release(&b);
     }
-    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI, .model = strchr(t->name, ':') + 1,
-                    .temperature = 1, .max_tokens = t->max_tokens, .concurrency = t->concurrency, .connect_timeout_s = 10,
+    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI,
+                    .model = strchr(t->name, ':') + 1,
+                    .temperature = 1,
+                    .max_tokens = t->max_tokens,
+                    .concurrency = t->concurrency,
+                    .connect_timeout_s = 10,
                     .request_timeout_s = 600};
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);
@@ -264,7 +294,8 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     return rc;
 }
 
-int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err)
+int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
+                Error *err)
 {
     if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
     int directory = is_directory(t->name);

@@ -17,23 +17,25 @@ typedef struct {
 } TeacherRequest;
 
 typedef struct {
-    const char *name;              /* as above */
-    double mistakes;               /* of the template teacher: share of kernels with one */
-    int max_tokens, concurrency;   /* of an endpoint */
+    const char *name;            /* as above */
+    double mistakes;             /* of the template teacher: share of kernels with one */
+    int max_tokens, concurrency; /* of an endpoint */
     uint64_t seed;
 } Teacher;
 
 /* -1 with a sentence when the name is none of the above. */
 int teacher_check(const char *name, Error *err);
 
-/* What the answers to these tasks come from beside the settings, as an input of the artifact: a folder's sources, whose
- * numbers are the trials. A file more or less moves them, so nothing begun with other sources may be continued. A folder
- * without a source for any train task of these is refused; what else there is never read is warned of. */
+/* What the answers to these tasks come from beside the settings, as an input of the artifact: a
+ * folder's sources, whose numbers are the trials. A file more or less moves them, so nothing begun
+ * with other sources may be continued. A folder without a source for any train task of these is
+ * refused; what else there is never read is warned of. */
 int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err);
 
 /* Called for each answer as it comes; persist before returning. */
 typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);
-int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx, Error *err);
+int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
+                Error *err);
 
 /* "collect/<task>/<teacher>/<trial>" */
 void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size);

@@ -53,7 +53,8 @@ const char *template_family_name(int index)
 static char **find_text(Grammar *g, const char *name, size_t len)
 {
     for (int i = 0; i < g->n_texts; i++)
-        if (strlen(g->texts[i].name) == len && !memcmp(g->texts[i].name, name, len)) return &g->texts[i].value;
+        if (strlen(g->texts[i].name) == len && !memcmp(g->texts[i].name, name, len))
+            return &g->texts[i].value;
     return NULL;
 }
 
@@ -141,7 +142,8 @@ static void substitute(Grammar *g, Buffer *to, const char *text, int depth)
         int closed = *++text == '(';
         size_t n = 0;
         text += closed;
-        while (islower((unsigned char)text[n]) || isdigit((unsigned char)text[n]) || text[n] == '_') n++;
+        while (islower((unsigned char)text[n]) || isdigit((unsigned char)text[n]) || text[n] == '_')
+            n++;
         char **value = find_text(g, text, n);
         assert(value && "a text that was never set");
         substitute(g, to, *value, depth + 1);
@@ -186,14 +188,14 @@ void grammar_design(Grammar *g, const char *text)
     sentence(g, &g->design, text);
 }
 
-int template_generate(const char *task_name, const char *op_type, uint64_t seed, double mistake_rate,
-                      TemplateKernel *out, Error *err)
+int template_generate(const char *task_name, const char *op_type, uint64_t seed,
+                      double mistake_rate, TemplateKernel *out, Error *err)
 {
     *out = (TemplateKernel){0};
     int family = find_family(task_name, op_type);
     if (family < 0)
-        return error_set(err, "the template teacher knows no family for task %s (op_type %s)", task_name,
-                         op_type ? op_type : "none");
+        return error_set(err, "the template teacher knows no family for task %s (op_type %s)",
+                         task_name, op_type ? op_type : "none");
     Grammar g = {.kernel = out, .task = families[family].name};
     random_init(&g.random, seed, random_hash(g.task, strlen(g.task)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};

@@ -1,30 +1,36 @@
-/* The 3-D convolution block whose clamp makes every output zero: the honest way in two to four launches,
- * one block per batch entry, and the zero fill that the algebra allows. */
+/* The 3-D convolution block whose clamp makes every output zero: the honest way in two to four
+ * launches, one block per batch entry, and the zero fill that the algebra allows. */
 #include "stages/teacher/template_grammar.h"
 
 static void conv_convolve(Grammar *g)
 {
-    grammar_plan(g, "launch convolve<<<ceil_div($total, $block), $block>>>(x, weight, bias, y, batch, cin, cout, d)");
-    grammar_code(g, "__global__ void convolve(const float *x, const float *weight, const float *bias, float *y, "
-                    "int batch, int cin, int cout, int d) {\n"
-                    "  int i = blockIdx.x * blockDim.x + threadIdx.x, e = d - 2, volume = e * e * e;\n"
-                    "  if (i >= batch * cout * volume) return;\n"
-                    "  int entry = i / (cout * volume), channel = i / volume % cout, p = i % volume;\n"
-                    "  x += entry * cin * d * d * d + (p / (e * e) * d + p / e % e) * d + p % e;\n"
-                    "  weight += channel * cin * 27;\n"
-                    "  float sum = bias[channel];\n"
-                    "  for (int c = 0; c < cin; c++)\n"
-                    "$pragma    for (int j = 0; j < 27; j++) sum += weight[c * 27 + j] * x[((c * d + j / 9) * d + j / 3 % 3) * d + j % 3];\n"
-                    "  y[i] = sum;\n"
-                    "}\n");
+    grammar_plan(g, "launch convolve<<<ceil_div($total, $block), $block>>>(x, weight, bias, y, "
+                    "batch, cin, cout, d)");
+    grammar_code(g,
+                 "__global__ void convolve(const float *x, const float *weight, const float *bias, "
+                 "float *y, "
+                 "int batch, int cin, int cout, int d) {\n"
+                 "  int i = blockIdx.x * blockDim.x + threadIdx.x, e = d - 2, volume = e * e * e;\n"
+                 "  if (i >= batch * cout * volume) return;\n"
+                 "  int entry = i / (cout * volume), channel = i / volume % cout, p = i % volume;\n"
+                 "  x += entry * cin * d * d * d + (p / (e * e) * d + p / e % e) * d + p % e;\n"
+                 "  weight += channel * cin * 27;\n"
+                 "  float sum = bias[channel];\n"
+                 "  for (int c = 0; c < cin; c++)\n"
+                 "$pragma    for (int j = 0; j < 27; j++) sum += weight[c * 27 + j] * x[((c * d + "
+                 "j / 9) * d + j / 3 % 3) * d + j % 3];\n"
+                 "  y[i] = sum;\n"
+                 "}\n");
 }
 
-/* The norm of one batch entry by a block, given the sum of its convolution; "clamped" is what y becomes. */
+/* The norm of one batch entry by a block, given the sum of its convolution; "clamped" is what y
+ * becomes. */
 static void conv_norm_body(Grammar *g)
 {
     grammar_code(g, "$reduce_sum"
                     "  float mean = sum / cols;\n"
-                    "  for (int i = tid; i < cols; i += blockDim.x) var += (y[i] - mean) * (y[i] - mean);\n$reduce_var"
+                    "  for (int i = tid; i < cols; i += blockDim.x) var += (y[i] - mean) * (y[i] - "
+                    "mean);\n$reduce_var"
                     "  float scale = rsqrtf(var / cols + 1e-5f);\n"
                     "  for (int i = tid; i < cols; i += blockDim.x) {\n"
                     "    float v = (y[i] - mean) * scale * gamma[i / volume] + beta[i / volume];\n"
@@ -36,7 +42,8 @@ static void conv_norm_body(Grammar *g)
 static void conv_norm(Grammar *g)
 {
     grammar_plan(g, "launch normalize<<<batch, $threads>>>(gamma, beta, y, cout, $volume)");
-    grammar_code(g, "__global__ void normalize(const float *gamma, const float *beta, float *y, int cout, int volume) {\n"
+    grammar_code(g, "__global__ void normalize(const float *gamma, const float *beta, float *y, "
+                    "int cout, int volume) {\n"
                     "  int tid = threadIdx.x, cols = cout * volume;\n"
                     "  y += blockIdx.x * cols;\n"
                     "  float sum = 0.0f, var = 0.0f;\n"
@@ -64,9 +71,14 @@ static void conv_long(Grammar *g)
     grammar_choose(g, "unroll", "1 0:2");
     grammar_set(g, "mapping", "block");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "    #pragma unroll\n" : "");
-    grammar_set(g, "clamped", launches == 2 ? "fminf(fmaxf(fminf(v, 0.0f), 0.0f), 1.0f)" : launches == 3 ? "fminf(v, 0.0f)" : "v");
+    grammar_set(g, "clamped",
+                launches == 2   ? "fminf(fmaxf(fminf(v, 0.0f), 0.0f), 1.0f)"
+                : launches == 3 ? "fminf(v, 0.0f)"
+                                : "v");
     grammar_analysis(g, "The convolution dominates; each launch reads and writes y.");
-    grammar_design(g, "$launches launches: the convolution with $block threads a block, the norm with $threads.");
+    grammar_design(
+        g,
+        "$launches launches: the convolution with $block threads a block, the norm with $threads.");
     conv_convolve(g);
     rows_reduce(g, "sum", "sum");
     rows_reduce(g, "var", "sum");
@@ -84,22 +96,27 @@ static void conv_fused(Grammar *g)
     grammar_set(g, "clamped", "fminf(fmaxf(fminf(v, 0.0f), 0.0f), 1.0f)");
     rows_reduce(g, "sum", "sum");
     rows_reduce(g, "var", "sum");
-    grammar_plan(g, "launch fused<<<batch, $block>>>(x, weight, bias, gamma, beta, y, cin, cout, d)");
-    grammar_code(g, "__global__ void fused(const float *x, const float *weight, const float *bias, const float *gamma, const float *beta, "
-                    "float *y, int cin, int cout, int d) {\n"
-                    "  int tid = threadIdx.x, e = d - 2, volume = e * e * e, cols = cout * volume;\n"
-                    "  x += blockIdx.x * cin * d * d * d;\n"
-                    "  y += blockIdx.x * cols;\n"
-                    "  float sum = 0.0f, var = 0.0f;\n"
-                    "  for (int i = tid; i < cols; i += blockDim.x) {\n"
-                    "    int channel = i / volume, p = i % volume, at = (p / (e * e) * d + p / e % e) * d + p % e;\n"
-                    "    float v = bias[channel];\n"
-                    "    for (int c = 0; c < cin; c++)\n"
-                    "      for (int j = 0; j < 27; j++)\n"
-                    "        v += weight[(channel * cin + c) * 27 + j] * x[at + ((c * d + j / 9) * d + j / 3 % 3) * d + j % 3];\n"
-                    "    y[i] = v;\n"
-                    "    sum += v;\n"
-                    "  }\n");
+    grammar_plan(g,
+                 "launch fused<<<batch, $block>>>(x, weight, bias, gamma, beta, y, cin, cout, d)");
+    grammar_code(g,
+                 "__global__ void fused(const float *x, const float *weight, const float *bias, "
+                 "const float *gamma, const float *beta, "
+                 "float *y, int cin, int cout, int d) {\n"
+                 "  int tid = threadIdx.x, e = d - 2, volume = e * e * e, cols = cout * volume;\n"
+                 "  x += blockIdx.x * cin * d * d * d;\n"
+                 "  y += blockIdx.x * cols;\n"
+                 "  float sum = 0.0f, var = 0.0f;\n"
+                 "  for (int i = tid; i < cols; i += blockDim.x) {\n"
+                 "    int channel = i / volume, p = i % volume, at = (p / (e * e) * d + p / e % e) "
+                 "* d + p % e;\n"
+                 "    float v = bias[channel];\n"
+                 "    for (int c = 0; c < cin; c++)\n"
+                 "      for (int j = 0; j < 27; j++)\n"
+                 "        v += weight[(channel * cin + c) * 27 + j] * x[at + ((c * d + j / 9) * d "
+                 "+ j / 3 % 3) * d + j % 3];\n"
+                 "    y[i] = v;\n"
+                 "    sum += v;\n"
+                 "  }\n");
     conv_norm_body(g);
     grammar_analysis(g, "One launch, but only one block per batch entry.");
     grammar_design(g, "Convolution, norm and clamp fused, $block threads a block.");
@@ -128,9 +145,11 @@ static void conv_zero(Grammar *g)
                     "__global__ void zero(float *y, int n) {\n"
                     "  int i = blockIdx.x * $stride * N + $offset;\n"
                     "  for (int j = 0; j < N; j++, i += $stride)\n    $body}\n");
-    grammar_analysis(g, "min(v, 0) clamped to [0, 1] is 0 for every v, so nothing needs to be computed.");
-    grammar_design(g, vector ? "Zero fill, float4 stores, $block threads a block, $items per thread."
-                             : "Zero fill, scalar stores, $block threads a block, $items per thread.");
+    grammar_analysis(
+        g, "min(v, 0) clamped to [0, 1] is 0 for every v, so nothing needs to be computed.");
+    grammar_design(g, vector
+                          ? "Zero fill, float4 stores, $block threads a block, $items per thread."
+                          : "Zero fill, scalar stores, $block threads a block, $items per thread.");
 }
 
 void template_conv3d(Grammar *g)

@@ -1,4 +1,5 @@
-/* Matrix products: matmul, matmul_bias_relu (the epilogue fused or launched on its own), and diag_matmul. */
+/* Matrix products: matmul, matmul_bias_relu (the epilogue fused or launched on its own), and
+ * diag_matmul. */
 #include <string.h>
 
 #include "stages/teacher/template_grammar.h"
@@ -14,7 +15,9 @@ static void matmul_epilogue(Grammar *g)
     if (!strcmp(g->task, "matmul")) return;
     if (grammar_choose(g, "launches", "1:2 2 3") == 0) {
         grammar_set(g, "args", "(a, b, bias, c, m, n, k)");
-        grammar_set(g, "params", "(const float *a, const float *b, const float *bias, float *c, int m, int n, int k)");
+        grammar_set(
+            g, "params",
+            "(const float *a, const float *b, const float *bias, float *c, int m, int n, int k)");
         grammar_set(g, "left", "fmaxf(");
         grammar_set(g, "right", " + bias[col], 0.0f)");
     }
@@ -41,7 +44,8 @@ static void matmul_epilogue_launches(Grammar *g)
 
 static void matmul_shape(Grammar *g, const char *shapes)
 {
-    static const char *const names[] = {"8x8", "16x8", "16x16", "32x4", "32x8", "32x16", "32x32", "8x32"};
+    static const char *const names[] = {"8x8",  "16x8",  "16x16", "32x4",
+                                        "32x8", "32x16", "32x32", "8x32"};
     static const int wide[] = {8, 16, 16, 32, 32, 32, 32, 8}, high[] = {8, 8, 16, 4, 8, 16, 32, 32};
     grammar_choose(g, "shape", shapes);
     for (int i = 0; i < 8; i++)
@@ -59,17 +63,22 @@ static void matmul_naive(Grammar *g)
     grammar_choose(g, "unroll", "1:2 4 8");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "" : "  #pragma unroll $unroll\n");
     grammar_set(g, "slow", by_row ? "col" : "row");
-    grammar_plan(g, by_row ? "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>$args"
-                           : "launch matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), dim3($wide, $high)>>>$args");
+    grammar_plan(g, by_row ? "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), "
+                             "dim3($wide, $high)>>>$args"
+                           : "launch matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), "
+                             "dim3($wide, $high)>>>$args");
     grammar_code(g, "__global__ void matmul$params {\n"
-                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + threadIdx.y;\n"
+                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * "
+                    "blockDim.y + threadIdx.y;\n"
                     "  if (row >= m || col >= n) return;\n"
                     "  float sum = 0.0f;\n"
                     "$pragma  for (int p = 0; p < k; p++) sum += a[row * k + p] * b[p * n + col];\n"
                     "  c[row * n + col] = $(left)sum$right;\n"
                     "}\n");
-    grammar_analysis(g, by_row ? "Every product reads global memory; neighbours read different rows, not coalesced."
-                               : "Every product reads global memory; columns are coalesced.");
+    grammar_analysis(
+        g, by_row
+               ? "Every product reads global memory; neighbours read different rows, not coalesced."
+               : "Every product reads global memory; columns are coalesced.");
     grammar_design(g, "One output per thread, $wide x $high threads a block.");
 }
 
@@ -78,19 +87,22 @@ static void matmul_strip(Grammar *g)
 {
     matmul_shape(g, "16x8 16x16 32x4 32x8");
     grammar_choose(g, "items", "2 4 8");
-    grammar_plan(g, "launch matmul<$items><<<dim3(ceil_div(n, $wide), ceil_div(m, $high * $items)), dim3($wide, $high)>>>$args");
-    grammar_code(g, "template <int N>\n__global__ void matmul$params {\n"
-                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y * N + threadIdx.y, next = blockDim.y;\n"
-                    "  if (col >= n) return;\n"
-                    "  float sum[N] = {};\n"
-                    "  for (int p = 0; p < k; p++) {\n"
-                    "    float v = b[p * n + col];\n"
-                    "    for (int i = 0; i < N; i++)\n"
-                    "      if (row + i * next < m) sum[i] += a[(row + i * next) * k + p] * v;\n"
-                    "  }\n"
-                    "  for (int i = 0; i < N; i++)\n"
-                    "    if (row + i * next < m) c[(row + i * next) * n + col] = $(left)sum[i]$right;\n"
-                    "}\n");
+    grammar_plan(g, "launch matmul<$items><<<dim3(ceil_div(n, $wide), ceil_div(m, $high * "
+                    "$items)), dim3($wide, $high)>>>$args");
+    grammar_code(
+        g, "template <int N>\n__global__ void matmul$params {\n"
+           "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y * N + "
+           "threadIdx.y, next = blockDim.y;\n"
+           "  if (col >= n) return;\n"
+           "  float sum[N] = {};\n"
+           "  for (int p = 0; p < k; p++) {\n"
+           "    float v = b[p * n + col];\n"
+           "    for (int i = 0; i < N; i++)\n"
+           "      if (row + i * next < m) sum[i] += a[(row + i * next) * k + p] * v;\n"
+           "  }\n"
+           "  for (int i = 0; i < N; i++)\n"
+           "    if (row + i * next < m) c[(row + i * next) * n + col] = $(left)sum[i]$right;\n"
+           "}\n");
     grammar_analysis(g, "Global reads of b are shared by $items rows in registers.");
     grammar_design(g, "$items outputs per thread, $wide x $high threads a block.");
 }
@@ -100,7 +112,8 @@ static void matmul_tile(Grammar *g)
     grammar_choose(g, "tile", "8 16 32");
     grammar_choose(g, "unroll", "1 0");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "0") ? "" : "    #pragma unroll\n");
-    grammar_plan(g, "launch matmul<$tile><<<dim3(ceil_div(n, $tile), ceil_div(m, $tile)), dim3($tile, $tile)>>>$args");
+    grammar_plan(g, "launch matmul<$tile><<<dim3(ceil_div(n, $tile), ceil_div(m, $tile)), "
+                    "dim3($tile, $tile)>>>$args");
     grammar_code(g, "template <int T>\n__global__ void matmul$params {\n"
                     "  __shared__ float as[T][T], bs[T][T];\n"
                     "  int tx = threadIdx.x, ty = threadIdx.y;\n"
@@ -124,35 +137,43 @@ static void matmul_tile(Grammar *g)
 static void matmul_stage(Grammar *g, int can_batch)
 {
     if (grammar_choose(g, "stage", can_batch ? "direct:3 batch" : "direct") == 0) {
-        grammar_set(g, "fill", "    for (int i = tid; i < M * K; i += P) {\n"
-                               "      int row = row0 + i / K, p = t + i % K;\n"
-                               "      as[i % K][i / K] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
-                               "    }\n"
-                               "    for (int i = tid; i < K * N; i += P) {\n"
-                               "      int p = t + i / N, col = col0 + i % N;\n"
-                               "      bs[i / N][i % N] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
-                               "    }\n");
+        grammar_set(g, "fill",
+                    "    for (int i = tid; i < M * K; i += P) {\n"
+                    "      int row = row0 + i / K, p = t + i % K;\n"
+                    "      as[i % K][i / K] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
+                    "    }\n"
+                    "    for (int i = tid; i < K * N; i += P) {\n"
+                    "      int p = t + i / N, col = col0 + i % N;\n"
+                    "      bs[i / N][i % N] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
+                    "    }\n");
         return;
     }
-    grammar_set(g, "fill", "    float va[M * K / P], vb[K * N / P];\n"
-                           "    for (int j = 0; j < M * K / P; j++) {\n"
-                           "      int i = tid + j * P, row = row0 + i / K, p = t + i % K;\n"
-                           "      va[j] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
-                           "    }\n"
-                           "    for (int j = 0; j < K * N / P; j++) {\n"
-                           "      int i = tid + j * P, p = t + i / N, col = col0 + i % N;\n"
-                           "      vb[j] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
-                           "    }\n"
-                           "    for (int j = 0; j < M * K / P; j++) as[(tid + j * P) % K][(tid + j * P) / K] = va[j];\n"
-                           "    for (int j = 0; j < K * N / P; j++) bs[(tid + j * P) / N][(tid + j * P) % N] = vb[j];\n");
+    grammar_set(g, "fill",
+                "    float va[M * K / P], vb[K * N / P];\n"
+                "    for (int j = 0; j < M * K / P; j++) {\n"
+                "      int i = tid + j * P, row = row0 + i / K, p = t + i % K;\n"
+                "      va[j] = row < m && p < k ? a[row * k + p] : 0.0f;\n"
+                "    }\n"
+                "    for (int j = 0; j < K * N / P; j++) {\n"
+                "      int i = tid + j * P, p = t + i / N, col = col0 + i % N;\n"
+                "      vb[j] = p < k && col < n ? b[p * n + col] : 0.0f;\n"
+                "    }\n"
+                "    for (int j = 0; j < M * K / P; j++) as[(tid + j * P) % K][(tid + j * P) / K] "
+                "= va[j];\n"
+                "    for (int j = 0; j < K * N / P; j++) bs[(tid + j * P) / N][(tid + j * P) % N] "
+                "= vb[j];\n");
 }
 
 /* Shared tiles and a small square of outputs in each thread's registers. */
 static void matmul_registers(Grammar *g)
 {
-    int bm = 16 << grammar_choose(g, "rows", "16 32 64"), bn = 16 << grammar_choose(g, "cols", "16 32 64");
+    int bm = 16 << grammar_choose(g, "rows", "16 32 64"),
+        bn = 16 << grammar_choose(g, "cols", "16 32 64");
     grammar_choose(g, "depth", "8:2 16:2 32 64");
-    int each = 2 << grammar_choose(g, "each", bm * bn <= 512 ? "2" : bm * bn <= 2048 ? "2 4" : "2 4 8");
+    int each = 2 << grammar_choose(g, "each",
+                                   bm * bn <= 512    ? "2"
+                                   : bm * bn <= 2048 ? "2 4"
+                                                     : "2 4 8");
     int apart = grammar_choose(g, "layout", "together apart");
     grammar_choose(g, "pad", "1:2 4");
     int threads = bn / each * (bm / each), depth = grammar_int(g, "depth");
@@ -160,7 +181,8 @@ static void matmul_registers(Grammar *g)
     grammar_set_int(g, "threads", threads);
     grammar_set(g, "ri", apart ? "ty + i * (M / T)" : "ty * T + i");
     grammar_set(g, "cj", apart ? "tx + j * (N / T)" : "tx * T + j");
-    grammar_plan(g, "launch matmul<$rows, $cols, $depth, $each><<<dim3(ceil_div(n, $cols), ceil_div(m, $rows)), $threads>>>$args");
+    grammar_plan(g, "launch matmul<$rows, $cols, $depth, $each><<<dim3(ceil_div(n, $cols), "
+                    "ceil_div(m, $rows)), $threads>>>$args");
     grammar_code(g, "template <int M, int N, int K, int T>\n"
                     "__global__ void matmul$params {\n"
                     "  __shared__ __align__(16) float as[K][M + $pad], bs[K][N];\n"
@@ -183,12 +205,14 @@ static void matmul_registers(Grammar *g)
                     "    }\n"
                     "}\n");
     grammar_analysis(g, "Shared tiles, and each shared value is used $each times from registers.");
-    grammar_design(g, "Shared tile $rows x $cols x $depth, $each x $each outputs per thread, $threads threads a block.");
+    grammar_design(g, "Shared tile $rows x $cols x $depth, $each x $each outputs per thread, "
+                      "$threads threads a block.");
 }
 
 void template_matmul(Grammar *g)
 {
-    static void (*const ways[])(Grammar *) = {matmul_naive, matmul_strip, matmul_tile, matmul_registers};
+    static void (*const ways[])(Grammar *) = {matmul_naive, matmul_strip, matmul_tile,
+                                              matmul_registers};
     int way = grammar_choose(g, "way", "naive:4 strip:2 tile:2 registers:4");
     matmul_epilogue(g);
     ways[way](g);
@@ -213,17 +237,23 @@ static void diag_product(Grammar *g, int stored)
                         "  if (i < n * n) a[i] = i / n == i % n ? d[i / n] : 0.0f;\n"
                         "}\n");
     }
-    grammar_plan(g, "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>($source, b, c, n, m)");
-    grammar_code(g, "__global__ void matmul(const float *$source, const float *b, float *c, int n, int m) {\n"
-                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;\n"
-                    "  if (row >= n || col >= m) return;\n"
-                    "  float sum = 0.0f;\n"
-                    "  for (int p = 0; p < n; p++) sum += $left_of * b[p * m + col];\n"
-                    "  c[row * m + col] = sum;\n"
-                    "}\n");
-    grammar_analysis(g, "A product with a matrix of zeros: $left_of does nothing off the diagonal.");
-    grammar_design(g, stored ? "The diagonal as a matrix, then a product, $wide x $high threads a block."
-                             : "A product that tests for the diagonal, $wide x $high threads a block.");
+    grammar_plan(g, "launch matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, "
+                    "$high)>>>($source, b, c, n, m)");
+    grammar_code(
+        g,
+        "__global__ void matmul(const float *$source, const float *b, float *c, int n, int m) {\n"
+        "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + "
+        "threadIdx.y;\n"
+        "  if (row >= n || col >= m) return;\n"
+        "  float sum = 0.0f;\n"
+        "  for (int p = 0; p < n; p++) sum += $left_of * b[p * m + col];\n"
+        "  c[row * m + col] = sum;\n"
+        "}\n");
+    grammar_analysis(g,
+                     "A product with a matrix of zeros: $left_of does nothing off the diagonal.");
+    grammar_design(
+        g, stored ? "The diagonal as a matrix, then a product, $wide x $high threads a block."
+                  : "A product that tests for the diagonal, $wide x $high threads a block.");
 }
 
 /* Row scaling over a flat index; the row is found by division. */
@@ -233,28 +263,36 @@ static void diag_flat(Grammar *g)
     grammar_choose(g, "block", "32 64 128 256 512 1024");
     grammar_choose(g, "items", "1 2 4");
     if (vector) {
-        grammar_helper(g, "__device__ void scale4(const float *d, const float *b, float *c, int i, int n, int m) {\n"
-                          "  if (m % 4 == 0 && i < n * m) {\n"
-                          "    float4 v = *(const float4 *)(b + i);\n"
-                          "    float s = d[i / m];\n"
-                          "    *(float4 *)(c + i) = make_float4(v.x * s, v.y * s, v.z * s, v.w * s);\n"
-                          "  } else {\n"
-                          "    for (int j = i; j < i + 4 && j < n * m; j++) c[j] = d[j / m] * b[j];\n"
-                          "  }\n"
-                          "}\n");
+        grammar_helper(g,
+                       "__device__ void scale4(const float *d, const float *b, float *c, int i, "
+                       "int n, int m) {\n"
+                       "  if (m % 4 == 0 && i < n * m) {\n"
+                       "    float4 v = *(const float4 *)(b + i);\n"
+                       "    float s = d[i / m];\n"
+                       "    *(float4 *)(c + i) = make_float4(v.x * s, v.y * s, v.z * s, v.w * s);\n"
+                       "  } else {\n"
+                       "    for (int j = i; j < i + 4 && j < n * m; j++) c[j] = d[j / m] * b[j];\n"
+                       "  }\n"
+                       "}\n");
     }
-    grammar_set(g, "body", vector ? "scale4(d, b, c, i, n, m);\n" : "if (i < n * m) c[i] = d[i / m] * b[i];\n");
+    grammar_set(g, "body",
+                vector ? "scale4(d, b, c, i, n, m);\n"
+                       : "if (i < n * m) c[i] = d[i / m] * b[i];\n");
     grammar_set(g, "unit", vector ? "$block * 4" : "$block");
     grammar_set(g, "stride", vector ? "blockDim.x * 4" : "blockDim.x");
     grammar_set(g, "offset", vector ? "threadIdx.x * 4" : "threadIdx.x");
-    grammar_plan(g, "launch diag_matmul<$items><<<ceil_div(n * m, $unit * $items), $block>>>(d, b, c, n, m)");
-    grammar_code(g, "template <int N>\n"
-                    "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
-                    "  int i = blockIdx.x * $stride * N + $offset;\n"
-                    "  for (int j = 0; j < N; j++, i += $stride)\n    $body}\n");
+    grammar_plan(
+        g,
+        "launch diag_matmul<$items><<<ceil_div(n * m, $unit * $items), $block>>>(d, b, c, n, m)");
+    grammar_code(
+        g, "template <int N>\n"
+           "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
+           "  int i = blockIdx.x * $stride * N + $offset;\n"
+           "  for (int j = 0; j < N; j++, i += $stride)\n    $body}\n");
     grammar_analysis(g, "diag(d) times b only scales row i of b by d[i]: memory bound.");
-    grammar_design(g, vector ? "Flat index, float4 loads, $block threads a block, $items steps per thread."
-                             : "Flat index, scalar loads, $block threads a block, $items steps per thread.");
+    grammar_design(
+        g, vector ? "Flat index, float4 loads, $block threads a block, $items steps per thread."
+                  : "Flat index, scalar loads, $block threads a block, $items steps per thread.");
 }
 
 static void diag_rows(Grammar *g)
@@ -262,21 +300,29 @@ static void diag_rows(Grammar *g)
     matmul_shape(g, "8x8 16x8 16x16 32x4 32x8 32x16 32x32 8x32");
     int by_row = grammar_choose(g, "fast", "col:2 row");
     grammar_set(g, "slow", by_row ? "col" : "row");
-    grammar_plan(g, by_row ? "launch diag_matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), dim3($wide, $high)>>>(d, b, c, n, m)"
-                           : "launch diag_matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), dim3($wide, $high)>>>(d, b, c, n, m)");
-    grammar_code(g, "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
-                    "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + threadIdx.y;\n"
-                    "  if (row < n && col < m) c[row * m + col] = d[row] * b[row * m + col];\n"
-                    "}\n");
+    grammar_plan(g, by_row ? "launch diag_matmul<<<dim3(ceil_div(n, $wide), ceil_div(m, $high)), "
+                             "dim3($wide, $high)>>>(d, b, c, n, m)"
+                           : "launch diag_matmul<<<dim3(ceil_div(m, $wide), ceil_div(n, $high)), "
+                             "dim3($wide, $high)>>>(d, b, c, n, m)");
+    grammar_code(
+        g, "__global__ void diag_matmul(const float *d, const float *b, float *c, int n, int m) {\n"
+           "  int $fast = blockIdx.x * blockDim.x + threadIdx.x, $slow = blockIdx.y * blockDim.y + "
+           "threadIdx.y;\n"
+           "  if (row < n && col < m) c[row * m + col] = d[row] * b[row * m + col];\n"
+           "}\n");
     grammar_analysis(g, "diag(d) times b only scales row i of b by d[i]: memory bound.");
-    grammar_design(g, by_row ? "One element per thread, $wide x $high threads a block, not coalesced."
-                             : "One element per thread, $wide x $high threads a block, coalesced.");
+    grammar_design(g, by_row
+                          ? "One element per thread, $wide x $high threads a block, not coalesced."
+                          : "One element per thread, $wide x $high threads a block, coalesced.");
 }
 
 void template_diag_matmul(Grammar *g)
 {
     int way = grammar_choose(g, "way", "matrix:6 test:5 rows:2 flat:1");
-    if (way < 2) diag_product(g, way == 0);
-    else if (way == 2) diag_rows(g);
-    else diag_flat(g);
+    if (way < 2)
+        diag_product(g, way == 0);
+    else if (way == 2)
+        diag_rows(g);
+    else
+        diag_flat(g);
 }

@@ -1,5 +1,5 @@
-/* The mistakes beginners make, as edits of a correct source. A mistake applies when its text occurs;
- * one of those that apply is made, at one of the places where it can be. */
+/* The mistakes beginners make, as edits of a correct source. A mistake applies when its text
+ * occurs; one of those that apply is made, at one of the places where it can be. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,8 @@ enum { N_MISTAKES = sizeof mistakes / sizeof *mistakes, MAX_PLACES = 64 };
 const char *template_mistake_list(int index)
 {
     for (int i = 0; i < N_MISTAKES; i++)
-        if ((i == 0 || strcmp(mistakes[i].name, mistakes[i - 1].name)) && index-- == 0) return mistakes[i].name;
+        if ((i == 0 || strcmp(mistakes[i].name, mistakes[i - 1].name)) && index-- == 0)
+            return mistakes[i].name;
     return NULL;
 }
 
@@ -117,8 +118,10 @@ static char *edit(const char *source, long place, int m)
     buffer_init(&b, strlen(source) + 64);
     buffer_append(&b, source, (size_t)place);
     for (const char *to = mistakes[m].to; *to; to++) {
-        if (*to == '@') buffer_append(&b, number, digits);
-        else buffer_append(&b, to, 1);
+        if (*to == '@')
+            buffer_append(&b, number, digits);
+        else
+            buffer_append(&b, to, 1);
     }
     buffer_puts(&b, source + place + len);
     char *out = buffer_detach(&b);
@@ -133,14 +136,16 @@ const char *template_spoil(char **source, Random *random)
     for (int i = 0; i < N_MISTAKES; i++) {
         Random probe = *random;
         if (pick_place(*source, i, &probe) < 0) continue;
-        if (!n_names || strcmp(names[n_names - 1], mistakes[i].name)) names[n_names++] = mistakes[i].name;
+        if (!n_names || strcmp(names[n_names - 1], mistakes[i].name))
+            names[n_names++] = mistakes[i].name;
     }
     if (!n_names) return NULL;
     const char *name = names[random_below(random, (uint64_t)n_names)];
     int ways[N_MISTAKES], n_ways = 0;
     for (int i = 0; i < N_MISTAKES; i++) {
         Random probe = *random;
-        if (!strcmp(mistakes[i].name, name) && pick_place(*source, i, &probe) >= 0) ways[n_ways++] = i;
+        if (!strcmp(mistakes[i].name, name) && pick_place(*source, i, &probe) >= 0)
+            ways[n_ways++] = i;
     }
     int way = ways[random_below(random, (uint64_t)n_ways)];
     char *spoilt = edit(*source, pick_place(*source, way, random), way);

@@ -10,20 +10,29 @@ void rows_mapping(Grammar *g, const char *mappings, const char *vectors)
     int mapping = grammar_choose(g, "mapping", mappings);
     const char *name = grammar_get(g, "mapping");
     mapping = !strcmp(name, "thread") ? 0 : !strcmp(name, "warp") ? 1 : 2;
-    static const char *const blocks[] = {"32 64 128 256", "32 64 128 256 512", "32 64 128 256 512 1024"};
+    static const char *const blocks[] = {"32 64 128 256", "32 64 128 256 512",
+                                         "32 64 128 256 512 1024"};
     grammar_choose(g, "block", blocks[mapping]);
-    if (vectors) grammar_choose(g, "vector", vectors);
-    else grammar_set(g, "vector", "1");
+    if (vectors)
+        grammar_choose(g, "vector", vectors);
+    else
+        grammar_set(g, "vector", "1");
     int vector = !grammar_is(g, "vector", "1");
-    static const char *const steps[3][2] = {{"1", "4"}, {"32", "128"}, {"blockDim.x", "blockDim.x * 4"}};
-    static const char *const grids[] = {"ceil_div($row_count, $block)", "ceil_div($row_count, $block / 32)", "$row_count"};
+    static const char *const steps[3][2] = {
+        {"1", "4"}, {"32", "128"}, {"blockDim.x", "blockDim.x * 4"}};
+    static const char *const grids[] = {"ceil_div($row_count, $block)",
+                                        "ceil_div($row_count, $block / 32)", "$row_count"};
     static const char *const heads[] = {
         "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n  if (row >= rows) return;\n",
-        "  int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;\n  if (row >= rows) return;\n",
+        "  int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;\n "
+        " if (row >= rows) return;\n",
         "  int row = blockIdx.x, tid = threadIdx.x;\n",
     };
-    static const char *const firsts[] = {"0", "lane", "tid"}, *const ones[] = {"", "if (lane == 0) ", "if (tid == 0) "};
-    static const char *const speech[] = {"One thread per row: reads are not coalesced.", "One warp per row, coalesced.",
+    static const char *const firsts[] = {"0", "lane", "tid"}, *const ones[] = {"",
+                                                                               "if (lane == 0) ",
+                                                                               "if (tid == 0) "};
+    static const char *const speech[] = {"One thread per row: reads are not coalesced.",
+                                         "One warp per row, coalesced.",
                                          "One block per row, coalesced."};
     grammar_set(g, "step", steps[mapping][vector]);
     grammar_set(g, "row_count", "rows");
@@ -44,12 +53,15 @@ void rows_mapping(Grammar *g, const char *mappings, const char *vectors)
 
 static void reduce_warp(Grammar *g, const char *op)
 {
-    grammar_helper(g, !strcmp(op, "sum") ? "__device__ float warp_sum(float v) {\n"
-                                           "  for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);\n"
-                                           "  return v;\n}\n"
-                                         : "__device__ float warp_max(float v) {\n"
-                                           "  for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
-                                           "  return v;\n}\n");
+    grammar_helper(
+        g,
+        !strcmp(op, "sum")
+            ? "__device__ float warp_sum(float v) {\n"
+              "  for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);\n"
+              "  return v;\n}\n"
+            : "__device__ float warp_max(float v) {\n"
+              "  for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
+              "  return v;\n}\n");
 }
 
 static void reduce_block(Grammar *g, const char *op)
@@ -58,7 +70,9 @@ static void reduce_block(Grammar *g, const char *op)
     grammar_set(g, "op", op);
     grammar_set(g, "neutral", sum ? "0.0f" : "-1e30f");
     if (grammar_is(g, "reduce", "tree")) {
-        grammar_set(g, "combine", sum ? "part[tid] += part[tid + s];" : "part[tid] = fmaxf(part[tid], part[tid + s]);");
+        grammar_set(g, "combine",
+                    sum ? "part[tid] += part[tid + s];"
+                        : "part[tid] = fmaxf(part[tid], part[tid + s]);");
         grammar_helper(g, "__device__ float block_$op(float v) {\n"
                           "  __shared__ float part[1024];\n"
                           "  int tid = threadIdx.x;\n"
@@ -90,7 +104,8 @@ void rows_reduce(Grammar *g, const char *variable, const char *op)
     char name[32], text[96] = "";
     const char *mapping = grammar_get(g, "mapping");
     snprintf(name, sizeof name, "reduce_%s", variable);
-    if (strcmp(mapping, "thread")) snprintf(text, sizeof text, "  %s = %s_%s(%s);\n", variable, mapping, op, variable);
+    if (strcmp(mapping, "thread"))
+        snprintf(text, sizeof text, "  %s = %s_%s(%s);\n", variable, mapping, op, variable);
     if (!strcmp(mapping, "warp")) reduce_warp(g, op);
     if (!strcmp(mapping, "block")) reduce_block(g, op);
     grammar_set(g, name, text);
@@ -104,7 +119,8 @@ void rows_vector_helpers(Grammar *g, const char *which)
     } helpers[] = {
         {"load4", "__device__ float4 load4(const float *x, int i, int n, float pad) {\n"
                   "  if (n % 4 == 0) return *(const float4 *)(x + i);\n"
-                  "  return make_float4(x[i], i + 1 < n ? x[i + 1] : pad, i + 2 < n ? x[i + 2] : pad, i + 3 < n ? x[i + 3] : pad);\n"
+                  "  return make_float4(x[i], i + 1 < n ? x[i + 1] : pad, i + 2 < n ? x[i + 2] : "
+                  "pad, i + 3 < n ? x[i + 3] : pad);\n"
                   "}\n"},
         {"store4", "__device__ void store4(float *y, int i, int n, float4 v) {\n"
                    "  float w[4] = {v.x, v.y, v.z, v.w};\n"
@@ -112,7 +128,8 @@ void rows_vector_helpers(Grammar *g, const char *which)
                    "  else for (int j = 0; j < 4 && i + j < n; j++) y[i + j] = w[j];\n"
                    "}\n"},
         {"sum4", "__device__ float sum4(float4 v) { return v.x + v.y + v.z + v.w; }\n"},
-        {"max4", "__device__ float max4(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }\n"},
+        {"max4",
+         "__device__ float max4(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }\n"},
         {"add4", "__device__ float4 add4(float4 v, float4 w) {\n"
                  "  return make_float4(v.x + w.x, v.y + w.y, v.z + w.z, v.w + w.w);\n}\n"},
         {"mul4", "__device__ float4 mul4(float4 v, float4 w) {\n"
@@ -121,8 +138,9 @@ void rows_vector_helpers(Grammar *g, const char *which)
                    "  return make_float4(v.x * s, v.y * s, v.z * s, v.w * s);\n}\n"},
         {"shift4", "__device__ float4 shift4(float4 v, float s) {\n"
                    "  return make_float4(v.x - s, v.y - s, v.z - s, v.w - s);\n}\n"},
-        {"exp4", "__device__ float4 exp4(float4 v, float s) {\n"
-                 "  return make_float4($exp(v.x - s), $exp(v.y - s), $exp(v.z - s), $exp(v.w - s));\n}\n"},
+        {"exp4",
+         "__device__ float4 exp4(float4 v, float s) {\n"
+         "  return make_float4($exp(v.x - s), $exp(v.y - s), $exp(v.z - s), $exp(v.w - s));\n}\n"},
     };
     for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
         if (strstr(which, helpers[i].name)) grammar_helper(g, helpers[i].text);
@@ -145,32 +163,37 @@ void rows_keep_shared(Grammar *g)
     grammar_set(g, "type", vector ? "float4" : "float");
     grammar_set(g, "length", vector ? "((cols + 3) / 4)" : "cols");
     grammar_set(g, "shared", warp ? ", $words * ($block / 32)" : ", $words");
-    grammar_set(g, "keep", warp ? "  extern __shared__ $type buf[];\n  $type *h = buf + threadIdx.x / 32 * $length;\n"
-                                : "  extern __shared__ $type h[];\n");
+    grammar_set(
+        g, "keep",
+        warp ? "  extern __shared__ $type buf[];\n  $type *h = buf + threadIdx.x / 32 * $length;\n"
+             : "  extern __shared__ $type h[];\n");
 }
 
 /* Two launches: slices of a row by blocks of their own, then the slices' sums. */
 static void row_sum_split(Grammar *g)
 {
     grammar_choose(g, "slices", "4 8 16 32");
-    grammar_set(g, "begin", grammar_is(g, "vector", "1") ? "blockIdx.y * blockDim.x + tid" : "(blockIdx.y * blockDim.x + tid) * 4");
+    grammar_set(g, "begin",
+                grammar_is(g, "vector", "1") ? "blockIdx.y * blockDim.x + tid"
+                                             : "(blockIdx.y * blockDim.x + tid) * 4");
     grammar_plan(g, "buffer float slice[rows * $slices]");
     grammar_plan(g, "launch slice_sum<<<dim3(rows, $slices), $block>>>(x, slice, cols)");
     grammar_plan(g, "launch row_sum<<<ceil_div(rows, 128), 128>>>(slice, y, rows, $slices)");
-    grammar_code(g, "__global__ void slice_sum(const float *x, float *slice, int cols) {\n$head"
-                    "  x += row * cols;\n"
-                    "  float sum = 0.0f;\n"
-                    "  for (int i = $begin; i < cols; i += gridDim.y * $step) sum += $value;\n"
-                    "$reduce_sum"
-                    "  if (tid == 0) slice[row * gridDim.y + blockIdx.y] = sum;\n"
-                    "}\n"
-                    "__global__ void row_sum(const float *slice, float *y, int rows, int slices) {\n"
-                    "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                    "  if (row >= rows) return;\n"
-                    "  float sum = 0.0f;\n"
-                    "  for (int i = 0; i < slices; i++) sum += slice[row * slices + i];\n"
-                    "  y[row] = sum;\n"
-                    "}\n");
+    grammar_code(g,
+                 "__global__ void slice_sum(const float *x, float *slice, int cols) {\n$head"
+                 "  x += row * cols;\n"
+                 "  float sum = 0.0f;\n"
+                 "  for (int i = $begin; i < cols; i += gridDim.y * $step) sum += $value;\n"
+                 "$reduce_sum"
+                 "  if (tid == 0) slice[row * gridDim.y + blockIdx.y] = sum;\n"
+                 "}\n"
+                 "__global__ void row_sum(const float *slice, float *y, int rows, int slices) {\n"
+                 "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                 "  if (row >= rows) return;\n"
+                 "  float sum = 0.0f;\n"
+                 "  for (int i = 0; i < slices; i++) sum += slice[row * slices + i];\n"
+                 "  y[row] = sum;\n"
+                 "}\n");
     grammar_design(g, "Two launches: $slices slices per row, then their sums.");
 }
 
@@ -182,7 +205,8 @@ void template_row_sum(Grammar *g)
     grammar_choose(g, "unroll", "1:2 4");
     rows_vector_helpers(g, "load4 sum4");
     rows_reduce(g, "sum", "sum");
-    grammar_set(g, "value", grammar_is(g, "vector", "1") ? "x[i]" : "sum4(load4(x, i, cols, 0.0f))");
+    grammar_set(g, "value",
+                grammar_is(g, "vector", "1") ? "x[i]" : "sum4(load4(x, i, cols, 0.0f))");
     grammar_analysis(g, "Memory bound: each input is read once.");
     grammar_analysis(g, "$who");
     if (launches == 2) {

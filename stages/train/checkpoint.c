@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "model/ranks.h"
 
-static char step_key[] = "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */
+static char step_key[] =
+    "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */
 
 void metric_add(MetricLog *l, long step, const char *name, double value)
 {
@@ -61,26 +62,31 @@ void metric_release(MetricLog *l)
 /* What the first rank writes before and after the optimiser, which all of them write together. */
 static int begin_save(const char *fresh, const Model *m, Error *err)
 {
-    return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1 : 0;
+    return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1
+                                                                                                : 0;
 }
 
-static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log, long step, Error *err)
+static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log, long step,
+                    Error *err)
 {
     char old[4096], path[4200], number[24];
     ArtifactSpec s = *c->spec;
     snprintf(old, sizeof old, "%s.old", c->dir);
-    if (s.n_config == ARTIFACT_MAX_CONFIG) return error_set(err, "no room for the step in the checkpoint's header");
+    if (s.n_config == ARTIFACT_MAX_CONFIG)
+        return error_set(err, "no room for the step in the checkpoint's header");
     snprintf(number, sizeof number, "%ld", step);
     s.config[s.n_config].key = step_key;
     s.config[s.n_config++].value = number;
     snprintf(path, sizeof path, "%s/metrics.qa", fresh);
     if (metric_write(log, path, &s, err) || file_remove_tree(old, err)) return -1;
-    if (file_exists(c->dir) && rename(c->dir, old)) return error_errno(err, "cannot rename %s", c->dir);
+    if (file_exists(c->dir) && rename(c->dir, old))
+        return error_errno(err, "cannot rename %s", c->dir);
     if (rename(fresh, c->dir)) return error_errno(err, "cannot rename %s", fresh);
     return file_sync_dir(c->dir, err) ? -1 : file_remove_tree(old, err);
 }
 
-int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log, long step, Error *err)
+int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log,
+                    long step, Error *err)
 {
     char fresh[4096], path[4200];
     snprintf(fresh, sizeof fresh, "%s.new", c->dir);
@@ -90,12 +96,15 @@ int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const
     return first ? end_save(c, fresh, log, step, err) : 0;
 }
 
-static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, long *step, Error *err)
+static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, long *step,
+                        Error *err)
 {
     ArtifactReader *r;
     if (artifact_open(path, "metrics", &r, err)) return -1;
     View config, v;
-    char *text = view_map(artifact_header(r), "config", &config, err) ? NULL : view_strdup(&config, step_key, err);
+    char *text = view_map(artifact_header(r), "config", &config, err)
+                     ? NULL
+                     : view_strdup(&config, step_key, err);
     ArtifactSpec s = *c->spec;
     int rc = -1, more = 1;
     if (text && s.n_config < ARTIFACT_MAX_CONFIG) {
@@ -108,7 +117,8 @@ static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, l
         int64_t at;
         double value;
         char *name = view_strdup(&v, "name", err);
-        rc = !name || view_int(&v, "step", &at, err) || view_float(&v, "value", &value, err) ? -1 : 0;
+        rc = !name || view_int(&v, "step", &at, err) || view_float(&v, "value", &value, err) ? -1
+                                                                                             : 0;
         if (!rc) metric_add(log, at, name, value);
         free(name);
     }
@@ -119,13 +129,15 @@ static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, l
     return rc;
 }
 
-int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step, Error *err)
+int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step,
+                    Error *err)
 {
     char dir[4096], path[4200];
     Error why;
     snprintf(dir, sizeof dir, "%s", c->dir);
     *step = 0;
-    if (!file_exists(dir)) snprintf(dir, sizeof dir, "%s.old", c->dir); /* killed between two renames */
+    if (!file_exists(dir))
+        snprintf(dir, sizeof dir, "%s.old", c->dir); /* killed between two renames */
     if (!file_exists(dir)) return 0;
     snprintf(path, sizeof path, "%s/metrics.qa", dir);
     if (read_metrics(path, c, log, step, &why)) {

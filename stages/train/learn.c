@@ -44,13 +44,16 @@ static void recorded(const Sample *s, Example *out)
     memcpy(out->ids + s->n_prompt, s->ids, (size_t)s->n_ids * sizeof *out->ids);
 }
 
-int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out, Error *err)
+int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out,
+                  Error *err)
 {
     *out = (Example){.advantage = advantage};
     if (s->ids && s->prompt_ids)
         recorded(s, out);
     else if (!p)
-        return error_set(err, "sample %s holds no token ids, and there is no tokenizer to encode its text", s->id);
+        return error_set(
+            err, "sample %s holds no token ids, and there is no tokenizer to encode its text",
+            s->id);
     else if (encoded(p, s, out, err))
         return -1;
     if (with_old && s->ids && s->logprobs) {
@@ -84,7 +87,9 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
         ex[i].sampler_logp = ex[i].old_logp;
         ex[i].old_logp = NULL;
     }
-    if (uncorrected) log_warn("%ld of %ld answers came without log-probabilities: they are not corrected", uncorrected, n);
+    if (uncorrected)
+        log_warn("%ld of %ld answers came without log-probabilities: they are not corrected",
+                 uncorrected, n);
     Example *lacking = memory_array((size_t)n, sizeof *lacking);
     long *at = memory_array((size_t)n, sizeof *at), k = 0;
     for (long i = 0; i < n; i++)
@@ -99,13 +104,18 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
     return rc;
 }
 
-/* In an empty folder: an adapter or a template of an earlier model there would be taken for this one's. */
-static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained, Error *err)
+/* In an empty folder: an adapter or a template of an earlier model there would be taken for this
+ * one's. */
+static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained,
+                      Error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/metrics.qa", o->output);
-    if (manifest_remove(o->output, err) || file_remove_tree(o->output, err) || file_mkdirs(o->output, err)) return -1;
-    if (trained && rename(metrics, path)) return error_errno(err, "cannot rename %s to %s", metrics, path);
+    if (manifest_remove(o->output, err) || file_remove_tree(o->output, err) ||
+        file_mkdirs(o->output, err))
+        return -1;
+    if (trained && rename(metrics, path))
+        return error_errno(err, "cannot rename %s to %s", metrics, path);
     return policy_save(p, o->output, o->base, o->spec, err);
 }
 
@@ -123,9 +133,11 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
         p = *o->start;
     else if (engine_policy(o->engine, o->base, &p, err))
         return -1;
-    int rc = engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err) ? -1 : 0;
+    int rc =
+        engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err) ? -1 : 0;
     if (!rc && n) rc = old_logprobs(p.model, &t.loss, ex, n, err);
-    if (!rc && n == 0) log_warn("nothing to learn from in this round: the weights stay as they are");
+    if (!rc && n == 0)
+        log_warn("nothing to learn from in this round: the weights stay as they are");
     if (!rc && n) rc = training_run(p.model, ex, n, &t, metrics, err);
     if (!rc && !ranks_rank()) rc = save_alone(o, &p, metrics, n > 0, err);
     if (!rc) training_forget(&t);
@@ -135,18 +147,28 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
 
 static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
 {
-    const Outside out = {.command = o->engine->trainer, .limit_s = o->engine->trainer_hours * 3600, .stage = o->stage,
-                         .base = o->base, .output = o->output, .reference = o->reference, .spec = o->spec,
-                         .training = &o->training, .lora = engine_lora(o->engine, o->training.seed)};
+    const Outside out = {.command = o->engine->trainer,
+                         .limit_s = o->engine->trainer_hours * 3600,
+                         .stage = o->stage,
+                         .base = o->base,
+                         .output = o->output,
+                         .reference = o->reference,
+                         .spec = o->spec,
+                         .training = &o->training,
+                         .lora = engine_lora(o->engine, o->training.seed)};
     if (n) return outside_train(&out, ex, n, err);
-    log_warn("nothing to learn from in this round: the trainer is not called, the model stays as it is");
+    log_warn(
+        "nothing to learn from in this round: the trainer is not called, the model stays as it is");
     return manifest_carry_over(o->base, o->output, o->spec, err);
 }
 
-int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history, ArtifactSpec *out, Error *err)
+int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history,
+                 ArtifactSpec *out, Error *err)
 {
-    return artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) || manifest_input(base, out, err) ||
-           history_inputs(history, out, err) ? -1 : 0;
+    return artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) ||
+                   manifest_input(base, out, err) || history_inputs(history, out, err)
+               ? -1
+               : 0;
 }
 
 static int is_same_folder(const char *a, const char *b)
@@ -167,19 +189,28 @@ static int is_model(const char *dir)
     return is;
 }
 
-/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill left of one. */
+/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill
+ * left of one. */
 static int check_output(const LearnOptions *o, Error *err)
 {
     if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
-        return error_set(err, "%s is the folder of the model that is read; the new one needs another", o->output);
+        return error_set(err,
+                         "%s is the folder of the model that is read; the new one needs another",
+                         o->output);
     DIR *d = is_model(o->output) ? NULL : opendir(o->output);
     int rc = 0;
     for (struct dirent *e; d && !rc && (e = readdir(d));) {
-        static const char *const endings[] = {".json", ".qa", ".safetensors", ".jinja", ".txt", ".model"};
+        static const char *const endings[] = {".json",  ".qa",  ".safetensors",
+                                              ".jinja", ".txt", ".model"};
         const char *dot = strrchr(e->d_name, '.');
         int known = e->d_name[0] == '.' || strstr(e->d_name, ".tmp.");
-        for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++) known |= !strcmp(dot, endings[i]);
-        if (!known) rc = error_set(err, "%s holds %s, which is no file of a model: expected an empty folder or a model's", o->output, e->d_name);
+        for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++)
+            known |= !strcmp(dot, endings[i]);
+        if (!known)
+            rc = error_set(
+                err,
+                "%s holds %s, which is no file of a model: expected an empty folder or a model's",
+                o->output, e->d_name);
     }
     if (d) closedir(d);
     return rc;

@@ -3,11 +3,15 @@
 #include <math.h>
 #include <string.h>
 
-static const double most = 20; /* of a difference of log-probabilities: beyond it exp says nothing */
+static const double most =
+    20; /* of a difference of log-probabilities: beyond it exp says nothing */
 
 void loss_supervised(Loss *l)
 {
-    *l = (Loss){.advantage = LOSS_RAW, .ratio = LOSS_NO_RATIO, .aggregation = LOSS_TOKEN_MEAN, .kl_form = LOSS_K3};
+    *l = (Loss){.advantage = LOSS_RAW,
+                .ratio = LOSS_NO_RATIO,
+                .aggregation = LOSS_TOKEN_MEAN,
+                .kl_form = LOSS_K3};
 }
 
 int loss_choice(const char *names, const char *name)
@@ -26,14 +30,42 @@ int loss_preset(const char *name, Loss *out)
 {
     static const Loss presets[] = {
         /* in the order of LOSS_NAMES; dapo: clip-higher, all tokens alike */
-        {.advantage = LOSS_GROUP, .ratio = LOSS_CLIP, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
-        {.advantage = LOSS_GROUP, .ratio = LOSS_CLIP, .aggregation = LOSS_SEQUENCE_MEAN, .eps_low = 0.2, .eps_high = 0.2},
-        {.advantage = LOSS_CENTRED, .ratio = LOSS_CLIP, .aggregation = LOSS_CONSTANT, .eps_low = 0.2, .eps_high = 0.2},
-        {.advantage = LOSS_LEAVE_ONE_OUT, .ratio = LOSS_CLIP, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
+        {.advantage = LOSS_GROUP,
+         .ratio = LOSS_CLIP,
+         .aggregation = LOSS_TOKEN_MEAN,
+         .eps_low = 0.2,
+         .eps_high = 0.28},
+        {.advantage = LOSS_GROUP,
+         .ratio = LOSS_CLIP,
+         .aggregation = LOSS_SEQUENCE_MEAN,
+         .eps_low = 0.2,
+         .eps_high = 0.2},
+        {.advantage = LOSS_CENTRED,
+         .ratio = LOSS_CLIP,
+         .aggregation = LOSS_CONSTANT,
+         .eps_low = 0.2,
+         .eps_high = 0.2},
+        {.advantage = LOSS_LEAVE_ONE_OUT,
+         .ratio = LOSS_CLIP,
+         .aggregation = LOSS_TOKEN_MEAN,
+         .eps_low = 0.2,
+         .eps_high = 0.28},
         /* the ratio of a whole answer's mean is close to 1, and so are its bounds */
-        {.advantage = LOSS_GROUP, .ratio = LOSS_SEQUENCE, .aggregation = LOSS_SEQUENCE_MEAN, .eps_low = 3e-4, .eps_high = 4e-4},
-        {.advantage = LOSS_GROUP, .ratio = LOSS_CISPO, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 4},
-        {.advantage = LOSS_RAW, .ratio = LOSS_NO_RATIO, .aggregation = LOSS_TOKEN_MEAN, .eps_low = 0.2, .eps_high = 0.28},
+        {.advantage = LOSS_GROUP,
+         .ratio = LOSS_SEQUENCE,
+         .aggregation = LOSS_SEQUENCE_MEAN,
+         .eps_low = 3e-4,
+         .eps_high = 4e-4},
+        {.advantage = LOSS_GROUP,
+         .ratio = LOSS_CISPO,
+         .aggregation = LOSS_TOKEN_MEAN,
+         .eps_low = 0.2,
+         .eps_high = 4},
+        {.advantage = LOSS_RAW,
+         .ratio = LOSS_NO_RATIO,
+         .aggregation = LOSS_TOKEN_MEAN,
+         .eps_low = 0.2,
+         .eps_high = 0.28},
     };
     int i = loss_choice(LOSS_NAMES, name);
     if (i < 0) return -1;
@@ -48,11 +80,13 @@ int loss_needs_logp(const Loss *l)
     return l->ratio != LOSS_NO_RATIO || l->kl != 0;
 }
 
-void loss_advantages(LossAdvantage form, const double *reward, int n, double floor_std, double *advantage)
+void loss_advantages(LossAdvantage form, const double *reward, int n, double floor_std,
+                     double *advantage)
 {
     double mean = 0, var = 0;
     for (int i = 0; i < n; i++) mean += reward[i] / n;
-    for (int i = 0; i < n; i++) var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
+    for (int i = 0; i < n; i++)
+        var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
     int silent = form != LOSS_RAW && (n < 2 || var <= 1e-12);
     for (int i = 0; i < n; i++) {
         double a = reward[i] - mean;
@@ -136,25 +170,30 @@ static double corrected(const Loss *l, double d)
     return r <= l->cap ? r : drop ? 0 : l->cap;
 }
 
-void loss_weights(const Loss *l, const LossBatch *b, const LossAnswer *a, float *weight, LossCounts *counts)
+void loss_weights(const Loss *l, const LossBatch *b, const LossAnswer *a, float *weight,
+                  LossCounts *counts)
 {
     double z = normaliser(l, b, a->n), whole_shift = 0, whole_correction = 1;
     int correct = l->correction != LOSS_UNCORRECTED && a->sampler && a->old;
     int whole = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
     if (l->ratio == LOSS_SEQUENCE && a->old) whole_shift = mean_shift(a->logp, a->old, a->n);
-    if (correct && whole) whole_correction = corrected(l, mean_shift(a->old, a->sampler, a->n) * a->n);
+    if (correct && whole)
+        whole_correction = corrected(l, mean_shift(a->old, a->sampler, a->n) * a->n);
     for (int i = 0; i < a->n; i++) {
         double w = -a->advantage;
         if (l->ratio != LOSS_NO_RATIO && a->old) {
-            double d = l->ratio == LOSS_SEQUENCE ? whole_shift : (double)a->logp[i] - (double)a->old[i];
+            double d =
+                l->ratio == LOSS_SEQUENCE ? whole_shift : (double)a->logp[i] - (double)a->old[i];
             w = clipped_term(l, a->advantage, d, counts);
         }
         if (correct) {
-            double c = whole ? whole_correction : corrected(l, (double)a->old[i] - (double)a->sampler[i]);
+            double c =
+                whole ? whole_correction : corrected(l, (double)a->old[i] - (double)a->sampler[i]);
             counts->correction += c;
             w *= c;
         }
-        if (l->kl != 0 && a->ref) w += l->kl * kl_term(l, (double)a->ref[i] - (double)a->logp[i], counts);
+        if (l->kl != 0 && a->ref)
+            w += l->kl * kl_term(l, (double)a->ref[i] - (double)a->logp[i], counts);
         weight[i] = (float)(w / z);
     }
 }

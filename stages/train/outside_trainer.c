@@ -44,8 +44,8 @@ static void add_logp(json_t *line, const char *key, const float *lp, int n)
 static void add_messages(json_t *line, const Example *e)
 {
     if (!e->user || !e->assistant) return;
-    json_t *list = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", e->user, "role", "assistant", "content",
-                             e->assistant);
+    json_t *list = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", e->user, "role",
+                             "assistant", "content", e->assistant);
     if (list) json_object_set_new(line, "messages", list);
 }
 
@@ -63,7 +63,10 @@ static int write_line(int fd, const char *path, const Example *e, Error *err)
     char *text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(line);
     if (!text) return error_set(err, "%s: an example cannot be written as JSON", path);
-    int rc = file_write_all(fd, text, strlen(text), path, err) || file_write_all(fd, "\n", 1, path, err) ? -1 : 0;
+    int rc =
+        file_write_all(fd, text, strlen(text), path, err) || file_write_all(fd, "\n", 1, path, err)
+            ? -1
+            : 0;
     free(text);
     return rc;
 }
@@ -89,8 +92,9 @@ static json_t *word(const char *names, int i)
 
 static json_t *loss_of(const Loss *l)
 {
-    json_t *j = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:i}", "eps_low", l->eps_low, "eps_high", l->eps_high, "dual_clip",
-                          l->dual_clip, "kl", l->kl, "kl_max", l->kl_max, "correction_cap", l->cap, "longest", l->longest);
+    json_t *j = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:i}", "eps_low", l->eps_low, "eps_high",
+                          l->eps_high, "dual_clip", l->dual_clip, "kl", l->kl, "kl_max", l->kl_max,
+                          "correction_cap", l->cap, "longest", l->longest);
     json_object_set_new(j, "advantage", word(LOSS_ADVANTAGES, (int)l->advantage));
     json_object_set_new(j, "ratio", word(LOSS_RATIOS, (int)l->ratio));
     json_object_set_new(j, "aggregation", word(LOSS_AGGREGATIONS, (int)l->aggregation));
@@ -102,18 +106,21 @@ static json_t *loss_of(const Loss *l)
 static int write_settings(const char *path, const Outside *o, long n, Error *err)
 {
     const TrainingOptions *t = o->training;
-    json_t *j = json_pack("{s:s,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:I}", "stage", o->stage, "examples",
-                          (json_int_t)n, "learning_rate", t->lr, "warmup", t->warmup, "final_learning_rate", t->final_lr,
-                          "clip_norm", t->clip_norm, "weight_decay", t->weight_decay, "beta1", 0.9, "beta2", t->beta2, "batch",
-                          t->batch, "epochs", t->epochs, "first_examples", (json_int_t)t->n_first, "first_epochs",
-                          t->first_epochs, "seed", (json_int_t)t->seed);
-    json_t *lora = o->lora.rank ? json_pack("{s:i,s:f,s:b}", "r", o->lora.rank, "alpha", o->lora.alpha, "rslora", o->lora.rslora)
+    json_t *j = json_pack("{s:s,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:I}", "stage",
+                          o->stage, "examples", (json_int_t)n, "learning_rate", t->lr, "warmup",
+                          t->warmup, "final_learning_rate", t->final_lr, "clip_norm", t->clip_norm,
+                          "weight_decay", t->weight_decay, "beta1", 0.9, "beta2", t->beta2, "batch",
+                          t->batch, "epochs", t->epochs, "first_examples", (json_int_t)t->n_first,
+                          "first_epochs", t->first_epochs, "seed", (json_int_t)t->seed);
+    json_t *lora = o->lora.rank ? json_pack("{s:i,s:f,s:b}", "r", o->lora.rank, "alpha",
+                                            o->lora.alpha, "rslora", o->lora.rslora)
                                 : json_null();
     json_object_set_new(j, "loss", loss_of(&t->loss));
     json_object_set_new(j, "lora", lora);
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_SORT_KEYS);
     json_decref(j);
-    int rc = text ? file_write_atomic(path, text, strlen(text), err) : error_set(err, "%s: cannot be written as JSON", path);
+    int rc = text ? file_write_atomic(path, text, strlen(text), err)
+                  : error_set(err, "%s: cannot be written as JSON", path);
     free(text);
     return rc;
 }
@@ -128,8 +135,8 @@ static void end_all(int sig)
     kill(-group, SIGKILL);
 }
 
-/* Leads the command's process group and waits for it. When this program dies, even by kill -9, the kernel tells the
- * keeper, and the group goes with it. */
+/* Leads the command's process group and waits for it. When this program dies, even by kill -9, the
+ * kernel tells the keeper, and the group goes with it. */
 static _Noreturn void keep(const char *command, pid_t parent)
 {
     setpgid(0, 0);
@@ -145,7 +152,8 @@ static _Noreturn void keep(const char *command, pid_t parent)
         static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGUSR1};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], SIG_DFL);
         int null = open("/dev/null", O_RDONLY);
-        if (null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0) _exit(127); /* what it prints is status, as ours */
+        if (null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0)
+            _exit(127); /* what it prints is status, as ours */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
@@ -174,8 +182,10 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
         clock_sleep(0.02);
     }
     kill(-keeper, SIGKILL); /* what it left behind */
-    if (ending == 1) return error_set(err, "the trainer was stopped; the same command calls it again");
-    if (ending == 2) return error_set(err, "the trainer took more than %.0f s and was ended", limit_s);
+    if (ending == 1)
+        return error_set(err, "the trainer was stopped; the same command calls it again");
+    if (ending == 2)
+        return error_set(err, "the trainer took more than %.0f s and was ended", limit_s);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -191,7 +201,8 @@ static int run_command(const Outside *o, const char *const env[][2], size_t n, E
     setpgid(keeper, keeper);
     int status = wait_for(keeper, o->limit_s, err);
     if (status <= 0) return status;
-    if (status > 128) return error_set(err, "the trainer '%s' ended by signal %d", o->command, status - 128);
+    if (status > 128)
+        return error_set(err, "the trainer '%s' ended by signal %d", o->command, status - 128);
     return error_set(err, "the trainer '%s' ended with exit %d", o->command, status);
 }
 
@@ -207,12 +218,14 @@ static int check_adapter(const char *dir, Error *err)
     const char *type = json_need_text(j, "peft_type", path, err);
     int rc = !type || json_need_int(j, "r", path, &r, err) ? -1 : 0;
     if (!rc && (strcmp(type, "LORA") || r < 1))
-        rc = error_set(err, "%s: expected peft_type LORA and r of 1 or more, found %s and %lld", path, type, (long long)r);
+        rc = error_set(err, "%s: expected peft_type LORA and r of 1 or more, found %s and %lld",
+                       path, type, (long long)r);
     json_decref(j);
     Safetensors *st = NULL;
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
     if (!rc) rc = safetensors_open(path, &st, err);
-    if (!rc && safetensors_count(st) == 0) rc = error_set(err, "%s: expected the adapter's tensors, found none", path);
+    if (!rc && safetensors_count(st) == 0)
+        rc = error_set(err, "%s: expected the adapter's tensors, found none", path);
     if (st) safetensors_close(st);
     return rc;
 }
@@ -224,29 +237,35 @@ static int check_checkpoint(const char *dir, Error *err)
     ModelConfig c;
     snprintf(path, sizeof path, "%s/config.json", dir);
     buffer_init(&b, MAX_JSON);
-    int rc = file_read(path, MAX_JSON, &b, err) || model_config_parse(b.data, b.len, path, &c, err) ? -1 : 0;
+    int rc = file_read(path, MAX_JSON, &b, err) || model_config_parse(b.data, b.len, path, &c, err)
+                 ? -1
+                 : 0;
     buffer_release(&b);
     Safetensors *st;
     if (rc || safetensors_open(dir, &st, err)) return -1;
     const SafetensorsTensor *t = safetensors_find(st, "model.embed_tokens.weight");
     if (!t || t->rank != 2 || t->shape[0] != c.vocab || t->shape[1] != c.hidden)
-        rc = error_set(err, "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s", dir, c.vocab,
-                       c.hidden, t ? "another shape" : "none");
+        rc = error_set(
+            err, "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s",
+            dir, c.vocab, c.hidden, t ? "another shape" : "none");
     safetensors_close(st);
     return rc;
 }
 
-/* Where the adapter's base is on this machine: what the command wrote there may be a name on a hub. */
+/* Where the adapter's base is on this machine: what the command wrote there may be a name on a hub.
+ */
 static int name_base(const char *dir, const char *base, Error *err)
 {
     char path[PATH_MAX], inner[PATH_MAX];
     snprintf(path, sizeof path, "%s/adapter_config.json", dir);
     snprintf(inner, sizeof inner, "%s/adapter_config.json", base);
-    json_t *j = json_read_file(path, MAX_JSON, err), *of_base = file_exists(inner) ? json_read_file(inner, MAX_JSON, err) : NULL;
+    json_t *j = json_read_file(path, MAX_JSON, err),
+           *of_base = file_exists(inner) ? json_read_file(inner, MAX_JSON, err) : NULL;
     const char *root = json_string_value(json_object_get(of_base, "base_model_name_or_path"));
     if (j) json_object_set_new(j, "base_model_name_or_path", json_string(root ? root : base));
     char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
-    int rc = text ? file_write_atomic(path, text, strlen(text), err) : error_set(err, "%s: cannot be written again", path);
+    int rc = text ? file_write_atomic(path, text, strlen(text), err)
+                  : error_set(err, "%s: cannot be written again", path);
     free(text);
     json_decref(j);
     json_decref(of_base);
@@ -261,7 +280,9 @@ static int add_tokenizer(const char *dir, const char *base, Error *err)
     snprintf(from, sizeof from, "%s/tokenizer.json", base);
     snprintf(to, sizeof to, "%s/tokenizer.json", dir);
     buffer_init(&b, (size_t)1 << 30);
-    int rc = file_exists(to) ? 0 : file_read(from, b.max, &b, err) || file_write_atomic(to, b.data, b.len, err) ? -1 : 0;
+    int rc = file_exists(to)                                                                ? 0
+             : file_read(from, b.max, &b, err) || file_write_atomic(to, b.data, b.len, err) ? -1
+                                                                                            : 0;
     buffer_release(&b);
     if (rc || policy_extras(base, dir, 1, err) || policy_tokenizer(dir, &p, err)) return -1;
     policy_release(&p);
@@ -280,8 +301,10 @@ static int take_back(const Outside *o, const char *dir, const char *base, Error 
     else if (file_exists(config))
         rc = check_checkpoint(dir, err);
     else
-        rc = error_set(err, "expected config.json or adapter_config.json in %s, found neither", dir);
-    if (rc || add_tokenizer(dir, base, err)) return error_prefix(err, "what the trainer wrote is no model");
+        rc =
+            error_set(err, "expected config.json or adapter_config.json in %s, found neither", dir);
+    if (rc || add_tokenizer(dir, base, err))
+        return error_prefix(err, "what the trainer wrote is no model");
     if (manifest_remove(o->output, err) || file_remove_tree(o->output, err)) return -1;
     if (rename(dir, o->output)) return error_errno(err, "cannot rename %s to %s", dir, o->output);
     return file_sync_dir(o->output, err) ? -1 : manifest_write(o->output, o->spec, err);
@@ -300,16 +323,21 @@ static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err
     int same = !file_read(path, 256, &b, NULL) && !strcmp(b.data, hex);
     buffer_release(&b);
     if (same) return 0;
-    return file_remove_tree(folder, err) || file_mkdirs(folder, err) || file_write_atomic(path, hex, strlen(hex), err) ? -1 : 0;
+    return file_remove_tree(folder, err) || file_mkdirs(folder, err) ||
+                   file_write_atomic(path, hex, strlen(hex), err)
+               ? -1
+               : 0;
 }
 
 int outside_train(const Outside *o, const Example *ex, long n, Error *err)
 {
-    char at[PATH_MAX], base[PATH_MAX], reference[PATH_MAX], folder[PATH_MAX], dataset[PATH_MAX + 32], settings[PATH_MAX + 32],
-        output[PATH_MAX + 32], state[PATH_MAX + 32];
+    char at[PATH_MAX], base[PATH_MAX], reference[PATH_MAX], folder[PATH_MAX],
+        dataset[PATH_MAX + 32], settings[PATH_MAX + 32], output[PATH_MAX + 32],
+        state[PATH_MAX + 32];
     snprintf(at, sizeof at, "%s.trainer", o->output);
     if (!realpath(o->base, base)) return error_errno(err, "cannot find the base model %s", o->base);
-    if (o->reference && !realpath(o->reference, reference)) return error_errno(err, "cannot find %s", o->reference);
+    if (o->reference && !realpath(o->reference, reference))
+        return error_errno(err, "cannot find %s", o->reference);
     if (claim_folder(at, o->spec, err)) return -1;
     if (!realpath(at, folder)) return error_errno(err, "cannot find %s", at);
     snprintf(dataset, sizeof dataset, "%s/dataset.jsonl", folder);
@@ -319,10 +347,15 @@ int outside_train(const Outside *o, const Example *ex, long n, Error *err)
     if (file_remove_tree(output, err) || file_mkdirs(output, err) || file_mkdirs(state, err) ||
         write_dataset(dataset, ex, n, err) || write_settings(settings, o, n, err))
         return -1;
-    const char *const env[][2] = {{"QUERN_STAGE", o->stage}, {"QUERN_DATASET", dataset}, {"QUERN_HYPERPARAMETERS", settings},
-                                  {"QUERN_BASE", base}, {"QUERN_OUTPUT", output}, {"QUERN_STATE", state},
+    const char *const env[][2] = {{"QUERN_STAGE", o->stage},
+                                  {"QUERN_DATASET", dataset},
+                                  {"QUERN_HYPERPARAMETERS", settings},
+                                  {"QUERN_BASE", base},
+                                  {"QUERN_OUTPUT", output},
+                                  {"QUERN_STATE", state},
                                   {"QUERN_REFERENCE", o->reference ? reference : NULL}};
     log_info("%ld examples are in %s; the trainer is called: %s", n, dataset, o->command);
-    if (run_command(o, env, sizeof env / sizeof *env, err) || take_back(o, output, base, err)) return -1;
+    if (run_command(o, env, sizeof env / sizeof *env, err) || take_back(o, output, base, err))
+        return -1;
     return file_remove_tree(folder, err);
 }

@@ -16,8 +16,14 @@
 
 void training_defaults(TrainingOptions *o)
 {
-    *o = (TrainingOptions){.lr = 1e-3, .warmup = 0.05, .final_lr = 0.1, .clip_norm = 1.0, .beta2 = 0.95, .batch = 32,
-                           .epochs = 1, .trainer.max_tokens = 8192};
+    *o = (TrainingOptions){.lr = 1e-3,
+                           .warmup = 0.05,
+                           .final_lr = 0.1,
+                           .clip_norm = 1.0,
+                           .beta2 = 0.95,
+                           .batch = 32,
+                           .epochs = 1,
+                           .trainer.max_tokens = 8192};
     loss_supervised(&o->loss);
 }
 
@@ -33,8 +39,8 @@ static void token_weights(void *ctx, int sequence, const float *logp, float *wei
 {
     Batch *b = ctx;
     const Example *e = b->ex[sequence];
-    const LossAnswer a = {e->len - e->prompt, e->advantage, logp ? logp + e->prompt : NULL, e->old_logp, e->ref_logp,
-                          e->sampler_logp};
+    const LossAnswer a = {e->len - e->prompt, e->advantage, logp ? logp + e->prompt : NULL,
+                          e->old_logp,        e->ref_logp,  e->sampler_logp};
     for (int t = 1; t < e->prompt; t++) weight[t] = 0;
     loss_weights(b->loss, &b->size, &a, weight + e->prompt, &b->counts);
 }
@@ -63,17 +69,21 @@ static double learning_rate(const TrainingOptions *o, long step, long steps)
 typedef struct {
     const Example *ex;
     long n, steps, epoch;
-    long first_steps, first_per_epoch, per_epoch; /* of the epochs over the first examples, and over all */
+    long first_steps, first_per_epoch,
+        per_epoch; /* of the epochs over the first examples, and over all */
     long *order;
     const Example **members;
     Sequence *seqs;
 } Loop;
 
-static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, MetricLog *log, Error *err)
+static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, MetricLog *log,
+                    Error *err)
 {
     int early = step < l->first_steps;
-    long at = early ? step : step - l->first_steps, per_epoch = early ? l->first_per_epoch : l->per_epoch;
-    long n = early ? o->n_first : l->n, epoch = at / per_epoch + (early ? 0 : o->first_epochs), first = at % per_epoch * o->batch;
+    long at = early ? step : step - l->first_steps,
+         per_epoch = early ? l->first_per_epoch : l->per_epoch;
+    long n = early ? o->n_first : l->n, epoch = at / per_epoch + (early ? 0 : o->first_epochs),
+         first = at % per_epoch * o->batch;
     if (epoch != l->epoch) shuffle(l->order, n, o->seed, epoch);
     l->epoch = epoch;
     int k = 0;
@@ -86,9 +96,15 @@ static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, Me
         b.size.sequences++;
     }
     double loss, norm, lr = learning_rate(o, step, l->steps);
-    AdamW opt = {.lr = lr, .beta1 = 0.9, .beta2 = o->beta2, .eps = 1e-8, .weight_decay = o->weight_decay, .clip = o->clip_norm};
+    AdamW opt = {.lr = lr,
+                 .beta1 = 0.9,
+                 .beta2 = o->beta2,
+                 .eps = 1e-8,
+                 .weight_decay = o->weight_decay,
+                 .clip = o->clip_norm};
     double counts[3];
-    int rc = trainer_accumulate(t, l->seqs, k, token_weights, &b, &loss, err) || trainer_step(t, &opt, &norm, err);
+    int rc = trainer_accumulate(t, l->seqs, k, token_weights, &b, &loss, err) ||
+             trainer_step(t, &opt, &norm, err);
     counts[0] = b.counts.clipped, counts[1] = b.counts.kl, counts[2] = b.counts.correction;
     if (rc || ranks_host_sum(counts, 3, err)) return error_prefix(err, "training step %ld", step);
     metric_add(log, step, "loss", loss);
@@ -100,7 +116,8 @@ static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, Me
     return 0;
 }
 
-static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, MetricLog *log, Error *err)
+static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, MetricLog *log,
+                    Error *err)
 {
     Checkpoint c = {.dir = o->checkpoint, .spec = o->spec};
     long step = 0;
@@ -110,15 +127,18 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
     progress_start(&p, "train", "steps", step, l->steps);
     double saved = clock_seconds();
     for (; step < l->steps; step++) {
-        int now[2] = {stop_requested(), o->checkpoint_s > 0 && clock_seconds() - saved > o->checkpoint_s};
-        if (ranks_host_share(now, sizeof now, err)) return -1; /* stop, and save: the first rank's word */
+        int now[2] = {stop_requested(),
+                      o->checkpoint_s > 0 && clock_seconds() - saved > o->checkpoint_s};
+        if (ranks_host_share(now, sizeof now, err))
+            return -1; /* stop, and save: the first rank's word */
         if (o->checkpoint && (now[0] || now[1])) {
             if (checkpoint_save(&c, m, t, log, step, err)) return -1;
             saved = clock_seconds();
         }
         if (now[0]) {
             if (ranks_finish(err)) return -1; /* the others end here */
-            return error_set(err, "stopped at step %ld of %ld; the same command continues", step, l->steps);
+            return error_set(err, "stopped at step %ld of %ld; the same command continues", step,
+                             l->steps);
         }
         if (one_step(t, l, o, step, log, err)) return -1;
         progress_set(&p, step + 1);
@@ -127,7 +147,8 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
     return 0;
 }
 
-int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, const char *metrics_path, Error *err)
+int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
+                 const char *metrics_path, Error *err)
 {
     if (n == 0) return error_set(err, "no examples to train on");
     Trainer *t;
@@ -135,7 +156,8 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, 
     to.fixed_weights = !loss_needs_logp(&o->loss);
     if (trainer_create(m, &to, &t, err)) return -1;
     const MemoryPlan *plan = trainer_plan(t);
-    log_debug("training takes %.2f GiB: micro-batches of %d tokens, %s", (double)plan->total / (1 << 30), plan->max_tokens,
+    log_debug("training takes %.2f GiB: micro-batches of %d tokens, %s",
+              (double)plan->total / (1 << 30), plan->max_tokens,
               plan->recompute ? "activations made again" : "all activations kept");
     Loop l = {.ex = ex, .n = n, .epoch = -1};
     l.per_epoch = (n + o->batch - 1) / o->batch;
@@ -148,7 +170,8 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o, 
     MetricLog log = {0};
     int rc = loop_run(m, t, &l, o, &log, err);
     if (!rc && metrics_path && !ranks_rank()) rc = metric_write(&log, metrics_path, o->spec, err);
-    if (!rc && log.n >= 3) log_info("%ld steps, last loss %.4f", l.steps, metric_last(&log, "loss"));
+    if (!rc && log.n >= 3)
+        log_info("%ld steps, last loss %.4f", l.steps, metric_last(&log, "loss"));
     metric_release(&log);
     free(l.order);
     free(l.members);
@@ -162,7 +185,8 @@ void training_forget(const TrainingOptions *o)
     if (o->checkpoint && !ranks_rank()) checkpoint_remove(o->checkpoint);
 }
 
-/* Those of examples [first, last) into out, which is [last - first] pointers to memory that is there. */
+/* Those of examples [first, last) into out, which is [last - first] pointers to memory that is
+ * there. */
 static int logprobs_of(Model *m, const Example *ex, int n, float *const *out, Error *err)
 {
     Sequence *seqs = memory_array((size_t)n, sizeof *seqs);
@@ -173,7 +197,8 @@ static int logprobs_of(Model *m, const Example *ex, int n, float *const *out, Er
     }
     int rc = model_logprobs(m, seqs, n, lp, err);
     for (int i = 0; i < n; i++) {
-        if (!rc) memcpy(out[i], lp[i] + ex[i].prompt, (size_t)(ex[i].len - ex[i].prompt) * sizeof **out);
+        if (!rc)
+            memcpy(out[i], lp[i] + ex[i].prompt, (size_t)(ex[i].len - ex[i].prompt) * sizeof **out);
         free(lp[i]);
     }
     free(seqs);
@@ -200,11 +225,15 @@ static int share_logprobs(const Example *ex, int n, float *const *out, Error *er
 int training_logprobs(Model *m, const Example *ex, long n, int batch, float **out, Error *err)
 {
     int rc = 0;
-    for (long i = 0; i < n; i++) out[i] = memory_array((size_t)(ex[i].len - ex[i].prompt), sizeof **out);
-    for (long first = ranks_rank() * (long)batch; !rc && first < n; first += ranks_size() * (long)batch)
-        rc = logprobs_of(m, ex + first, (int)(n - first < batch ? n - first : batch), out + first, err);
+    for (long i = 0; i < n; i++)
+        out[i] = memory_array((size_t)(ex[i].len - ex[i].prompt), sizeof **out);
+    for (long first = ranks_rank() * (long)batch; !rc && first < n;
+         first += ranks_size() * (long)batch)
+        rc = logprobs_of(m, ex + first, (int)(n - first < batch ? n - first : batch), out + first,
+                         err);
     for (long first = 0; !rc && ranks_size() > 1 && first < n; first += batch)
-        rc = share_logprobs(ex + first, (int)(n - first < batch ? n - first : batch), out + first, err);
+        rc = share_logprobs(ex + first, (int)(n - first < batch ? n - first : batch), out + first,
+                            err);
     return rc;
 }
 

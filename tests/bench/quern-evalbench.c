@@ -1,6 +1,6 @@
-/* How long a verdict takes: every task's baseline as a candidate, in one process. The first one of a
- * task also draws its inputs, computes its references and times its baseline; those after it, with a
- * source that no cache knows, are what a queue of candidates costs. */
+/* How long a verdict takes: every task's baseline as a candidate, in one process. The first one of
+ * a task also draws its inputs, computes its references and times its baseline; those after it,
+ * with a source that no cache knows, are what a queue of candidates costs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,9 @@ static int bench(Evaluator *e, int repeats)
         printf("%-28s %10.0f %10.0f\n", set->tasks[i]->name, firsts[n], again[n]);
         n++;
     }
-    if (n) printf("%-28s %10.0f %10.0f\n", "median", statistics_median(firsts, n), statistics_median(again, n));
+    if (n)
+        printf("%-28s %10.0f %10.0f\n", "median", statistics_median(firsts, n),
+               statistics_median(again, n));
     return 0;
 }
 
@@ -54,16 +56,25 @@ int main(int argc, char **argv)
 {
     const char *device = "sim:h100", *words[1];
     int64_t repeats = 3;
-    Flag flags[] = {{.name = "device", .kind = FLAG_TEXT, .target = &device, .help = "where the kernels run"},
-                    {.name = "repeats", .kind = FLAG_INT, .target = &repeats, .help = "runs after the first", .min = 1, .max = REPEATS_MAX},
-                    {.name = NULL}};
-    FlagSpec spec = {.program = "quern-evalbench", .synopsis = "[--device sim:h100]",
-                     .about = "Measure how long a verdict takes, task by task.", .flags = flags};
+    Flag flags[] = {
+        {.name = "device", .kind = FLAG_TEXT, .target = &device, .help = "where the kernels run"},
+        {.name = "repeats",
+         .kind = FLAG_INT,
+         .target = &repeats,
+         .help = "runs after the first",
+         .min = 1,
+         .max = REPEATS_MAX},
+        {.name = NULL}};
+    FlagSpec spec = {.program = "quern-evalbench",
+                     .synopsis = "[--device sim:h100]",
+                     .about = "Measure how long a verdict takes, task by task.",
+                     .flags = flags};
     Error err;
     Evaluator *e;
     flags_parse(&spec, argc, argv, words);
     log_open("quern-evalbench");
-    if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err)) log_die(1, &err);
+    if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err))
+        log_die(1, &err);
     int rc = bench(e, (int)repeats);
     evaluator_close(e);
     return log_close(rc ? 1 : 0);

@@ -44,7 +44,8 @@ static _Noreturn void work(const char *url, const char *name, int index)
     while (!stop_requested()) {
         QueueJob job;
         int rc = queue_take(q, classes, 1, consumer, 1, dead_result, NULL, &job, &err);
-        if (rc > 0) rc = queue_complete(q, &job, consumer, result, sizeof result, &err) < 0 ? -1 : 0;
+        if (rc > 0)
+            rc = queue_complete(q, &job, consumer, result, sizeof result, &err) < 0 ? -1 : 0;
         queue_job_release(&job);
         if (rc < 0) log_die(1, &err);
     }
@@ -104,8 +105,10 @@ static int measure(const char *url, int64_t jobs, int64_t workers, int64_t body_
     for (int i = 0; i < workers; i++)
         while (waitpid(pids[i], NULL, 0) < 0 && errno == EINTR) continue;
     if (!rc) {
-        printf("jobs %ld, workers %ld, body %ld bytes, fsync %s\n", (long)jobs, (long)workers, (long)body_bytes, "always");
-        printf("enqueue                  %8.0f jobs/s (the workers running)\n", (double)jobs / (queued - start));
+        printf("jobs %ld, workers %ld, body %ld bytes, fsync %s\n", (long)jobs, (long)workers,
+               (long)body_bytes, "always");
+        printf("enqueue                  %8.0f jobs/s (the workers running)\n",
+               (double)jobs / (queued - start));
         printf("enqueue, lease, complete %8.0f jobs/s\n", (double)jobs / (end - start));
         rc = queue_purge(q, err);
     }
@@ -118,20 +121,35 @@ int main(int argc, char **argv)
 {
     int64_t jobs = 50000, workers = 16, body_bytes = 1024;
     const char *dir = NULL;
-    const Flag flags[] = {{.name = "jobs", .kind = FLAG_INT, .target = &jobs,
-                          .help = "how many jobs", .min = 1, .max = 1e8},
-                          {.name = "workers", .kind = FLAG_INT, .target = &workers,
-                           .help = "worker processes", .min = 1, .max = MAX_WORKERS},
-                          {.name = "body", .kind = FLAG_INT, .target = &body_bytes,
-                           .help = "bytes of a job", .min = 1, .max = BODY_MAX},
-                          {.name = "dir", .kind = FLAG_TEXT, .target = &dir,
+    const Flag flags[] = {{.name = "jobs",
+                           .kind = FLAG_INT,
+                           .target = &jobs,
+                           .help = "how many jobs",
+                           .min = 1,
+                           .max = 1e8},
+                          {.name = "workers",
+                           .kind = FLAG_INT,
+                           .target = &workers,
+                           .help = "worker processes",
+                           .min = 1,
+                           .max = MAX_WORKERS},
+                          {.name = "body",
+                           .kind = FLAG_INT,
+                           .target = &body_bytes,
+                           .help = "bytes of a job",
+                           .min = 1,
+                           .max = BODY_MAX},
+                          {.name = "dir",
+                           .kind = FLAG_TEXT,
+                           .target = &dir,
                            .help = "where the server keeps its file: the disk that is measured"},
                           {0}};
-    const FlagSpec spec = {.program = "quern-queuebench",
-                           .synopsis = "[--jobs N] [--workers N] [--dir DIR]",
-                           .about = "Measures no-op jobs a second through enqueue, lease and complete, on a private "
-                                    "redis-server with appendfsync always.",
-                           .flags = flags};
+    const FlagSpec spec = {
+        .program = "quern-queuebench",
+        .synopsis = "[--jobs N] [--workers N] [--dir DIR]",
+        .about = "Measures no-op jobs a second through enqueue, lease and complete, on a private "
+                 "redis-server with appendfsync always.",
+        .flags = flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-queuebench");
     stop_install();

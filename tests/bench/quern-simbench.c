@@ -1,6 +1,7 @@
-/* How fast the simulator runs: thread-instructions a second on one core, all checks and counters on, for a tiled matmul
- * (16 x 16 tiles, one output a thread) and a register-blocked one (64 x 64 tiles, 16 outputs a thread). The kernels are
- * PTX files as NVRTC emits them; the result is checked. */
+/* How fast the simulator runs: thread-instructions a second on one core, all checks and counters
+ * on, for a tiled matmul (16 x 16 tiles, one output a thread) and a register-blocked one (64 x 64
+ * tiles, 16 outputs a thread). The kernels are PTX files as NVRTC emits them; the result is
+ * checked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,7 @@ static int wrong_outputs(const float *a, const float *b, const float *c, int n)
     for (int i = 0; i < n; i += 7)
         for (int j = 0; j < n; j += 5) {
             float sum = 0; /* small integers: exact in any order */
-            for (int k = 0; k < n; k++)
-                sum += a[i * n + k] * b[k * n + j];
+            for (int k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
             wrong += sum != c[i * n + j];
         }
     return wrong;
@@ -38,13 +38,12 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
     char path[4096];
     DeviceFault fault;
     buffer_init(&text, 1 << 20);
-    snprintf(path, sizeof(path), "%s/tests/fixtures/ptx/%s", QUERN_ROOT, c->file);
+    snprintf(path, sizeof path, "%s/tests/fixtures/ptx/%s", QUERN_ROOT, c->file);
     int r = file_read(path, 1 << 20, &text, err);
     if (!r) {
         DeviceCode code = {.ptx = text.data, .ptx_len = text.len};
         r = ops->load(d, &code, 0, m, &fault, err);
-        if (r > 0)
-            r = error_set(err, "%s", fault.message);
+        if (r > 0) r = error_set(err, "%s", fault.message);
     }
     buffer_release(&text);
     return r;
@@ -59,14 +58,17 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
     static const char *const labels[] = {"input a", "input b", "output c"};
     DeviceModule *m;
     DeviceFault fault;
-    if (load(d, c, &m, err))
-        return -1;
-    DeviceLaunch l = {.module = m, .kernel = c->kernel, .grid = {(uint32_t)(n / c->tile), (uint32_t)(n / c->tile), 1}, .block = {16, 16, 1}};
+    if (load(d, c, &m, err)) return -1;
+    DeviceLaunch l = {.module = m,
+                      .kernel = c->kernel,
+                      .grid = {(uint32_t)(n / c->tile), (uint32_t)(n / c->tile), 1},
+                      .block = {16, 16, 1}};
     for (int i = 0; i < 3; i++) {
         host[i] = memory_array(count, sizeof(float));
         for (size_t k = 0; k < count; k++)
             host[i][k] = (float)((int)(k * (size_t)(7 - 2 * i) % 13) - 6);
-        if (ops->alloc(d, bytes, labels[i], &p[i], err) || (i < 2 && ops->write(d, p[i], host[i], bytes, err)) ||
+        if (ops->alloc(d, bytes, labels[i], &p[i], err) ||
+            (i < 2 && ops->write(d, p[i], host[i], bytes, err)) ||
             (i < 2 && ops->protect(d, p[i], 1, err)))
             return -1;
         memcpy(l.params + 8 * i, &p[i], 8);
@@ -76,17 +78,15 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
     for (int i = 0; i < runs; i++) {
         double start = clock_seconds();
         int r = ops->run(d, &l, 1, &fault, err);
-        if (r)
-            return r < 0 ? -1 : error_set(err, "%s", fault.message);
+        if (r) return r < 0 ? -1 : error_set(err, "%s", fault.message);
         double s = clock_seconds() - start;
         best = s < best ? s : best;
     }
-    if (ops->read(d, p[2], host[2], bytes, err))
-        return -1;
+    if (ops->read(d, p[2], host[2], bytes, err)) return -1;
     double insts = (double)sim_last_counts(d)->thread_insts;
     int wrong = wrong_outputs(host[0], host[1], host[2], n);
-    printf("%-34s %7.1f M thread-instructions in %6.3f s: %6.0f M/s%s\n", c->name, insts / 1e6, best, insts / best / 1e6,
-           wrong ? "  WRONG RESULT" : "");
+    printf("%-34s %7.1f M thread-instructions in %6.3f s: %6.0f M/s%s\n", c->name, insts / 1e6,
+           best, insts / best / 1e6, wrong ? "  WRONG RESULT" : "");
     for (int i = 0; i < 3; i++) {
         ops->free(d, p[i]);
         free(host[i]);
@@ -97,26 +97,25 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
 
 int main(int argc, char **argv)
 {
-    static const Case cases[] = {{"matmul, 16 x 16 tiles", "bench_tiled.ptx", "tiled", 16},
-                                 {"matmul, 64 x 64, 4 x 4 a thread", "bench_blocked.ptx", "blocked", 64}};
+    static const Case cases[] = {
+        {"matmul, 16 x 16 tiles", "bench_tiled.ptx", "tiled", 16},
+        {"matmul, 64 x 64, 4 x 4 a thread", "bench_blocked.ptx", "blocked", 64}};
     int64_t n = 512, runs = 3;
-    const Flag flags[] = {{"size", FLAG_INT, &n, "rows and columns, a multiple of 64", 64, 2048, NULL, 0},
-                          {"runs", FLAG_INT, &runs, "of which the best counts", 1, 100, NULL, 0},
-                          {0}};
+    const Flag flags[] = {
+        {"size", FLAG_INT, &n, "rows and columns, a multiple of 64", 64, 2048, NULL, 0},
+        {"runs", FLAG_INT, &runs, "of which the best counts", 1, 100, NULL, 0},
+        {0}};
     const FlagSpec spec = {"quern-simbench", "", "Measure the simulator's speed.", flags, 0, 0, 0};
     const char *words[1];
     Device *d;
     Error err;
     flags_parse(&spec, argc, argv, words);
     log_open("quern-simbench");
-    if (n % 64)
-        flags_usage_error(&spec, "--size %d is not a multiple of 64", (int)n);
-    if (ops->open("h100", &d, &err))
-        log_die(1, &err);
+    if (n % 64) flags_usage_error(&spec, "--size %d is not a multiple of 64", (int)n);
+    if (ops->open("h100", &d, &err)) log_die(1, &err);
     sim_set_limit(d, (int64_t)1 << 50);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        if (measure(d, &cases[i], (int)n, (int)runs, &err))
-            log_die(1, &err);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (measure(d, &cases[i], (int)n, (int)runs, &err)) log_die(1, &err);
     ops->close(d);
     return log_close(0);
 }

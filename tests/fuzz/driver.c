@@ -1,7 +1,7 @@
-/* A small mutating fuzzer for gcc, which has no libFuzzer: runs every seed as it is, then mutants of
- * the seeds for --seconds N. The same --seed gives the same mutants. An input that crashes, takes more
- * than 10 s of CPU time or trips a sanitizer is saved as crash-<digest> in the working directory.
- *   fuzz_x [--seconds N] [--seed N] SEED_FILE_OR_DIR... */
+/* A small mutating fuzzer for gcc, which has no libFuzzer: runs every seed as it is, then mutants
+ * of the seeds for --seconds N. The same --seed gives the same mutants. An input that crashes,
+ * takes more than 10 s of CPU time or trips a sanitizer is saved as crash-<digest> in the working
+ * directory. fuzz_x [--seconds N] [--seed N] SEED_FILE_OR_DIR... */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -57,7 +57,8 @@ static void save_running(void)
     }
     close(fd);
     static const char said[] = "fuzz: crashing input saved as ";
-    if (write(STDERR_FILENO, said, sizeof said - 1) < 0 || write(STDERR_FILENO, crash_name, strlen(crash_name)) < 0 ||
+    if (write(STDERR_FILENO, said, sizeof said - 1) < 0 ||
+        write(STDERR_FILENO, crash_name, strlen(crash_name)) < 0 ||
         write(STDERR_FILENO, "\n", 1) < 0)
         return;
 }
@@ -77,8 +78,8 @@ static void on_exit_inside(void)
     _exit(1);
 }
 
-/* In time of this process' own: on a busy machine the clock says nothing about the input. What sleeps for ever is left
- * to the time limit of fuzz.t. */
+/* In time of this process' own: on a busy machine the clock says nothing about the input. What
+ * sleeps for ever is left to the time limit of fuzz.t. */
 static void hang_after(int seconds)
 {
     setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
@@ -90,7 +91,8 @@ static void run_one(const uint8_t *data, size_t size)
     uint8_t *copy = malloc(size ? size : 1);
     if (!copy) return;
     memcpy(copy, data, size);
-    snprintf(crash_name, sizeof crash_name, "crash-%016llx", (unsigned long long)random_hash(data, size));
+    snprintf(crash_name, sizeof crash_name, "crash-%016llx",
+             (unsigned long long)random_hash(data, size));
     running_size = size;
     running = copy;
     hang_after(HANG_S);
@@ -139,14 +141,44 @@ static void add_seeds(const char *path)
 
 static void put_integer(Random *r, uint8_t *p, size_t room)
 {
-    static const uint64_t interesting[] = {0, 1, 2, 7, 8, 15, 16, 31, 32, 63, 64, 100, 127, 128, 255, 256, 511, 512,
-                                           1000, 1023, 1024, 4096, 32767, 32768, 65535, 65536, 0x7fffffff, 0x80000000,
-                                           0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
+    static const uint64_t interesting[] = {0,
+                                           1,
+                                           2,
+                                           7,
+                                           8,
+                                           15,
+                                           16,
+                                           31,
+                                           32,
+                                           63,
+                                           64,
+                                           100,
+                                           127,
+                                           128,
+                                           255,
+                                           256,
+                                           511,
+                                           512,
+                                           1000,
+                                           1023,
+                                           1024,
+                                           4096,
+                                           32767,
+                                           32768,
+                                           65535,
+                                           65536,
+                                           0x7fffffff,
+                                           0x80000000,
+                                           0xffffffff,
+                                           0x100000000,
+                                           0x7fffffffffffffff,
+                                           0x8000000000000000,
                                            0xffffffffffffffff};
     uint64_t v = interesting[random_below(r, sizeof interesting / sizeof *interesting)];
     size_t width = (size_t)1 << random_below(r, 4);
     int big = (int)random_below(r, 2);
-    for (size_t i = 0; i < width && i < room; i++) p[i] = (uint8_t)(v >> (8 * (big ? width - 1 - i : i)));
+    for (size_t i = 0; i < width && i < room; i++)
+        p[i] = (uint8_t)(v >> (8 * (big ? width - 1 - i : i)));
 }
 
 static size_t insert(uint8_t *m, size_t n, size_t at, const uint8_t *what, size_t len, size_t cap)
@@ -160,8 +192,15 @@ static size_t insert(uint8_t *m, size_t n, size_t at, const uint8_t *what, size_
 /* A decimal number as text, for formats made of text. */
 static size_t insert_decimal(Random *r, uint8_t *m, size_t n, size_t at, size_t cap)
 {
-    static const char *const numbers[] = {"0", "-1", "1e999", "4294967296", "-2147483649", "9223372036854775808",
-                                          "18446744073709551616", "0.5", "99999999999999999999"};
+    static const char *const numbers[] = {"0",
+                                          "-1",
+                                          "1e999",
+                                          "4294967296",
+                                          "-2147483649",
+                                          "9223372036854775808",
+                                          "18446744073709551616",
+                                          "0.5",
+                                          "99999999999999999999"};
     const char *s = numbers[random_below(r, sizeof numbers / sizeof *numbers)];
     return insert(m, n, at, (const uint8_t *)s, strlen(s), cap);
 }
@@ -217,7 +256,8 @@ static void fuzz(double seconds, uint64_t seed)
         const Input *from = &seeds[random_below(&r, n_seeds)];
         size_t n = from->size;
         memcpy(m, from->data, n);
-        for (uint64_t changes = 1 + random_below(&r, 6); changes; changes--) n = mutate(&r, m, n, cap);
+        for (uint64_t changes = 1 + random_below(&r, 6); changes; changes--)
+            n = mutate(&r, m, n, cap);
         run_one(m, n);
     }
     printf("fuzz: %zu seeds, %ld mutants, no crash\n", n_seeds, runs);

@@ -8,11 +8,14 @@
 #include "base/memory.h"
 
 enum {
-    WAIT_S = 60,                /* of one wait; a runner is killed long before */
-    SPIN_US = 1000, NAP_US = 20,
-    ALONE = 64,                 /* sequences up to this long are waited for launch by launch, so that a fault has its launch */
-    FREE_SHARED = 48 << 10,     /* dynamic shared memory that needs no attribute */
-    PRINTF_BYTES = 64 << 10, HEAP_BYTES = 8 << 20
+    WAIT_S = 60, /* of one wait; a runner is killed long before */
+    SPIN_US = 1000,
+    NAP_US = 20,
+    ALONE = 64, /* sequences up to this long are waited for launch by launch, so that a fault has
+                   its launch */
+    FREE_SHARED = 48 << 10, /* dynamic shared memory that needs no attribute */
+    PRINTF_BYTES = 64 << 10,
+    HEAP_BYTES = 8 << 20
 };
 
 /* ---- life ---- */
@@ -23,11 +26,16 @@ int executor_open(Executor *e, const CudaDriver *cu, int ordinal, Error *err)
     e->cu = cu;
     e->ordinal = ordinal;
     if (cuda_check(cu->device_get(&e->device, ordinal), "no such device", err) ||
-        cuda_check(cu->device_attribute(&e->max_threads, CU_ATTRIBUTE_MAX_THREADS, e->device), "the device's attributes", err) ||
-        cuda_check(cu->context_create(&e->context, 0, e->device), "a context cannot be made", err) ||
-        cuda_check(cu->context_set_limit(CU_LIMIT_PRINTF, PRINTF_BYTES), "the limit of printf's memory", err) ||
-        cuda_check(cu->context_set_limit(CU_LIMIT_HEAP, HEAP_BYTES), "the limit of the device's heap", err) ||
-        cuda_check(cu->stream_create(&e->stream, CU_STREAM_NON_BLOCKING), "a stream cannot be made", err))
+        cuda_check(cu->device_attribute(&e->max_threads, CU_ATTRIBUTE_MAX_THREADS, e->device),
+                   "the device's attributes", err) ||
+        cuda_check(cu->context_create(&e->context, 0, e->device), "a context cannot be made",
+                   err) ||
+        cuda_check(cu->context_set_limit(CU_LIMIT_PRINTF, PRINTF_BYTES),
+                   "the limit of printf's memory", err) ||
+        cuda_check(cu->context_set_limit(CU_LIMIT_HEAP, HEAP_BYTES),
+                   "the limit of the device's heap", err) ||
+        cuda_check(cu->stream_create(&e->stream, CU_STREAM_NON_BLOCKING), "a stream cannot be made",
+                   err))
         return -1;
     return 0;
 }
@@ -81,11 +89,14 @@ static int read_params(Executor *e, CuFunction f, const char *name, KernelInfo *
 {
     for (;; k->n_params++) {
         size_t offset = 0, bytes = 0;
-        if (e->cu->function_param(f, (size_t)k->n_params, &offset, &bytes) != CU_OK) return 0; /* the end of the list */
+        if (e->cu->function_param(f, (size_t)k->n_params, &offset, &bytes) != CU_OK)
+            return 0; /* the end of the list */
         if (k->n_params == KERNEL_MAX_PARAMS)
-            return error_set(err, "kernel %.200s has more than %d parameters", name, KERNEL_MAX_PARAMS);
+            return error_set(err, "kernel %.200s has more than %d parameters", name,
+                             KERNEL_MAX_PARAMS);
         if (offset > KERNEL_MAX_PARAM_BYTES || bytes > KERNEL_MAX_PARAM_BYTES - offset)
-            return error_set(err, "the parameters of kernel %.200s take more than %d bytes", name, KERNEL_MAX_PARAM_BYTES);
+            return error_set(err, "the parameters of kernel %.200s take more than %d bytes", name,
+                             KERNEL_MAX_PARAM_BYTES);
         k->params[k->n_params].offset = (uint32_t)offset;
         k->params[k->n_params].size = (uint32_t)bytes;
         k->params[k->n_params].is_pointer = -1;
@@ -97,10 +108,14 @@ static int describe(Executor *e, CuFunction f, const char *name, KernelInfo *k, 
 {
     int shared = 0, local = 0, threads = 0;
     memset(k, 0, sizeof *k);
-    if (cuda_check(e->cu->function_attribute(&k->registers, CU_FUNCTION_REGISTERS, f), "the kernel's registers", err) ||
-        cuda_check(e->cu->function_attribute(&shared, CU_FUNCTION_SHARED, f), "the kernel's shared memory", err) ||
-        cuda_check(e->cu->function_attribute(&local, CU_FUNCTION_LOCAL, f), "the kernel's local memory", err) ||
-        cuda_check(e->cu->function_attribute(&threads, CU_FUNCTION_MAX_THREADS, f), "the kernel's threads", err))
+    if (cuda_check(e->cu->function_attribute(&k->registers, CU_FUNCTION_REGISTERS, f),
+                   "the kernel's registers", err) ||
+        cuda_check(e->cu->function_attribute(&shared, CU_FUNCTION_SHARED, f),
+                   "the kernel's shared memory", err) ||
+        cuda_check(e->cu->function_attribute(&local, CU_FUNCTION_LOCAL, f),
+                   "the kernel's local memory", err) ||
+        cuda_check(e->cu->function_attribute(&threads, CU_FUNCTION_MAX_THREADS, f),
+                   "the kernel's threads", err))
         return error_prefix(err, "kernel %.200s", name);
     k->static_shared = (size_t)shared;
     k->local_bytes = (size_t)local;
@@ -108,21 +123,27 @@ static int describe(Executor *e, CuFunction f, const char *name, KernelInfo *k, 
     return read_params(e, f, name, k, err);
 }
 
-int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *kernel, KernelInfo *out, Error *err)
+int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *kernel,
+                    KernelInfo *out, Error *err)
 {
     uint32_t i, slot = e->n_kernels;
     ExecutorKernel k = {.module = module};
-    if (module >= e->n_modules || !e->modules[module]) return error_set(err, "module %u is not loaded", module);
+    if (module >= e->n_modules || !e->modules[module])
+        return error_set(err, "module %u is not loaded", module);
     for (i = 0; i < e->n_kernels; i++) {
         if (!e->kernels[i].name) slot = i;
-        if (!e->kernels[i].name || e->kernels[i].module != module || strcmp(e->kernels[i].name, name)) continue;
+        if (!e->kernels[i].name || e->kernels[i].module != module ||
+            strcmp(e->kernels[i].name, name))
+            continue;
         *kernel = i;
         *out = e->kernels[i].info;
         return 0;
     }
     CuResult r = e->cu->module_function(&k.function, e->modules[module], name);
     if (r == CU_NOT_FOUND) return error_set(err, "no kernel %.400s in the module", name);
-    if (cuda_check(r, "the kernel cannot be had", err) || describe(e, k.function, name, &k.info, err)) return -1;
+    if (cuda_check(r, "the kernel cannot be had", err) ||
+        describe(e, k.function, name, &k.info, err))
+        return -1;
     if (slot == e->n_kernels) {
         e->kernels = memory_grow(e->kernels, (size_t)slot + 1, sizeof *e->kernels);
         e->n_kernels++;
@@ -138,7 +159,8 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
 
 int executor_end(LaunchEnd *end, EndStep step, CuResult r, int first, int last, const char *text)
 {
-    *end = (LaunchEnd){.step = step, .result = r, .first = first < last ? first : last, .last = last};
+    *end =
+        (LaunchEnd){.step = step, .result = r, .first = first < last ? first : last, .last = last};
     snprintf(end->text, sizeof end->text, "%s", text);
     return 1;
 }
@@ -173,28 +195,36 @@ static CuResult launch_kernel(Executor *e, const LaunchRecord *l)
 {
     ExecutorKernel *k = &e->kernels[l->kernel];
     size_t bytes = l->param_bytes;
-    void *extra[] = {(void *)1, (void *)(uintptr_t)l->params, (void *)2, &bytes, NULL}; /* parameters as one packed buffer */
+    void *extra[] = {(void *)1, (void *)(uintptr_t)l->params, (void *)2, &bytes,
+                     NULL}; /* parameters as one packed buffer */
     CuResult r = allow_shared(e, k, l->shared);
     if (r != CU_OK) return r;
-    return e->cu->launch(k->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, e->stream,
-                         NULL, bytes ? extra : NULL);
+    return e->cu->launch(k->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+                         l->block[2], l->shared, e->stream, NULL, bytes ? extra : NULL);
 }
 
 static int launch_one(Executor *e, const LaunchRecord *l, int since, int i, LaunchEnd *end)
 {
     Error why;
     if (l->library_args) {
-        if (!e->library) return executor_end(end, END_HARNESS, CU_OK, i, i, "a library call outside the harness");
-        if (!e->library(l->name, (const uint64_t *)(const void *)l->params, (int)l->library_args, e->stream, &why)) return 0;
+        if (!e->library)
+            return executor_end(end, END_HARNESS, CU_OK, i, i,
+                                "a library call outside the harness");
+        if (!e->library(l->name, (const uint64_t *)(const void *)l->params, (int)l->library_args,
+                        e->stream, &why))
+            return 0;
         return executor_end(end, END_HARNESS, CU_OK, i, i, why.text);
     }
-    if (l->kernel >= e->n_kernels || !e->kernels[l->kernel].name || l->param_bytes != e->kernels[l->kernel].info.param_bytes)
-        return executor_end(end, END_HARNESS, CU_OK, i, i, "a launch of a kernel that is not loaded");
+    if (l->kernel >= e->n_kernels || !e->kernels[l->kernel].name ||
+        l->param_bytes != e->kernels[l->kernel].info.param_bytes)
+        return executor_end(end, END_HARNESS, CU_OK, i, i,
+                            "a launch of a kernel that is not loaded");
     CuResult r = launch_kernel(e, l);
     if (r == CU_OK) return 0;
     /* An error of a kernel that runs already comes out of whatever is called next. */
     int earlier = r >= CU_ILLEGAL_ADDRESS && r != CU_LAUNCH_RESOURCES && since < i;
-    return executor_end(end, earlier ? END_RUN : END_LAUNCH, r, earlier ? since : i, earlier ? i - 1 : i, "launching");
+    return executor_end(end, earlier ? END_RUN : END_LAUNCH, r, earlier ? since : i,
+                        earlier ? i - 1 : i, "launching");
 }
 
 /* Launch all; wait after every `stride` launches (0: never). */
@@ -228,7 +258,8 @@ int executor_run(Executor *e, const LaunchList *l, LaunchEnd *end)
     if (!stopped) {
         CuResult r = executor_wait(e);
         int first = l->n ? (l->n - 1) / stride * stride : 0;
-        if (r != CU_OK) stopped = executor_end(end, END_RUN, r, first, l->n ? l->n - 1 : 0, "running");
+        if (r != CU_OK)
+            stopped = executor_end(end, END_RUN, r, first, l->n ? l->n - 1 : 0, "running");
     }
     if (stopped) executor_autopsy(e, end);
     return stopped;

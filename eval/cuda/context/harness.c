@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/cache.h"
+#include "base/memory.h"
 #include "eval/compile/compile_client.h"
-#include "eval/cuda/health/health.h"
 #include "eval/compile/wire.h"
+#include "eval/cuda/health/health.h"
 
 enum { MAX_CUBIN = 4 << 20, CACHE_BYTES = 1 << 30 };
 
@@ -20,9 +20,10 @@ static const char source[] =
 #undef HARNESS_SOURCE
 
 const char *const harness_names[HARNESS_KERNELS] = {
-    [HARNESS_ZONES] = "harness_zones", [HARNESS_COMPARE] = "harness_compare", [HARNESS_SAME] = "harness_same",
-    [HARNESS_DIGEST] = "harness_digest", [HARNESS_NOTHING] = "harness_nothing",
-    [HARNESS_FLUSH] = "harness_flush", [HARNESS_WAIT] = "harness_wait",
+    [HARNESS_ZONES] = "harness_zones",     [HARNESS_COMPARE] = "harness_compare",
+    [HARNESS_SAME] = "harness_same",       [HARNESS_DIGEST] = "harness_digest",
+    [HARNESS_NOTHING] = "harness_nothing", [HARNESS_FLUSH] = "harness_flush",
+    [HARNESS_WAIT] = "harness_wait",
 };
 
 struct Harness {
@@ -42,7 +43,8 @@ char *harness_source(void)
     return memory_printf("%s\n%s", source, health_source);
 }
 
-/* An entry is the architecture and the cubin: which device `arg` is, is not known before the driver has started. */
+/* An entry is the architecture and the cubin: which device `arg` is, is not known before the driver
+ * has started. */
 static void look(Harness *h)
 {
     Buffer b;
@@ -51,7 +53,8 @@ static void look(Harness *h)
     buffer_init(&b, MAX_CUBIN + 64);
     if (cache_get(h->cache, h->key, MAX_CUBIN + 64, &b)) {
         WireCursor c = {b.data, b.data + b.len};
-        if (!wire_get(&c, &arch, &n_arch) && !wire_get(&c, &cubin, &n_cubin) && n_arch < sizeof h->arch && n_cubin) {
+        if (!wire_get(&c, &arch, &n_arch) && !wire_get(&c, &cubin, &n_cubin) &&
+            n_arch < sizeof h->arch && n_cubin) {
             memcpy(h->arch, arch, n_arch);
             h->cubin = memory_alloc(n_cubin);
             memcpy(h->cubin, cubin, n_cubin);
@@ -65,7 +68,8 @@ static void keep(Harness *h)
 {
     Buffer b;
     buffer_init(&b, MAX_CUBIN + 64);
-    if (!wire_puts(&b, h->arch) && !wire_put(&b, h->cubin, h->len)) cache_put(h->cache, h->key, b.data, b.len);
+    if (!wire_puts(&b, h->arch) && !wire_put(&b, h->cubin, h->len))
+        cache_put(h->cache, h->key, b.data, b.len);
     buffer_release(&b);
 }
 

@@ -1,5 +1,5 @@
-/* The harness's own kernels: their source, and the cubin for this GPU, compiled beside the start of the driver and kept in
- * the compile cache. */
+/* The harness's own kernels: their source, and the cubin for this GPU, compiled beside the start of
+ * the driver and kept in the compile cache. */
 #ifndef EVAL_CUDA_CONTEXT_HARNESS_H
 #define EVAL_CUDA_CONTEXT_HARNESS_H
 
@@ -18,10 +18,20 @@ typedef struct {
     unsigned long long wrong, unwritten, first, first_unwritten, worst;
 } HarnessDifference;
 
-typedef enum { HARNESS_ZONES, HARNESS_COMPARE, HARNESS_SAME, HARNESS_DIGEST, HARNESS_NOTHING, HARNESS_FLUSH, HARNESS_WAIT, HARNESS_KERNELS } HarnessKernel;
+typedef enum {
+    HARNESS_ZONES,
+    HARNESS_COMPARE,
+    HARNESS_SAME,
+    HARNESS_DIGEST,
+    HARNESS_NOTHING,
+    HARNESS_FLUSH,
+    HARNESS_WAIT,
+    HARNESS_KERNELS
+} HarnessKernel;
 
 extern const char *const harness_names[HARNESS_KERNELS];
-/* These kernels and the canary's of eval/cuda/health/health.h, for one cubin. The caller frees it. */
+/* These kernels and the canary's of eval/cuda/health/health.h, for one cubin. The caller frees it.
+ */
 char *harness_source(void);
 
 typedef struct Harness Harness;
@@ -29,12 +39,13 @@ typedef struct Harness Harness;
 /* The architecture that device `arg` had when its code was put into the cache; -1: never. */
 int harness_expected_arch(const char *arg, char out[16]);
 
-/* Looks into the cache; when the code for device `arg` ("0") is not there, starts a compiler and does not wait for it. */
+/* Looks into the cache; when the code for device `arg` ("0") is not there, starts a compiler and
+ * does not wait for it. */
 int harness_begin(const char *arg, Harness **out, Error *err);
 /* The architecture is known: compile, on a thread of its own, when that is needed. */
 void harness_arch(Harness *h, const char *arch);
 /* The cubin, once it is there; it lives until harness_end. */
 int harness_cubin(Harness *h, const void **cubin, size_t *len, Error *err);
-void harness_end(Harness *h);           /* NULL is none */
+void harness_end(Harness *h); /* NULL is none */
 
 #endif

@@ -9,7 +9,13 @@
 #include "tasks/task.h"
 
 /* The block of results, on the device and in pinned memory. */
-enum { AT_ZONES = 0, AT_BAD = 8 << 10, AT_RESULT = 16 << 10, AT_INITIAL = 17 << 10, RESULTS_BYTES = 18 << 10 };
+enum {
+    AT_ZONES = 0,
+    AT_BAD = 8 << 10,
+    AT_RESULT = 16 << 10,
+    AT_INITIAL = 17 << 10,
+    RESULTS_BYTES = 18 << 10
+};
 enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES }; /* of several results */
 enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264, ALL_ZONES_BLOCKS = 16 << 10 };
 enum { STAGE_BYTES = 4 << 20, STAGE_SHARES = 16, STAGE_WAIT_S = 60 };
@@ -17,7 +23,8 @@ static const size_t golden_most = (size_t)24 << 30;
 
 _Static_assert(sizeof(HarnessDifference) <= SLOT_BYTES, "a result fits its slot");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZone) <= AT_BAD, "the zones fit their place");
-_Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD, "what is found in zones fits its place");
+_Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD,
+               "what is found in zones fits its place");
 
 /* ---- life ---- */
 
@@ -27,7 +34,8 @@ int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
     void *host = NULL;
     memset(t, 0, sizeof *t);
     if (executor_open(&t->executor, cu, ordinal, err) ||
-        cuda_check(cu->device_attribute(&t->sms, CU_ATTRIBUTE_SMS, t->executor.device), "the device's attributes", err) ||
+        cuda_check(cu->device_attribute(&t->sms, CU_ATTRIBUTE_SMS, t->executor.device),
+                   "the device's attributes", err) ||
         cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err) ||
         cuda_check(cu->memory_alloc(&t->results, RESULTS_BYTES), "the device's memory", err) ||
         cuda_check(cu->host_alloc(&host, RESULTS_BYTES, 0), "pinned memory", err))
@@ -41,7 +49,9 @@ int trusted_load(Trusted *t, const void *cubin, Error *err)
 {
     uint32_t module, kernel;
     KernelInfo info;
-    if (cuda_check(executor_load(&t->executor, cubin, &module), "the harness's kernels cannot be loaded", err)) return -1;
+    if (cuda_check(executor_load(&t->executor, cubin, &module),
+                   "the harness's kernels cannot be loaded", err))
+        return -1;
     for (int i = 0; i < HARNESS_KERNELS; i++) {
         if (executor_kernel(&t->executor, module, harness_names[i], &kernel, &info, err)) return -1;
         t->kernels[i] = t->executor.kernels[kernel].function;
@@ -84,7 +94,8 @@ int trusted_settle(Trusted *t, Error *err)
 
 static int launch(Trusted *t, HarnessKernel k, unsigned gx, unsigned gy, void **params, Error *err)
 {
-    CuResult r = t->executor.cu->launch(t->kernels[k], gx, gy, 1, THREADS, 1, 1, 0, t->executor.stream, params, NULL);
+    CuResult r = t->executor.cu->launch(t->kernels[k], gx, gy, 1, THREADS, 1, 1, 0,
+                                        t->executor.stream, params, NULL);
     return queued(t, r, harness_names[k], err);
 }
 
@@ -99,13 +110,17 @@ static unsigned blocks_for(const Trusted *t, size_t items)
 static int begin_result(Trusted *t, const void *initial, size_t bytes, Error *err)
 {
     memcpy(t->host + AT_INITIAL, initial, bytes);
-    return queued(t, t->executor.cu->copy_to_device_async(t->results + AT_RESULT, t->host + AT_INITIAL, bytes, t->executor.stream),
+    return queued(t,
+                  t->executor.cu->copy_to_device_async(t->results + AT_RESULT, t->host + AT_INITIAL,
+                                                       bytes, t->executor.stream),
                   "a small copy to the device", err);
 }
 
 static int end_result(Trusted *t, size_t at, size_t bytes, Error *err)
 {
-    if (queued(t, t->executor.cu->copy_to_host_async(t->host + at, t->results + at, bytes, t->executor.stream),
+    if (queued(t,
+               t->executor.cu->copy_to_host_async(t->host + at, t->results + at, bytes,
+                                                  t->executor.stream),
                "a small copy from the device", err))
         return -1;
     return trusted_settle(t, err);
@@ -118,8 +133,12 @@ static int make_stage(Trusted *t, Error *err)
     void *stage = t->stage;
     if (stage) return 0;
     for (int i = 0; i < TRUSTED_STAGES; i++)
-        if (!t->left[i] && cuda_check(t->executor.cu->event_create(&t->left[i], 0), "an event cannot be made", err)) return -1;
-    if (cuda_check(t->executor.cu->host_alloc(&stage, (size_t)STAGE_BYTES * TRUSTED_STAGES, 0), "pinned memory", err)) return -1;
+        if (!t->left[i] && cuda_check(t->executor.cu->event_create(&t->left[i], 0),
+                                      "an event cannot be made", err))
+            return -1;
+    if (cuda_check(t->executor.cu->host_alloc(&stage, (size_t)STAGE_BYTES * TRUSTED_STAGES, 0),
+                   "pinned memory", err))
+        return -1;
     t->stage = stage;
     return 0;
 }
@@ -129,12 +148,13 @@ static int has_left(Trusted *t, int part, Error *err)
     double limit = clock_seconds() + STAGE_WAIT_S;
     CuResult r;
     while ((r = t->executor.cu->event_query(t->left[part])) == CU_NOT_READY)
-        if (clock_seconds() > limit) return error_set(err, "a copy to the device did not end within %d s", STAGE_WAIT_S);
+        if (clock_seconds() > limit)
+            return error_set(err, "a copy to the device did not end within %d s", STAGE_WAIT_S);
     return cuda_check(r, "a copy to the device", err);
 }
 
-/* Through pinned memory that several cores fill, a part while the other is under way: the driver copies from memory that is not
- * with one. */
+/* Through pinned memory that several cores fill, a part while the other is under way: the driver
+ * copies from memory that is not with one. */
 static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t bytes, Error *err)
 {
     int part = 0;
@@ -148,8 +168,10 @@ static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t by
             size_t from = n * i / STAGE_SHARES, end = n * (i + 1) / STAGE_SHARES;
             memcpy(stage + from, src + at + from, end - from);
         }
-        if (queued(t, t->executor.cu->copy_to_device_async(p + at, stage, n, t->executor.stream), "a copy to the device", err) ||
-            queued(t, t->executor.cu->event_record(t->left[part], t->executor.stream), "a copy to the device", err))
+        if (queued(t, t->executor.cu->copy_to_device_async(p + at, stage, n, t->executor.stream),
+                   "a copy to the device", err) ||
+            queued(t, t->executor.cu->event_record(t->left[part], t->executor.stream),
+                   "a copy to the device", err))
             return -1;
     }
     return trusted_settle(t, err);
@@ -159,20 +181,24 @@ int trusted_write(Trusted *t, CuPtr p, const void *src, size_t bytes, Error *err
 {
     if (!bytes) return 0;
     if (bytes > STAGE_BYTES) return write_staged(t, p, src, bytes, err);
-    return queued(t, t->executor.cu->copy_to_device_async(p, src, bytes, t->executor.stream), "a copy to the device", err);
+    return queued(t, t->executor.cu->copy_to_device_async(p, src, bytes, t->executor.stream),
+                  "a copy to the device", err);
 }
 
 int trusted_read(Trusted *t, CuPtr p, void *dst, size_t bytes, Error *err)
 {
     if (!bytes) return 0;
-    if (queued(t, t->executor.cu->copy_to_host_async(dst, p, bytes, t->executor.stream), "a copy from the device", err)) return -1;
+    if (queued(t, t->executor.cu->copy_to_host_async(dst, p, bytes, t->executor.stream),
+               "a copy from the device", err))
+        return -1;
     return trusted_settle(t, err);
 }
 
 int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err)
 {
     CuPtr words = (p + 3) & ~(CuPtr)3, end = p + bytes;
-    size_t head = words - p < bytes ? (size_t)(words - p) : bytes, body = bytes - head, tail = body % 4;
+    size_t head = words - p < bytes ? (size_t)(words - p) : bytes, body = bytes - head,
+           tail = body % 4;
     const CudaDriver *cu = t->executor.cu;
     CuResult r = CU_OK;
     if (head) r = cu->set_bytes(p, 0xff, head, t->executor.stream);
@@ -191,9 +217,13 @@ int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out
 {
     CuPtr p = 0;
     if (bytes > t->golden_limit - t->golden_bytes)
-        return error_set(err, "%zu MiB of inputs and expected outputs on the device, of at most %zu MiB, leave no room for %zu MiB more",
+        return error_set(err,
+                         "%zu MiB of inputs and expected outputs on the device, of at most %zu "
+                         "MiB, leave no room for %zu MiB more",
                          t->golden_bytes >> 20, t->golden_limit >> 20, bytes >> 20);
-    if (cuda_check(t->executor.cu->memory_alloc(&p, bytes ? bytes : 1), "memory for inputs and expected outputs", err)) return -1;
+    if (cuda_check(t->executor.cu->memory_alloc(&p, bytes ? bytes : 1),
+                   "memory for inputs and expected outputs", err))
+        return -1;
     if (trusted_write(t, p, src, bytes, err)) {
         t->executor.cu->memory_free(p);
         return -1;
@@ -225,23 +255,29 @@ int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error 
     if (check_turn(g, from, err)) return -1;
     if (!g->bytes) return 0;
     CuResult r = cu->copy_on_device(p, g->p + from, g->bytes - from, t->executor.stream);
-    if (from && r == CU_OK) r = cu->copy_on_device(p + g->bytes - from, g->p, from, t->executor.stream);
+    if (from && r == CU_OK)
+        r = cu->copy_on_device(p + g->bytes - from, g->p, from, t->executor.stream);
     return queued(t, r, "a copy on the device", err);
 }
 
-/* p's bytes beside g's; the least offset at which they differ goes to `result`, which all ones mean none. */
-static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result, Error *err)
+/* p's bytes beside g's; the least offset at which they differ goes to `result`, which all ones mean
+ * none. */
+static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result,
+                       Error *err)
 {
     unsigned long long bytes = g->bytes, turn = from;
     CuPtr a = p, b = g->p;
     void *params[] = {&a, &b, &turn, &bytes, &result};
-    return check_turn(g, from, err) ? -1 : launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err);
+    return check_turn(g, from, err)
+               ? -1
+               : launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err);
 }
 
 int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err)
 {
     unsigned long long found;
-    if (begin_result(t, &none, sizeof none, err) || launch_same(t, p, g, from, t->results + AT_RESULT, err) ||
+    if (begin_result(t, &none, sizeof none, err) ||
+        launch_same(t, p, g, from, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof found, err))
         return -1;
     memcpy(&found, t->host + AT_RESULT, sizeof found);
@@ -257,28 +293,33 @@ static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Err
     int dtype = x->dtype;
     double atol = x->atol, rtol = x->rtol;
     void *params[] = {&got, &want, &turn, &dtype, &count, &atol, &rtol, &result};
-    if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes || (x->from && x->from >= x->n))
-        return error_set(err, "%zu elements cannot be compared with %zu expected bytes", x->n, x->golden->bytes);
+    if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes ||
+        (x->from && x->from >= x->n))
+        return error_set(err, "%zu elements cannot be compared with %zu expected bytes", x->n,
+                         x->golden->bytes);
     return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);
 }
 
-static int read_pair(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n, int dtype, uint64_t i, double *got,
-                     double *want, Error *err)
+static int read_pair(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n,
+                     int dtype, uint64_t i, double *got, double *want, Error *err)
 {
     unsigned char bytes[8];
     size_t size = dtype_size((Dtype)dtype);
-    if (trusted_read(t, p + i * size, bytes, size, err) || trusted_read(t, expected->p + (i + from) % n * sizeof *want, want, sizeof *want, err)) return -1;
+    if (trusted_read(t, p + i * size, bytes, size, err) ||
+        trusted_read(t, expected->p + (i + from) % n * sizeof *want, want, sizeof *want, err))
+        return -1;
     dtype_to_double((Dtype)dtype, bytes, got, 1);
     return 0;
 }
 
-int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype, size_t n, double atol, double rtol,
-                    DeviceDifference *out, Error *err)
+int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype,
+                    size_t n, double atol, double rtol, DeviceDifference *out, Error *err)
 {
     const DeviceExpected x = {p, expected, from, dtype, n, atol, rtol};
     HarnessDifference d;
     memset(out, 0, sizeof *out);
-    if (begin_result(t, &equal, sizeof equal, err) || launch_compare(t, &x, t->results + AT_RESULT, err) ||
+    if (begin_result(t, &equal, sizeof equal, err) ||
+        launch_compare(t, &x, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof d, err))
         return -1;
     memcpy(&d, t->host + AT_RESULT, sizeof d);
@@ -289,8 +330,10 @@ int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t fr
     if (d.wrong) {
         out->first = d.first;
         out->worst = d.worst & UINT32_MAX;
-        if (read_pair(t, p, expected, from, n, dtype, out->first, &out->first_got, &out->first_want, err) ||
-            read_pair(t, p, expected, from, n, dtype, out->worst, &out->worst_got, &out->worst_want, err))
+        if (read_pair(t, p, expected, from, n, dtype, out->first, &out->first_got, &out->first_want,
+                      err) ||
+            read_pair(t, p, expected, from, n, dtype, out->worst, &out->worst_got, &out->worst_want,
+                      err))
             return -1;
     }
     return 1;
@@ -301,7 +344,8 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
     unsigned long long length = bytes, sums[2] = {bytes, 0};
     CuPtr from = p, result = t->results + AT_RESULT;
     void *params[] = {&from, &length, &result};
-    if (begin_result(t, sums, sizeof sums, err) || launch(t, HARNESS_DIGEST, blocks_for(t, bytes / 8 + 1), 1, params, err) ||
+    if (begin_result(t, sums, sizeof sums, err) ||
+        launch(t, HARNESS_DIGEST, blocks_for(t, bytes / 8 + 1), 1, params, err) ||
         end_result(t, AT_RESULT, sizeof sums, err))
         return -1;
     memcpy(sums, t->host + AT_RESULT, sizeof sums);
@@ -312,13 +356,15 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
 
 /* ---- guard zones ---- */
 
-/* Of each zone: as many as fill the device with the largest, which may be hundreds of MiB that no buffer has, by a load a thread. */
+/* Of each zone: as many as fill the device with the largest, which may be hundreds of MiB that no
+ * buffer has, by a load a thread. */
 static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
 {
     unsigned long long largest = 0;
     for (int i = 0; i < t->n_zones; i++)
         if (zones[i].end - zones[i].start > largest) largest = zones[i].end - zones[i].start;
-    unsigned blocks = blocks_for(t, largest / 16), most = t->n_zones ? ALL_ZONES_BLOCKS / (unsigned)t->n_zones : 1;
+    unsigned blocks = blocks_for(t, largest / 16),
+             most = t->n_zones ? ALL_ZONES_BLOCKS / (unsigned)t->n_zones : 1;
     if (most < ZONE_BLOCKS) most = ZONE_BLOCKS;
     return blocks < most ? blocks : most;
 }
@@ -326,7 +372,9 @@ static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)
 {
     t->n_zones = n < TRUSTED_MAX_ZONES ? n : TRUSTED_MAX_ZONES;
-    if (t->busy) trusted_settle(t, NULL); /* the pinned table may still be read; a failure comes out at the next wait */
+    if (t->busy)
+        trusted_settle(
+            t, NULL); /* the pinned table may still be read; a failure comes out at the next wait */
     memcpy(t->host + AT_ZONES, zones, (size_t)t->n_zones * sizeof *zones);
     t->zone_blocks = blocks_for_zones(t, zones);
     t->zones_stale = 1;
@@ -338,14 +386,19 @@ static int look_at_zones(Trusted *t, Error *err)
     CuPtr zones = t->results + AT_ZONES, bad = t->results + AT_BAD;
     void *params[] = {&zones, &bad};
     size_t found_bytes = (size_t)t->n_zones * sizeof(HarnessZoneBad);
-    if (t->zones_stale && queued(t, cu->copy_to_device_async(zones, t->host + AT_ZONES, (size_t)t->n_zones * sizeof(HarnessZone),
-                                                             t->executor.stream), "the table of guard zones", err))
+    if (t->zones_stale && queued(t,
+                                 cu->copy_to_device_async(zones, t->host + AT_ZONES,
+                                                          (size_t)t->n_zones * sizeof(HarnessZone),
+                                                          t->executor.stream),
+                                 "the table of guard zones", err))
         return -1;
     t->zones_stale = 0;
-    if (queued(t, cu->set_bytes(bad, 0xff, found_bytes, t->executor.stream), "the results of guard zones", err) ||
+    if (queued(t, cu->set_bytes(bad, 0xff, found_bytes, t->executor.stream),
+               "the results of guard zones", err) ||
         launch(t, HARNESS_ZONES, t->zone_blocks, (unsigned)t->n_zones, params, err))
         return -1;
-    return queued(t, cu->copy_to_host_async(t->host + AT_BAD, bad, found_bytes, t->executor.stream), "a small copy from the device", err);
+    return queued(t, cu->copy_to_host_async(t->host + AT_BAD, bad, found_bytes, t->executor.stream),
+                  "a small copy from the device", err);
 }
 
 static int bad_zone(const Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest)
@@ -364,7 +417,8 @@ static int bad_zone(const Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest)
 int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err)
 {
     if (!t->n_zones) return 0;
-    return look_at_zones(t, err) || trusted_settle(t, err) ? -1 : bad_zone(t, zone, lowest, highest);
+    return look_at_zones(t, err) || trusted_settle(t, err) ? -1
+                                                           : bad_zone(t, zone, lowest, highest);
 }
 
 /* ---- many questions, one answer ---- */
@@ -376,15 +430,20 @@ static int expect_some(Trusted *t, const DeviceExpected *list, int n, Error *err
     size_t bytes = (size_t)n * SLOT_BYTES;
     memset(initial, 0, bytes);
     for (int i = 0; i < n; i++) {
-        if (list[i].dtype < 0) memcpy(initial + i * SLOT_BYTES, &none, sizeof none);
-        else memcpy(initial + i * SLOT_BYTES, &equal, sizeof equal);
+        if (list[i].dtype < 0)
+            memcpy(initial + i * SLOT_BYTES, &none, sizeof none);
+        else
+            memcpy(initial + i * SLOT_BYTES, &equal, sizeof equal);
     }
-    if (queued(t, t->executor.cu->copy_to_device_async(t->results + AT_RESULT, initial, bytes, t->executor.stream),
+    if (queued(t,
+               t->executor.cu->copy_to_device_async(t->results + AT_RESULT, initial, bytes,
+                                                    t->executor.stream),
                "a small copy to the device", err))
         return -1;
     for (int i = 0; i < n; i++) {
         CuPtr slot = t->results + AT_RESULT + (CuPtr)i * SLOT_BYTES;
-        if (list[i].dtype < 0 ? launch_same(t, list[i].p, list[i].golden, list[i].from, slot, err) : launch_compare(t, &list[i], slot, err))
+        if (list[i].dtype < 0 ? launch_same(t, list[i].p, list[i].golden, list[i].from, slot, err)
+                              : launch_compare(t, &list[i], slot, err))
             return -1;
     }
     if (end_result(t, AT_RESULT, bytes, err)) return -1;
@@ -397,7 +456,8 @@ int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Err
     CuPtr lowest, highest;
     zones = zones && t->n_zones;
     if (zones && look_at_zones(t, err)) return -1;
-    for (int i = 0; i < n && !rc; i += SLOTS) rc = expect_some(t, list + i, n - i < SLOTS ? n - i : SLOTS, err);
+    for (int i = 0; i < n && !rc; i += SLOTS)
+        rc = expect_some(t, list + i, n - i < SLOTS ? n - i : SLOTS, err);
     if (!rc && trusted_settle(t, err)) rc = -1; /* of the zones, when there was nothing else */
     return rc ? rc : zones && bad_zone(t, &zone, &lowest, &highest);
 }

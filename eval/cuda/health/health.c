@@ -11,28 +11,39 @@
 
 enum { PARTNER = 37, LIMIT_S = 2, MAX_XIDS = 64 };
 
-/* What an application's own mistake or end makes the driver report; everything else is the hardware's or the driver's. */
+/* What an application's own mistake or end makes the driver report; everything else is the
+ * hardware's or the driver's. */
 static const unsigned of_programs[] = {
-    8,   /* the GPU stopped processing: a limit was passed */
-    11, 32, /* a damaged push buffer */
-    13,  /* an exception in a kernel */
-    31,  /* an access to an address that is not mapped */
-    43,  /* a channel was stopped for its own error */
-    45,  /* channels cleared away after a process ended */
-    68, 69, /* exceptions of the video and graphics engines */
-    109, /* a context that did not give way in time */
+    8,       /* the GPU stopped processing: a limit was passed */
+    11,  32, /* a damaged push buffer */
+    13,      /* an exception in a kernel */
+    31,      /* an access to an address that is not mapped */
+    43,      /* a channel was stopped for its own error */
+    45,      /* channels cleared away after a process ended */
+    68,  69, /* exceptions of the video and graphics engines */
+    109,     /* a context that did not give way in time */
 };
 
 static const struct {
     unsigned xid;
     const char *text;
-} of_hardware[] = {
-    {38, "a firmware error"}, {46, "the GPU stopped processing"}, {48, "an uncorrectable ECC error"}, {61, "a microcontroller's error"},
-    {62, "a microcontroller's halt"}, {63, "memory rows or pages were retired"}, {64, "memory rows or pages could not be retired"},
-    {74, "an NVLink error"}, {79, "the GPU has fallen off the bus"}, {92, "a high rate of corrected ECC errors"},
-    {94, "an uncorrectable ECC error, contained"}, {95, "an uncorrectable ECC error, not contained"},
-    {119, "the GPU's system processor does not answer"}, {120, "the GPU's system processor failed"},
-    {140, "an unrecovered ECC error"}, {143, "the GPU did not start"}, {154, "the GPU asks for a reset"}};
+} of_hardware[] = {{38, "a firmware error"},
+                   {46, "the GPU stopped processing"},
+                   {48, "an uncorrectable ECC error"},
+                   {61, "a microcontroller's error"},
+                   {62, "a microcontroller's halt"},
+                   {63, "memory rows or pages were retired"},
+                   {64, "memory rows or pages could not be retired"},
+                   {74, "an NVLink error"},
+                   {79, "the GPU has fallen off the bus"},
+                   {92, "a high rate of corrected ECC errors"},
+                   {94, "an uncorrectable ECC error, contained"},
+                   {95, "an uncorrectable ECC error, not contained"},
+                   {119, "the GPU's system processor does not answer"},
+                   {120, "the GPU's system processor failed"},
+                   {140, "an unrecovered ECC error"},
+                   {143, "the GPU did not start"},
+                   {154, "the GPU asks for a reset"}};
 
 const char *health_xid(unsigned xid)
 {
@@ -48,58 +59,58 @@ int health_is_sick(const char *message)
     return !strncmp(message, HEALTH_SICK, strlen(HEALTH_SICK));
 }
 
-/* ---- the canary: integers and exact floats through registers, shared memory, DRAM and atomics of every SM ---- */
+/* ---- the canary: integers and exact floats through registers, shared memory, DRAM and atomics of
+ * every SM ---- */
 
 #define TEXT_(...) #__VA_ARGS__ "\n"
 #define TEXT(...) TEXT_(__VA_ARGS__)
 
 /* One text for the host and for the GPU. f stays below 2^24, where floats are exact. */
-#define CANARY_WORD(result, i)                              \
-    unsigned result = (i) * 0x9e3779b1u;                    \
-    result ^= result >> 15;                                 \
-    result *= 0x85ebca77u;                                  \
-    float f_##result = (float)(result & 4095u);             \
-    for (int k_##result = 0; k_##result < 7; k_##result++)  \
-        f_##result = f_##result * 3.0f + 1.0f;              \
+#define CANARY_WORD(result, i)                                                                    \
+    unsigned result = (i)*0x9e3779b1u;                                                            \
+    result ^= result >> 15;                                                                       \
+    result *= 0x85ebca77u;                                                                        \
+    float f_##result = (float)(result & 4095u);                                                   \
+    for (int k_##result = 0; k_##result < 7; k_##result++) f_##result = f_##result * 3.0f + 1.0f; \
     result ^= (unsigned)f_##result;
 
-const char health_source[] =
-    TEXT(extern "C" __global__ void __launch_bounds__(256) canary_fill(unsigned *words, unsigned n) {
-        __shared__ unsigned tile[256];
-        for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
-            CANARY_WORD(word, i)
-            tile[threadIdx.x] = word;
-            __syncthreads();
-            words[i] = word + 3u * tile[threadIdx.x ^ 37u];
-            __syncthreads();
-        }
-    })
-    TEXT(extern "C" __global__ void __launch_bounds__(256) canary_sum(const unsigned *words, unsigned n, unsigned long long *sums) {
-        unsigned long long sum = 0;
-        unsigned bits = 0;
-        for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
-            unsigned word = words[i * 0x2545f491u & (n - 1u)];
-            sum += (unsigned long long)word * (i | 1u);
-            bits ^= word + i;
-        }
-        atomicAdd(sums, sum);
-        atomicXor(sums + 1, (unsigned long long)bits);
-    });
+const char health_source[] = TEXT(extern "C" __global__ void __launch_bounds__(256) canary_fill(
+    unsigned *words, unsigned n) {
+    __shared__ unsigned tile[256];
+    for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
+        CANARY_WORD(word, i)
+        tile[threadIdx.x] = word;
+        __syncthreads();
+        words[i] = word + 3u * tile[threadIdx.x ^ 37u];
+        __syncthreads();
+    }
+}) TEXT(extern "C" __global__ void __launch_bounds__(256)
+            canary_sum(const unsigned *words, unsigned n, unsigned long long *sums) {
+                unsigned long long sum = 0;
+                unsigned bits = 0;
+                for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
+                    unsigned word = words[i * 0x2545f491u & (n - 1u)];
+                    sum += (unsigned long long)word * (i | 1u);
+                    bits ^= word + i;
+                }
+                atomicAdd(sums, sum);
+                atomicXor(sums + 1, (unsigned long long)bits);
+            });
 
 struct Health {
     const CudaDriver *cu;
     Gpu gpu;
-    Nvml *nvml;                 /* NULL until watch() has it from its thread */
+    Nvml *nvml; /* NULL until watch() has it from its thread */
     pthread_t starting;
-    int started;                /* that thread is there to be joined */
+    int started; /* that thread is there to be joined */
     CuModule module;
     CuFunction fill, sum;
     CuStream stream;
     CuEvent end;
-    CuPtr memory;               /* HEALTH_WORDS of 4 bytes, then the two sums */
-    int sms, known;             /* known: expected[] is computed */
+    CuPtr memory;   /* HEALTH_WORDS of 4 bytes, then the two sums */
+    int sms, known; /* known: expected[] is computed */
     uint64_t expected[2], ecc_errors;
-    char sick[600];             /* what was found once, else "" */
+    char sick[600]; /* what was found once, else "" */
 };
 
 void health_expected(uint64_t sums[2])
@@ -111,7 +122,8 @@ void health_expected(uint64_t sums[2])
     }
     sums[0] = sums[1] = 0;
     for (unsigned i = 0; i < HEALTH_WORDS; i++) {
-        unsigned at = (i * 0x2545f491u) & (HEALTH_WORDS - 1u), word = words[at] + 3u * words[at ^ PARTNER];
+        unsigned at = (i * 0x2545f491u) & (HEALTH_WORDS - 1u),
+                 word = words[at] + 3u * words[at ^ PARTNER];
         sums[0] += (uint64_t)word * (i | 1u);
         sums[1] ^= word + i;
     }
@@ -144,12 +156,17 @@ int health_open(const CudaDriver *cu, const Gpu *gpu, const void *cubin, Health 
     h->gpu = *gpu;
     h->started = !pthread_create(&h->starting, NULL, start_nvml, h);
     if (!h->started) start_nvml(h);
-    if (cuda_check(cu->device_attribute(&h->sms, CU_ATTRIBUTE_SMS, gpu->device), "a GPU does not say an attribute", err) ||
+    if (cuda_check(cu->device_attribute(&h->sms, CU_ATTRIBUTE_SMS, gpu->device),
+                   "a GPU does not say an attribute", err) ||
         cuda_check(cu->module_load(&h->module, cubin), "the canary does not load", err) ||
-        cuda_check(cu->module_function(&h->fill, h->module, "canary_fill"), "the canary has no kernel", err) ||
-        cuda_check(cu->module_function(&h->sum, h->module, "canary_sum"), "the canary has no kernel", err) ||
-        cuda_check(cu->memory_alloc(&h->memory, HEALTH_WORDS * 4 + 16), "no memory for the canary", err) ||
-        cuda_check(cu->stream_create(&h->stream, CU_STREAM_NON_BLOCKING), "no stream for the canary", err) ||
+        cuda_check(cu->module_function(&h->fill, h->module, "canary_fill"),
+                   "the canary has no kernel", err) ||
+        cuda_check(cu->module_function(&h->sum, h->module, "canary_sum"),
+                   "the canary has no kernel", err) ||
+        cuda_check(cu->memory_alloc(&h->memory, HEALTH_WORDS * 4 + 16), "no memory for the canary",
+                   err) ||
+        cuda_check(cu->stream_create(&h->stream, CU_STREAM_NON_BLOCKING),
+                   "no stream for the canary", err) ||
         cuda_check(cu->event_create(&h->end, 0), "no event for the canary", err)) {
         health_close(h);
         return -1;
@@ -176,7 +193,9 @@ Nvml *health_nvml(Health *h)
 
 static int launch(Health *h, CuFunction f, void **params, Error *err)
 {
-    return cuda_check(h->cu->launch(f, (unsigned)h->sms * 4, 1, 1, HEALTH_BLOCK, 1, 1, 0, h->stream, params, NULL), "the canary does not start", err);
+    return cuda_check(h->cu->launch(f, (unsigned)h->sms * 4, 1, 1, HEALTH_BLOCK, 1, 1, 0, h->stream,
+                                    params, NULL),
+                      "the canary does not start", err);
 }
 
 /* The copy is asked for only when the kernels have ended: a GPU that hangs must not hang us. */
@@ -187,12 +206,14 @@ static int fly(Health *h, uint64_t sums[2], Error *err)
     void *fill[] = {&h->memory, &n}, *sum[] = {&h->memory, &n, &at};
     double limit = clock_seconds() + LIMIT_S;
     CuResult r;
-    if (cuda_check(h->cu->set_bytes(h->memory, 0, HEALTH_WORDS * 4 + 16, h->stream), "the canary's memory is not cleared", err) ||
+    if (cuda_check(h->cu->set_bytes(h->memory, 0, HEALTH_WORDS * 4 + 16, h->stream),
+                   "the canary's memory is not cleared", err) ||
         launch(h, h->fill, fill, err) || launch(h, h->sum, sum, err) ||
         cuda_check(h->cu->event_record(h->end, h->stream), "the canary has no end", err))
         return -1;
     while ((r = h->cu->event_query(h->end)) == CU_NOT_READY) {
-        if (clock_seconds() > limit) return error_set(err, "the canary did not end within %d s", LIMIT_S);
+        if (clock_seconds() > limit)
+            return error_set(err, "the canary did not end within %d s", LIMIT_S);
         clock_sleep(50e-6);
     }
     if (cuda_check(r, "the canary failed", err)) return -1;
@@ -212,7 +233,8 @@ static int ask_driver(Health *h, Error *err)
     }
     nvml_telemetry(nvml, &t);
     if (t.ecc_errors <= h->ecc_errors) return 0;
-    return error_set(err, "%llu uncorrected ECC errors have come to the %llu of before", (unsigned long long)(t.ecc_errors - h->ecc_errors),
+    return error_set(err, "%llu uncorrected ECC errors have come to the %llu of before",
+                     (unsigned long long)(t.ecc_errors - h->ecc_errors),
                      (unsigned long long)h->ecc_errors);
 }
 
@@ -223,8 +245,9 @@ static int canary(Health *h, Error *err)
     if (!h->known) health_expected(h->expected);
     h->known = 1;
     if (!memcmp(sums, h->expected, sizeof sums)) return 0;
-    return error_set(err, "the canary computed %016llx %016llx, expected %016llx %016llx", (unsigned long long)sums[0],
-                     (unsigned long long)sums[1], (unsigned long long)h->expected[0], (unsigned long long)h->expected[1]);
+    return error_set(err, "the canary computed %016llx %016llx, expected %016llx %016llx",
+                     (unsigned long long)sums[0], (unsigned long long)sums[1],
+                     (unsigned long long)h->expected[0], (unsigned long long)h->expected[1]);
 }
 
 int health_check(Health *h, Error *err)
@@ -232,5 +255,7 @@ int health_check(Health *h, Error *err)
     Error why;
     if (!h->sick[0] && (ask_driver(h, &why) || canary(h, &why) || ask_driver(h, &why)))
         snprintf(h->sick, sizeof h->sick, "%s", why.text);
-    return h->sick[0] ? error_set(err, "%s%s, %s: %s", HEALTH_SICK, h->gpu.name, h->gpu.uuid, h->sick) : 0;
+    return h->sick[0]
+               ? error_set(err, "%s%s, %s: %s", HEALTH_SICK, h->gpu.name, h->gpu.uuid, h->sick)
+               : 0;
 }

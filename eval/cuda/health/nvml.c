@@ -18,30 +18,41 @@ typedef struct {
 } NvmlEvent;
 
 enum {
-    NVML_OK = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2, NVML_SENSOR_GPU = 0, NVML_UNCORRECTED = 1, NVML_VOLATILE = 0,
-    NVML_EVENT_XID = 8, NVML_REASON_IDLE = 1, NVML_REASON_APPLICATION = 2, NVML_REASON_DISPLAY = 0x100
+    NVML_OK = 0,
+    NVML_CLOCK_SM = 1,
+    NVML_CLOCK_MEMORY = 2,
+    NVML_SENSOR_GPU = 0,
+    NVML_UNCORRECTED = 1,
+    NVML_VOLATILE = 0,
+    NVML_EVENT_XID = 8,
+    NVML_REASON_IDLE = 1,
+    NVML_REASON_APPLICATION = 2,
+    NVML_REASON_DISPLAY = 0x100
 };
 
-#define NVML_FUNCTIONS(X)                                                                                               \
-    X(nvmlInit_v2, init, (void))                                                                                        \
-    X(nvmlShutdown, shutdown, (void))                                                                                   \
-    X(nvmlDeviceGetHandleByUUID, by_uuid, (const char *uuid, NvmlDevice *out))                                          \
-    X(nvmlDeviceGetHandleByPciBusId_v2, by_pci, (const char *id, NvmlDevice *out))                                      \
-    X(nvmlDeviceGetClockInfo, clock, (NvmlDevice d, int type, unsigned *mhz))                                           \
-    X(nvmlDeviceGetTemperature, temperature, (NvmlDevice d, int sensor, unsigned *celsius))                             \
-    X(nvmlDeviceGetPowerUsage, power, (NvmlDevice d, unsigned *milliwatts))                                             \
-    X(nvmlDeviceGetCurrentClocksThrottleReasons, throttle, (NvmlDevice d, unsigned long long *reasons))                 \
-    X(nvmlDeviceGetTotalEccErrors, ecc, (NvmlDevice d, int kind, int counter, unsigned long long *count))               \
-    X(nvmlEventSetCreate, events_create, (NvmlEventSet * out))                                                          \
-    X(nvmlEventSetFree, events_free, (NvmlEventSet set))                                                                \
-    X(nvmlDeviceRegisterEvents, events_register, (NvmlDevice d, unsigned long long types, NvmlEventSet set))            \
+#define NVML_FUNCTIONS(X)                                                                   \
+    X(nvmlInit_v2, init, (void))                                                            \
+    X(nvmlShutdown, shutdown, (void))                                                       \
+    X(nvmlDeviceGetHandleByUUID, by_uuid, (const char *uuid, NvmlDevice *out))              \
+    X(nvmlDeviceGetHandleByPciBusId_v2, by_pci, (const char *id, NvmlDevice *out))          \
+    X(nvmlDeviceGetClockInfo, clock, (NvmlDevice d, int type, unsigned *mhz))               \
+    X(nvmlDeviceGetTemperature, temperature, (NvmlDevice d, int sensor, unsigned *celsius)) \
+    X(nvmlDeviceGetPowerUsage, power, (NvmlDevice d, unsigned *milliwatts))                 \
+    X(nvmlDeviceGetCurrentClocksThrottleReasons, throttle,                                  \
+      (NvmlDevice d, unsigned long long *reasons))                                          \
+    X(nvmlDeviceGetTotalEccErrors, ecc,                                                     \
+      (NvmlDevice d, int kind, int counter, unsigned long long *count))                     \
+    X(nvmlEventSetCreate, events_create, (NvmlEventSet * out))                              \
+    X(nvmlEventSetFree, events_free, (NvmlEventSet set))                                    \
+    X(nvmlDeviceRegisterEvents, events_register,                                            \
+      (NvmlDevice d, unsigned long long types, NvmlEventSet set))                           \
     X(nvmlEventSetWait_v2, events_wait, (NvmlEventSet set, NvmlEvent * out, unsigned timeout_ms))
 
 struct Nvml {
     void *library;
-    int started;                /* init was called with success */
-    NvmlDevice device;          /* NULL: absent */
-    NvmlEventSet events;        /* NULL: Xid errors are not reported */
+    int started;         /* init was called with success */
+    NvmlDevice device;   /* NULL: absent */
+    NvmlEventSet events; /* NULL: Xid errors are not reported */
     char absent[256];
 #define X(symbol, name, args) int(*name) args;
     NVML_FUNCTIONS(X)
@@ -59,12 +70,13 @@ static int load(Nvml *n)
         snprintf(n->absent, sizeof n->absent, "no NVML: %.200s", dlerror());
         return -1;
     }
-#define X(exported, name, args)                                                                                        \
-    symbol.object = dlsym(n->library, #exported);                                                                      \
-    if (!symbol.object) {                                                                                              \
-        snprintf(n->absent, sizeof n->absent, "NVML has no %s; a driver of CUDA 11 or later is needed", #exported);    \
-        return -1;                                                                                                     \
-    }                                                                                                                  \
+#define X(exported, name, args)                                                        \
+    symbol.object = dlsym(n->library, #exported);                                      \
+    if (!symbol.object) {                                                              \
+        snprintf(n->absent, sizeof n->absent,                                          \
+                 "NVML has no %s; a driver of CUDA 11 or later is needed", #exported); \
+        return -1;                                                                     \
+    }                                                                                  \
     memcpy(&n->name, &symbol, sizeof n->name);
     NVML_FUNCTIONS(X)
 #undef X
@@ -91,9 +103,11 @@ Nvml *nvml_open(const char *uuid, const char *pci)
         return n;
     }
     n->started = 1;
-    if ((!uuid || !*uuid || n->by_uuid(uuid, &n->device) != NVML_OK) && (!pci || !*pci || n->by_pci(pci, &n->device) != NVML_OK)) {
+    if ((!uuid || !*uuid || n->by_uuid(uuid, &n->device) != NVML_OK) &&
+        (!pci || !*pci || n->by_pci(pci, &n->device) != NVML_OK)) {
         n->device = NULL;
-        snprintf(n->absent, sizeof n->absent, "NVML knows no GPU \"%.60s\" at \"%.60s\"", uuid ? uuid : "", pci ? pci : "");
+        snprintf(n->absent, sizeof n->absent, "NVML knows no GPU \"%.60s\" at \"%.60s\"",
+                 uuid ? uuid : "", pci ? pci : "");
         return n;
     }
     watch_xids(n);
@@ -125,8 +139,10 @@ void nvml_telemetry(Nvml *n, DeviceTelemetry *out)
     if (n->temperature(n->device, NVML_SENSOR_GPU, &value) == NVML_OK) out->temperature = value;
     if (n->power(n->device, &value) == NVML_OK) out->power_watts = (value + 500) / 1000;
     if (n->throttle(n->device, &wide) == NVML_OK)
-        out->throttle = wide & ~(unsigned long long)(NVML_REASON_IDLE | NVML_REASON_APPLICATION | NVML_REASON_DISPLAY);
-    if (n->ecc(n->device, NVML_UNCORRECTED, NVML_VOLATILE, &wide) == NVML_OK) out->ecc_errors = wide;
+        out->throttle = wide & ~(unsigned long long)(NVML_REASON_IDLE | NVML_REASON_APPLICATION |
+                                                     NVML_REASON_DISPLAY);
+    if (n->ecc(n->device, NVML_UNCORRECTED, NVML_VOLATILE, &wide) == NVML_OK)
+        out->ecc_errors = wide;
 }
 
 int nvml_xids(Nvml *n, unsigned *xids, int max)

@@ -1,5 +1,5 @@
-/* cuBLAS and cuBLASLt. They are column-major: a row-major product is the product of the transposed matrices in the other
- * order, c' = b' a', which costs nothing. */
+/* cuBLAS and cuBLASLt. They are column-major: a row-major product is the product of the transposed
+ * matrices in the other order, c' = b' a', which costs nothing. */
 #include <string.h>
 
 #include "eval/cuda/library/library_parts.h"
@@ -16,10 +16,11 @@ static struct {
     int (*set_workspace)(BlasHandle, void *p, size_t bytes);
     int (*set_math)(BlasHandle, int mode);
     const char *(*status)(int);
-    int (*sgemm)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a, int lda, const void *b, int ldb,
-                 const float *beta, void *c, int ldc);
-    int (*sgemm_batched)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a, int lda,
-                         long long stride_a, const void *b, int ldb, long long stride_b, const float *beta, void *c, int ldc,
+    int (*sgemm)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a,
+                 int lda, const void *b, int ldb, const float *beta, void *c, int ldc);
+    int (*sgemm_batched)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha,
+                         const void *a, int lda, long long stride_a, const void *b, int ldb,
+                         long long stride_b, const float *beta, void *c, int ldc,
                          long long stride_c, int batch);
     int loaded;
     BlasHandle handle;
@@ -44,7 +45,8 @@ static struct {
 static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
-    return error_set(err, "%s: %s (%d)", what, blas.status ? blas.status(status) : "unknown status", status);
+    return error_set(err, "%s: %s (%d)", what, blas.status ? blas.status(status) : "unknown status",
+                     status);
 }
 
 int library_cublas_load(Error *err)
@@ -75,17 +77,20 @@ static void plan_destroy(LtPlan *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The handle, on this stream. Setting the stream takes the workspace away: it is given again each time. */
+/* The handle, on this stream. Setting the stream takes the workspace away: it is given again each
+ * time. */
 static int use_blas(void *stream, Error *err)
 {
     void *workspace;
     if (library_cublas_load(err)) return -1;
-    if (!blas.handle && (check(blas.create(&blas.handle), "cublasCreate", err) ||
-                         check(blas.set_math(blas.handle, BLAS_DEFAULT_MATH), "cublasSetMathMode", err)))
+    if (!blas.handle &&
+        (check(blas.create(&blas.handle), "cublasCreate", err) ||
+         check(blas.set_math(blas.handle, BLAS_DEFAULT_MATH), "cublasSetMathMode", err)))
         return -1;
     if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err)) return -1;
     if (check(blas.set_stream(blas.handle, stream), "cublasSetStream", err)) return -1;
-    return check(blas.set_workspace(blas.handle, workspace, LIBRARY_GEMM_WORKSPACE), "cublasSetWorkspace", err);
+    return check(blas.set_workspace(blas.handle, workspace, LIBRARY_GEMM_WORKSPACE),
+                 "cublasSetWorkspace", err);
 }
 
 int library_cublas_sgemm(const uint64_t *args, void *stream, Error *err)
@@ -93,22 +98,25 @@ int library_cublas_sgemm(const uint64_t *args, void *stream, Error *err)
     const float one = 1, zero = 0;
     int m = (int)args[3], n = (int)args[4], k = (int)args[5];
     if (use_blas(stream, err)) return -1;
-    return check(blas.sgemm(blas.handle, BLAS_N, BLAS_N, n, m, k, &one, library_pointer(args[1]), n, library_pointer(args[0]), k, &zero,
-                            library_pointer(args[2]), n),
+    return check(blas.sgemm(blas.handle, BLAS_N, BLAS_N, n, m, k, &one, library_pointer(args[1]), n,
+                            library_pointer(args[0]), k, &zero, library_pointer(args[2]), n),
                  "cublasSgemm", err);
 }
 
 int library_cublas_sgemm_batched(const uint64_t *args, void *stream, Error *err)
 {
     const float zero = 0;
-    int batch = (int)args[3], m = (int)args[4], n = (int)args[5], k = (int)args[6], ta = (int)args[7], tb = (int)args[8];
+    int batch = (int)args[3], m = (int)args[4], n = (int)args[5], k = (int)args[6],
+        ta = (int)args[7], tb = (int)args[8];
     double scale;
     memcpy(&scale, &args[9], sizeof scale);
     float alpha = (float)scale;
     if (use_blas(stream, err)) return -1;
-    return check(blas.sgemm_batched(blas.handle, tb ? BLAS_T : BLAS_N, ta ? BLAS_T : BLAS_N, n, m, k, &alpha, library_pointer(args[1]),
-                                    tb ? k : n, (long long)n * k, library_pointer(args[0]), ta ? m : k, (long long)m * k, &zero,
-                                    library_pointer(args[2]), n, (long long)m * n, batch),
+    return check(blas.sgemm_batched(blas.handle, tb ? BLAS_T : BLAS_N, ta ? BLAS_T : BLAS_N, n, m,
+                                    k, &alpha, library_pointer(args[1]), tb ? k : n,
+                                    (long long)n * k, library_pointer(args[0]), ta ? m : k,
+                                    (long long)m * k, &zero, library_pointer(args[2]), n,
+                                    (long long)m * n, batch),
                  "cublasSgemmStridedBatched", err);
 }
 
@@ -119,12 +127,19 @@ static int choose_algorithm(LtPlan *p, Error *err)
     void *preference = NULL;
     size_t bytes = LIBRARY_GEMM_WORKSPACE;
     int found = 0;
-    if (check(lt.api->preference_create(&preference), "cublasLtMatmulPreferenceCreate", err)) return -1;
-    int rc = check(lt.api->preference_set(preference, LT_PREFERENCE_WORKSPACE, &bytes, sizeof bytes), "cublasLtMatmulPreferenceSetAttribute", err);
-    if (!rc) rc = check(lt.api->heuristic(lt.handle, p->operation, p->a, p->b, p->c, p->c, preference, 1, &p->best, &found),
-                        "cublasLtMatmulAlgoGetHeuristic", err);
-    if (!rc && (!found || p->best.state)) rc = error_set(err, "cublasLt has no algorithm for %llu x %llu x %llu",
-                                                         (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
+    if (check(lt.api->preference_create(&preference), "cublasLtMatmulPreferenceCreate", err))
+        return -1;
+    int rc =
+        check(lt.api->preference_set(preference, LT_PREFERENCE_WORKSPACE, &bytes, sizeof bytes),
+              "cublasLtMatmulPreferenceSetAttribute", err);
+    if (!rc)
+        rc = check(lt.api->heuristic(lt.handle, p->operation, p->a, p->b, p->c, p->c, preference, 1,
+                                     &p->best, &found),
+                   "cublasLtMatmulAlgoGetHeuristic", err);
+    if (!rc && (!found || p->best.state))
+        rc =
+            error_set(err, "cublasLt has no algorithm for %llu x %llu x %llu",
+                      (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
     lt.api->preference_destroy(preference);
     return rc;
 }
@@ -132,12 +147,18 @@ static int choose_algorithm(LtPlan *p, Error *err)
 static int plan_make(LtPlan *p, const void *bias, Error *err)
 {
     const uint32_t epilogue = LT_EPILOGUE_RELU_BIAS;
-    if (check(lt.api->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F), "cublasLtMatmulDescCreate", err) ||
-        check(lt.api->operation_set(p->operation, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue), "the epilogue", err) ||
-        check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err) ||
-        check(lt.api->layout_create(&p->a, LT_32F, p->n, p->k, (int64_t)p->n), "the layout of b", err) ||
-        check(lt.api->layout_create(&p->b, LT_32F, p->k, p->m, (int64_t)p->k), "the layout of a", err) ||
-        check(lt.api->layout_create(&p->c, LT_32F, p->n, p->m, (int64_t)p->n), "the layout of c", err))
+    if (check(lt.api->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F),
+              "cublasLtMatmulDescCreate", err) ||
+        check(lt.api->operation_set(p->operation, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue),
+              "the epilogue", err) ||
+        check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias),
+              "the bias", err) ||
+        check(lt.api->layout_create(&p->a, LT_32F, p->n, p->k, (int64_t)p->n), "the layout of b",
+              err) ||
+        check(lt.api->layout_create(&p->b, LT_32F, p->k, p->m, (int64_t)p->k), "the layout of a",
+              err) ||
+        check(lt.api->layout_create(&p->c, LT_32F, p->n, p->m, (int64_t)p->n), "the layout of c",
+              err))
         return -1;
     return choose_algorithm(p, err);
 }
@@ -172,9 +193,14 @@ int library_cublaslt_sgemm_bias_relu(const uint64_t *args, void *stream, Error *
     LtPlan *p;
     if (library_cublas_load(err)) return -1; /* cuBLAS too: it has the words for a status */
     if (!lt.handle && check(lt.api->create(&lt.handle), "cublasLtCreate", err)) return -1;
-    if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) || find_plan(args[4], args[5], args[6], bias, &p, err)) return -1;
-    if (check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias), "the bias", err)) return -1;
-    return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(args[1]), p->a, library_pointer(args[0]), p->b, &zero, c, p->c, c,
-                           p->c, &p->best.algorithm, workspace, LIBRARY_GEMM_WORKSPACE, stream),
+    if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) ||
+        find_plan(args[4], args[5], args[6], bias, &p, err))
+        return -1;
+    if (check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias),
+              "the bias", err))
+        return -1;
+    return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(args[1]), p->a,
+                                library_pointer(args[0]), p->b, &zero, c, p->c, c, p->c,
+                                &p->best.algorithm, workspace, LIBRARY_GEMM_WORKSPACE, stream),
                  "cublasLtMatmul", err);
 }

@@ -8,9 +8,10 @@
 #include "base/error.h"
 
 enum {
-    LIBRARY_GEMM_WORKSPACE = 32 << 20, /* what PyTorch gives cuBLAS on this generation; the heuristics depend on it */
-    LIBRARY_MAX_WORKSPACE = 1 << 30,   /* of any call */
-    LIBRARY_MAX_SHAPES = 64            /* of one call, kept ready */
+    LIBRARY_GEMM_WORKSPACE =
+        32 << 20, /* what PyTorch gives cuBLAS on this generation; the heuristics depend on it */
+    LIBRARY_MAX_WORKSPACE = 1 << 30, /* of any call */
+    LIBRARY_MAX_SHAPES = 64          /* of one call, kept ready */
 };
 
 /* Device memory of at least `bytes`, one for all calls; an address stays until a larger request. */
@@ -26,7 +27,8 @@ int library_cublas_sgemm(const uint64_t *args, void *stream, Error *err);
 int library_cublas_sgemm_batched(const uint64_t *args, void *stream, Error *err);
 int library_cublaslt_sgemm_bias_relu(const uint64_t *args, void *stream, Error *err);
 int library_cudnn_conv3d_forward(const uint64_t *args, void *stream, Error *err);
-/* cuBLAS and cuBLASLt loaded (cuDNN needs them, and would look for them on the loader's path only). */
+/* cuBLAS and cuBLASLt loaded (cuDNN needs them, and would look for them on the loader's path only).
+ */
 int library_cublas_load(Error *err);
 
 #endif

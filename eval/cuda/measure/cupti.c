@@ -1,4 +1,5 @@
-/* CUPTI, opened at run time: hardware counters where the driver allows them, else what activity records tell. */
+/* CUPTI, opened at run time: hardware counters where the driver allows them, else what activity
+ * records tell. */
 #include "eval/cuda/measure/cupti.h"
 
 #include <dlfcn.h>
@@ -18,13 +19,16 @@ int cupti_check(const Cupti *c, int result, const char *what, Error *err)
     if (c->result_string(result, &text) || !text) text = "unknown error";
     return error_set(err, "%s: %s (CUPTI %d)%s", what, text, result,
                      result == CUPTI_NO_PRIVILEGE || result == CUPTI_NO_PRIVILEGE_VIRTUAL
-                         ? ": the driver lets only root count (its option NVreg_RestrictProfilingToAdminUsers=0 lets everybody)" : "");
+                         ? ": the driver lets only root count (its option "
+                           "NVreg_RestrictProfilingToAdminUsers=0 lets everybody)"
+                         : "");
 }
 
 static void *open_library(Error *err)
 {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
-    static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/", "/opt/cuda/lib64/",
+    static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
+                                          "/usr/local/cuda/extras/CUPTI/lib64/", "/opt/cuda/lib64/",
                                           "/opt/cuda/extras/CUPTI/lib64/"};
     const char *home = getenv("CUDA_HOME");
     char path[4096];
@@ -37,7 +41,8 @@ static void *open_library(Error *err)
             if ((library = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return library;
         }
     }
-    error_set(err, "no CUPTI, which counts: libcupti.so is not on the loader's path, in $CUDA_HOME/lib64 or in /usr/local/cuda");
+    error_set(err, "no CUPTI, which counts: libcupti.so is not on the loader's path, in "
+                   "$CUDA_HOME/lib64 or in /usr/local/cuda");
     return NULL;
 }
 
@@ -52,13 +57,13 @@ static const Cupti *find_cupti(Error *err)
     if (ready) return &table;
     void *library = open_library(err);
     if (!library) return NULL;
-#define X(exported, name, args)                                                                                        \
-    symbol.object = dlsym(library, #exported);                                                                         \
-    if (!symbol.object) {                                                                                              \
-        dlclose(library);                                                                                              \
-        error_set(err, "CUPTI has no %s; that of CUDA 12.6 or later is needed", #exported);                            \
-        return NULL;                                                                                                   \
-    }                                                                                                                  \
+#define X(exported, name, args)                                                             \
+    symbol.object = dlsym(library, #exported);                                              \
+    if (!symbol.object) {                                                                   \
+        dlclose(library);                                                                   \
+        error_set(err, "CUPTI has no %s; that of CUDA 12.6 or later is needed", #exported); \
+        return NULL;                                                                        \
+    }                                                                                       \
     memcpy(&table.name, &symbol, sizeof table.name);
     CUPTI_FUNCTIONS(X)
 #undef X
@@ -100,15 +105,21 @@ static void put(DeviceCounter *out, int *n, int kernel, const char *what, double
     out[(*n)++].value = value;
 }
 
-static int activity_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n, Error *err)
+static int activity_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n,
+                             Error *err)
 {
     seen.c = c;
     seen.n = 0;
-    if (cupti_check(c, c->activity_callbacks(buffer_wanted, buffer_full), "activity records have nowhere to go", err)) return -1;
+    if (cupti_check(c, c->activity_callbacks(buffer_wanted, buffer_full),
+                    "activity records have nowhere to go", err))
+        return -1;
     if (work->prepare && work->prepare(work->of, err)) return -1;
-    if (cupti_check(c, c->activity_enable(CUPTI_CONCURRENT_KERNEL), "kernels are not recorded", err)) return -1;
+    if (cupti_check(c, c->activity_enable(CUPTI_CONCURRENT_KERNEL), "kernels are not recorded",
+                    err))
+        return -1;
     int rc = work->run(work->of, err);
-    int flushed = cupti_check(c, c->activity_flush(CUPTI_FLUSH_FORCED), "the records do not come", rc ? NULL : err);
+    int flushed = cupti_check(c, c->activity_flush(CUPTI_FLUSH_FORCED), "the records do not come",
+                              rc ? NULL : err);
     c->activity_disable(CUPTI_CONCURRENT_KERNEL);
     if (rc || flushed) return -1;
     *n = 0;

@@ -1,5 +1,6 @@
-/* What Quern calls of CUPTI (CUDA 12.6 and later: the range profiler), declared here so that a build needs no header of
- * it. Each structure's size is its first field: the library knows by it which fields there are. */
+/* What Quern calls of CUPTI (CUDA 12.6 and later: the range profiler), declared here so that a
+ * build needs no header of it. Each structure's size is its first field: the library knows by it
+ * which fields there are. */
 #ifndef EVAL_CUDA_MEASURE_CUPTI_API_H
 #define EVAL_CUDA_MEASURE_CUPTI_API_H
 
@@ -8,29 +9,29 @@
 typedef struct {
     size_t size;
     void *priv;
-} CuptiPlain;                               /* cuptiProfilerInitialize, cuptiProfilerDeInitialize */
+} CuptiPlain; /* cuptiProfilerInitialize, cuptiProfilerDeInitialize */
 
 typedef struct {
     size_t size;
     void *priv;
     size_t index;
-    const char *name;                       /* out */
+    const char *name; /* out */
 } CuptiChip;
 
 typedef struct {
     size_t size;
     void *priv, *context;
-    size_t image_size;                      /* out when image is NULL */
+    size_t image_size; /* out when image is NULL */
     uint8_t *image;
 } CuptiAvailability;
 
 typedef struct {
     size_t size;
     void *priv;
-    int type;                               /* 0: the range profiler */
+    int type; /* 0: the range profiler */
     const char *chip;
     const uint8_t *availability;
-    void *host;                             /* out */
+    void *host; /* out */
 } CuptiHostOpen;
 
 typedef struct {
@@ -48,8 +49,8 @@ typedef struct {
 typedef struct {
     size_t size;
     void *priv, *host;
-    size_t image_size;                      /* out of the first of the two calls */
-    uint8_t *image;                         /* of the second alone */
+    size_t image_size; /* out of the first of the two calls */
+    uint8_t *image;    /* of the second alone */
 } CuptiHostConfig;
 
 typedef struct {
@@ -59,18 +60,18 @@ typedef struct {
     size_t data_size, range;
     const char **names;
     size_t n;
-    double *values;                         /* filled */
+    double *values; /* filled */
 } CuptiHostValues;
 
 typedef struct {
     size_t size;
-    void *priv, *context, *profiler;        /* profiler: out */
+    void *priv, *context, *profiler; /* profiler: out */
 } CuptiEnable;
 
 typedef struct {
     size_t size;
     void *priv, *profiler;
-} CuptiRange;                               /* disable, start, pop */
+} CuptiRange; /* disable, start, pop */
 
 typedef struct {
     size_t size;
@@ -90,7 +91,7 @@ typedef struct {
     size_t size;
     void *priv, *profiler;
     size_t pass, nesting_level;
-    uint8_t all_passes;                     /* out: every pass has run */
+    uint8_t all_passes; /* out: every pass has run */
 } CuptiStop;
 
 typedef struct {
@@ -102,7 +103,7 @@ typedef struct {
 typedef struct {
     size_t size;
     void *priv, *profiler;
-    size_t dropped;                         /* out */
+    size_t dropped; /* out */
 } CuptiDecode;
 
 typedef struct {
@@ -111,7 +112,7 @@ typedef struct {
     const char **names;
     size_t n, max_ranges;
     uint32_t max_nodes;
-    size_t data_size;                       /* out */
+    size_t data_size; /* out */
 } CuptiDataSize;
 
 typedef struct {
@@ -125,8 +126,13 @@ typedef struct {
 #define CUPTI_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
 enum {
-    CUPTI_OK = 0, CUPTI_NO_PRIVILEGE = 35, CUPTI_NO_PRIVILEGE_VIRTUAL = 40,
-    CUPTI_USER_RANGE = 2, CUPTI_USER_REPLAY = 3, CUPTI_CONCURRENT_KERNEL = 10, CUPTI_FLUSH_FORCED = 1
+    CUPTI_OK = 0,
+    CUPTI_NO_PRIVILEGE = 35,
+    CUPTI_NO_PRIVILEGE_VIRTUAL = 40,
+    CUPTI_USER_RANGE = 2,
+    CUPTI_USER_REPLAY = 3,
+    CUPTI_CONCURRENT_KERNEL = 10,
+    CUPTI_FLUSH_FORCED = 1
 };
 
 /* The front of CUpti_ActivityKernel10 and of those before it. */
@@ -135,7 +141,7 @@ typedef struct {
     uint8_t cache, shared_config;
     uint16_t registers;
     int partitioned[2];
-    uint64_t start, end, completed;         /* ns */
+    uint64_t start, end, completed; /* ns */
     uint32_t device, context, stream;
     int32_t grid[3], block[3];
     int32_t static_shared, dynamic_shared;
@@ -145,34 +151,36 @@ typedef struct {
 } CuptiKernelRecord;
 
 typedef void CuptiBufferWanted(uint8_t **buffer, size_t *size, size_t *max_records);
-typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, size_t size,
+                             size_t valid);
 
-#define CUPTI_FUNCTIONS(X)                                                                      \
-    X(cuptiGetResultString, result_string, (int result, const char **text))                     \
-    X(cuptiProfilerInitialize, initialize, (CuptiPlain *))                                      \
-    X(cuptiDeviceGetChipName, chip_name, (CuptiChip *))                                         \
-    X(cuptiProfilerGetCounterAvailability, availability, (CuptiAvailability *))                 \
-    X(cuptiProfilerHostInitialize, host_open, (CuptiHostOpen *))                                \
-    X(cuptiProfilerHostDeinitialize, host_close, (CuptiHost *))                                 \
-    X(cuptiProfilerHostConfigAddMetrics, host_add, (CuptiHostMetrics *))                        \
-    X(cuptiProfilerHostGetConfigImageSize, host_config_size, (CuptiHostConfig *))               \
-    X(cuptiProfilerHostGetConfigImage, host_config, (CuptiHostConfig *))                        \
-    X(cuptiProfilerHostEvaluateToGpuValues, host_values, (CuptiHostValues *))                   \
-    X(cuptiRangeProfilerEnable, enable, (CuptiEnable *))                                        \
-    X(cuptiRangeProfilerDisable, disable, (CuptiRange *))                                       \
-    X(cuptiRangeProfilerSetConfig, configure, (CuptiConfigure *))                               \
-    X(cuptiRangeProfilerStart, start, (CuptiRange *))                                           \
-    X(cuptiRangeProfilerStop, stop, (CuptiStop *))                                              \
-    X(cuptiRangeProfilerPushRange, push, (CuptiPush *))                                         \
-    X(cuptiRangeProfilerPopRange, pop, (CuptiRange *))                                          \
-    X(cuptiRangeProfilerDecodeData, decode, (CuptiDecode *))                                    \
-    X(cuptiRangeProfilerGetCounterDataSize, data_size, (CuptiDataSize *))                       \
-    X(cuptiRangeProfilerCounterDataImageInitialize, data_start, (CuptiDataStart *))             \
-    X(cuptiActivityRegisterCallbacks, activity_callbacks, (CuptiBufferWanted *, CuptiBufferFull *)) \
-    X(cuptiActivityEnable, activity_enable, (int kind))                                         \
-    X(cuptiActivityDisable, activity_disable, (int kind))                                       \
-    X(cuptiActivityFlushAll, activity_flush, (uint32_t flag))                                   \
-    X(cuptiActivityGetNextRecord, activity_next, (uint8_t *buffer, size_t valid, void **record))
+#define CUPTI_FUNCTIONS(X)                                                          \
+    X(cuptiGetResultString, result_string, (int result, const char **text))         \
+    X(cuptiProfilerInitialize, initialize, (CuptiPlain *))                          \
+    X(cuptiDeviceGetChipName, chip_name, (CuptiChip *))                             \
+    X(cuptiProfilerGetCounterAvailability, availability, (CuptiAvailability *))     \
+    X(cuptiProfilerHostInitialize, host_open, (CuptiHostOpen *))                    \
+    X(cuptiProfilerHostDeinitialize, host_close, (CuptiHost *))                     \
+    X(cuptiProfilerHostConfigAddMetrics, host_add, (CuptiHostMetrics *))            \
+    X(cuptiProfilerHostGetConfigImageSize, host_config_size, (CuptiHostConfig *))   \
+    X(cuptiProfilerHostGetConfigImage, host_config, (CuptiHostConfig *))            \
+    X(cuptiProfilerHostEvaluateToGpuValues, host_values, (CuptiHostValues *))       \
+    X(cuptiRangeProfilerEnable, enable, (CuptiEnable *))                            \
+    X(cuptiRangeProfilerDisable, disable, (CuptiRange *))                           \
+    X(cuptiRangeProfilerSetConfig, configure, (CuptiConfigure *))                   \
+    X(cuptiRangeProfilerStart, start, (CuptiRange *))                               \
+    X(cuptiRangeProfilerStop, stop, (CuptiStop *))                                  \
+    X(cuptiRangeProfilerPushRange, push, (CuptiPush *))                             \
+    X(cuptiRangeProfilerPopRange, pop, (CuptiRange *))                              \
+    X(cuptiRangeProfilerDecodeData, decode, (CuptiDecode *))                        \
+    X(cuptiRangeProfilerGetCounterDataSize, data_size, (CuptiDataSize *))           \
+    X(cuptiRangeProfilerCounterDataImageInitialize, data_start, (CuptiDataStart *)) \
+    X(cuptiActivityRegisterCallbacks, activity_callbacks,                           \
+      (CuptiBufferWanted *, CuptiBufferFull *))                                     \
+    X(cuptiActivityEnable, activity_enable, (int kind))                             \
+    X(cuptiActivityDisable, activity_disable, (int kind))                           \
+    X(cuptiActivityFlushAll, activity_flush, (uint32_t flag))                       \
+    X(cuptiActivityGetNextRecord, activity_next, (uint8_t * buffer, size_t valid, void **record))
 
 typedef struct {
 #define X(exported, name, args) int(*name) args;
@@ -184,6 +192,7 @@ typedef struct {
 int cupti_check(const Cupti *c, int result, const char *what, Error *err);
 
 /* The counters of the hardware (eval/cuda/measure/cupti_range.c). */
-int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n, Error *err);
+int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n,
+                         Error *err);
 
 #endif

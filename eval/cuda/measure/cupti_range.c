@@ -1,4 +1,5 @@
-/* Hardware counters of one range around the launches, replayed by running them again for every pass. */
+/* Hardware counters of one range around the launches, replayed by running them again for every
+ * pass. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static const struct {
     {"stall_shared", "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio"},
     {"stall_barrier", "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"},
     {"stall_memory_queue", "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio"},
-    {"stall_math_pipe", "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio"},
+    {"stall_math_pipe",
+     "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio"},
     {"stall_fixed_latency", "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"},
 };
 enum { WANTED = sizeof wanted / sizeof *wanted };
@@ -52,13 +54,17 @@ typedef struct {
 
 static int sane(size_t bytes, const char *what, Error *err)
 {
-    return bytes && bytes <= max_image ? 0 : error_set(err, "CUPTI asks for %zu bytes for %s", bytes, what);
+    return bytes && bytes <= max_image
+               ? 0
+               : error_set(err, "CUPTI asks for %zu bytes for %s", bytes, what);
 }
 
 static int open_host(Session *s, void **host, Error *err)
 {
-    CuptiHostOpen open = {.size = CUPTI_SIZE(CuptiHostOpen, host), .chip = s->chip, .availability = s->availability};
-    if (cupti_check(s->c, s->c->host_open(&open), "the profiler's host side does not start", err)) return -1;
+    CuptiHostOpen open = {
+        .size = CUPTI_SIZE(CuptiHostOpen, host), .chip = s->chip, .availability = s->availability};
+    if (cupti_check(s->c, s->c->host_open(&open), "the profiler's host side does not start", err))
+        return -1;
     *host = open.host;
     return 0;
 }
@@ -74,19 +80,23 @@ static int find_chip(Session *s, Error *err)
 {
     const Cupti *c = s->c;
     CuptiChip chip = {.size = CUPTI_SIZE(CuptiChip, name), .index = (size_t)s->work->ordinal};
-    CuptiAvailability a = {.size = CUPTI_SIZE(CuptiAvailability, image), .context = s->work->context};
+    CuptiAvailability a = {.size = CUPTI_SIZE(CuptiAvailability, image),
+                           .context = s->work->context};
     if (cupti_check(c, c->chip_name(&chip), "the chip has no name", err) ||
-        cupti_check(c, c->availability(&a), "the counters that are free cannot be asked for", err) ||
+        cupti_check(c, c->availability(&a), "the counters that are free cannot be asked for",
+                    err) ||
         sane(a.image_size, "the free counters", err))
         return -1;
     s->chip = chip.name;
     a.image = s->availability = memory_alloc(a.image_size);
-    return cupti_check(c, c->availability(&a), "the counters that are free cannot be asked for", err);
+    return cupti_check(c, c->availability(&a), "the counters that are free cannot be asked for",
+                       err);
 }
 
 static int add(Session *s, void *host, const char **metrics, size_t n)
 {
-    CuptiHostMetrics m = {.size = CUPTI_SIZE(CuptiHostMetrics, n), .host = host, .names = metrics, .n = n};
+    CuptiHostMetrics m = {
+        .size = CUPTI_SIZE(CuptiHostMetrics, n), .host = host, .names = metrics, .n = n};
     return s->c->host_add(&m);
 }
 
@@ -109,35 +119,58 @@ static int choose_metrics(Session *s, Error *err)
 static int configure_host(Session *s, Error *err)
 {
     const Cupti *c = s->c;
-    if (open_host(s, &s->host, err) || cupti_check(c, add(s, s->host, s->metrics, s->n), "the counters cannot be combined", err))
+    if (open_host(s, &s->host, err) ||
+        cupti_check(c, add(s, s->host, s->metrics, s->n), "the counters cannot be combined", err))
         return -1;
     CuptiHostConfig config = {.size = CUPTI_SIZE(CuptiHostConfig, image_size), .host = s->host};
-    if (cupti_check(c, c->host_config_size(&config), "the profiler's configuration has no size", err) ||
+    if (cupti_check(c, c->host_config_size(&config), "the profiler's configuration has no size",
+                    err) ||
         sane(config.image_size, "its configuration", err))
         return -1;
     s->config_size = config.image_size;
     config.size = CUPTI_SIZE(CuptiHostConfig, image);
     config.image = s->config = memory_alloc(s->config_size);
-    return cupti_check(c, c->host_config(&config), "the profiler's configuration cannot be made", err);
+    return cupti_check(c, c->host_config(&config), "the profiler's configuration cannot be made",
+                       err);
 }
 
 static int configure_device(Session *s, Error *err)
 {
     const Cupti *c = s->c;
     CuptiEnable enable = {.size = CUPTI_SIZE(CuptiEnable, profiler), .context = s->work->context};
-    if (cupti_check(c, c->enable(&enable), "the range profiler does not start in this context", err)) return -1;
+    if (cupti_check(c, c->enable(&enable), "the range profiler does not start in this context",
+                    err))
+        return -1;
     s->profiler = enable.profiler;
-    CuptiDataSize size = {.size = CUPTI_SIZE(CuptiDataSize, data_size), .profiler = s->profiler, .names = s->metrics, .n = s->n,
-                          .max_ranges = 1, .max_nodes = 1};
-    if (cupti_check(c, c->data_size(&size), "the counters' data have no size", err) || sane(size.data_size, "the counters", err)) return -1;
+    CuptiDataSize size = {.size = CUPTI_SIZE(CuptiDataSize, data_size),
+                          .profiler = s->profiler,
+                          .names = s->metrics,
+                          .n = s->n,
+                          .max_ranges = 1,
+                          .max_nodes = 1};
+    if (cupti_check(c, c->data_size(&size), "the counters' data have no size", err) ||
+        sane(size.data_size, "the counters", err))
+        return -1;
     s->data_size = size.data_size;
     s->data = memory_alloc(s->data_size);
-    CuptiDataStart start = {.size = CUPTI_SIZE(CuptiDataStart, data), .profiler = s->profiler, .data_size = s->data_size, .data = s->data};
-    CuptiConfigure set = {.size = CUPTI_SIZE(CuptiConfigure, target_nesting_level), .profiler = s->profiler,
-                          .config_size = s->config_size, .config = s->config, .data_size = s->data_size, .data = s->data,
-                          .range = CUPTI_USER_RANGE, .replay = CUPTI_USER_REPLAY, .max_ranges = 1, .nesting_levels = 1,
-                          .min_nesting_level = 1, .target_nesting_level = 1};
-    if (cupti_check(c, c->data_start(&start), "the counters' data cannot be prepared", err)) return -1;
+    CuptiDataStart start = {.size = CUPTI_SIZE(CuptiDataStart, data),
+                            .profiler = s->profiler,
+                            .data_size = s->data_size,
+                            .data = s->data};
+    CuptiConfigure set = {.size = CUPTI_SIZE(CuptiConfigure, target_nesting_level),
+                          .profiler = s->profiler,
+                          .config_size = s->config_size,
+                          .config = s->config,
+                          .data_size = s->data_size,
+                          .data = s->data,
+                          .range = CUPTI_USER_RANGE,
+                          .replay = CUPTI_USER_REPLAY,
+                          .max_ranges = 1,
+                          .nesting_levels = 1,
+                          .min_nesting_level = 1,
+                          .target_nesting_level = 1};
+    if (cupti_check(c, c->data_start(&start), "the counters' data cannot be prepared", err))
+        return -1;
     return cupti_check(c, c->configure(&set), "the range profiler cannot be configured", err);
 }
 
@@ -145,7 +178,8 @@ static int run_pass(Session *s, int *last, Error *err)
 {
     const Cupti *c = s->c;
     CuptiRange range = {.size = CUPTI_SIZE(CuptiRange, profiler), .profiler = s->profiler};
-    CuptiPush push = {.size = CUPTI_SIZE(CuptiPush, name), .profiler = s->profiler, .name = "launches"};
+    CuptiPush push = {
+        .size = CUPTI_SIZE(CuptiPush, name), .profiler = s->profiler, .name = "launches"};
     CuptiStop stop = {.size = CUPTI_SIZE(CuptiStop, all_passes), .profiler = s->profiler};
     if (s->work->prepare && s->work->prepare(s->work->of, err)) return -1;
     if (cupti_check(c, c->start(&range), "the counting does not start", err)) return -1;
@@ -165,8 +199,13 @@ static int read_values(Session *s, DeviceCounter *out, int *n, Error *err)
     const Cupti *c = s->c;
     double values[WANTED] = {0};
     CuptiDecode decode = {.size = CUPTI_SIZE(CuptiDecode, dropped), .profiler = s->profiler};
-    CuptiHostValues get = {.size = CUPTI_SIZE(CuptiHostValues, values), .host = s->host, .data = s->data, .data_size = s->data_size,
-                           .names = s->metrics, .n = s->n, .values = values};
+    CuptiHostValues get = {.size = CUPTI_SIZE(CuptiHostValues, values),
+                           .host = s->host,
+                           .data = s->data,
+                           .data_size = s->data_size,
+                           .names = s->metrics,
+                           .n = s->n,
+                           .values = values};
     if (cupti_check(c, c->decode(&decode), "the counters cannot be decoded", err)) return -1;
     if (decode.dropped) return error_set(err, "CUPTI dropped %zu ranges", decode.dropped);
     if (cupti_check(c, c->host_values(&get), "the counters cannot be evaluated", err)) return -1;
@@ -178,12 +217,17 @@ static int read_values(Session *s, DeviceCounter *out, int *n, Error *err)
     return 0;
 }
 
-int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n, Error *err)
+int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n,
+                         Error *err)
 {
     Session s = {.c = c, .work = work};
     CuptiPlain plain = {.size = CUPTI_SIZE(CuptiPlain, priv)};
     int last = 0, rc = cupti_check(c, c->initialize(&plain), "the profiler does not start", err);
-    if (!rc) rc = find_chip(&s, err) || choose_metrics(&s, err) || configure_host(&s, err) || configure_device(&s, err) ? -1 : 0;
+    if (!rc)
+        rc = find_chip(&s, err) || choose_metrics(&s, err) || configure_host(&s, err) ||
+                     configure_device(&s, err)
+                 ? -1
+                 : 0;
     for (int pass = 0; !rc && !last && pass < MAX_PASSES; pass++) rc = run_pass(&s, &last, err);
     if (!rc && !last) rc = error_set(err, "the counters need more than %d passes", MAX_PASSES);
     if (!rc) rc = read_values(&s, out, n, err);

@@ -10,21 +10,22 @@
 #include "base/log.h"
 #include "base/process.h"
 
-/* Flops of one SM in one clock, a multiply-add as two, dense, at full rate, as the architecture's papers give them. */
+/* Flops of one SM in one clock, a multiply-add as two, dense, at full rate, as the architecture's
+ * papers give them. */
 typedef struct {
-    int arch;                   /* 10 * major + minor */
+    int arch; /* 10 * major + minor */
     double fp32, fp64, tensor16;
 } Rates;
 
-static const Rates rates[] = {
-    {70, 128, 64, 1024}, {72, 128, 64, 1024}, {75, 128, 4, 1024}, {80, 128, 128, 2048}, {86, 256, 4, 1024},
-    {87, 256, 4, 2048}, {89, 256, 4, 1024}, {90, 256, 256, 4096}, {100, 256, 256, 8192}, {103, 256, 256, 8192},
-    {120, 256, 4, 2048}, {121, 256, 4, 2048}};
+static const Rates rates[] = {{70, 128, 64, 1024},   {72, 128, 64, 1024},  {75, 128, 4, 1024},
+                              {80, 128, 128, 2048},  {86, 256, 4, 1024},   {87, 256, 4, 2048},
+                              {89, 256, 4, 1024},    {90, 256, 256, 4096}, {100, 256, 256, 8192},
+                              {103, 256, 256, 8192}, {120, 256, 4, 2048},  {121, 256, 4, 2048}};
 static const Rates unknown = {0, 1024, 1024, 65536};
 
 enum {
-    L2_PORT_BYTES = 64,         /* a clock and SM */
-    MEASURE_S = 40              /* less than an evaluator has to open */
+    L2_PORT_BYTES = 64, /* a clock and SM */
+    MEASURE_S = 40      /* less than an evaluator has to open */
 };
 
 static const Rates *rates_of(int arch)
@@ -37,11 +38,15 @@ static const Rates *rates_of(int arch)
 int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
 {
     enum { SMS, CLOCK, MEMORY_CLOCK, BUS, L2, MAJOR, MINOR, N };
-    static const int attributes[N] = {CU_ATTRIBUTE_SMS, CU_ATTRIBUTE_CLOCK_KHZ, CU_ATTRIBUTE_MEMORY_CLOCK_KHZ, CU_ATTRIBUTE_BUS_BITS,
-                                      CU_ATTRIBUTE_L2_BYTES, CU_ATTRIBUTE_MAJOR, CU_ATTRIBUTE_MINOR};
+    static const int attributes[N] = {
+        CU_ATTRIBUTE_SMS,      CU_ATTRIBUTE_CLOCK_KHZ, CU_ATTRIBUTE_MEMORY_CLOCK_KHZ,
+        CU_ATTRIBUTE_BUS_BITS, CU_ATTRIBUTE_L2_BYTES,  CU_ATTRIBUTE_MAJOR,
+        CU_ATTRIBUTE_MINOR};
     int v[N];
     for (int i = 0; i < N; i++)
-        if (cuda_check(cu->device_attribute(&v[i], attributes[i], gpu->device), "a GPU does not say an attribute", err)) return -1;
+        if (cuda_check(cu->device_attribute(&v[i], attributes[i], gpu->device),
+                       "a GPU does not say an attribute", err))
+            return -1;
     if (v[SMS] <= 0 || v[CLOCK] <= 0)
         return error_set(err, "%s says it has %d SMs at %d kHz", gpu->name, v[SMS], v[CLOCK]);
     const Rates *r = rates_of(10 * v[MAJOR] + v[MINOR]);
@@ -49,9 +54,15 @@ int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
     /* Two transfers a clock. A driver that hides clock or width bounds nothing by them. */
     double dram = 2e3 * v[MEMORY_CLOCK] * ((double)v[BUS] / 8);
     if (!(dram > 0)) dram = L2_PORT_BYTES * clocks;
-    *out = (Light){.read_bytes_per_s = dram, .write_bytes_per_s = dram, .copy_bytes_per_s = dram,
-                   .l2_bytes_per_s = L2_PORT_BYTES * clocks, .fp32_flops = r->fp32 * clocks, .fp64_flops = r->fp64 * clocks,
-                   .tensor16_flops = r->tensor16 * clocks, .tf32_flops = r->tensor16 / 2 * clocks, .l2_bytes = v[L2]};
+    *out = (Light){.read_bytes_per_s = dram,
+                   .write_bytes_per_s = dram,
+                   .copy_bytes_per_s = dram,
+                   .l2_bytes_per_s = L2_PORT_BYTES * clocks,
+                   .fp32_flops = r->fp32 * clocks,
+                   .fp64_flops = r->fp64 * clocks,
+                   .tensor16_flops = r->tensor16 * clocks,
+                   .tf32_flops = r->tensor16 / 2 * clocks,
+                   .l2_bytes = v[L2]};
     snprintf(out->uuid, sizeof out->uuid, "%s", gpu->uuid);
     snprintf(out->device, sizeof out->device, "%s", gpu->name);
     gpus_driver(cu, out->driver, sizeof out->driver);
@@ -76,9 +87,11 @@ double light_flops(const Light *l, Dtype dtype)
 
 /* ---- the artifact ---- */
 
-#define MEASURES(X)                                                                                              \
-    X(read_bytes_per_s) X(write_bytes_per_s) X(copy_bytes_per_s) X(l2_bytes_per_s) X(fp32_flops) X(fp64_flops)   \
-    X(tensor16_flops) X(tf32_flops) X(launch_us) X(l2_bytes) X(stall_period_us)
+#define MEASURES(X)                                                                     \
+    X(read_bytes_per_s)                                                                 \
+    X(write_bytes_per_s)                                                                \
+    X(copy_bytes_per_s) X(l2_bytes_per_s) X(fp32_flops) X(fp64_flops) X(tensor16_flops) \
+        X(tf32_flops) X(launch_us) X(l2_bytes) X(stall_period_us)
 
 typedef struct {
     const char *name;
@@ -100,12 +113,17 @@ static double *value_of(Light *l, int i)
 int light_path(const char *uuid, char *out, size_t size, Error *err)
 {
     char folder[4096];
-    if (!*uuid || strchr(uuid, '/')) return error_set(err, "a GPU's speed of light is kept by its uuid, found \"%s\"", uuid);
+    if (!*uuid || strchr(uuid, '/'))
+        return error_set(err, "a GPU's speed of light is kept by its uuid, found \"%s\"", uuid);
     if (cache_folder(folder, sizeof folder))
-        return error_set(err, "QUERN_CACHE and HOME name no folder for a GPU's speed of light: unset, or longer than %zu bytes",
+        return error_set(err,
+                         "QUERN_CACHE and HOME name no folder for a GPU's speed of light: unset, "
+                         "or longer than %zu bytes",
                          sizeof folder - 1);
     int n = snprintf(out, size, "%s/light-%s.qa", folder, uuid);
-    return n > 0 && (size_t)n < size ? 0 : error_set(err, "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
+    return n > 0 && (size_t)n < size
+               ? 0
+               : error_set(err, "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
 }
 
 int light_save(const Light *l, const char *path, Error *err)
@@ -150,7 +168,8 @@ static int read_text(const View *v, const char *key, char *out, size_t size, Err
     return 0;
 }
 
-/* An unknown name is of a later version; one that is missing or no number leaves the artifact useless. */
+/* An unknown name is of a later version; one that is missing or no number leaves the artifact
+ * useless. */
 static int read_measures(ArtifactReader *reader, Light *out, Error *err)
 {
     View v;
@@ -159,10 +178,12 @@ static int read_measures(ArtifactReader *reader, Light *out, Error *err)
     while ((rc = artifact_next(reader, &v, err)) == 1) {
         char name[64];
         double value;
-        if (read_text(&v, "name", name, sizeof name, err) || view_float(&v, "value", &value, err)) return -1;
+        if (read_text(&v, "name", name, sizeof name, err) || view_float(&v, "value", &value, err))
+            return -1;
         for (int i = 0; i < N_MEASURES; i++) {
             if (strcmp(name, measures[i].name)) continue;
-            if (!(value >= 0) || !isfinite(value)) return error_set(err, "%s: %s is %g", v.where, name, value);
+            if (!(value >= 0) || !isfinite(value))
+                return error_set(err, "%s: %s is %g", v.where, name, value);
             *value_of(out, i) = value;
             seen |= 1u << i;
         }
@@ -193,8 +214,10 @@ int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out)
     Error err;
     *out = (Light){0};
     if (!file_exists(path)) return 0;
-    if (light_read(path, out, &err)) log_warn("%s", err.text);
-    else if (strcmp(out->uuid, gpu->uuid)) log_warn("%s is of another GPU, %s", path, out->uuid);
+    if (light_read(path, out, &err))
+        log_warn("%s", err.text);
+    else if (strcmp(out->uuid, gpu->uuid))
+        log_warn("%s is of another GPU, %s", path, out->uuid);
     else if (!strcmp(out->driver, driver)) {
         file_touch(path, NULL); /* in the compile cache's folder the longest unused goes first */
         return 1;
@@ -219,9 +242,14 @@ static int run_quern_light(const Gpu *gpu, Error *err)
     snprintf(device, sizeof device, "cuda:%d", gpu->ordinal);
     const char *const argv[] = {program, "--device", device, NULL};
     buffer_init(&said, 65536);
-    int rc = process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_us}, NULL, &said, &r, err);
-    if (!rc && r.timed_out) rc = error_set(err, "not done after %d s", MEASURE_S);
-    else if (!rc && r.exit_code) rc = error_set(err, "%.*s", (int)strcspn((const char *)said.data, "\n"), (const char *)said.data);
+    int rc =
+        process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_us},
+                    NULL, &said, &r, err);
+    if (!rc && r.timed_out)
+        rc = error_set(err, "not done after %d s", MEASURE_S);
+    else if (!rc && r.exit_code)
+        rc = error_set(err, "%.*s", (int)strcspn((const char *)said.data, "\n"),
+                       (const char *)said.data);
     buffer_release(&said);
     return rc;
 }
@@ -233,7 +261,9 @@ int light_once(const Gpu *gpu, const char *driver, Light *out)
     *out = (Light){0};
     if (light_path(gpu->uuid, path, sizeof path, &err)) return 0;
     if (light_kept(path, gpu, driver, out)) return 1;
-    log_info("%s, %s, has not been measured with driver %s yet: quern-light does, once, for some seconds", gpu->name, gpu->uuid, driver);
+    log_info("%s, %s, has not been measured with driver %s yet: quern-light does, once, for some "
+             "seconds",
+             gpu->name, gpu->uuid, driver);
     if (!run_quern_light(gpu, &err) && light_kept(path, gpu, driver, out)) return 1;
     log_warn("the GPU's speed of light is not known: %s", err.text);
     return 0;

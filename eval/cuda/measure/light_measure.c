@@ -9,9 +9,19 @@
 #include "eval/cuda/measure/light_code.h"
 #include "eval/cuda/measure/stall.h"
 
-enum { WARM = 2, REPEATS = 8, VECTOR = 16, RUN_LIMIT_S = 20, LAUNCHES = 300, MANY_L2 = 8, WATCHES = 3, LEAST_LOAD_NS = 100 };
+enum {
+    WARM = 2,
+    REPEATS = 8,
+    VECTOR = 16,
+    RUN_LIMIT_S = 20,
+    LAUNCHES = 300,
+    MANY_L2 = 8,
+    WATCHES = 3,
+    LEAST_LOAD_NS = 100
+};
 static const size_t largest = (size_t)2 << 30, least = (size_t)64 << 20, watched = (size_t)1 << 30;
-static const double clocks_up_s = 0.3; /* of work before the first measurement: an idle GPU is slow */
+static const double clocks_up_s =
+    0.3; /* of work before the first measurement: an idle GPU is slow */
 
 typedef struct {
     const CudaDriver *cu;
@@ -20,10 +30,10 @@ typedef struct {
     CuStream stream;
     CuEvent start, end;
     CuPtr from, to;
-    size_t bytes;               /* of each; a power of two */
+    size_t bytes; /* of each; a power of two */
     int sms;
     double l2_bytes;
-    CuModule module;            /* of the source at hand */
+    CuModule module; /* of the source at hand */
 } Bench;
 
 static void drop_code(Bench *b)
@@ -33,16 +43,22 @@ static void drop_code(Bench *b)
 }
 
 /* Compile and load a source, and find its kernels. */
-static int load_code(Bench *b, const char *arch, const char *source, const char *const *names, int n, CuFunction *functions, Error *err)
+static int load_code(Bench *b, const char *arch, const char *source, const char *const *names,
+                     int n, CuFunction *functions, Error *err)
 {
     CompileRequest request = {arch, source, strlen(source), n, names};
     CompileResult code;
     drop_code(b);
     int rc = compiler_run(b->compiler, &request, &code, err);
-    if (!rc && !code.ok) rc = error_set(err, "the kernels that measure do not compile for %s: %.600s", arch, code.message);
-    if (!rc) rc = cuda_check(b->cu->module_load(&b->module, code.cubin), "the kernels that measure do not load", err);
+    if (!rc && !code.ok)
+        rc = error_set(err, "the kernels that measure do not compile for %s: %.600s", arch,
+                       code.message);
+    if (!rc)
+        rc = cuda_check(b->cu->module_load(&b->module, code.cubin),
+                        "the kernels that measure do not load", err);
     for (int i = 0; i < n && !rc; i++)
-        rc = cuda_check(b->cu->module_function(&functions[i], b->module, code.lowered[i]), "a kernel that measures is not there", err);
+        rc = cuda_check(b->cu->module_function(&functions[i], b->module, code.lowered[i]),
+                        "a kernel that measures is not there", err);
     compile_result_release(&code);
     return rc;
 }
@@ -54,7 +70,8 @@ static int await(Bench *b, const char *what, Error *err)
     for (;;) {
         CuResult r = b->cu->event_query(b->end);
         if (r != CU_NOT_READY) return cuda_check(r, what, err);
-        if (clock_seconds() > limit) return error_set(err, "%s: not done within %d s", what, RUN_LIMIT_S);
+        if (clock_seconds() > limit)
+            return error_set(err, "%s: not done within %d s", what, RUN_LIMIT_S);
     }
 }
 
@@ -69,7 +86,9 @@ static int run_once(Bench *b, const Work *w, double *us, Error *err)
     static const char what[] = "a kernel that measures the speed of light";
     float ms = 0;
     if (cuda_check(b->cu->event_record(b->start, b->stream), what, err) ||
-        cuda_check(b->cu->launch(w->function, w->grid, 1, 1, w->block, 1, 1, 0, b->stream, w->params, NULL), what, err) ||
+        cuda_check(b->cu->launch(w->function, w->grid, 1, 1, w->block, 1, 1, 0, b->stream,
+                                 w->params, NULL),
+                   what, err) ||
         cuda_check(b->cu->event_record(b->end, b->stream), what, err) || await(b, what, err) ||
         cuda_check(b->cu->event_elapsed(&ms, b->start, b->end), what, err))
         return -1;
@@ -110,7 +129,8 @@ static int fill_both(Bench *b, CuFunction fill, Error *err)
 /* One kernel over all of a size: a block a tile, and grids that fill the SMs a few times. */
 static int stream(Bench *b, CuFunction f, int vectors, double per_byte, double *best, Error *err)
 {
-    for (size_t bytes = b->bytes; bytes >= b->bytes / 2 && (double)bytes >= MANY_L2 * b->l2_bytes; bytes /= 2)
+    for (size_t bytes = b->bytes; bytes >= b->bytes / 2 && (double)bytes >= MANY_L2 * b->l2_bytes;
+         bytes /= 2)
         for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
             unsigned long long tiles = bytes / VECTOR / blocks[k] / (unsigned)vectors;
             void *params[] = {&b->from, &b->to, &tiles};
@@ -129,7 +149,8 @@ static int l2(Bench *b, CuFunction f, int vectors, double *best, Error *err)
     for (int part = 4; part <= 16; part *= 2)
         for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
             unsigned long long tile = (unsigned long long)blocks[k] * (unsigned)vectors * VECTOR;
-            unsigned long long tiles = (unsigned long long)b->l2_bytes / (unsigned)part / tile, count = 2 * tiles;
+            unsigned long long tiles = (unsigned long long)b->l2_bytes / (unsigned)part / tile,
+                               count = 2 * tiles;
             void *params[] = {&b->from, &b->to, &tiles, &count};
             if (!tiles || tiles * tile > b->bytes) continue;
             Work w = {f, (unsigned)b->sms * (2048 / blocks[k]), blocks[k], params};
@@ -149,23 +170,30 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
     return 0;
 }
 
-/* The words lie far apart in more memory than fits the L2, for those that follow one another hide most stalls. */
+/* The words lie far apart in more memory than fits the L2, for those that follow one another hide
+ * most stalls. */
 static int watch(Bench *b, CuFunction f, double *stall_period_us, Error *err)
 {
     double us;
     uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
-    unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = 0, loads = STALL_LOADS;
+    unsigned words = (unsigned)((b->bytes < watched ? b->bytes : watched) / 4), jump = 0,
+             loads = STALL_LOADS;
     void *params[] = {&b->from, &words, &jump, &loads, &b->to};
     int rc = 0;
     *stall_period_us = 0;
     for (int i = 0; i < WATCHES && !rc && !*stall_period_us; i++) {
-        jump = words / 1000 * (618 - 100 * (unsigned)i) | 1; /* to other words each time: those of before are in the L2 */
+        jump = words / 1000 * (618 - 100 * (unsigned)i) |
+               1; /* to other words each time: those of before are in the L2 */
         rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
-             cuda_check(b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream), "a copy of times", err) ||
-             cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) || await(b, "a copy of times", err);
+             cuda_check(
+                 b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream),
+                 "a copy of times", err) ||
+             cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) ||
+             await(b, "a copy of times", err);
         if (!rc && done[STALL_LOADS - 1] - done[0] < STALL_LOADS * LEAST_LOAD_NS)
-            rc = error_set(err, "%d loads from far apart in memory are said to have taken %.1f us in all", STALL_LOADS,
-                           1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
+            rc = error_set(
+                err, "%d loads from far apart in memory are said to have taken %.1f us in all",
+                STALL_LOADS, 1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
         if (!rc) *stall_period_us = 1e-3 * stall_period(done, STALL_LOADS);
     }
     free(done);
@@ -176,7 +204,9 @@ static int memory(Bench *b, Light *out, Error *err)
 {
     CuFunction f[LIGHT_N_MEMORY];
     double us = 0;
-    if (load_code(b, b->gpu->arch, light_memory_code, light_memory_names, LIGHT_N_MEMORY, f, err) || fill_both(b, f[LIGHT_FILL], err)) return -1;
+    if (load_code(b, b->gpu->arch, light_memory_code, light_memory_names, LIGHT_N_MEMORY, f, err) ||
+        fill_both(b, f[LIGHT_FILL], err))
+        return -1;
     for (double end = clock_seconds() + clocks_up_s; clock_seconds() < end;)
         if (fill_both(b, f[LIGHT_FILL], err)) return -1;
     for (int wide = 0; wide < 2; wide++) {
@@ -195,7 +225,8 @@ static int memory(Bench *b, Light *out, Error *err)
 /* ---- arithmetic ---- */
 
 /* Grids of 1 to 8 blocks an SM, long enough that starting them does not count. */
-static int compute(Bench *b, CuFunction f, unsigned block, int most, void **params, int rounds, double flops, double *best, Error *err)
+static int compute(Bench *b, CuFunction f, unsigned block, int most, void **params, int rounds,
+                   double flops, double *best, Error *err)
 {
     for (int each = 1; each <= most; each *= 2) {
         Work w = {f, (unsigned)(b->sms * each), block, params};
@@ -212,7 +243,8 @@ static int arithmetic(Bench *b, Light *out, Error *err)
     int rounds = 4096, few = 512;
     void *single[] = {&b->to, &a, &c, &rounds}, *twice[] = {&b->to, &da, &dc, &few};
     static const double flops = 2.0 * 8 * 16;
-    if (load_code(b, b->gpu->arch, light_arithmetic_code, light_arithmetic_names, 2, f, err)) return -1;
+    if (load_code(b, b->gpu->arch, light_arithmetic_code, light_arithmetic_names, 2, f, err))
+        return -1;
     for (unsigned block = 256; block <= 1024; block *= 2)
         if (compute(b, f[0], block, 8, single, rounds, flops * block, &out->fp32_flops, err) ||
             compute(b, f[1], block, 4, twice, few, flops * block, &out->fp64_flops, err))
@@ -221,24 +253,31 @@ static int arithmetic(Bench *b, Light *out, Error *err)
 }
 
 /* Kernels of fp16, bf16 and tf32, in this order; products and threads of one block in a round. */
-static int tensor(Bench *b, const char *arch, const char *source, const char *const *names, unsigned block, const double flops[2],
-                  int rounds, Light *out, Error *err)
+static int tensor(Bench *b, const char *arch, const char *source, const char *const *names,
+                  unsigned block, const double flops[2], int rounds, Light *out, Error *err)
 {
     CuFunction f[3];
     unsigned seed = 1;
     void *params[] = {&b->to, &seed, &rounds};
     if (load_code(b, arch, source, names, 3, f, err)) return -1;
     for (int k = 0; k < 3; k++)
-        if (compute(b, f[k], block, 8, params, rounds, flops[k == 2], k == 2 ? &out->tf32_flops : &out->tensor16_flops, err)) return -1;
+        if (compute(b, f[k], block, 8, params, rounds, flops[k == 2],
+                    k == 2 ? &out->tf32_flops : &out->tensor16_flops, err))
+            return -1;
     return 0;
 }
 
 static int tensors(Bench *b, int arch, Light *out, Error *err)
 {
-    static const double warp[2] = {8 * 8 * 4096.0, 8 * 8 * 2048.0}; /* warps, sums, flops of one product */
+    static const double warp[2] = {8 * 8 * 4096.0,
+                                   8 * 8 * 2048.0}; /* warps, sums, flops of one product */
     static const double group[2] = {16 * 2 * 64 * 128 * 16.0, 16 * 2 * 64 * 128 * 8.0};
-    if (arch >= 80 && tensor(b, b->gpu->arch, light_warp_code, light_warp_names, 256, warp, 1024, out, err)) return -1;
-    if (arch == 90 && tensor(b, "sm_90", light_group_code, light_group_names, 128, group, 512, out, err)) return -1;
+    if (arch >= 80 &&
+        tensor(b, b->gpu->arch, light_warp_code, light_warp_names, 256, warp, 1024, out, err))
+        return -1;
+    if (arch == 90 &&
+        tensor(b, "sm_90", light_group_code, light_group_names, 128, group, 512, out, err))
+        return -1;
     return 0;
 }
 
@@ -247,14 +286,19 @@ static int tensors(Bench *b, int arch, Light *out, Error *err)
 static int prepare(Bench *b, const Light *bounds, Error *err)
 {
     size_t free_bytes = 0, total = 0;
-    if (cuda_check(b->cu->memory_info(&free_bytes, &total), "a GPU does not say how much memory is free", err)) return -1;
+    if (cuda_check(b->cu->memory_info(&free_bytes, &total),
+                   "a GPU does not say how much memory is free", err))
+        return -1;
     for (b->bytes = largest; b->bytes > free_bytes / 4; b->bytes /= 2) continue;
     b->l2_bytes = bounds->l2_bytes;
     if (b->bytes < least || (double)b->bytes < MANY_L2 * b->l2_bytes)
-        return error_set(err, "%s has %zu MiB of memory free, too few to measure its speed", b->gpu->name, free_bytes >> 20);
+        return error_set(err, "%s has %zu MiB of memory free, too few to measure its speed",
+                         b->gpu->name, free_bytes >> 20);
     return cuda_check(b->cu->memory_alloc(&b->from, b->bytes), "no memory to measure with", err) ||
-                   cuda_check(b->cu->memory_alloc(&b->to, b->bytes), "no memory to measure with", err) ||
-                   cuda_check(b->cu->stream_create(&b->stream, CU_STREAM_NON_BLOCKING), "no stream to measure with", err) ||
+                   cuda_check(b->cu->memory_alloc(&b->to, b->bytes), "no memory to measure with",
+                              err) ||
+                   cuda_check(b->cu->stream_create(&b->stream, CU_STREAM_NON_BLOCKING),
+                              "no stream to measure with", err) ||
                    cuda_check(b->cu->event_create(&b->start, 0), "no event to measure with", err) ||
                    cuda_check(b->cu->event_create(&b->end, 0), "no event to measure with", err)
                ? -1
@@ -277,15 +321,19 @@ int light_measure(const CudaDriver *cu, const Gpu *gpu, Compiler *compiler, Ligh
     Light bounds;
     int major = 0, minor = 0;
     if (light_bounds(cu, gpu, &bounds, err) ||
-        cuda_check(cu->device_attribute(&b.sms, CU_ATTRIBUTE_SMS, gpu->device), "a GPU does not say an attribute", err) ||
-        cuda_check(cu->device_attribute(&major, CU_ATTRIBUTE_MAJOR, gpu->device), "a GPU does not say an attribute", err) ||
-        cuda_check(cu->device_attribute(&minor, CU_ATTRIBUTE_MINOR, gpu->device), "a GPU does not say an attribute", err))
+        cuda_check(cu->device_attribute(&b.sms, CU_ATTRIBUTE_SMS, gpu->device),
+                   "a GPU does not say an attribute", err) ||
+        cuda_check(cu->device_attribute(&major, CU_ATTRIBUTE_MAJOR, gpu->device),
+                   "a GPU does not say an attribute", err) ||
+        cuda_check(cu->device_attribute(&minor, CU_ATTRIBUTE_MINOR, gpu->device),
+                   "a GPU does not say an attribute", err))
         return -1;
     *out = (Light){.l2_bytes = bounds.l2_bytes};
     memcpy(out->uuid, bounds.uuid, sizeof out->uuid);
     memcpy(out->device, bounds.device, sizeof out->device);
     memcpy(out->driver, bounds.driver, sizeof out->driver);
-    int rc = prepare(&b, &bounds, err) || memory(&b, out, err) || arithmetic(&b, out, err) || tensors(&b, 10 * major + minor, out, err);
+    int rc = prepare(&b, &bounds, err) || memory(&b, out, err) || arithmetic(&b, out, err) ||
+             tensors(&b, 10 * major + minor, out, err);
     clean_up(&b);
     return rc ? -1 : 0;
 }

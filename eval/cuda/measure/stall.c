@@ -5,19 +5,29 @@
 
 #include "base/memory.h"
 
-/* The longest loads, one in ONE_IN, are laid over one another by each period between LEAST_NS and MOST_NS: those that met a stall
- * come together in a bin or two of it, others anywhere. A load that meets a stall may be no longer than many that do not. */
-enum { ONE_IN = 50, LEAST_LONG = 12, BIN_BITS = 7, BINS = 1 << BIN_BITS, LEAST_NS = 40000, MOST_NS = 1000000, NEAR = 8, FRACTION = 48 };
+/* The longest loads, one in ONE_IN, are laid over one another by each period between LEAST_NS and
+ * MOST_NS: those that met a stall come together in a bin or two of it, others anywhere. A load that
+ * meets a stall may be no longer than many that do not. */
+enum {
+    ONE_IN = 50,
+    LEAST_LONG = 12,
+    BIN_BITS = 7,
+    BINS = 1 << BIN_BITS,
+    LEAST_NS = 40000,
+    MOST_NS = 1000000,
+    NEAR = 8,
+    FRACTION = 48
+};
 
 typedef struct {
-    uint64_t *at;               /* of the long loads, since the first load */
+    uint64_t *at; /* of the long loads, since the first load */
     int n;
     double span;
 } Long;
 
 typedef struct {
-    uint64_t frequency;         /* periods a nanosecond, in 2^-FRACTION */
-    int count, bin;             /* of the two bins with most of the long loads, the first */
+    uint64_t frequency; /* periods a nanosecond, in 2^-FRACTION */
+    int count, bin;     /* of the two bins with most of the long loads, the first */
 } Fold;
 
 static int compare(const void *a, const void *b)
@@ -33,7 +43,8 @@ static void find_long(const uint64_t *done, int n, Long *out)
     qsort(took, (size_t)n - 1, sizeof *took, compare);
     int64_t most = took[n - 1 - n / ONE_IN];
     free(took);
-    *out = (Long){.at = memory_array((size_t)n / ONE_IN + 1, sizeof *out->at), .span = (double)(done[n - 1] - done[0])};
+    *out = (Long){.at = memory_array((size_t)n / ONE_IN + 1, sizeof *out->at),
+                  .span = (double)(done[n - 1] - done[0])};
     for (int i = 1; i < n; i++)
         if ((int64_t)(done[i] - done[i - 1]) > most) out->at[out->n++] = done[i - 1] - done[0];
 }
@@ -65,7 +76,8 @@ static Fold near(const Long *l, double frequency, double step)
     return best;
 }
 
-/* A half, a third of the period gathers as many, so that the longest is taken of those that gather nearly the most. */
+/* A half, a third of the period gathers as many, so that the longest is taken of those that gather
+ * nearly the most. */
 static Fold best_fold(const Long *l)
 {
     Fold best = {0};
@@ -83,8 +95,8 @@ static Fold best_fold(const Long *l)
     return near(l, f, step);
 }
 
-/* The line through the loads of the two bins: time over number of period. *hit: in how many periods there is one, for many that come
- * close together are one event. */
+/* The line through the loads of the two bins: time over number of period. *hit: in how many periods
+ * there is one, for many that come close together are one event. */
 static double exact_period(const Long *l, const Fold *f, int *hit)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, last = -1;
@@ -103,7 +115,8 @@ static double exact_period(const Long *l, const Fold *f, int *hit)
 
 uint32_t stall_period(const uint64_t *done, int n)
 {
-    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MOST_NS) return 0;
+    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MOST_NS)
+        return 0;
     Long l;
     find_long(done, n, &l);
     double period = 0;
@@ -112,8 +125,11 @@ uint32_t stall_period(const uint64_t *done, int n)
         double by_chance = 2.0 * l.n / BINS;
         int hit;
         period = exact_period(&l, &best, &hit);
-        double periods = l.span / period, share = 1 - exp(-by_chance / periods); /* of them hit by chance */
-        if (!(hit >= periods * share + 8 * sqrt(periods * share * (1 - share)) + 4) || 4 * hit * period < l.span) period = 0;
+        double periods = l.span / period,
+               share = 1 - exp(-by_chance / periods); /* of them hit by chance */
+        if (!(hit >= periods * share + 8 * sqrt(periods * share * (1 - share)) + 4) ||
+            4 * hit * period < l.span)
+            period = 0;
     }
     free(l.at);
     return (uint32_t)nearbyint(period);

@@ -33,11 +33,15 @@ static void insert(Arena *a, int i, uint64_t at, uint64_t bytes, const char *lab
     a->n++;
 }
 
-int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow, Error *err)
+int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow,
+                Error *err)
 {
-    if (bytes > a->limit) return error_set(err, "%s takes %llu MiB; buffers may take %llu MiB of this GPU", label,
-                                           (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
-    if (a->n == ARENA_MAX_BUFFERS) return error_set(err, "%s would be buffer number %d; %d are allowed", label, a->n + 1, a->n);
+    if (bytes > a->limit)
+        return error_set(err, "%s takes %llu MiB; buffers may take %llu MiB of this GPU", label,
+                         (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
+    if (a->n == ARENA_MAX_BUFFERS)
+        return error_set(err, "%s would be buffer number %d; %d are allowed", label, a->n + 1,
+                         a->n);
     uint64_t from = 0;
     for (int i = 0; i <= a->n; i++) {
         uint64_t start = start_after(from, bytes), end = i < a->n ? a->buffers[i].at : a->mapped;
@@ -50,17 +54,19 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
     }
     uint64_t needed = round_up(start_after(from, bytes) + bytes + ARENA_GUARD, ARENA_PAGE);
     if (needed > a->limit || a->n_extents == ARENA_MAX_EXTENTS)
-        return error_set(err, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU", label,
-                         (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
+        return error_set(err, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU",
+                         label, (unsigned long long)(bytes >> 20),
+                         (unsigned long long)(a->limit >> 20));
     *grow = needed - a->mapped;
     return 1;
 }
 
 int arena_grown(Arena *a, uint64_t bytes, Error *err)
 {
-    if (a->n_extents == ARENA_MAX_EXTENTS || bytes % ARENA_PAGE || !bytes || bytes > a->limit - a->mapped)
-        return error_set(err, "the arena cannot grow by %llu bytes beyond %llu", (unsigned long long)bytes,
-                         (unsigned long long)a->mapped);
+    if (a->n_extents == ARENA_MAX_EXTENTS || bytes % ARENA_PAGE || !bytes ||
+        bytes > a->limit - a->mapped)
+        return error_set(err, "the arena cannot grow by %llu bytes beyond %llu",
+                         (unsigned long long)bytes, (unsigned long long)a->mapped);
     a->extents[a->n_extents++] = (ArenaZone){a->mapped, bytes};
     a->mapped += bytes;
     return 0;
@@ -90,7 +96,9 @@ const ArenaBuffer *arena_at(const Arena *a, uint64_t at)
 int arena_holds(const Arena *a, uint64_t at, uint64_t bytes)
 {
     for (int i = 0; i < a->n; i++)
-        if (at >= a->buffers[i].at && at <= end_of(&a->buffers[i]) && bytes <= end_of(&a->buffers[i]) - at) return 1;
+        if (at >= a->buffers[i].at && at <= end_of(&a->buffers[i]) &&
+            bytes <= end_of(&a->buffers[i]) - at)
+            return 1;
     return 0;
 }
 
@@ -121,7 +129,9 @@ void arena_blame(const Arena *a, uint64_t lowest, uint64_t highest, ArenaBlame *
     for (int i = 0; i < a->n; i++) {
         const ArenaBuffer *b = &a->buffers[i];
         uint64_t end = end_of(b);
-        if (lowest >= end && lowest - end + 1 < out->distance) *out = (ArenaBlame){b->label, 0, lowest - end + 1};
-        if (highest < b->at && b->at - highest < out->distance) *out = (ArenaBlame){b->label, 1, b->at - highest};
+        if (lowest >= end && lowest - end + 1 < out->distance)
+            *out = (ArenaBlame){b->label, 0, lowest - end + 1};
+        if (highest < b->at && b->at - highest < out->distance)
+            *out = (ArenaBlame){b->label, 1, b->at - highest};
     }
 }

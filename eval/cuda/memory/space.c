@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 /* Far from where a loader, a heap or the driver itself puts things. */
-static const CuPtr hints[] = {0x200000000000, 0x300000000000, 0x180000000000, 0x280000000000, 0x100000000000, 0x400000000000};
+static const CuPtr hints[] = {0x200000000000, 0x300000000000, 0x180000000000,
+                              0x280000000000, 0x100000000000, 0x400000000000};
 enum { HINTS = sizeof hints / sizeof *hints };
 
 static CuMemProp properties(CuDevice device)
@@ -20,7 +21,9 @@ static CuMemProp properties(CuDevice device)
 int space_reserve_at(const CudaDriver *cu, CuPtr base, uint64_t bytes, Error *err)
 {
     CuPtr got = 0;
-    if (cuda_check(cu->vm_reserve(&got, bytes, 0, base, 0), "a range of addresses for the buffers", err)) return -1;
+    if (cuda_check(cu->vm_reserve(&got, bytes, 0, base, 0), "a range of addresses for the buffers",
+                   err))
+        return -1;
     if (got == base) return 0;
     cu->vm_unreserve(got, bytes);
     return error_set(err, "the buffers' range of addresses at 0x%llx is taken", base);
@@ -34,7 +37,8 @@ static int reserve_from(Space *s, int hint, Error *err)
             return 0;
         }
     s->base = 0;
-    return error_prefix(err, "no range of %llu GiB of addresses is free in both processes", (unsigned long long)(s->reserved >> 30));
+    return error_prefix(err, "no range of %llu GiB of addresses is free in both processes",
+                        (unsigned long long)(s->reserved >> 30));
 }
 
 int space_open(Space *s, const CudaDriver *cu, CuDevice device, uint64_t bytes, Error *err)
@@ -42,14 +46,19 @@ int space_open(Space *s, const CudaDriver *cu, CuDevice device, uint64_t bytes, 
     *s = (Space){.cu = cu, .device = device, .reserved = bytes};
     size_t page = 0;
     CuMemProp p = properties(device);
-    if (cuda_check(cu->vm_granularity(&page, &p, 0), "the size of a page of the device", err)) return -1;
-    if (!page || ARENA_PAGE % page) return error_set(err, "the device has pages of %zu bytes; %d is no multiple", page, ARENA_PAGE);
+    if (cuda_check(cu->vm_granularity(&page, &p, 0), "the size of a page of the device", err))
+        return -1;
+    if (!page || ARENA_PAGE % page)
+        return error_set(err, "the device has pages of %zu bytes; %d is no multiple", page,
+                         ARENA_PAGE);
     return reserve_from(s, 0, err);
 }
 
 int space_move(Space *s, Error *err)
 {
-    if (s->n) return error_set(err, "the runner cannot have the buffers' range of addresses, and buffers are there already");
+    if (s->n)
+        return error_set(err, "the runner cannot have the buffers' range of addresses, and buffers "
+                              "are there already");
     if (s->base) s->cu->vm_unreserve(s->base, s->reserved);
     s->base = 0;
     return reserve_from(s, s->hint + 1, err);
@@ -62,11 +71,13 @@ void space_close(Space *s)
     s->base = 0;
 }
 
-static int map(const CudaDriver *cu, CuDevice device, CuPtr p, uint64_t bytes, CuMemHandle handle, Error *err)
+static int map(const CudaDriver *cu, CuDevice device, CuPtr p, uint64_t bytes, CuMemHandle handle,
+               Error *err)
 {
     CuMemAccess access = {{CU_LOCATION_DEVICE, device}, CU_ACCESS_READ_WRITE};
     if (cuda_check(cu->vm_map(p, bytes, 0, handle, 0), "memory cannot be mapped", err)) return -1;
-    if (!cuda_check(cu->vm_access(p, bytes, &access, 1), "memory cannot be made accessible", err)) return 0;
+    if (!cuda_check(cu->vm_access(p, bytes, &access, 1), "memory cannot be made accessible", err))
+        return 0;
     cu->vm_unmap(p, bytes);
     return -1;
 }
@@ -80,7 +91,8 @@ int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
     CuResult r = s->cu->vm_create(&handle, bytes, &p, 0);
     if (r != CU_OK) {
         cuda_check(r, "the GPU", err);
-        return error_prefix(err, "no %llu MiB of memory for buffers", (unsigned long long)(bytes >> 20));
+        return error_prefix(err, "no %llu MiB of memory for buffers",
+                            (unsigned long long)(bytes >> 20));
     }
     if (map(s->cu, s->device, s->base + at, bytes, handle, err)) {
         s->cu->vm_release(handle);
@@ -100,14 +112,17 @@ void space_unmap(Space *s, uint64_t at, uint64_t bytes)
 int space_export(const Space *s, int extent, int *fd, Error *err)
 {
     *fd = -1;
-    return cuda_check(s->cu->vm_export(fd, s->handles[extent], CU_HANDLE_FD, 0), "memory cannot be shared with the runner", err);
+    return cuda_check(s->cu->vm_export(fd, s->handles[extent], CU_HANDLE_FD, 0),
+                      "memory cannot be shared with the runner", err);
 }
 
 int space_import(const CudaDriver *cu, CuDevice device, CuPtr p, uint64_t bytes, int fd, Error *err)
 {
     CuMemHandle handle = 0;
     void *as_handle = (void *)(intptr_t)fd;
-    if (cuda_check(cu->vm_import(&handle, as_handle, CU_HANDLE_FD), "shared memory cannot be taken over", err)) return -1;
+    if (cuda_check(cu->vm_import(&handle, as_handle, CU_HANDLE_FD),
+                   "shared memory cannot be taken over", err))
+        return -1;
     int rc = map(cu, device, p, bytes, handle, err);
     cu->vm_release(handle); /* the mapping keeps it */
     return rc;

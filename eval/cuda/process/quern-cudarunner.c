@@ -1,5 +1,6 @@
-/* The process in which candidates run on a GPU, or with a third argument, baselines: quern-cudarunner DEVICE PARENT [trusted],
- * with a socket as descriptor 3. Started by the device "cuda:N" (eval/cuda/process/runner_process.c) and of no use alone. */
+/* The process in which candidates run on a GPU, or with a third argument, baselines:
+ * quern-cudarunner DEVICE PARENT [trusted], with a socket as descriptor 3. Started by the device
+ * "cuda:N" (eval/cuda/process/runner_process.c) and of no use alone. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 
 #include "base/flags.h"
 #include "base/process.h"
-#include "eval/cuda/process/runner_server.h"
 #include "eval/cuda/context/protocol.h"
+#include "eval/cuda/process/runner_server.h"
 
 static int is_socket(int fd)
 {
@@ -22,20 +23,26 @@ static int is_socket(int fd)
 int main(int argc, char **argv)
 {
     Flag flags[] = {{.name = NULL}};
-    FlagSpec spec = {.program = "quern-cudarunner", .synopsis = "DEVICE PARENT [trusted]",
-                     .about = "Started by Quern's evaluators, for the kernels that they judge, with a socket as descriptor 3; not by hand.",
-                     .flags = flags, .min_words = 2, .max_words = 3};
+    FlagSpec spec = {.program = "quern-cudarunner",
+                     .synopsis = "DEVICE PARENT [trusted]",
+                     .about = "Started by Quern's evaluators, for the kernels that they judge, "
+                              "with a socket as descriptor 3; not by hand.",
+                     .flags = flags,
+                     .min_words = 2,
+                     .max_words = 3};
     const char *words[3];
     Error err = {""};
     int trusted = flags_parse(&spec, argc, argv, words) == 3;
-    if ((trusted && strcmp(words[2], "trusted")) || !is_socket(PROTOCOL_FD)) flags_usage_error(&spec, "it is not started by hand");
+    if ((trusted && strcmp(words[2], "trusted")) || !is_socket(PROTOCOL_FD))
+        flags_usage_error(&spec, "it is not started by hand");
     process_die_with_parent();
     if (getppid() != atoi(words[1])) return 1;
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}; /* the parent decides what a stop means */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP,
+                                  SIGPIPE}; /* the parent decides what a stop means */
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    /* All of a module at once: nothing is loaded between two events. Libraries have too much for that; a baseline has run
-     * before it is timed. Cubins need no compiler's cache. */
+    /* All of a module at once: nothing is loaded between two events. Libraries have too much for
+     * that; a baseline has run before it is timed. Cubins need no compiler's cache. */
     setenv("CUDA_MODULE_LOADING", trusted ? "LAZY" : "EAGER", 1);
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     int rc = cudaserve_run(PROTOCOL_FD, atoi(words[0]), trusted, &err);

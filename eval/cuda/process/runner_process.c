@@ -34,7 +34,8 @@ int message_send(int socket, const void *data, size_t size, int fd, Error *err)
         m.msg_control = control.bytes;
         m.msg_controllen = sizeof control.bytes;
         struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-        *h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        *h = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(h), &fd, sizeof fd);
     }
     ssize_t n;
@@ -50,7 +51,9 @@ ssize_t message_receive(int socket, void *data, size_t size, int *fd)
         struct cmsghdr align;
     } control;
     struct iovec part = {data, size};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = fd ? control.bytes : NULL,
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = fd ? control.bytes : NULL,
                        .msg_controllen = fd ? sizeof control.bytes : 0};
     ssize_t n;
     do n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
@@ -58,7 +61,8 @@ ssize_t message_receive(int socket, void *data, size_t size, int *fd)
     if (!fd) return n;
     struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
     *fd = -1;
-    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof *fd))
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+        h->cmsg_len == CMSG_LEN(sizeof *fd))
         memcpy(fd, CMSG_DATA(h), sizeof *fd);
     return n;
 }
@@ -83,7 +87,8 @@ static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
     /* Only the socket goes along: no lock, queue connection or compiler's pipe. */
     int rc = posix_spawn_file_actions_adddup2(&files, socket, PROTOCOL_FD);
     if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, PROTOCOL_FD + 1);
-    for (int i = 0; i < 3 && !rc; i++) rc = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
+    for (int i = 0; i < 3 && !rc; i++)
+        rc = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
     if (!rc) rc = posix_spawn(&r->pid, path, &files, &attr, argv, environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
@@ -99,8 +104,10 @@ int cudarunner_start(CudaRunner *r, Error *err)
     int fds[2];
     struct timeval limit = {SEND_S, 0};
     if (process_find_program("quern-cudarunner", path, sizeof path, err)) return -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) return error_errno(err, "cannot make a socket pair");
-    if (fds[1] < PROTOCOL_FD) { /* the parent runs without standard files, whose numbers the child reopens */
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+        return error_errno(err, "cannot make a socket pair");
+    if (fds[1] <
+        PROTOCOL_FD) { /* the parent runs without standard files, whose numbers the child reopens */
         int high = fcntl(fds[1], F_DUPFD_CLOEXEC, PROTOCOL_FD);
         close(fds[1]);
         fds[1] = high;
@@ -156,7 +163,10 @@ int cudarunner_stop(CudaRunner *r, Error *err)
         pid_t ended = waitpid(r->pid, &r->status, WNOHANG);
         if (ended == r->pid || (ended < 0 && errno != EINTR)) break;
         if (clock_seconds() - start > END_S)
-            return error_set(err, "the runner (process %d) does not end although it was killed: the GPU or its driver hangs", (int)r->pid);
+            return error_set(err,
+                             "the runner (process %d) does not end although it was killed: the GPU "
+                             "or its driver hangs",
+                             (int)r->pid);
         clock_sleep(END_NAP_US * 1e-6);
     }
     r->pid = 0;
@@ -211,8 +221,10 @@ static RunnerReply died(CudaRunner *r, Error *err)
     double start = clock_seconds();
     while (r->pid && clock_seconds() - start < END_S) {
         pid_t ended = waitpid(r->pid, &r->status, WNOHANG);
-        if (ended == r->pid || (ended < 0 && errno != EINTR)) r->pid = 0;
-        else clock_sleep(END_NAP_US * 1e-6);
+        if (ended == r->pid || (ended < 0 && errno != EINTR))
+            r->pid = 0;
+        else
+            clock_sleep(END_NAP_US * 1e-6);
     }
     return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_DIED;
 }
@@ -223,15 +235,18 @@ static RunnerReply broken(CudaRunner *r)
     return RUNNER_BROKEN;
 }
 
-static RunnerReply await(CudaRunner *r, const CudaCall *call, double limit_s, CudaAnswer *answer, Error *err)
+static RunnerReply await(CudaRunner *r, const CudaCall *call, double limit_s, CudaAnswer *answer,
+                         Error *err)
 {
-    if (!wait_readable(r->fd, limit_s)) return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_LATE;
+    if (!wait_readable(r->fd, limit_s))
+        return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_LATE;
     ssize_t n = message_receive(r->fd, answer, sizeof *answer, NULL);
     if (n <= 0) return died(r, err);
     return protocol_check(call, answer, (size_t)n, err) ? broken(r) : RUNNER_ANSWERED;
 }
 
-RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_s, CudaAnswer *answer, Error *err)
+RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_s,
+                            CudaAnswer *answer, Error *err)
 {
     memset(answer, 0, sizeof *answer);
     if (!r->pid) {
@@ -239,7 +254,8 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
         return RUNNER_BROKEN;
     }
     call->sequence = ++r->sequence;
-    if (message_send(r->fd, call, sizeof *call, fd, err)) return errno == EPIPE || errno == ECONNRESET ? died(r, err) : broken(r);
+    if (message_send(r->fd, call, sizeof *call, fd, err))
+        return errno == EPIPE || errno == ECONNRESET ? died(r, err) : broken(r);
     return await(r, call, limit_s, answer, err);
 }
 
@@ -249,15 +265,19 @@ int cudarunner_wait(CudaRunner *r, Error *err)
     CudaCall hello = {.kind = CALL_HELLO};
     if (r->ready) return 0;
     RunnerReply reply = await(r, &hello, READY_S, &a, err);
-    if (reply == RUNNER_LATE) return error_set(err, "quern-cudarunner was not ready after %d s", READY_S);
-    if (reply == RUNNER_DIED) return error_set(err, "quern-cudarunner ended before it was ready (wait status %d)", r->status);
+    if (reply == RUNNER_LATE)
+        return error_set(err, "quern-cudarunner was not ready after %d s", READY_S);
+    if (reply == RUNNER_DIED)
+        return error_set(err, "quern-cudarunner ended before it was ready (wait status %d)",
+                         r->status);
     if (reply != RUNNER_ANSWERED) return error_prefix(err, "quern-cudarunner");
     if (a.end.step != END_OK) {
         cudarunner_stop(r, NULL);
         return error_set(err, "quern-cudarunner: %s", a.end.text);
     }
     r->ready = 1;
-    log_debug("%s ready: its driver took %.0f ms, its context %.0f ms", r->trusted ? "the baselines' runner" : "the runner",
-              a.u.opened.driver_s * 1e3, a.u.opened.context_s * 1e3);
+    log_debug("%s ready: its driver took %.0f ms, its context %.0f ms",
+              r->trusted ? "the baselines' runner" : "the runner", a.u.opened.driver_s * 1e3,
+              a.u.opened.context_s * 1e3);
     return 0;
 }

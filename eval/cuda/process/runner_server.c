@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "eval/cuda/context/executor.h"
 #include "eval/cuda/library/library.h"
-#include "eval/cuda/process/runner_process.h"
-#include "eval/cuda/memory/space.h"
 #include "eval/cuda/measure/stopwatch.h"
+#include "eval/cuda/memory/space.h"
+#include "eval/cuda/process/runner_process.h"
 
 typedef struct {
     Executor executor;
-    CuPtr base;                 /* of the buffers' addresses; 0 before set-up */
+    CuPtr base; /* of the buffers' addresses; 0 before set-up */
     uint64_t reserved;
     const unsigned char *mailbox;
 } Server;
@@ -33,9 +33,12 @@ static void set_up(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
         void *at = mmap(NULL, PROTOCOL_MAILBOX, PROT_READ, MAP_SHARED, fd, 0);
         if (at != MAP_FAILED) s->mailbox = at;
     }
-    if (!s->mailbox) refuse(a, CU_OK, "the mailbox cannot be mapped");
-    else if (s->base) refuse(a, CU_OK, "set up twice");
-    else if (space_reserve_at(s->executor.cu, c->at, c->bytes, &err)) a->value = 1; /* another range may do */
+    if (!s->mailbox)
+        refuse(a, CU_OK, "the mailbox cannot be mapped");
+    else if (s->base)
+        refuse(a, CU_OK, "set up twice");
+    else if (space_reserve_at(s->executor.cu, c->at, c->bytes, &err))
+        a->value = 1; /* another range may do */
     else {
         s->base = c->at;
         s->reserved = c->bytes;
@@ -59,7 +62,9 @@ static void map(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
 
 static void unmap(Server *s, const CudaCall *c, CudaAnswer *a)
 {
-    CuResult r = c->at > s->reserved || c->bytes > s->reserved - c->at ? CU_NOT_FOUND : s->executor.cu->vm_unmap(s->base + c->at, c->bytes);
+    CuResult r = c->at > s->reserved || c->bytes > s->reserved - c->at
+                     ? CU_NOT_FOUND
+                     : s->executor.cu->vm_unmap(s->base + c->at, c->bytes);
     if (r != CU_OK) refuse(a, r, "memory cannot be unmapped");
 }
 
@@ -77,7 +82,8 @@ static void find_kernel(Server *s, const CudaCall *c, CudaAnswer *a)
 {
     Error err;
     uint32_t kernel = 0;
-    if (executor_kernel(&s->executor, (uint32_t)c->value, c->name, &kernel, &a->u.kernel, &err)) refuse(a, CU_OK, err.text);
+    if (executor_kernel(&s->executor, (uint32_t)c->value, c->name, &kernel, &a->u.kernel, &err))
+        refuse(a, CU_OK, err.text);
     a->value = kernel;
 }
 
@@ -85,7 +91,8 @@ static void count(Server *s, const LaunchList *l, CudaAnswer *a)
 {
     Error err;
     int n = 0;
-    if (stopwatch_counters(&s->executor, l, a->u.counters.list, &n, &a->end, &err) < 0) refuse(a, CU_OK, err.text);
+    if (stopwatch_counters(&s->executor, l, a->u.counters.list, &n, &a->end, &err) < 0)
+        refuse(a, CU_OK, err.text);
     a->u.counters.n = n;
 }
 
@@ -107,7 +114,8 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     case CALL_KERNEL: find_kernel(s, c, a); break;
     case CALL_RUN: executor_run(&s->executor, &l, &a->end); break;
     case CALL_CLOCK:
-        stopwatch_clock(&s->executor, &l, (ClockMode)c->mode, (StallWait){c->period_ns, c->phase_ns}, &a->u.clock, &a->end);
+        stopwatch_clock(&s->executor, &l, (ClockMode)c->mode,
+                        (StallWait){c->period_ns, c->phase_ns}, &a->u.clock, &a->end);
         break;
     case CALL_COUNTERS: count(s, &l, a); break;
     case CALL_HELLO:
@@ -121,7 +129,9 @@ static int open_device(Server *s, int ordinal, CudaAnswer *a, Error *err)
     const CudaDriver *cu = cuda_driver(err);
     a->u.opened.driver_s = clock_seconds() - start;
     start = clock_seconds();
-    int rc = cu && !executor_open(&s->executor, cu, ordinal, err) ? stopwatch_open(&s->executor, err) : -1;
+    int rc = cu && !executor_open(&s->executor, cu, ordinal, err)
+                 ? stopwatch_open(&s->executor, err)
+                 : -1;
     a->u.opened.context_s = clock_seconds() - start;
     return rc;
 }
@@ -138,7 +148,9 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* the driver may have had to load its module */
     if (message_send(socket, &a, sizeof a, -1, err)) rc = -1;
     while (!rc) {
-        if (a.kind == CALL_CLOCK) message_spin(socket, 2 * MESSAGE_SPIN_US * 1e-6); /* the next is near: the other side's turn first */
+        if (a.kind == CALL_CLOCK)
+            message_spin(socket, 2 * MESSAGE_SPIN_US *
+                                     1e-6); /* the next is near: the other side's turn first */
         ssize_t n = message_receive(socket, &c, sizeof c, &fd);
         if (n <= 0) break;
         rc = protocol_check_call(&c, (size_t)n, err);
@@ -149,6 +161,7 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
         if (fd >= 0) close(fd);
         if (!rc && a.end.dead) rc = error_set(err, "the context is lost");
     }
-    /* No tidying up: the end of the process frees all, and calls into a lost context may not return. */
+    /* No tidying up: the end of the process frees all, and calls into a lost context may not
+     * return. */
     return rc;
 }

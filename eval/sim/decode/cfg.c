@@ -8,10 +8,11 @@
 /* ---- immediate post-dominators (Cooper, Harvey, Kennedy) on the reversed graph ---- */
 
 typedef struct {
-    int n;                    /* blocks; the virtual exit is n */
-    int *first, *edges;       /* successors of b: edges[first[b] .. first[b + 1]) */
+    int n;              /* blocks; the virtual exit is n */
+    int *first, *edges; /* successors of b: edges[first[b] .. first[b + 1]) */
     int *pred_first, *preds;
-    int *order, *number;      /* reverse postorder from the exit, and each block's place in it; -1 unreached */
+    int *order,
+        *number; /* reverse postorder from the exit, and each block's place in it; -1 unreached */
     int n_order;
     int *idom;
     int skip_exits;
@@ -20,8 +21,7 @@ typedef struct {
 /* Lanes that only exit need no join, so edges to such blocks can be left out. */
 static int add_edge(const Decoder *d, const Graph *g, int *edges, int n, int to)
 {
-    if (d->blocks[to].pure_exit && g->skip_exits)
-        return n;
+    if (d->blocks[to].pure_exit && g->skip_exits) return n;
     edges[n] = to;
     return n + 1;
 }
@@ -29,8 +29,7 @@ static int add_edge(const Decoder *d, const Graph *g, int *edges, int n, int to)
 static void find_edges(const Decoder *d, Graph *g)
 {
     int capacity = 1;
-    for (int b = 0; b < g->n; b++)
-        capacity += 2 + d->blocks[b].n_table;
+    for (int b = 0; b < g->n; b++) capacity += 2 + d->blocks[b].n_table;
     g->edges = memory_array((size_t)capacity, sizeof(int));
     g->first = memory_array((size_t)g->n + 2, sizeof(int));
     int n = 0;
@@ -42,10 +41,8 @@ static void find_edges(const Decoder *d, Graph *g)
             n = add_edge(d, g, g->edges, n, info->target);
         if ((info->end == END_COND || info->end == END_FALL) && b + 1 < g->n)
             n = add_edge(d, g, g->edges, n, b + 1);
-        for (int k = 0; k < info->n_table; k++)
-            n = add_edge(d, g, g->edges, n, info->table[k]);
-        if (n == start)
-            g->edges[n++] = g->n;
+        for (int k = 0; k < info->n_table; k++) n = add_edge(d, g, g->edges, n, info->table[k]);
+        if (n == start) g->edges[n++] = g->n;
     }
     g->first[g->n] = n;
 }
@@ -55,26 +52,23 @@ static void reverse_edges(Graph *g)
     int total = g->first[g->n];
     g->pred_first = memory_array((size_t)g->n + 2, sizeof(int));
     g->preds = memory_array((size_t)total + 1, sizeof(int));
-    for (int i = 0; i < total; i++)
-        g->pred_first[g->edges[i] + 1]++;
-    for (int b = 0; b <= g->n; b++)
-        g->pred_first[b + 1] += g->pred_first[b];
+    for (int i = 0; i < total; i++) g->pred_first[g->edges[i] + 1]++;
+    for (int b = 0; b <= g->n; b++) g->pred_first[b + 1] += g->pred_first[b];
     int *at = memory_array((size_t)g->n + 2, sizeof(int));
     memcpy(at, g->pred_first, sizeof(int) * ((size_t)g->n + 1));
     for (int b = 0; b < g->n; b++)
-        for (int i = g->first[b]; i < g->first[b + 1]; i++)
-            g->preds[at[g->edges[i]]++] = b;
+        for (int i = g->first[b]; i < g->first[b + 1]; i++) g->preds[at[g->edges[i]]++] = b;
     free(at);
 }
 
 static void number_blocks(Graph *g)
 {
-    int *stack = memory_array((size_t)g->n + 2, sizeof(int)), *next = memory_array((size_t)g->n + 2, sizeof(int));
+    int *stack = memory_array((size_t)g->n + 2, sizeof(int)),
+        *next = memory_array((size_t)g->n + 2, sizeof(int));
     int depth = 0, post = g->n;
     g->order = memory_array((size_t)g->n + 2, sizeof(int));
     g->number = memory_array((size_t)g->n + 2, sizeof(int));
-    for (int b = 0; b <= g->n; b++)
-        g->number[b] = -1;
+    for (int b = 0; b <= g->n; b++) g->number[b] = -1;
     stack[depth++] = g->n;
     g->number[g->n] = 0;
     next[g->n] = g->pred_first[g->n];
@@ -94,8 +88,7 @@ static void number_blocks(Graph *g)
     }
     g->n_order = g->n - post;
     memmove(g->order, g->order + post + 1, sizeof(int) * (size_t)g->n_order);
-    for (int i = 0; i < g->n_order; i++)
-        g->number[g->order[i]] = i;
+    for (int i = 0; i < g->n_order; i++) g->number[g->order[i]] = i;
     free(stack);
     free(next);
 }
@@ -103,10 +96,8 @@ static void number_blocks(Graph *g)
 static int meet(const Graph *g, int a, int b)
 {
     while (a != b) {
-        while (g->number[a] > g->number[b])
-            a = g->idom[a];
-        while (g->number[b] > g->number[a])
-            b = g->idom[b];
+        while (g->number[a] > g->number[b]) a = g->idom[a];
+        while (g->number[b] > g->number[a]) b = g->idom[b];
     }
     return a;
 }
@@ -114,8 +105,7 @@ static int meet(const Graph *g, int a, int b)
 static void dominate(Graph *g)
 {
     g->idom = memory_array((size_t)g->n + 2, sizeof(int));
-    for (int b = 0; b <= g->n; b++)
-        g->idom[b] = -1;
+    for (int b = 0; b <= g->n; b++) g->idom[b] = -1;
     g->idom[g->n] = g->n;
     for (int changed = 1; changed;) {
         changed = 0;
@@ -123,8 +113,7 @@ static void dominate(Graph *g)
             int b = g->order[i], best = -1;
             for (int e = g->first[b]; e < g->first[b + 1]; e++) {
                 int s = g->edges[e];
-                if (g->number[s] >= 0 && g->idom[s] >= 0)
-                    best = best < 0 ? s : meet(g, s, best);
+                if (g->number[s] >= 0 && g->idom[s] >= 0) best = best < 0 ? s : meet(g, s, best);
             }
             if (best >= 0 && g->idom[b] != best) {
                 g->idom[b] = best;
@@ -154,8 +143,8 @@ static void find_joins(Decoder *d, int skip_exits)
     free(g.idom);
 }
 
-/* An early exit must not keep the rest from meeting, so exits are left out first; where nothing but an exit is common,
- * that is where they meet. */
+/* An early exit must not keep the rest from meeting, so exits are left out first; where nothing but
+ * an exit is common, that is where they meet. */
 void cfg_joins(Decoder *d)
 {
     find_joins(d, 1);
@@ -165,8 +154,8 @@ void cfg_joins(Decoder *d)
 /* ---- costs ---- */
 
 typedef struct {
-    uint32_t ready;           /* cycle, in the current block */
-    int block;                /* that ready belongs to */
+    uint32_t ready;                   /* cycle, in the current block */
+    int block;                        /* that ready belongs to */
     uint32_t global_load, local_load; /* group of the load that fills it; 0 none */
 } RegState;
 
@@ -197,24 +186,22 @@ static int latency_of(int inst_class)
 static int has_mod(const PtxInst *in, const char *mod)
 {
     for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod))
-            return 1;
+        if (!strcmp(in->mods[i], mod)) return 1;
     return 0;
 }
 
 /* Its value comes from global memory: a load's, or what an atomic found. */
 static int is_far(const PtxInst *in, int inst_class)
 {
-    return inst_class == INST_GLOBAL_LOAD || (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
+    return inst_class == INST_GLOBAL_LOAD ||
+           (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
 }
 
 static void visit_register(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
 {
-    if (o->cls >= REG_CLASSES)
-        return;
+    if (o->cls >= REG_CLASSES) return;
     RegState *r = &c->regs[o->cls][o->reg];
-    if (r->block == c->block && r->ready > *start)
-        *start = r->ready;
+    if (r->block == c->block && r->ready > *start) *start = r->ready;
     if (r->global_load && r->global_load == c->global_group) {
         cost->global_waits++;
         c->global_group++;
@@ -229,42 +216,38 @@ static void visit_register(CostWalk *c, const PtxOperand *o, CodeBlock *cost, ui
 
 static void visit_sources(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
 {
-    if (o->kind == OPND_REG)
-        visit_register(c, o, cost, start);
+    if (o->kind == OPND_REG) visit_register(c, o, cost, start);
     for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
         visit_sources(c, &o->items[i], cost, start);
-    if (o->kind == OPND_ADDR)
-        visit_sources(c, &o->items[0], cost, start);
+    if (o->kind == OPND_ADDR) visit_sources(c, &o->items[0], cost, start);
 }
 
 static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, int far, int local)
 {
     for (int i = 0; o->kind == OPND_VEC && i < o->n; i++)
         set_dest(c, &o->items[i], ready, far, local);
-    if (o->pair)
-        set_dest(c, o->pair, ready, far, local);
-    if (o->kind != OPND_REG)
-        return;
-    c->regs[o->cls][o->reg] = (RegState){.ready = ready, .block = c->block,
-                                         .global_load = far ? c->global_group : 0, .local_load = local ? c->local_group : 0};
+    if (o->pair) set_dest(c, o->pair, ready, far, local);
+    if (o->kind != OPND_REG) return;
+    c->regs[o->cls][o->reg] = (RegState){.ready = ready,
+                                         .block = c->block,
+                                         .global_load = far ? c->global_group : 0,
+                                         .local_load = local ? c->local_group : 0};
 }
 
 static int has_dest(const PtxInst *in)
 {
-    static const char *const none[] = {"st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "call", "cp", "brx"};
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-        if (!strcmp(in->op, none[i]))
-            return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
+    static const char *const none[] = {"st",    "red", "bra",  "bar",  "barrier", "membar",
+                                       "fence", "ret", "exit", "call", "cp",      "brx"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
     return in->n_operands > 0;
 }
 
 /* Loads still open at a block's end are waited for once, somewhere behind it. */
 static void close_block(CostWalk *c, CodeBlock *cost)
 {
-    if (c->global_open)
-        cost->global_waits++;
-    if (c->local_open)
-        cost->local_waits++;
+    if (c->global_open) cost->global_waits++;
+    if (c->local_open) cost->local_waits++;
     c->global_open = c->local_open = 0;
     c->global_group++;
     c->local_group++;
@@ -273,7 +256,8 @@ static void close_block(CostWalk *c, CodeBlock *cost)
 /* cp.async.wait_group and wait_all, for copies of this block. */
 static void await_copies(CostWalk *c, const PtxInst *in, CodeBlock *cost)
 {
-    if (strcmp(in->op, "cp") || !(has_mod(in, "wait_group") || has_mod(in, "wait_all")) || !c->global_open)
+    if (strcmp(in->op, "cp") || !(has_mod(in, "wait_group") || has_mod(in, "wait_all")) ||
+        !c->global_open)
         return;
     cost->global_waits++;
     c->global_group++;
@@ -285,19 +269,15 @@ static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock 
     uint32_t start = 0;
     int dest = has_dest(in);
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
-    if (in->guard >= 0)
-        visit_sources(c, &guard, cost, &start);
-    for (int i = dest; i < in->n_operands; i++)
-        visit_sources(c, &in->operands[i], cost, &start);
+    if (in->guard >= 0) visit_sources(c, &guard, cost, &start);
+    for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i], cost, &start);
     uint32_t done = start + (uint32_t)latency_of(inst_class);
-    if (done > cost->chain)
-        cost->chain = done;
+    if (done > cost->chain) cost->chain = done;
     int far = is_far(in, inst_class), local = inst_class == INST_LOCAL_LOAD;
     await_copies(c, in, cost);
     c->global_open |= far;
     c->local_open |= local;
-    if (dest)
-        set_dest(c, &in->operands[0], done, far, local);
+    if (dest) set_dest(c, &in->operands[0], done, far, local);
 }
 
 void cfg_costs(Decoder *d)
@@ -305,20 +285,15 @@ void cfg_costs(Decoder *d)
     CostWalk c = {.block = -1, .global_group = 1, .local_group = 1};
     for (int k = 0; k < REG_CLASSES; k++) {
         c.regs[k] = memory_array((size_t)d->p->n_regs[k] + 1, sizeof(RegState));
-        for (uint32_t i = 0; i <= d->p->n_regs[k]; i++)
-            c.regs[k][i].block = -2;
+        for (uint32_t i = 0; i <= d->p->n_regs[k]; i++) c.regs[k][i].block = -2;
     }
     for (int i = 0; i < d->p->n_insts; i++) {
         if (d->block_of[i] != c.block) {
-            if (c.block >= 0)
-                close_block(&c, &d->costs[c.block]);
+            if (c.block >= 0) close_block(&c, &d->costs[c.block]);
             c.block = d->block_of[i];
         }
-        if (!d->p->insts[i].bad)
-            walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block]);
+        if (!d->p->insts[i].bad) walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block]);
     }
-    if (c.block >= 0)
-        close_block(&c, &d->costs[c.block]);
-    for (int k = 0; k < REG_CLASSES; k++)
-        free(c.regs[k]);
+    if (c.block >= 0) close_block(&c, &d->costs[c.block]);
+    for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
 }

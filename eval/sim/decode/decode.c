@@ -10,7 +10,8 @@
 
 static uint32_t pool_add(unsigned char **pool, int *n, int *cap, const void *row, size_t bytes)
 {
-    for (int i = *n - 1; i >= 0 && i > *n - 64; i--) /* the recent ones: most constants repeat nearby */
+    for (int i = *n - 1; i >= 0 && i > *n - 64;
+         i--) /* the recent ones: most constants repeat nearby */
         if (!memcmp(*pool + (size_t)i * bytes, row, bytes))
             return ROW_CONST | (uint32_t)((size_t)i * bytes);
     if (*n == *cap) {
@@ -24,17 +25,15 @@ static uint32_t pool_add(unsigned char **pool, int *n, int *cap, const void *row
 uint32_t decode_const32(Code *c, uint32_t v)
 {
     uint32_t row[LANES];
-    for (int i = 0; i < LANES; i++)
-        row[i] = v;
-    return pool_add(&c->pool32, &c->n_pool32, &c->cap_pool32, row, sizeof(row));
+    for (int i = 0; i < LANES; i++) row[i] = v;
+    return pool_add(&c->pool32, &c->n_pool32, &c->cap_pool32, row, sizeof row);
 }
 
 uint32_t decode_const64(Code *c, uint64_t v)
 {
     uint64_t row[LANES];
-    for (int i = 0; i < LANES; i++)
-        row[i] = v;
-    return pool_add(&c->pool64, &c->n_pool64, &c->cap_pool64, row, sizeof(row));
+    for (int i = 0; i < LANES; i++) row[i] = v;
+    return pool_add(&c->pool64, &c->n_pool64, &c->cap_pool64, row, sizeof row);
 }
 
 /* ---- output ---- */
@@ -54,8 +53,7 @@ Inst *decode_emit(Decoder *d, Handler *fn)
 
 int decode_refuse(Decoder *d, const char *why)
 {
-    if (!d->why)
-        d->why = why;
+    if (!d->why) d->why = why;
     return -1;
 }
 
@@ -87,19 +85,20 @@ int decode_has(Decoder *d, const char *mod)
 }
 
 static const ValueType value_types[] = {
-    {"u8", T_U8, 8, 0, 0, 0},       {"s8", T_S8, 8, 0, 1, 0},       {"b8", T_U8, 8, 0, 0, 0},
-    {"u16", T_U16, 16, 0, 0, 0},    {"s16", T_S16, 16, 0, 1, 0},    {"b16", T_U16, 16, 0, 0, 0},
-    {"u32", T_U32, 32, 0, 0, 0},    {"s32", T_S32, 32, 0, 1, 0},    {"b32", T_U32, 32, 0, 0, 0},
-    {"u64", T_U64, 64, 0, 0, 0},    {"s64", T_S64, 64, 0, 1, 0},    {"b64", T_U64, 64, 0, 0, 0},
-    {"f16", T_F16, 16, 1, 1, 0},    {"bf16", T_BF16, 16, 1, 1, 0},  {"f16x2", T_F16, 32, 1, 1, 1},
+    {"u8", T_U8, 8, 0, 0, 0},        {"s8", T_S8, 8, 0, 1, 0},      {"b8", T_U8, 8, 0, 0, 0},
+    {"u16", T_U16, 16, 0, 0, 0},     {"s16", T_S16, 16, 0, 1, 0},   {"b16", T_U16, 16, 0, 0, 0},
+    {"u32", T_U32, 32, 0, 0, 0},     {"s32", T_S32, 32, 0, 1, 0},   {"b32", T_U32, 32, 0, 0, 0},
+    {"u64", T_U64, 64, 0, 0, 0},     {"s64", T_S64, 64, 0, 1, 0},   {"b64", T_U64, 64, 0, 0, 0},
+    {"f16", T_F16, 16, 1, 1, 0},     {"bf16", T_BF16, 16, 1, 1, 0}, {"f16x2", T_F16, 32, 1, 1, 1},
     {"bf16x2", T_BF16, 32, 1, 1, 1}, {"f32", T_F32, 32, 1, 1, 0},   {"f64", T_F64, 64, 1, 1, 0},
-    {"tf32", T_TF32, 32, 1, 1, 0},  {"pred", T_U8, 1, 0, 0, 0},
+    {"tf32", T_TF32, 32, 1, 1, 0},   {"pred", T_U8, 1, 0, 0, 0},
 };
 
 const ValueType *decode_type(Decoder *d)
 {
     for (int i = d->in->n_mods - 1; i >= 0; i--)
-        for (size_t k = 0; k < sizeof(value_types) / sizeof(value_types[0]) && !(d->mods_used >> i & 1); k++)
+        for (size_t k = 0;
+             k < sizeof value_types / sizeof value_types[0] && !(d->mods_used >> i & 1); k++)
             if (!strcmp(d->in->mods[i], value_types[k].name)) {
                 d->mods_used |= 1u << i;
                 return &value_types[k];
@@ -132,8 +131,7 @@ static int variable_address(Decoder *d, const PtxOperand *o, int bits, uint32_t 
 {
     const PtxVar *v = o->var;
     uint64_t at = v->offset + (uint64_t)o->value;
-    if (v->space == SPACE_GLOBAL)
-        at = v->address + (uint64_t)o->value;
+    if (v->space == SPACE_GLOBAL) at = v->address + (uint64_t)o->value;
     if (v->space == SPACE_GLOBAL && v->is_extern)
         return decode_refuse(d, "a variable that is defined elsewhere");
     if (v->space == SPACE_PARAM && !d->p->is_entry)
@@ -174,8 +172,7 @@ static uint64_t literal_bits(const PtxOperand *o, int bits)
 
 int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row)
 {
-    if (!o)
-        return decode_refuse(d, "fewer operands than expected");
+    if (!o) return decode_refuse(d, "fewer operands than expected");
     switch (o->kind) {
     case OPND_REG:
         if (o->negated || o->cls != (bits == 64 ? REG_64 : REG_32))
@@ -185,8 +182,8 @@ int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row)
     case OPND_INT:
     case OPND_F32:
     case OPND_F64:
-        *row = bits == 64 ? decode_const64(d->code, literal_bits(o, 64)) :
-                            decode_const32(d->code, (uint32_t)literal_bits(o, bits));
+        *row = bits == 64 ? decode_const64(d->code, literal_bits(o, 64))
+                          : decode_const32(d->code, (uint32_t)literal_bits(o, bits));
         return 0;
     case OPND_VAR: return variable_address(d, o, bits, row);
     case OPND_SPECIAL: {
@@ -237,8 +234,7 @@ int decode_pred(Decoder *d, int operand, uint32_t *pred, uint32_t *flip)
         *flip = o->value ? 0 : FULL_MASK;
         return 0;
     }
-    if (!o || o->kind != OPND_REG || o->cls != REG_PRED)
-        return decode_refuse(d, "a predicate");
+    if (!o || o->kind != OPND_REG || o->cls != REG_PRED) return decode_refuse(d, "a predicate");
     *pred = o->reg + 1;
     *flip = o->negated ? FULL_MASK : 0;
     return 0;
@@ -247,8 +243,7 @@ int decode_pred(Decoder *d, int operand, uint32_t *pred, uint32_t *flip)
 int decode_pred_dest(Decoder *d, const PtxOperand *o, uint32_t *pred)
 {
     *pred = 0;
-    if (o && o->kind == OPND_SINK)
-        return 0;
+    if (o && o->kind == OPND_SINK) return 0;
     if (!o || o->kind != OPND_REG || o->cls != REG_PRED)
         return decode_refuse(d, "a predicate as destination");
     *pred = o->reg + 1;
@@ -275,18 +270,16 @@ static void begin_block(Decoder *d)
 
 static int ends_block(const PtxInst *in)
 {
-    return !strcmp(in->op, "bra") || !strcmp(in->op, "brx") || !strcmp(in->op, "ret") || !strcmp(in->op, "exit") ||
-           !strcmp(in->op, "call");
+    return !strcmp(in->op, "bra") || !strcmp(in->op, "brx") || !strcmp(in->op, "ret") ||
+           !strcmp(in->op, "exit") || !strcmp(in->op, "call");
 }
 
 static void mark_leaders(const PtxFunction *p, unsigned char *leader)
 {
     leader[0] = leader[p->n_insts] = 1;
-    for (int i = 0; i < p->n_labels; i++)
-        leader[p->labels[i].inst] = 1;
+    for (int i = 0; i < p->n_labels; i++) leader[p->labels[i].inst] = 1;
     for (int i = 0; i < p->n_insts; i++)
-        if (ends_block(&p->insts[i]))
-            leader[i + 1] = 1;
+        if (ends_block(&p->insts[i])) leader[i + 1] = 1;
 }
 
 static void refuse_instruction(Decoder *d)
@@ -294,36 +287,34 @@ static void refuse_instruction(Decoder *d)
     char text[240];
     size_t n = 0;
     Function *f = d->f;
-    if (f->unsupported)
-        return;
+    if (f->unsupported) return;
     for (uint32_t i = 0; i < d->in->text_len && n < 160; i++) {
         char c = d->in->text[i];
-        if (c == '\n' || c == '\t' || c == ' ')
-            c = ' ';
-        if (c != ' ' || (n && text[n - 1] != ' '))
-            text[n++] = c;
+        if (c == '\n' || c == '\t' || c == ' ') c = ' ';
+        if (c != ' ' || (n && text[n - 1] != ' ')) text[n++] = c;
     }
     text[n] = 0;
     char *sentence = ptx_arena_alloc(d->code->ptx.arena, 512);
-    snprintf(sentence, 512, "the simulator does not know the instruction \"%s\" (line %d, PTX line %d)%s%s", text, d->in->line,
-             d->in->ptx_line, d->why ? ": it has " : "", d->why ? d->why : "");
+    snprintf(sentence, 512,
+             "the simulator does not know the instruction \"%s\" (line %d, PTX line %d)%s%s", text,
+             d->in->line, d->in->ptx_line, d->why ? ": it has " : "", d->why ? d->why : "");
     f->unsupported = sentence;
     f->unsupported_line = d->in->line;
 }
 
 static int decode_one(Decoder *d)
 {
-    static int (*const parts[])(Decoder *) = {decode_alu, decode_moves, decode_mbarrier, decode_memory, decode_control, decode_mma, decode_wmma};
+    static int (*const parts[])(Decoder *) = {decode_alu,    decode_moves,   decode_mbarrier,
+                                              decode_memory, decode_control, decode_mma,
+                                              decode_wmma};
     d->mods_used = 0;
     d->why = NULL;
     d->flops = d->expansion = 0;
     d->inst_class = INST_OTHER;
-    if (d->in->bad)
-        return -1;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    if (d->in->bad) return -1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         int r = parts[i](d);
-        if (r > 0)
-            continue;
+        if (r > 0) continue;
         if (r == 0 && d->mods_used != (1u << d->in->n_mods) - 1)
             return decode_refuse(d, "a modifier that is not known here");
         return r;
@@ -338,8 +329,10 @@ static void add_cost(Decoder *d)
     c->n_insts++;
     c->by_class[d->inst_class]++;
     c->expansion += (uint32_t)d->expansion;
-    uint64_t *flops = d->inst_class == INST_TENSOR ? &c->tensor_flops : d->inst_class == INST_FP64 ? &c->fp64_flops :
-                      d->inst_class == INST_FP16 ? &c->fp16_flops : &c->fp32_flops;
+    uint64_t *flops = d->inst_class == INST_TENSOR ? &c->tensor_flops
+                      : d->inst_class == INST_FP64 ? &c->fp64_flops
+                      : d->inst_class == INST_FP16 ? &c->fp16_flops
+                                                   : &c->fp32_flops;
     *flops += (uint64_t)d->flops;
 }
 
@@ -357,11 +350,9 @@ static void decode_body(Decoder *d, const unsigned char *leader)
 {
     for (int i = 0; i < d->p->n_insts; i++) {
         d->in = &d->p->insts[i];
-        if (leader[i])
-            begin_block(d);
+        if (leader[i]) begin_block(d);
         d->block_of[i] = d->n_blocks - 1;
-        if (decode_one(d))
-            refuse_instruction(d);
+        if (decode_one(d)) refuse_instruction(d);
         add_cost(d);
     }
     d->in = NULL;
@@ -383,14 +374,13 @@ static void decode_body(Decoder *d, const unsigned char *leader)
 
 static int label_block(const Decoder *d, int code)
 {
-    if (code == -1)
-        return d->exit_block;
-    if (code == -2)
-        return d->ret_block;
+    if (code == -1) return d->exit_block;
+    if (code == -2) return d->ret_block;
     return d->block_of[code];
 }
 
-/* Block numbers become pointers; until here a target is a PTX instruction's index, or -1 exit, -2 ret. */
+/* Block numbers become pointers; until here a target is a PTX instruction's index, or -1 exit, -2
+ * ret. */
 static void link_blocks(Decoder *d)
 {
     Function *f = d->f;
@@ -399,8 +389,7 @@ static void link_blocks(Decoder *d)
         info->pure_exit = info->end == END_EXIT && info->last - info->first == 2;
         if (info->end == END_BRANCH || info->end == END_COND)
             info->target = label_block(d, info->target);
-        for (int k = 0; k < info->n_table; k++)
-            info->table[k] = label_block(d, info->table[k]);
+        for (int k = 0; k < info->n_table; k++) info->table[k] = label_block(d, info->table[k]);
     }
     cfg_joins(d);
     cfg_costs(d);
@@ -412,12 +401,10 @@ static void link_blocks(Decoder *d)
         const BlockInfo *info = &d->blocks[b];
         f->insts[info->first].block = &f->blocks[b];
         Inst *end = &f->insts[info->last - 1];
-        if (info->end != END_BRANCH && info->end != END_COND && info->end != END_TABLE)
-            continue;
+        if (info->end != END_BRANCH && info->end != END_COND && info->end != END_TABLE) continue;
         BranchOp *op = end->branch;
         op->join = info->join >= 0 ? &f->insts[d->blocks[info->join].first] : NULL;
-        if (info->end != END_TABLE)
-            op->target = &f->insts[d->blocks[info->target].first];
+        if (info->end != END_TABLE) op->target = &f->insts[d->blocks[info->target].first];
         for (int k = 0; k < info->n_table; k++)
             op->targets[k] = &f->insts[d->blocks[info->table[k]].first];
     }
@@ -437,7 +424,8 @@ static uint32_t take_words(Function *f, PtxVar *v)
     return f->rows32;
 }
 
-/* Parameters of functions, and the .param variables of their calls, are 32-bit rows of the frame. */
+/* Parameters of functions, and the .param variables of their calls, are 32-bit rows of the frame.
+ */
 static void lay_out_frame(Function *f)
 {
     const PtxFunction *p = f->ptx;
@@ -445,10 +433,8 @@ static void lay_out_frame(Function *f)
     f->rows32 = p->n_regs[REG_32];
     f->rows64 = p->n_regs[REG_64];
     f->preds = p->n_regs[REG_PRED] + 1;
-    for (int i = 0; i < p->n_params && !p->is_entry; i++)
-        take_words(f, p->params[i]);
-    for (int i = 0; i < p->n_returns && !p->is_entry; i++)
-        take_words(f, p->returns[i]);
+    for (int i = 0; i < p->n_params && !p->is_entry; i++) take_words(f, p->params[i]);
+    for (int i = 0; i < p->n_returns && !p->is_entry; i++) take_words(f, p->returns[i]);
     for (PtxVar *v = p->vars; v; v = v->next)
         if (v->space == SPACE_LOCAL) {
             local = (local + v->align - 1) & ~(uint64_t)(v->align - 1);
@@ -457,22 +443,23 @@ static void lay_out_frame(Function *f)
         } else if (v->space == SPACE_PARAM) {
             take_words(f, v);
         }
-    if (local > 1 << 20)
-        f->unsupported = "it has more than 1 MiB of local memory";
+    if (local > 1 << 20) f->unsupported = "it has more than 1 MiB of local memory";
     f->local_bytes = (uint32_t)local;
 }
 
 static void decode_function(Code *code, int index)
 {
-    Decoder d = {.code = code, .f = &code->functions[index], .p = &code->ptx.functions[index], .exit_block = -1, .ret_block = -1};
+    Decoder d = {.code = code,
+                 .f = &code->functions[index],
+                 .p = &code->ptx.functions[index],
+                 .exit_block = -1,
+                 .ret_block = -1};
     d.f->code = code;
-    if (!d.p->defined)
-        return;
+    if (!d.p->defined) return;
     d.next32 = d.f->rows32;
     d.next64 = d.f->rows64;
     d.next_pred = d.f->preds;
-    if (d.p->n_regs[REG_128])
-        d.f->unsupported = "the simulator does not know 128-bit registers";
+    if (d.p->n_regs[REG_128]) d.f->unsupported = "the simulator does not know 128-bit registers";
     unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
     d.classes = memory_alloc((size_t)d.p->n_insts + 1);
@@ -484,8 +471,7 @@ static void decode_function(Code *code, int index)
     d.f->preds = d.next_pred;
     if (d.next32 > FRAME_MAX_ROWS || d.next64 > FRAME_MAX_ROWS)
         d.f->unsupported = "it has more than a million registers";
-    for (int i = 0; i < d.n_blocks; i++)
-        free(d.blocks[i].table);
+    for (int i = 0; i < d.n_blocks; i++) free(d.blocks[i].table);
     free(d.blocks);
     free(d.block_of);
     free(d.classes);
@@ -504,24 +490,23 @@ static int lay_out_const(Code *c, Error *err)
             at += v->size;
         }
     if (at > 65536)
-        return error_set(err, "constant memory of %llu bytes; 65536 are allowed", (unsigned long long)at);
+        return error_set(err, "constant memory of %llu bytes; 65536 are allowed",
+                         (unsigned long long)at);
     c->const_bytes = (uint32_t)at;
     c->const_bank = memory_alloc((size_t)at + 16);
     for (PtxVar *v = c->ptx.vars; v; v = v->next)
-        if (v->space == SPACE_CONST && v->init)
-            memcpy(c->const_bank + v->offset, v->init, v->size);
+        if (v->space == SPACE_CONST && v->init) memcpy(c->const_bank + v->offset, v->init, v->size);
     return 0;
 }
 
-/* Every function's shared variables get their own place: what a kernel calls is small. Extern arrays
- * (dynamic shared memory) start where the static part ends. */
+/* Every function's shared variables get their own place: what a kernel calls is small. Extern
+ * arrays (dynamic shared memory) start where the static part ends. */
 static uint64_t lay_out_shared(Code *c)
 {
     uint64_t at = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = -1; i < c->ptx.n_functions; i++) {
-            if (i >= 0 && c->ptx.functions[i].is_entry)
-                continue;
+            if (i >= 0 && c->ptx.functions[i].is_entry) continue;
             for (PtxVar *v = i < 0 ? c->ptx.vars : c->ptx.functions[i].vars; v; v = v->next)
                 if (v->space == SPACE_SHARED && (v->is_extern || !v->size) == pass && !pass) {
                     at = (at + v->align - 1) & ~(uint64_t)(v->align - 1);
@@ -546,7 +531,8 @@ static void lay_out_entry_shared(Code *c, Function *f, uint64_t at)
         f->unsupported = "it declares more than 1 MiB of static shared memory";
 }
 
-/* Dynamic shared memory begins at one offset for the whole module: behind the largest static part. */
+/* Dynamic shared memory begins at one offset for the whole module: behind the largest static part.
+ */
 static void place_dynamic_shared(Code *c)
 {
     uint32_t most = 0;
@@ -556,18 +542,15 @@ static void place_dynamic_shared(Code *c)
     for (int i = 0; i < c->ptx.n_functions; i++)
         most = c->functions[i].static_shared > most ? c->functions[i].static_shared : most;
     for (PtxVar *v = c->ptx.vars; v; v = v->next)
-        if (v->space == SPACE_SHARED && (v->is_extern || !v->size))
-            v->offset = most;
+        if (v->space == SPACE_SHARED && (v->is_extern || !v->size)) v->offset = most;
     for (int i = 0; i < c->ptx.n_functions && dynamic; i++)
-        if (c->functions[i].ptx->is_entry)
-            c->functions[i].dynamic_at = most;
+        if (c->functions[i].ptx->is_entry) c->functions[i].dynamic_at = most;
 }
 
 /* A kernel cannot run what it calls cannot. */
 static void spread_unsupported(Function *f, Function *root, int depth)
 {
-    if (f->visited == root->visited && depth)
-        return;
+    if (f->visited == root->visited && depth) return;
     f->visited = root->visited;
     if (f != root && f->unsupported && !root->unsupported) {
         root->unsupported = f->unsupported;
@@ -577,7 +560,8 @@ static void spread_unsupported(Function *f, Function *root, int depth)
         spread_unsupported((Function *)(uintptr_t)f->callees[i], root, depth + 1);
 }
 
-/* Before anything is decoded: a call through a pointer may stand before the function whose address is taken. */
+/* Before anything is decoded: a call through a pointer may stand before the function whose address
+ * is taken. */
 static void take_addresses(PtxModule *m)
 {
     for (int i = 0; i < m->n_functions; i++)
@@ -590,9 +574,9 @@ static void take_addresses(PtxModule *m)
 
 int code_build(PtxModule *ptx, Code *out, Error *err)
 {
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     out->ptx = *ptx;
-    memset(ptx, 0, sizeof(*ptx));
+    memset(ptx, 0, sizeof *ptx);
     int n = out->ptx.n_functions;
     out->functions = memory_array((size_t)n + 1, sizeof(Function));
     if (lay_out_const(out, err)) {
@@ -602,15 +586,12 @@ int code_build(PtxModule *ptx, Code *out, Error *err)
     uint64_t shared = lay_out_shared(out);
     for (int i = 0; i < n; i++) {
         out->functions[i].ptx = &out->ptx.functions[i];
-        if (out->ptx.functions[i].is_entry)
-            lay_out_entry_shared(out, &out->functions[i], shared);
+        if (out->ptx.functions[i].is_entry) lay_out_entry_shared(out, &out->functions[i], shared);
     }
     place_dynamic_shared(out);
     take_addresses(&out->ptx);
-    for (int i = 0; i < n; i++)
-        lay_out_frame(&out->functions[i]);
-    for (int i = 0; i < n; i++)
-        decode_function(out, i);
+    for (int i = 0; i < n; i++) lay_out_frame(&out->functions[i]);
+    for (int i = 0; i < n; i++) decode_function(out, i);
     for (int i = 0; i < n; i++) {
         out->functions[i].visited = i + 1;
         if (out->ptx.functions[i].is_entry)
@@ -632,13 +613,14 @@ void code_release(Code *c)
     free(c->pool64);
     free(c->const_bank);
     ptx_release(&c->ptx);
-    memset(c, 0, sizeof(*c));
+    memset(c, 0, sizeof *c);
 }
 
 Function *code_find_entry(Code *c, const char *name)
 {
     for (int i = 0; i < c->ptx.n_functions; i++)
-        if (c->ptx.functions[i].is_entry && c->ptx.functions[i].defined && !strcmp(c->ptx.functions[i].name, name))
+        if (c->ptx.functions[i].is_entry && c->ptx.functions[i].defined &&
+            !strcmp(c->ptx.functions[i].name, name))
             return &c->functions[i];
     return NULL;
 }

@@ -3,10 +3,11 @@
 #ifndef EVAL_SIM_DECODE_DECODE_H
 #define EVAL_SIM_DECODE_DECODE_H
 
-#include "eval/sim/machine/machine.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/machine/machine.h"
 
-/* Takes over *ptx. The addresses of .global variables must be set. Kernels that contain what is not known are marked. */
+/* Takes over *ptx. The addresses of .global variables must be set. Kernels that contain what is not
+ * known are marked. */
 int code_build(PtxModule *ptx, Code *out, Error *err);
 void code_release(Code *c);
 Function *code_find_entry(Code *c, const char *name);
@@ -21,11 +22,11 @@ typedef struct {
 enum { END_FALL, END_BRANCH, END_COND, END_TABLE, END_RET, END_EXIT };
 
 typedef struct {
-    int first, last;          /* instructions of the output */
-    int end, target;          /* how it ends; a block */
+    int first, last; /* instructions of the output */
+    int end, target; /* how it ends; a block */
     int n_table;
-    int *table;               /* END_TABLE: blocks */
-    int pure_exit, join;      /* join: a block or -1 */
+    int *table;          /* END_TABLE: blocks */
+    int pure_exit, join; /* join: a block or -1 */
 } BlockInfo;
 
 typedef struct {
@@ -36,24 +37,24 @@ typedef struct {
     Inst *out;
     int n, cap;
     uint32_t mods_used;
-    const char *why;          /* why the instruction was refused; NULL: not known at all */
+    const char *why; /* why the instruction was refused; NULL: not known at all */
     uint32_t next32, next64, next_pred;
     BlockInfo *blocks;
     int n_blocks, cap_blocks;
-    CodeBlock *costs;         /* parallel to blocks */
+    CodeBlock *costs; /* parallel to blocks */
     int cap_costs;
-    int *block_of;            /* PTX instruction -> block; n_insts + 1 entries */
-    uint8_t *classes;         /* of each PTX instruction: InstClass */
-    int exit_block, ret_block;/* wanted by guarded exits: -1 none, -2 wanted */
-    int inst_class;           /* of the current instruction */
+    int *block_of;             /* PTX instruction -> block; n_insts + 1 entries */
+    uint8_t *classes;          /* of each PTX instruction: InstClass */
+    int exit_block, ret_block; /* wanted by guarded exits: -1 none, -2 wanted */
+    int inst_class;            /* of the current instruction */
     int flops, expansion;
 } Decoder;
 
-Inst *decode_emit(Decoder *d, Handler *fn);              /* with the guard of the current instruction */
-int decode_has(Decoder *d, const char *mod);             /* and takes it */
-const ValueType *decode_type(Decoder *d);                /* the last type not yet taken */
-int decode_refuse(Decoder *d, const char *why);          /* -1 */
-int decode_source(Decoder *d, int operand, int bits, uint32_t *row);   /* bits 16, 32, 64 */
+Inst *decode_emit(Decoder *d, Handler *fn);     /* with the guard of the current instruction */
+int decode_has(Decoder *d, const char *mod);    /* and takes it */
+const ValueType *decode_type(Decoder *d);       /* the last type not yet taken */
+int decode_refuse(Decoder *d, const char *why); /* -1 */
+int decode_source(Decoder *d, int operand, int bits, uint32_t *row); /* bits 16, 32, 64 */
 int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row);
 int decode_dest(Decoder *d, int operand, int bits, uint32_t *row);
 int decode_pred(Decoder *d, int operand, uint32_t *pred, uint32_t *flip);
@@ -65,10 +66,12 @@ uint32_t decode_temp64(Decoder *d);
 uint32_t decode_temp_pred(Decoder *d);
 const PtxOperand *decode_operand(const Decoder *d, int i); /* NULL beyond the last */
 
-int decode_space(Decoder *d);                            /* takes it: PtxSpace */
-int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo); /* its space may follow from a variable */
+int decode_space(Decoder *d); /* takes it: PtxSpace */
+int decode_address(Decoder *d, const PtxOperand *o,
+                   MemOp *mo); /* its space may follow from a variable */
 int decode_memory_class(int space, int kind);
-int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest); /* registers of 32 bits */
+int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows,
+                    int is_dest); /* registers of 32 bits */
 
 /* Each decodes the current instruction: 0, -1 refused, 1 not one of its. */
 int decode_alu(Decoder *d);

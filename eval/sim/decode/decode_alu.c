@@ -5,27 +5,20 @@
 
 static int rounding(Decoder *d)
 {
-    if (decode_has(d, "rn"))
-        return FP_RN;
-    if (decode_has(d, "rz"))
-        return FP_RZ;
-    if (decode_has(d, "rm"))
-        return FP_RM;
+    if (decode_has(d, "rn")) return FP_RN;
+    if (decode_has(d, "rz")) return FP_RZ;
+    if (decode_has(d, "rm")) return FP_RM;
     return decode_has(d, "rp") ? FP_RP : FP_RN;
 }
 
 static int emit_row(Decoder *d, Handler *fn, const int *bits, int n_sources, int flags)
 {
     uint32_t rows[4] = {0}, dest;
-    if (!fn)
-        return decode_refuse(d, "a type that it does not exist for");
-    if (d->in->n_operands != n_sources + 1)
-        return decode_refuse(d, "another number of operands");
+    if (!fn) return decode_refuse(d, "a type that it does not exist for");
+    if (d->in->n_operands != n_sources + 1) return decode_refuse(d, "another number of operands");
     for (int i = 0; i < n_sources; i++)
-        if (decode_source(d, i + 1, bits[i + 1], &rows[i]))
-            return -1;
-    if (decode_dest(d, 0, bits[0], &dest))
-        return -1;
+        if (decode_source(d, i + 1, bits[i + 1], &rows[i])) return -1;
+    if (decode_dest(d, 0, bits[0], &dest)) return -1;
     Inst *in = decode_emit(d, fn);
     in->d = dest;
     in->a = rows[0];
@@ -51,10 +44,14 @@ static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
     mode |= decode_has(d, "ftz") ? FP_FTZ : 0;
     mode |= decode_has(d, "sat") ? FP_SAT : 0;
     int is_limit = !strcmp(op, "min") || !strcmp(op, "max");
-    snprintf(name, sizeof(name), "%s%s", !strcmp(op, "mad") ? "fma" : op, is_limit && decode_has(d, "NaN") ? ".NaN" : "");
-    int divides = !strcmp(op, "div"), special = divides || !strcmp(op, "rcp") || !strcmp(op, "sqrt") || !strcmp(op, "rsqrt");
+    snprintf(name, sizeof name, "%s%s", !strcmp(op, "mad") ? "fma" : op,
+             is_limit && decode_has(d, "NaN") ? ".NaN" : "");
+    int divides = !strcmp(op, "div"),
+        special = divides || !strcmp(op, "rcp") || !strcmp(op, "sqrt") || !strcmp(op, "rsqrt");
     d->inst_class = t->bits == 64 ? INST_FP64 : special ? INST_SFU : INST_FP32;
-    d->flops = !strcmp(name, "fma") ? 2 : !strcmp(op, "neg") || !strcmp(op, "abs") || !strcmp(op, "copysign") ? 0 : 1;
+    d->flops = !strcmp(name, "fma")                                                  ? 2
+               : !strcmp(op, "neg") || !strcmp(op, "abs") || !strcmp(op, "copysign") ? 0
+                                                                                     : 1;
     if (special && !approx)
         d->expansion = t->bits == 64 ? 20 : divides ? 8 : 7;
     else if (divides)
@@ -69,8 +66,7 @@ static int half_op(Decoder *d, const char *op, const ValueType *t, int n)
     flags |= decode_has(d, "sat") ? HALF_SAT : 0;
     flags |= decode_has(d, "relu") ? HALF_RELU : 0;
     flags |= decode_has(d, "NaN") ? HALF_NAN : 0;
-    if (decode_has(d, "xorsign"))
-        flags |= decode_has(d, "abs") ? HALF_XORSIGN : 0;
+    if (decode_has(d, "xorsign")) flags |= decode_has(d, "abs") ? HALF_XORSIGN : 0;
     decode_has(d, "rn");
     d->inst_class = INST_FP16;
     d->flops = (!strcmp(op, "fma") ? 2 : 1) * (t->packed ? 2 : 1);
@@ -82,16 +78,16 @@ static int approximation(Decoder *d)
 {
     char name[24];
     const ValueType *t = decode_type(d);
-    if (!t || !decode_has(d, "approx"))
-        return decode_refuse(d, "no .approx");
-    snprintf(name, sizeof(name), "%s.%s", d->in->op, t->type == T_F16 ? "f16" : t->type == T_BF16 ? "bf16" : "f32");
-    if (t->bits == 64)
-        return decode_refuse(d, "a type that it does not exist for");
+    if (!t || !decode_has(d, "approx")) return decode_refuse(d, "no .approx");
+    snprintf(name, sizeof name, "%s.%s", d->in->op,
+             t->type == T_F16    ? "f16"
+             : t->type == T_BF16 ? "bf16"
+                                 : "f32");
+    if (t->bits == 64) return decode_refuse(d, "a type that it does not exist for");
     int flags = decode_has(d, "ftz") ? FP_FTZ : 0, bits[] = {t->bits, t->bits};
     d->inst_class = INST_SFU;
     d->flops = 1;
-    if (emit_row(d, math_handler(name), bits, 1, flags))
-        return -1;
+    if (emit_row(d, math_handler(name), bits, 1, flags)) return -1;
     d->out[d->n - 1].k1 = t->packed;
     return 0;
 }
@@ -100,10 +96,10 @@ static int approximation(Decoder *d)
 
 static int carry_op(Decoder *d, const char *op)
 {
-    int sets = decode_has(d, "cc"), takes = !strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc");
+    int sets = decode_has(d, "cc"),
+        takes = !strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc");
     int high = decode_has(d, "hi"), product = !strncmp(op, "mad", 3);
-    if (product && !high)
-        decode_has(d, "lo");
+    if (product && !high) decode_has(d, "lo");
     const ValueType *t = decode_type(d);
     if (!t || t->bits < 32 || (product && t->bits != 32) || (product && high && t->is_signed))
         return decode_refuse(d, "a type that it does not exist for");
@@ -118,15 +114,18 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
 {
     char name[24];
     int product = !strcmp(op, "mul") || !strcmp(op, "mad") || !strcmp(op, "mul24");
-    const char *part = !product ? "" : decode_has(d, "wide") ? ".wide" : decode_has(d, "hi") ? ".hi" : decode_has(d, "lo") ? ".lo" : "";
+    const char *part = !product                ? ""
+                       : decode_has(d, "wide") ? ".wide"
+                       : decode_has(d, "hi")   ? ".hi"
+                       : decode_has(d, "lo")   ? ".lo"
+                                               : "";
     int wide = !strcmp(part, ".wide"), bits[] = {t->bits, t->bits, t->bits, t->bits};
-    snprintf(name, sizeof(name), "%s%s", op, part);
+    snprintf(name, sizeof name, "%s%s", op, part);
     if (wide) {
         bits[0] *= 2;
         bits[3] *= 2;
     }
-    if (!strcmp(op, "shl") || !strcmp(op, "shr"))
-        bits[2] = 32;
+    if (!strcmp(op, "shl") || !strcmp(op, "shr")) bits[2] = 32;
     if (t->bits == 8 || (product && !*part))
         return decode_refuse(d, "a type that it does not exist for");
     d->inst_class = INST_INT;
@@ -143,11 +142,9 @@ static int pred_logic(Decoder *d)
 {
     static const char *const names[] = {"and", "or", "xor", "not"};
     int which = 0, n = d->in->n_operands;
-    while (which < 4 && strcmp(d->in->op, names[which]))
-        which++;
+    while (which < 4 && strcmp(d->in->op, names[which])) which++;
     uint32_t dest, a, b = 0, flip_a, flip_b = 0;
-    if (which == 4 || n != (which == 3 ? 2 : 3))
-        return decode_refuse(d, "predicates");
+    if (which == 4 || n != (which == 3 ? 2 : 3)) return decode_refuse(d, "predicates");
     if (decode_pred_dest(d, decode_operand(d, 0), &dest) || decode_pred(d, 1, &a, &flip_a) ||
         (which < 3 && decode_pred(d, 2, &b, &flip_b)))
         return -1;
@@ -166,9 +163,10 @@ static const struct {
     const char *name;
     int sources;
 } arithmetic[] = {
-    {"add", 2}, {"sub", 2}, {"mul", 2}, {"mad", 3}, {"fma", 3}, {"div", 2}, {"rem", 2}, {"min", 2}, {"max", 2}, {"abs", 1}, {"neg", 1},
-    {"and", 2}, {"or", 2}, {"xor", 2}, {"not", 1}, {"cnot", 1}, {"shl", 2}, {"shr", 2}, {"sad", 3}, {"mul24", 2}, {"rcp", 1},
-    {"sqrt", 1}, {"rsqrt", 1}, {"copysign", 2},
+    {"add", 2}, {"sub", 2},   {"mul", 2}, {"mad", 3},  {"fma", 3},   {"div", 2},
+    {"rem", 2}, {"min", 2},   {"max", 2}, {"abs", 1},  {"neg", 1},   {"and", 2},
+    {"or", 2},  {"xor", 2},   {"not", 1}, {"cnot", 1}, {"shl", 2},   {"shr", 2},
+    {"sad", 3}, {"mul24", 2}, {"rcp", 1}, {"sqrt", 1}, {"rsqrt", 1}, {"copysign", 2},
 };
 
 static int arithmetic_op(Decoder *d, int index)
@@ -178,14 +176,10 @@ static int arithmetic_op(Decoder *d, int index)
     if (n >= 2 && !strcmp(d->in->mods[d->in->n_mods > 1 ? d->in->n_mods - 2 : 0], "cc"))
         return carry_op(d, op);
     const ValueType *t = decode_type(d);
-    if (!t)
-        return decode_refuse(d, "no type");
-    if (t->bits == 1)
-        return pred_logic(d);
-    if (t->type == T_F16 || t->type == T_BF16)
-        return half_op(d, op, t, n);
-    if (t->is_float)
-        return float_op(d, op, t, n);
+    if (!t) return decode_refuse(d, "no type");
+    if (t->bits == 1) return pred_logic(d);
+    if (t->type == T_F16 || t->type == T_BF16) return half_op(d, op, t, n);
+    if (t->is_float) return float_op(d, op, t, n);
     return int_op(d, op, t, n);
 }
 
@@ -200,19 +194,27 @@ static int bits_op(Decoder *d)
         int shift = !strcmp(op, "bfind") && decode_has(d, "shiftamt");
         if (!(t = decode_type(d)) || t->bits < 32)
             return decode_refuse(d, "no type of 32 or 64 bits");
-        int wide = t->bits == 64, same = !strcmp(op, "brev"), bits[] = {same ? t->bits : 32, t->bits};
-        Handler *fn = !strcmp(op, "popc") ? (wide ? h_popc64 : h_popc32) : !strcmp(op, "clz") ? (wide ? h_clz64 : h_clz32) :
-                      same ? (wide ? h_brev64 : h_brev32) : wide ? h_bfind64 : h_bfind32;
-        if (emit_row(d, fn, bits, 1, t->is_signed))
-            return -1;
+        int wide = t->bits == 64, same = !strcmp(op, "brev"),
+            bits[] = {same ? t->bits : 32, t->bits};
+        Handler *fn = !strcmp(op, "popc")  ? (wide ? h_popc64 : h_popc32)
+                      : !strcmp(op, "clz") ? (wide ? h_clz64 : h_clz32)
+                      : same               ? (wide ? h_brev64 : h_brev32)
+                      : wide               ? h_bfind64
+                                           : h_bfind32;
+        if (emit_row(d, fn, bits, 1, t->is_signed)) return -1;
         d->out[d->n - 1].k1 = (uint8_t)shift;
         return 0;
     }
     if (!strcmp(op, "bfe") || !strcmp(op, "bfi")) {
         if (!(t = decode_type(d)) || t->bits < 32)
             return decode_refuse(d, "no type of 32 or 64 bits");
-        int wide = t->bits == 64, take = op[2] == 'e', bits[] = {t->bits, t->bits, take ? 32 : t->bits, 32, 32};
-        return emit_row(d, take ? (wide ? h_bfe64 : h_bfe32) : wide ? h_bfi64 : h_bfi32, bits, take ? 3 : 4, t->is_signed);
+        int wide = t->bits == 64, take = op[2] == 'e',
+            bits[] = {t->bits, t->bits, take ? 32 : t->bits, 32, 32};
+        return emit_row(d,
+                        take   ? (wide ? h_bfe64 : h_bfe32)
+                        : wide ? h_bfi64
+                               : h_bfi32,
+                        bits, take ? 3 : 4, t->is_signed);
     }
     return 1;
 }
@@ -222,8 +224,7 @@ static int prmt_op(Decoder *d)
     static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     int mode = 0, bits[] = {32, 32, 32, 32};
     for (int i = 0; i < 6; i++)
-        if (decode_has(d, modes[i]))
-            mode = i + 1;
+        if (decode_has(d, modes[i])) mode = i + 1;
     decode_has(d, "b32");
     d->inst_class = INST_INT;
     return emit_row(d, h_prmt, bits, 3, mode);
@@ -237,10 +238,8 @@ static int lop3_op(Decoder *d)
         return decode_refuse(d, "no table of 8 bits");
     uint32_t rows[3], dest;
     for (int i = 0; i < 3; i++)
-        if (decode_source(d, i + 1, bits[i], &rows[i]))
-            return -1;
-    if (decode_dest(d, 0, 32, &dest))
-        return -1;
+        if (decode_source(d, i + 1, bits[i], &rows[i])) return -1;
+    if (decode_dest(d, 0, 32, &dest)) return -1;
     decode_has(d, "b32");
     Inst *in = decode_emit(d, h_lop3);
     in->d = dest;
@@ -259,8 +258,7 @@ static int shf_op(Decoder *d)
     decode_has(d, "clamp");
     decode_has(d, "b32");
     d->inst_class = INST_INT;
-    if (emit_row(d, h_shf, bits, 3, right))
-        return -1;
+    if (emit_row(d, h_shf, bits, 3, right)) return -1;
     d->out[d->n - 1].k1 = (uint8_t)wrap;
     return 0;
 }
@@ -268,14 +266,11 @@ static int shf_op(Decoder *d)
 static int dot_op(Decoder *d)
 {
     int two = d->in->op[2] == '2', hi = two && decode_has(d, "hi"), bits[] = {32, 32, 32, 32};
-    if (two && !hi)
-        decode_has(d, "lo");
+    if (two && !hi) decode_has(d, "lo");
     const ValueType *b = decode_type(d), *a = decode_type(d);
-    if (!a || !b)
-        return decode_refuse(d, "fewer than two types");
+    if (!a || !b) return decode_refuse(d, "fewer than two types");
     d->inst_class = INST_INT;
-    if (emit_row(d, two ? h_dp2a : h_dp4a, bits, 3, a->is_signed | b->is_signed << 1))
-        return -1;
+    if (emit_row(d, two ? h_dp2a : h_dp4a, bits, 3, a->is_signed | b->is_signed << 1)) return -1;
     d->out[d->n - 1].k1 = (uint8_t)hi;
     return 0;
 }
@@ -295,18 +290,19 @@ int decode_alu(Decoder *d)
         const char *name;
         int (*fn)(Decoder *);
     } others[] = {
-        {"popc", bits_op}, {"clz", bits_op}, {"bfind", bits_op}, {"brev", bits_op}, {"bfe", bits_op}, {"bfi", bits_op},
-        {"prmt", prmt_op}, {"lop3", lop3_op}, {"shf", shf_op}, {"dp4a", dot_op}, {"dp2a", dot_op}, {"fns", fns_op},
-        {"ex2", approximation}, {"lg2", approximation}, {"sin", approximation}, {"cos", approximation}, {"tanh", approximation},
+        {"popc", bits_op},      {"clz", bits_op},        {"bfind", bits_op},
+        {"brev", bits_op},      {"bfe", bits_op},        {"bfi", bits_op},
+        {"prmt", prmt_op},      {"lop3", lop3_op},       {"shf", shf_op},
+        {"dp4a", dot_op},       {"dp2a", dot_op},        {"fns", fns_op},
+        {"ex2", approximation}, {"lg2", approximation},  {"sin", approximation},
+        {"cos", approximation}, {"tanh", approximation},
     };
     const char *op = d->in->op;
-    if (!strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc"))
-        return carry_op(d, op);
-    for (size_t i = 0; i < sizeof(arithmetic) / sizeof(arithmetic[0]); i++)
+    if (!strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc")) return carry_op(d, op);
+    for (size_t i = 0; i < sizeof arithmetic / sizeof arithmetic[0]; i++)
         if (!strcmp(op, arithmetic[i].name))
             return d->in->n_mods ? arithmetic_op(d, (int)i) : decode_refuse(d, "no type");
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (!strcmp(op, others[i].name))
-            return others[i].fn(d);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(op, others[i].name)) return others[i].fn(d);
     return 1;
 }

@@ -9,8 +9,7 @@
 static int find_label(const Decoder *d, const char *name)
 {
     for (int i = 0; i < d->p->n_labels; i++)
-        if (!strcmp(d->p->labels[i].name, name))
-            return d->p->labels[i].inst;
+        if (!strcmp(d->p->labels[i].name, name)) return d->p->labels[i].inst;
     return -3;
 }
 
@@ -53,14 +52,12 @@ static int brx_op(Decoder *d)
         return decode_refuse(d, "no table of targets");
     for (int i = 0; i < d->p->n_targets; i++) {
         const PtxTargets *t = &d->p->targets[i];
-        if (strcmp(t->name, table->name))
-            continue;
+        if (strcmp(t->name, table->name)) continue;
         BlockInfo *b = this_block(d);
         b->table = memory_array((size_t)t->n, sizeof(int));
         for (int k = 0; k < t->n; k++) {
             b->table[k] = find_label(d, t->labels[k]);
-            if (b->table[k] < 0)
-                return decode_refuse(d, "a target that is no label");
+            if (b->table[k] < 0) return decode_refuse(d, "a target that is no label");
         }
         b->n_table = t->n;
         b->end = END_TABLE;
@@ -99,18 +96,19 @@ static int words_of(const PtxVar *v)
 }
 
 /* Rows of the caller's variables beside rows of the callee's. */
-static int match_words(Decoder *d, const PtxOperand *list, PtxVar *const *vars, int n, uint32_t **mine, uint32_t **theirs, int *count)
+static int match_words(Decoder *d, const PtxOperand *list, PtxVar *const *vars, int n,
+                       uint32_t **mine, uint32_t **theirs, int *count)
 {
     int total = 0, at = 0;
     if ((list ? list->n : 0) != n)
         return decode_refuse(d, "another number of arguments than the function");
-    for (int i = 0; i < n; i++)
-        total += words_of(vars[i]);
+    for (int i = 0; i < n; i++) total += words_of(vars[i]);
     *mine = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
     *theirs = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
     for (int i = 0; i < n; i++) {
         const PtxOperand *o = &list->items[i];
-        if (o->kind != OPND_VAR || o->var->space != SPACE_PARAM || words_of(o->var) != words_of(vars[i]))
+        if (o->kind != OPND_VAR || o->var->space != SPACE_PARAM ||
+            words_of(o->var) != words_of(vars[i]))
             return decode_refuse(d, "an argument that is no parameter variable of its size");
         for (int k = 0; k < words_of(vars[i]); k++, at++) {
             (*mine)[at] = (uint32_t)(o->var->offset + (uint64_t)k) * ROW32;
@@ -125,18 +123,21 @@ static void note_callee(Decoder *d, const Function *callee)
 {
     Function *f = d->f;
     for (int i = 0; i < f->n_callees; i++)
-        if (f->callees[i] == callee)
-            return;
-    f->callees = memory_grow((void *)(uintptr_t)f->callees, (size_t)f->n_callees + 1, sizeof(*f->callees));
+        if (f->callees[i] == callee) return;
+    f->callees =
+        memory_grow((void *)(uintptr_t)f->callees, (size_t)f->n_callees + 1, sizeof *f->callees);
     f->callees[f->n_callees++] = callee;
 }
 
 /* What a call copies; NULL: refused. */
-static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *args, const PtxOperand *results)
+static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *args,
+                       const PtxOperand *results)
 {
-    CallOp *call = ptx_arena_alloc(d->code->ptx.arena, sizeof(*call));
-    if (match_words(d, args, callee->params, callee->n_params, &call->in_from, &call->in_to, &call->n_in) ||
-        match_words(d, results, callee->returns, callee->n_returns, &call->out_to, &call->out_from, &call->n_out))
+    CallOp *call = ptx_arena_alloc(d->code->ptx.arena, sizeof *call);
+    if (match_words(d, args, callee->params, callee->n_params, &call->in_from, &call->in_to,
+                    &call->n_in) ||
+        match_words(d, results, callee->returns, callee->n_returns, &call->out_to, &call->out_from,
+                    &call->n_out))
         return NULL;
     if (callee->defined) {
         call->callee = &d->code->functions[callee - d->code->ptx.functions];
@@ -147,33 +148,36 @@ static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *
 
 static int same_words(const PtxOperand *list, PtxVar *const *vars, int n)
 {
-    if ((list ? list->n : 0) != n)
-        return 0;
+    if ((list ? list->n : 0) != n) return 0;
     for (int i = 0; i < n; i++)
         if (list->items[i].kind != OPND_VAR || words_of(list->items[i].var) != words_of(vars[i]))
             return 0;
     return 1;
 }
 
-enum { POINTER_TARGETS_MAX = 1 << 18 }; /* calls times functions: each may be a table entry; and the words of their arguments */
+enum {
+    POINTER_TARGETS_MAX = 1 << 18
+}; /* calls times functions: each may be a table entry; and the words of their arguments */
 
 /* Through a pointer: any function whose address is taken and whose arguments are of these sizes. */
-static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand *args, const PtxOperand *results)
+static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand *args,
+                        const PtxOperand *results)
 {
     const PtxModule *m = &d->code->ptx;
-    CallOp *call = ptx_arena_alloc(m->arena, sizeof(*call));
+    CallOp *call = ptx_arena_alloc(m->arena, sizeof *call);
     uint32_t row;
-    if (decode_source_of(d, pointer, 64, &row))
-        return -1;
+    if (decode_source_of(d, pointer, 64, &row)) return -1;
     if ((d->code->pointer_targets += m->n_functions) > POINTER_TARGETS_MAX)
         return decode_refuse(d, "too many calls through pointers and functions before it");
     call->targets = ptx_arena_alloc(m->arena, sizeof(CallOp *) * (size_t)m->n_functions);
     for (int i = 0; i < m->n_functions; i++) {
         const PtxFunction *f = &m->functions[i];
-        if (!f->address_taken || !same_words(args, f->params, f->n_params) || !same_words(results, f->returns, f->n_returns)) continue;
-        if (!(call->targets[i] = call_of(d, f, args, results)))
-            return -1;
-        if ((d->code->pointer_targets += call->targets[i]->n_in + call->targets[i]->n_out) > POINTER_TARGETS_MAX)
+        if (!f->address_taken || !same_words(args, f->params, f->n_params) ||
+            !same_words(results, f->returns, f->n_returns))
+            continue;
+        if (!(call->targets[i] = call_of(d, f, args, results))) return -1;
+        if ((d->code->pointer_targets += call->targets[i]->n_in + call->targets[i]->n_out) >
+            POINTER_TARGETS_MAX)
             return decode_refuse(d, "too many arguments of calls through pointers");
     }
     Inst *in = decode_emit(d, h_call_pointer);
@@ -197,10 +201,8 @@ static int call_op(Decoder *d)
     const PtxOperand *to = o;
     const char *name = o->name;
     o = decode_operand(d, ++i);
-    if (o && o->kind == OPND_LIST)
-        args = o;
-    if (to->kind == OPND_REG)
-        return call_pointer(d, to, args, results);
+    if (o && o->kind == OPND_LIST) args = o;
+    if (to->kind == OPND_REG) return call_pointer(d, to, args, results);
     PtxFunction *callee = ptx_find_function(&d->code->ptx, name);
     if (!strcmp(name, "__assertfail") || !strcmp(name, "__assert_fail")) {
         decode_emit(d, h_assert);
@@ -209,8 +211,7 @@ static int call_op(Decoder *d)
     if (!callee || (!callee->defined && strcmp(name, "vprintf")))
         return decode_refuse(d, "a function that is not in the module");
     CallOp *call = call_of(d, callee, args, results);
-    if (!call)
-        return -1;
+    if (!call) return -1;
     decode_emit(d, callee->defined ? h_call : h_call_drop)->call = call;
     return 0;
 }
@@ -222,10 +223,11 @@ static int bar_reduction(Decoder *d, int kind, int is_aligned)
     const ValueType *t = decode_type(d);
     uint32_t bar, count = ROW_NONE, p, flip, dest;
     int n = d->in->n_operands;
-    if (!t || n < 3 || n > 4 || decode_source(d, 1, 32, &bar) || (n == 4 && decode_source(d, 2, 32, &count)) ||
-        decode_pred(d, n - 1, &p, &flip))
+    if (!t || n < 3 || n > 4 || decode_source(d, 1, 32, &bar) ||
+        (n == 4 && decode_source(d, 2, 32, &count)) || decode_pred(d, n - 1, &p, &flip))
         return decode_refuse(d, "another number of operands");
-    if (t->bits == 1 ? decode_pred_dest(d, decode_operand(d, 0), &dest) : decode_dest(d, 0, 32, &dest))
+    if (t->bits == 1 ? decode_pred_dest(d, decode_operand(d, 0), &dest)
+                     : decode_dest(d, 0, 32, &dest))
         return -1;
     Inst *in = decode_emit(d, h_bar);
     in->a = bar;
@@ -248,22 +250,24 @@ static int bar_op(Decoder *d)
     if (decode_has(d, "warp")) {
         uint32_t mask;
         decode_has(d, "sync");
-        if (decode_source(d, 0, 32, &mask))
-            return -1;
+        if (decode_source(d, 0, 32, &mask)) return -1;
         decode_emit(d, h_bar_warp)->f = mask;
         return 0;
     }
-    if (decode_has(d, "cluster"))
-        return decode_refuse(d, "clusters");
+    if (decode_has(d, "cluster")) return decode_refuse(d, "clusters");
     int aligned = decode_has(d, "aligned") || !strcmp(d->in->op, "bar");
     if (decode_has(d, "red")) {
-        int kind = decode_has(d, "popc") ? 2 : decode_has(d, "and") ? 3 : decode_has(d, "or") ? 4 : 0;
+        int kind = decode_has(d, "popc")  ? 2
+                   : decode_has(d, "and") ? 3
+                   : decode_has(d, "or")  ? 4
+                                          : 0;
         return kind ? bar_reduction(d, kind, aligned) : decode_refuse(d, "no reduction");
     }
     int arrive = decode_has(d, "arrive"), n = d->in->n_operands;
     uint32_t bar, count = ROW_NONE;
     decode_has(d, "sync");
-    if (n < 1 || n > 2 || decode_source(d, 0, 32, &bar) || (n == 2 && decode_source(d, 1, 32, &count)))
+    if (n < 1 || n > 2 || decode_source(d, 0, 32, &bar) ||
+        (n == 2 && decode_source(d, 1, 32, &count)))
         return decode_refuse(d, "another number of operands");
     Inst *in = decode_emit(d, h_bar);
     in->a = bar;
@@ -275,7 +279,8 @@ static int bar_op(Decoder *d)
 
 static int fence_op(Decoder *d)
 {
-    int block_only = (decode_has(d, "cta") && 1) || decode_has(d, "proxy") || decode_has(d, "mbarrier_init");
+    int block_only =
+        (decode_has(d, "cta") && 1) || decode_has(d, "proxy") || decode_has(d, "mbarrier_init");
     d->mods_used = (1u << d->in->n_mods) - 1;
     d->inst_class = INST_BARRIER;
     decode_emit(d, block_only ? h_nop : h_fence);
@@ -291,15 +296,12 @@ static int shfl_op(Decoder *d)
     int mode = -1;
     uint32_t rows[4], dest, p = 0;
     for (int i = 0; i < 4; i++)
-        if (decode_has(d, modes[i]))
-            mode = i;
+        if (decode_has(d, modes[i])) mode = i;
     if (!decode_has(d, "sync") || !decode_has(d, "b32") || mode < 0 || d->in->n_operands != 5)
         return decode_refuse(d, "a form that is not known");
     for (int i = 0; i < 4; i++)
-        if (decode_source(d, i + 1, 32, &rows[i]))
-            return -1;
-    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)))
-        return -1;
+        if (decode_source(d, i + 1, 32, &rows[i])) return -1;
+    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p))) return -1;
     Inst *in = decode_emit(d, h_shfl);
     in->d = dest;
     in->e = p;
@@ -318,11 +320,11 @@ static int vote_op(Decoder *d)
     int mode = -1;
     uint32_t p, flip, mask, dest;
     for (int i = 0; i < 4; i++)
-        if (decode_has(d, modes[i]))
-            mode = i;
+        if (decode_has(d, modes[i])) mode = i;
     decode_has(d, "pred");
     decode_has(d, "b32");
-    if (!decode_has(d, "sync") || mode < 0 || decode_pred(d, 1, &p, &flip) || decode_source(d, 2, 32, &mask))
+    if (!decode_has(d, "sync") || mode < 0 || decode_pred(d, 1, &p, &flip) ||
+        decode_source(d, 2, 32, &mask))
         return decode_refuse(d, "a form that is not known");
     if (mode == 3 ? decode_dest(d, 0, 32, &dest) : decode_pred_dest(d, decode_operand(d, 0), &dest))
         return -1;
@@ -344,8 +346,8 @@ static int match_op(Decoder *d)
     const ValueType *t = decode_type(d);
     const PtxOperand *o = decode_operand(d, 0);
     uint32_t a, mask, dest, p = 0;
-    if (!t || t->bits < 32 || decode_source(d, 1, t->bits, &a) || decode_source(d, 2, 32, &mask) || decode_dest(d, 0, 32, &dest) ||
-        (o->pair && decode_pred_dest(d, o->pair, &p)))
+    if (!t || t->bits < 32 || decode_source(d, 1, t->bits, &a) || decode_source(d, 2, 32, &mask) ||
+        decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)))
         return decode_refuse(d, "a form that is not known");
     Inst *in = decode_emit(d, h_match);
     in->d = dest;
@@ -365,13 +367,12 @@ static int redux_op(Decoder *d)
     int op = -1;
     uint32_t a, mask, dest;
     for (int i = 0; i < 8; i++)
-        if (*ops[i] && decode_has(d, ops[i]))
-            op = i;
+        if (*ops[i] && decode_has(d, ops[i])) op = i;
     if (!decode_has(d, "sync") || op < 0 || !t || t->is_float || t->bits != 32)
         return decode_refuse(d, "a form that is not known");
-    if ((op == 1 || op == 2) && !t->is_signed)
-        op += 2;
-    if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &mask) || decode_dest(d, 0, 32, &dest))
+    if ((op == 1 || op == 2) && !t->is_signed) op += 2;
+    if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &mask) ||
+        decode_dest(d, 0, 32, &dest))
         return -1;
     Inst *in = decode_emit(d, h_redux);
     in->d = dest;
@@ -386,8 +387,7 @@ static int activemask_op(Decoder *d)
 {
     uint32_t dest;
     decode_has(d, "b32");
-    if (decode_dest(d, 0, 32, &dest))
-        return -1;
+    if (decode_dest(d, 0, 32, &dest)) return -1;
     decode_emit(d, h_activemask)->d = dest;
     d->inst_class = INST_SHUFFLE;
     return 0;
@@ -398,7 +398,8 @@ static int elect_op(Decoder *d)
     const PtxOperand *o = decode_operand(d, 0);
     uint32_t dest, p = 0, mask;
     decode_has(d, "sync");
-    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)) || decode_source(d, 1, 32, &mask))
+    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)) ||
+        decode_source(d, 1, 32, &mask))
         return -1;
     Inst *in = decode_emit(d, h_elect);
     in->d = dest;
@@ -437,13 +438,18 @@ int decode_control(Decoder *d)
         const char *name;
         int (*fn)(Decoder *);
     } table[] = {
-        {"bra", bra_op}, {"brx", brx_op}, {"ret", ret_op}, {"exit", exit_op}, {"call", call_op}, {"bar", bar_op},
-        {"barrier", bar_op}, {"membar", fence_op}, {"fence", fence_op}, {"shfl", shfl_op}, {"vote", vote_op},
-        {"match", match_op}, {"redux", redux_op}, {"activemask", activemask_op}, {"elect", elect_op}, {"trap", trap_op},
-        {"nanosleep", nothing_op}, {"griddepcontrol", nothing_op}, {"pmevent", nothing_op}, {"setmaxnreg", nothing_op},
+        {"bra", bra_op},           {"brx", brx_op},
+        {"ret", ret_op},           {"exit", exit_op},
+        {"call", call_op},         {"bar", bar_op},
+        {"barrier", bar_op},       {"membar", fence_op},
+        {"fence", fence_op},       {"shfl", shfl_op},
+        {"vote", vote_op},         {"match", match_op},
+        {"redux", redux_op},       {"activemask", activemask_op},
+        {"elect", elect_op},       {"trap", trap_op},
+        {"nanosleep", nothing_op}, {"griddepcontrol", nothing_op},
+        {"pmevent", nothing_op},   {"setmaxnreg", nothing_op},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (!strcmp(d->in->op, table[i].name))
-            return table[i].fn(d);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);
     return 1;
 }

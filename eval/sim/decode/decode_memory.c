@@ -9,27 +9,26 @@ int decode_space(Decoder *d)
     static const struct {
         const char *name;
         PtxSpace space;
-    } spaces[] = {{"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST}, {"param", SPACE_PARAM}, {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
-        if (decode_has(d, spaces[i].name))
-            return (int)spaces[i].space;
+    } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
+                  {"const", SPACE_CONST},        {"param", SPACE_PARAM},
+                  {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
     return SPACE_GENERIC;
 }
 
 /* Caching and scope do not change what is computed. */
 static int order_of(Decoder *d)
 {
-    static const char *const ignored[] = {"weak", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "cta", "cluster", "gpu", "sys", "noftz"};
-    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-        decode_has(d, ignored[i]);
+    static const char *const ignored[] = {"weak", "ca", "cg",  "cs",      "lu",  "cv",  "wb",
+                                          "wt",   "nc", "cta", "cluster", "gpu", "sys", "noftz"};
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
     for (int i = 0; i < d->in->n_mods; i++)
         if (!strncmp(d->in->mods[i], "L1::", 4) || !strncmp(d->in->mods[i], "L2::", 4))
             d->mods_used |= 1u << i;
-    if (decode_has(d, "acquire"))
-        return ORDER_ACQUIRE;
-    if (decode_has(d, "release") || decode_has(d, "acq_rel"))
-        return ORDER_RELEASE;
+    if (decode_has(d, "acquire")) return ORDER_ACQUIRE;
+    if (decode_has(d, "release") || decode_has(d, "acq_rel")) return ORDER_RELEASE;
     int is_volatile = decode_has(d, "volatile"), relaxed = decode_has(d, "relaxed");
     return is_volatile || relaxed ? ORDER_VOLATILE : ORDER_WEAK;
 }
@@ -41,8 +40,7 @@ static MemOp *new_mem(Decoder *d)
 
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
 {
-    if (!o || o->kind != OPND_ADDR)
-        return decode_refuse(d, "no address");
+    if (!o || o->kind != OPND_ADDR) return decode_refuse(d, "no address");
     const PtxOperand *base = &o->items[0];
     mo->offset = o->value;
     if (base->kind == OPND_INT) {
@@ -55,12 +53,9 @@ int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
         mo->address = base->reg * (mo->address64 ? ROW64 : ROW32);
         return 0;
     }
-    if (base->kind != OPND_VAR)
-        return decode_refuse(d, "an address of another kind");
-    if (mo->space == SPACE_GENERIC)
-        mo->space = (uint8_t)base->var->space;
-    if (mo->space != base->var->space)
-        return decode_refuse(d, "a variable of another space");
+    if (base->kind != OPND_VAR) return decode_refuse(d, "an address of another kind");
+    if (mo->space == SPACE_GENERIC) mo->space = (uint8_t)base->var->space;
+    if (mo->space != base->var->space) return decode_refuse(d, "a variable of another space");
     if (base->var->space == SPACE_LOCAL || base->var->space == SPACE_PARAM) {
         mo->address64 = 1;
         return decode_source_of(d, base, 64, &mo->address);
@@ -68,14 +63,15 @@ int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
     if (base->var->space == SPACE_GLOBAL && base->var->is_extern)
         return decode_refuse(d, "a variable that is defined elsewhere");
     mo->address64 = 2;
-    mo->offset = (int64_t)((uint64_t)mo->offset + (base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset));
+    mo->offset =
+        (int64_t)((uint64_t)mo->offset +
+                  (base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset));
     return 0;
 }
 
 int decode_memory_class(int space, int kind)
 {
-    if (kind >= MEM_ATOM)
-        return INST_ATOMIC;
+    if (kind >= MEM_ATOM) return INST_ATOMIC;
     switch (space) {
     case SPACE_SHARED: return kind == MEM_LOAD ? INST_SHARED_LOAD : INST_SHARED_STORE;
     case SPACE_LOCAL: return kind == MEM_LOAD ? INST_LOCAL_LOAD : INST_LOCAL_STORE;
@@ -91,7 +87,8 @@ static int vector_of(Decoder *d)
 }
 
 /* One data register or the items of a vector. */
-static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType *t, MemOp *mo, int is_store)
+static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType *t, MemOp *mo,
+                     int is_store)
 {
     if (!o || (count > 1 && (o->kind != OPND_VEC || o->n != count)))
         return decode_refuse(d, "a vector of another length");
@@ -110,26 +107,24 @@ static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType
             return decode_refuse(d, "no destination register");
         }
         mo->width[i] = (uint8_t)bits;
-        if (decode_source_of(d, item, bits, &mo->data[i]))
-            return -1;
+        if (decode_source_of(d, item, bits, &mo->data[i])) return -1;
     }
     return 0;
 }
 
 /* ---- parameters ---- */
 
-static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count, const ValueType *t)
+static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
+                       const ValueType *t)
 {
     MemOp rows = {0};
-    if (data_rows(d, data, count, t, &rows, 0))
-        return -1;
+    if (data_rows(d, data, count, t, &rows, 0)) return -1;
     uint64_t at = address->items[0].var->offset + (uint64_t)address->value;
     uint64_t bytes = (uint64_t)(count * t->bits / 8);
     if (at > KERNEL_MAX_PARAM_BYTES || bytes > KERNEL_MAX_PARAM_BYTES - at) /* the sum may wrap */
         return decode_refuse(d, "an offset beyond the parameters");
     for (int i = 0; i < count; i++, at += t->bits / 8) {
-        if (rows.data[i] == ROW_NONE)
-            continue;
+        if (rows.data[i] == ROW_NONE) continue;
         Inst *in = decode_emit(d, h_ldparam);
         in->d = rows.data[i];
         in->imm = at;
@@ -141,20 +136,20 @@ static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *
 }
 
 /* Parameters of functions are rows: word by word. */
-static int frame_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count, const ValueType *t, int is_store)
+static int frame_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
+                       const ValueType *t, int is_store)
 {
     MemOp rows = {0};
     const PtxVar *v = address->items[0].var;
     int64_t at = address->value;
-    if (data_rows(d, data, count, t, &rows, is_store))
-        return -1;
+    if (data_rows(d, data, count, t, &rows, is_store)) return -1;
     int bytes = t->bits / 8;
-    if (at < 0 || (uint64_t)at + (uint64_t)(count * bytes) > v->size || at % (bytes > 4 ? 4 : bytes))
+    if (at < 0 || (uint64_t)at + (uint64_t)(count * bytes) > v->size ||
+        at % (bytes > 4 ? 4 : bytes))
         return decode_refuse(d, "an offset outside the parameter");
     for (int i = 0; i < count; i++, at += bytes) {
         uint32_t word = (uint32_t)(v->offset + (uint64_t)at / 4) * ROW32;
-        if (rows.data[i] == ROW_NONE)
-            continue;
+        if (rows.data[i] == ROW_NONE) continue;
         Inst *in;
         if (bytes == 8 && !is_store) {
             in = decode_emit(d, h_pack64);
@@ -183,8 +178,7 @@ static int frame_param(Decoder *d, const PtxOperand *address, const PtxOperand *
 static int is_entry_param(const Decoder *d, const PtxVar *v)
 {
     for (int i = 0; i < d->p->n_params && d->p->is_entry; i++)
-        if (d->p->params[i] == v)
-            return 1;
+        if (d->p->params[i] == v) return 1;
     return 0;
 }
 
@@ -192,23 +186,23 @@ static int is_entry_param(const Decoder *d, const PtxVar *v)
 
 static int load_store(Decoder *d, int kind)
 {
-    int space = decode_space(d), order = order_of(d), count = vector_of(d), store = kind == MEM_STORE;
+    int space = decode_space(d), order = order_of(d), count = vector_of(d),
+        store = kind == MEM_STORE;
     int hint = 0, read_only = decode_has(d, "nc");
-    for (int i = 0; i < d->in->n_mods; i++)
-        hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
+    for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
-    const PtxOperand *address = decode_operand(d, store ? 0 : 1), *data = decode_operand(d, store ? 1 : 0);
+    const PtxOperand *address = decode_operand(d, store ? 0 : 1),
+                     *data = decode_operand(d, store ? 1 : 0);
     if (!t || t->bits < 8 || !address || !data || d->in->n_operands != 2 + hint)
         return decode_refuse(d, "another number of operands");
-    if (t->bits * count > 128)
-        return decode_refuse(d, "more than 16 bytes a thread");
+    if (t->bits * count > 128) return decode_refuse(d, "more than 16 bytes a thread");
     if (space == SPACE_PARAM && address->kind == OPND_ADDR && address->items[0].kind == OPND_VAR) {
         const PtxVar *v = address->items[0].var;
         d->inst_class = INST_OTHER;
-        if (v->space != SPACE_PARAM)
-            return decode_refuse(d, "a variable of another space");
+        if (v->space != SPACE_PARAM) return decode_refuse(d, "a variable of another space");
         if (is_entry_param(d, v))
-            return store ? decode_refuse(d, "a store to a kernel's parameter") : entry_param(d, address, data, count, t);
+            return store ? decode_refuse(d, "a store to a kernel's parameter")
+                         : entry_param(d, address, data, count, t);
         return frame_param(d, address, data, count, t, store);
     }
     MemOp *mo = new_mem(d);
@@ -219,8 +213,7 @@ static int load_store(Decoder *d, int kind)
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->is_signed = t->is_signed && !t->is_float;
-    if (decode_address(d, address, mo) || data_rows(d, data, count, t, mo, store))
-        return -1;
+    if (decode_address(d, address, mo) || data_rows(d, data, count, t, mo, store)) return -1;
     d->inst_class = decode_memory_class(mo->space, kind);
     decode_emit(d, h_mem)->mem = mo;
     return 0;
@@ -231,22 +224,23 @@ static int load_store(Decoder *d, int kind)
 static int atomic_type_fits(int op, const ValueType *t)
 {
     if (t->is_float)
-        return op == ATOM_ADD || ((op == ATOM_MIN || op == ATOM_MAX) && t->bits <= 32 && t->type != T_F32);
-    if (t->bits == 16)
-        return op == ATOM_CAS;
+        return op == ATOM_ADD ||
+               ((op == ATOM_MIN || op == ATOM_MAX) && t->bits <= 32 && t->type != T_F32);
+    if (t->bits == 16) return op == ATOM_CAS;
     return t->bits == 32 || (t->bits == 64 && op != ATOM_INC && op != ATOM_DEC);
 }
 
 static int atomic(Decoder *d, int returns)
 {
-    static const char *const ops[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
+    static const char *const ops[] = {"add", "min",  "max", "and", "or",
+                                      "xor", "exch", "cas", "inc", "dec"};
     int space = decode_space(d), order = order_of(d), op = -1, n = returns;
     for (int i = 0; i < 10; i++)
-        if (decode_has(d, ops[i]))
-            op = i;
+        if (decode_has(d, ops[i])) op = i;
     const ValueType *t = decode_type(d);
     int sources = op == ATOM_CAS ? 2 : 1;
-    if (op < 0 || !t || t->bits < 16 || !atomic_type_fits(op, t) || d->in->n_operands != n + 1 + sources)
+    if (op < 0 || !t || t->bits < 16 || !atomic_type_fits(op, t) ||
+        d->in->n_operands != n + 1 + sources)
         return decode_refuse(d, "an operation that its type does not have");
     MemOp *mo = new_mem(d);
     mo->kind = returns ? MEM_ATOM : MEM_RED;
@@ -259,13 +253,12 @@ static int atomic(Decoder *d, int returns)
     mo->bypass = t->packed;
     mo->data[0] = ROW_NONE;
     mo->width[0] = t->bits;
-    if (decode_address(d, decode_operand(d, n), mo))
-        return -1;
-    if (returns && decode_operand(d, 0)->kind != OPND_SINK && decode_dest(d, 0, t->bits, &mo->data[0]))
+    if (decode_address(d, decode_operand(d, n), mo)) return -1;
+    if (returns && decode_operand(d, 0)->kind != OPND_SINK &&
+        decode_dest(d, 0, t->bits, &mo->data[0]))
         return -1;
     for (int i = 0; i < sources; i++)
-        if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i]))
-            return -1;
+        if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i])) return -1;
     d->inst_class = INST_ATOMIC;
     decode_emit(d, h_atom)->mem = mo;
     return 0;
@@ -288,13 +281,13 @@ static int copy_async_group(Decoder *d, int waits, int all)
 static int copy_async(Decoder *d)
 {
     int commits = decode_has(d, "commit_group"), all = decode_has(d, "wait_all");
-    if (commits || all || decode_has(d, "wait_group"))
-        return copy_async_group(d, !commits, all);
-    int shared = decode_has(d, "shared") | decode_has(d, "shared::cta"), global = decode_has(d, "global");
+    if (commits || all || decode_has(d, "wait_group")) return copy_async_group(d, !commits, all);
+    int shared = decode_has(d, "shared") | decode_has(d, "shared::cta"),
+        global = decode_has(d, "global");
     order_of(d);
     const PtxOperand *to = decode_operand(d, 0), *bytes = decode_operand(d, 2);
-    if (!shared || !global || !bytes || bytes->kind != OPND_INT || (bytes->value != 4 && bytes->value != 8 && bytes->value != 16) ||
-        d->in->n_operands > 4)
+    if (!shared || !global || !bytes || bytes->kind != OPND_INT ||
+        (bytes->value != 4 && bytes->value != 8 && bytes->value != 16) || d->in->n_operands > 4)
         return decode_refuse(d, "a form that is not known");
     MemOp *mo = new_mem(d), side = {.space = SPACE_SHARED};
     mo->kind = MEM_LOAD;
@@ -302,16 +295,14 @@ static int copy_async(Decoder *d)
     mo->element = 4;
     mo->count = (uint8_t)(bytes->value / 4);
     uint32_t sizes = ROW_NONE;
-    if (decode_address(d, decode_operand(d, 1), mo) || decode_address(d, to, &side))
-        return -1;
+    if (decode_address(d, decode_operand(d, 1), mo) || decode_address(d, to, &side)) return -1;
     if (side.address64 == 2) {
         side.address = decode_const32(d->code, (uint32_t)side.offset);
         side.address64 = 0;
         side.offset = 0;
     }
     const PtxOperand *size = decode_operand(d, 3);
-    if (size && decode_source(d, 3, 32, &sizes))
-        return -1;
+    if (size && decode_source(d, 3, 32, &sizes)) return -1;
     Inst *in = decode_emit(d, h_cp_async);
     in->mem = mo;
     in->a = side.address;
@@ -334,8 +325,7 @@ static int create_policy(Decoder *d)
 {
     uint32_t dest;
     d->mods_used = (1u << d->in->n_mods) - 1;
-    if (decode_dest(d, 0, 64, &dest))
-        return -1;
+    if (decode_dest(d, 0, 64, &dest)) return -1;
     Inst *in = decode_emit(d, h_mov64);
     in->d = dest;
     in->a = decode_const64(d->code, 0);
@@ -345,19 +335,13 @@ static int create_policy(Decoder *d)
 int decode_memory(Decoder *d)
 {
     const char *op = d->in->op;
-    if (!strcmp(op, "ld") || !strcmp(op, "ldu"))
-        return load_store(d, MEM_LOAD);
-    if (!strcmp(op, "st"))
-        return load_store(d, MEM_STORE);
-    if (!strcmp(op, "atom"))
-        return atomic(d, 1);
-    if (!strcmp(op, "red") && !decode_has(d, "async"))
-        return atomic(d, 0);
-    if (!strcmp(op, "cp") && decode_has(d, "async"))
-        return copy_async(d);
+    if (!strcmp(op, "ld") || !strcmp(op, "ldu")) return load_store(d, MEM_LOAD);
+    if (!strcmp(op, "st")) return load_store(d, MEM_STORE);
+    if (!strcmp(op, "atom")) return atomic(d, 1);
+    if (!strcmp(op, "red") && !decode_has(d, "async")) return atomic(d, 0);
+    if (!strcmp(op, "cp") && decode_has(d, "async")) return copy_async(d);
     if (!strcmp(op, "prefetch") || !strcmp(op, "prefetchu") || !strcmp(op, "applypriority"))
         return no_effect(d);
-    if (!strcmp(op, "createpolicy"))
-        return create_policy(d);
+    if (!strcmp(op, "createpolicy")) return create_policy(d);
     return 1;
 }

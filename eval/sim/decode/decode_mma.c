@@ -11,15 +11,17 @@ int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
     for (int i = 0; i < n; i++) {
         if (o->items[i].kind != OPND_REG && is_dest)
             return decode_refuse(d, "a fragment of other registers");
-        if (decode_source_of(d, &o->items[i], 32, &rows[i]))
-            return -1;
+        if (decode_source_of(d, &o->items[i], 32, &rows[i])) return -1;
     }
     return 0;
 }
 
 static int element_bits(int type)
 {
-    return type == T_TF32 ? 32 : type == T_F16 || type == T_BF16 ? 16 : type == T_S8 || type == T_U8 ? 8 : 0;
+    return type == T_TF32                    ? 32
+           : type == T_F16 || type == T_BF16 ? 16
+           : type == T_S8 || type == T_U8    ? 8
+                                             : 0;
 }
 
 static int shape_k(Decoder *d)
@@ -29,24 +31,28 @@ static int shape_k(Decoder *d)
         int k;
     } shapes[] = {{"m16n8k4", 4}, {"m16n8k8", 8}, {"m16n8k16", 16}, {"m16n8k32", 32}};
     for (int i = 0; i < 4; i++)
-        if (decode_has(d, shapes[i].name))
-            return shapes[i].k;
+        if (decode_has(d, shapes[i].name)) return shapes[i].k;
     return 0;
 }
 
 static int mma_op(Decoder *d)
 {
-    int k = shape_k(d), sync = decode_has(d, "sync"), row = decode_has(d, "row"), col = decode_has(d, "col");
+    int k = shape_k(d), sync = decode_has(d, "sync"), row = decode_has(d, "row"),
+        col = decode_has(d, "col");
     int saturate = decode_has(d, "satfinite");
     decode_has(d, "aligned");
-    const ValueType *c = decode_type(d), *b = decode_type(d), *a = decode_type(d), *to = decode_type(d);
+    const ValueType *c = decode_type(d), *b = decode_type(d), *a = decode_type(d),
+                    *to = decode_type(d);
     if (!k || !sync || !row || !col || !to || c != to)
         return decode_refuse(d, "a shape or types that are not known");
     int bits = element_bits(a->type), int_sum = a->bits == 8 && !a->is_float;
     if (!bits || element_bits(b->type) != bits || (!int_sum && a->type != b->type) ||
-        to->type != (int_sum ? T_S32 : to->type == T_F16 && a->type == T_F16 ? T_F16 : T_F32) || k * bits < 128 || k * bits > 256)
+        to->type != (int_sum                                 ? T_S32
+                     : to->type == T_F16 && a->type == T_F16 ? T_F16
+                                                             : T_F32) ||
+        k * bits < 128 || k * bits > 256)
         return decode_refuse(d, "a shape or types that are not known");
-    MmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof(*op));
+    MmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
     op->k = (uint8_t)k;
     op->n_a = (uint8_t)(k * bits / 64);
     op->n_b = (uint8_t)(k * bits / 128);
@@ -55,8 +61,9 @@ static int mma_op(Decoder *d)
     op->b_type = b->type;
     op->acc_type = to->type;
     op->saturate = (uint8_t)saturate;
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, op->d, 1) || decode_fragment(d, 1, op->n_a, op->a, 0) ||
-        decode_fragment(d, 2, op->n_b, op->b, 0) || decode_fragment(d, 3, op->n_c, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, op->d, 1) ||
+        decode_fragment(d, 1, op->n_a, op->a, 0) || decode_fragment(d, 2, op->n_b, op->b, 0) ||
+        decode_fragment(d, 3, op->n_c, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -66,15 +73,19 @@ static int mma_op(Decoder *d)
 
 static int ldmatrix_op(Decoder *d)
 {
-    int n = decode_has(d, "x4") ? 4 : decode_has(d, "x2") ? 2 : decode_has(d, "x1") ? 1 : 0, trans = decode_has(d, "trans");
+    int n = decode_has(d, "x4")   ? 4
+            : decode_has(d, "x2") ? 2
+            : decode_has(d, "x1") ? 1
+                                  : 0,
+        trans = decode_has(d, "trans");
     int known = decode_has(d, "sync") && decode_has(d, "m8n8") && decode_has(d, "b16");
     int shared = decode_has(d, "shared") | decode_has(d, "shared::cta");
     const PtxOperand *o = decode_operand(d, 1);
     decode_has(d, "aligned");
-    if (!known || !n || d->in->n_operands != 2 || !o || o->kind != OPND_ADDR || o->items[0].kind != OPND_REG ||
-        o->items[0].cls == REG_PRED || o->items[0].width < 32)
+    if (!known || !n || d->in->n_operands != 2 || !o || o->kind != OPND_ADDR ||
+        o->items[0].kind != OPND_REG || o->items[0].cls == REG_PRED || o->items[0].width < 32)
         return decode_refuse(d, "a form that is not known");
-    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof(*mo));
+    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
     mo->kind = MEM_LOAD;
     mo->space = shared ? SPACE_SHARED : SPACE_GENERIC;
     mo->element = 4;
@@ -82,8 +93,7 @@ static int ldmatrix_op(Decoder *d)
     mo->address64 = o->items[0].cls == REG_64;
     mo->address = o->items[0].reg * (mo->address64 ? ROW64 : ROW32);
     mo->offset = o->value;
-    if (decode_fragment(d, 0, n, &mo->data[4], 1))
-        return -1;
+    if (decode_fragment(d, 0, n, &mo->data[4], 1)) return -1;
     Inst *in = decode_emit(d, h_ldmatrix);
     in->mem = mo;
     in->k0 = (uint8_t)n;
@@ -95,7 +105,8 @@ static int ldmatrix_op(Decoder *d)
 static int movmatrix_op(Decoder *d)
 {
     uint32_t from, to;
-    int known = decode_has(d, "sync") && decode_has(d, "m8n8") && decode_has(d, "trans") && decode_has(d, "b16");
+    int known = decode_has(d, "sync") && decode_has(d, "m8n8") && decode_has(d, "trans") &&
+                decode_has(d, "b16");
     decode_has(d, "aligned");
     if (!known || decode_source(d, 1, 32, &from) || decode_dest(d, 0, 32, &to))
         return decode_refuse(d, "a form that is not known");
@@ -108,11 +119,8 @@ static int movmatrix_op(Decoder *d)
 
 int decode_mma(Decoder *d)
 {
-    if (!strcmp(d->in->op, "mma"))
-        return mma_op(d);
-    if (!strcmp(d->in->op, "ldmatrix"))
-        return ldmatrix_op(d);
-    if (!strcmp(d->in->op, "movmatrix"))
-        return movmatrix_op(d);
+    if (!strcmp(d->in->op, "mma")) return mma_op(d);
+    if (!strcmp(d->in->op, "ldmatrix")) return ldmatrix_op(d);
+    if (!strcmp(d->in->op, "movmatrix")) return movmatrix_op(d);
     return 1;
 }

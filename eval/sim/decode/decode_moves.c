@@ -15,10 +15,8 @@ static int mov_pack(Decoder *d, const PtxOperand *from, int bits)
     if (!((bits == 32 && from->n == 2) || (bits == 64 && (from->n == 2 || from->n == 4))))
         return decode_refuse(d, "a vector of another length");
     for (int i = 0; i < from->n; i++)
-        if (item_source(d, from, i, part, &rows[i]))
-            return -1;
-    if (decode_dest(d, 0, bits, &dest))
-        return -1;
+        if (item_source(d, from, i, part, &rows[i])) return -1;
+    if (decode_dest(d, 0, bits, &dest)) return -1;
     Inst *in = decode_emit(d, bits == 32 ? h_pack32 : from->n == 2 ? h_pack64 : h_pack64_16);
     in->d = dest;
     in->a = rows[0];
@@ -35,14 +33,12 @@ static int mov_unpack(Decoder *d, const PtxOperand *to, int bits)
         return decode_refuse(d, "a vector of another length");
     for (int i = 0; i < to->n; i++) {
         const PtxOperand *o = &to->items[i];
-        if (o->kind == OPND_SINK)
-            continue;
+        if (o->kind == OPND_SINK) continue;
         if (o->kind != OPND_REG || o->cls != REG_32)
             return decode_refuse(d, "a vector of other registers");
         rows[i] = o->reg * ROW32;
     }
-    if (decode_source(d, 1, bits, &source))
-        return -1;
+    if (decode_source(d, 1, bits, &source)) return -1;
     Inst *in = decode_emit(d, bits == 32 ? h_unpack32 : to->n == 2 ? h_unpack64 : h_unpack64_16);
     in->a = source;
     in->d = rows[0];
@@ -57,23 +53,18 @@ static int mov_op(Decoder *d)
     const ValueType *t = decode_type(d);
     const PtxOperand *to = decode_operand(d, 0), *from = decode_operand(d, 1);
     uint32_t dest, source, flip;
-    if (!t || !to || !from || t->bits == 8)
-        return decode_refuse(d, "no type");
+    if (!t || !to || !from || t->bits == 8) return decode_refuse(d, "no type");
     if (t->bits == 1) {
-        if (decode_pred(d, 1, &source, &flip) || decode_pred_dest(d, to, &dest))
-            return -1;
+        if (decode_pred(d, 1, &source, &flip) || decode_pred_dest(d, to, &dest)) return -1;
         Inst *in = decode_emit(d, h_mov_pred);
         in->d = dest;
         in->a = source;
         in->f = flip;
         return 0;
     }
-    if (from->kind == OPND_VEC)
-        return mov_pack(d, from, t->bits);
-    if (to->kind == OPND_VEC)
-        return mov_unpack(d, to, t->bits);
-    if (decode_source_of(d, from, t->bits, &source) || decode_dest(d, 0, t->bits, &dest))
-        return -1;
+    if (from->kind == OPND_VEC) return mov_pack(d, from, t->bits);
+    if (to->kind == OPND_VEC) return mov_unpack(d, to, t->bits);
+    if (decode_source_of(d, from, t->bits, &source) || decode_dest(d, 0, t->bits, &dest)) return -1;
     Inst *in = decode_emit(d, t->bits == 64 ? h_mov64 : h_mov32);
     in->d = dest;
     in->a = source;
@@ -88,7 +79,10 @@ static int cvt_flags(Decoder *d, int *round_int)
         const char *name;
         int round_int;
     } whole[] = {{"rni", INT_NEAREST}, {"rzi", INT_ZERO}, {"rmi", INT_DOWN}, {"rpi", INT_UP}};
-    int mode = decode_has(d, "rz") ? FP_RZ : decode_has(d, "rm") ? FP_RM : decode_has(d, "rp") ? FP_RP : FP_RN;
+    int mode = decode_has(d, "rz")   ? FP_RZ
+               : decode_has(d, "rm") ? FP_RM
+               : decode_has(d, "rp") ? FP_RP
+                                     : FP_RN;
     decode_has(d, "rn");
     mode |= decode_has(d, "rna") ? CVT_RNA : 0;
     mode |= decode_has(d, "ftz") ? FP_FTZ : 0;
@@ -97,16 +91,14 @@ static int cvt_flags(Decoder *d, int *round_int)
     mode |= decode_has(d, "satfinite") ? CVT_SATFINITE : 0;
     *round_int = INT_NONE;
     for (int i = 0; i < 4; i++)
-        if (decode_has(d, whole[i].name))
-            *round_int = whole[i].round_int;
+        if (decode_has(d, whole[i].name)) *round_int = whole[i].round_int;
     return mode;
 }
 
 static int cvt_packed(Decoder *d, const ValueType *to, int mode)
 {
     uint32_t a, b, dest;
-    if (d->in->n_operands != 3)
-        return decode_refuse(d, "another number of operands");
+    if (d->in->n_operands != 3) return decode_refuse(d, "another number of operands");
     if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &b) || decode_dest(d, 0, 32, &dest))
         return -1;
     Inst *in = decode_emit(d, h_cvt_pack);
@@ -121,8 +113,7 @@ static int cvt_packed(Decoder *d, const ValueType *to, int mode)
 
 static int register_bits(const PtxOperand *o, int type_bits)
 {
-    if (o->kind == OPND_REG)
-        return o->width;
+    if (o->kind == OPND_REG) return o->width;
     return type_bits < 16 ? 16 : type_bits;
 }
 
@@ -131,22 +122,20 @@ static int cvt_op(Decoder *d)
     int round_int, mode = cvt_flags(d, &round_int);
     const ValueType *from = decode_type(d), *to = decode_type(d);
     const PtxOperand *dst = decode_operand(d, 0), *src = decode_operand(d, 1);
-    if (!from || !to || !dst || !src)
-        return decode_refuse(d, "fewer than two types");
-    if (to->packed)
-        return cvt_packed(d, to, mode);
+    if (!from || !to || !dst || !src) return decode_refuse(d, "fewer than two types");
+    if (to->packed) return cvt_packed(d, to, mode);
     int to_bits = register_bits(dst, to->bits), from_bits = register_bits(src, from->bits);
-    if (from->packed || to_bits < 16 || from_bits < 16 || to_bits < (to->bits < 16 ? 16 : to->bits) || from_bits < from->bits ||
+    if (from->packed || to_bits < 16 || from_bits < 16 ||
+        to_bits < (to->bits < 16 ? 16 : to->bits) || from_bits < from->bits ||
         (d->in->n_operands != 2))
         return decode_refuse(d, "registers of other sizes");
-    if (from->is_float && !to->is_float && !round_int)
-        round_int = INT_ZERO;
+    if (from->is_float && !to->is_float && !round_int) round_int = INT_ZERO;
     if (from->is_float && to->is_float && from->type == to->type && !round_int && (mode & 3))
         return decode_refuse(d, "a rounding mode that changes nothing");
     uint32_t a, dest;
-    if (decode_source(d, 1, from_bits, &a) || decode_dest(d, 0, to_bits, &dest))
-        return -1;
-    Inst *in = decode_emit(d, cvt_handler(to->type, from->type, round_int, mode, to_bits, from_bits));
+    if (decode_source(d, 1, from_bits, &a) || decode_dest(d, 0, to_bits, &dest)) return -1;
+    Inst *in =
+        decode_emit(d, cvt_handler(to->type, from->type, round_int, mode, to_bits, from_bits));
     in->d = dest;
     in->a = a;
     in->k0 = to->type;
@@ -156,8 +145,11 @@ static int cvt_op(Decoder *d)
     in->e = (uint32_t)to_bits;
     in->f = (uint32_t)from_bits;
     int widening = !from->is_float && !to->is_float;
-    d->inst_class = from->bits == 64 && from->is_float ? INST_FP64 : to->bits == 64 && to->is_float ? INST_FP64 :
-                    widening ? INST_INT : from->is_float != to->is_float ? INST_SFU : INST_FP32;
+    d->inst_class = from->bits == 64 && from->is_float ? INST_FP64
+                    : to->bits == 64 && to->is_float   ? INST_FP64
+                    : widening                         ? INST_INT
+                    : from->is_float != to->is_float   ? INST_SFU
+                                                       : INST_FP32;
     return 0;
 }
 
@@ -165,12 +157,12 @@ static int cvt_op(Decoder *d)
 
 static int comparison(Decoder *d, const ValueType *t)
 {
-    static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+    static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     static const char *const unsigned_names[] = {"lo", "ls", "hi", "hs"};
     static const int unsigned_ops[] = {CMP_LT, CMP_LE, CMP_GT, CMP_GE};
     for (int i = 0; i < 14; i++)
-        if (decode_has(d, names[i]))
-            return i > CMP_GE && !t->is_float ? -1 : i;
+        if (decode_has(d, names[i])) return i > CMP_GE && !t->is_float ? -1 : i;
     for (int i = 0; i < 4; i++)
         if (decode_has(d, unsigned_names[i]))
             return t->is_float || t->is_signed ? -1 : unsigned_ops[i];
@@ -179,20 +171,28 @@ static int comparison(Decoder *d, const ValueType *t)
 
 static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q)
 {
-    int op = comparison(d, t), bits = t->bits, bool_op = decode_has(d, "and") ? 1 : decode_has(d, "or") ? 2 : decode_has(d, "xor") ? 3 : 0;
+    int op = comparison(d, t), bits = t->bits,
+        bool_op = decode_has(d, "and")   ? 1
+                  : decode_has(d, "or")  ? 2
+                  : decode_has(d, "xor") ? 3
+                                         : 0;
     uint32_t a, b, c = 0, flip = 0;
     if (op < 0 || bits == 8) {
         decode_refuse(d, "a comparison that its type does not have");
         return NULL;
     }
-    if (decode_source(d, 1, bits, &a) || decode_source(d, 2, bits, &b) || (bool_op && decode_pred(d, 3, &c, &flip)))
+    if (decode_source(d, 1, bits, &a) || decode_source(d, 2, bits, &b) ||
+        (bool_op && decode_pred(d, 3, &c, &flip)))
         return NULL;
     if (d->in->n_operands != (bool_op ? 4 : 3)) {
         decode_refuse(d, "another number of operands");
         return NULL;
     }
     int half = t->type == T_F16 || t->type == T_BF16;
-    Inst *in = decode_emit(d, half ? h_setp_f16 : !t->is_float ? setp_handler(bits, t->is_signed) : bits == 64 ? h_setp_f64 : h_setp_f32);
+    Inst *in = decode_emit(d, half           ? h_setp_f16
+                              : !t->is_float ? setp_handler(bits, t->is_signed)
+                              : bits == 64   ? h_setp_f64
+                                             : h_setp_f32);
     in->d = p;
     in->e = q;
     in->a = a;
@@ -221,26 +221,27 @@ static int setp_op(Decoder *d)
 static int set_halves(Decoder *d, const ValueType *from, const ValueType *to)
 {
     uint32_t dest;
-    if (to->bits == 64 || to->type == T_F32 || (from->packed && to->bits != 32) || decode_dest(d, 0, to->bits, &dest))
+    if (to->bits == 64 || to->type == T_F32 || (from->packed && to->bits != 32) ||
+        decode_dest(d, 0, to->bits, &dest))
         return decode_refuse(d, "a type that it does not exist for");
     Inst *in = compare_into(d, from, dest, 0);
-    if (!in || in->k1)
-        return decode_refuse(d, "a predicate to combine with");
+    if (!in || in->k1) return decode_refuse(d, "a predicate to combine with");
     in->fn = h_set_f16;
-    in->f = to->type == T_F16 ? 0x3c00 : to->type == T_BF16 ? 0x3f80 : from->packed || to->bits == 16 ? 0xffff : FULL_MASK;
+    in->f = to->type == T_F16                ? 0x3c00
+            : to->type == T_BF16             ? 0x3f80
+            : from->packed || to->bits == 16 ? 0xffff
+                                             : FULL_MASK;
     return 0;
 }
 
 static int set_op(Decoder *d)
 {
     const ValueType *from = decode_type(d), *to = decode_type(d);
-    if (from && to && (from->type == T_F16 || from->type == T_BF16))
-        return set_halves(d, from, to);
+    if (from && to && (from->type == T_F16 || from->type == T_BF16)) return set_halves(d, from, to);
     uint32_t dest, p = decode_temp_pred(d);
     if (!from || !to || to->bits != 32 || to->packed || decode_dest(d, 0, 32, &dest))
         return decode_refuse(d, "a type that it does not exist for");
-    if (!compare_into(d, from, p, 0))
-        return -1;
+    if (!compare_into(d, from, p, 0)) return -1;
     Inst *in = decode_emit(d, h_pred_to32);
     in->d = dest;
     in->a = p;
@@ -252,10 +253,9 @@ static int selp_op(Decoder *d)
 {
     const ValueType *t = decode_type(d);
     uint32_t a, b, c, flip, dest;
-    if (!t || t->bits < 16)
-        return decode_refuse(d, "no type");
-    if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) || decode_pred(d, 3, &c, &flip) ||
-        decode_dest(d, 0, t->bits, &dest))
+    if (!t || t->bits < 16) return decode_refuse(d, "no type");
+    if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) ||
+        decode_pred(d, 3, &c, &flip) || decode_dest(d, 0, t->bits, &dest))
         return -1;
     Inst *in = decode_emit(d, t->bits == 64 ? h_selp64 : h_selp32);
     in->d = dest;
@@ -274,8 +274,8 @@ static int slct_op(Decoder *d)
     uint32_t a, b, c, dest;
     if (!t || !by || by->bits != 32 || t->bits < 16)
         return decode_refuse(d, "fewer than two types");
-    if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) || decode_source(d, 3, 32, &c) ||
-        decode_dest(d, 0, t->bits, &dest))
+    if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) ||
+        decode_source(d, 3, 32, &c) || decode_dest(d, 0, t->bits, &dest))
         return -1;
     Inst *in = decode_emit(d, t->bits == 64 ? h_slct64 : h_slct32);
     in->d = dest;
@@ -289,13 +289,13 @@ static int slct_op(Decoder *d)
 
 static int testp_op(Decoder *d)
 {
-    static const char *const tests[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+    static const char *const tests[] = {"finite",     "infinite", "number",
+                                        "notanumber", "normal",   "subnormal"};
     const ValueType *t = decode_type(d);
     int which = -1;
     uint32_t a, p;
     for (int i = 0; i < 6; i++)
-        if (decode_has(d, tests[i]))
-            which = i;
+        if (decode_has(d, tests[i])) which = i;
     if (!t || !t->is_float || t->bits < 32 || which < 0)
         return decode_refuse(d, "a test or a type that does not exist");
     if (decode_source(d, 1, t->bits, &a) || decode_pred_dest(d, decode_operand(d, 0), &p))
@@ -315,11 +315,12 @@ static int space_mod(Decoder *d)
     static const struct {
         const char *name;
         PtxSpace space;
-    } spaces[] = {{"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST}, {"param", SPACE_PARAM}, {"param::entry", SPACE_PARAM}};
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
-        if (decode_has(d, spaces[i].name))
-            return (int)spaces[i].space;
+    } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
+                  {"const", SPACE_CONST},        {"param", SPACE_PARAM},
+                  {"param::entry", SPACE_PARAM}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
     return -1;
 }
 
@@ -328,10 +329,8 @@ static int cvta_op(Decoder *d)
     int to = decode_has(d, "to"), space = space_mod(d);
     const ValueType *t = decode_type(d);
     uint32_t a, dest;
-    if (space < 0 || !t || t->bits != 64)
-        return decode_refuse(d, "no space");
-    if (decode_source(d, 1, 64, &a) || decode_dest(d, 0, 64, &dest))
-        return -1;
+    if (space < 0 || !t || t->bits != 64) return decode_refuse(d, "no space");
+    if (decode_source(d, 1, 64, &a) || decode_dest(d, 0, 64, &dest)) return -1;
     Inst *in = decode_emit(d, h_cvta);
     in->d = dest;
     in->a = a;
@@ -359,10 +358,10 @@ int decode_moves(Decoder *d)
     static const struct {
         const char *name;
         int (*fn)(Decoder *);
-    } table[] = {{"mov", mov_op}, {"cvt", cvt_op}, {"setp", setp_op}, {"set", set_op}, {"selp", selp_op},
-                 {"slct", slct_op}, {"testp", testp_op}, {"cvta", cvta_op}, {"isspacep", isspacep_op}};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (!strcmp(d->in->op, table[i].name))
-            return table[i].fn(d);
+    } table[] = {{"mov", mov_op},     {"cvt", cvt_op},   {"setp", setp_op},
+                 {"set", set_op},     {"selp", selp_op}, {"slct", slct_op},
+                 {"testp", testp_op}, {"cvta", cvta_op}, {"isspacep", isspacep_op}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);
     return 1;
 }

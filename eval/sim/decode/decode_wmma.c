@@ -1,4 +1,5 @@
-/* wmma: loads and stores become ordinary ones, a register or a half of one at a time; fragments are laid out by exec_wmma.c. */
+/* wmma: loads and stores become ordinary ones, a register or a half of one at a time; fragments are
+ * laid out by exec_wmma.c. */
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/memory/memory_ops.h"
 
@@ -11,8 +12,11 @@ static int shape_of(Decoder *d, Shape *s)
     static const struct {
         const char *name;
         Shape shape;
-    } shapes[] = {{"m16n16k16", {16, 16, 16}}, {"m32n8k16", {32, 8, 16}}, {"m8n32k16", {8, 32, 16}}, {"m16n16k8", {16, 16, 8}}};
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+    } shapes[] = {{"m16n16k16", {16, 16, 16}},
+                  {"m32n8k16", {32, 8, 16}},
+                  {"m8n32k16", {8, 32, 16}},
+                  {"m16n16k8", {16, 16, 8}}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         if (decode_has(d, shapes[i].name)) {
             *s = shapes[i].shape;
             return 0;
@@ -31,18 +35,17 @@ static int registers(char which, const Shape *s, int type, int *all)
 
 static int is_known(char which, const Shape *s, const ValueType *t)
 {
-    if (!t || t->packed)
-        return 0;
-    if (which == 'c')
-        return t->type == T_F32 || t->type == T_F16;
+    if (!t || t->packed) return 0;
+    if (which == 'c') return t->type == T_F32 || t->type == T_F16;
     return s->k == 8 ? t->type == T_TF32 : t->type == T_F16 || t->type == T_BF16;
 }
 
 /* One access of `bytes` by every lane; its data in a register of 32 bits. */
-static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, int bytes, uint32_t data, int is_store)
+static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, int bytes,
+                        uint32_t data, int is_store)
 {
-    WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof(*p));
-    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof(*mo));
+    WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof *p);
+    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
     *p = *whole;
     p->reg = (uint8_t)reg;
     p->half = (uint8_t)half;
@@ -74,8 +77,7 @@ static void access_halves(Decoder *d, const WmmaPart *whole, int reg, uint32_t d
         }
         access_part(d, whole, reg, j, 2, part[j], is_store);
     }
-    if (is_store)
-        return;
+    if (is_store) return;
     Inst *in = decode_emit(d, h_wmma_pack);
     in->d = data;
     in->a = part[0];
@@ -84,16 +86,19 @@ static void access_halves(Decoder *d, const WmmaPart *whole, int reg, uint32_t d
 
 static int matrix_access(Decoder *d, int is_store)
 {
-    char which = decode_has(d, "a") ? 'a' : decode_has(d, "b") ? 'b' : decode_has(d, is_store ? "d" : "c") ? 'c' : 0;
+    char which = decode_has(d, "a")                    ? 'a'
+                 : decode_has(d, "b")                  ? 'b'
+                 : decode_has(d, is_store ? "d" : "c") ? 'c'
+                                                       : 0;
     int rows = decode_has(d, "row"), columns = decode_has(d, "col"), space = decode_space(d), all;
-    WmmaPart whole = {.which = which, .by_columns = (uint8_t)columns, .base = {.space = (uint8_t)space}};
+    WmmaPart whole = {
+        .which = which, .by_columns = (uint8_t)columns, .base = {.space = (uint8_t)space}};
     Shape s = {0};
     decode_has(d, "aligned");
     if (!decode_has(d, "sync") || !which || rows == columns || shape_of(d, &s))
         return decode_refuse(d, "a form that is not known");
     const ValueType *t = decode_type(d);
-    if (!is_known(which, &s, t))
-        return decode_refuse(d, "a type that is not known");
+    if (!is_known(which, &s, t)) return decode_refuse(d, "a type that is not known");
     int n = registers(which, &s, t->type, &all), address = is_store ? 0 : 1;
     uint32_t data[8];
     whole.m = (uint8_t)s.m;
@@ -101,7 +106,8 @@ static int matrix_access(Decoder *d, int is_store)
     whole.type = t->type;
     int high = which == 'b' ? s.k : s.m, wide = which == 'a' ? s.k : s.n;
     whole.stride = decode_const32(d->code, (uint32_t)(columns ? high : wide));
-    if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) || decode_fragment(d, 1 - address, all, data, !is_store) ||
+    if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) ||
+        decode_fragment(d, 1 - address, all, data, !is_store) ||
         decode_address(d, decode_operand(d, address), &whole.base))
         return -1;
     decode_emit(d, h_wmma_together);
@@ -125,19 +131,20 @@ static int multiply(Decoder *d)
 {
     Shape s = {0};
     int all;
-    for (int i = 0; i < d->in->n_mods; i++) /* of the factors: their fragments are laid out in the same way */
+    for (int i = 0; i < d->in->n_mods;
+         i++) /* of the factors: their fragments are laid out in the same way */
         if (!strcmp(d->in->mods[i], "row") || !strcmp(d->in->mods[i], "col"))
             d->mods_used |= 1u << i;
     decode_has(d, "aligned");
     if (!decode_has(d, "sync") || shape_of(d, &s))
         return decode_refuse(d, "a form that is not known");
-    const ValueType *from = decode_type(d), *b = decode_type(d), *a = decode_type(d), *to = decode_type(d);
-    WmmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof(*op));
+    const ValueType *from = decode_type(d), *b = decode_type(d), *a = decode_type(d),
+                    *to = decode_type(d);
+    WmmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
     op->type = a ? a->type : T_F16; /* of halves only the sums' types are said */
-    if (!a)
-        to = b;
-    if ((a && (!to || a != b || !is_known('a', &s, a))) || !is_known('c', &s, from) || !is_known('c', &s, to) ||
-        (op->type != T_F16 && (from->type != T_F32 || to->type != T_F32)))
+    if (!a) to = b;
+    if ((a && (!to || a != b || !is_known('a', &s, a))) || !is_known('c', &s, from) ||
+        !is_known('c', &s, to) || (op->type != T_F16 && (from->type != T_F32 || to->type != T_F32)))
         return decode_refuse(d, "types that are not known");
     op->m = (uint8_t)s.m;
     op->n = (uint8_t)s.n;
@@ -147,8 +154,9 @@ static int multiply(Decoder *d)
     int n_d = registers('c', &s, op->to, &all), n_c = registers('c', &s, op->from, &all), n_a, n_b;
     registers('a', &s, op->type, &n_a);
     registers('b', &s, op->type, &n_b);
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, op->d, 1) || decode_fragment(d, 1, n_a, op->a, 0) ||
-        decode_fragment(d, 2, n_b, op->b, 0) || decode_fragment(d, 3, n_c, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, op->d, 1) ||
+        decode_fragment(d, 1, n_a, op->a, 0) || decode_fragment(d, 2, n_b, op->b, 0) ||
+        decode_fragment(d, 3, n_c, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_wmma)->wmma = op;
     d->inst_class = INST_TENSOR;
@@ -158,10 +166,9 @@ static int multiply(Decoder *d)
 
 int decode_wmma(Decoder *d)
 {
-    if (strcmp(d->in->op, "wmma"))
-        return 1;
-    if (decode_has(d, "mma"))
-        return multiply(d);
+    if (strcmp(d->in->op, "wmma")) return 1;
+    if (decode_has(d, "mma")) return multiply(d);
     int is_store = decode_has(d, "store");
-    return is_store || decode_has(d, "load") ? matrix_access(d, is_store) : decode_refuse(d, "a form that is not known");
+    return is_store || decode_has(d, "load") ? matrix_access(d, is_store)
+                                             : decode_refuse(d, "a form that is not known");
 }

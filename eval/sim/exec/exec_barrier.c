@@ -1,5 +1,5 @@
-/* Barriers of the block: bar.sync, bar.arrive, bar.red. Threads that have exited count as arrived, as on
- * devices since sm_70. */
+/* Barriers of the block: bar.sync, bar.arrive, bar.red. Threads that have exited count as arrived,
+ * as on devices since sm_70. */
 #include "eval/sim/memory/memory_ops.h"
 
 enum { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
@@ -9,8 +9,7 @@ void barrier_passed(Exec *x)
     x->counts.barriers++;
     exec_raise_pending(x);
     x->cta.phase++;
-    if (++x->cta.epoch >= (1 << 22) - 8)
-        shared_renew_epochs(x);
+    if (++x->cta.epoch >= (1 << 22) - 8) shared_renew_epochs(x);
 }
 
 static void complete(Exec *x, int index)
@@ -33,8 +32,7 @@ void barrier_check(Exec *x)
 {
     for (int i = 0; i < MAX_BARRIERS; i++) {
         const Barrier *b = &x->cta.barriers[i];
-        if (b->arrived && !b->expected && b->arrived >= x->cta.live_threads)
-            complete(x, i);
+        if (b->arrived && !b->expected && b->arrived >= x->cta.live_threads) complete(x, i);
     }
 }
 
@@ -42,8 +40,8 @@ void barrier_check(Exec *x)
 static int other_place(const Warp *w, const Inst *in, int index)
 {
     for (int s = 0; s < w->n_splits; s++)
-        if (s != w->current && w->splits[s].state == SPLIT_BARRIER && w->splits[s].barrier == index &&
-            w->splits[s].pc != in + 1)
+        if (s != w->current && w->splits[s].state == SPLIT_BARRIER &&
+            w->splits[s].barrier == index && w->splits[s].pc != in + 1)
             return s;
     return -1;
 }
@@ -55,16 +53,25 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     int lane = __builtin_ctz(m);
     uint32_t expected = in->b == ROW_NONE ? 0 : row32(w, in->b)[lane];
     if (m != w->active)
-        return exec_fault(w, in, lane, OUTCOME_RACE, "waits at a barrier that other threads of its warp skip") ? 0 : -1;
+        return exec_fault(w, in, lane, OUTCOME_RACE,
+                          "waits at a barrier that other threads of its warp skip")
+                   ? 0
+                   : -1;
     if (b->arrived && b->expected != expected)
-        return exec_fault(w, in, lane, OUTCOME_RACE, "waits at barrier %d for %u threads, others wait there for %u", index,
-                          expected, b->expected) ? 0 : -1;
+        return exec_fault(w, in, lane, OUTCOME_RACE,
+                          "waits at barrier %d for %u threads, others wait there for %u", index,
+                          expected, b->expected)
+                   ? 0
+                   : -1;
     int other = in->k1 ? other_place(w, in, index) : -1;
     if (other >= 0) {
         const PtxInst *there = exec_source(w, w->splits[other].pc - 1);
         return exec_fault(w, in, lane, OUTCOME_RACE,
-                          "waits at a barrier while other threads of its warp wait at the one of line %d: a barrier must be reached by all",
-                          there ? there->line : 0) ? 0 : -1;
+                          "waits at a barrier while other threads of its warp wait at the one of "
+                          "line %d: a barrier must be reached by all",
+                          there ? there->line : 0)
+                   ? 0
+                   : -1;
     }
     if (in->k0 >= BAR_POPC) {
         uint32_t votes = (w->p[in->c] ^ in->e) & m, n = (uint32_t)__builtin_popcount(votes);
@@ -80,21 +87,19 @@ const Inst *h_bar(Warp *w, const Inst *in)
 {
     Exec *x = w->x;
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     uint32_t index = row32(w, in->a)[__builtin_ctz(m)];
     if (index >= MAX_BARRIERS)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "uses barrier %u; there are 16", index);
-    if (arrive_at(w, in, m, (int)index))
-        return NULL;
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                          "uses barrier %u; there are 16", index);
+    if (arrive_at(w, in, m, (int)index)) return NULL;
     Barrier *b = &x->cta.barriers[index];
     uint32_t needed = b->expected ? b->expected : x->cta.live_threads;
     if (in->k0 != BAR_ARRIVE) {
         warp_park(w, in + 1, SPLIT_BARRIER);
         w->splits[w->current].barrier = (int)index;
     }
-    if (b->arrived >= needed)
-        complete(x, (int)index);
+    if (b->arrived >= needed) complete(x, (int)index);
     return in->k0 == BAR_ARRIVE ? in + 1 : NULL;
 }
 
@@ -105,8 +110,7 @@ const Inst *h_bar_result(Warp *w, const Inst *in)
     const Barrier *b = &w->x->cta.barriers[row32(w, in->a)[__builtin_ctz(m)] & 15];
     if (in->k0 == BAR_POPC) {
         uint32_t *d = row32(w, in->d);
-        for (int i = 0; i < LANES; i++)
-            d[i] = m >> i & 1 ? b->result : d[i];
+        for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? b->result : d[i];
         return in + 1;
     }
     int value = in->k0 == BAR_AND ? b->result == b->parties : b->result != 0;
@@ -125,15 +129,18 @@ void barrier_deadlock(Exec *x)
                 int lane = __builtin_ctz(sp->mask);
                 if (pass == 0 && sp->state == SPLIT_WARP_SYNC) {
                     exec_fault(w, sp->pc, lane, OUTCOME_RACE,
-                               "waits for the lanes 0x%08x of its warp, of which 0x%08x never reach this operation", sp->wants,
-                               sp->wants & w->live & ~sp->mask);
+                               "waits for the lanes 0x%08x of its warp, of which 0x%08x never "
+                               "reach this operation",
+                               sp->wants, sp->wants & w->live & ~sp->mask);
                     return;
                 }
                 if (pass == 1 && sp->state == SPLIT_BARRIER) {
                     const Barrier *b = &x->cta.barriers[sp->barrier];
                     uint32_t all = b->expected ? b->expected : x->cta.live_threads;
-                    exec_fault(w, sp->pc - 1, lane, OUTCOME_RACE,
-                               "waits for ever at a barrier: %u of %u threads of the block reach it", b->arrived, all);
+                    exec_fault(
+                        w, sp->pc - 1, lane, OUTCOME_RACE,
+                        "waits for ever at a barrier: %u of %u threads of the block reach it",
+                        b->arrived, all);
                     return;
                 }
             }

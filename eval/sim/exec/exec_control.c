@@ -3,7 +3,11 @@
 
 #include "base/memory.h"
 
-enum { SLICE = 20000, MAX_CALL_DEPTH = 512, LEAST_LANES = 8 /* a lane alone costs the simulator what eight do */ };
+enum {
+    SLICE = 20000,
+    MAX_CALL_DEPTH = 512,
+    LEAST_LANES = 8 /* a lane alone costs the simulator what eight do */
+};
 
 /* ---- splits and joins ---- */
 
@@ -43,7 +47,8 @@ static void remove_current(Warp *w)
 
 static void add_split(Warp *w, uint32_t mask, const Inst *pc, Frame *frame, Join *join)
 {
-    w->splits[w->n_splits++] = (Split){.mask = mask, .pc = pc, .frame = frame, .join = join, .state = SPLIT_READY};
+    w->splits[w->n_splits++] =
+        (Split){.mask = mask, .pc = pc, .frame = frame, .join = join, .state = SPLIT_READY};
 }
 
 static Join *new_join(Warp *w)
@@ -85,8 +90,7 @@ static void settle_joins(Warp *w, Join *j)
 {
     while (j) {
         Join *parent = j->parent;
-        if ((j->arrived & w->live) != (j->expected & w->live))
-            return;
+        if ((j->arrived & w->live) != (j->expected & w->live)) return;
         if (j->arrived & w->live) {
             add_split(w, j->arrived & w->live, j->pc, j->frame, parent);
             free_join(w, j);
@@ -101,8 +105,7 @@ static void settle_joins(Warp *w, Join *j)
 
 const Inst *h_block(Warp *w, const Inst *in)
 {
-    if (in == w->join_pc && !arrive(w, in))
-        return NULL;
+    if (in == w->join_pc && !arrive(w, in)) return NULL;
     CodeBlock *b = in->block;
     Exec *x = w->x;
     uint32_t lanes = (uint32_t)__builtin_popcount(w->active);
@@ -120,11 +123,11 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;
     x->budget -= (int64_t)b->n_insts * (lanes < LEAST_LANES ? LEAST_LANES : lanes) + 1;
-    if (w->n_unwritten && unwritten_follow(w, in + 1))
-        return NULL;
+    if (w->n_unwritten && unwritten_follow(w, in + 1)) return NULL;
     if (x->budget < 0)
         return exec_fault(w, in + 1, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
-                          "is still running after the limit of instructions: a loop that does not end, or far too much work");
+                          "is still running after the limit of instructions: a loop that does not "
+                          "end, or far too much work");
     return in + 1;
 }
 
@@ -145,8 +148,7 @@ static void open_join(Warp *w, const BranchOp *b)
         pc = frame->ret;
         frame = frame->parent;
     }
-    if (!pc || (w->join && w->join->pc == pc && w->join->frame == frame))
-        return;
+    if (!pc || (w->join && w->join->pc == pc && w->join->frame == frame)) return;
     Join *j = new_join(w);
     if (!j) /* they meet at the one outside */
         return;
@@ -169,11 +171,9 @@ const Inst *h_bra(Warp *w, const Inst *in)
     uint32_t taken = exec_mask(w, in), rest = w->active & ~taken;
     SimCounts *n = &w->x->counts;
     n->branches++;
-    if (!taken)
-        return in + 1;
+    if (!taken) return in + 1;
     const BranchOp *b = in->branch;
-    if (!rest)
-        return b->target;
+    if (!rest) return b->target;
     n->divergent_branches++;
     open_join(w, b);
     if (w->join && w->join->pc == in + 1 && w->join->frame == w->frame) {
@@ -197,13 +197,12 @@ const Inst *h_brx(Warp *w, const Inst *in)
         int lane = __builtin_ctz(m);
         uint32_t same = 0, v = index[lane];
         if (v >= (uint32_t)b->n_targets)
-            return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR, "branches to entry %u of a table of %d", v, b->n_targets);
-        for (int i = 0; i < LANES; i++)
-            same |= (uint32_t)(index[i] == v) << i;
+            return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                              "branches to entry %u of a table of %d", v, b->n_targets);
+        for (int i = 0; i < LANES; i++) same |= (uint32_t)(index[i] == v) << i;
         same &= m;
         m &= ~same;
-        if (!m && !ways)
-            return b->targets[first];
+        if (!m && !ways) return b->targets[first];
         if (!ways++) {
             w->x->counts.divergent_branches++;
             open_join(w, b);
@@ -224,7 +223,7 @@ static Frame *new_frame(Exec *x)
         x->free_frames = f->parent;
         return f;
     }
-    f = memory_alloc(sizeof(*f));
+    f = memory_alloc(sizeof *f);
     f->next = x->all_frames;
     x->all_frames = f;
     return f;
@@ -239,11 +238,12 @@ static void leave_frame(Exec *x, Frame *f, uint32_t lanes)
     }
 }
 
-static void copy_words(unsigned char *to, const uint32_t *to_rows, const unsigned char *from, const uint32_t *from_rows, int n,
-                       uint32_t m)
+static void copy_words(unsigned char *to, const uint32_t *to_rows, const unsigned char *from,
+                       const uint32_t *from_rows, int n, uint32_t m)
 {
     for (int i = 0; i < n; i++)
-        blend32((uint32_t *)(void *)(to + to_rows[i]), (const uint32_t *)(const void *)(from + from_rows[i]), m);
+        blend32((uint32_t *)(void *)(to + to_rows[i]),
+                (const uint32_t *)(const void *)(from + from_rows[i]), m);
 }
 
 static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
@@ -261,8 +261,8 @@ static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
         f->rows64 + (size_t)fn->rows64 * ROW64 > w->end64 || f->preds + fn->preds > w->preds_end ||
         f->local_base + fn->local_bytes > w->x->local_cap) {
         leave_frame(w->x, f, f->lanes);
-        return exec_fault(w, in, __builtin_ctz(w->active), OUTCOME_LAUNCH_ERROR, "overflows its stack at a call depth of %u",
-                          up->depth + 1);
+        return exec_fault(w, in, __builtin_ctz(w->active), OUTCOME_LAUNCH_ERROR,
+                          "overflows its stack at a call depth of %u", up->depth + 1);
     }
     f->preds[0] = FULL_MASK;
     copy_words(f->rows32, call->in_to, up->rows32, call->in_from, call->n_in, w->active);
@@ -275,7 +275,8 @@ const Inst *h_call(Warp *w, const Inst *in)
     return enter(w, in, in->call);
 }
 
-/* a = the row of pointers. Lanes that call different functions part here, and each part comes back to this call. */
+/* a = the row of pointers. Lanes that call different functions part here, and each part comes back
+ * to this call. */
 const Inst *h_call_pointer(Warp *w, const Inst *in)
 {
     const uint64_t *to = row64(w, in->a);
@@ -288,8 +289,9 @@ const Inst *h_call_pointer(Warp *w, const Inst *in)
         int index = ptx_function_at(&w->x->code->ptx, first);
         const CallOp *call = index >= 0 ? in->call->targets[index] : NULL;
         if (!call)
-            return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "calls through a pointer that leads to no function with such "
-                                                                             "arguments");
+            return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                              "calls through a pointer that leads to no function with such "
+                              "arguments");
         return enter(w, in, call);
     }
     BranchOp meet = {.join = in + 1};
@@ -326,7 +328,8 @@ const Inst *h_call_drop(Warp *w, const Inst *in)
 const Inst *h_assert(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    return m ? exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "fails an assertion") : in + 1;
+    return m ? exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "fails an assertion")
+             : in + 1;
 }
 
 const Inst *h_exit(Warp *w, const Inst *in)
@@ -349,7 +352,8 @@ const Inst *h_exit(Warp *w, const Inst *in)
 const Inst *h_trap(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    return m ? exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "executes a trap") : in + 1;
+    return m ? exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "executes a trap")
+             : in + 1;
 }
 
 const Inst *h_nop(Warp *w, const Inst *in)
@@ -360,8 +364,7 @@ const Inst *h_nop(Warp *w, const Inst *in)
 
 const Inst *h_fence(Warp *w, const Inst *in)
 {
-    if (exec_mask(w, in))
-        global_fence(w);
+    if (exec_mask(w, in)) global_fence(w);
     return in + 1;
 }
 
@@ -382,13 +385,13 @@ void warp_start(Warp *w)
 static int next_ready(const Warp *w)
 {
     for (int i = w->n_splits - 1; i >= 0; i--)
-        if (w->splits[i].state == SPLIT_READY)
-            return i;
+        if (w->splits[i].state == SPLIT_READY) return i;
     return -1;
 }
 
-/* The split's turn is over: the others first. Lanes that wait for it at a join may be what it waits for (they hold a
- * lock): they go on alone. A join that is then left to those below it is given back, or they would run out. */
+/* The split's turn is over: the others first. Lanes that wait for it at a join may be what it waits
+ * for (they hold a lock): they go on alone. A join that is then left to those below it is given
+ * back, or they would run out. */
 static void move_to_front(Warp *w)
 {
     uint32_t below = w->splits[w->current].mask;
@@ -396,8 +399,7 @@ static void move_to_front(Warp *w)
         uint32_t waiting = j->arrived & w->live;
         j->expected &= ~j->arrived;
         j->arrived = 0;
-        if (waiting)
-            add_split(w, waiting, j->pc, j->frame, j->parent);
+        if (waiting) add_split(w, waiting, j->pc, j->frame, j->parent);
         if ((j->expected & w->live) == below) {
             *at = j->parent;
             free_join(w, j);
@@ -417,22 +419,19 @@ int warp_run(Warp *w)
     while (!w->x->faulted && w->n_splits) {
         int s = next_ready(w);
         if (s < 0) {
-            if (!warp_resolve(w))
-                break;
+            if (!warp_resolve(w)) break;
             did = 1;
             continue;
         }
         did = 1;
         warp_pick(w, s);
         const Inst *in = w->splits[s].pc;
-        while (in)
-            in = in->fn(w, in);
+        while (in) in = in->fn(w, in);
         if (w->yielded) {
             w->yielded = 0;
             move_to_front(w);
             warp_resolve(w); /* it may spin until lanes that wait for one another go on */
-            if (++turns >= w->n_splits)
-                break;
+            if (++turns >= w->n_splits) break;
         }
     }
     return did;

@@ -3,8 +3,8 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "eval/sim/machine/half.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/machine/half.h"
 
 static int type_bits(int t)
 {
@@ -37,12 +37,13 @@ static uint64_t extend(uint64_t v, int bits)
 static uint64_t int_to_int(uint64_t v, int to, int from, int saturate)
 {
     v = low_bits(v, type_bits(from));
-    if (is_signed_int(from))
-        v = extend(v, type_bits(from));
+    if (is_signed_int(from)) v = extend(v, type_bits(from));
     if (saturate) {
         int bits = type_bits(to);
         int negative = is_signed_int(from) && (int64_t)v < 0;
-        uint64_t top = is_signed_int(to) ? (1ull << (bits - 1)) - 1 : bits == 64 ? ~0ull : (1ull << bits) - 1;
+        uint64_t top = is_signed_int(to) ? (1ull << (bits - 1)) - 1
+                       : bits == 64      ? ~0ull
+                                         : (1ull << bits) - 1;
         if (negative && !is_signed_int(to))
             v = 0;
         else if (negative)
@@ -79,8 +80,7 @@ static double round_to_int(double d, int how)
 static uint64_t float_to_int(double d, int to, int from)
 {
     int bits = type_bits(to);
-    if (d != d)
-        return bits == 64 || (from == T_F64 && bits == 32) ? 1ull << (bits - 1) : 0;
+    if (d != d) return bits == 64 || (from == T_F64 && bits == 32) ? 1ull << (bits - 1) : 0;
     if (is_signed_int(to)) {
         double top = ldexp(1, bits - 1);
         int64_t max = (int64_t)(((uint64_t)1 << (bits - 1)) - 1);
@@ -92,22 +92,22 @@ static uint64_t float_to_int(double d, int to, int from)
 
 static double clamp_flags(double d, int mode)
 {
-    if (mode & FP_SAT)
-        d = d > 0 ? (d < 1 ? d : 1) : 0;
-    if (mode & CVT_RELU)
-        d = d < 0 ? 0 : d;
+    if (mode & FP_SAT) d = d > 0 ? (d < 1 ? d : 1) : 0;
+    if (mode & CVT_RELU) d = d < 0 ? 0 : d;
     return d;
 }
 
-/* A double to f16 or bf16 in a directed mode: from the nearest one, a step back if it went the wrong way. */
+/* A double to f16 or bf16 in a directed mode: from the nearest one, a step back if it went the
+ * wrong way. */
 static uint32_t narrow_directed(double d, int to, int mode)
 {
     uint32_t h = to == T_F16 ? f16_narrow(to_odd(d)) : bf16_narrow(to_odd(d));
     double back = widen(h, to);
     int direction = mode & 3;
-    if (direction == FP_RN || back == d || d != d)
-        return h;
-    int away_too_far = direction == FP_RZ ? fabs(back) > fabs(d) : direction == FP_RM ? back > d : back < d;
+    if (direction == FP_RN || back == d || d != d) return h;
+    int away_too_far = direction == FP_RZ   ? fabs(back) > fabs(d)
+                       : direction == FP_RM ? back > d
+                                            : back < d;
     if (away_too_far)
         h += (back > d) == (back > 0 || (back == 0 && !(h & 0x8000))) ? (uint32_t)-1 : 1u;
     return h & 0xffff;
@@ -161,8 +161,7 @@ static uint64_t to_float_type(double d, int to, int mode)
     case T_F64: return double_bits(clamp_flags(d, mode));
     case T_TF32: {
         uint32_t v = float_bits((float)clamp_flags(d, mode));
-        if ((v & 0x7f800000u) == 0x7f800000u)
-            return v;
+        if ((v & 0x7f800000u) == 0x7f800000u) return v;
         return (v + (mode & CVT_RNA ? 0x1000u : 0xfffu + (v >> 13 & 1))) & ~0x1fffu;
     }
     default: {
@@ -175,18 +174,14 @@ static uint64_t to_float_type(double d, int to, int mode)
 static uint64_t convert(uint64_t v, const Inst *in)
 {
     int to = in->k0, from = in->k1, mode = in->k3;
-    if (!is_float(from) && !is_float(to))
-        return int_to_int(v, to, from, mode & FP_SAT);
+    if (!is_float(from) && !is_float(to)) return int_to_int(v, to, from, mode & FP_SAT);
     if (!is_float(from)) {
         v = int_to_int(v, is_signed_int(from) ? T_S64 : T_U64, from, 0);
-        if (to == T_F64)
-            return double_bits(int_to_double(v, is_signed_int(from), mode));
-        if (to == T_F32)
-            return float_bits(int_to_float(v, is_signed_int(from), mode));
+        if (to == T_F64) return double_bits(int_to_double(v, is_signed_int(from), mode));
+        if (to == T_F32) return float_bits(int_to_float(v, is_signed_int(from), mode));
         return to_float_type(is_signed_int(from) ? (double)(int64_t)v : (double)v, to, mode);
     }
-    if (mode & FP_FTZ && from == T_F32 && !(v & 0x7f800000u))
-        v &= 0x80000000u;
+    if (mode & FP_FTZ && from == T_F32 && !(v & 0x7f800000u)) v &= 0x80000000u;
     double d = round_to_int(widen(v, from), in->k2);
     return is_float(to) ? to_float_type(d, to, mode) : float_to_int(d, to, in->k1);
 }
@@ -234,7 +229,8 @@ HANDLER32(f32_f16, ROWS_32_1, f16_narrow(as_float(ra[i])))
 HANDLER32(f32_bf16, ROWS_32_1, bf16_narrow(as_float(ra[i])))
 HANDLER64(f32_f64, ROWS_32_1, double_bits((double)as_float(ra[i])))
 HANDLER32(f64_f32, ROWS_64_1, not_nan((float)as_double(ra[i])))
-HANDLER32(sat_f32, ROWS_32_1, float_bits(as_float(ra[i]) > 0 ? (as_float(ra[i]) < 1 ? as_float(ra[i]) : 1) : 0))
+HANDLER32(sat_f32, ROWS_32_1,
+          float_bits(as_float(ra[i]) > 0 ? (as_float(ra[i]) < 1 ? as_float(ra[i]) : 1) : 0))
 HANDLER32(rint_f32, ROWS_32_1, not_nan(__builtin_rintf(as_float(ra[i]))))
 HANDLER32(floor_f32, ROWS_32_1, not_nan(__builtin_floorf(as_float(ra[i]))))
 HANDLER32(ceil_f32, ROWS_32_1, not_nan(__builtin_ceilf(as_float(ra[i]))))
@@ -244,29 +240,44 @@ static const struct {
     uint8_t to, from, round_int, mode, to_bits, from_bits;
     Handler *fn;
 } fast[] = {
-    {T_U64, T_U32, 0, 0, 64, 32, u32_u64},       {T_S64, T_U32, 0, 0, 64, 32, u32_u64},
-    {T_S64, T_S32, 0, 0, 64, 32, s32_s64},       {T_U64, T_S32, 0, 0, 64, 32, s32_s64},
-    {T_U32, T_U64, 0, 0, 32, 64, b64_b32},       {T_U32, T_S64, 0, 0, 32, 64, b64_b32},
-    {T_S32, T_S64, 0, 0, 32, 64, b64_b32},       {T_S32, T_U64, 0, 0, 32, 64, b64_b32},
-    {T_U32, T_U16, 0, 0, 32, 16, u16_u32},       {T_S32, T_S16, 0, 0, 32, 16, s16_s32},
-    {T_S32, T_U16, 0, 0, 32, 16, u16_u32},       {T_U32, T_S16, 0, 0, 32, 16, s16_s32},
-    {T_U16, T_U32, 0, 0, 16, 32, u16_u32},       {T_S16, T_S32, 0, 0, 16, 32, u16_u32},
-    {T_U32, T_U8, 0, 0, 32, 16, u8_u32},         {T_U32, T_U8, 0, 0, 32, 32, u8_u32},
-    {T_F32, T_S32, 0, 0, 32, 32, s32_f32},       {T_F32, T_U32, 0, 0, 32, 32, u32_f32},
-    {T_S32, T_F32, INT_ZERO, 0, 32, 32, f32_s32z}, {T_S32, T_F32, INT_NEAREST, 0, 32, 32, f32_s32n},
-    {T_F32, T_F16, 0, 0, 32, 16, f16_f32},       {T_F32, T_BF16, 0, 0, 32, 16, bf16_f32},
-    {T_F16, T_F32, 0, 0, 16, 32, f32_f16},       {T_BF16, T_F32, 0, 0, 16, 32, f32_bf16},
-    {T_F64, T_F32, 0, 0, 64, 32, f32_f64},       {T_F32, T_F64, 0, 0, 32, 64, f64_f32},
-    {T_F32, T_F32, 0, FP_SAT, 32, 32, sat_f32},  {T_F32, T_F32, INT_NEAREST, 0, 32, 32, rint_f32},
-    {T_F32, T_F32, INT_DOWN, 0, 32, 32, floor_f32}, {T_F32, T_F32, INT_UP, 0, 32, 32, ceil_f32},
+    {T_U64, T_U32, 0, 0, 64, 32, u32_u64},
+    {T_S64, T_U32, 0, 0, 64, 32, u32_u64},
+    {T_S64, T_S32, 0, 0, 64, 32, s32_s64},
+    {T_U64, T_S32, 0, 0, 64, 32, s32_s64},
+    {T_U32, T_U64, 0, 0, 32, 64, b64_b32},
+    {T_U32, T_S64, 0, 0, 32, 64, b64_b32},
+    {T_S32, T_S64, 0, 0, 32, 64, b64_b32},
+    {T_S32, T_U64, 0, 0, 32, 64, b64_b32},
+    {T_U32, T_U16, 0, 0, 32, 16, u16_u32},
+    {T_S32, T_S16, 0, 0, 32, 16, s16_s32},
+    {T_S32, T_U16, 0, 0, 32, 16, u16_u32},
+    {T_U32, T_S16, 0, 0, 32, 16, s16_s32},
+    {T_U16, T_U32, 0, 0, 16, 32, u16_u32},
+    {T_S16, T_S32, 0, 0, 16, 32, u16_u32},
+    {T_U32, T_U8, 0, 0, 32, 16, u8_u32},
+    {T_U32, T_U8, 0, 0, 32, 32, u8_u32},
+    {T_F32, T_S32, 0, 0, 32, 32, s32_f32},
+    {T_F32, T_U32, 0, 0, 32, 32, u32_f32},
+    {T_S32, T_F32, INT_ZERO, 0, 32, 32, f32_s32z},
+    {T_S32, T_F32, INT_NEAREST, 0, 32, 32, f32_s32n},
+    {T_F32, T_F16, 0, 0, 32, 16, f16_f32},
+    {T_F32, T_BF16, 0, 0, 32, 16, bf16_f32},
+    {T_F16, T_F32, 0, 0, 16, 32, f32_f16},
+    {T_BF16, T_F32, 0, 0, 16, 32, f32_bf16},
+    {T_F64, T_F32, 0, 0, 64, 32, f32_f64},
+    {T_F32, T_F64, 0, 0, 32, 64, f64_f32},
+    {T_F32, T_F32, 0, FP_SAT, 32, 32, sat_f32},
+    {T_F32, T_F32, INT_NEAREST, 0, 32, 32, rint_f32},
+    {T_F32, T_F32, INT_DOWN, 0, 32, 32, floor_f32},
+    {T_F32, T_F32, INT_UP, 0, 32, 32, ceil_f32},
     {T_F32, T_F32, INT_ZERO, 0, 32, 32, trunc_f32},
 };
 
 Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int from_bits)
 {
-    for (size_t i = 0; i < sizeof(fast) / sizeof(fast[0]); i++)
-        if (fast[i].to == to && fast[i].from == from && fast[i].round_int == round_int && fast[i].mode == mode &&
-            fast[i].to_bits == to_bits && fast[i].from_bits == from_bits)
+    for (size_t i = 0; i < sizeof fast / sizeof fast[0]; i++)
+        if (fast[i].to == to && fast[i].from == from && fast[i].round_int == round_int &&
+            fast[i].mode == mode && fast[i].to_bits == to_bits && fast[i].from_bits == from_bits)
             return fast[i].fn;
     return h_cvt;
 }
@@ -275,15 +286,16 @@ static const Inst *pack_plain(Warp *w, const Inst *in)
 {
     ROWS_32_2
     if (in->k0 == T_F16) {
-        ROW_BODY(uint32_t, row32, blend32, f16_narrow(as_float(ra[i])) << 16 | f16_narrow(as_float(rb[i])))
+        ROW_BODY(uint32_t, row32, blend32,
+                 f16_narrow(as_float(ra[i])) << 16 | f16_narrow(as_float(rb[i])))
     }
-    ROW_BODY(uint32_t, row32, blend32, bf16_narrow(as_float(ra[i])) << 16 | bf16_narrow(as_float(rb[i])))
+    ROW_BODY(uint32_t, row32, blend32,
+             bf16_narrow(as_float(ra[i])) << 16 | bf16_narrow(as_float(rb[i])))
 }
 
 const Inst *h_cvt_pack(Warp *w, const Inst *in)
 {
-    if (!in->k3)
-        return pack_plain(w, in);
+    if (!in->k3) return pack_plain(w, in);
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint32_t hi = narrow_half(as_float(row32(w, in->a)[lane]), in->k0, in->k3);

@@ -1,5 +1,5 @@
-/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop; other rounding modes and
- * flushing run the same loop under another MXCSR. */
+/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop;
+ * other rounding modes and flushing run the same loop under another MXCSR. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>
@@ -49,19 +49,25 @@ static inline double saturate64(double f)
 #define DB as_double(rb[i])
 #define DC as_double(rc[i])
 
-#define MODED(name, T, BITS, DROW, BLEND, SAT, rows, e)                  \
-    static const Inst *name(Warp *w, const Inst *in)                     \
-    {                                                                    \
-        rows uint32_t m = exec_mask(w, in);                              \
-        T *t = (T *)(void *)w->scratch;                                  \
-        unsigned old = enter_mode(in->k0);                               \
-        LOOP_LANES { t[i] = BITS(e); }                                   \
-        leave_mode(old);                                                 \
-        if (in->k0 & FP_SAT) {                                           \
-            LOOP_LANES { t[i] = SAT(t[i]); }                             \
-        }                                                                \
-        BLEND(DROW(w, in->d), t, m);                                     \
-        return in + 1;                                                   \
+#define MODED(name, T, BITS, DROW, BLEND, SAT, rows, e) \
+    static const Inst *name(Warp *w, const Inst *in)    \
+    {                                                   \
+        rows uint32_t m = exec_mask(w, in);             \
+        T *t = (T *)(void *)w->scratch;                 \
+        unsigned old = enter_mode(in->k0);              \
+        LOOP_LANES                                      \
+        {                                               \
+            t[i] = BITS(e);                             \
+        }                                               \
+        leave_mode(old);                                \
+        if (in->k0 & FP_SAT) {                          \
+            LOOP_LANES                                  \
+            {                                           \
+                t[i] = SAT(t[i]);                       \
+            }                                           \
+        }                                               \
+        BLEND(DROW(w, in->d), t, m);                    \
+        return in + 1;                                  \
     }
 
 static inline uint32_t saturate_bits(uint32_t v)
@@ -74,11 +80,11 @@ static inline uint64_t saturate_bits64(uint64_t v)
     return double_bits(saturate64(as_double(v)));
 }
 
-#define FLOAT_OP(name, rows, e)                    \
-    HANDLER32(name##_f32, rows, canonical32(e))    \
+#define FLOAT_OP(name, rows, e)                 \
+    HANDLER32(name##_f32, rows, canonical32(e)) \
     MODED(name##_f32_mode, uint32_t, canonical32, row32, blend32, saturate_bits, rows, e)
-#define DOUBLE_OP(name, rows, e)                   \
-    HANDLER64(name##_f64, rows, canonical64(e))    \
+#define DOUBLE_OP(name, rows, e)                \
+    HANDLER64(name##_f64, rows, canonical64(e)) \
     MODED(name##_f64_mode, uint64_t, canonical64, row64, blend64, saturate_bits64, rows, e)
 
 FLOAT_OP(add, ROWS_32_2, FA + FB)
@@ -141,25 +147,44 @@ HANDLER32(neg_f32, ROWS_32_1, float_bits(MA) ^ 0x80000000u)
 HANDLER64(abs_f64, ROWS_64_1, ra[i] & 0x7fffffffffffffffull)
 HANDLER64(neg_f64, ROWS_64_1, ra[i] ^ 0x8000000000000000ull)
 HANDLER32(copysign_f32, ROWS_32_2, (ra[i] & 0x80000000u) | (rb[i] & 0x7fffffffu))
-HANDLER64(copysign_f64, ROWS_64_2, (ra[i] & 0x8000000000000000ull) | (rb[i] & 0x7fffffffffffffffull))
+HANDLER64(copysign_f64, ROWS_64_2,
+          (ra[i] & 0x8000000000000000ull) | (rb[i] & 0x7fffffffffffffffull))
 
 static const struct {
     const char *name;
     Handler *f32, *f32_mode, *f64, *f64_mode;
 } table[] = {
-#define BOTH(name) {#name, name##_f32, name##_f32_mode, name##_f64, name##_f64_mode}
-#define SAME(name) {#name, name##_f32, name##_f32, name##_f64, name##_f64}
-    BOTH(add), BOTH(sub), BOTH(mul), BOTH(div), BOTH(fma), BOTH(rcp), BOTH(sqrt), BOTH(rsqrt),
-    SAME(min), SAME(max), SAME(abs), SAME(neg), SAME(copysign),
+#define BOTH(name)                                                      \
+    {                                                                   \
+#name, name##_f32, name##_f32_mode, name##_f64, name##_f64_mode \
+    }
+#define SAME(name)                                            \
+    {                                                         \
+#name, name##_f32, name##_f32, name##_f64, name##_f64 \
+    }
+    BOTH(add),
+    BOTH(sub),
+    BOTH(mul),
+    BOTH(div),
+    BOTH(fma),
+    BOTH(rcp),
+    BOTH(sqrt),
+    BOTH(rsqrt),
+    SAME(min),
+    SAME(max),
+    SAME(abs),
+    SAME(neg),
+    SAME(copysign),
     {"min.NaN", min_nan_f32, min_nan_f32, 0, 0},
     {"max.NaN", max_nan_f32, max_nan_f32, 0, 0},
 };
 
 Handler *float_handler(const char *name, int bits, int mode)
 {
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (!strcmp(table[i].name, name))
-            return bits == 32 ? (mode ? table[i].f32_mode : table[i].f32) : (mode ? table[i].f64_mode : table[i].f64);
+            return bits == 32 ? (mode ? table[i].f32_mode : table[i].f32)
+                              : (mode ? table[i].f64_mode : table[i].f64);
     return NULL;
 }
 
@@ -194,10 +219,8 @@ static const Inst *set_both(Warp *w, const Inst *in, uint32_t r, uint32_t q)
     case 2: r |= c, q |= c; break;
     case 3: r ^= c, q ^= c; break;
     }
-    if (in->d)
-        w->p[in->d] = (w->p[in->d] & ~m) | (r & m);
-    if (in->e)
-        w->p[in->e] = (w->p[in->e] & ~m) | (q & m);
+    if (in->d) w->p[in->d] = (w->p[in->d] & ~m) | (r & m);
+    if (in->e) w->p[in->e] = (w->p[in->e] & ~m) | (q & m);
     return in + 1;
 }
 
@@ -206,15 +229,27 @@ static const Inst *set_preds(Warp *w, const Inst *in, uint32_t r)
     return set_both(w, in, r, ~r);
 }
 
-#define CMP_CASE(op, x) case op: LOOP_LANES { r |= (uint32_t)(x) << i; } break;
+#define CMP_CASE(op, x)              \
+    case op:                         \
+        LOOP_LANES                   \
+        {                            \
+            r |= (uint32_t)(x) << i; \
+        }                            \
+        break;
 
 const Inst *h_setp_f32(Warp *w, const Inst *in)
 {
     uint32_t r = 0;
     float a[LANES], b[LANES];
     const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
-    LOOP_LANES { a[i] = flushed(ra[i], in->k2 ? FP_FTZ : 0); }
-    LOOP_LANES { b[i] = flushed(rb[i], in->k2 ? FP_FTZ : 0); }
+    LOOP_LANES
+    {
+        a[i] = flushed(ra[i], in->k2 ? FP_FTZ : 0);
+    }
+    LOOP_LANES
+    {
+        b[i] = flushed(rb[i], in->k2 ? FP_FTZ : 0);
+    }
     switch (in->k0) {
         CMP_CASE(CMP_EQ, a[i] == b[i])
         CMP_CASE(CMP_LT, a[i] < b[i])
@@ -227,8 +262,7 @@ const Inst *h_setp_f32(Warp *w, const Inst *in)
         CMP_CASE(CMP_GTU, !(a[i] <= b[i]))
         CMP_CASE(CMP_GEU, !(a[i] < b[i]))
     default:
-        for (int i = 0; i < LANES; i++)
-            r |= (uint32_t)float_compare(in->k0, a[i], b[i]) << i;
+        for (int i = 0; i < LANES; i++) r |= (uint32_t)float_compare(in->k0, a[i], b[i]) << i;
     }
     return set_preds(w, in, r);
 }

@@ -1,10 +1,10 @@
-/* f16 and bf16 arithmetic, scalar and packed. Sums and products of two are exact or safely rounded in fp32; fused ones
- * go through fp64 and a round-to-odd fp32. */
+/* f16 and bf16 arithmetic, scalar and packed. Sums and products of two are exact or safely rounded
+ * in fp32; fused ones go through fp64 and a round-to-odd fp32. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
-#include "eval/sim/machine/half.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/machine/half.h"
 
 float half_to_float(uint32_t h)
 {
@@ -45,10 +45,8 @@ static inline float in_bf16(uint32_t h, int flags)
 
 static inline float adjust(float f, int flags)
 {
-    if (flags & HALF_SAT)
-        f = f > 0 ? (f < 1 ? f : 1) : 0;
-    if (flags & HALF_RELU)
-        f = f <= 0 ? 0 : f; /* -0 too; NaN stays */
+    if (flags & HALF_SAT) f = f > 0 ? (f < 1 ? f : 1) : 0;
+    if (flags & HALF_RELU) f = f <= 0 ? 0 : f; /* -0 too; NaN stays */
     return f;
 }
 
@@ -65,38 +63,38 @@ static inline uint32_t out_bf16(float f, int flags)
 
 static inline float smaller(float a, float b, int flags)
 {
-    if (a != a || b != b)
-        return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
+    if (a != a || b != b) return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
     return a < b ? a : b < a ? b : as_float(float_bits(a) | float_bits(b));
 }
 
 static inline float larger(float a, float b, int flags)
 {
-    if (a != a || b != b)
-        return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
+    if (a != a || b != b) return flags & HALF_NAN || (a != a && b != b) ? NAN : a != a ? b : a;
     return a > b ? a : b > a ? b : as_float(float_bits(a) & float_bits(b));
 }
 
-#define XORSIGN(a, b, r) (in->k0 & HALF_XORSIGN ? copysignf(r, copysignf(1, a) * copysignf(1, b)) : (r))
+#define XORSIGN(a, b, r) \
+    (in->k0 & HALF_XORSIGN ? copysignf(r, copysignf(1, a) * copysignf(1, b)) : (r))
 
 /* e: over floats a, b, c */
-#define HALF_OP(name, rows, TYPE, useb, usec, e)                                                    \
-    static inline uint32_t name##_one_##TYPE(uint32_t x, uint32_t y, uint32_t z, const Inst *in)      \
-    {                                                                                               \
-        float a = in_##TYPE(x, in->k0), b = in_##TYPE(y, in->k0), c = in_##TYPE(z, in->k0);          \
-        (void)b, (void)c;                                                                           \
-        return out_##TYPE((e), in->k0);                                                             \
-    }                                                                                               \
-    HANDLER32(name##_##TYPE, rows, name##_one_##TYPE(ra[i], useb, usec, in))                         \
-    HANDLER32(name##_##TYPE##x2, rows, name##_one_##TYPE(ra[i], useb, usec, in) |                    \
-                                           name##_one_##TYPE(ra[i] >> 16, (useb) >> 16, (usec) >> 16, in) << 16)
+#define HALF_OP(name, rows, TYPE, useb, usec, e)                                                 \
+    static inline uint32_t name##_one_##TYPE(uint32_t x, uint32_t y, uint32_t z, const Inst *in) \
+    {                                                                                            \
+        float a = in_##TYPE(x, in->k0), b = in_##TYPE(y, in->k0), c = in_##TYPE(z, in->k0);      \
+        (void)b, (void)c;                                                                        \
+        return out_##TYPE((e), in->k0);                                                          \
+    }                                                                                            \
+    HANDLER32(name##_##TYPE, rows, name##_one_##TYPE(ra[i], useb, usec, in))                     \
+    HANDLER32(name##_##TYPE##x2, rows,                                                           \
+              name##_one_##TYPE(ra[i], useb, usec, in) |                                         \
+                  name##_one_##TYPE(ra[i] >> 16, (useb) >> 16, (usec) >> 16, in) << 16)
 
-#define HALF_OPS(TYPE)                                                                         \
-    HALF_OP(add, ROWS_32_2, TYPE, rb[i], 0u, a + b)                                             \
-    HALF_OP(sub, ROWS_32_2, TYPE, rb[i], 0u, a - b)                                             \
-    HALF_OP(mul, ROWS_32_2, TYPE, rb[i], 0u, a *b)                                              \
-    HALF_OP(fma, ROWS_32_3, TYPE, rb[i], rc[i], to_odd((double)a * b + c))                      \
-    HALF_OP(min, ROWS_32_2, TYPE, rb[i], 0u, XORSIGN(a, b, smaller(a, b, in->k0)))              \
+#define HALF_OPS(TYPE)                                                             \
+    HALF_OP(add, ROWS_32_2, TYPE, rb[i], 0u, a + b)                                \
+    HALF_OP(sub, ROWS_32_2, TYPE, rb[i], 0u, a - b)                                \
+    HALF_OP(mul, ROWS_32_2, TYPE, rb[i], 0u, a *b)                                 \
+    HALF_OP(fma, ROWS_32_3, TYPE, rb[i], rc[i], to_odd((double)a *b + c))          \
+    HALF_OP(min, ROWS_32_2, TYPE, rb[i], 0u, XORSIGN(a, b, smaller(a, b, in->k0))) \
     HALF_OP(max, ROWS_32_2, TYPE, rb[i], 0u, XORSIGN(a, b, larger(a, b, in->k0)))
 
 HALF_OPS(f16)
@@ -113,12 +111,23 @@ Handler *half_handler(const char *name, int is_bf16, int packed)
         const char *name;
         Handler *f16[2], *bf16[2];
     } table[] = {
-#define ENTRY(n) {#n, {n##_f16, n##_f16x2}, {n##_bf16, n##_bf16x2}}
-        ENTRY(add), ENTRY(sub), ENTRY(mul), ENTRY(fma), ENTRY(min), ENTRY(max),
+#define ENTRY(n)                   \
+    {                              \
+#n, {n##_f16, n##_f16x2 }, \
+        {                          \
+            n##_bf16, n##_bf16x2   \
+        }                          \
+    }
+        ENTRY(add),
+        ENTRY(sub),
+        ENTRY(mul),
+        ENTRY(fma),
+        ENTRY(min),
+        ENTRY(max),
         {"neg", {neg_h, neg_hx2}, {neg_h, neg_hx2}},
         {"abs", {abs_h, abs_hx2}, {abs_h, abs_hx2}},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (!strcmp(table[i].name, name))
             return is_bf16 ? table[i].bf16[packed] : table[i].f16[packed];
     return NULL;
@@ -142,8 +151,7 @@ const Inst *h_set_f16(Warp *w, const Inst *in)
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int i = __builtin_ctz(m);
         uint32_t r = half_compare(in, ra[i], rb[i]) ? in->f : 0;
-        if (in->k3 & HALF_PACKED)
-            r |= half_compare(in, ra[i] >> 16, rb[i] >> 16) ? in->f << 16 : 0;
+        if (in->k3 & HALF_PACKED) r |= half_compare(in, ra[i] >> 16, rb[i] >> 16) ? in->f << 16 : 0;
         d[i] = r;
     }
     return in + 1;

@@ -1,4 +1,5 @@
-/* Integer arithmetic, logic, shifts, bit fields; moves and selections. 16-bit values are kept zero-extended. */
+/* Integer arithmetic, logic, shifts, bit fields; moves and selections. 16-bit values are kept
+ * zero-extended. */
 #pragma GCC optimize("O3")
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/machine/rows.h"
@@ -9,26 +10,68 @@
 #define S64(x) ((int64_t)(x))
 
 /* One operation for the six integer types. e: over a, b of the named C types. */
-#define INT2(name, e)                                                                                              \
-    HANDLER32(name##_u16, ROWS_32_2, U16(({ uint16_t a = U16(ra[i]), b = U16(rb[i]); e; })))                        \
-    HANDLER32(name##_s16, ROWS_32_2, U16(({ int16_t a = S16(ra[i]), b = S16(rb[i]); e; })))                         \
-    HANDLER32(name##_u32, ROWS_32_2, ({ uint32_t a = ra[i], b = rb[i]; e; }))                                       \
-    HANDLER32(name##_s32, ROWS_32_2, ({ int32_t a = S32(ra[i]), b = S32(rb[i]); e; }))                              \
-    HANDLER64(name##_u64, ROWS_64_2, ({ uint64_t a = ra[i], b = rb[i]; e; }))                                       \
-    HANDLER64(name##_s64, ROWS_64_2, ({ int64_t a = S64(ra[i]), b = S64(rb[i]); e; }))
+#define INT2(name, e)                                      \
+    HANDLER32(name##_u16, ROWS_32_2, U16(({                \
+                  uint16_t a = U16(ra[i]), b = U16(rb[i]); \
+                  e;                                       \
+              })))                                         \
+    HANDLER32(name##_s16, ROWS_32_2, U16(({                \
+                  int16_t a = S16(ra[i]), b = S16(rb[i]);  \
+                  e;                                       \
+              })))                                         \
+    HANDLER32(name##_u32, ROWS_32_2, ({                    \
+                  uint32_t a = ra[i], b = rb[i];           \
+                  e;                                       \
+              }))                                          \
+    HANDLER32(name##_s32, ROWS_32_2, ({                    \
+                  int32_t a = S32(ra[i]), b = S32(rb[i]);  \
+                  e;                                       \
+              }))                                          \
+    HANDLER64(name##_u64, ROWS_64_2, ({                    \
+                  uint64_t a = ra[i], b = rb[i];           \
+                  e;                                       \
+              }))                                          \
+    HANDLER64(name##_s64, ROWS_64_2, ({                    \
+                  int64_t a = S64(ra[i]), b = S64(rb[i]);  \
+                  e;                                       \
+              }))
 
-#define INT_LIST(name) {name##_u16, name##_s16, name##_u32, name##_s32, name##_u64, name##_s64}
+#define INT_LIST(name)                                                         \
+    {                                                                          \
+        name##_u16, name##_s16, name##_u32, name##_s32, name##_u64, name##_s64 \
+    }
 
 /* Wrapping is the unsigned operation, whatever the sign. */
-#define WRAP2(name, e)                                                              \
-    HANDLER32(name##_16, ROWS_32_2, U16(({ uint32_t a = ra[i], b = rb[i]; e; })))    \
-    HANDLER32(name##_32, ROWS_32_2, ({ uint32_t a = ra[i], b = rb[i]; e; }))         \
-    HANDLER64(name##_64, ROWS_64_2, ({ uint64_t a = ra[i], b = rb[i]; e; }))
-#define WRAP3(name, e)                                                                              \
-    HANDLER32(name##_16, ROWS_32_3, U16(({ uint32_t a = ra[i], b = rb[i], c = rc[i]; e; })))         \
-    HANDLER32(name##_32, ROWS_32_3, ({ uint32_t a = ra[i], b = rb[i], c = rc[i]; e; }))              \
-    HANDLER64(name##_64, ROWS_64_3, ({ uint64_t a = ra[i], b = rb[i], c = rc[i]; e; }))
-#define WRAP_LIST(name) {name##_16, name##_16, name##_32, name##_32, name##_64, name##_64}
+#define WRAP2(name, e)                           \
+    HANDLER32(name##_16, ROWS_32_2, U16(({       \
+                  uint32_t a = ra[i], b = rb[i]; \
+                  e;                             \
+              })))                               \
+    HANDLER32(name##_32, ROWS_32_2, ({           \
+                  uint32_t a = ra[i], b = rb[i]; \
+                  e;                             \
+              }))                                \
+    HANDLER64(name##_64, ROWS_64_2, ({           \
+                  uint64_t a = ra[i], b = rb[i]; \
+                  e;                             \
+              }))
+#define WRAP3(name, e)                                      \
+    HANDLER32(name##_16, ROWS_32_3, U16(({                  \
+                  uint32_t a = ra[i], b = rb[i], c = rc[i]; \
+                  e;                                        \
+              })))                                          \
+    HANDLER32(name##_32, ROWS_32_3, ({                      \
+                  uint32_t a = ra[i], b = rb[i], c = rc[i]; \
+                  e;                                        \
+              }))                                           \
+    HANDLER64(name##_64, ROWS_64_3, ({                      \
+                  uint64_t a = ra[i], b = rb[i], c = rc[i]; \
+                  e;                                        \
+              }))
+#define WRAP_LIST(name)                                                  \
+    {                                                                    \
+        name##_16, name##_16, name##_32, name##_32, name##_64, name##_64 \
+    }
 
 WRAP2(add, a + b)
 WRAP2(sub, a - b)
@@ -62,25 +105,29 @@ HANDLER64(mul_hi_s64, ROWS_64_2, (unsigned __int128)((__int128)S64(ra[i]) * S64(
 HANDLER32(mad_hi_u16, ROWS_32_3, U16((ra[i] * rb[i] >> 16) + rc[i]))
 HANDLER32(mad_hi_s16, ROWS_32_3, U16((uint32_t)(S16(ra[i]) * S16(rb[i]) >> 16) + rc[i]))
 HANDLER32(mad_hi_u32, ROWS_32_3, (uint32_t)((uint64_t)ra[i] * rb[i] >> 32) + rc[i])
-HANDLER32(mad_hi_s32, ROWS_32_3, (uint32_t)((uint64_t)((int64_t)S32(ra[i]) * S32(rb[i])) >> 32) + rc[i])
+HANDLER32(mad_hi_s32, ROWS_32_3,
+          (uint32_t)((uint64_t)((int64_t)S32(ra[i]) * S32(rb[i])) >> 32) + rc[i])
 HANDLER64(mad_hi_u64, ROWS_64_3, (uint64_t)((unsigned __int128)ra[i] * rb[i] >> 64) + rc[i])
-HANDLER64(mad_hi_s64, ROWS_64_3, (uint64_t)((unsigned __int128)((__int128)S64(ra[i]) * S64(rb[i])) >> 64) + rc[i])
+HANDLER64(mad_hi_s64, ROWS_64_3,
+          (uint64_t)((unsigned __int128)((__int128)S64(ra[i]) * S64(rb[i])) >> 64) + rc[i])
 HANDLER32(mul_wide_u16, ROWS_32_2, ra[i] * rb[i])
 HANDLER32(mul_wide_s16, ROWS_32_2, S16(ra[i]) * S16(rb[i]))
 HANDLER64(mul_wide_u32, ROWS_32_2, (uint64_t)ra[i] * rb[i])
 HANDLER64(mul_wide_s32, ROWS_32_2, (int64_t)S32(ra[i]) * S32(rb[i]))
 HANDLER32(mad_wide_u16, ROWS_32_3, ra[i] * rb[i] + rc[i])
 HANDLER32(mad_wide_s16, ROWS_32_3, (uint32_t)(S16(ra[i]) * S16(rb[i])) + rc[i])
-HANDLER64(mad_wide_u32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);, (uint64_t)ra[i] * rb[i] + rc[i])
-HANDLER64(mad_wide_s32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);, (uint64_t)((int64_t)S32(ra[i]) * S32(rb[i])) + rc[i])
+HANDLER64(mad_wide_u32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);
+          , (uint64_t)ra[i] * rb[i] + rc[i])
+HANDLER64(mad_wide_s32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);
+          , (uint64_t)((int64_t)S32(ra[i]) * S32(rb[i])) + rc[i])
 HANDLER32(mul24_u32, ROWS_32_2, (ra[i] & 0xffffff) * (rb[i] & 0xffffff))
 HANDLER32(mul24_s32, ROWS_32_2, (uint32_t)(S32(ra[i] << 8) >> 8) * (uint32_t)(S32(rb[i] << 8) >> 8))
 
 /* Division by zero and its remainder give all ones on the device; INT_MIN / -1 wraps. */
-#define DIV_U(T, a, b) ((b) ? (a) / (b) : (T)~(T)0)
-#define REM_U(T, a, b) ((b) ? (a) % (b) : (T)~(T)0)
-#define DIV_S(UT, a, b) ((b) == 0 ? (UT)~(UT)0 : (b) == -1 ? (UT)0 - (UT)(a) : (UT)((a) / (b)))
-#define REM_S(UT, a, b) ((b) == 0 ? (UT)~(UT)0 : (b) == -1 ? (UT)0 : (UT)((a) % (b)))
+#define DIV_U(T, a, b) ((b) ? (a) / (b) : (T) ~(T)0)
+#define REM_U(T, a, b) ((b) ? (a) % (b) : (T) ~(T)0)
+#define DIV_S(UT, a, b) ((b) == 0 ? (UT) ~(UT)0 : (b) == -1 ? (UT)0 - (UT)(a) : (UT)((a) / (b)))
+#define REM_S(UT, a, b) ((b) == 0 ? (UT) ~(UT)0 : (b) == -1 ? (UT)0 : (UT)((a) % (b)))
 HANDLER32(div_u16, ROWS_32_2, U16(DIV_U(uint32_t, ra[i], rb[i])))
 HANDLER32(div_s16, ROWS_32_2, U16(DIV_S(uint32_t, S16(ra[i]), S16(rb[i]))))
 HANDLER32(div_u32, ROWS_32_2, DIV_U(uint32_t, ra[i], rb[i]))
@@ -95,7 +142,9 @@ HANDLER64(rem_u64, ROWS_64_2, REM_U(uint64_t, ra[i], rb[i]))
 HANDLER64(rem_s64, ROWS_64_2, REM_S(uint64_t, S64(ra[i]), S64(rb[i])))
 
 /* Shift counts are 32-bit and clamped. */
-#define ROWS_64_32 const uint64_t *ra = row64(w, in->a); const uint32_t *rb = row32(w, in->b);
+#define ROWS_64_32                        \
+    const uint64_t *ra = row64(w, in->a); \
+    const uint32_t *rb = row32(w, in->b);
 HANDLER32(shl_16, ROWS_32_2, U16(rb[i] > 15 ? 0 : ra[i] << (rb[i] & 15)))
 HANDLER32(shl_32, ROWS_32_2, rb[i] > 31 ? 0 : ra[i] << (rb[i] & 31))
 HANDLER64(shl_64, ROWS_64_32, rb[i] > 63 ? 0 : ra[i] << (rb[i] & 63))
@@ -129,7 +178,7 @@ static const struct {
     {"and", WRAP_LIST(and_)},
     {"or", WRAP_LIST(or_)},
     {"xor", WRAP_LIST(xor_)},
-    {"not", WRAP_LIST(not)},
+    {"not", WRAP_LIST(not )},
     {"cnot", WRAP_LIST(cnot)},
     {"neg", WRAP_LIST(neg)},
     {"abs", WRAP_LIST(abs)},
@@ -141,8 +190,7 @@ static const struct {
 Handler *int_handler(const char *name, int bits, int is_signed)
 {
     int column = (bits == 16 ? 0 : bits == 32 ? 2 : 4) + is_signed;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (!strcmp(table[i].name, name))
-            return table[i].of[column];
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!strcmp(table[i].name, name)) return table[i].of[column];
     return NULL;
 }

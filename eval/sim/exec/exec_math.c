@@ -1,6 +1,6 @@
-/* The approximate functions, computed in double precision with polynomials of our own and rounded once: the same
- * on every machine, and closer than the bounds that the PTX manual states (ex2 2 ulp, lg2 2^-22, sin and cos
- * 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative). k0: FP_FTZ. */
+/* The approximate functions, computed in double precision with polynomials of our own and rounded
+ * once: the same on every machine, and closer than the bounds that the PTX manual states (ex2 2
+ * ulp, lg2 2^-22, sin and cos 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative). k0: FP_FTZ. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
@@ -17,8 +17,15 @@ static inline float flush(float f, int mode)
 static inline double exp2_double(double x)
 {
     double n = __builtin_rint(x), f = (x - n) * 0.69314718055994530942;
-    double p = 1 + f * (1 + f * (1.0 / 2 + f * (1.0 / 6 + f * (1.0 / 24 + f * (1.0 / 120 + f * (1.0 / 720 +
-               f * (1.0 / 5040 + f * (1.0 / 40320 + f * (1.0 / 362880)))))))));
+    double p =
+        1 +
+        f * (1 +
+             f * (1.0 / 2 +
+                  f * (1.0 / 6 +
+                       f * (1.0 / 24 +
+                            f * (1.0 / 120 +
+                                 f * (1.0 / 720 + f * (1.0 / 5040 + f * (1.0 / 40320 +
+                                                                         f * (1.0 / 362880)))))))));
     int64_t e = (int64_t)(int32_t)n + 1023;
     return p * as_double((uint64_t)e << 52);
 }
@@ -42,7 +49,10 @@ static inline float lg2(float a, int mode)
     m = high ? m * 0.5 : m;
     e += high;
     double t = (m - 1) / (m + 1), s = t * t;
-    double p = t * (1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s * (1.0 / 13)))))));
+    double p =
+        t *
+        (1 + s * (1.0 / 3 +
+                  s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s * (1.0 / 13)))))));
     float r = (float)((double)(int32_t)e + p * 2.88539008177792681472);
     r = v == INFINITY ? INFINITY : r;
     r = v == 0 ? -INFINITY : r;
@@ -57,9 +67,14 @@ static inline float sine(float a, int quarter, int mode)
     double k = __builtin_rint(far * 0.63661977236758134308);
     double r = (far - k * 1.57079632679489655800) - k * 6.12323399573676603587e-17, s = r * r;
     int32_t q = (int32_t)k + quarter;
-    double sn = r * (1 + s * (-1.0 / 6 + s * (1.0 / 120 + s * (-1.0 / 5040 + s * (1.0 / 362880 + s * (-1.0 / 39916800))))));
-    double cs = 1 + s * (-1.0 / 2 + s * (1.0 / 24 + s * (-1.0 / 720 + s * (1.0 / 40320 + s * (-1.0 / 3628800 +
-                s * (1.0 / 479001600))))));
+    double sn =
+        r *
+        (1 + s * (-1.0 / 6 + s * (1.0 / 120 +
+                                  s * (-1.0 / 5040 + s * (1.0 / 362880 + s * (-1.0 / 39916800))))));
+    double cs =
+        1 + s * (-1.0 / 2 + s * (1.0 / 24 + s * (-1.0 / 720 +
+                                                 s * (1.0 / 40320 + s * (-1.0 / 3628800 +
+                                                                         s * (1.0 / 479001600))))));
     double v = q & 1 ? cs : sn;
     float out = flush((float)(q & 2 ? -v : v), mode);
     out = a == 0 && quarter == 0 ? flush(a, mode) : out; /* the sign of zero */
@@ -89,9 +104,10 @@ HANDLER32(cos_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 1, in->k0)))
 HANDLER32(tanh_f32, ROWS_32_1, canonical(hyperbolic(as_float(ra[i]))))
 
 /* f16 and bf16 forms; k1: packed */
-#define BOTH_HALVES(name, from, to, fn)                                                     \
-    HANDLER32(name, ROWS_32_1, (to)(fn((from)(ra[i] & 0xffff))) |                            \
-                                   (in->k1 ? (to)(fn((from)(ra[i] >> 16))) << 16 : 0))
+#define BOTH_HALVES(name, from, to, fn)          \
+    HANDLER32(name, ROWS_32_1,                   \
+              (to)(fn((from)(ra[i] & 0xffff))) | \
+                  (in->k1 ? (to)(fn((from)(ra[i] >> 16))) << 16 : 0))
 static inline float ex2_plain(float a)
 {
     return ex2(a, 0);
@@ -107,11 +123,11 @@ Handler *math_handler(const char *name)
         const char *name;
         Handler *fn;
     } table[] = {
-        {"ex2.f32", ex2_f32}, {"lg2.f32", lg2_f32}, {"sin.f32", sin_f32}, {"cos.f32", cos_f32}, {"tanh.f32", tanh_f32},
-        {"ex2.f16", ex2_f16}, {"ex2.bf16", ex2_bf16}, {"tanh.f16", tanh_f16}, {"tanh.bf16", tanh_bf16},
+        {"ex2.f32", ex2_f32},   {"lg2.f32", lg2_f32},   {"sin.f32", sin_f32},
+        {"cos.f32", cos_f32},   {"tanh.f32", tanh_f32}, {"ex2.f16", ex2_f16},
+        {"ex2.bf16", ex2_bf16}, {"tanh.f16", tanh_f16}, {"tanh.bf16", tanh_bf16},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (!strcmp(table[i].name, name))
-            return table[i].fn;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!strcmp(table[i].name, name)) return table[i].fn;
     return NULL;
 }

@@ -1,5 +1,6 @@
-/* mbarrier: a counter of arrivals in shared memory, whose phase ends when as many have come as it expects. The 64 bits are opaque
- * to a program: expected arrivals, those that are still to come, the phase's parity, and a mark that says that it is one. */
+/* mbarrier: a counter of arrivals in shared memory, whose phase ends when as many have come as it
+ * expects. The 64 bits are opaque to a program: expected arrivals, those that are still to come,
+ * the phase's parity, and a mark that says that it is one. */
 #include "eval/sim/memory/memory_ops.h"
 
 enum { COUNT_BITS = 20 };
@@ -19,19 +20,19 @@ static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at
     Access a;
     uint64_t v;
     if (access_resolve(w, in, 1u << lane, &a) != SPACE_SHARED) {
-        exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "uses a barrier that is not in shared memory");
+        exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                   "uses a barrier that is not in shared memory");
         return NULL;
     }
     if (access_shared_bounds(w, &a, 1) || (in->k0 != MBARRIER_INIT && shared_check_written(w, &a)))
         return NULL;
-    if (in->k0 == MBARRIER_INIT && shared_check_store(w, &a, NULL))
-        return NULL;
+    if (in->k0 == MBARRIER_INIT && shared_check_store(w, &a, NULL)) return NULL;
     unsigned char *p = a.host + a.p->delta[lane];
     *at = (uint32_t)access_address(&a, lane);
     memcpy(&v, p, 8);
-    if (in->k0 == MBARRIER_INIT || (v & MARK_MASK) == MARK)
-        return p;
-    exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR, "uses an mbarrier at offset %u of shared memory that was not initialised", *at);
+    if (in->k0 == MBARRIER_INIT || (v & MARK_MASK) == MARK) return p;
+    exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
+               "uses an mbarrier at offset %u of shared memory that was not initialised", *at);
     return NULL;
 }
 
@@ -42,36 +43,39 @@ static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t 
     memcpy(&v, p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
     if (!n || n > pending)
-        return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR, "arrives %llu times at an mbarrier that waits for %llu more",
-                          (unsigned long long)n, (unsigned long long)pending) ? 0 : -1;
-    if (in->k0 == MBARRIER_DROP)
-        expected -= n;
+        return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                          "arrives %llu times at an mbarrier that waits for %llu more",
+                          (unsigned long long)n, (unsigned long long)pending)
+                   ? 0
+                   : -1;
+    if (in->k0 == MBARRIER_DROP) expected -= n;
     int ends = pending == n;
     v = state_of(expected, ends ? expected : pending - n, (v & PARITY) ^ (ends ? PARITY : 0));
     memcpy(p, &v, 8);
-    if (!ends)
-        return 0;
-    if (async_land_tied(w, in, at))
-        return -1;
+    if (!ends) return 0;
+    if (async_land_tied(w, in, at)) return -1;
     barrier_passed(w->x);
     return w->x->faulted ? -1 : 0;
 }
 
-/* One lane. 0, or -1 with a fault. in->a: the row of the count, token or parity; d: where a token goes; e: the answer's predicate. */
+/* One lane. 0, or -1 with a fault. in->a: the row of the count, token or parity; d: where a token
+ * goes; e: the answer's predicate. */
 static int lane_does(Warp *w, const Inst *in, int lane)
 {
     uint32_t at;
     unsigned char *p = barrier_at(w, in, lane, &at);
     uint64_t v, parity;
-    if (!p)
-        return -1;
+    if (!p) return -1;
     memcpy(&v, p, 8);
     uint32_t count = in->k0 == MBARRIER_WAIT || in->a == ROW_NONE ? 1 : row32(w, in->a)[lane];
     switch (in->k0) {
     case MBARRIER_INIT:
         if (!count || count > COUNT_MASK)
-            return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR, "initialises an mbarrier for %u arrivals; 1 to %llu are allowed", count,
-                              COUNT_MASK) ? 0 : -1;
+            return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                              "initialises an mbarrier for %u arrivals; 1 to %llu are allowed",
+                              count, COUNT_MASK)
+                       ? 0
+                       : -1;
         v = state_of(count, count, 0);
         memcpy(p, &v, 8);
         return 0;
@@ -81,12 +85,12 @@ static int lane_does(Warp *w, const Inst *in, int lane)
         return in->k1 ? arrive(w, in, lane, p, at, 1) : 0;
     case MBARRIER_ARRIVE:
     case MBARRIER_DROP:
-        if (in->d != ROW_NONE)
-            row64(w, in->d)[lane] = v;
+        if (in->d != ROW_NONE) row64(w, in->d)[lane] = v;
         return arrive(w, in, lane, p, at, count);
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
-        w->p[in->e] = (v & PARITY) != parity ? w->p[in->e] | 1u << lane : w->p[in->e] & ~(1u << lane);
+        w->p[in->e] =
+            (v & PARITY) != parity ? w->p[in->e] | 1u << lane : w->p[in->e] & ~(1u << lane);
         return 0;
     }
 }
@@ -95,8 +99,7 @@ const Inst *h_mbarrier(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
     for (uint32_t rest = m; rest; rest &= rest - 1)
-        if (lane_does(w, in, __builtin_ctz(rest)))
-            return NULL;
+        if (lane_does(w, in, __builtin_ctz(rest))) return NULL;
     if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m)
         w->slice = -1; /* others first: it waits for them */
     return in + 1;

@@ -1,12 +1,12 @@
-/* Matrix instructions: ldmatrix, and mma.sync of 16 x 8 x k. Thread t of a group of four and group g of eight
- * hold, in register i of a fragment with e elements a register: of A row g + 8 (i & 1) and columns e t + 4 e (i >> 1) ..;
- * of B rows e t + 4 e i .. of column g; of C row g + 8 (i >> 1) and column 2 t + (i & 1). Sums are taken in double
- * precision and rounded once. */
+/* Matrix instructions: ldmatrix, and mma.sync of 16 x 8 x k. Thread t of a group of four and group
+ * g of eight hold, in register i of a fragment with e elements a register: of A row g + 8 (i & 1)
+ * and columns e t + 4 e (i >> 1) ..; of B rows e t + 4 e i .. of column g; of C row g + 8 (i >> 1)
+ * and column 2 t + (i & 1). Sums are taken in double precision and rounded once. */
 #include <math.h>
 
-#include "eval/sim/memory/memory_ops.h"
-#include "eval/sim/machine/half.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/machine/half.h"
+#include "eval/sim/memory/memory_ops.h"
 
 enum { M = 16, COLUMNS = 8, MAX_K = 32 };
 
@@ -42,8 +42,7 @@ static uint32_t result(const MmaOp *op, double v)
             return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v);
         return (uint32_t)(int64_t)v;
     }
-    if (op->acc_type == T_F16)
-        return f16_narrow(to_odd(v));
+    if (op->acc_type == T_F16) return f16_narrow(to_odd(v));
     float f = (float)v;
     return f != f ? 0x7fffffffu : float_bits(f);
 }
@@ -54,7 +53,8 @@ static void gather(const Warp *w, const MmaOp *op, double a[M][MAX_K], double b[
         int g = lane >> 2, t = lane & 3, e = mma_per_register(op->a_type);
         for (int i = 0; i < op->n_a; i++)
             for (int j = 0; j < e; j++)
-                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] = mma_element(row32(w, op->a[i])[lane], op->a_type, j);
+                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] =
+                    mma_element(row32(w, op->a[i])[lane], op->a_type, j);
         for (int i = 0; i < op->n_b; i++)
             for (int j = 0; j < e; j++)
                 b[e * t + j + 4 * e * i][g] = mma_element(row32(w, op->b[i])[lane], op->b_type, j);
@@ -67,43 +67,42 @@ const Inst *h_mma(Warp *w, const Inst *in)
     uint32_t m = exec_mask(w, in);
     double a[M][MAX_K], b[MAX_K][COLUMNS];
     uint32_t out[4][LANES];
-    if (!m)
-        return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK))
-        return NULL;
+    if (!m) return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
     if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "multiplies matrices in a warp of fewer than 32 threads");
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                          "multiplies matrices in a warp of fewer than 32 threads");
     gather(w, op, a, b);
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 4; i++) {
             int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
             double sum = 0;
-            for (int k = 0; k < op->k; k++)
-                sum += a[row][k] * b[k][column];
+            for (int k = 0; k < op->k; k++) sum += a[row][k] * b[k][column];
             out[i][lane] = result(op, sum + accumulator(w, op, i, lane));
         }
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < op->n_c; i++)
-            row32(w, op->d[i])[lane] = op->acc_type == T_F16 ? out[2 * i][lane] | out[2 * i + 1][lane] << 16 : out[i][lane];
+            row32(w, op->d[i])[lane] = op->acc_type == T_F16
+                                           ? out[2 * i][lane] | out[2 * i + 1][lane] << 16
+                                           : out[i][lane];
     return in + 1;
 }
 
-/* Lane 8 i + r has the address of row r of matrix i; thread 4 r + t receives two elements of row r, or of column r when
- * transposed. */
+/* Lane 8 i + r has the address of row r of matrix i; thread 4 r + t receives two elements of row r,
+ * or of column r when transposed. */
 const Inst *h_ldmatrix(Warp *w, const Inst *in)
 {
     Access a;
     uint32_t m = exec_mask(w, in), rows = in->k0 == 4 ? FULL_MASK : (1u << (8 * in->k0)) - 1;
-    if (!m)
-        return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK))
-        return NULL;
+    if (!m) return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
     if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "loads matrices in a warp of fewer than 32 threads");
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                          "loads matrices in a warp of fewer than 32 threads");
     if (access_resolve(w, in, rows, &a) != SPACE_SHARED)
-        return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS, "loads a matrix from addresses that are not in shared memory");
-    if (access_shared_bounds(w, &a, 0) || shared_check_load(w, &a))
-        return NULL;
+        return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
+                          "loads a matrix from addresses that are not in shared memory");
+    if (access_shared_bounds(w, &a, 0) || shared_check_load(w, &a)) return NULL;
     w->x->counts.shared_load_requests++;
     w->x->counts.shared_load_wavefronts += a.p->wavefronts;
     for (int i = 0; i < in->k0; i++) {
@@ -125,17 +124,17 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
 const Inst *h_movmatrix(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in), out[LANES];
-    if (!m)
-        return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK))
-        return NULL;
+    if (!m) return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
     if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "moves a matrix in a warp of fewer than 32 threads");
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                          "moves a matrix in a warp of fewer than 32 threads");
     const uint32_t *a = row32(w, in->a);
     for (int lane = 0; lane < LANES; lane++) {
         int r = lane >> 2, t = lane & 3, shift = 16 * (r & 1);
-        out[lane] = (a[8 * t + r / 2] >> shift & 0xffff) | (a[8 * t + 4 + r / 2] >> shift & 0xffff) << 16;
+        out[lane] = (a[8 * t + r / 2] >> shift & 0xffff) | (a[8 * t + 4 + r / 2] >> shift & 0xffff)
+                                                               << 16;
     }
-    memcpy(row32(w, in->d), out, sizeof(out));
+    memcpy(row32(w, in->d), out, sizeof out);
     return in + 1;
 }

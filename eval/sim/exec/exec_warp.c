@@ -4,8 +4,7 @@
 
 int warp_all_here(Warp *w, const Inst *in, uint32_t m, uint32_t wants)
 {
-    if (w->forced || !(wants & w->live & ~m))
-        return 1;
+    if (w->forced || !(wants & w->live & ~m)) return 1;
     warp_park(w, in, SPLIT_WARP_SYNC);
     w->splits[w->current].wants = wants;
     return 0;
@@ -27,8 +26,7 @@ static int run_together(Warp *w, int s, uint32_t lanes)
     w->forced = 1;
     const Inst *next = pc->fn(w, pc);
     w->forced = 0;
-    if (!next)
-        return 0;
+    if (!next) return 0;
     int kept = 0;
     for (int i = 0; i < w->n_splits; i++) {
         Split sp = w->splits[i];
@@ -36,8 +34,8 @@ static int run_together(Warp *w, int s, uint32_t lanes)
             sp.pc = next;
             sp.state = SPLIT_READY;
             int k = 0; /* one that joins at the same place is the same split from here on */
-            while (k < kept && !(w->splits[k].state == SPLIT_READY && w->splits[k].pc == next && w->splits[k].join == sp.join &&
-                                 w->splits[k].frame == sp.frame))
+            while (k < kept && !(w->splits[k].state == SPLIT_READY && w->splits[k].pc == next &&
+                                 w->splits[k].join == sp.join && w->splits[k].frame == sp.frame))
                 k++;
             if (k < kept) {
                 w->splits[k].mask |= sp.mask;
@@ -58,8 +56,7 @@ int warp_resolve(Warp *w)
             at_barriers |= w->splits[s].mask;
     for (int s = 0; s < w->n_splits; s++) {
         Split *sp = &w->splits[s];
-        if (sp->state != SPLIT_WARP_SYNC)
-            continue;
+        if (sp->state != SPLIT_WARP_SYNC) continue;
         if (sp->pc->fn == h_bar_warp && !(sp->wants & w->live & ~at_barriers)) {
             for (int i = 0; i < w->n_splits; i++)
                 if (w->splits[i].state == SPLIT_WARP_SYNC && w->splits[i].pc->fn == h_bar_warp &&
@@ -71,10 +68,8 @@ int warp_resolve(Warp *w)
         }
         uint32_t lanes = 0;
         for (int i = 0; i < w->n_splits; i++)
-            if (same_place(&w->splits[i], sp))
-                lanes |= w->splits[i].mask;
-        if (!(sp->wants & w->live & ~lanes))
-            return run_together(w, s, lanes);
+            if (same_place(&w->splits[i], sp)) lanes |= w->splits[i].mask;
+        if (!(sp->wants & w->live & ~lanes)) return run_together(w, s, lanes);
     }
     return 0;
 }
@@ -88,10 +83,8 @@ static uint32_t first_value(const Warp *w, uint32_t row, uint32_t m)
 const Inst *h_shfl(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
-    if (!warp_all_here(w, in, m, first_value(w, in->f, m)))
-        return NULL;
+    if (!m) return in + 1;
+    if (!warp_all_here(w, in, m, first_value(w, in->f, m))) return NULL;
     m = exec_mask(w, in);
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b), *c = row32(w, in->c);
     /* Nobody can take it for a result: 1e38 and -1e38 as a float. */
@@ -106,15 +99,12 @@ const Inst *h_shfl(Warp *w, const Inst *in)
         case 2: j = i ^ bv, ok = j <= max_lane; break;
         default: j = min_lane | (bv & ~segment), ok = j <= max_lane; break;
         }
-        if (!ok || j < 0 || j > 31)
-            j = i;
+        if (!ok || j < 0 || j > 31) j = i;
         out[i] = m >> j & 1 ? a[j] : undefined; /* of a lane that takes no part */
         valid |= (uint32_t)ok << i;
     }
-    if (in->d != ROW_NONE)
-        blend32(row32(w, in->d), out, m);
-    if (in->e)
-        w->p[in->e] = (w->p[in->e] & ~m) | (valid & m);
+    if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);
+    if (in->e) w->p[in->e] = (w->p[in->e] & ~m) | (valid & m);
     return in + 1;
 }
 
@@ -127,19 +117,19 @@ static void set_pred(Warp *w, uint32_t p, uint32_t m, int value)
 const Inst *h_vote(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!warp_all_here(w, in, m, wants))
-        return NULL;
+    if (!warp_all_here(w, in, m, wants)) return NULL;
     m = exec_mask(w, in);
     uint32_t part = m & wants, votes = (w->p[in->a] ^ in->e) & part;
     if (in->k0 == 3) {
         uint32_t *d = row32(w, in->d);
-        for (int i = 0; i < LANES; i++)
-            d[i] = m >> i & 1 ? votes : d[i];
+        for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? votes : d[i];
     } else {
-        set_pred(w, in->d, m, in->k0 == 0 ? votes == part : in->k0 == 1 ? votes != 0 : votes == part || votes == 0);
+        set_pred(w, in->d, m,
+                 in->k0 == 0   ? votes == part
+                 : in->k0 == 1 ? votes != 0
+                               : votes == part || votes == 0);
     }
     return in + 1;
 }
@@ -148,28 +138,21 @@ const Inst *h_vote(Warp *w, const Inst *in)
 const Inst *h_match(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!warp_all_here(w, in, m, wants))
-        return NULL;
+    if (!warp_all_here(w, in, m, wants)) return NULL;
     m = exec_mask(w, in);
     uint64_t v[LANES];
     uint32_t part = m & wants, out[LANES] = {0}, all = 1;
-    for (int i = 0; i < LANES; i++)
-        v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
+    for (int i = 0; i < LANES; i++) v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
     for (int i = 0; i < LANES; i++) {
-        for (int j = 0; j < LANES; j++)
-            out[i] |= (uint32_t)((part >> j & 1) && v[i] == v[j]) << j;
+        for (int j = 0; j < LANES; j++) out[i] |= (uint32_t)((part >> j & 1) && v[i] == v[j]) << j;
         all &= !(part >> i & 1) || out[i] == part;
     }
     if (in->k0)
-        for (int i = 0; i < LANES; i++)
-            out[i] = all ? part : 0;
-    if (in->d != ROW_NONE)
-        blend32(row32(w, in->d), out, m);
-    if (in->e)
-        set_pred(w, in->e, m, (int)all);
+        for (int i = 0; i < LANES; i++) out[i] = all ? part : 0;
+    if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);
+    if (in->e) set_pred(w, in->e, m, (int)all);
     return in + 1;
 }
 
@@ -190,11 +173,9 @@ static uint32_t reduce(int op, uint32_t a, uint32_t b)
 const Inst *h_redux(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!warp_all_here(w, in, m, wants))
-        return NULL;
+    if (!warp_all_here(w, in, m, wants)) return NULL;
     m = exec_mask(w, in);
     const uint32_t *a = row32(w, in->a);
     uint32_t part = m & wants, acc = 0;
@@ -205,16 +186,14 @@ const Inst *h_redux(Warp *w, const Inst *in)
             first = 0;
         }
     uint32_t *d = row32(w, in->d);
-    for (int i = 0; i < LANES; i++)
-        d[i] = m >> i & 1 ? acc : d[i];
+    for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? acc : d[i];
     return in + 1;
 }
 
 const Inst *h_bar_warp(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m || warp_all_here(w, in, m, first_value(w, in->f, m)))
-        return in + 1;
+    if (!m || warp_all_here(w, in, m, first_value(w, in->f, m))) return in + 1;
     return NULL;
 }
 
@@ -222,8 +201,7 @@ const Inst *h_activemask(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
     uint32_t *d = row32(w, in->d);
-    for (int i = 0; i < LANES; i++)
-        d[i] = m >> i & 1 ? w->active : d[i];
+    for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? w->active : d[i];
     return in + 1;
 }
 
@@ -231,19 +209,15 @@ const Inst *h_activemask(Warp *w, const Inst *in)
 const Inst *h_elect(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     uint32_t wants = first_value(w, in->f, m);
-    if (!warp_all_here(w, in, m, wants))
-        return NULL;
+    if (!warp_all_here(w, in, m, wants)) return NULL;
     m = exec_mask(w, in);
     uint32_t part = m & wants ? m & wants : m, leader = (uint32_t)__builtin_ctz(part);
     if (in->d != ROW_NONE) {
         uint32_t *d = row32(w, in->d);
-        for (int i = 0; i < LANES; i++)
-            d[i] = m >> i & 1 ? leader : d[i];
+        for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? leader : d[i];
     }
-    if (in->e)
-        w->p[in->e] = (w->p[in->e] & ~m) | (m & 1u << leader);
+    if (in->e) w->p[in->e] = (w->p[in->e] & ~m) | (m & 1u << leader);
     return in + 1;
 }

@@ -1,7 +1,9 @@
-/* wmma: matrix instructions of a warp whose fragments are opaque. Thread t of a group of four and group g of eight hold, in
- * register i of a fragment with e elements a register: of A row g + 8 (i mod M/8) and columns e t + 4 e (i div M/8) ..; of B the
- * same with its columns for A's rows; of the sums, pair i, row g + 8 (i mod M/8) and columns 2 t + 8 (i div M/8), one more. For
- * M = 16 these are the fragments of mma.sync. Half-precision factors have eight registers in every shape: the rest repeat. */
+/* wmma: matrix instructions of a warp whose fragments are opaque. Thread t of a group of four and
+ * group g of eight hold, in register i of a fragment with e elements a register: of A row g + 8 (i
+ * mod M/8) and columns e t + 4 e (i div M/8) ..; of B the same with its columns for A's rows; of
+ * the sums, pair i, row g + 8 (i mod M/8) and columns 2 t + 8 (i div M/8), one more. For M = 16
+ * these are the fragments of mma.sync. Half-precision factors have eight registers in every shape:
+ * the rest repeat. */
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/machine/half.h"
 
@@ -29,12 +31,11 @@ static void place(char which, int m, int n, int e, int lane, int i, int j, int *
 const Inst *h_wmma_together(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK))
-        return NULL;
+    if (!m) return in + 1;
+    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
     if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "works on matrices in a warp of fewer than 32 threads");
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+                          "works on matrices in a warp of fewer than 32 threads");
     return in + 1;
 }
 
@@ -47,7 +48,8 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m), row, column;
         place(p->which, p->m, p->n, e, lane, p->reg, p->half, &row, &column);
-        uint64_t at = p->by_columns ? (uint64_t)column * stride[lane] + (uint64_t)row : (uint64_t)row * stride[lane] + (uint64_t)column;
+        uint64_t at = p->by_columns ? (uint64_t)column * stride[lane] + (uint64_t)row
+                                    : (uint64_t)row * stride[lane] + (uint64_t)column;
         d[lane] = access_lane_address(w, &p->base, lane) + at * (uint64_t)bytes;
     }
     return in + 1;
@@ -57,8 +59,7 @@ const Inst *h_wmma_pack(Warp *w, const Inst *in)
 {
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b);
     uint32_t out[LANES];
-    for (int i = 0; i < LANES; i++)
-        out[i] = (a[i] & 0xffff) | b[i] << 16;
+    for (int i = 0; i < LANES; i++) out[i] = (a[i] & 0xffff) | b[i] << 16;
     blend32(row32(w, in->d), out, exec_mask(w, in));
     return in + 1;
 }
@@ -67,15 +68,15 @@ const Inst *h_wmma_unpack(Warp *w, const Inst *in)
 {
     const uint32_t *a = row32(w, in->a);
     uint32_t out[LANES];
-    for (int i = 0; i < LANES; i++)
-        out[i] = a[i] >> (16 * in->k0) & 0xffff;
+    for (int i = 0; i < LANES; i++) out[i] = a[i] >> (16 * in->k0) & 0xffff;
     blend32(row32(w, in->d), out, exec_mask(w, in));
     return in + 1;
 }
 
 static void gather(const Warp *w, const WmmaOp *op, double a[SIDE][DEPTH], double b[DEPTH][SIDE])
 {
-    int e = mma_per_register(op->type), n_a = op->m * op->k / (LANES * e), n_b = op->n * op->k / (LANES * e), row, column;
+    int e = mma_per_register(op->type), n_a = op->m * op->k / (LANES * e),
+        n_b = op->n * op->k / (LANES * e), row, column;
     for (int lane = 0; lane < LANES; lane++)
         for (int j = 0; j < e; j++) {
             for (int i = 0; i < n_a; i++) {
@@ -91,8 +92,7 @@ static void gather(const Warp *w, const WmmaOp *op, double a[SIDE][DEPTH], doubl
 
 static double sum_of(const Warp *w, const WmmaOp *op, int i, int lane)
 {
-    if (op->from == T_F16)
-        return mma_element(row32(w, op->c[i / 2])[lane], T_F16, i & 1);
+    if (op->from == T_F16) return mma_element(row32(w, op->c[i / 2])[lane], T_F16, i & 1);
     return (double)as_float(row32(w, op->c[i])[lane]);
 }
 
@@ -102,20 +102,19 @@ const Inst *h_wmma(Warp *w, const Inst *in)
     double a[SIDE][DEPTH], b[DEPTH][SIDE];
     uint32_t out[8][LANES];
     int row, column;
-    if (!exec_mask(w, in))
-        return in + 1;
-    if (h_wmma_together(w, in) != in + 1)
-        return NULL;
+    if (!exec_mask(w, in)) return in + 1;
+    if (h_wmma_together(w, in) != in + 1) return NULL;
     gather(w, op, a, b);
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++) {
             place('c', op->m, op->n, 1, lane, i, 0, &row, &column);
             double sum = 0;
-            for (int k = 0; k < op->k; k++)
-                sum += a[row][k] * b[k][column];
+            for (int k = 0; k < op->k; k++) sum += a[row][k] * b[k][column];
             sum += sum_of(w, op, i, lane);
             float f = (float)sum;
-            out[i][lane] = op->to == T_F16 ? f16_narrow(to_odd(sum)) : f != f ? 0x7fffffffu : float_bits(f);
+            out[i][lane] = op->to == T_F16 ? f16_narrow(to_odd(sum))
+                           : f != f        ? 0x7fffffffu
+                                           : float_bits(f);
         }
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++)

@@ -12,12 +12,13 @@ static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
 {
     DeviceFault *f = x->fault;
     char name[64];
-    memset(f, 0, sizeof(*f));
+    memset(f, 0, sizeof *f);
     f->outcome = outcome;
     f->line = line;
-    snprintf(f->kernel, sizeof(f->kernel), "%s", x->launch->kernel);
-    device_kernel_name(x->launch->kernel, name, sizeof(name));
-    snprintf(f->message, sizeof(f->message), "kernel %s%s%s", name, outcome == OUTCOME_UNSUPPORTED ? ": " : " ", what);
+    snprintf(f->kernel, sizeof f->kernel, "%s", x->launch->kernel);
+    device_kernel_name(x->launch->kernel, name, sizeof name);
+    snprintf(f->message, sizeof f->message, "kernel %s%s%s", name,
+             outcome == OUTCOME_UNSUPPORTED ? ": " : " ", what);
     x->faulted = 1;
     return 1;
 }
@@ -34,8 +35,8 @@ static void most(size_t *a, size_t b)
     *a = b > *a ? b : *a;
 }
 
-/* What the deepest chain of calls needs, this function included. `steps` bounds the walk: a graph that needs more is
- * taken for recursive. */
+/* What the deepest chain of calls needs, this function included. `steps` bounds the walk: a graph
+ * that needs more is taken for recursive. */
 static StackNeed stack_need(const Function *f, int depth, int *steps)
 {
     StackNeed deepest = {0};
@@ -48,8 +49,7 @@ static StackNeed stack_need(const Function *f, int depth, int *steps)
         most(&deepest.preds, n.preds);
         most(&deepest.local, n.local);
         deepest.recursive |= n.recursive;
-        if (n.recursive)
-            break;
+        if (n.recursive) break;
     }
     deepest.rows32 += f->rows32;
     deepest.rows64 += f->rows64;
@@ -65,13 +65,14 @@ static size_t align_page(size_t n)
 
 static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
 {
-    size_t b32 = align_page(need->rows32 * ROW32), b64 = align_page(need->rows64 * ROW64), bp = align_page(need->preds * 4);
+    size_t b32 = align_page(need->rows32 * ROW32), b64 = align_page(need->rows64 * ROW64),
+           bp = align_page(need->preds * 4);
     size_t local = align_page(need->local * LANES), init = align_page(need->local * LANES / 4);
     size_t each = b32 + b64 + bp + local + init, bytes = each * (size_t)n_warps;
     if (bytes > x->register_file_bytes) {
-        if (x->register_file)
-            munmap(x->register_file, x->register_file_bytes);
-        x->register_file = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (x->register_file) munmap(x->register_file, x->register_file_bytes);
+        x->register_file = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         x->register_file_bytes = bytes;
         if (x->register_file == MAP_FAILED) {
             x->register_file = NULL;
@@ -90,7 +91,8 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
         w->preds_end = (uint32_t *)(void *)w->local;
         w->local_init = w->local + local;
     }
-    /* What the decoder added is written before it is read; a callee's registers may be anything that was left there. */
+    /* What the decoder added is written before it is read; a callee's registers may be anything
+     * that was left there. */
     const PtxFunction *p = x->entry->ptx;
     int calls = x->entry->n_callees > 0;
     x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
@@ -137,13 +139,13 @@ static void set_up_warp(Exec *x, int index)
     w->bank64[1] = x->code->pool64;
     for (uint32_t i = 0; i < LANES; i++) {
         uint32_t t = (uint32_t)index * LANES + i;
-        if (t < threads)
-            w->lanes |= 1u << i;
+        if (t < threads) w->lanes |= 1u << i;
         w->tid[0][i] = t % x->block[0];
         w->tid[1][i] = t / x->block[0] % x->block[1];
         w->tid[2][i] = t / x->block[0] / x->block[1];
     }
-    w->entry_frame = (Frame){.fn = x->entry, .rows32 = w->storage32, .rows64 = w->storage64, .preds = w->preds};
+    w->entry_frame =
+        (Frame){.fn = x->entry, .rows32 = w->storage32, .rows64 = w->storage64, .preds = w->preds};
 }
 
 /* ---- blocks ---- */
@@ -155,8 +157,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->id[0] = (uint32_t)(linear % x->grid[0]);
     c->id[1] = (uint32_t)(linear / x->grid[0] % x->grid[1]);
     c->id[2] = (uint32_t)(linear / x->grid[0] / x->grid[1]);
-    if (c->epoch >= EPOCH_MAX)
-        shared_renew_epochs(x);
+    if (c->epoch >= EPOCH_MAX) shared_renew_epochs(x);
     c->floor = ++c->epoch << 10;
     c->epoch++;
     c->phase = 0;
@@ -165,12 +166,13 @@ static void start_block(Exec *x, uint64_t linear)
     async_start_block(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
-    memset(c->barriers, 0, sizeof(c->barriers));
+    memset(c->barriers, 0, sizeof c->barriers);
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         w->n_unwritten = 0;
         memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
-        memset(w->storage32, 0, x->clear32); /* or a block would find the registers of the one before */
+        memset(w->storage32, 0,
+               x->clear32); /* or a block would find the registers of the one before */
         memset(w->storage64, 0, x->clear64);
         memset(w->preds, 0, x->clear_preds);
         warp_start(w);
@@ -179,16 +181,16 @@ static void start_block(Exec *x, uint64_t linear)
 
 static void raise_to(uint64_t *most, uint64_t v)
 {
-    if (v > *most)
-        *most = v;
+    if (v > *most) *most = v;
 }
 
-/* Block barriers that a warp waited at. Warps that left early wait at none, and warps in groups not at all of them. */
-static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t completed, uint64_t insts_max)
+/* Block barriers that a warp waited at. Warps that left early wait at none, and warps in groups not
+ * at all of them. */
+static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t completed,
+                                 uint64_t insts_max)
 {
     uint64_t busy = 0;
-    for (int i = 0; i < x->cta.n_warps; i++)
-        busy += x->warps[i].insts * 2 > insts_max;
+    for (int i = 0; i < x->cta.n_warps; i++) busy += x->warps[i].insts * 2 > insts_max;
     uint64_t each = busy ? (arrivals + busy - 1) / busy : 0;
     return each < completed ? each : completed;
 }
@@ -236,16 +238,14 @@ static uint64_t run_block(Exec *x, uint64_t linear)
         int progress = 0;
         for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
             Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
-            uint64_t dram = n->dram_read_sectors, past_l1 = n->global_load_sectors - n->l1_hit_sectors;
-            if (w->n_splits)
-                progress |= warp_run(w);
+            uint64_t dram = n->dram_read_sectors,
+                     past_l1 = n->global_load_sectors - n->l1_hit_sectors;
+            if (w->n_splits) progress |= warp_run(w);
             far[w->index].dram += n->dram_read_sectors - dram;
             far[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
         }
-        if (!progress && !x->faulted)
-            barrier_deadlock(x);
-        if (x->cta.epoch >= EPOCH_MAX)
-            shared_renew_epochs(x);
+        if (!progress && !x->faulted) barrier_deadlock(x);
+        if (x->cta.epoch >= EPOCH_MAX) shared_renew_epochs(x);
     }
     exec_raise_pending(x);
     for (int i = 0; i < x->cta.n_warps; i++) {
@@ -262,16 +262,14 @@ enum { WEIGHT_STEPS = 32, WEIGHTS = 64 * WEIGHT_STEPS };
 
 static int weight_of(uint64_t insts)
 {
-    if (insts < WEIGHT_STEPS)
-        return (int)insts;
+    if (insts < WEIGHT_STEPS) return (int)insts;
     int octave = 63 - __builtin_clzll(insts) - 5;
     return (octave + 1) * WEIGHT_STEPS + (int)(insts >> octave) - WEIGHT_STEPS;
 }
 
 static uint64_t least_of_weight(int weight)
 {
-    if (weight < 2 * WEIGHT_STEPS)
-        return (uint64_t)weight;
+    if (weight < 2 * WEIGHT_STEPS) return (uint64_t)weight;
     return (uint64_t)(weight % WEIGHT_STEPS + WEIGHT_STEPS) << (weight / WEIGHT_STEPS - 1);
 }
 
@@ -324,19 +322,26 @@ static int check_launch(Exec *x)
     if (f->unsupported)
         return launch_fault(x, OUTCOME_UNSUPPORTED, f->unsupported_line, f->unsupported);
     uint32_t limit = f->ptx->max_threads && f->ptx->max_threads < 1024 ? f->ptx->max_threads : 1024;
-    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 || threads > limit) {
-        snprintf(what, sizeof(what), "cannot be launched with blocks of (%u,%u,%u): 1 to %u threads are allowed", l->block[0],
-                 l->block[1], l->block[2], limit);
+    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 ||
+        threads > limit) {
+        snprintf(what, sizeof what,
+                 "cannot be launched with blocks of (%u,%u,%u): 1 to %u threads are allowed",
+                 l->block[0], l->block[1], l->block[2], limit);
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
     }
-    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 || l->grid[2] > 65535) {
-        snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u)", l->grid[0], l->grid[1], l->grid[2]);
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 ||
+        l->grid[2] > 65535) {
+        snprintf(what, sizeof what, "cannot be launched with a grid of (%u,%u,%u)", l->grid[0],
+                 l->grid[1], l->grid[2]);
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
     }
     for (int i = 0; i < 3; i++)
         if (f->ptx->cluster[i] && l->grid[i] % f->ptx->cluster[i]) {
-            snprintf(what, sizeof(what), "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its clusters of (%u,%u,%u)",
-                     l->grid[0], l->grid[1], l->grid[2], f->ptx->cluster[0], f->ptx->cluster[1], f->ptx->cluster[2]);
+            snprintf(what, sizeof what,
+                     "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its "
+                     "clusters of (%u,%u,%u)",
+                     l->grid[0], l->grid[1], l->grid[2], f->ptx->cluster[0], f->ptx->cluster[1],
+                     f->ptx->cluster[2]);
             return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
         }
     return 0;
@@ -363,26 +368,27 @@ static int set_up(Exec *x)
         most(&need.local, (x->entry->local_bytes + 15) & ~(size_t)15);
     }
     if (need.local > LOCAL_MAX && x->entry->local_bytes > LOCAL_MAX)
-        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "uses more than 512 KiB of local memory a thread");
-    if (need.local > LOCAL_MAX)
-        need.local = LOCAL_MAX;
-    memcpy(x->grid, l->grid, sizeof(x->grid));
-    memcpy(x->block, l->block, sizeof(x->block));
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
+                            "uses more than 512 KiB of local memory a thread");
+    if (need.local > LOCAL_MAX) need.local = LOCAL_MAX;
+    memcpy(x->grid, l->grid, sizeof x->grid);
+    memcpy(x->block, l->block, sizeof x->block);
     x->n_blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     int n_warps = (int)((l->block[0] * l->block[1] * l->block[2] + LANES - 1) / LANES);
     prepare_warps(x, n_warps);
     if (reserve_registers(x, n_warps, &need))
-        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, "needs more registers and local memory than the simulator can reserve");
-    for (int i = 0; i < n_warps; i++)
-        set_up_warp(x, i);
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
+                            "needs more registers and local memory than the simulator can reserve");
+    for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
     x->free_frames = NULL; /* also those that a fault left in use */
     for (Frame *f = x->all_frames; f; f = f->next) {
         f->parent = x->free_frames;
         x->free_frames = f;
     }
-    /* What the simulator itself does for a block and for a launch counts as work of 64 bytes a thread-instruction:
-     * a grid of two thousand million empty blocks ends, too. */
-    size_t cleared = x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
+    /* What the simulator itself does for a block and for a launch counts as work of 64 bytes a
+     * thread-instruction: a grid of two thousand million empty blocks ends, too. */
+    size_t cleared =
+        x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
     x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
@@ -396,12 +402,11 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
     SimCounts *n = &x->counts;
     x->launch = launch;
     x->faulted = x->has_pending = 0;
-    memset(n, 0, sizeof(*n));
-    if (check_launch(x) || set_up(x))
-        return 1;
-    device_kernel_name(launch->kernel, n->kernel, sizeof(n->kernel));
-    memcpy(n->grid, x->grid, sizeof(n->grid));
-    memcpy(n->block, x->block, sizeof(n->block));
+    memset(n, 0, sizeof *n);
+    if (check_launch(x) || set_up(x)) return 1;
+    device_kernel_name(launch->kernel, n->kernel, sizeof n->kernel);
+    memcpy(n->grid, x->grid, sizeof n->grid);
+    memcpy(n->block, x->block, sizeof n->block);
     n->static_shared = x->entry->static_shared;
     n->dynamic_shared = launch->shared_bytes;
     n->local_bytes = (uint32_t)x->local_cap;
@@ -419,11 +424,10 @@ void exec_release(Exec *x)
     async_release(x);
     free(x->warps);
     free(x->shared_store);
-    if (x->register_file)
-        munmap(x->register_file, x->register_file_bytes);
+    if (x->register_file) munmap(x->register_file, x->register_file_bytes);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;
         free(f);
     }
-    memset(x, 0, sizeof(*x));
+    memset(x, 0, sizeof *x);
 }

@@ -10,7 +10,8 @@
 
 static void *reserve(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -31,7 +32,7 @@ static void forget(void *base, size_t from, size_t bytes)
 
 int devmem_open(DevMem *m, size_t bytes, Error *err)
 {
-    memset(m, 0, sizeof(*m));
+    memset(m, 0, sizeof *m);
     m->bytes = bytes;
     m->data = reserve(bytes);
     m->written = reserve(bytes / 8);
@@ -39,35 +40,29 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
     m->atomics = reserve(bytes / 4);
-    m->l1 = memory_array(L1_SECTORS, sizeof(*m->l1));
+    m->l1 = memory_array(L1_SECTORS, sizeof *m->l1);
     m->next_tag = m->tag_floor = 1;
-    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics)
-        return 0;
-    error_errno(err, "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved", bytes >> 20,
-                (bytes * 4 + bytes / 2) >> 20);
+    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics) return 0;
+    error_errno(err,
+                "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved",
+                bytes >> 20, (bytes * 4 + bytes / 2) >> 20);
     devmem_close(m);
     return -1;
 }
 
 void devmem_close(DevMem *m)
 {
-    if (m->data)
-        munmap(m->data, m->bytes);
-    if (m->written)
-        munmap(m->written, m->bytes / 8);
-    if (m->writer)
-        munmap(m->writer, m->bytes * 2);
-    if (m->reader)
-        munmap(m->reader, m->bytes * 2);
-    if (m->touched)
-        munmap(m->touched, m->bytes / 8);
-    if (m->atomics)
-        munmap(m->atomics, m->bytes / 4);
+    if (m->data) munmap(m->data, m->bytes);
+    if (m->written) munmap(m->written, m->bytes / 8);
+    if (m->writer) munmap(m->writer, m->bytes * 2);
+    if (m->reader) munmap(m->reader, m->bytes * 2);
+    if (m->touched) munmap(m->touched, m->bytes / 8);
+    if (m->atomics) munmap(m->atomics, m->bytes / 4);
     free(m->l1);
     free(m->allocs);
     free(m->tag_block);
     free(m->tag_released);
-    memset(m, 0, sizeof(*m));
+    memset(m, 0, sizeof *m);
 }
 
 /* ---- allocations ---- */
@@ -75,16 +70,17 @@ void devmem_close(DevMem *m)
 int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Error *err)
 {
     if (bytes > m->bytes || m->n_allocs >= DEVMEM_MAX_ALLOCS)
-        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes, m->bytes >> 20);
+        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory",
+                         bytes, m->bytes >> 20);
     uint64_t size = (bytes + 255) & ~(uint64_t)255, at = ARENA_BASE + ARENA_GAP;
     int i = 0;
     for (; i < m->n_allocs; i++) { /* the first gap that holds it and its guard */
-        if (m->allocs[i].base >= at + size + ARENA_GAP)
-            break;
+        if (m->allocs[i].base >= at + size + ARENA_GAP) break;
         at = (m->allocs[i].base + m->allocs[i].bytes + ARENA_GAP + 255) & ~(uint64_t)255;
     }
     if (at + size + ARENA_GAP > ARENA_BASE + m->bytes)
-        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes, m->bytes >> 20);
+        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory",
+                         bytes, m->bytes >> 20);
     if (m->n_allocs == m->cap_allocs) {
         m->cap_allocs = m->cap_allocs ? m->cap_allocs * 2 : 64;
         m->allocs = memory_grow(m->allocs, (size_t)m->cap_allocs, sizeof(Alloc));
@@ -93,7 +89,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
     m->n_allocs++;
     Alloc *a = &m->allocs[i];
     *a = (Alloc){.base = at, .bytes = bytes};
-    snprintf(a->label, sizeof(a->label), "%s", label ? label : "a buffer");
+    snprintf(a->label, sizeof a->label, "%s", label ? label : "a buffer");
     m->used += size;
     *address = at;
     devmem_poison(m, a);
@@ -103,8 +99,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
 int devmem_free(DevMem *m, uint64_t address)
 {
     Alloc *a = devmem_at(m, address);
-    if (!a)
-        return -1;
+    if (!a) return -1;
     size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
     forget(m->data, from, bytes);
     forget(m->written, from / 8, bytes / 8);
@@ -142,14 +137,13 @@ int devmem_find(const DevMem *m, uint64_t address)
 int devmem_near(const DevMem *m, uint64_t address)
 {
     int i = find_before(m, address);
-    if (i < 0)
-        return m->n_allocs ? 0 : -1;
-    if (address - m->allocs[i].base < m->allocs[i].bytes) /* an access that begins inside and ends beyond */
+    if (i < 0) return m->n_allocs ? 0 : -1;
+    if (address - m->allocs[i].base <
+        m->allocs[i].bytes) /* an access that begins inside and ends beyond */
         return i;
     if (i + 1 < m->n_allocs) {
         uint64_t past = address - (m->allocs[i].base + m->allocs[i].bytes);
-        if (m->allocs[i + 1].base - address < past)
-            return i + 1;
+        if (m->allocs[i + 1].base - address < past) return i + 1;
     }
     return i;
 }
@@ -172,20 +166,17 @@ void devmem_poison(DevMem *m, Alloc *a)
 
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
 {
-    if (!bytes)
-        return;
+    if (!bytes) return;
     devmem_mark_written(m, address - ARENA_BASE, address - ARENA_BASE + bytes);
     Alloc *a = devmem_at(m, address);
-    if (a && a->bytes == bytes)
-        a->all_written = 1;
+    if (a && a->bytes == bytes) a->all_written = 1;
 }
 
 size_t devmem_first_unwritten(const DevMem *m, uint64_t address, size_t bytes)
 {
     uint64_t lo = address - ARENA_BASE;
     for (size_t i = 0; i < bytes; i++)
-        if (!(m->written[(lo + i) >> 6] >> ((lo + i) & 63) & 1))
-            return i;
+        if (!(m->written[(lo + i) >> 6] >> ((lo + i) & 63) & 1)) return i;
     return bytes;
 }
 
@@ -196,7 +187,7 @@ void devmem_launch(DevMem *m)
     if (m->next_tag > 0xf0000000u) {
         forget(m->writer, 0, m->bytes * 2);
         forget(m->reader, 0, m->bytes * 2);
-        memset(m->l1, 0, L1_SECTORS * sizeof(*m->l1));
+        memset(m->l1, 0, L1_SECTORS * sizeof *m->l1);
         m->next_tag = 1;
     }
     if (++m->launch_id >= 1u << 30) {
@@ -212,7 +203,7 @@ uint32_t devmem_take_tag(DevMem *m, uint32_t block)
 {
     if (m->n_tags >= m->cap_tags) {
         m->cap_tags = m->cap_tags ? m->cap_tags * 2 : 1024;
-        m->tag_block = memory_grow(m->tag_block, (size_t)m->cap_tags, sizeof(*m->tag_block));
+        m->tag_block = memory_grow(m->tag_block, (size_t)m->cap_tags, sizeof *m->tag_block);
         m->tag_released = memory_grow(m->tag_released, (size_t)m->cap_tags, 1);
     }
     m->tag_block[m->n_tags] = block;

@@ -16,27 +16,27 @@
 enum { ARENA_GAP = 4096, L1_SECTORS = 2048, DEVMEM_MAX_ALLOCS = 1 << 16 };
 
 typedef struct {
-    uint64_t base, bytes;     /* device address */
+    uint64_t base, bytes; /* device address */
     char label[64];
     int read_only;
-    int all_written;          /* no need to look at the bits */
-    int is_variable;          /* a module's __device__ variable */
+    int all_written; /* no need to look at the bits */
+    int is_variable; /* a module's __device__ variable */
 } Alloc;
 
 typedef struct {
     unsigned char *data;
-    uint64_t *written;        /* a bit a byte */
-    uint64_t *writer, *reader;/* a tag a word: block tag << 32 | phase << 10 | warp << 4 | bytes */
-    uint32_t *touched;        /* a sector: launch << 2 | written << 1 | read */
-    uint64_t *atomics;        /* a sector: launch << 32 | lanes of atomics */
-    uint64_t *l1;             /* block tag << 32 | sector */
-    size_t bytes;             /* of the arena */
+    uint64_t *written;         /* a bit a byte */
+    uint64_t *writer, *reader; /* a tag a word: block tag << 32 | phase << 10 | warp << 4 | bytes */
+    uint32_t *touched;         /* a sector: launch << 2 | written << 1 | read */
+    uint64_t *atomics;         /* a sector: launch << 32 | lanes of atomics */
+    uint64_t *l1;              /* block tag << 32 | sector */
+    size_t bytes;              /* of the arena */
     size_t used;
-    Alloc *allocs;            /* sorted by base */
+    Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;
     uint32_t next_tag, tag_floor; /* of blocks; tags below the floor are of earlier launches */
-    uint32_t *tag_block;      /* owner of tag floor + i */
-    unsigned char *tag_released; /* a fence followed */
+    uint32_t *tag_block;          /* owner of tag floor + i */
+    unsigned char *tag_released;  /* a fence followed */
     int n_tags, cap_tags;
     uint32_t launch_id;
 } DevMem;
@@ -45,13 +45,15 @@ int devmem_open(DevMem *m, size_t bytes, Error *err);
 void devmem_close(DevMem *m);
 int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Error *err);
 int devmem_free(DevMem *m, uint64_t address);
-int devmem_find(const DevMem *m, uint64_t address);         /* index of the allocation that holds it, or -1 */
-int devmem_near(const DevMem *m, uint64_t address);         /* that lies nearest, for messages; -1: none */
-Alloc *devmem_at(DevMem *m, uint64_t base);                 /* that starts there, or NULL */
+int devmem_find(const DevMem *m,
+                uint64_t address); /* index of the allocation that holds it, or -1 */
+int devmem_near(const DevMem *m, uint64_t address); /* that lies nearest, for messages; -1: none */
+Alloc *devmem_at(DevMem *m, uint64_t base);         /* that starts there, or NULL */
 void devmem_poison(DevMem *m, Alloc *a);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
-size_t devmem_first_unwritten(const DevMem *m, uint64_t address, size_t bytes); /* bytes: all are written */
-void devmem_launch(DevMem *m);                              /* a new launch begins */
+size_t devmem_first_unwritten(const DevMem *m, uint64_t address,
+                              size_t bytes); /* bytes: all are written */
+void devmem_launch(DevMem *m);               /* a new launch begins */
 uint32_t devmem_take_tag(DevMem *m, uint32_t block);
 
 static inline unsigned char *devmem_host(const DevMem *m, uint64_t address)
@@ -64,13 +66,10 @@ static inline int devmem_is_written(const DevMem *m, uint64_t lo, uint64_t hi)
 {
     uint64_t a = lo >> 6, b = (hi - 1) >> 6;
     uint64_t first = ~0ull << (lo & 63), last = ~0ull >> (63 - ((hi - 1) & 63));
-    if (a == b)
-        return (m->written[a] & first & last) == (first & last);
-    if ((m->written[a] & first) != first || (m->written[b] & last) != last)
-        return 0;
+    if (a == b) return (m->written[a] & first & last) == (first & last);
+    if ((m->written[a] & first) != first || (m->written[b] & last) != last) return 0;
     for (uint64_t i = a + 1; i < b; i++)
-        if (m->written[i] != ~0ull)
-            return 0;
+        if (m->written[i] != ~0ull) return 0;
     return 1;
 }
 
@@ -84,8 +83,7 @@ static inline void devmem_mark_written(DevMem *m, uint64_t lo, uint64_t hi)
     }
     m->written[a] |= first;
     m->written[b] |= last;
-    for (uint64_t i = a + 1; i < b; i++)
-        m->written[i] = ~0ull;
+    for (uint64_t i = a + 1; i < b; i++) m->written[i] = ~0ull;
 }
 
 #endif

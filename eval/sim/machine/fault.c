@@ -1,4 +1,5 @@
-/* Faults of a running kernel: the first one stops the launch, and its sentence names the kernel, line, block and thread. */
+/* Faults of a running kernel: the first one stops the launch, and its sentence names the kernel,
+ * line, block and thread. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,30 +17,28 @@ const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const
     Exec *x = w->x;
     DeviceFault *f = x->fault;
     const PtxInst *src = exec_source(w, in);
-    if (x->faulted)
-        return NULL;
+    if (x->faulted) return NULL;
     x->faulted = 1;
     f->outcome = outcome;
-    snprintf(f->kernel, sizeof(f->kernel), "%s", x->launch->kernel);
+    snprintf(f->kernel, sizeof f->kernel, "%s", x->launch->kernel);
     f->line = src ? src->line : 0;
-    memcpy(f->block, x->cta.id, sizeof(f->block));
-    for (int i = 0; i < 3; i++)
-        f->thread[i] = w->tid[i][lane];
+    memcpy(f->block, x->cta.id, sizeof f->block);
+    for (int i = 0; i < 3; i++) f->thread[i] = w->tid[i][lane];
     char what[360], name[64];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    device_kernel_name(x->launch->kernel, name, sizeof(name));
-    snprintf(f->message, sizeof(f->message), "kernel %s, line %d, block (%u,%u,%u), thread (%u,%u,%u): %s", name, f->line,
+    device_kernel_name(x->launch->kernel, name, sizeof name);
+    snprintf(f->message, sizeof f->message,
+             "kernel %s, line %d, block (%u,%u,%u), thread (%u,%u,%u): %s", name, f->line,
              f->block[0], f->block[1], f->block[2], f->thread[0], f->thread[1], f->thread[2], what);
     return NULL;
 }
 
 void exec_raise_pending(Exec *x)
 {
-    if (!x->has_pending || x->faulted)
-        return;
+    if (!x->has_pending || x->faulted) return;
     *x->fault = x->pending;
     x->faulted = 1;
 }

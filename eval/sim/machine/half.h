@@ -38,9 +38,11 @@ static inline float to_odd(double d)
 {
     uint64_t v = double_bits(d), magnitude = v & 0x7fffffffffffffffull;
     uint32_t sign = (uint32_t)(v >> 32) & 0x80000000u;
-    uint32_t f = (uint32_t)((magnitude >> 29) - ((uint64_t)(1023 - 127) << 23)) | (uint32_t)((magnitude & 0x1fffffff) != 0);
+    uint32_t f = (uint32_t)((magnitude >> 29) - ((uint64_t)(1023 - 127) << 23)) |
+                 (uint32_t)((magnitude & 0x1fffffff) != 0);
     float plain = (float)d;
-    int in_range = magnitude >= 0x3850000000000000ull && magnitude < 0x47d0000000000000ull; /* 2^-122 .. 2^126 */
+    int in_range = magnitude >= 0x3850000000000000ull &&
+                   magnitude < 0x47d0000000000000ull; /* 2^-122 .. 2^126 */
     return in_range ? as_float(f | sign) : plain;
 }
 

@@ -1,5 +1,5 @@
-/* How handlers are made: an expression over a, b, c for one lane becomes a loop over the row, which the
- * compiler turns into vector instructions; all 32 lanes are computed, the active ones kept. */
+/* How handlers are made: an expression over a, b, c for one lane becomes a loop over the row, which
+ * the compiler turns into vector instructions; all 32 lanes are computed, the active ones kept. */
 #ifndef EVAL_SIM_MACHINE_ROWS_H
 #define EVAL_SIM_MACHINE_ROWS_H
 
@@ -7,18 +7,23 @@
 
 #define LOOP_LANES _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 
-#define ROW_BODY(DT, DROW, BLEND, expr)             \
-    uint32_t m = exec_mask(w, in);                  \
-    DT *d = DROW(w, in->d);                         \
-    if (m == FULL_MASK) {                           \
-        LOOP_LANES { d[i] = (DT)(expr); }           \
-    } else {                                        \
-        DT *t_ = (DT *)(void *)w->scratch;          \
-        LOOP_LANES { t_[i] = (DT)(expr); }          \
-        BLEND(d, t_, m);                            \
-    }                                               \
+#define ROW_BODY(DT, DROW, BLEND, expr)    \
+    uint32_t m = exec_mask(w, in);         \
+    DT *d = DROW(w, in->d);                \
+    if (m == FULL_MASK) {                  \
+        LOOP_LANES                         \
+        {                                  \
+            d[i] = (DT)(expr);             \
+        }                                  \
+    } else {                               \
+        DT *t_ = (DT *)(void *)w->scratch; \
+        LOOP_LANES                         \
+        {                                  \
+            t_[i] = (DT)(expr);            \
+        }                                  \
+        BLEND(d, t_, m);                   \
+    }                                      \
     return in + 1;
-
 
 #define ROWS_32_1 const uint32_t *ra = row32(w, in->a);
 #define ROWS_32_2 ROWS_32_1 const uint32_t *rb = row32(w, in->b);
@@ -27,15 +32,24 @@
 #define ROWS_64_2 ROWS_64_1 const uint64_t *rb = row64(w, in->b);
 #define ROWS_64_3 ROWS_64_2 const uint64_t *rc = row64(w, in->c);
 
-#define HANDLER32(name, rows, expr) \
-    static const Inst *name(Warp *w, const Inst *in) { rows ROW_BODY(uint32_t, row32, blend32, expr) }
-#define HANDLER64(name, rows, expr) \
-    static const Inst *name(Warp *w, const Inst *in) { rows ROW_BODY(uint64_t, row64, blend64, expr) }
+#define HANDLER32(name, rows, expr)                   \
+    static const Inst *name(Warp *w, const Inst *in)  \
+    {                                                 \
+        rows ROW_BODY(uint32_t, row32, blend32, expr) \
+    }
+#define HANDLER64(name, rows, expr)                   \
+    static const Inst *name(Warp *w, const Inst *in)  \
+    {                                                 \
+        rows ROW_BODY(uint64_t, row64, blend64, expr) \
+    }
 
 /* A comparison's mask from 32 truth values. */
-#define PRED_BODY(expr)                              \
-    uint32_t m = exec_mask(w, in), r = 0;            \
-    LOOP_LANES { r |= (uint32_t)((expr) != 0) << i; }
+#define PRED_BODY(expr)                    \
+    uint32_t m = exec_mask(w, in), r = 0;  \
+    LOOP_LANES                             \
+    {                                      \
+        r |= (uint32_t)((expr) != 0) << i; \
+    }
 
 static inline float as_float(uint32_t v)
 {

@@ -7,10 +7,8 @@
 
 uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane)
 {
-    if (mo->address64 == 2)
-        return (uint64_t)mo->offset;
-    if (mo->address64)
-        return row64(w, mo->address)[lane] + (uint64_t)mo->offset;
+    if (mo->address64 == 2) return (uint64_t)mo->offset;
+    if (mo->address64) return row64(w, mo->address)[lane] + (uint64_t)mo->offset;
     return (uint32_t)(row32(w, mo->address)[lane] + (uint32_t)mo->offset);
 }
 
@@ -57,8 +55,7 @@ static int sort_active(const int32_t *delta, uint32_t m, int32_t *sorted)
     for (; m; m &= m - 1) {
         int32_t v = delta[__builtin_ctz(m)];
         int k = n++;
-        for (; k > 0 && sorted[k - 1] > v; k--)
-            sorted[k] = sorted[k - 1];
+        for (; k > 0 && sorted[k - 1] > v; k--) sorted[k] = sorted[k - 1];
         sorted[k] = v;
     }
     return n;
@@ -71,7 +68,8 @@ static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t pha
     int64_t last = INT64_MIN;
     int most = 0;
     for (int i = 0; i < n; i++) {
-        int64_t lo = ((int64_t)sorted[i] + phase) >> 2, hi = ((int64_t)sorted[i] + phase + size - 1) >> 2;
+        int64_t lo = ((int64_t)sorted[i] + phase) >> 2,
+                hi = ((int64_t)sorted[i] + phase + size - 1) >> 2;
         for (int64_t word = lo > last ? lo : last + 1; word <= hi; word++) {
             int bank = (int)(word & 31);
             most = ++taken[bank] > most ? taken[bank] : most;
@@ -85,7 +83,7 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
 {
     int32_t sorted[LANES];
     int n = sort_active(delta, m, sorted);
-    memcpy(p->delta, delta, sizeof(p->delta));
+    memcpy(p->delta, delta, sizeof p->delta);
     p->mask = m;
     p->size = size;
     p->phase = phase;
@@ -131,15 +129,13 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
     a->mask = mask;
     a->size = a->align = mo->element * mo->count;
     a->first = __builtin_ctz(mask);
-    if (!lane_deltas(w, mo, mask, a->first, delta))
-        return 0;
+    if (!lane_deltas(w, mo, mask, a->first, delta)) return 0;
     a->base = access_lane_address(w, mo, a->first);
     Pattern *p = &mo->pattern;
-    uint32_t differs = (p->mask ^ mask) | (p->phase ^ ((uint32_t)a->base & 3)) | (uint32_t)(p->size ^ a->size);
-    for (int i = 0; i < LANES; i++)
-        differs |= (uint32_t)(delta[i] ^ p->delta[i]);
-    if (differs)
-        build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+    uint32_t differs =
+        (p->mask ^ mask) | (p->phase ^ ((uint32_t)a->base & 3)) | (uint32_t)(p->size ^ a->size);
+    for (int i = 0; i < LANES; i++) differs |= (uint32_t)(delta[i] ^ p->delta[i]);
+    if (differs) build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
     a->p = p;
     return 1;
 }
@@ -157,7 +153,8 @@ static int misaligned(Warp *w, const Access *a, int is_write)
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
         if (at & (uint64_t)(a->align - 1)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx, which is not a multiple of %d",
+            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                       "%s %d bytes at address 0x%llx, which is not a multiple of %d",
                        verb(is_write), a->size, (unsigned long long)at, a->align);
             return -1;
         }
@@ -165,20 +162,24 @@ static int misaligned(Warp *w, const Access *a, int is_write)
     return 0;
 }
 
-const Inst *access_wild_fault(Warp *w, const Inst *in, int lane, uint64_t at, int size, int is_write)
+const Inst *access_wild_fault(Warp *w, const Inst *in, int lane, uint64_t at, int size,
+                              int is_write)
 {
     const DevMem *mem = w->x->mem;
     int i = devmem_near(mem, at);
     if (at < 65536)
-        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx: a null pointer",
-                          verb(is_write), size, (unsigned long long)at);
+        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                          "%s %d bytes at address 0x%llx: a null pointer", verb(is_write), size,
+                          (unsigned long long)at);
     if (i < 0 || at < ARENA_BASE || at >= ARENA_BASE + mem->bytes)
-        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at address 0x%llx, where there is no buffer",
-                          verb(is_write), size, (unsigned long long)at);
+        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                          "%s %d bytes at address 0x%llx, where there is no buffer", verb(is_write),
+                          size, (unsigned long long)at);
     const Alloc *al = &mem->allocs[i];
     int64_t offset = (int64_t)(at - al->base);
-    return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of %s, which has %llu bytes",
-                      verb(is_write), size, (long long)offset, al->label, (unsigned long long)al->bytes);
+    return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                      "%s %d bytes at offset %lld of %s, which has %llu bytes", verb(is_write),
+                      size, (long long)offset, al->label, (unsigned long long)al->bytes);
 }
 
 static inline int inside(const Alloc *al, const Access *a)
@@ -195,8 +196,7 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
     if (mo->hit >= (uint32_t)mem->n_allocs || !inside(&mem->allocs[mo->hit], a)) {
         int i = devmem_find(mem, a->base);
         if (i < 0 || !inside(&mem->allocs[i], a)) {
-            if (a->mask & (a->mask - 1))
-                return 1;
+            if (a->mask & (a->mask - 1)) return 1;
             access_wild_fault(w, a->in, a->first, a->base, a->size, is_write);
             return -1;
         }
@@ -206,8 +206,9 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
         return -1;
     const Alloc *al = &mem->allocs[mo->hit];
     if (is_write && al->read_only) {
-        exec_fault(w, a->in, a->first, OUTCOME_OUT_OF_BOUNDS, "writes to %s, which a kernel may only read (offset %llu)",
-                   al->label, (unsigned long long)(a->base - al->base));
+        exec_fault(w, a->in, a->first, OUTCOME_OUT_OF_BOUNDS,
+                   "writes to %s, which a kernel may only read (offset %llu)", al->label,
+                   (unsigned long long)(a->base - al->base));
         return -1;
     }
     a->host = devmem_host(mem, a->base);
@@ -223,7 +224,8 @@ int access_shared_bounds(Warp *w, Access *a, int is_write)
             uint64_t at = access_address(a, lane);
             if (access_is_beyond(at, a->size, c->shared_size)) {
                 exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                           "%s %d bytes at offset %lld of the block's shared memory, which has %u bytes (%u static, %u dynamic)",
+                           "%s %d bytes at offset %lld of the block's shared memory, which has %u "
+                           "bytes (%u static, %u dynamic)",
                            verb(is_write), a->size, (long long)at, c->shared_size, c->static_shared,
                            c->shared_size - c->static_shared);
                 return -1;

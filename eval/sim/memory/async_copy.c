@@ -1,5 +1,6 @@
-/* cp.async: global to shared memory without registers. The bytes are read at once and land when the thread waits for them,
- * the latest moment that a device may choose: who reads before the wait finds what lay there. */
+/* cp.async: global to shared memory without registers. The bytes are read at once and land when the
+ * thread waits for them, the latest moment that a device may choose: who reads before the wait
+ * finds what lay there. */
 #pragma GCC optimize("O3")
 #include <stdlib.h>
 
@@ -10,18 +11,18 @@ enum { ASYNC_MAX = 1024 /* of a warp: a MiB */, ASYNC_LANE_BYTES = 16 };
 
 /* One instruction's copies that have not landed. */
 typedef struct {
-    int words;                /* a lane */
+    int words; /* a lane */
     uint32_t mask;
-    uint32_t group[LANES];    /* that the lane's copy belongs to */
-    uint32_t barrier[LANES];  /* offset of the mbarrier that waits for it, and one; 0: none */
-    uint64_t to[LANES];       /* offsets in shared memory: a register row of addresses */
+    uint32_t group[LANES];   /* that the lane's copy belongs to */
+    uint32_t barrier[LANES]; /* offset of the mbarrier that waits for it, and one; 0: none */
+    uint64_t to[LANES];      /* offsets in shared memory: a register row of addresses */
     unsigned char data[LANES][ASYNC_LANE_BYTES];
 } AsyncCopy;
 
 typedef struct {
-    AsyncCopy *copies;        /* in the order of issue */
+    AsyncCopy *copies; /* in the order of issue */
     int n, cap;
-    uint32_t groups[LANES];   /* committed so far */
+    uint32_t groups[LANES]; /* committed so far */
 } WarpCopies;
 
 struct AsyncCopies {
@@ -30,42 +31,47 @@ struct AsyncCopies {
 
 void async_start_block(Exec *x)
 {
-    if (!x->async)
-        return;
+    if (!x->async) return;
     for (int i = 0; i < MAX_WARPS; i++) {
         WarpCopies *own = &x->async->warps[i];
         own->n = 0;
-        memset(own->groups, 0, sizeof(own->groups));
+        memset(own->groups, 0, sizeof own->groups);
     }
 }
 
 void async_release(Exec *x)
 {
-    for (int i = 0; x->async && i < MAX_WARPS; i++)
-        free(x->async->warps[i].copies);
+    for (int i = 0; x->async && i < MAX_WARPS; i++) free(x->async->warps[i].copies);
     free(x->async);
     x->async = NULL;
 }
 
 static WarpCopies *copies_of(Warp *w)
 {
-    if (!w->x->async)
-        w->x->async = memory_alloc(sizeof(*w->x->async));
+    if (!w->x->async) w->x->async = memory_alloc(sizeof *w->x->async);
     return &w->x->async->warps[w->index];
 }
 
 /* An access to shared memory at a row of 64-bit addresses that is no register. */
-static int begin_at_row(Warp *w, const Inst *in, const uint64_t *row, int words, uint32_t m, Access *a, Inst *side, MemOp *mo)
+static int begin_at_row(Warp *w, const Inst *in, const uint64_t *row, int words, uint32_t m,
+                        Access *a, Inst *side, MemOp *mo)
 {
     unsigned char *bank = w->bank64[0];
-    *mo = (MemOp){.kind = MEM_STORE, .space = SPACE_SHARED, .element = 4, .count = (uint8_t)words, .address64 = 1};
+    *mo = (MemOp){.kind = MEM_STORE,
+                  .space = SPACE_SHARED,
+                  .element = 4,
+                  .count = (uint8_t)words,
+                  .address64 = 1};
     *side = *in;
     side->mem = mo;
     w->bank64[0] = (unsigned char *)(uintptr_t)row;
     int near = access_begin(w, side, m, a);
     w->bank64[0] = bank;
     if (!near)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS, "copies to addresses outside shared memory") ? 0 : -1;
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS,
+                          "copies to addresses outside shared memory")
+                   ? 0
+                   : -1;
     return access_shared_bounds(w, a, 1);
 }
 
@@ -80,7 +86,8 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
     Access to;
     Inst side;
     MemOp mo;
-    if (begin_at_row(w, in, c->to, c->words, m, &to, &side, &mo) || shared_check_store(w, &to, always_changes))
+    if (begin_at_row(w, in, c->to, c->words, m, &to, &side, &mo) ||
+        shared_check_store(w, &to, always_changes))
         return -1;
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
@@ -103,13 +110,10 @@ static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
             if (pending < 0 || (int64_t)c->group[i] + pending < (int64_t)own->groups[i])
                 now |= 1u << i;
         }
-        if (now && land(w, in, c, now))
-            return -1;
+        if (now && land(w, in, c, now)) return -1;
         c->mask &= ~now;
-        if (!c->mask)
-            continue;
-        if (kept != k)
-            own->copies[kept] = *c;
+        if (!c->mask) continue;
+        if (kept != k) own->copies[kept] = *c;
         kept++;
     }
     own->n = kept;
@@ -120,29 +124,27 @@ static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
 const Inst *h_cp_async_group(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (in->k0)
-        return m && land_groups(w, in, m, (int64_t)in->imm) ? NULL : in + 1;
+    if (in->k0) return m && land_groups(w, in, m, (int64_t)in->imm) ? NULL : in + 1;
     WarpCopies *own = copies_of(w);
-    for (int i = 0; i < LANES; i++)
-        own->groups[i] += m >> i & 1;
+    for (int i = 0; i < LANES; i++) own->groups[i] += m >> i & 1;
     return in + 1;
 }
 
-/* NULL: a fault. Where nobody ever waits the older ones land when there are too many; a device may do so at any time. */
+/* NULL: a fault. Where nobody ever waits the older ones land when there are too many; a device may
+ * do so at any time. */
 static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
 {
     WarpCopies *own = copies_of(w);
-    if (own->n == ASYNC_MAX && land_groups(w, in, FULL_MASK, -1))
-        return NULL;
+    if (own->n == ASYNC_MAX && land_groups(w, in, FULL_MASK, -1)) return NULL;
     if (own->n == own->cap) {
         own->cap = own->cap ? 2 * own->cap : 16;
-        own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof(*own->copies));
+        own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof *own->copies);
     }
     AsyncCopy *c = &own->copies[own->n++];
     c->words = words;
     c->mask = m;
-    memcpy(c->group, own->groups, sizeof(c->group));
-    memset(c->barrier, 0, sizeof(c->barrier));
+    memcpy(c->group, own->groups, sizeof c->group);
+    memset(c->barrier, 0, sizeof c->barrier);
     return c;
 }
 
@@ -165,19 +167,20 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
             AsyncCopy *c = &all->warps[i].copies[k];
             uint32_t now = 0;
             for (uint32_t rest = c->mask; rest; rest &= rest - 1)
-                now |= (uint32_t)(c->barrier[__builtin_ctz(rest)] == barrier + 1) << __builtin_ctz(rest);
+                now |= (uint32_t)(c->barrier[__builtin_ctz(rest)] == barrier + 1)
+                       << __builtin_ctz(rest);
             w->index = i; /* whose write it is */
             int r = now ? land(w, in, c, now) : 0;
             w->index = me;
-            if (r)
-                return -1;
+            if (r) return -1;
             c->mask &= ~now; /* an empty one goes at its warp's next wait */
         }
     }
     return 0;
 }
 
-/* A lane that reads less than it writes: what lies behind is not touched, so it may be another's or nobody's. */
+/* A lane that reads less than it writes: what lies behind is not touched, so it may be another's or
+ * nobody's. */
 static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
 {
     Access from;
@@ -202,22 +205,18 @@ static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *siz
     }
     if (whole) {
         int r = access_begin(w, in, whole, &from) ? access_global_bounds(w, &from, 0) : 1;
-        if (r)
-            return r;
-        if (global_check_load(w, &from))
-            return -1;
+        if (r) return r;
+        if (global_check_load(w, &from)) return -1;
     }
     for (uint32_t rest = read & ~whole; rest; rest &= rest - 1)
-        if (check_tail(w, in, __builtin_ctz(rest), sizes[__builtin_ctz(rest)]))
-            return -1;
-    if (read != whole && !access_begin(w, in, read, &from))
-        return 1;
-    if (read)
-        global_count(w, &from, MEM_LOAD); /* a tail's sectors are those of the whole */
+        if (check_tail(w, in, __builtin_ctz(rest), sizes[__builtin_ctz(rest)])) return -1;
+    if (read != whole && !access_begin(w, in, read, &from)) return 1;
+    if (read) global_count(w, &from, MEM_LOAD); /* a tail's sectors are those of the whole */
     return 0;
 }
 
-/* in->mem describes the global side; in->a is the row of shared addresses, in->e their offset, in->b of source sizes. */
+/* in->mem describes the global side; in->a is the row of shared addresses, in->e their offset,
+ * in->b of source sizes. */
 static int copy_async(Warp *w, const Inst *in, uint32_t m)
 {
     Access to;
@@ -226,22 +225,19 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
     SimCounts *n = &w->x->counts;
     const uint32_t *sizes = in->b == ROW_NONE ? NULL : row32(w, in->b);
     int words = in->mem->count, r = check_source(w, in, m, sizes);
-    if (r)
-        return r;
+    if (r) return r;
     AsyncCopy *c = issue(w, in, m, words);
-    if (!c)
-        return -1;
+    if (!c) return -1;
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
         uint32_t size = sizes && sizes[i] < (uint32_t)words * 4 ? sizes[i] : (uint32_t)words * 4;
         uint64_t at = in->k0 ? row64(w, in->a)[i] & 0xffffffffu : row32(w, in->a)[i];
         c->to[i] = (at + (uint64_t)(int64_t)(int32_t)in->e) & 0xffffffffu;
-        memset(c->data[i], 0, sizeof(c->data[i]));
+        memset(c->data[i], 0, sizeof c->data[i]);
         if (size)
             memcpy(c->data[i], devmem_host(w->x->mem, access_lane_address(w, in->mem, i)), size);
     }
-    if (begin_at_row(w, in, c->to, words, m, &to, &side, &mo))
-        return -1;
+    if (begin_at_row(w, in, c->to, words, m, &to, &side, &mo)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += to.p->wavefronts;
     n->async_copies++;
@@ -251,14 +247,12 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
 const Inst *h_cp_async(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     int r = copy_async(w, in, m);
     if (r > 0)
         for (uint32_t rest = m; rest; rest &= rest - 1) {
             r = copy_async(w, in, rest & -rest);
-            if (r)
-                return NULL;
+            if (r) return NULL;
         }
     return r < 0 ? NULL : in + 1;
 }

@@ -1,8 +1,8 @@
-/* Atomics and reductions: lanes one after another, in lane order. They order themselves, so only plain
- * writes by others make a race of them. */
+/* Atomics and reductions: lanes one after another, in lane order. They order themselves, so only
+ * plain writes by others make a race of them. */
 #include "eval/sim/machine/half.h"
-#include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/machine/values.h"
+#include "eval/sim/memory/memory_ops.h"
 
 static uint64_t read_row(const Warp *w, const MemOp *mo, int k, int lane)
 {
@@ -18,7 +18,8 @@ static uint64_t sign_extended(uint64_t v, int bytes)
 static uint64_t integer_op(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
 {
     int is_signed = mo->type == T_S32 || mo->type == T_S64;
-    int64_t so = (int64_t)sign_extended(old, mo->element), sb = (int64_t)sign_extended(b, mo->element);
+    int64_t so = (int64_t)sign_extended(old, mo->element),
+            sb = (int64_t)sign_extended(b, mo->element);
     switch (mo->atom) {
     case ATOM_ADD: return old + b;
     case ATOM_MIN: return (is_signed ? sb < so : b < old) ? b : old;
@@ -36,8 +37,12 @@ static uint64_t integer_op(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c
 static uint32_t half_atom(const MemOp *mo, uint32_t a, uint32_t b)
 {
     int is_bf16 = mo->type == T_BF16;
-    float x = is_bf16 ? bf16_widen(a & 0xffff) : f16_widen(a & 0xffff), y = is_bf16 ? bf16_widen(b & 0xffff) : f16_widen(b & 0xffff);
-    float r = mo->atom == ATOM_ADD ? x + y : mo->atom == ATOM_MIN ? (x < y || y != y ? x : y) : x > y || y != y ? x : y;
+    float x = is_bf16 ? bf16_widen(a & 0xffff) : f16_widen(a & 0xffff),
+          y = is_bf16 ? bf16_widen(b & 0xffff) : f16_widen(b & 0xffff);
+    float r = mo->atom == ATOM_ADD   ? x + y
+              : mo->atom == ATOM_MIN ? (x < y || y != y ? x : y)
+              : x > y || y != y      ? x
+                                     : y;
     return is_bf16 ? bf16_narrow(r) : f16_narrow(r);
 }
 
@@ -45,10 +50,8 @@ static uint64_t combine(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
 {
     if (mo->type < T_F16 || mo->atom == ATOM_EXCH || mo->atom == ATOM_CAS)
         return integer_op(mo, old, b, c);
-    if (mo->type == T_F32)
-        return float_bits(as_float((uint32_t)old) + as_float((uint32_t)b));
-    if (mo->type == T_F64)
-        return double_bits(as_double(old) + as_double(b));
+    if (mo->type == T_F32) return float_bits(as_float((uint32_t)old) + as_float((uint32_t)b));
+    if (mo->type == T_F64) return double_bits(as_double(old) + as_double(b));
     uint32_t lo = half_atom(mo, (uint32_t)old, (uint32_t)b);
     return mo->bypass ? lo | half_atom(mo, (uint32_t)old >> 16, (uint32_t)b >> 16) << 16 : lo;
 }
@@ -59,12 +62,12 @@ static void perform(Warp *w, const Access *a)
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         unsigned char *p = a->host + a->p->delta[lane];
-        uint64_t old = 0, b = read_row(w, mo, 1, lane), c = mo->atom == ATOM_CAS ? read_row(w, mo, 2, lane) : 0;
+        uint64_t old = 0, b = read_row(w, mo, 1, lane),
+                 c = mo->atom == ATOM_CAS ? read_row(w, mo, 2, lane) : 0;
         memcpy(&old, p, mo->element);
         uint64_t v = combine(mo, old, b, c);
         memcpy(p, &v, mo->element);
-        if (mo->data[0] == ROW_NONE)
-            continue;
+        if (mo->data[0] == ROW_NONE) continue;
         if (mo->element == 8)
             row64(w, mo->data[0])[lane] = old;
         else
@@ -81,23 +84,20 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
     switch (space) {
     case SPACE_GLOBAL:
         r = access_global_bounds(w, &a, 1);
-        if (r)
-            return r;
-        if (a.mo->order == ORDER_RELEASE)
-            global_fence(w);
-        if (global_check_atomic(w, &a))
-            return -1;
+        if (r) return r;
+        if (a.mo->order == ORDER_RELEASE) global_fence(w);
+        if (global_check_atomic(w, &a)) return -1;
         global_count(w, &a, MEM_ATOM);
         break;
     case SPACE_SHARED:
-        if (access_shared_bounds(w, &a, 1) || shared_check_atomic(w, &a))
-            return -1;
+        if (access_shared_bounds(w, &a, 1) || shared_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
         n->shared_atomic_serial += a.p->most;
         break;
     case -1: return 1;
     default:
-        exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "does an atomic operation on memory that is neither global nor shared");
+        exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS,
+                   "does an atomic operation on memory that is neither global nor shared");
         return -1;
     }
     perform(w, &a);
@@ -107,14 +107,12 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
 const Inst *h_atom(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     int r = atomic_once(w, in, m);
     if (r > 0)
         for (uint32_t rest = m; rest; rest &= rest - 1) {
             r = atomic_once(w, in, rest & -rest);
-            if (r)
-                return NULL;
+            if (r) return NULL;
         }
     return r < 0 ? NULL : in + 1;
 }

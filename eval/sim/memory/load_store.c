@@ -1,5 +1,5 @@
-/* Loads and stores: one path for all spaces. The lanes are described once (access.h), checked against
- * bounds and shadows, counted, and only then moved. */
+/* Loads and stores: one path for all spaces. The lanes are described once (access.h), checked
+ * against bounds and shadows, counted, and only then moved. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/memory_ops.h"
 
@@ -7,14 +7,15 @@
 
 /* ---- moving the data ---- */
 
-#define EACH_LANE(m, i) for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); rest_ &= rest_ - 1)
+#define EACH_LANE(m, i)                                                             \
+    for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); \
+         rest_ &= rest_ - 1)
 
 static uint64_t fetch(const unsigned char *p, int bytes, int is_signed, int width)
 {
     uint64_t v = 0;
     memcpy(&v, p, (size_t)bytes);
-    if (is_signed && bytes < 8 && v >> (bytes * 8 - 1) & 1)
-        v |= ~0ull << (bytes * 8);
+    if (is_signed && bytes < 8 && v >> (bytes * 8 - 1) & 1) v |= ~0ull << (bytes * 8);
     return width >= 64 ? v : v & (~0ull >> (64 - width));
 }
 
@@ -29,38 +30,36 @@ static void load_row32(uint32_t *d, const Access *a, int at)
             uint32_t v;
             if (pt->half[h / 16] == HALF_SAME) {
                 memcpy(&v, q, 4);
-                for (int i = 0; i < 16; i++)
-                    d[h + i] = v;
+                for (int i = 0; i < 16; i++) d[h + i] = v;
             } else if (pt->half[h / 16] == HALF_ROW) {
                 memcpy(d + h, q, 64);
             } else {
-                for (int i = h; i < h + 16; i++)
-                    memcpy(&d[i], p + pt->delta[i], 4);
+                for (int i = h; i < h + 16; i++) memcpy(&d[i], p + pt->delta[i], 4);
             }
         }
         return;
     }
     EACH_LANE(a->mask, i)
-        memcpy(&d[i], p + pt->delta[i], 4);
+    memcpy(&d[i], p + pt->delta[i], 4);
 }
 
 static void load_rows(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
     for (int k = 0; k < mo->count; k++) {
-        if (mo->data[k] == ROW_NONE)
-            continue;
+        if (mo->data[k] == ROW_NONE) continue;
         int at = k * mo->element, width = mo->width[k & 3];
         if (mo->element == 4 && width == 32) {
             load_row32(row32(w, mo->data[k]), a, at);
         } else if (width == 64) {
             uint64_t *d = row64(w, mo->data[k]);
             EACH_LANE(a->mask, i)
-                d[i] = fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, 64);
+            d[i] = fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, 64);
         } else {
             uint32_t *d = row32(w, mo->data[k]);
             EACH_LANE(a->mask, i)
-                d[i] = (uint32_t)fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, width);
+            d[i] =
+                (uint32_t)fetch(a->host + a->p->delta[i] + at, mo->element, mo->is_signed, width);
         }
     }
 }
@@ -81,9 +80,10 @@ static void store_rows(const Warp *w, const Access *a)
                 memcpy(a->host, s, ROW32);
             else
                 EACH_LANE(a->mask, i)
-                    memcpy(a->host + a->p->delta[i] + at, &s[i], 4);
+            memcpy(a->host + a->p->delta[i] + at, &s[i], 4);
         } else {
-            EACH_LANE(a->mask, i) {
+            EACH_LANE(a->mask, i)
+            {
                 uint64_t v = lane_value(w, mo, k, (int)i);
                 memcpy(a->host + a->p->delta[i] + at, &v, mo->element);
             }
@@ -96,8 +96,7 @@ static int store_changes(const Access *a, const Warp *w, int lane, const unsigne
     const MemOp *mo = a->mo;
     for (int k = 0; k < mo->count; k++) {
         uint64_t v = lane_value(w, mo, k, lane);
-        if (memcmp(now + k * mo->element, &v, mo->element))
-            return 1;
+        if (memcmp(now + k * mo->element, &v, mo->element)) return 1;
     }
     return 0;
 }
@@ -105,12 +104,13 @@ static int store_changes(const Access *a, const Warp *w, int lane, const unsigne
 /* Lanes of one store on one address: they must agree. */
 static int store_agrees(Warp *w, const Access *a)
 {
-    if (a->p->distinct == __builtin_popcount(a->mask))
-        return 0;
-    EACH_LANE(a->mask, i) {
+    if (a->p->distinct == __builtin_popcount(a->mask)) return 0;
+    EACH_LANE(a->mask, i)
+    {
         if (store_changes(a, w, (int)i, a->host + a->p->delta[i])) {
             exec_fault(w, a->in, (int)i, OUTCOME_RACE,
-                       "writes to an address that another thread of its warp writes at the same time with another value");
+                       "writes to an address that another thread of its warp writes at the same "
+                       "time with another value");
             return -1;
         }
     }
@@ -133,29 +133,30 @@ PtxSpace access_space(uint64_t address)
 /* The space of a generic access; its base becomes relative to the window. -1: the lanes differ. */
 static int generic_space(Access *a)
 {
-    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min, hi = a->base + (uint64_t)(int64_t)a->p->max;
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min,
+             hi = a->base + (uint64_t)(int64_t)a->p->max;
     PtxSpace space = access_space(lo);
-    if (space != access_space(hi))
-        return -1;
-    if (space != SPACE_GLOBAL)
-        a->base &= 0xffffffffu;
+    if (space != access_space(hi)) return -1;
+    if (space != SPACE_GLOBAL) a->base &= 0xffffffffu;
     return (int)space;
 }
 
 int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a)
 {
-    if (!access_begin(w, in, m, a))
-        return -1;
+    if (!access_begin(w, in, m, a)) return -1;
     return a->mo->space == SPACE_GENERIC ? generic_space(a) : a->mo->space;
 }
 
-static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t bytes, const char *what)
+static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t bytes,
+                      const char *what)
 {
     SimCounts *n = &w->x->counts;
-    EACH_LANE(a->mask, i) {
+    EACH_LANE(a->mask, i)
+    {
         uint64_t at = access_address(a, (int)i);
         if (access_is_beyond(at, a->size, bytes) || at & (uint64_t)(a->size - 1)) {
-            exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS, "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
+            exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                       "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
                        (long long)at, what, bytes);
             return -1;
         }
@@ -170,7 +171,8 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
 static int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
-    if (access_shared_bounds(w, a, 0) || (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
+    if (access_shared_bounds(w, a, 0) ||
+        (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
         return -1;
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
@@ -181,12 +183,9 @@ static int load_shared(Warp *w, Access *a)
 static int load_global(Warp *w, Access *a)
 {
     int r = access_global_bounds(w, a, 0);
-    if (r)
-        return r;
-    if (a->mo->order != ORDER_WEAK)
-        w->x->cta.acquired = 1;
-    if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a)))
-        return -1;
+    if (r) return r;
+    if (a->mo->order != ORDER_WEAK) w->x->cta.acquired = 1;
+    if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     global_count(w, a, MEM_LOAD);
     load_rows(w, a);
     return 0;
@@ -195,10 +194,8 @@ static int load_global(Warp *w, Access *a)
 static int store_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
-    if (access_shared_bounds(w, a, 1))
-        return -1;
-    if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL))
-        return -1;
+    if (access_shared_bounds(w, a, 1)) return -1;
+    if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
     store_rows(w, a);
@@ -208,12 +205,9 @@ static int store_shared(Warp *w, Access *a)
 static int store_global(Warp *w, Access *a)
 {
     int r = access_global_bounds(w, a, 1);
-    if (r)
-        return r;
-    if (a->mo->order == ORDER_RELEASE)
-        global_fence(w);
-    if (global_check_store(w, a, store_changes))
-        return -1;
+    if (r) return r;
+    if (a->mo->order == ORDER_RELEASE) global_fence(w);
+    if (global_check_store(w, a, store_changes)) return -1;
     global_count(w, a, MEM_STORE);
     store_rows(w, a);
     return store_agrees(w, a);
@@ -235,8 +229,9 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
             exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
             return -1;
         }
-        return space == SPACE_CONST ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
-                                    : load_const(w, &a, x->launch->params, KERNEL_MAX_PARAM_BYTES, "the parameters");
+        return space == SPACE_CONST
+                   ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
+                   : load_const(w, &a, x->launch->params, KERNEL_MAX_PARAM_BYTES, "the parameters");
     default: return 1;
     }
 }
@@ -244,14 +239,13 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
 const Inst *h_mem(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    if (!m)
-        return in + 1;
+    if (!m) return in + 1;
     int r = access_once(w, in, m);
     if (r > 0) {
-        EACH_LANE(m, i) {
+        EACH_LANE(m, i)
+        {
             r = access_once(w, in, 1u << i);
-            if (r)
-                return NULL;
+            if (r) return NULL;
         }
     }
     return r < 0 ? NULL : in + 1;
@@ -265,11 +259,11 @@ const Inst *h_ldparam(Warp *w, const Inst *in)
     if (in->k2 == 64) {
         uint64_t *d = row64(w, in->d);
         EACH_LANE(m, i)
-            d[i] = v;
+        d[i] = v;
     } else {
         uint32_t *d = row32(w, in->d);
         EACH_LANE(m, i)
-            d[i] = (uint32_t)v;
+        d[i] = (uint32_t)v;
     }
     return in + 1;
 }

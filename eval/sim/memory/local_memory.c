@@ -12,18 +12,19 @@ static int local_bounds(Warp *w, const Access *a, int is_write)
 {
     const Frame *f = w->frame;
     uint64_t top = (uint64_t)f->local_base + f->fn->local_bytes;
-    if (access_is_within(a, top) && a->p->aligned && !(a->base & (uint64_t)(a->size - 1)))
-        return 0;
+    if (access_is_within(a, top) && a->p->aligned && !(a->base & (uint64_t)(a->size - 1))) return 0;
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
         if (access_is_beyond(at, a->size, top)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of its local memory, which has %lld bytes",
+            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                       "%s %d bytes at offset %lld of its local memory, which has %lld bytes",
                        is_write ? "writes" : "reads", a->size, (long long)at, (long long)top);
             return -1;
         }
         if (at & (uint64_t)(a->size - 1)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS, "%s %d bytes at offset %lld of its local memory, which is misaligned",
+            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                       "%s %d bytes at offset %lld of its local memory, which is misaligned",
                        is_write ? "writes" : "reads", a->size, (long long)at);
             return -1;
         }
@@ -42,10 +43,8 @@ static uint64_t local_sectors(const Access *a)
         for (; m; m &= m - 1) {
             int32_t d = a->p->delta[group * 8 + __builtin_ctz(m)] >> 2;
             int k = 0;
-            while (k < n_seen && seen[k] != d)
-                k++;
-            if (k == n_seen)
-                seen[n_seen++] = d;
+            while (k < n_seen && seen[k] != d) k++;
+            if (k == n_seen) seen[n_seen++] = d;
         }
         n += (uint64_t)n_seen * words;
     }
@@ -55,8 +54,7 @@ static uint64_t local_sectors(const Access *a)
 int local_load(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
-    if (local_bounds(w, a, 0))
-        return -1;
+    if (local_bounds(w, a, 0)) return -1;
     w->x->counts.local_load_sectors += local_sectors(a);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
@@ -67,16 +65,13 @@ int local_load(Warp *w, Access *a)
                 size_t n = mo->element < 4 ? mo->element : 4;
                 uint32_t need = (15u >> (4 - n)) << (at & 3);
                 if ((w->local_init[((at + b) >> 2) * LANES + (uint64_t)lane] & need) != need) {
-                    if (unwritten_read(w, a, lane, at + b, 0))
-                        return -1;
+                    if (unwritten_read(w, a, lane, at + b, 0)) return -1;
                 }
                 memcpy((unsigned char *)&v + b, cell(w, at + b, lane), n);
             }
-            if (mo->data[k] == ROW_NONE)
-                continue;
+            if (mo->data[k] == ROW_NONE) continue;
             int bits = mo->element * 8, width = mo->width[k & 3];
-            if (mo->is_signed && bits < 64 && v >> (bits - 1) & 1)
-                v |= ~0ull << bits;
+            if (mo->is_signed && bits < 64 && v >> (bits - 1) & 1) v |= ~0ull << bits;
             if (width == 64)
                 row64(w, mo->data[k])[lane] = v;
             else
@@ -89,18 +84,19 @@ int local_load(Warp *w, Access *a)
 int local_store(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
-    if (local_bounds(w, a, 1))
-        return -1;
+    if (local_bounds(w, a, 1)) return -1;
     w->x->counts.local_store_sectors += local_sectors(a);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
         for (int k = 0; k < mo->count; k++, at += mo->element) {
-            uint64_t v = mo->width[k & 3] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
+            uint64_t v =
+                mo->width[k & 3] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
             size_t n = mo->element < 4 ? mo->element : 4;
             for (uint64_t b = 0; b < mo->element; b += n) {
                 memcpy(cell(w, at + b, lane), (unsigned char *)&v + b, n);
-                w->local_init[((at + b) >> 2) * LANES + (uint64_t)lane] |= (unsigned char)((15u >> (4 - n)) << (at & 3));
+                w->local_init[((at + b) >> 2) * LANES + (uint64_t)lane] |=
+                    (unsigned char)((15u >> (4 - n)) << (at & 3));
             }
         }
     }

@@ -5,15 +5,27 @@
 #include "eval/sim/ptx/ptx_parser.h"
 
 static const char *const special_registers[] = {
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x",
-    "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%clock", "%clock_hi",
-    "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%lanemask_eq", "%lanemask_le", "%lanemask_lt",
-    "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size", "WARP_SZ",
+    "%tid.x",           "%tid.y",
+    "%tid.z",           "%ntid.x",
+    "%ntid.y",          "%ntid.z",
+    "%ctaid.x",         "%ctaid.y",
+    "%ctaid.z",         "%nctaid.x",
+    "%nctaid.y",        "%nctaid.z",
+    "%laneid",          "%warpid",
+    "%nwarpid",         "%smid",
+    "%nsmid",           "%gridid",
+    "%clock",           "%clock_hi",
+    "%clock64",         "%globaltimer",
+    "%globaltimer_lo",  "%globaltimer_hi",
+    "%lanemask_eq",     "%lanemask_le",
+    "%lanemask_lt",     "%lanemask_ge",
+    "%lanemask_gt",     "%dynamic_smem_size",
+    "%total_smem_size", "WARP_SZ",
 };
 
 int ptx_is_special(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof(special_registers) / sizeof(special_registers[0]); i++)
+    for (size_t i = 0; i < sizeof special_registers / sizeof special_registers[0]; i++)
         if (strlen(special_registers[i]) == len && !memcmp(special_registers[i], name, len))
             return (int)i;
     return -1;
@@ -29,14 +41,12 @@ static int parse_list(PtxParser *p, PtxOperand *o, const char *close, int depth)
     PtxOperand *items = NULL;
     int failed = 0;
     while (!failed && !ptx_lex_is(&p->lex, close)) {
-        items = ptx_push(items, &o->n, &cap, sizeof(*items));
+        items = ptx_push(items, &o->n, &cap, sizeof *items);
         failed = o->n > 1024 || parse_operand(p, &items[o->n - 1], depth + 1);
-        if (!failed && !ptx_lex_accept(&p->lex, ","))
-            break;
+        if (!failed && !ptx_lex_accept(&p->lex, ",")) break;
     }
-    o->items = ptx_arena_alloc(p->m->arena, sizeof(*items) * (size_t)(o->n + 1));
-    if (o->n)
-        memcpy(o->items, items, sizeof(*items) * (size_t)o->n);
+    o->items = ptx_arena_alloc(p->m->arena, sizeof *items * (size_t)(o->n + 1));
+    if (o->n) memcpy(o->items, items, sizeof *items * (size_t)o->n);
     free(items);
     return failed || !ptx_lex_accept(&p->lex, close) ? -1 : 0;
 }
@@ -44,12 +54,10 @@ static int parse_list(PtxParser *p, PtxOperand *o, const char *close, int depth)
 static int parse_offset(PtxParser *p, int64_t *value)
 {
     int minus = ptx_lex_is(&p->lex, "-");
-    if (!minus && !ptx_lex_is(&p->lex, "+"))
-        return 0;
+    if (!minus && !ptx_lex_is(&p->lex, "+")) return 0;
     ptx_lex_next(&p->lex);
     minus ^= ptx_lex_accept(&p->lex, "-");
-    if (p->lex.tok.kind != TOK_INT || p->lex.tok.bad)
-        return -1;
+    if (p->lex.tok.kind != TOK_INT || p->lex.tok.bad) return -1;
     *value = (int64_t)(minus ? 0 - p->lex.tok.value : p->lex.tok.value);
     ptx_lex_next(&p->lex);
     return 0;
@@ -58,9 +66,8 @@ static int parse_offset(PtxParser *p, int64_t *value)
 static int parse_address(PtxParser *p, PtxOperand *o, int depth)
 {
     o->kind = OPND_ADDR;
-    o->items = ptx_arena_alloc(p->m->arena, sizeof(*o->items));
-    if (parse_operand(p, &o->items[0], depth + 1) || parse_offset(p, &o->value))
-        return -1;
+    o->items = ptx_arena_alloc(p->m->arena, sizeof *o->items);
+    if (parse_operand(p, &o->items[0], depth + 1) || parse_offset(p, &o->value)) return -1;
     if (o->items[0].kind == OPND_VAR) { /* [name+4]: the name took the offset */
         o->value = (int64_t)((uint64_t)o->value + (uint64_t)o->items[0].value);
         o->items[0].value = 0;
@@ -100,8 +107,7 @@ static int parse_name(PtxParser *p, PtxOperand *o)
 static int parse_literal(PtxParser *p, PtxOperand *o)
 {
     const PtxToken t = p->lex.tok;
-    if (t.bad)
-        return -1;
+    if (t.bad) return -1;
     ptx_lex_next(&p->lex);
     o->kind = t.kind == TOK_INT ? OPND_INT : t.kind == TOK_F32 ? OPND_F32 : OPND_F64;
     o->value = (int64_t)t.value;
@@ -115,8 +121,7 @@ static int parse_literal(PtxParser *p, PtxOperand *o)
 
 static int parse_operand(PtxParser *p, PtxOperand *o, int depth)
 {
-    if (depth > 4)
-        return -1;
+    if (depth > 4) return -1;
     if (ptx_lex_accept(&p->lex, "[")) {
         return parse_address(p, o, depth);
     } else if (ptx_lex_accept(&p->lex, "{")) {
@@ -126,14 +131,12 @@ static int parse_operand(PtxParser *p, PtxOperand *o, int depth)
         o->kind = OPND_LIST;
         return parse_list(p, o, ")", depth);
     }
-    if (ptx_lex_accept(&p->lex, "!") || ptx_lex_accept(&p->lex, "-"))
-        o->negated = 1;
+    if (ptx_lex_accept(&p->lex, "!") || ptx_lex_accept(&p->lex, "-")) o->negated = 1;
     if (p->lex.tok.kind == TOK_INT || p->lex.tok.kind == TOK_F32 || p->lex.tok.kind == TOK_F64)
         return parse_literal(p, o);
-    if (p->lex.tok.kind != TOK_IDENT || parse_name(p, o))
-        return -1;
+    if (p->lex.tok.kind != TOK_IDENT || parse_name(p, o)) return -1;
     if (ptx_lex_accept(&p->lex, "|")) {
-        o->pair = ptx_arena_alloc(p->m->arena, sizeof(*o));
+        o->pair = ptx_arena_alloc(p->m->arena, sizeof *o);
         return parse_operand(p, o->pair, depth + 1);
     }
     return 0;
@@ -148,8 +151,7 @@ static int split_opcode(PtxParser *p, PtxInst *in)
     ptx_lex_next(&p->lex);
     for (char *dot = strchr(s, '.'); dot; dot = strchr(dot, '.')) {
         *dot++ = 0;
-        if (in->n_mods == PTX_MAX_MODS)
-            return -1;
+        if (in->n_mods == PTX_MAX_MODS) return -1;
         in->mods[in->n_mods++] = dot;
     }
     return 0;
@@ -158,8 +160,7 @@ static int split_opcode(PtxParser *p, PtxInst *in)
 static int parse_operands(PtxParser *p, PtxInst *in)
 {
     PtxOperand list = {0};
-    if (ptx_lex_accept(&p->lex, ";"))
-        return 0;
+    if (ptx_lex_accept(&p->lex, ";")) return 0;
     int failed = parse_list(p, &list, ";", 0);
     in->operands = list.items;
     in->n_operands = list.n;
@@ -169,11 +170,11 @@ static int parse_operands(PtxParser *p, PtxInst *in)
 static int parse_guard(PtxParser *p, PtxInst *in)
 {
     in->guard = -1;
-    if (!ptx_lex_accept(&p->lex, "@"))
-        return 0;
+    if (!ptx_lex_accept(&p->lex, "@")) return 0;
     in->guard_negated = ptx_lex_accept(&p->lex, "!");
     PtxOperand o = {0};
-    if (p->lex.tok.kind != TOK_IDENT || parse_name(p, &o) || o.kind != OPND_REG || o.cls != REG_PRED)
+    if (p->lex.tok.kind != TOK_IDENT || parse_name(p, &o) || o.kind != OPND_REG ||
+        o.cls != REG_PRED)
         return -1;
     in->guard = (int)o.reg;
     return 0;
@@ -181,8 +182,7 @@ static int parse_guard(PtxParser *p, PtxInst *in)
 
 static int parse_instruction(PtxParser *p)
 {
-    if (++p->n_insts_total > PTX_MAX_INSTS)
-        return ptx_fail(p, "fewer instructions");
+    if (++p->n_insts_total > PTX_MAX_INSTS) return ptx_fail(p, "fewer instructions");
     PtxFunction *f = p->fn;
     f->insts = ptx_push(f->insts, &f->n_insts, &p->cap_insts, sizeof(PtxInst));
     PtxInst *in = &f->insts[f->n_insts - 1];
@@ -194,16 +194,14 @@ static int parse_instruction(PtxParser *p)
     in->inlined_line = p->inlined_line;
     in->text = start;
     in->op = "";
-    if (parse_guard(p, in) || p->lex.tok.kind != TOK_IDENT || split_opcode(p, in) || parse_operands(p, in)) {
+    if (parse_guard(p, in) || p->lex.tok.kind != TOK_IDENT || split_opcode(p, in) ||
+        parse_operands(p, in)) {
         in->bad = 1;
-        while (p->lex.tok.kind != TOK_END && !ptx_lex_is(&p->lex, ";"))
-            ptx_lex_next(&p->lex);
-        if (ptx_expect(p, ";"))
-            return -1;
+        while (p->lex.tok.kind != TOK_END && !ptx_lex_is(&p->lex, ";")) ptx_lex_next(&p->lex);
+        if (ptx_expect(p, ";")) return -1;
     }
     const char *end = p->lex.tok.start; /* back over what lies between the ';' and the next token */
-    while (end > start && end[-1] != ';')
-        end--;
+    while (end > start && end[-1] != ';') end--;
     in->text_len = (uint32_t)(end - start);
     return 0;
 }
@@ -213,8 +211,7 @@ static int parse_instruction(PtxParser *p)
 static int declare_register(PtxParser *p, const PtxType *type)
 {
     PtxSymbol s = {.is_reg = 1, .cls = type->cls, .width = type->width};
-    if (p->lex.tok.kind != TOK_IDENT)
-        return ptx_fail(p, "a register's name");
+    if (p->lex.tok.kind != TOK_IDENT) return ptx_fail(p, "a register's name");
     s.name = ptx_arena_text(p->m->arena, p->lex.tok.start, p->lex.tok.len);
     s.len = p->lex.tok.len;
     s.count = 1;
@@ -225,12 +222,10 @@ static int declare_register(PtxParser *p, const PtxType *type)
         s.is_range = 1;
         s.count = (uint32_t)p->lex.tok.value;
         ptx_lex_next(&p->lex);
-        if (ptx_expect(p, ">"))
-            return -1;
+        if (ptx_expect(p, ">")) return -1;
     }
     s.first = p->fn->n_regs[s.cls];
-    if (s.first + s.count > PTX_MAX_REGS)
-        return ptx_fail(p, "fewer registers");
+    if (s.first + s.count > PTX_MAX_REGS) return ptx_fail(p, "fewer registers");
     p->fn->n_regs[s.cls] += s.count;
     return ptx_declare(p, s);
 }
@@ -240,23 +235,19 @@ static int parse_registers(PtxParser *p)
     const PtxType *type = NULL;
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
         type = ptx_type(p);
-        if (!type)
-            return ptx_fail(p, "a register's type");
+        if (!type) return ptx_fail(p, "a register's type");
         ptx_lex_next(&p->lex);
     }
-    if (!type)
-        return ptx_fail(p, "a register's type");
+    if (!type) return ptx_fail(p, "a register's type");
     do
-        if (declare_register(p, type))
-            return -1;
+        if (declare_register(p, type)) return -1;
     while (ptx_lex_accept(&p->lex, ","));
     return ptx_expect(p, ";");
 }
 
 static int next_number(PtxParser *p, uint32_t *out)
 {
-    if (p->lex.tok.kind != TOK_INT || p->lex.tok.value > INT32_MAX)
-        return ptx_fail(p, "a number");
+    if (p->lex.tok.kind != TOK_INT || p->lex.tok.value > INT32_MAX) return ptx_fail(p, "a number");
     *out = (uint32_t)p->lex.tok.value;
     ptx_lex_next(&p->lex);
     return 0;
@@ -267,19 +258,17 @@ static int parse_loc(PtxParser *p)
 {
     uint32_t column;
     p->inlined_file = p->inlined_line = 0;
-    if (next_number(p, &p->file) || next_number(p, &p->line) || next_number(p, &column))
-        return -1;
-    if (p->fn->is_entry && !p->fn->entry_loc_file)
-        p->fn->entry_loc_file = p->file;
+    if (next_number(p, &p->file) || next_number(p, &p->line) || next_number(p, &column)) return -1;
+    if (p->fn->is_entry && !p->fn->entry_loc_file) p->fn->entry_loc_file = p->file;
     while (ptx_lex_accept(&p->lex, ",")) {
         if (ptx_lex_accept(&p->lex, "inlined_at")) {
-            if (next_number(p, &p->inlined_file) || next_number(p, &p->inlined_line) || next_number(p, &column))
+            if (next_number(p, &p->inlined_file) || next_number(p, &p->inlined_line) ||
+                next_number(p, &column))
                 return -1;
         } else {
             ptx_lex_next(&p->lex); /* function_name */
             ptx_lex_next(&p->lex);
-            if (ptx_lex_accept(&p->lex, "+"))
-                ptx_lex_next(&p->lex);
+            if (ptx_lex_accept(&p->lex, "+")) ptx_lex_next(&p->lex);
         }
     }
     return 0;
@@ -293,9 +282,8 @@ static int parse_targets(PtxParser *p, const char *name)
     t->name = name;
     int cap = 0;
     do {
-        if (p->lex.tok.kind != TOK_IDENT || t->n > 65536)
-            return ptx_fail(p, "a label");
-        t->labels = ptx_push(t->labels, &t->n, &cap, sizeof(*t->labels));
+        if (p->lex.tok.kind != TOK_IDENT || t->n > 65536) return ptx_fail(p, "a label");
+        t->labels = ptx_push(t->labels, &t->n, &cap, sizeof *t->labels);
         t->labels[t->n - 1] = ptx_arena_text(p->m->arena, p->lex.tok.start, p->lex.tok.len);
         ptx_lex_next(&p->lex);
     } while (ptx_lex_accept(&p->lex, ","));
@@ -305,8 +293,7 @@ static int parse_targets(PtxParser *p, const char *name)
 /* After "name:". */
 static int parse_label(PtxParser *p, const char *name)
 {
-    if (ptx_lex_accept(&p->lex, ".branchtargets"))
-        return parse_targets(p, name);
+    if (ptx_lex_accept(&p->lex, ".branchtargets")) return parse_targets(p, name);
     if (ptx_lex_is(&p->lex, ".callprototype") || ptx_lex_is(&p->lex, ".calltargets"))
         return ptx_skip_past(p, ";");
     PtxFunction *f = p->fn;
@@ -320,27 +307,25 @@ static int parse_directive(PtxParser *p)
     static const struct {
         const char *name;
         PtxSpace space;
-    } spaces[] = {{".local", SPACE_LOCAL}, {".shared", SPACE_SHARED}, {".global", SPACE_GLOBAL},
-                  {".const", SPACE_CONST}, {".param", SPACE_PARAM}};
+    } spaces[] = {{".local", SPACE_LOCAL},
+                  {".shared", SPACE_SHARED},
+                  {".global", SPACE_GLOBAL},
+                  {".const", SPACE_CONST},
+                  {".param", SPACE_PARAM}};
     PtxVar *v;
-    if (ptx_lex_accept(&p->lex, ".loc"))
-        return parse_loc(p);
-    if (ptx_lex_accept(&p->lex, ".reg"))
-        return parse_registers(p);
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
+    if (ptx_lex_accept(&p->lex, ".loc")) return parse_loc(p);
+    if (ptx_lex_accept(&p->lex, ".reg")) return parse_registers(p);
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (ptx_lex_accept(&p->lex, spaces[i].name))
             return ptx_parse_variable(p, spaces[i].space, &v);
-    if (ptx_lex_is(&p->lex, ".pragma"))
-        return ptx_skip_past(p, ";");
+    if (ptx_lex_is(&p->lex, ".pragma")) return ptx_skip_past(p, ";");
     return ptx_fail(p, "a directive of a function's body");
 }
 
 static int parse_statement(PtxParser *p)
 {
-    if (ptx_lex_accept(&p->lex, ";"))
-        return 0;
-    if (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.')
-        return parse_directive(p);
+    if (ptx_lex_accept(&p->lex, ";")) return 0;
+    if (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') return parse_directive(p);
     if (p->lex.tok.kind == TOK_IDENT) {
         PtxLexer ahead = p->lex;
         ptx_lex_next(&ahead);
@@ -361,8 +346,7 @@ int ptx_parse_body(PtxParser *p)
     p->file = p->line = p->inlined_file = p->inlined_line = 0;
     do {
         if (ptx_lex_is(&p->lex, "{")) {
-            if (depth == PTX_MAX_DEPTH)
-                return ptx_fail(p, "fewer nested braces");
+            if (depth == PTX_MAX_DEPTH) return ptx_fail(p, "fewer nested braces");
             marks[depth++] = p->trail;
             ptx_lex_next(&p->lex);
         } else if (ptx_lex_is(&p->lex, "}")) {

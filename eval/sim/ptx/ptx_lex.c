@@ -26,7 +26,7 @@ void *ptx_arena_alloc(PtxArena *a, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->head || a->head->cap - a->head->used < bytes) {
         size_t cap = bytes > 65536 ? bytes : 65536;
-        ArenaChunk *c = memory_alloc(sizeof(*c) + cap);
+        ArenaChunk *c = memory_alloc(sizeof *c + cap);
         c->cap = cap;
         c->next = a->head;
         a->head = c;
@@ -45,8 +45,7 @@ char *ptx_arena_text(PtxArena *a, const char *s, size_t len)
 
 void ptx_arena_free(PtxArena *a)
 {
-    if (!a)
-        return;
+    if (!a) return;
     for (ArenaChunk *c = a->head, *next; c; c = next) {
         next = c->next;
         free(c);
@@ -58,7 +57,8 @@ void ptx_arena_free(PtxArena *a)
 
 static int is_ident_start(int c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' ||
+           c == '.';
 }
 
 static int is_ident(int c)
@@ -68,16 +68,14 @@ static int is_ident(int c)
 
 static int hex_digit(int c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 void ptx_lex_init(PtxLexer *l, const char *text, size_t len)
 {
-    memset(l, 0, sizeof(*l));
+    memset(l, 0, sizeof *l);
     l->text = l->p = text;
     l->end = text + len;
     l->line = 1;
@@ -96,7 +94,8 @@ static void skip_space(PtxLexer *l)
             const char *nl = memchr(l->p, '\n', (size_t)(l->end - l->p));
             l->p = nl ? nl : l->end;
         } else if (l->end - l->p >= 2 && l->p[0] == '/' && l->p[1] == '*') {
-            for (l->p += 2; l->p < l->end && !(l->end - l->p >= 2 && l->p[0] == '*' && l->p[1] == '/'); l->p++)
+            for (l->p += 2;
+                 l->p < l->end && !(l->end - l->p >= 2 && l->p[0] == '*' && l->p[1] == '/'); l->p++)
                 l->line += *l->p == '\n';
             l->p = l->end - l->p >= 2 ? l->p + 2 : l->end;
         } else {
@@ -112,10 +111,10 @@ static void lex_digits(PtxLexer *l, unsigned base)
     int n = 0;
     for (; l->p < l->end; l->p++, n++) {
         int d = hex_digit((unsigned char)*l->p);
-        if (d < 0 || (unsigned)d >= base)
-            break;
+        if (d < 0 || (unsigned)d >= base) break;
         uint64_t next;
-        if (__builtin_mul_overflow(v, base, &next) || __builtin_add_overflow(next, (uint64_t)d, &next))
+        if (__builtin_mul_overflow(v, base, &next) ||
+            __builtin_add_overflow(next, (uint64_t)d, &next))
             l->tok.bad = 1;
         v = next;
     }
@@ -128,9 +127,11 @@ static void lex_decimal_float(PtxLexer *l)
     char copy[64];
     size_t n = 0;
     const char *p = l->tok.start;
-    for (; p < l->end && n < sizeof(copy) - 1; p++) {
-        int exponent_sign = (*p == '+' || *p == '-') && n && (copy[n - 1] == 'e' || copy[n - 1] == 'E');
-        if (!(hex_digit((unsigned char)*p) >= 0 && *p <= '9') && *p != '.' && *p != 'e' && *p != 'E' && !exponent_sign)
+    for (; p < l->end && n < sizeof copy - 1; p++) {
+        int exponent_sign =
+            (*p == '+' || *p == '-') && n && (copy[n - 1] == 'e' || copy[n - 1] == 'E');
+        if (!(hex_digit((unsigned char)*p) >= 0 && *p <= '9') && *p != '.' && *p != 'e' &&
+            *p != 'E' && !exponent_sign)
             break;
         copy[n++] = *p;
     }
@@ -164,27 +165,23 @@ static void lex_number(PtxLexer *l)
         lex_digits(l, 2);
     } else {
         const char *q = l->p;
-        while (q < l->end && *q >= '0' && *q <= '9')
-            q++;
+        while (q < l->end && *q >= '0' && *q <= '9') q++;
         if (q < l->end && (*q == '.' || *q == 'e' || *q == 'E')) {
             lex_decimal_float(l);
             return;
         }
         lex_digits(l, *l->p == '0' && q - l->p > 1 ? 8 : 10);
     }
-    if (l->p < l->end && *l->p == 'U')
-        l->p++;
+    if (l->p < l->end && *l->p == 'U') l->p++;
 }
 
 static void lex_text(PtxLexer *l)
 {
     l->tok.kind = TOK_TEXT;
     for (l->p++; l->p < l->end && *l->p != '"' && *l->p != '\n'; l->p++)
-        if (*l->p == '\\' && l->end - l->p > 1)
-            l->p++;
+        if (*l->p == '\\' && l->end - l->p > 1) l->p++;
     l->tok.bad = l->p >= l->end || *l->p != '"';
-    if (l->p < l->end)
-        l->p++;
+    if (l->p < l->end) l->p++;
 }
 
 void ptx_lex_next(PtxLexer *l)
@@ -202,7 +199,8 @@ void ptx_lex_next(PtxLexer *l)
                 break; /* .reg.b32: two directives */
             else if (is_ident((unsigned char)*l->p))
                 l->p++;
-            else if (l->end - l->p >= 3 && l->p[0] == ':' && l->p[1] == ':' && is_ident((unsigned char)l->p[2]))
+            else if (l->end - l->p >= 3 && l->p[0] == ':' && l->p[1] == ':' &&
+                     is_ident((unsigned char)l->p[2]))
                 l->p += 3;
             else
                 break;
@@ -220,13 +218,13 @@ void ptx_lex_next(PtxLexer *l)
 
 int ptx_lex_is(const PtxLexer *l, const char *s)
 {
-    return l->tok.kind != TOK_END && strlen(s) == l->tok.len && memcmp(l->tok.start, s, l->tok.len) == 0;
+    return l->tok.kind != TOK_END && strlen(s) == l->tok.len &&
+           memcmp(l->tok.start, s, l->tok.len) == 0;
 }
 
 int ptx_lex_accept(PtxLexer *l, const char *s)
 {
-    if (!ptx_lex_is(l, s))
-        return 0;
+    if (!ptx_lex_is(l, s)) return 0;
     ptx_lex_next(l);
     return 1;
 }

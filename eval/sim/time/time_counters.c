@@ -27,12 +27,16 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(blocks), ADD(warps), ADD(warp_insts), ADD(thread_insts);
     ADD(fp32_flops), ADD(fp16_flops), ADD(fp64_flops), ADD(tensor_flops);
     ADD(branches), ADD(divergent_branches);
-    ADD(global_load_requests), ADD(global_store_requests), ADD(global_load_sectors), ADD(global_store_sectors);
+    ADD(global_load_requests), ADD(global_store_requests), ADD(global_load_sectors),
+        ADD(global_store_sectors);
     ADD(global_load_bytes), ADD(global_store_bytes), ADD(l1_hit_sectors), ADD(l2_load_sectors);
     ADD(dram_read_sectors), ADD(dram_write_sectors);
-    ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts), ADD(shared_store_wavefronts);
-    ADD(local_load_sectors), ADD(local_store_sectors), ADD(global_atomic_requests), ADD(global_atomic_serial);
-    ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits), ADD(global_atomic_sectors);
+    ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
+        ADD(shared_store_wavefronts);
+    ADD(local_load_sectors), ADD(local_store_sectors), ADD(global_atomic_requests),
+        ADD(global_atomic_serial);
+    ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
+        ADD(global_atomic_sectors);
 #undef ADD
 }
 
@@ -48,16 +52,22 @@ static void work(List *l, const SimCounts *s)
     if (s->tensor_flops) put(l, "tensor_flops", (double)s->tensor_flops);
     put(l, "global_load_sectors", (double)s->global_load_sectors);
     put(l, "global_store_sectors", (double)s->global_store_sectors);
-    put(l, "sectors_per_load", ratio((double)s->global_load_sectors, (double)s->global_load_requests));
-    put(l, "sectors_per_store", ratio((double)s->global_store_sectors, (double)s->global_store_requests));
-    put(l, "sector_bytes_used", ratio((double)(s->global_load_bytes + s->global_store_bytes),
-                                      32.0 * (double)(s->global_load_sectors + s->global_store_sectors)));
+    put(l, "sectors_per_load",
+        ratio((double)s->global_load_sectors, (double)s->global_load_requests));
+    put(l, "sectors_per_store",
+        ratio((double)s->global_store_sectors, (double)s->global_store_requests));
+    put(l, "sector_bytes_used",
+        ratio((double)(s->global_load_bytes + s->global_store_bytes),
+              32.0 * (double)(s->global_load_sectors + s->global_store_sectors)));
     put(l, "l1_hit_sectors", (double)s->l1_hit_sectors);
-    put(l, "l2_sectors", (double)(s->global_load_sectors - s->l1_hit_sectors + s->global_store_sectors + s->global_atomic_sectors));
+    put(l, "l2_sectors",
+        (double)(s->global_load_sectors - s->l1_hit_sectors + s->global_store_sectors +
+                 s->global_atomic_sectors));
     put(l, "dram_bytes", 32.0 * (double)(s->dram_read_sectors + s->dram_write_sectors));
     put(l, "shared_wavefronts", (double)(s->shared_load_wavefronts + s->shared_store_wavefronts));
-    put(l, "bank_conflicts", (double)(s->shared_load_wavefronts + s->shared_store_wavefronts) -
-                                 (double)(s->shared_load_requests + s->shared_store_requests));
+    put(l, "bank_conflicts",
+        (double)(s->shared_load_wavefronts + s->shared_store_wavefronts) -
+            (double)(s->shared_load_requests + s->shared_store_requests));
     put(l, "local_sectors", (double)(s->local_load_sectors + s->local_store_sectors));
     put(l, "global_atomics", (double)s->global_atomic_requests);
     put(l, "shared_atomics", (double)s->shared_atomic_requests);
@@ -65,15 +75,16 @@ static void work(List *l, const SimCounts *s)
     put(l, "waits_per_warp", ratio((double)s->global_waits, (double)s->warps));
 }
 
-int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n, int slice_sms,
-                       DeviceCounter out[DEVICE_MAX_COUNTERS])
+int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
+                       int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS])
 {
     static const char *const names[] = {
 #define X(id, name) [TIME_##id] = "time_" name "_us",
         TIME_RESOURCES(X)
 #undef X
     };
-    static const TimeResource shown[] = {TIME_ISSUE, TIME_FP32, TIME_INT, TIME_SFU, TIME_LSU, TIME_L1, TIME_L2, TIME_DRAM, TIME_ATOMIC};
+    static const TimeResource shown[] = {TIME_ISSUE, TIME_FP32, TIME_INT,  TIME_SFU,   TIME_LSU,
+                                         TIME_L1,    TIME_L2,   TIME_DRAM, TIME_ATOMIC};
     List l = {out, 0};
     SimCounts sum = {0};
     double kernels = 0, weight = 0, occupancy = 0, latency = 0, resource[TIME_RESOURCE_COUNT] = {0};
@@ -92,11 +103,13 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     put(&l, "registers", registers);
     put(&l, "occupancy", occupancy);
     work(&l, &sum);
-    put(&l, "dram_share", ratio(resource[TIME_DRAM], kernels)); /* of what the slice's DRAM can move in that time */
+    put(&l, "dram_share",
+        ratio(resource[TIME_DRAM], kernels)); /* of what the slice's DRAM can move in that time */
     put(&l, "slice_sms", slice_sms);
     put(&l, "time_kernels_us", kernels * 1e6);
     put(&l, "time_launch_us", (timemodel_sequence(p, times, n) - kernels) * 1e6);
     put(&l, "time_latency_us", latency * 1e6);
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) put(&l, names[shown[i]], resource[shown[i]] * 1e6);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        put(&l, names[shown[i]], resource[shown[i]] * 1e6);
     return l.n;
 }

@@ -28,8 +28,8 @@ static void pipes(const Profile *p, const SimCounts *c, double *cycles)
     cycles[TIME_SFU] = lanes(n[INST_SFU], p->sfu_lanes);
     cycles[TIME_TENSOR] = (double)c->tensor_flops / p->tensor_flops;
     cycles[TIME_SHUFFLE] = lanes(n[INST_SHUFFLE], p->shuffle_lanes);
-    uint64_t lsu = n[INST_GLOBAL_LOAD] + n[INST_GLOBAL_STORE] + n[INST_SHARED_LOAD] + n[INST_SHARED_STORE] + n[INST_LOCAL_LOAD] +
-                   n[INST_LOCAL_STORE] + n[INST_ATOMIC];
+    uint64_t lsu = n[INST_GLOBAL_LOAD] + n[INST_GLOBAL_STORE] + n[INST_SHARED_LOAD] +
+                   n[INST_SHARED_STORE] + n[INST_LOCAL_LOAD] + n[INST_LOCAL_STORE] + n[INST_ATOMIC];
     cycles[TIME_LSU] = lanes(lsu, p->lsu_lanes);
 }
 
@@ -60,12 +60,15 @@ static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles
     /* The rest is the GPU's, and the slice has its share. */
     double share = (double)sms / p->sm_count;
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
-    slice[TIME_L2] = (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / (p->l2_bytes_per_s * share);
+    slice[TIME_L2] =
+        (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / (p->l2_bytes_per_s * share);
     slice[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency * share);
     slice[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / share / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
-    double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) * p->atomic_cycles;
-    slice[TIME_ATOMIC] = larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) / share / p->clock_hz;
+    double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) *
+                    p->atomic_cycles;
+    slice[TIME_ATOMIC] = larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) /
+                         share / p->clock_hz;
 }
 
 static double at_most_one(double v)
@@ -73,22 +76,28 @@ static double at_most_one(double v)
     return v < 1 ? v : 1;
 }
 
-/* The latency of a wait: of all that it waits for the farthest decides, so loads that are found near make no wait for a far one
- * shorter. The sectors of a coalesced request share a fate, as far as they are of one line; sparse ones each have their own, and
- * they come one turn after another. */
+/* The latency of a wait: of all that it waits for the farthest decides, so loads that are found
+ * near make no wait for a far one shorter. The sectors of a coalesced request share a fate, as far
+ * as they are of one line; sparse ones each have their own, and they come one turn after another.
+ */
 static double load_latency(const Profile *p, const SimCounts *c)
 {
-    double all = (double)c->global_load_sectors, waits = (double)c->global_waits, requests = (double)c->global_load_requests;
-    if (all <= 0 || waits <= 0) return p->l2_cycles; /* waits without loads: atomics that return a value */
+    double all = (double)c->global_load_sectors, waits = (double)c->global_waits,
+           requests = (double)c->global_load_requests;
+    if (all <= 0 || waits <= 0)
+        return p->l2_cycles; /* waits without loads: atomics that return a value */
     double sparse = all - (double)c->global_load_bytes / SECTOR;
     double fates = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
-    double past_l1 = (double)c->led_past_l1_sectors, turns = larger(1, (double)c->global_load_wavefronts / requests);
+    double past_l1 = (double)c->led_past_l1_sectors,
+           turns = larger(1, (double)c->global_load_wavefronts / requests);
     double from_dram = at_most_one(fates * (double)c->led_dram_sectors / all);
     double from_l2 = at_most_one(fates * past_l1 / all) - from_dram;
-    return from_dram * p->dram_cycles + from_l2 * p->l2_cycles + (1 - from_dram - from_l2) * p->l1_cycles + turns - 1;
+    return from_dram * p->dram_cycles + from_l2 * p->l2_cycles +
+           (1 - from_dram - from_l2) * p->l1_cycles + turns - 1;
 }
 
-static double warp_latency(const Profile *p, double load, double chain, double insts, double waits, double local, double barriers)
+static double warp_latency(const Profile *p, double load, double chain, double insts, double waits,
+                           double local, double barriers)
 {
     return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
@@ -96,13 +105,16 @@ static double warp_latency(const Profile *p, double load, double chain, double i
 /* Cycles of the average block and of the slowest, each alone on an SM: of their slowest warp. */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
-    double blocks = (double)c->blocks, load = load_latency(p, c), block_warps = (double)c->warps / blocks;
+    double blocks = (double)c->blocks, load = load_latency(p, c),
+           block_warps = (double)c->warps / blocks;
     double barrier = p->barrier_cycles + p->barrier_warp_cycles * block_warps;
-    *average = warp_latency(p, load, (double)c->block_chain_cycles / blocks, (double)c->block_insts / blocks,
-                            (double)c->block_global_waits / blocks, (double)c->block_local_waits / blocks,
+    *average = warp_latency(p, load, (double)c->block_chain_cycles / blocks,
+                            (double)c->block_insts / blocks, (double)c->block_global_waits / blocks,
+                            (double)c->block_local_waits / blocks,
                             (double)c->block_barriers / blocks * barrier);
-    *slowest = warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max, (double)c->global_waits_max,
-                            (double)c->local_waits_max, (double)c->block_barriers_max * barrier);
+    *slowest = warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max,
+                            (double)c->global_waits_max, (double)c->local_waits_max,
+                            (double)c->block_barriers_max * barrier);
 }
 
 /* Seconds of a wave: `here` blocks on the busiest SM, `all` on the slice. */
@@ -131,28 +143,39 @@ static void find_bound(LaunchTime *t)
         if (t->resource_s[i] > most) most = t->resource_s[i], t->bound = resource_names[i];
 }
 
-/* The heaviest block has an SM for itself and is not done sooner, and of n heavy blocks one SM has its share, rounded up: blocks
- * without work beside them spread nothing of theirs over other SMs. */
-static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, double block_cycles, LaunchTime *t)
+/* The heaviest block has an SM for itself and is not done sooner, and of n heavy blocks one SM has
+ * its share, rounded up: blocks without work beside them spread nothing of theirs over other SMs.
+ */
+static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, double block_cycles,
+                              LaunchTime *t)
 {
     if (!c->warp_insts) return;
-    double average = (double)c->warp_insts / (double)c->blocks, heaviest = larger(1, (double)c->heaviest_insts / average);
-    double heavy = (double)c->heavy_insts / average, n = (double)c->heavy_blocks, here = ceil(n / sms);
-    double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * (double)c->heavy_insts / (double)c->heaviest_insts;
-    double alone = wave(m, heaviest, heaviest, block_cycles), share = wave(m, here * heavy, n * heavy, (earlier + 1) * block_cycles);
+    double average = (double)c->warp_insts / (double)c->blocks,
+           heaviest = larger(1, (double)c->heaviest_insts / average);
+    double heavy = (double)c->heavy_insts / average, n = (double)c->heavy_blocks,
+           here = ceil(n / sms);
+    double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) *
+                     (double)c->heavy_insts / (double)c->heaviest_insts;
+    double alone = wave(m, heaviest, heaviest, block_cycles),
+           share = wave(m, here * heavy, n * heavy, (earlier + 1) * block_cycles);
     if (larger(alone, share) <= t->seconds) return;
     t->seconds = larger(alone, share);
     t->bound = "slowest block";
 }
 
-int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out, Error *err)
+int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out,
+                     Error *err)
 {
     *out = (LaunchTime){0};
     uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
-    if (occupancy_of(p, threads, c->registers, (uint64_t)c->static_shared + c->dynamic_shared, &out->occupancy, err)) return -1;
-    if (!c->blocks || !c->warps) return error_set(err, "time model: a launch of at least one block expected");
+    if (occupancy_of(p, threads, c->registers, (uint64_t)c->static_shared + c->dynamic_shared,
+                     &out->occupancy, err))
+        return -1;
+    if (!c->blocks || !c->warps)
+        return error_set(err, "time model: a launch of at least one block expected");
     if (slice_sms < 1 || slice_sms > p->sm_count)
-        return error_set(err, "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count, slice_sms);
+        return error_set(err, "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count,
+                         slice_sms);
 
     Model m = {.p = p};
     double cycles[TIME_RESOURCE_COUNT] = {0}, slice[TIME_RESOURCE_COUNT] = {0}, average, slowest;
@@ -164,16 +187,19 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
         out->resource_s[i] = larger(cycles[i] / slice_sms / p->clock_hz, slice[i]);
     }
     latencies(p, c, &average, &slowest);
-    /* A block ends with its slowest warp, the last wave with its slowest block, however many beside it have nothing to do. */
+    /* A block ends with its slowest warp, the last wave with its slowest block, however many beside
+     * it have nothing to do. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
     double usual = start + average, last = start + slowest;
 
-    double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks, sms = (double)slice_sms;
+    double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks,
+           sms = (double)slice_sms;
     double full = floor(blocks / (resident * sms)), rest = blocks - full * resident * sms;
     out->waves = blocks / (resident * sms);
     if (!rest) full--, rest = resident * sms;
     out->latency_s = (full * usual + last) / p->clock_hz;
-    out->seconds = full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
+    out->seconds =
+        full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
     find_bound(out);
     wait_for_heaviest(&m, c, slice_sms, last, out);
     return 0;

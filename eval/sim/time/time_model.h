@@ -1,8 +1,8 @@
 /* From what a launch did to how long it takes on a GPU of a profile: first-order, deterministic.
  *
- * The launch is placed on a slice of the GPU (slice_sms of its SMs, with that share of DRAM, L2 and block
- * starts), so that a small workload loads the slice as one sm_count/slice_sms times as large loads
- * the GPU. Blocks run in waves of as many as are resident (occupancy). The time of a wave is
+ * The launch is placed on a slice of the GPU (slice_sms of its SMs, with that share of DRAM, L2 and
+ * block starts), so that a small workload loads the slice as one sm_count/slice_sms times as large
+ * loads the GPU. Blocks run in waves of as many as are resident (occupancy). The time of a wave is
  *
  *     sqrt(T^2 + L^2)
  *
@@ -26,36 +26,39 @@
 enum { TIMEMODEL_SLICE_SMS = 4 };
 
 /* What can bound T. */
-#define TIME_RESOURCES(X)                                                                           \
-    X(ISSUE, "issue") X(FP32, "fp32") X(INT, "int") X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu")  \
-    X(TENSOR, "tensor") X(SHUFFLE, "shuffle") X(LSU, "lsu") X(L1, "l1") X(L2_PORT, "l2_port")      \
-    X(L2, "l2") X(DRAM, "dram") X(ATOMIC, "atomic") X(BLOCK_START, "block_start")
+#define TIME_RESOURCES(X)                                                                 \
+    X(ISSUE, "issue")                                                                     \
+    X(FP32, "fp32")                                                                       \
+    X(INT, "int") X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu") X(TENSOR, "tensor")       \
+        X(SHUFFLE, "shuffle") X(LSU, "lsu") X(L1, "l1") X(L2_PORT, "l2_port") X(L2, "l2") \
+            X(DRAM, "dram") X(ATOMIC, "atomic") X(BLOCK_START, "block_start")
 
 typedef enum {
 #define X(id, name) TIME_##id,
     TIME_RESOURCES(X)
 #undef X
-    TIME_RESOURCE_COUNT
+        TIME_RESOURCE_COUNT
 } TimeResource;
 
 typedef struct {
-    double seconds;                      /* of the kernel itself, without launch overhead */
+    double seconds;                         /* of the kernel itself, without launch overhead */
     double resource_s[TIME_RESOURCE_COUNT]; /* each if it were alone */
-    double latency_s;                    /* waves times L */
-    double waves;                        /* of resident blocks; the last may be partial */
-    const char *bound;                   /* name of the longest: a resource, "latency" or "slowest block" */
+    double latency_s;                       /* waves times L */
+    double waves;                           /* of resident blocks; the last may be partial */
+    const char *bound; /* name of the longest: a resource, "latency" or "slowest block" */
     Occupancy occupancy;
 } LaunchTime;
 
 /* -1: the launch does not fit on the device. */
-int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out, Error *err);
+int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out,
+                     Error *err);
 
 /* A sequence of dependent launches: their times, one launch overhead, a gap between each two. */
 double timemodel_sequence(const Profile *p, const LaunchTime *times, int n);
 
 /* Named counters of a sequence (sums, or what the name says), at most DEVICE_MAX_COUNTERS; returns
  * their number. */
-int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n, int slice_sms,
-                       DeviceCounter out[DEVICE_MAX_COUNTERS]);
+int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
+                       int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS]);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the kernels of a decoding step that work on pages share: asynchronous copies, matrix instructions, the pages of keys and
- * values. */
+/* What the kernels of a decoding step that work on pages share: asynchronous copies, matrix
+ * instructions, the pages of keys and values. */
 #ifndef DECODE_CUH
 #define DECODE_CUH
 
@@ -10,60 +10,80 @@
 
 /* ---- cp.async ---- */
 
-__device__ __forceinline__ unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ unsigned shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
 
 /* 16 bytes to shared memory; zeros, and nothing is read, unless `there`. */
 __device__ __forceinline__ void copy16(void *to, const void *from, bool there)
 {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(there ? 16 : 0)
                  : "memory");
 }
 
-__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void copies_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 /* Until at most N of the groups committed are still on their way. */
-template <int N> __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 /* ---- d += a b, a of 16 x 16, b of 16 x 8 ---- */
 
-__device__ __forceinline__ void mma(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
+__device__ __forceinline__ void mma(float (&d)[4], unsigned a0, unsigned a1, unsigned a2,
+                                    unsigned a3, unsigned b0, unsigned b1)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 /* Four 8 x 8 matrices of shared memory: lane i gives the address of row i % 8 of matrix i / 8. */
-template <bool TRANSPOSED> __device__ __forceinline__ void load_matrices(unsigned (&r)[4], const void *row)
+template <bool TRANSPOSED>
+__device__ __forceinline__ void load_matrices(unsigned (&r)[4], const void *row)
 {
     if constexpr (TRANSPOSED)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(shared_address(row))
+                     : "memory");
     else
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(shared_address(row))
+                     : "memory");
 }
 
 /* ---- pages ---- */
 
 constexpr int PAGE = 32; /* tokens */
 
-/* A page holds for every layer the keys, then the values, of every kv head: PAGE rows of dim numbers. */
+/* A page holds for every layer the keys, then the values, of every kv head: PAGE rows of dim
+ * numbers. */
 struct Pages {
     bf16 *data;
     int layers, kv_heads, dim;
 };
 
-__device__ __forceinline__ bf16 *page_row(const Pages &p, int page, int layer, int values, int head, int token)
+__device__ __forceinline__ bf16 *page_row(const Pages &p, int page, int layer, int values, int head,
+                                          int token)
 {
     size_t head_at = (((size_t)page * p.layers + layer) * 2 + values) * p.kv_heads + head;
     return p.data + (head_at * PAGE + token) * p.dim;
 }
 
-/* Who the rows are: position of the new token (-1: an idle row), and the pages of each row's context. */
+/* Who the rows are: position of the new token (-1: an idle row), and the pages of each row's
+ * context. */
 struct Rows {
     const int *pos, *table;
-    int ld;                    /* pages of a row of the table */
+    int ld; /* pages of a row of the table */
 };
 
 #endif

@@ -1,43 +1,56 @@
-/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of decode.h), so that neither the number of
- * rows nor which of them wait can be seen in a sample. A step is one graph for each bucket of rows: the host puts ids,
- * positions, pages and random numbers into pinned memory, launches, and reads ids and log-probabilities there. */
+/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of decode.h),
+ * so that neither the number of rows nor which of them wait can be seen in a sample. A step is one
+ * graph for each bucket of rows: the host puts ids, positions, pages and random numbers into pinned
+ * memory, launches, and reads ids and log-probabilities there. */
 #include "model/cuda/decode/decoder_cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/decode/pagepool.h"
+#include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 
 typedef struct {
-    int len;                       /* tokens that have keys and values */
+    int len; /* tokens that have keys and values */
     PageList pages;
 } Slot;
 
 typedef struct {
     Decoder base;
-    StepGraphs step;               /* the device's side */
+    StepGraphs step; /* the device's side */
     PagePool pool;
-    int ld;                        /* pages of a row at most */
-    Slot *slot;                    /* [rows], their pages in `room` */
+    int ld;     /* pages of a row at most */
+    Slot *slot; /* [rows], their pages in `room` */
     int32_t *room;
-    Slot prompt;                   /* the last one: held until all its copies are attached */
+    Slot prompt; /* the last one: held until all its copies are attached */
     int32_t *prompt_room;
     int copies;
 } CudaDecoder;
 
-static int pages_of(int tokens) { return (tokens + KV_PAGE - 1) / KV_PAGE; }
+static int pages_of(int tokens)
+{
+    return (tokens + KV_PAGE - 1) / KV_PAGE;
+}
 
 /* Of a row: the last token drawn is never appended. */
-static int pages_wanted(const DecoderPlan *plan, int prompt_len) { return pages_of(prompt_len + plan->max_new - 1); }
+static int pages_wanted(const DecoderPlan *plan, int prompt_len)
+{
+    return pages_of(prompt_len + plan->max_new - 1);
+}
 
 /* Of a row of the table at most. */
-static int table_width(const DecoderPlan *plan) { return pages_of(plan->prompt + plan->max_new); }
+static int table_width(const DecoderPlan *plan)
+{
+    return pages_of(plan->prompt + plan->max_new);
+}
 
-static int told(const CudaDecoder *d, Error *err) { return d->base.model->ops->status(err); }
+static int told(const CudaDecoder *d, Error *err)
+{
+    return d->base.model->ops->status(err);
+}
 
 /* ---- prompts and rows ---- */
 
@@ -60,12 +73,13 @@ static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error
     int pages = pages_of(len), row = pages_wanted(&base->plan, len) - len / KV_PAGE;
     pagelist_end(&d->prompt.pages, &d->pool);
     if (pages + row > d->pool.pages)
-        return error_set(
-            err,
-            "a prompt of %d tokens and %d new ones need %d pages of keys and values (%d tokens each), and there is room for "
-            "%d: a smaller --batch, or a smaller --max-new, make it fit",
-            len, base->plan.max_new, pages + row, KV_PAGE, d->pool.pages);
-    if (pagepool_left(&d->pool) < pages + row || !pagelist_begin(&d->prompt.pages, &d->pool, d->prompt_room, NULL, 0, pages))
+        return error_set(err,
+                         "a prompt of %d tokens and %d new ones need %d pages of keys and values "
+                         "(%d tokens each), and there is room for "
+                         "%d: a smaller --batch, or a smaller --max-new, make it fit",
+                         len, base->plan.max_new, pages + row, KV_PAGE, d->pool.pages);
+    if (pagepool_left(&d->pool) < pages + row ||
+        !pagelist_begin(&d->prompt.pages, &d->pool, d->prompt_room, NULL, 0, pages))
         return 0;
     for (int i = 0; i < pages; i++) pagelist_add(&d->prompt.pages, &d->pool);
     d->prompt.len = len;
@@ -84,13 +98,16 @@ static int attach(Decoder *base, int slot, Error *err)
     int len = d->prompt.len, whole = len / KV_PAGE;
     int32_t *room = d->room + (size_t)slot * (size_t)d->ld;
     (void)err;
-    if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole, pages_wanted(&base->plan, len))) return 0;
+    if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole,
+                        pages_wanted(&base->plan, len)))
+        return 0;
     s->len = len;
     if (len % KV_PAGE) {
         size_t nums = page_nums(&d->step.pages);
         char *data = d->step.pages.data;
         int32_t to = pagelist_add(&s->pages, &d->pool);
-        cuda_copy(data + (size_t)to * nums * 2, data + (size_t)d->prompt_room[whole] * nums * 2, nums * 2);
+        cuda_copy(data + (size_t)to * nums * 2, data + (size_t)d->prompt_room[whole] * nums * 2,
+                  nums * 2);
     }
     if (!--d->copies) pagelist_end(&d->prompt.pages, &d->pool);
     return 1;
@@ -133,7 +150,8 @@ static int step(Decoder *base, DecoderRow *rows, int n, Error *err)
         in.u[i] = rows[i].u;
         in.ids[i] = rows[i].id;
         in.pos[i] = s->len++;
-        memcpy(in.table + (size_t)i * (size_t)d->ld, s->pages.page, (size_t)s->pages.n * sizeof *in.table);
+        memcpy(in.table + (size_t)i * (size_t)d->ld, s->pages.page,
+               (size_t)s->pages.n * sizeof *in.table);
     }
     stepgraph_run(&d->step, n);
     return drawn(d, rows, n, err);
@@ -166,19 +184,21 @@ static void reserve(CudaDecoder *d)
 
 static size_t reserved_bytes(const Model *m, const DecoderPlan *plan)
 {
-    return model_position_bytes(m, plan->prompt + plan->max_new) + acts_bytes(m, plan->prompt, KEEP_ONE) +
-           batch_bytes(plan->prompt);
+    return model_position_bytes(m, plan->prompt + plan->max_new) +
+           acts_bytes(m, plan->prompt, KEEP_ONE) + batch_bytes(plan->prompt);
 }
 
-/* What rows may come to need, as far as memory and the caller let it: something is left for the products' workspaces. left: what
- * is free once all else is there. Returns the pages. */
+/* What rows may come to need, as far as memory and the caller let it: something is left for the
+ * products' workspaces. left: what is free once all else is there. Returns the pages. */
 static int share_out(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
 {
-    size_t spare = (size_t)512 << 20, want = ((size_t)plan->rows + 1) * ((size_t)table_width(plan) + 1);
+    size_t spare = (size_t)512 << 20,
+           want = ((size_t)plan->rows + 1) * ((size_t)table_width(plan) + 1);
     out->spare = left / 16 > spare ? left / 16 : left / 2 < spare ? left / 2 : spare;
     out->room = left - out->spare;
     out->token = decoder_token_bytes(m);
-    if (plan->cache_tokens && (size_t)plan->cache_tokens / KV_PAGE < want) want = (size_t)plan->cache_tokens / KV_PAGE;
+    if (plan->cache_tokens && (size_t)plan->cache_tokens / KV_PAGE < want)
+        want = (size_t)plan->cache_tokens / KV_PAGE;
     if (want > INT32_MAX) want = INT32_MAX;
     size_t pages = out->room / (out->token * KV_PAGE);
     if (pages > want) pages = want;
@@ -187,10 +207,13 @@ static int share_out(const Model *m, const DecoderPlan *plan, size_t left, Decod
     return (int)pages;
 }
 
-/* A prompt whose last page is not full holds it beside its last row's copy of it: one page more than the rows have. */
-void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
+/* A prompt whose last page is not full holds it beside its last row's copy of it: one page more
+ * than the rows have. */
+void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available,
+                         DecoderMemory *out)
 {
-    *out = (DecoderMemory){.own = reserved_bytes(m, plan) + stepgraph_bytes(m, plan, table_width(plan))};
+    *out = (DecoderMemory){.own = reserved_bytes(m, plan) +
+                                  stepgraph_bytes(m, plan, table_width(plan))};
     size_t left = available > out->own ? available - out->own : 0;
     int64_t pages = share_out(m, plan, left, out);
     out->together = (int64_t)plan->rows * pages_wanted(plan, plan->prompt) + 1 <= pages;
@@ -202,13 +225,15 @@ int decoder_check_cuda(const Model *m, Error *err)
 {
     const ModelConfig *c = &m->c;
     if (c->hidden % 8 || c->ff % 8 || c->head_dim % 8 || c->head_dim > 256)
-        return error_set(
-            err,
-            "sampling on a GPU needs hidden_size, intermediate_size and head_dim to be multiples of 8, and head_dim at "
-            "most 256; found %d, %d and %d",
-            c->hidden, c->ff, c->head_dim);
+        return error_set(err,
+                         "sampling on a GPU needs hidden_size, intermediate_size and head_dim to "
+                         "be multiples of 8, and head_dim at "
+                         "most 256; found %d, %d and %d",
+                         c->hidden, c->ff, c->head_dim);
     if (c->heads / c->kv_heads > 16)
-        return error_set(err, "sampling on a GPU has at most 16 query heads for a key head, found %d", c->heads / c->kv_heads);
+        return error_set(err,
+                         "sampling on a GPU has at most 16 query heads for a key head, found %d",
+                         c->heads / c->kv_heads);
     return 0;
 }
 
@@ -230,7 +255,9 @@ int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error 
         d->step.pages.data = m->ops->alloc(memory.held);
         rc = told(d, err);
     }
-    if (rc) cuda_free(&d->base);
-    else *out = &d->base;
+    if (rc)
+        cuda_free(&d->base);
+    else
+        *out = &d->base;
     return rc;
 }

@@ -6,6 +6,7 @@
 
 int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 int decoder_check_cuda(const Model *m, Error *err);
-void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
+void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available,
+                         DecoderMemory *out);
 
 #endif

@@ -1,25 +1,27 @@
-/* One token from each row of logits, as model/core/draw.h says it: the inverse of the distribution function in the order of ids at a
- * given u, so that a row's token depends on its logits and its u alone. The vocabulary is cut into chunks, a block each; their
- * maxima and sums are put together in their order. */
+/* One token from each row of logits, as model/core/draw.h says it: the inverse of the distribution
+ * function in the order of ids at a given u, so that a row's token depends on its logits and its u
+ * alone. The vocabulary is cut into chunks, a block each; their maxima and sums are put together in
+ * their order. */
 #include "decode.cuh"
 
 constexpr int CHUNK = 4096, THREADS = 256, OWN = CHUNK / THREADS;
 
 struct Law {
-    const float *logits;       /* row r begins ld numbers after row r - 1; ld 0: all rows draw from one */
+    const float *logits; /* row r begins ld numbers after row r - 1; ld 0: all rows draw from one */
     size_t ld;
-    const unsigned *banned;    /* a bit for each id */
+    const unsigned *banned; /* a bit for each id */
     int vocab;
-    float inverse;             /* of the temperature; 1 for the likeliest */
-    int greedy, top_k;         /* top_k 0: all */
+    float inverse;     /* of the temperature; 1 for the likeliest */
+    int greedy, top_k; /* top_k 0: all */
     float top_p, min_p;
-    unsigned *cut;             /* [rows][2] of top_k and top_p: see kept() */
+    unsigned *cut; /* [rows][2] of top_k and top_p: see kept() */
 };
 
-/* Of a chunk: maximum and sum of exp((z - maximum) inverse) of all ids, and of those that may be drawn. */
+/* Of a chunk: maximum and sum of exp((z - maximum) inverse) of all ids, and of those that may be
+ * drawn. */
 struct ChunkSums {
     float top, sum, top_kept, sum_kept;
-    int best, unused;          /* the first likeliest id that may be drawn, -1: none */
+    int best, unused; /* the first likeliest id that may be drawn, -1: none */
 };
 
 /* Larger logits have larger keys. */
@@ -29,9 +31,15 @@ __device__ __forceinline__ unsigned key_of(float z)
     return b ^ ((int)b >> 31 | 0x80000000u);
 }
 
-__device__ __forceinline__ bool allowed(const Law &law, int id) { return !(law.banned[id >> 5] >> (id & 31) & 1); }
+__device__ __forceinline__ bool allowed(const Law &law, int id)
+{
+    return !(law.banned[id >> 5] >> (id & 31) & 1);
+}
 
-__device__ __forceinline__ float weight(const Law &law, float z, float top) { return exp2f((z - top) * (law.inverse * LOG2E)); }
+__device__ __forceinline__ float weight(const Law &law, float z, float top)
+{
+    return exp2f((z - top) * (law.inverse * LOG2E));
+}
 
 __device__ __forceinline__ const unsigned *cut_of(const Law &law, int row)
 {
@@ -59,7 +67,8 @@ __device__ __forceinline__ Best block_best(Best b, Best *shared)
 {
 #pragma unroll
     for (int d = 16; d; d >>= 1)
-        b = better(b, Best{__shfl_xor_sync(0xffffffffu, b.z, d), __shfl_xor_sync(0xffffffffu, b.id, d)});
+        b = better(
+            b, Best{__shfl_xor_sync(0xffffffffu, b.z, d), __shfl_xor_sync(0xffffffffu, b.id, d)});
     if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = b;
     __syncthreads();
     for (int i = 0; i < blockDim.x / 32; i++) b = better(b, shared[i]);
@@ -67,8 +76,10 @@ __device__ __forceinline__ Best block_best(Best b, Best *shared)
     return b;
 }
 
-/* Blocks: (chunks, rows). `over`: what this gave without it; now what top_k, top_p and min_p leave is counted again. */
-extern "C" __global__ void __launch_bounds__(THREADS) draw_chunks(ChunkSums *out, Law law, const ChunkSums *over)
+/* Blocks: (chunks, rows). `over`: what this gave without it; now what top_k, top_p and min_p leave
+ * is counted again. */
+extern "C" __global__ void __launch_bounds__(THREADS)
+    draw_chunks(ChunkSums *out, Law law, const ChunkSums *over)
 {
     __shared__ Best shared[32];
     __shared__ float sums[64];
@@ -80,7 +91,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw_chunks(ChunkSums *out
     previous_done();
     ChunkSums *mine = out + (size_t)row * gridDim.x + blockIdx.x;
     if (over && law.min_p > 0) {
-        for (int c = 0; c < gridDim.x; c++) least = fmaxf(least, over[(size_t)row * gridDim.x + c].top_kept);
+        for (int c = 0; c < gridDim.x; c++)
+            least = fmaxf(least, over[(size_t)row * gridDim.x + c].top_kept);
         least += logf(law.min_p) / law.inverse;
     }
     Best all = {-INFINITE, -1}, may = {-INFINITE, -1};
@@ -91,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw_chunks(ChunkSums *out
         v[i] = id < law.vocab ? z[id] : -INFINITE;
         if (id >= law.vocab) continue;
         all = better(all, Best{v[i], id});
-        if (kept(law, cut, v[i], id) && v[i] >= least) may = better(may, Best{v[i], id}), in |= 1u << i;
+        if (kept(law, cut, v[i], id) && v[i] >= least)
+            may = better(may, Best{v[i], id}), in |= 1u << i;
     }
     all = block_best(all, shared);
     may = block_best(may, shared);
@@ -129,10 +142,10 @@ struct Counted {
 struct Search {
     const Law &law;
     const float *z;
-    const Candidate *pool;     /* NULL: all of z */
+    const Candidate *pool; /* NULL: all of z */
     int n;
     float top;
-    Counted *scratch;          /* [33] */
+    Counted *scratch; /* [33] */
 };
 
 __device__ __forceinline__ Counted block_counted(Counted c, Counted *scratch)
@@ -145,27 +158,31 @@ __device__ __forceinline__ Counted block_counted(Counted c, Counted *scratch)
     if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = c;
     __syncthreads();
     c = Counted{0, 0};
-    for (int i = 0; i < CUT_THREADS / 32; i++) c.mass += scratch[i].mass, c.count += scratch[i].count;
+    for (int i = 0; i < CUT_THREADS / 32; i++)
+        c.mass += scratch[i].mass, c.count += scratch[i].count;
     __syncthreads();
     return c;
 }
 
 /* Candidates with a key of `low` to `high` and an id up to `last`. */
-__device__ __forceinline__ Counted counted(const Search &s, unsigned low, unsigned high, unsigned last)
+__device__ __forceinline__ Counted counted(const Search &s, unsigned low, unsigned high,
+                                           unsigned last)
 {
     Counted c = {0, 0};
     for (int i = threadIdx.x; i < s.n; i += CUT_THREADS) {
         float z = s.pool ? s.pool[i].z : s.z[i];
         int id = s.pool ? s.pool[i].id : i;
         unsigned key = key_of(z);
-        if (key < low || key > high || (unsigned)id > last || (!s.pool && !allowed(s.law, id))) continue;
+        if (key < low || key > high || (unsigned)id > last || (!s.pool && !allowed(s.law, id)))
+            continue;
         c.mass += share_of(s.law, z, s.top), c.count++;
     }
     return block_counted(c, s.scratch);
 }
 
 /* The largest key that at least so many, or so much, is at or above. */
-__device__ __forceinline__ unsigned lowest_key(const Search &s, unsigned count, unsigned long long mass)
+__device__ __forceinline__ unsigned lowest_key(const Search &s, unsigned count,
+                                               unsigned long long mass)
 {
     unsigned key = 0;
     for (int bit = 31; bit >= 0; bit--) {
@@ -195,10 +212,12 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
     next_may_start();
     previous_done();
     float top = -INFINITE;
-    for (int c = 0; c < n_chunks; c++) top = fmaxf(top, chunks[(size_t)row * n_chunks + c].top_kept);
+    for (int c = 0; c < n_chunks; c++)
+        top = fmaxf(top, chunks[(size_t)row * n_chunks + c].top_kept);
     if (threadIdx.x == 0) filled = 0;
     __syncthreads();
-    float near = top - 12 / law.inverse; /* what is left out has less than 6e-6 of the likeliest each */
+    float near =
+        top - 12 / law.inverse; /* what is left out has less than 6e-6 of the likeliest each */
     Counted all = {0, 0}, likely = {0, 0};
     for (int id = threadIdx.x; id < law.vocab; id += CUT_THREADS) {
         if (!allowed(law, id)) continue;
@@ -212,8 +231,10 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
     all = block_counted(all, scratch);
     likely = block_counted(likely, scratch);
     unsigned count = law.top_k && law.top_k < all.count ? law.top_k : all.count;
-    bool few = likely.count <= POOL && (count <= likely.count || law.top_k == 0 || law.top_k >= all.count);
-    if (count > likely.count && (double)likely.mass < (double)law.top_p * (double)all.mass) few = false;
+    bool few =
+        likely.count <= POOL && (count <= likely.count || law.top_k == 0 || law.top_k >= all.count);
+    if (count > likely.count && (double)likely.mass < (double)law.top_p * (double)all.mass)
+        few = false;
     Search s = {law, z, few ? pool : nullptr, few ? (int)likely.count : law.vocab, top, scratch};
 
     /* the first `count`: all keys above `key`, and `equal` of those with it */
@@ -221,16 +242,19 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
     unsigned long long total = all.mass;
     if (count < all.count) {
         key = lowest_key(s, count, 0);
-        Counted above = key == ~0u ? Counted{0, 0} : counted(s, key + 1, ~0u, ~0u), same = counted(s, key, key, ~0u);
+        Counted above = key == ~0u ? Counted{0, 0} : counted(s, key + 1, ~0u, ~0u),
+                same = counted(s, key, key, ~0u);
         equal = count - above.count;
         total = above.mass + same.mass / same.count * equal;
     }
     if (law.top_p < 1) {
         unsigned long long want = (unsigned long long)((double)law.top_p * (double)total);
         unsigned cut = lowest_key(s, 1, want);
-        Counted above = cut == ~0u ? Counted{0, 0} : counted(s, cut + 1, ~0u, ~0u), same = counted(s, cut, cut, ~0u);
+        Counted above = cut == ~0u ? Counted{0, 0} : counted(s, cut + 1, ~0u, ~0u),
+                same = counted(s, cut, cut, ~0u);
         unsigned long long each = same.mass / same.count;
-        unsigned need = above.mass >= want || !each ? 1 : (unsigned)((want - above.mass + each - 1) / each);
+        unsigned need =
+            above.mass >= want || !each ? 1 : (unsigned)((want - above.mass + each - 1) / each);
         equal = cut == key && equal < need ? equal : need;
         key = cut;
     }
@@ -241,11 +265,12 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
 
 /* ---- the token ---- */
 
-/* Where the sums of parts, in their order, pass `want`: the part, and what comes before it. Of a warp, each lane 1/32 of the n
- * parts; where rounding leaves none, the last part that has any. */
+/* Where the sums of parts, in their order, pass `want`: the part, and what comes before it. Of a
+ * warp, each lane 1/32 of the n parts; where rounding leaves none, the last part that has any. */
 __device__ __forceinline__ int passes(const float *part, int n, double want, double &before)
 {
-    int lane = threadIdx.x & 31, own = (n + 31) / 32, first = min(n, lane * own), end = min(n, first + own), last = -1;
+    int lane = threadIdx.x & 31, own = (n + 31) / 32, first = min(n, lane * own),
+        end = min(n, first + own), last = -1;
     double sum = 0, start, total;
     for (int i = first; i < end; i++) sum += (double)part[i];
     double upto = sum;
@@ -261,7 +286,8 @@ __device__ __forceinline__ int passes(const float *part, int n, double want, dou
         if (found < 0 && part[i] > 0 && total + (double)part[i] > want) found = i, start = total;
         total += (double)part[i];
     }
-    unsigned who = __ballot_sync(0xffffffffu, found >= 0), any = __ballot_sync(0xffffffffu, last >= 0);
+    unsigned who = __ballot_sync(0xffffffffu, found >= 0),
+             any = __ballot_sync(0xffffffffu, last >= 0);
     int from = who ? __ffs(who) - 1 : any ? 31 - __clz(any) : 0;
     int at = __shfl_sync(0xffffffffu, who ? found : last, from);
     before = __shfl_sync(0xffffffffu, start, from);
@@ -276,7 +302,8 @@ struct Whole {
 };
 
 /* Of a warp; part[c]: the chunk's sum over what may be drawn, all on one scale. */
-__device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, float inverse, float *part)
+__device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, float inverse,
+                                              float *part)
 {
     int lane = threadIdx.x & 31;
     Best all = {-INFINITE, -1}, may = {-INFINITE, -1};
@@ -286,8 +313,10 @@ __device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, fl
     }
 #pragma unroll
     for (int d = 16; d; d >>= 1) {
-        all = better(all, Best{__shfl_xor_sync(0xffffffffu, all.z, d), __shfl_xor_sync(0xffffffffu, all.id, d)});
-        may = better(may, Best{__shfl_xor_sync(0xffffffffu, may.z, d), __shfl_xor_sync(0xffffffffu, may.id, d)});
+        all = better(all, Best{__shfl_xor_sync(0xffffffffu, all.z, d),
+                               __shfl_xor_sync(0xffffffffu, all.id, d)});
+        may = better(may, Best{__shfl_xor_sync(0xffffffffu, may.z, d),
+                               __shfl_xor_sync(0xffffffffu, may.id, d)});
     }
     double sum = 0;
     for (int c = lane; c < n; c += 32) {
@@ -301,15 +330,18 @@ __device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, fl
     return Whole{all.z, may.z, sum, may.id};
 }
 
-/* The id in a chunk at which the running sum passes `want`, that of what comes before the chunk taken off. Of a block. */
-__device__ __forceinline__ int in_chunk(const Law &law, const unsigned *cut, const float *z, int first, float least, float top,
-                                        double want, float *weights, float *sums)
+/* The id in a chunk at which the running sum passes `want`, that of what comes before the chunk
+ * taken off. Of a block. */
+__device__ __forceinline__ int in_chunk(const Law &law, const unsigned *cut, const float *z,
+                                        int first, float least, float top, double want,
+                                        float *weights, float *sums)
 {
     __shared__ int chosen;
     float own = 0;
     for (int i = 0; i < OWN; i++) {
         int at = threadIdx.x * OWN + i, id = first + at;
-        bool in = id < law.vocab && kept(law, cut, z[id], id) && z[id] >= least && z[id] > -INFINITE;
+        bool in =
+            id < law.vocab && kept(law, cut, z[id], id) && z[id] >= least && z[id] > -INFINITE;
         float w = in ? weight(law, z[id], top) : 0;
         weights[at] = w;
         own += w;
@@ -333,8 +365,8 @@ __device__ __forceinline__ int in_chunk(const Law &law, const unsigned *cut, con
     return chosen < 0 ? -1 : first + chosen;
 }
 
-/* A block has a row. u: [rows], in [0, 1). ids, logp: what is drawn, and its log-probability under the whole law at the
- * temperature. Shared memory: a float for each chunk. */
+/* A block has a row. u: [rows], in [0, 1). ids, logp: what is drawn, and its log-probability under
+ * the whole law at the temperature. Shared memory: a float for each chunk. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     draw_token(int *ids, float *logp, const ChunkSums *chunks, Law law, const double *u)
 {
@@ -360,15 +392,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             /* on the chunk's own scale, that its weights are exact on */
             rest = at < 0 ? 0
                           : (u[row] * total - before) /
-                                (double)exp2f((chunks[(size_t)row * n + at].top_kept - w.top_kept) * (law.inverse * LOG2E));
+                                (double)exp2f((chunks[(size_t)row * n + at].top_kept - w.top_kept) *
+                                              (law.inverse * LOG2E));
         }
     }
     __syncthreads();
     int id = whole.best;
     if (!law.greedy && chunk >= 0) {
         float least = law.min_p > 0 ? whole.top_kept + logf(law.min_p) / law.inverse : -INFINITE;
-        int found = in_chunk(law, cut_of(law, row), z, chunk * CHUNK, least, chunks[(size_t)row * n + chunk].top_kept, rest,
-                             weights, sums);
+        int found = in_chunk(law, cut_of(law, row), z, chunk * CHUNK, least,
+                             chunks[(size_t)row * n + chunk].top_kept, rest, weights, sums);
         id = found >= 0 ? found : id;
     }
     if (threadIdx.x == 0) {

@@ -15,15 +15,33 @@ typedef struct {
     int size, narrow;
 } Kind;
 
-static unsigned chain_threads(int n) { return n < 64 ? 512 : 384; } /* as in gemv.cu */
-static int sides_most(void) { return cuda_state()->arch == 90 ? HOPPER_SIDES_MAX : SIDES_MAX; }
-static int least(int a, int b) { return a < b ? a : b; }
-static double most(double a, double b) { return a > b ? a : b; }
+static unsigned chain_threads(int n)
+{
+    return n < 64 ? 512 : 384;
+} /* as in gemv.cu */
+static int sides_most(void)
+{
+    return cuda_state()->arch == 90 ? HOPPER_SIDES_MAX : SIDES_MAX;
+}
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
 
-static size_t chunk_bytes(const Division *d, int n) { return (size_t)(d->sides * d->tile + n) * CHUNK * 2; }
+static size_t chunk_bytes(const Division *d, int n)
+{
+    return (size_t)(d->sides * d->tile + n) * CHUNK * 2;
+}
 
 /* What wgmma reads behind the last tile. */
-static size_t room_behind(const Division *d, int n) { return (size_t)(d->tile + n < TILE ? TILE - d->tile - n : 0) * CHUNK * 2; }
+static size_t room_behind(const Division *d, int n)
+{
+    return (size_t)(d->tile + n < TILE ? TILE - d->tile - n : 0) * CHUNK * 2;
+}
 
 /* Few and long steps: each ends with a barrier. */
 static void cut_ring(Division *d, size_t shared, int n, int chunks)
@@ -33,8 +51,8 @@ static void cut_ring(Division *d, size_t shared, int n, int chunks)
     d->deep = least(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
 }
 
-/* Cycles that a chunk takes a block, about, on an H200: what comes into the SM at 37 bytes a cycle; the links of the chain; and of
- * a narrow product what the warps read of shared memory. */
+/* Cycles that a chunk takes a block, about, on an H200: what comes into the SM at 37 bytes a cycle;
+ * the links of the chain; and of a narrow product what the warps read of shared memory. */
 static double chunk_cycles(const Division *d, int n, int rows, int narrow)
 {
     int strips = (d->tile + 15) / 16, parts = least(strips == 1 ? 4 : strips == 2 ? 2 : 1, n / 8);
@@ -55,32 +73,40 @@ static Division divide(const Product *p, Kind *kind)
         for (int sides = 0; sides <= sides_most(); sides++) /* 0: narrow */
             for (int tile = by; tile <= TILE && !(p->gated && !sides); tile += by) {
                 int m = 8 << size;
-                Division c = {.sides = sides ? sides : 1, .tile = tile, .row_blocks = (int)ceil_div((size_t)p->rows, (size_t)m)};
+                Division c = {.sides = sides ? sides : 1,
+                              .tile = tile,
+                              .row_blocks = (int)ceil_div((size_t)p->rows, (size_t)m)};
                 if (STAGES_MIN * chunk_bytes(&c, m) + room_behind(&c, m) > s->shared_max) break;
                 c.items = (int)ceil_div(outputs, (size_t)(c.sides * tile)) * c.row_blocks;
-                double way = (double)ceil_div((size_t)c.items, (size_t)s->sms) * chunk_cycles(&c, m, p->rows, !sides);
+                double way = (double)ceil_div((size_t)c.items, (size_t)s->sms) *
+                             chunk_cycles(&c, m, p->rows, !sides);
                 if (best == 0 || way < best) best = way, d = c, *kind = (Kind){size, !sides};
             }
-    cut_ring(&d, s->shared_max, 8 << kind->size, (int)(ceil_div((size_t)p->k, CHUNK) + ceil_div((size_t)p->r, CHUNK)));
+    cut_ring(&d, s->shared_max, 8 << kind->size,
+             (int)(ceil_div((size_t)p->k, CHUNK) + ceil_div((size_t)p->r, CHUNK)));
     return d;
 }
 
 void cuda_product(const Product *p)
 {
-    static const CudaKernel kernels[2][4] = {{KERNEL_product8, KERNEL_product16, KERNEL_product32, KERNEL_product64},
-                                             {KERNEL_chain8, KERNEL_chain16, KERNEL_chain32, KERNEL_chain64}};
+    static const CudaKernel kernels[2][4] = {
+        {KERNEL_product8, KERNEL_product16, KERNEL_product32, KERNEL_product64},
+        {KERNEL_chain8, KERNEL_chain16, KERNEL_chain32, KERNEL_chain64}};
     Kind kind = {0};
     Division d = divide(p, &kind);
     int n = 8 << kind.size;
     size_t shared = (size_t)(d.stages * d.deep) * chunk_bytes(&d, n) + room_behind(&d, n);
-    int groups = (int)ceil_div(chunk_bytes(&d, n), 128 * 16); /* a thread copies 16 bytes of a chunk or so */
+    int groups =
+        (int)ceil_div(chunk_bytes(&d, n), 128 * 16); /* a thread copies 16 bytes of a chunk or so */
     groups = least(groups > d.sides ? groups : d.sides + 1, sides_most());
-    cuda_launch(kernels[kind.narrow][kind.size], ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),
-                ((Dim3){kind.narrow ? chain_threads(n) : (unsigned)groups * 128, 1, 1}), shared, (void *[]){(void *)(uintptr_t)p, &d});
+    cuda_launch(kernels[kind.narrow][kind.size],
+                ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),
+                ((Dim3){kind.narrow ? chain_threads(n) : (unsigned)groups * 128, 1, 1}), shared,
+                (void *[]){(void *)(uintptr_t)p, &d});
 }
 
 void cuda_adapter_up(Num *up, const Num *b, int first, int n, int rank, int r, int column)
 {
-    LAUNCH(KERNEL_adapter_up, ((Dim3){ceil_div((size_t)n * (size_t)rank, 256), 1, 1}), ((Dim3){256, 1, 1}), 0, &up, &b, &first,
-           &n, &rank, &r, &column);
+    LAUNCH(KERNEL_adapter_up, ((Dim3){ceil_div((size_t)n * (size_t)rank, 256), 1, 1}),
+           ((Dim3){256, 1, 1}), 0, &up, &b, &first, &n, &rank, &r, &column);
 }

@@ -1,37 +1,43 @@
-/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T: bound by the reading of w. Each sum is one chain along k, 16 products a
- * link: it has the bits of the full pass, and how rows and outputs are cut into blocks does not show in it. w is the left operand
- * of the tensor cores, x the right one, so that one row costs no more than eight. A group of four warps has a tile of up to 64
- * outputs. A block stays and takes one item of work after another, all copies to shared memory several steps ahead.
+/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T: bound by the reading of w. Each sum is
+ * one chain along k, 16 products a link: it has the bits of the full pass, and how rows and outputs
+ * are cut into blocks does not show in it. w is the left operand of the tensor cores, x the right
+ * one, so that one row costs no more than eight. A group of four warps has a tile of up to 64
+ * outputs. A block stays and takes one item of work after another, all copies to shared memory
+ * several steps ahead.
  *
- * Wide products (product8 to 64): groups side by side in a block share the rows of x, all threads copy. The tiles lie as those of
- * attention.cuh: for wgmma; other architectures, and PTX for plain sm_90, compute with mma.
+ * Wide products (product8 to 64): groups side by side in a block share the rows of x, all threads
+ * copy. The tiles lie as those of attention.cuh: for wgmma; other architectures, and PTX for plain
+ * sm_90, compute with mma.
  *
- * Narrow ones (chain8 to 64) have so few outputs that a block has one tile and the length of the chain counts: on an H200 a link
- * of a chain takes mma 24 cycles, wgmma with so few columns 60. One group computes, by mma; the others copy. */
+ * Narrow ones (chain8 to 64) have so few outputs that a block has one tile and the length of the
+ * chain counts: on an H200 a link of a chain takes mma 24 cycles, wgmma with so few columns 60. One
+ * group computes, by mma; the others copy. */
 #include "attention.cuh"
 #include "overlap.cuh"
 
-constexpr int CHUNK = 64;  /* numbers of k: 128 bytes of each row */
+constexpr int CHUNK = 64; /* numbers of k: 128 bytes of each row */
 constexpr unsigned ROW_BYTES = 2 * CHUNK;
 constexpr int THREADS = HOPPER ? 768 : 512; /* of a block at most */
 /* Of a narrow product's block with N rows of x; and those that compute. */
 template <int N> constexpr int CHAIN_THREADS = N < 64 ? 512 : 384;
 constexpr int COMPUTING = 128;
 
-/* An adapter's low up^T is a chain of its own, and comes last: meanwhile the kernel before may still compute low. */
+/* An adapter's low up^T is a chain of its own, and comes last: meanwhile the kernel before may
+ * still compute low. */
 struct Product {
-    float *sums;           /* [rows][n]: x w^T; with an adapter before it low up^T. Gated, with an adapter: [rows][2 n], scratch */
-    bf16 *out;             /* [rows][n]: gated: silu(gate) up; else, unless NULL: scale x w^T, and no sums */
-    const bf16 *x, *w;     /* [rows][k]; [n][k], gated: [2 n][k], gates first */
-    const bf16 *low, *up;  /* an adapter's [rows][r] and [n][r] ([2 n][r]) */
+    float *sums; /* [rows][n]: x w^T; with an adapter before it low up^T. Gated, with an adapter:
+                    [rows][2 n], scratch */
+    bf16 *out;   /* [rows][n]: gated: silu(gate) up; else, unless NULL: scale x w^T, and no sums */
+    const bf16 *x, *w;        /* [rows][k]; [n][k], gated: [2 n][k], gates first */
+    const bf16 *low, *up;     /* an adapter's [rows][r] and [n][r] ([2 n][r]) */
     int rows, n, k, r, gated; /* k, r: multiples of 8 */
     float scale;
 };
 
 /* An item of work: `sides` tiles of `tile` rows of w, side by side, and a block of rows of x. */
 struct Division {
-    int sides, tile;       /* tile: a multiple of 8; gated: of 16 */
-    int stages, deep;      /* of the ring; chunks of a step */
+    int sides, tile;  /* tile: a multiple of 8; gated: of 16 */
+    int stages, deep; /* of the ring; chunks of a step */
     int row_blocks, items;
 };
 
@@ -41,13 +47,20 @@ struct At {
     int chunk;
 };
 
-__device__ __forceinline__ int chunks_of_w(const Product &p) { return (p.k + CHUNK - 1) / CHUNK; }
-__device__ __forceinline__ int chunks_of_all(const Product &p) { return chunks_of_w(p) + (p.r + CHUNK - 1) / CHUNK; }
+__device__ __forceinline__ int chunks_of_w(const Product &p)
+{
+    return (p.k + CHUNK - 1) / CHUNK;
+}
+__device__ __forceinline__ int chunks_of_all(const Product &p)
+{
+    return chunks_of_w(p) + (p.r + CHUNK - 1) / CHUNK;
+}
 
 __device__ __forceinline__ void item_begin(At &a, const Division &d, int item)
 {
     int group = item / d.row_blocks;
-    a.item = item, a.row_block = item - group * d.row_blocks, a.first = group * d.sides * d.tile, a.chunk = 0;
+    a.item = item, a.row_block = item - group * d.row_blocks, a.first = group * d.sides * d.tile,
+    a.chunk = 0;
 }
 
 /* The chunks of a step end where a chain does. */
@@ -57,19 +70,31 @@ __device__ __forceinline__ int step_end(const At &a, const Product &p, const Div
     return min(a.chunk + d.deep, a.chunk < own ? own : chunks_of_all(p));
 }
 
-/* ---- into the ring: a stage has, for each chunk of a step, the tiles of w and the rows of x behind them ---- */
+/* ---- into the ring: a stage has, for each chunk of a step, the tiles of w and the rows of x
+ * behind them ---- */
 
-__device__ __forceinline__ unsigned chunk_bytes(const Division &d, int n) { return (d.sides * d.tile + n) * ROW_BYTES; }
+__device__ __forceinline__ unsigned chunk_bytes(const Division &d, int n)
+{
+    return (d.sides * d.tile + n) * ROW_BYTES;
+}
 
 /* Of what is read along: the 256 bytes around come into the L2 cache at once. */
 __device__ __forceinline__ void stream16(unsigned to, const void *from, bool there)
 {
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
 }
 
-__device__ __forceinline__ void stage_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void stage_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
-template <int N> __device__ __forceinline__ void copies_left() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void copies_left()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 /* All stages committed but stages - 2 are there; after the next barrier for all threads. */
 __device__ __forceinline__ void stage_wait(int stages)
@@ -84,24 +109,38 @@ __device__ __forceinline__ void stage_wait(int stages)
     if constexpr (WGMMA) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-__device__ __forceinline__ unsigned piece_at(int row, int piece) { return row * ROW_BYTES + ((piece ^ (row & 7)) << 4); }
+__device__ __forceinline__ unsigned piece_at(int row, int piece)
+{
+    return row * ROW_BYTES + ((piece ^ (row & 7)) << 4);
+}
 
-/* What a thread copies of the next step: of each chunk the same 16 bytes of some rows of w, and of some rows of x. Gated: of each
- * 16 rows of a tile 8 are gates and 8 the ups that belong to them, so that a thread has both sums. */
+/* What a thread copies of the next step: of each chunk the same 16 bytes of some rows of w, and of
+ * some rows of x. Gated: of each 16 rows of a tile 8 are gates and 8 the ups that belong to them,
+ * so that a thread has both sums. */
 template <bool NARROW> struct Feed {
     At at;
     const bf16 *w, *x;
-    int ld, left;          /* of the operands; numbers from the thread's on */
-    int outputs, rows;     /* those of w and of x that are there, from the thread's on */
+    int ld, left;      /* of the operands; numbers from the thread's on */
+    int outputs, rows; /* those of w and of x that are there, from the thread's on */
 
     /* The thread's number among those that copy; rows that they have at once. */
-    static __device__ __forceinline__ int thread() { return threadIdx.x - (NARROW ? COMPUTING : 0); }
-    static __device__ __forceinline__ int apart() { return (blockDim.x - (NARROW ? COMPUTING : 0)) >> 3; }
+    static __device__ __forceinline__ int thread()
+    {
+        return threadIdx.x - (NARROW ? COMPUTING : 0);
+    }
+    static __device__ __forceinline__ int apart()
+    {
+        return (blockDim.x - (NARROW ? COMPUTING : 0)) >> 3;
+    }
     /* The thread's first row of x: the last threads begin, which may have no row of w. */
-    static __device__ __forceinline__ int first_of_x() { return apart() - 1 - (thread() >> 3); }
+    static __device__ __forceinline__ int first_of_x()
+    {
+        return apart() - 1 - (thread() >> 3);
+    }
 };
 
-template <bool NARROW> __device__ __forceinline__ void feed_set(Feed<NARROW> &f, const Product &p, int n)
+template <bool NARROW>
+__device__ __forceinline__ void feed_set(Feed<NARROW> &f, const Product &p, int n)
 {
     int row = f.thread() >> 3, x_row = f.at.row_block * n + f.first_of_x(), of_w = chunks_of_w(p);
     bool own = f.at.chunk < of_w;
@@ -113,36 +152,46 @@ template <bool NARROW> __device__ __forceinline__ void feed_set(Feed<NARROW> &f,
     f.x = (own ? p.x : p.low) + (size_t)x_row * f.ld + column;
 }
 
-template <bool NARROW> __device__ __forceinline__ void feed_begin(Feed<NARROW> &f, const Product &p, const Division &d, int n)
+template <bool NARROW>
+__device__ __forceinline__ void feed_begin(Feed<NARROW> &f, const Product &p, const Division &d,
+                                           int n)
 {
     item_begin(f.at, d, blockIdx.x);
     feed_set(f, p, n);
 }
 
-template <bool NARROW> __device__ __forceinline__ void feed_on(Feed<NARROW> &f, const Product &p, const Division &d, int n)
+template <bool NARROW>
+__device__ __forceinline__ void feed_on(Feed<NARROW> &f, const Product &p, const Division &d, int n)
 {
     int end = step_end(f.at, p, d), by = (end - f.at.chunk) * CHUNK;
     f.at.chunk = end;
     f.w += by, f.x += by, f.left -= by;
-    if (end == chunks_of_all(p)) item_begin(f.at, d, f.at.item + gridDim.x);
-    else if (end != chunks_of_w(p)) return;
+    if (end == chunks_of_all(p))
+        item_begin(f.at, d, f.at.item + gridDim.x);
+    else if (end != chunks_of_w(p))
+        return;
     feed_set(f, p, n);
 }
 
 /* One row's 16 bytes of each of n chunks; `left` numbers are there from them on. */
 template <bool W>
-__device__ __forceinline__ void feed_row(unsigned to, const bf16 *from, int n, int left, unsigned chunk)
+__device__ __forceinline__ void feed_row(unsigned to, const bf16 *from, int n, int left,
+                                         unsigned chunk)
 {
 #pragma unroll 4
     for (int i = 0; i < n; i++, to += chunk, from += CHUNK, left -= CHUNK) {
-        if constexpr (W) stream16(to, from, left > 0);
-        else copy16(to, from, left > 0 ? 16 : 0);
+        if constexpr (W)
+            stream16(to, from, left > 0);
+        else
+            copy16(to, from, left > 0 ? 16 : 0);
     }
 }
 
-/* Narrow: few rows and many chunks a step, so all chunks of a row together; else the other way around. */
+/* Narrow: few rows and many chunks a step, so all chunks of a row together; else the other way
+ * around. */
 template <bool NARROW>
-__device__ __forceinline__ void feed_w(const Feed<NARROW> &f, const Product &p, const Division &d, unsigned stage, unsigned chunk)
+__device__ __forceinline__ void feed_w(const Feed<NARROW> &f, const Product &p, const Division &d,
+                                       unsigned stage, unsigned chunk)
 {
     if (f.at.item >= d.items) return;
     int first = f.thread() >> 3, apart = f.apart(), outputs_apart = p.gated ? apart / 2 : apart;
@@ -156,19 +205,24 @@ __device__ __forceinline__ void feed_w(const Feed<NARROW> &f, const Product &p, 
         unsigned to = stage;
         int outputs = left > 0 ? f.outputs : 0;
 #pragma unroll 1
-        for (int row = first; row < d.sides * d.tile; row += apart, from += step, to += apart * ROW_BYTES, outputs -= outputs_apart) {
-            if constexpr (NARROW) feed_row<true>(to, from, n, outputs > 0 ? left : 0, chunk);
-            else stream16(to, from, outputs > 0);
+        for (int row = first; row < d.sides * d.tile;
+             row += apart, from += step, to += apart * ROW_BYTES, outputs -= outputs_apart) {
+            if constexpr (NARROW)
+                feed_row<true>(to, from, n, outputs > 0 ? left : 0, chunk);
+            else
+                stream16(to, from, outputs > 0);
         }
     }
 }
 
 template <int N, bool NARROW>
-__device__ __forceinline__ void feed_x(const Feed<NARROW> &f, const Product &p, const Division &d, unsigned stage, unsigned chunk)
+__device__ __forceinline__ void feed_x(const Feed<NARROW> &f, const Product &p, const Division &d,
+                                       unsigned stage, unsigned chunk)
 {
     if (f.at.item >= d.items) return;
     if (f.at.chunk >= chunks_of_w(p)) previous_done();
-    int first = f.first_of_x(), apart = f.apart(), n = step_end(f.at, p, d) - f.at.chunk, by = NARROW ? n : 1, left = f.left;
+    int first = f.first_of_x(), apart = f.apart(), n = step_end(f.at, p, d) - f.at.chunk,
+        by = NARROW ? n : 1, left = f.left;
     const bf16 *x = f.x;
     stage += d.sides * d.tile * ROW_BYTES + piece_at(first, f.thread() & 7);
 #pragma unroll 1
@@ -177,64 +231,83 @@ __device__ __forceinline__ void feed_x(const Feed<NARROW> &f, const Product &p, 
         for (int row = 0; first + row < N; row += apart) {
             const bf16 *from = x + (size_t)row * f.ld;
             unsigned to = stage + row * ROW_BYTES;
-            if constexpr (NARROW) feed_row<false>(to, from, n, row < f.rows ? left : 0, chunk);
-            else copy16(to, from, left > 0 && row < f.rows ? 16 : 0);
+            if constexpr (NARROW)
+                feed_row<false>(to, from, n, row < f.rows ? left : 0, chunk);
+            else
+                copy16(to, from, left > 0 && row < f.rows ? 16 : 0);
         }
 }
 
 /* ---- tensor cores: c[block of 8 rows of x][4], as attention.cuh has them ---- */
 
 #define QUADS_2(c, i) QUAD(c, i), QUAD(c, i + 1)
-#define WGMMA_ROWS(n, slots, a, b, p, ...)                                                                            \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, " p ", 0; wgmma.mma_async.sync.aligned.m64n" n                       \
-                 "k16.f32.bf16.bf16 {" slots "}, " a ", " b ", p, 1, 1, 0, 0; }" : __VA_ARGS__ : "l"(left), "l"(right), "r"(add))
+#define WGMMA_ROWS(n, slots, a, b, p, ...)                                                      \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " p ", 0; wgmma.mma_async.sync.aligned.m64n" n \
+                 "k16.f32.bf16.bf16 {" slots "}, " a ", " b ", p, 1, 1, 0, 0; }"                \
+                 : __VA_ARGS__                                                                  \
+                 : "l"(left), "l"(right), "r"(add))
 
-__device__ __forceinline__ void wgmma_rows(float (&c)[1][4], unsigned long long left, unsigned long long right, int add)
+__device__ __forceinline__ void wgmma_rows(float (&c)[1][4], unsigned long long left,
+                                           unsigned long long right, int add)
 {
     WGMMA_ROWS("8", "%0, %1, %2, %3", "%4", "%5", "%6", QUAD(c, 0));
 }
 
-__device__ __forceinline__ void wgmma_rows(float (&c)[2][4], unsigned long long left, unsigned long long right, int add)
+__device__ __forceinline__ void wgmma_rows(float (&c)[2][4], unsigned long long left,
+                                           unsigned long long right, int add)
 {
     WGMMA_ROWS("16", "%0, %1, %2, %3, %4, %5, %6, %7", "%8", "%9", "%10", QUADS_2(c, 0));
 }
 
-__device__ __forceinline__ void wgmma_rows(float (&c)[4][4], unsigned long long left, unsigned long long right, int add)
+__device__ __forceinline__ void wgmma_rows(float (&c)[4][4], unsigned long long left,
+                                           unsigned long long right, int add)
 {
-    WGMMA_ROWS("32", "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15", "%16", "%17", "%18", QUADS_4(c, 0));
+    WGMMA_ROWS("32", "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15", "%16",
+               "%17", "%18", QUADS_4(c, 0));
 }
 
-/* Which sums a warp has: 16 rows of a tile, and of the blocks of 8 rows of x every one of `parts` (1, 2 or 4), from `part` on:
- * c[j] is of block j parts + part. */
+/* Which sums a warp has: 16 rows of a tile, and of the blocks of 8 rows of x every one of `parts`
+ * (1, 2 or 4), from `part` on: c[j] is of block j parts + part. */
 struct Share {
     int strip, part, parts;
 
-    __device__ __forceinline__ int block(int j) const { return j * parts + part; }
+    __device__ __forceinline__ int block(int j) const
+    {
+        return j * parts + part;
+    }
 };
 
-/* Warps that a tile's rows leave over take blocks of x from the others; which find none are given one that is not there. */
+/* Warps that a tile's rows leave over take blocks of x from the others; which find none are given
+ * one that is not there. */
 template <int N, bool GROUPED> __device__ __forceinline__ Share share_of(int tile)
 {
     if (GROUPED) return Share{(int)(threadIdx.x >> 5 & 3), 0, 1};
-    int warp = __shfl_sync(~0u, threadIdx.x >> 5 & 3, 0), strips = (tile + 15) >> 4, parts = strips == 1 ? 4 : strips == 2 ? 2 : 1;
+    int warp = __shfl_sync(~0u, threadIdx.x >> 5 & 3, 0), strips = (tile + 15) >> 4,
+        parts = strips == 1   ? 4
+                : strips == 2 ? 2
+                              : 1;
     Share s = {warp % strips, warp / strips, min(parts, N / 8)};
     if (s.part >= s.parts) s.part = N / 8;
     return s;
 }
 
-/* c += the tile of the thread's group by rows of x, `chunks` chunks of both, begun by wgmma: complete after multiply_end. It
- * multiplies what lies behind a tile too, and mma the rest of 16 rows: nothing is stored of that. */
+/* c += the tile of the thread's group by rows of x, `chunks` chunks of both, begun by wgmma:
+ * complete after multiply_end. It multiplies what lies behind a tile too, and mma the rest of 16
+ * rows: nothing is stored of that. */
 template <int N>
-__device__ __forceinline__ void multiply_begin(float (&c)[1][N / 8][4], const Division &d, unsigned stage, unsigned chunk, int chunks)
+__device__ __forceinline__ void multiply_begin(float (&c)[1][N / 8][4], const Division &d,
+                                               unsigned stage, unsigned chunk, int chunks)
 {
-    unsigned w = stage + (threadIdx.x >> 7) * d.tile * ROW_BYTES, x = stage + d.sides * d.tile * ROW_BYTES;
+    unsigned w = stage + (threadIdx.x >> 7) * d.tile * ROW_BYTES,
+             x = stage + d.sides * d.tile * ROW_BYTES;
     unsigned left = matrix_at(w, 0), right = matrix_at(x, 0);
     pin(c);
 #pragma unroll 1
     for (; chunks > 0; chunks--, left += chunk >> 4, right += chunk >> 4) {
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int k = 0; k < CHUNK / 16; k++) wgmma_rows(c[0], descriptor(left + 2 * k), descriptor(right + 2 * k), 1);
+        for (int k = 0; k < CHUNK / 16; k++)
+            wgmma_rows(c[0], descriptor(left + 2 * k), descriptor(right + 2 * k), 1);
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -250,8 +323,10 @@ template <int B> struct Links {
     unsigned w[2][4], x[B][4];
 };
 
-/* at: where the lane's fragments are, two of w and that of the first block of x; blocks are `apart` bytes apart. */
-template <int B> __device__ __forceinline__ void load_links(Links<B> &l, const unsigned (&at)[3], unsigned apart)
+/* at: where the lane's fragments are, two of w and that of the first block of x; blocks are `apart`
+ * bytes apart. */
+template <int B>
+__device__ __forceinline__ void load_links(Links<B> &l, const unsigned (&at)[3], unsigned apart)
 {
     load_fragments(l.w[0], at[0]);
     load_fragments(l.w[1], at[1]);
@@ -259,7 +334,8 @@ template <int B> __device__ __forceinline__ void load_links(Links<B> &l, const u
     for (int j = 0; j < B; j++) load_fragments(l.x[j], at[2] + j * apart);
 }
 
-template <int M, int B> __device__ __forceinline__ void add_links(float (&c)[M][4], const Links<B> &l)
+template <int M, int B>
+__device__ __forceinline__ void add_links(float (&c)[M][4], const Links<B> &l)
 {
 #pragma unroll
     for (int j = 0; j < B; j++) mma(c[j], l.w[0], l.x[j][0], l.x[j][1]);
@@ -267,12 +343,15 @@ template <int M, int B> __device__ __forceinline__ void add_links(float (&c)[M][
     for (int j = 0; j < B; j++) mma(c[j], l.w[1], l.x[j][2], l.x[j][3]);
 }
 
-/* chunks of a warp's B blocks; AHEAD: the next links are on their way while these are added. The last chunk's are its own again. */
+/* chunks of a warp's B blocks; AHEAD: the next links are on their way while these are added. The
+ * last chunk's are its own again. */
 template <int M, int B, bool AHEAD>
-__device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, unsigned x, unsigned apart, unsigned chunk, int chunks)
+__device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, unsigned x,
+                                               unsigned apart, unsigned chunk, int chunks)
 {
     int lane = threadIdx.x & 31;
-    unsigned first[3] = {w + piece_at(lane & 15, lane >> 4), w + piece_at(lane & 15, 2 + (lane >> 4)),
+    unsigned first[3] = {w + piece_at(lane & 15, lane >> 4),
+                         w + piece_at(lane & 15, 2 + (lane >> 4)),
                          x + piece_at(lane & 7, lane >> 3)};
     unsigned second[3] = {first[0] ^ 64, first[1] ^ 64, first[2] ^ 64}; /* 4 pieces on */
     Links<B> even, odd;
@@ -294,11 +373,12 @@ __device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, uns
 
 /* The same by mma, each warp its share. */
 template <int N, bool AHEAD>
-__device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d, const Share &s, unsigned stage, unsigned chunk,
-                                         int chunks)
+__device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d, const Share &s,
+                                         unsigned stage, unsigned chunk, int chunks)
 {
     unsigned w = stage + ((threadIdx.x >> 7) * d.tile + s.strip * 16) * ROW_BYTES;
-    unsigned x = stage + (d.sides * d.tile + 8 * s.part) * ROW_BYTES, apart = 8 * s.parts * ROW_BYTES;
+    unsigned x = stage + (d.sides * d.tile + 8 * s.part) * ROW_BYTES,
+             apart = 8 * s.parts * ROW_BYTES;
     if (s.part >= s.parts) return;
     if (s.parts == 1) multiply_share<N / 8, N / 8, AHEAD>(c, w, x, apart, chunk, chunks);
     if constexpr (N >= 16)
@@ -311,29 +391,35 @@ __device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d
 
 /* Those of x w^T, or of low up^T (`adapter`): into their plane, or scaled and rounded. */
 template <int N>
-__device__ __forceinline__ void put_sums(const Product &p, const Division &d, const At &a, const Share &s, bool adapter,
-                                         const float (&c)[N / 8][4])
+__device__ __forceinline__ void put_sums(const Product &p, const Division &d, const At &a,
+                                         const Share &s, bool adapter, const float (&c)[N / 8][4])
 {
-    int in_tile = 16 * s.strip + ((threadIdx.x & 31) >> 2), column = a.first + (threadIdx.x >> 7) * d.tile + in_tile;
+    int in_tile = 16 * s.strip + ((threadIdx.x & 31) >> 2),
+        column = a.first + (threadIdx.x >> 7) * d.tile + in_tile;
     size_t plane = adapter || !p.r ? 0 : (size_t)p.rows * p.n;
 #pragma unroll
     for (int j = 0; j < N / 8; j++)
 #pragma unroll
         for (int e = 0; e < 4 && s.block(j) < N / 8; e++) {
-            int row = a.row_block * N + 8 * s.block(j) + 2 * (threadIdx.x & 3) + (e & 1), right = 8 * (e >> 1);
+            int row = a.row_block * N + 8 * s.block(j) + 2 * (threadIdx.x & 3) + (e & 1),
+                right = 8 * (e >> 1);
             if (row >= p.rows || in_tile + right >= d.tile || column + right >= p.n) continue;
             size_t at = (size_t)row * p.n + column + right;
-            if (p.out) p.out[at] = narrow(p.scale * c[j][e]);
-            else p.sums[plane + at] = c[j][e];
+            if (p.out)
+                p.out[at] = narrow(p.scale * c[j][e]);
+            else
+                p.sums[plane + at] = c[j][e];
         }
 }
 
-/* Gates and ups: x w^T waits for the adapter's part; both are rounded before they are added, as cuBLASLt does. */
+/* Gates and ups: x w^T waits for the adapter's part; both are rounded before they are added, as
+ * cuBLASLt does. */
 template <int N>
-__device__ __forceinline__ void put_gated(const Product &p, const Division &d, const At &a, const Share &s, bool adapter,
-                                          const float (&c)[N / 8][4])
+__device__ __forceinline__ void put_gated(const Product &p, const Division &d, const At &a,
+                                          const Share &s, bool adapter, const float (&c)[N / 8][4])
 {
-    int g = (threadIdx.x & 31) >> 2, column = (a.first + (threadIdx.x >> 7) * d.tile) / 2 + 8 * s.strip + g;
+    int g = (threadIdx.x & 31) >> 2,
+        column = (a.first + (threadIdx.x >> 7) * d.tile) / 2 + 8 * s.strip + g;
     if (16 * s.strip >= d.tile || column >= p.n) return;
 #pragma unroll
     for (int j = 0; j < N / 8; j++) {
@@ -361,16 +447,21 @@ template <int N> __device__ __forceinline__ void clear(float (&c)[N / 8][4])
     for (int j = 0; j < N / 8; j++) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
 }
 
-/* Blocks, as many as there are items or places, of 128 threads a side or more: those beyond the sides only copy. Shared memory: the
- * ring, and room for what wgmma reads behind its last tile. w does not wait for the kernel before, which writes x: at the start
- * every stage has its w on the way. With an adapter that kernel writes low, and x is there: the product that makes low lets the
+/* Blocks, as many as there are items or places, of 128 threads a side or more: those beyond the
+ * sides only copy. Shared memory: the ring, and room for what wgmma reads behind its last tile. w
+ * does not wait for the kernel before, which writes x: at the start every stage has its w on the
+ * way. With an adapter that kernel writes low, and x is there: the product that makes low lets the
  * next kernel start only after the end of the one before itself. */
-template <int N, bool NARROW> __device__ __forceinline__ void product(const Product &p, const Division &d)
+template <int N, bool NARROW>
+__device__ __forceinline__ void product(const Product &p, const Division &d)
 {
-    constexpr bool GROUPED = WGMMA && !NARROW; /* a group's product by wgmma; else each warp's by mma */
+    constexpr bool GROUPED =
+        WGMMA && !NARROW; /* a group's product by wgmma; else each warp's by mma */
     extern __shared__ __align__(1024) unsigned char ring[];
-    unsigned base = shared_address(ring), chunk = chunk_bytes(d, N), size = d.deep * chunk, ends = base + d.stages * size;
-    bool low = p.out && !p.gated, multiplies = __shfl_sync(~0u, threadIdx.x >> 7, 0) < d.sides, feeds = !NARROW || !multiplies;
+    unsigned base = shared_address(ring), chunk = chunk_bytes(d, N), size = d.deep * chunk,
+             ends = base + d.stages * size;
+    bool low = p.out && !p.gated, multiplies = __shfl_sync(~0u, threadIdx.x >> 7, 0) < d.sides,
+         feeds = !NARROW || !multiplies;
     float c[1][N / 8][4];
     At at;
     Feed<NARROW> in;
@@ -379,7 +470,8 @@ template <int N, bool NARROW> __device__ __forceinline__ void product(const Prod
     feed_begin(in, p, d, N);
     if (feeds)
 #pragma unroll 1
-        for (unsigned stage = base; stage < ends; stage += size, feed_on(in, p, d, N)) feed_w(in, p, d, stage, chunk);
+        for (unsigned stage = base; stage < ends; stage += size, feed_on(in, p, d, N))
+            feed_w(in, p, d, stage, chunk);
     if (!p.r) previous_done();
     if (low) next_may_start();
     feed_begin(in, p, d, N);
@@ -405,8 +497,10 @@ template <int N, bool NARROW> __device__ __forceinline__ void product(const Prod
             stage_commit();
             feed_on(in, p, d, N);
         }
-        if constexpr (GROUPED) multiply_end<N>(c);
-        else if (multiplies) multiply<N, NARROW>(c[0], d, share, here, chunk, end - at.chunk);
+        if constexpr (GROUPED)
+            multiply_end<N>(c);
+        else if (multiplies)
+            multiply<N, NARROW>(c[0], d, share, here, chunk, end - at.chunk);
         at.chunk = end;
         if (end == chunks_of_w(p) || end == chunks_of_all(p)) {
             bool adapter = end > chunks_of_w(p);
@@ -421,16 +515,23 @@ template <int N, bool NARROW> __device__ __forceinline__ void product(const Prod
     copies_left<0>();
 }
 
-#define PRODUCT(N)                                                                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS) product##N(Product p, Division d) { product<N, false>(p, d); }     \
-    extern "C" __global__ void __launch_bounds__(CHAIN_THREADS<N>) chain##N(Product p, Division d) { product<N, true>(p, d); }
+#define PRODUCT(N)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(THREADS) product##N(Product p, Division d)        \
+    {                                                                                              \
+        product<N, false>(p, d);                                                                   \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(CHAIN_THREADS<N>) chain##N(Product p, Division d) \
+    {                                                                                              \
+        product<N, true>(p, d);                                                                    \
+    }
 PRODUCT(8)
 PRODUCT(16)
 PRODUCT(32)
 PRODUCT(64)
 
 /* B of some outputs, [n][rank], into its columns of [.., r] for all outputs of a product. */
-extern "C" __global__ void __launch_bounds__(256) adapter_up(bf16 *up, const bf16 *b, int first, int n, int rank, int r, int column)
+extern "C" __global__ void __launch_bounds__(256)
+    adapter_up(bf16 *up, const bf16 *b, int first, int n, int rank, int r, int column)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < (size_t)n * rank) up[(first + i / rank) * r + column + i % rank] = b[i];

@@ -1,10 +1,13 @@
-/* Attention of one new token per row over pages of keys and values, to the bit what the full pass makes of it (softmax.cuh). Each
- * row's keys and values are read once for all query heads of their group, by two kernels: the first has a warp for every 16 keys
- * and leaves their weights; in the second a warp has columns of a head's values and passes over all keys in their order. */
+/* Attention of one new token per row over pages of keys and values, to the bit what the full pass
+ * makes of it (softmax.cuh). Each row's keys and values are read once for all query heads of their
+ * group, by two kernels: the first has a warp for every 16 keys and leaves their weights; in the
+ * second a warp has columns of a head's values and passes over all keys in their order. */
 #include "decode.cuh"
 #include "softmax.cuh"
 
-constexpr int TOKENS = 64, GROUPS = TOKENS / 16; /* of a tile: two pages, a group for each warp of the first kernel */
+constexpr int TOKENS = 64,
+              GROUPS =
+                  TOKENS / 16; /* of a tile: two pages, a group for each warp of the first kernel */
 
 extern __shared__ uint4 room[];
 
@@ -16,30 +19,34 @@ extern "C" __global__ void __launch_bounds__(256)
     const bf16 *k = qkv + ((size_t)token * (heads + 2 * pages.kv_heads) + heads) * pages.dim;
     for (int i = threadIdx.x * 8; i < 2 * n; i += blockDim.x * 8) {
         int values = i >= n, at = i - values * n, head = at / pages.dim;
-        bf16 *to = page_row(pages, table[token / PAGE], layer, values, head, token % PAGE) + at % pages.dim;
+        bf16 *to = page_row(pages, table[token / PAGE], layer, values, head, token % PAGE) +
+                   at % pages.dim;
         *(uint4 *)to = *(const uint4 *)(k + i);
     }
 }
 
 /* ---- attention ---- */
 
-/* What thread t of four has of a group of 16 keys, of one query head: the weights of keys 2t and 2t + 1, of 2t + 8 and 2t + 9 as
- * bf16, their sum before that, and the top that they are relative to. */
-struct __align__(16) Weights {
+/* What thread t of four has of a group of 16 keys, of one query head: the weights of keys 2t and 2t
+ * + 1, of 2t + 8 and 2t + 9 as bf16, their sum before that, and the top that they are relative to.
+ */
+struct __align__(16) Weights
+{
     unsigned low, high;
     float sum, top;
 };
 
 struct Attend {
-    const bf16 *q;             /* [rows][heads * dim] */
+    const bf16 *q; /* [rows][heads * dim] */
     bf16 *out;
-    Weights *weights;          /* [rows][kv heads][tiles][GROUPS][heads of a kv head][4] */
+    Weights *weights; /* [rows][kv heads][tiles][GROUPS][heads of a kv head][4] */
     int tiles, heads, layer;
-    float scale;               /* dim^-0.5 log2(e) */
+    float scale; /* dim^-0.5 log2(e) */
 };
 
 constexpr float LEAST = -1e30f; /* the top where there are no keys */
-constexpr float STEP = 64;      /* from one top to the next: most groups have the same, and nothing is to be scaled */
+constexpr float STEP =
+    64; /* from one top to the next: most groups have the same, and nothing is to be scaled */
 
 __device__ __forceinline__ Weights *weights_at(const Attend &a, int kv_heads, int tile)
 {
@@ -53,11 +60,13 @@ __device__ __forceinline__ int page_of(const Rows &rows, int token)
     return rows.table[(size_t)blockIdx.z * rows.ld + min(token / PAGE, rows.ld - 1)];
 }
 
-/* 16 rows of dim numbers, one after another, to shared rows of `ld`: thread `i` of n. Rows from `there` on, and columns from dim
- * to a multiple of 16, become 0. */
-__device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, int there, int dim, int i, int n)
+/* 16 rows of dim numbers, one after another, to shared rows of `ld`: thread `i` of n. Rows from
+ * `there` on, and columns from dim to a multiple of 16, become 0. */
+__device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, int there, int dim,
+                                          int i, int n)
 {
-    int pieces = (dim + 15) / 16 * 2, shift = 32 - __clz(pieces - 1), column = (i & ((1 << shift) - 1)) * 8;
+    int pieces = (dim + 15) / 16 * 2, shift = 32 - __clz(pieces - 1),
+        column = (i & ((1 << shift) - 1)) * 8;
     if (column >= pieces * 8) return;
     from += column, to += column;
 #pragma unroll 4
@@ -66,10 +75,12 @@ __device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, in
 }
 
 /* Scores of 16 keys: c[j] has keys 8 j + 2 t and the next, of query heads g and g + 8. */
-__device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf16 *k, int ld, int dim)
+__device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf16 *k, int ld,
+                                       int dim)
 {
     int lane = threadIdx.x & 31;
-    const bf16 *q_row = q + (lane % 16) * ld + lane / 16 * 8, *k_row = k + (lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
+    const bf16 *q_row = q + (lane % 16) * ld + lane / 16 * 8,
+               *k_row = k + (lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
 #pragma unroll
     for (int j = 0; j < 2; j++) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
 #pragma unroll 4
@@ -82,8 +93,10 @@ __device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf
     }
 }
 
-/* The weights of 16 keys, of which `left` are there, from their scores. to: of the group's first query head. */
-__device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4], int left, int heads, float scale)
+/* The weights of 16 keys, of which `left` are there, from their scores. to: of the group's first
+ * query head. */
+__device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4], int left,
+                                            int heads, float scale)
 {
     int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
@@ -100,30 +113,38 @@ __device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4],
 #pragma unroll
         for (int i = 0; i < 4; i++) p[i] = weight(p[i], scale, MAGIC - top);
         if (g + 8 * h < heads)
-            to[32 * h + lane] = Weights{pack2(p[0], p[1]), pack2(p[2], p[3]), weights_sum(p[0], p[1], p[2], p[3]), top};
+            to[32 * h + lane] = Weights{pack2(p[0], p[1]), pack2(p[2], p[3]),
+                                        weights_sum(p[0], p[1], p[2], p[3]), top};
     }
 }
 
-/* Blocks: (any number that share the tiles, kv heads, rows). Shared memory: 16 rows for q, TOKENS for keys, and as many again if
- * there are fewer blocks than tiles; a row is dim padded to 16 and 8 more. */
-extern "C" __global__ void __launch_bounds__(32 * GROUPS) paged_weights(Attend a, Rows rows, Pages pages)
+/* Blocks: (any number that share the tiles, kv heads, rows). Shared memory: 16 rows for q, TOKENS
+ * for keys, and as many again if there are fewer blocks than tiles; a row is dim padded to 16 and 8
+ * more. */
+extern "C" __global__ void __launch_bounds__(32 * GROUPS)
+    paged_weights(Attend a, Rows rows, Pages pages)
 {
     int dim = pages.dim, ld = (dim + 15) / 16 * 16 + 8, heads = a.heads / pages.kv_heads;
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tile = blockIdx.x, step = gridDim.x, key = tile * TOKENS + warp * 16;
-    int page = page_of(rows, key), next_page = page_of(rows, key + step * TOKENS), len = rows.pos[blockIdx.z] + 1;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tile = blockIdx.x, step = gridDim.x,
+        key = tile * TOKENS + warp * 16;
+    int page = page_of(rows, key), next_page = page_of(rows, key + step * TOKENS),
+        len = rows.pos[blockIdx.z] + 1;
     bf16 *q = (bf16 *)room, *k = q + (16 + warp * 16) * ld;
     next_may_start();
     if (tile * TOKENS >= len) return previous_done();
     bool early = key + 16 < len; /* all but the newest token was there before this step */
     if (!early) previous_done();
-    load_rows(k, ld, page_row(pages, page, a.layer, 0, blockIdx.y, key % PAGE), len - key, dim, lane, 32);
+    load_rows(k, ld, page_row(pages, page, a.layer, 0, blockIdx.y, key % PAGE), len - key, dim,
+              lane, 32);
     if (early) previous_done();
-    load_rows(q, ld, a.q + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads) * dim, heads, dim, threadIdx.x, 32 * GROUPS);
+    load_rows(q, ld, a.q + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads) * dim, heads, dim,
+              threadIdx.x, 32 * GROUPS);
     copies_commit();
     for (int i = 0; tile * TOKENS < len; i ^= 1) {
         int next = key + step * TOKENS;
         if (next - warp * 16 < len)
-            load_rows(k + (~i & 1) * TOKENS * ld, ld, page_row(pages, next_page, a.layer, 0, blockIdx.y, key % PAGE), len - next,
+            load_rows(k + (~i & 1) * TOKENS * ld, ld,
+                      page_row(pages, next_page, a.layer, 0, blockIdx.y, key % PAGE), len - next,
                       dim, lane, 32);
         copies_commit();
         next_page = page_of(rows, next + step * TOKENS);
@@ -133,7 +154,8 @@ extern "C" __global__ void __launch_bounds__(32 * GROUPS) paged_weights(Attend a
         float c[2][4];
         scores(c, q, k + i * TOKENS * ld, ld, dim);
         __syncwarp(); /* these keys are done with */
-        put_weights(weights_at(a, pages.kv_heads, tile) + warp * heads * 4, c, len - key, heads, a.scale);
+        put_weights(weights_at(a, pages.kv_heads, tile) + warp * heads * 4, c, len - key, heads,
+                    a.scale);
         tile += step;
         key = next;
     }
@@ -146,11 +168,11 @@ struct Running {
     float top[2], sum[2];
 };
 
-/* A tile's weights become the left sides of its products, relative to the largest top so far; where that rises, o and the sums
- * follow. */
+/* A tile's weights become the left sides of its products, relative to the largest top so far; where
+ * that rises, o and the sums follow. */
 template <int N>
-__device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o)[2 * N][4], Running &r, const Weights *w,
-                                             int heads)
+__device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o)[2 * N][4],
+                                             Running &r, const Weights *w, int heads)
 {
     int lane = threadIdx.x & 31;
     bool same = true;
@@ -159,7 +181,9 @@ __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o
     for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
-            own[h][i] = w[i * heads * 4 + (lane / 4 + 8 * h < heads ? lane + 32 * h : lane % 4)]; /* rows of no head: any */
+            own[h][i] =
+                w[i * heads * 4 +
+                  (lane / 4 + 8 * h < heads ? lane + 32 * h : lane % 4)]; /* rows of no head: any */
             same &= own[h][i].top == r.top[h];
         }
     if (!__all_sync(0xffffffffu, same))
@@ -168,7 +192,8 @@ __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o
             float top = r.top[h];
 #pragma unroll
             for (int i = 0; i < GROUPS; i++) top = fmaxf(top, own[h][i].top);
-            float shrink = exp2_fast(r.top[h] - top); /* whole powers of two, as the factors: exact */
+            float shrink =
+                exp2_fast(r.top[h] - top); /* whole powers of two, as the factors: exact */
             r.top[h] = top;
             r.sum[h] *= shrink;
 #pragma unroll
@@ -192,7 +217,8 @@ __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o
 
 /* o += p v, for 16 N columns. */
 template <int N>
-__device__ __forceinline__ void add_values(float (&o)[2 * N][4], const unsigned (&p)[GROUPS][4], const bf16 *v, int ld)
+__device__ __forceinline__ void add_values(float (&o)[2 * N][4], const unsigned (&p)[GROUPS][4],
+                                           const bf16 *v, int ld)
 {
     int lane = threadIdx.x & 31;
 #pragma unroll
@@ -206,17 +232,19 @@ __device__ __forceinline__ void add_values(float (&o)[2 * N][4], const unsigned 
         }
 }
 
-/* A block of W warps has 16 N columns for each: DEPTH tiles of their values and of the weights are in shared memory or on their
- * way. */
+/* A block of W warps has 16 N columns for each: DEPTH tiles of their values and of the weights are
+ * in shared memory or on their way. */
 template <int W, int N, int DEPTH> struct Values {
-    static constexpr int COLUMNS = 16 * N * W, LD = COLUMNS + 8, THREADS = 32 * W, PIECES = COLUMNS / 8;
-    const bf16 *from;          /* of page 0: this thread's 8 columns of its first token */
-    const Weights *weights;    /* of tile 0 */
+    static constexpr int COLUMNS = 16 * N * W, LD = COLUMNS + 8, THREADS = 32 * W,
+                         PIECES = COLUMNS / 8;
+    const bf16 *from;       /* of page 0: this thread's 8 columns of its first token */
+    const Weights *weights; /* of tile 0 */
     size_t page_nums;
     int dim, len, n_weights, token, piece;
-    bool in;                   /* those columns are there */
+    bool in; /* those columns are there */
 
-    __device__ __forceinline__ Values(const Attend &a, const Pages &pages, int len) : dim(pages.dim), len(len)
+    __device__ __forceinline__ Values(const Attend &a, const Pages &pages, int len)
+        : dim(pages.dim), len(len)
     {
         token = threadIdx.x / PIECES, piece = threadIdx.x % PIECES * 8;
         int column = blockIdx.x * COLUMNS + piece;
@@ -231,7 +259,10 @@ template <int W, int N, int DEPTH> struct Values {
     {
         return (bf16 *)((char *)room + slot * (TOKENS * LD * 2 + n_weights * 16));
     }
-    __device__ __forceinline__ Weights *weights_in(int slot) const { return (Weights *)(values_in(slot) + TOKENS * LD); }
+    __device__ __forceinline__ Weights *weights_in(int slot) const
+    {
+        return (Weights *)(values_in(slot) + TOKENS * LD);
+    }
 
     __device__ __forceinline__ void load_values(int slot, int tile, int page0, int page1) const
     {
@@ -239,7 +270,8 @@ template <int W, int N, int DEPTH> struct Values {
         int left = in ? len - tile * TOKENS - token : 0;
 #pragma unroll
         for (int i = 0; i < TOKENS; i += THREADS / PIECES)
-            copy16(to + i * LD, from + (i < PAGE ? page0 : page1) * page_nums + i % PAGE * dim, i < left);
+            copy16(to + i * LD, from + (i < PAGE ? page0 : page1) * page_nums + i % PAGE * dim,
+                   i < left);
     }
 
     __device__ __forceinline__ void load_weights(int slot, int tile) const
@@ -247,21 +279,23 @@ template <int W, int N, int DEPTH> struct Values {
 #pragma unroll
         for (int k = 0; k < TOKENS / 4 * 16; k += THREADS) {
             int i = k + threadIdx.x;
-            if (i < n_weights) copy16(weights_in(slot) + i, weights + (size_t)tile * n_weights + i, true);
+            if (i < n_weights)
+                copy16(weights_in(slot) + i, weights + (size_t)tile * n_weights + i, true);
         }
     }
 };
 
 template <int N>
-__device__ __forceinline__ void put_values(const Attend &a, const float (&o)[2 * N][4], const Running &r, int column, int heads,
-                                           int dim)
+__device__ __forceinline__ void put_values(const Attend &a, const float (&o)[2 * N][4],
+                                           const Running &r, int column, int heads, int dim)
 {
     int lane = threadIdx.x & 31;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int head = lane / 4 + 8 * h;
         float factor = 1 / warp_sum(r.sum[h], 4);
-        bf16 *to = a.out + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads + head) * dim + column + lane % 4 * 2;
+        bf16 *to = a.out + ((size_t)blockIdx.z * a.heads + blockIdx.y * heads + head) * dim +
+                   column + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < 2 * N; j++)
             if (head < heads && column + 8 * j < dim)
@@ -269,30 +303,37 @@ __device__ __forceinline__ void put_values(const Attend &a, const float (&o)[2 *
     }
 }
 
-/* Blocks: (slices of a head's columns, kv heads, rows). Shared memory: DEPTH tiles, each TOKENS rows of LD numbers and n_weights
- * weights. */
+/* Blocks: (slices of a head's columns, kv heads, rows). Shared memory: DEPTH tiles, each TOKENS
+ * rows of LD numbers and n_weights weights. */
 template <int W, int N, int DEPTH>
 __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, const Pages &pages)
 {
     using V = Values<W, N, DEPTH>;
     int heads = a.heads / pages.kv_heads, first_pages = page_of(rows, (threadIdx.x & 31) * PAGE);
-    int len = rows.pos[blockIdx.z] + 1, tiles = (len + TOKENS - 1) / TOKENS, warp_column = (threadIdx.x >> 5) * 16 * N;
+    int len = rows.pos[blockIdx.z] + 1, tiles = (len + TOKENS - 1) / TOKENS,
+        warp_column = (threadIdx.x >> 5) * 16 * N;
     next_may_start();
     if (len == 0) return previous_done();
     const V v(a, pages, len);
 #pragma unroll 1
-    for (int i = 0; i < DEPTH - 1 && (i + 1) * TOKENS < len; i++) /* all but the newest token was there before this step */
-        v.load_values(i, i, __shfl_sync(0xffffffffu, first_pages, 2 * i), __shfl_sync(0xffffffffu, first_pages, 2 * i + 1));
+    for (int i = 0; i < DEPTH - 1 && (i + 1) * TOKENS < len;
+         i++) /* all but the newest token was there before this step */
+        v.load_values(i, i, __shfl_sync(0xffffffffu, first_pages, 2 * i),
+                      __shfl_sync(0xffffffffu, first_pages, 2 * i + 1));
     previous_done();
 #pragma unroll 1
     for (int i = 0; i < DEPTH - 1; i++) {
-        int page0 = __shfl_sync(0xffffffffu, first_pages, 2 * i), page1 = __shfl_sync(0xffffffffu, first_pages, 2 * i + 1);
+        int page0 = __shfl_sync(0xffffffffu, first_pages, 2 * i),
+            page1 = __shfl_sync(0xffffffffu, first_pages, 2 * i + 1);
         if (i < tiles) v.load_weights(i, i);
         if (i < tiles && (i + 1) * TOKENS >= len) v.load_values(i, i, page0, page1);
         copies_commit();
     }
-    int page0 = page_of(rows, (DEPTH - 1) * TOKENS), page1 = page_of(rows, (DEPTH - 1) * TOKENS + PAGE);
-    int last = 0, slot = 1, spare = DEPTH - 1; /* of the tile before, of this one, and of the one that is next on its way */
+    int page0 = page_of(rows, (DEPTH - 1) * TOKENS),
+        page1 = page_of(rows, (DEPTH - 1) * TOKENS + PAGE);
+    int last = 0, slot = 1,
+        spare =
+            DEPTH - 1; /* of the tile before, of this one, and of the one that is next on its way */
     float o[2 * N][4] = {};
     unsigned p[GROUPS][4];
     Running r = {{LEAST, LEAST}, {0, 0}};
@@ -300,14 +341,16 @@ __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, 
     __syncthreads();
     take_weights<N>(p, o, r, v.weights_in(0), heads);
 #pragma unroll 1
-    for (int tile = 1; tile < tiles; tile++) { /* takes its weights while the values of the tile before are added */
+    for (int tile = 1; tile < tiles;
+         tile++) { /* takes its weights while the values of the tile before are added */
         int next = tile + DEPTH - 2;
         copies_wait<DEPTH - 3>();
         __syncthreads();
         if (next < tiles) {
             v.load_values(spare, next, page0, page1);
             v.load_weights(spare, next);
-            page0 = page_of(rows, (next + 1) * TOKENS), page1 = page_of(rows, (next + 1) * TOKENS + PAGE);
+            page0 = page_of(rows, (next + 1) * TOKENS),
+            page1 = page_of(rows, (next + 1) * TOKENS + PAGE);
         }
         copies_commit();
         add_values<N>(o, p, v.values_in(last) + warp_column, V::LD);
@@ -327,7 +370,8 @@ extern "C" __global__ void __launch_bounds__(64, 2) paged_values64(Attend a, Row
 {
     paged_values<2, 2, 6>(a, rows, pages);
 }
-extern "C" __global__ void __launch_bounds__(128, 2) paged_values128(Attend a, Rows rows, Pages pages)
+extern "C" __global__ void __launch_bounds__(128, 2)
+    paged_values128(Attend a, Rows rows, Pages pages)
 {
     paged_values<4, 2, 4>(a, rows, pages);
 }

@@ -18,9 +18,13 @@ void pagepool_release(PagePool *p)
     free(p->users);
 }
 
-int pagepool_left(const PagePool *p) { return p->n_free - p->promised; }
+int pagepool_left(const PagePool *p)
+{
+    return p->n_free - p->promised;
+}
 
-int pagelist_begin(PageList *l, PagePool *p, int32_t *room, const int32_t *shared, int n_shared, int most)
+int pagelist_begin(PageList *l, PagePool *p, int32_t *room, const int32_t *shared, int n_shared,
+                   int most)
 {
     if (pagepool_left(p) < most - n_shared) return 0;
     *l = (PageList){.page = room, .n = n_shared, .promised = most - n_shared};

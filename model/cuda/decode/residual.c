@@ -9,6 +9,10 @@ void cuda_residual_norm(const Residual *r)
     NormShare s = cuda_norm_share(r->n, 1);
     Dim3 rows = {(unsigned)r->rows, 1, 1};
     void *residual = (void *)(uintptr_t)r;
-    if (s.lanes) cuda_launch(KERNEL_residual_norm_team, rows, (Dim3){32, 1, 1}, 0, (void *[]){residual, &s.lanes});
-    else cuda_launch(KERNEL_residual_norm_block, rows, (Dim3){s.threads, 1, 1}, 0, (void *[]){residual});
+    if (s.lanes)
+        cuda_launch(KERNEL_residual_norm_team, rows, (Dim3){32, 1, 1}, 0,
+                    (void *[]){residual, &s.lanes});
+    else
+        cuda_launch(KERNEL_residual_norm_block, rows, (Dim3){s.threads, 1, 1}, 0,
+                    (void *[]){residual});
 }

@@ -1,17 +1,18 @@
-/* Between the products of a decoding step: x = x + the sums of a product, or a row of the embeddings; and the norm of it, to the
- * bit what norm.cu makes of that row. x is fp32 and never rounded: what it was is there to the end, as in the full pass. */
+/* Between the products of a decoding step: x = x + the sums of a product, or a row of the
+ * embeddings; and the norm of it, to the bit what norm.cu makes of that row. x is fp32 and never
+ * rounded: what it was is there to the end, as in the full pass. */
 #include "overlap.cuh"
 #include "row.cuh"
 
 struct Residual {
     float *x;
     bf16 *normed;
-    const float *sums;     /* [planes][rows][n] */
-    int planes;            /* 0: x is read from the table; at most 2 */
+    const float *sums; /* [planes][rows][n] */
+    int planes;        /* 0: x is read from the table; at most 2 */
     const bf16 *table;
     const int *ids;
     const bf16 *w;
-    int rows, n;           /* n: a multiple of 8 */
+    int rows, n; /* n: a multiple of 8 */
     float eps;
 };
 
@@ -23,9 +24,10 @@ __device__ __forceinline__ uint4 plus(uint4 a, uint4 b)
                       __float_as_uint(__uint_as_float(a.w) + __uint_as_float(b.w)));
 }
 
-/* A row is one block's, V loads a thread of `threads`; here: n, or 0 for a thread that has no part in it. join(sum): of the
- * threads' sums. The weights do not wait for the kernel before. */
-template <int V, class Join> __device__ __forceinline__ void residual_norm(const Residual &r, int threads, int here, Join join)
+/* A row is one block's, V loads a thread of `threads`; here: n, or 0 for a thread that has no part
+ * in it. join(sum): of the threads' sums. The weights do not wait for the kernel before. */
+template <int V, class Join>
+__device__ __forceinline__ void residual_norm(const Residual &r, int threads, int here, Join join)
 {
     int first = 4 * threadIdx.x, step = 4 * threads;
     size_t at = (size_t)blockIdx.x * r.n + first;
@@ -34,7 +36,8 @@ template <int V, class Join> __device__ __forceinline__ void residual_norm(const
     uint2 weight[V];
     next_may_start();
 #pragma unroll
-    for (int k = 0; k < V; k++) get<true>(weight[k], r.w + first + k * step, here - first - k * step);
+    for (int k = 0; k < V; k++)
+        get<true>(weight[k], r.w + first + k * step, here - first - k * step);
     previous_done();
     if (r.planes) {
         uint4 a[V], b[V];
@@ -58,7 +61,8 @@ template <int V, class Join> __device__ __forceinline__ void residual_norm(const
         for (int k = 0; k < V; k++) {
             uint2 half;
             get<true>(half, from + k * step, here - first - k * step);
-            v[k] = make_uint4(half.x << 16, half.x & 0xffff0000u, half.y << 16, half.y & 0xffff0000u);
+            v[k] =
+                make_uint4(half.x << 16, half.x & 0xffff0000u, half.y << 16, half.y & 0xffff0000u);
         }
     }
     float sum = 0;
@@ -70,13 +74,15 @@ template <int V, class Join> __device__ __forceinline__ void residual_norm(const
     float inverse = inverse_root(join(sum), r.n, r.eps);
 #pragma unroll
     for (int k = 0; k < V; k++)
-        put<true>(r.normed + at + k * step, scaled<float>(v[k], weight[k], inverse), here - first - k * step);
+        put<true>(r.normed + at + k * step, scaled<float>(v[k], weight[k], inverse),
+                  here - first - k * step);
 }
 
 /* A row for a team of lanes of the block's only warp. */
 extern "C" __global__ void __launch_bounds__(32) residual_norm_team(Residual r, int lanes)
 {
-    residual_norm<TEAM_NUMBERS / 4>(r, lanes, threadIdx.x < lanes ? r.n : 0, [=](float sum) { return warp_sum(sum, lanes); });
+    residual_norm<TEAM_NUMBERS / 4>(r, lanes, threadIdx.x < lanes ? r.n : 0,
+                                    [=](float sum) { return warp_sum(sum, lanes); });
 }
 
 /* A row for the block. */

@@ -24,19 +24,37 @@ static int bucket_of(int rows)
 
 /* ---- what a step is made of ---- */
 
-static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
+static size_t max_of(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
-/* What a part's rank takes of the columns of low: they begin where a link of the sum does, as those of the full pass. */
-static int rank_columns(const Model *m) { return (m->lora_options.rank + 15) / 16 * 16; }
-static int low_columns(const Model *m, const Linear *l) { return l->u ? l->u / m->lora_options.rank * rank_columns(m) : 0; }
+/* What a part's rank takes of the columns of low: they begin where a link of the sum does, as those
+ * of the full pass. */
+static int rank_columns(const Model *m)
+{
+    return (m->lora_options.rank + 15) / 16 * 16;
+}
+static int low_columns(const Model *m, const Linear *l)
+{
+    return l->u ? l->u / m->lora_options.rank * rank_columns(m) : 0;
+}
 
-/* y = x W^T and that of its adapter, to the planes g->parts, whose number is returned; gated: the activations, to `out`. */
-static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const Num *x, int rows, Num *gated)
+/* y = x W^T and that of its adapter, to the planes g->parts, whose number is returned; gated: the
+ * activations, to `out`. */
+static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const Num *x, int rows,
+                   Num *gated)
 {
     const Model *m = g->model;
     int r = a ? a->r : 0;
     if (r) {
-        Product low = {.out = g->low, .x = x, .w = a->a, .rows = rows, .n = r, .k = l->k, .scale = m->lora_scale};
+        Product low = {.out = g->low,
+                       .x = x,
+                       .w = a->a,
+                       .rows = rows,
+                       .n = r,
+                       .k = l->k,
+                       .scale = m->lora_scale};
         cuda_product(&low);
     }
     Product p = {.sums = g->parts,
@@ -63,7 +81,10 @@ static StepInput input_at(const StepGraphs *g, char *base)
     return in;
 }
 
-StepInput stepgraph_input(const StepGraphs *g) { return input_at(g, g->host_input); }
+StepInput stepgraph_input(const StepGraphs *g)
+{
+    return input_at(g, g->host_input);
+}
 
 static size_t input_bytes(const StepGraphs *g, int rows)
 {
@@ -77,10 +98,22 @@ static void layer(const StepGraphs *g, int i, int rows, const KvRows *who)
     const LayerAt *at = &m->layer[i];
     const LayerAdapters *a = g->adapter ? &g->adapter[i] : NULL;
     const Num *after = weight_at(m, i + 1 == c->layers ? m->norm : m->layer[i + 1].in_norm);
-    Fresh f = {.q = g->q, .parts = g->parts, .bias = at->qkv.has_bias ? weight_at(m, at->qkv.bias) : NULL,
-               .cosines = m->cosines, .sines = m->sines, .rows = rows, .heads = c->heads, .layer = i, .eps = c->norm_eps};
+    Fresh f = {.q = g->q,
+               .parts = g->parts,
+               .bias = at->qkv.has_bias ? weight_at(m, at->qkv.bias) : NULL,
+               .cosines = m->cosines,
+               .sines = m->sines,
+               .rows = rows,
+               .heads = c->heads,
+               .layer = i,
+               .eps = c->norm_eps};
     if (c->qk_norm) f.q_norm = weight_at(m, at->q_norm), f.k_norm = weight_at(m, at->k_norm);
-    Residual r = {.x = g->x, .normed = g->normed, .parts = g->parts, .rows = rows, .n = c->hidden, .eps = c->norm_eps};
+    Residual r = {.x = g->x,
+                  .normed = g->normed,
+                  .parts = g->parts,
+                  .rows = rows,
+                  .n = c->hidden,
+                  .eps = c->norm_eps};
     f.planes = project(g, &at->qkv, a ? &a->qkv : NULL, g->normed, rows, NULL);
     cuda_fresh_heads(&f, who, &g->pages);
     cuda_attend(g->att, g->q, g->attend, who, &g->pages, rows, c->heads, i, g->longest);
@@ -96,7 +129,12 @@ static void layer(const StepGraphs *g, int i, int rows, const KvRows *who)
 static void head(const StepGraphs *g, const Num *normed, int rows, float *logits)
 {
     const Model *m = g->model;
-    Product p = {.sums = logits, .x = normed, .w = weight_at(m, m->head), .rows = rows, .n = m->c.vocab, .k = m->c.hidden};
+    Product p = {.sums = logits,
+                 .x = normed,
+                 .w = weight_at(m, m->head),
+                 .rows = rows,
+                 .n = m->c.vocab,
+                 .k = m->c.hidden};
     cuda_product(&p);
 }
 
@@ -105,21 +143,23 @@ static void draw(const StepGraphs *g, const float *logits, size_t ld, int rows)
     DrawRows law = g->law;
     law.logits = logits;
     law.ld = ld;
-    cuda_draw(g->out_ids, (float *)(g->out_ids + g->rows), &law, input_at(g, g->input).u, g->draw, rows);
+    cuda_draw(g->out_ids, (float *)(g->out_ids + g->rows), &law, input_at(g, g->input).u, g->draw,
+              rows);
 }
 
 static void copy_in(const StepGraphs *g, size_t bytes)
 {
     if (cuda_begin()) return;
-    CUDA_TRY(cuda_state()->cu->copy_to_device_async((CuPtr)(uintptr_t)g->input, g->host_input, bytes, cuda_state()->stream),
+    CUDA_TRY(cuda_state()->cu->copy_to_device_async((CuPtr)(uintptr_t)g->input, g->host_input,
+                                                    bytes, cuda_state()->stream),
              "a step's rows are not copied to the GPU");
 }
 
 static void copy_out(const StepGraphs *g)
 {
     if (cuda_begin()) return;
-    CUDA_TRY(cuda_state()->cu->copy_to_host_async(g->drawn_ids, (CuPtr)(uintptr_t)g->out_ids, (size_t)g->rows * 8,
-                                                  cuda_state()->stream),
+    CUDA_TRY(cuda_state()->cu->copy_to_host_async(g->drawn_ids, (CuPtr)(uintptr_t)g->out_ids,
+                                                  (size_t)g->rows * 8, cuda_state()->stream),
              "the drawn tokens are not copied from the GPU");
 }
 
@@ -151,12 +191,14 @@ static void record(StepGraphs *g, int bucket)
 {
     const CudaState *s = cuda_state();
     CuGraph graph = NULL;
-    CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL), "a step of decoding is not recorded");
+    CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL),
+             "a step of decoding is not recorded");
     if (cuda_failed()) return;
     all_of(g, bucket_rows(bucket));
     CuResult r = s->cu->capture_end(s->stream, &graph);
     if (r) cuda_fail(r, "a step of decoding is not recorded");
-    CUDA_TRY(s->cu->graph_instantiate(&g->graph[bucket], graph, 0), "the graph of a step of decoding is not made");
+    CUDA_TRY(s->cu->graph_instantiate(&g->graph[bucket], graph, 0),
+             "the graph of a step of decoding is not made");
     if (graph) s->cu->graph_destroy(graph);
 }
 
@@ -171,10 +213,14 @@ void stepgraph_run(StepGraphs *g, int n)
     }
     if (cuda_begin()) return;
     if (!g->graph[bucket]) record(g, bucket);
-    CUDA_TRY(cuda_state()->cu->graph_launch(g->graph[bucket], cuda_state()->stream), "a step of decoding did not start");
+    CUDA_TRY(cuda_state()->cu->graph_launch(g->graph[bucket], cuda_state()->stream),
+             "a step of decoding did not start");
 }
 
-void stepgraph_prompt(StepGraphs *g, const Num *last) { head(g, last, 1, g->prompt_logits); }
+void stepgraph_prompt(StepGraphs *g, const Num *last)
+{
+    head(g, last, 1, g->prompt_logits);
+}
 
 void stepgraph_first(StepGraphs *g, int n)
 {
@@ -190,7 +236,8 @@ static void place(StepGraphs *g, Arena *a)
     const Model *m = g->model;
     const ModelConfig *c = &m->c;
     const LayerAt *l = &m->layer[0];
-    size_t rows = (size_t)g->rows, wide = (size_t)c->heads * (size_t)c->head_dim, num = (size_t)m->ops->num;
+    size_t rows = (size_t)g->rows, wide = (size_t)c->heads * (size_t)c->head_dim,
+           num = (size_t)m->ops->num;
     const Linear *linear[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
     size_t parts = 0, low = 0;
     for (int i = 0; i < 4; i++) {
@@ -228,9 +275,11 @@ static void place_adapter(Adapter *to, const Model *m, const Linear *l, Arena *a
     for (int i = 0; i < l->parts; i++) {
         const LinearPart *p = &l->part[i];
         if (p->u < 0) continue;
-        cuda_copy((char *)to->a + (size_t)column * row, num_at(m->ops, m->lora.data, l->a + (size_t)p->u * (size_t)l->k),
+        cuda_copy((char *)to->a + (size_t)column * row,
+                  num_at(m->ops, m->lora.data, l->a + (size_t)p->u * (size_t)l->k),
                   (size_t)rank * row);
-        cuda_adapter_up(to->b, num_at(m->ops, m->lora.data, p->b), p->first, p->n, rank, to->r, column);
+        cuda_adapter_up(to->b, num_at(m->ops, m->lora.data, p->b), p->first, p->n, rank, to->r,
+                        column);
         column += rank_columns(m);
     }
 }
@@ -252,14 +301,18 @@ static void upload_banned(StepGraphs *g, const DrawLaw *law)
 {
     size_t words = ((size_t)law->vocab + 31) / 32;
     uint32_t *bits = memory_array(words, sizeof *bits);
-    for (int i = 0; i < law->n_banned; i++) bits[law->banned[i] / 32] |= 1u << (law->banned[i] % 32);
+    for (int i = 0; i < law->n_banned; i++)
+        bits[law->banned[i] / 32] |= 1u << (law->banned[i] % 32);
     cuda_upload((void *)(uintptr_t)g->law.banned, bits, words * sizeof *bits);
     free(bits);
 }
 
 static StepGraphs of_plan(const Model *m, const DecoderPlan *plan, int ld)
 {
-    return (StepGraphs){.model = m, .rows = bucket_rows(bucket_of(plan->rows)), .ld = ld, .longest = plan->prompt + plan->max_new};
+    return (StepGraphs){.model = m,
+                        .rows = bucket_rows(bucket_of(plan->rows)),
+                        .ld = ld,
+                        .longest = plan->prompt + plan->max_new};
 }
 
 size_t stepgraph_bytes(const Model *m, const DecoderPlan *plan, int ld)
@@ -278,12 +331,18 @@ int stepgraph_init(StepGraphs *g, const Model *m, const DecoderPlan *plan, int l
     int greedy = law->temperature == 0;
     *g = of_plan(m, plan, ld);
     g->pages = (Pages){.layers = m->c.layers, .kv_heads = m->c.kv_heads, .dim = m->c.head_dim};
-    g->law = (DrawRows){.vocab = law->vocab, .inverse = greedy ? 1 : 1 / law->temperature, .greedy = greedy, .top_k = law->top_k,
-                        .top_p = law->top_p, .min_p = law->min_p};
+    g->law = (DrawRows){.vocab = law->vocab,
+                        .inverse = greedy ? 1 : 1 / law->temperature,
+                        .greedy = greedy,
+                        .top_k = law->top_k,
+                        .top_p = law->top_p,
+                        .min_p = law->min_p};
     Arena real = {.base = g->arena = m->ops->alloc(stepgraph_bytes(m, plan, ld))};
     void *input = NULL, *output = NULL;
-    CUDA_TRY(cuda_state()->cu->host_alloc(&input, input_bytes(g, g->rows), 0), "the driver gives no pinned memory");
-    CUDA_TRY(cuda_state()->cu->host_alloc(&output, (size_t)g->rows * 8, 0), "the driver gives no pinned memory");
+    CUDA_TRY(cuda_state()->cu->host_alloc(&input, input_bytes(g, g->rows), 0),
+             "the driver gives no pinned memory");
+    CUDA_TRY(cuda_state()->cu->host_alloc(&output, (size_t)g->rows * 8, 0),
+             "the driver gives no pinned memory");
     g->host_input = input;
     g->drawn_ids = output;
     if (cuda_failed()) return m->ops->status(err);

@@ -24,15 +24,16 @@ int gpubench_over(const GpuBench *b)
     return stop_requested() || (b->until > 0 && clock_seconds() >= b->until);
 }
 
-static void write_line(GpuBench *b, const char *part, const char *what, double value, const char *unit, const char *asked,
-                       const char *judged)
+static void write_line(GpuBench *b, const char *part, const char *what, double value,
+                       const char *unit, const char *asked, const char *judged)
 {
     if (!b->out) return;
     fprintf(b->out, "%s\t%s\t%.9g\t%s\t%s\t%s\n", part, what, value, unit, asked, judged);
     fflush(b->out);
 }
 
-void gpubench_row(GpuBench *b, const char *part, const char *what, double value, const char *unit, const char *asked)
+void gpubench_row(GpuBench *b, const char *part, const char *what, double value, const char *unit,
+                  const char *asked)
 {
     const char *judged = "";
     char bound[40] = "";
@@ -54,7 +55,8 @@ void gpubench_raw(GpuBench *b, const char *part, const char *what, double value,
 
 int gpubench_folder(const GpuBench *b, const char *name, char *out, size_t size, Error *err)
 {
-    if ((size_t)snprintf(out, size, "%s/%s", b->work, name) >= size) return error_set(err, "too long a path: %s/%s", b->work, name);
+    if ((size_t)snprintf(out, size, "%s/%s", b->work, name) >= size)
+        return error_set(err, "too long a path: %s/%s", b->work, name);
     return file_mkdirs(out, err);
 }
 
@@ -78,7 +80,8 @@ static json_t *axes_of(json_t *workloads, const char *role)
 {
     size_t i;
     json_t *w;
-    json_array_foreach(workloads, i, w) {
+    json_array_foreach(workloads, i, w)
+    {
         const char *r = json_string_value(json_object_get(w, "role"));
         if (r && !strcmp(r, role)) return json_object_get(w, "axes");
     }
@@ -90,36 +93,43 @@ static json_t *half_axes(json_t *workloads)
 {
     json_t *axes = json_deep_copy(axes_of(workloads, "time"));
     const char *first = axes ? json_object_iter_key(json_object_iter(axes)) : NULL;
-    if (first) json_object_set_new(axes, first, json_integer(json_integer_value(json_object_get(axes, first)) / 2));
+    if (first)
+        json_object_set_new(axes, first,
+                            json_integer(json_integer_value(json_object_get(axes, first)) / 2));
     return axes;
 }
 
-/* Timed workloads get half of themselves, or the axes of the simulator's one, and then `axis` = size where it is given. */
+/* Timed workloads get half of themselves, or the axes of the simulator's one, and then `axis` =
+ * size where it is given. */
 static int write_task(const char *from, const char *to, const char *axis, int64_t size, Error *err)
 {
     json_t *task = json_read_file(from, 1 << 20, err);
     if (!task) return -1;
     json_t *workloads = json_object_get(task, "workloads"), *w;
-    json_t *axes = !axis && size == GPUBENCH_HALF ? half_axes(workloads) : json_deep_copy(axes_of(workloads, "sim"));
+    json_t *axes = !axis && size == GPUBENCH_HALF ? half_axes(workloads)
+                                                  : json_deep_copy(axes_of(workloads, "sim"));
     size_t i;
     if (!axes) {
         json_decref(task);
         return error_set(err, "%s: expected workloads of the roles \"time\" and \"sim\"", from);
     }
     if (axis) json_object_set_new(axes, axis, json_integer(size));
-    json_array_foreach(workloads, i, w) {
+    json_array_foreach(workloads, i, w)
+    {
         const char *role = json_string_value(json_object_get(w, "role"));
         if (role && strcmp(role, "check")) json_object_set(w, "axes", axes);
     }
     char *text = json_dumps(task, JSON_INDENT(2));
-    int rc = text ? file_write_atomic(to, text, strlen(text), err) : error_set(err, "cannot write %s as JSON", from);
+    int rc = text ? file_write_atomic(to, text, strlen(text), err)
+                  : error_set(err, "cannot write %s as JSON", from);
     free(text);
     json_decref(axes);
     json_decref(task);
     return rc;
 }
 
-/* task.json anew; the other files are links, so that a compiled reference is no older than its source. */
+/* task.json anew; the other files are links, so that a compiled reference is no older than its
+ * source. */
 static int copy_task(const char *from, const char *to, const char *axis, int64_t size, Error *err)
 {
     char source[4096], target[4096];
@@ -130,19 +140,23 @@ static int copy_task(const char *from, const char *to, const char *axis, int64_t
         if (f->d_name[0] == '.') continue;
         snprintf(source, sizeof source, "%s/%s", from, f->d_name);
         snprintf(target, sizeof target, "%s/%s", to, f->d_name);
-        if (!strcmp(f->d_name, "task.json")) rc = write_task(source, target, axis, size, err);
-        else if (symlink(source, target)) rc = error_errno(err, "cannot link %s", target);
+        if (!strcmp(f->d_name, "task.json"))
+            rc = write_task(source, target, axis, size, err);
+        else if (symlink(source, target))
+            rc = error_errno(err, "cannot link %s", target);
     }
     closedir(d);
     return rc;
 }
 
-int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis, int64_t size, char *out, size_t out_size,
-                   Error *err)
+int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis,
+                   int64_t size, char *out, size_t out_size, Error *err)
 {
     char **paths;
     int n;
-    if (gpubench_folder(b, name, out, out_size, err) || file_remove_tree(out, err) || file_mkdirs(out, err)) return -1;
+    if (gpubench_folder(b, name, out, out_size, err) || file_remove_tree(out, err) ||
+        file_mkdirs(out, err))
+        return -1;
     if (taskset_paths(NULL, only, &paths, &n, err)) return -1;
     int rc = 0;
     for (int i = 0; i < n && !rc; i++) {
@@ -150,7 +164,8 @@ int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const 
         const char *slash = strrchr(paths[i], '/');
         char *from = realpath(paths[i], NULL); /* the links must hold from any folder */
         snprintf(target, sizeof target, "%s/%s", out, slash ? slash + 1 : paths[i]);
-        rc = from ? copy_task(from, target, axis, size, err) : error_errno(err, "cannot find %s", paths[i]);
+        rc = from ? copy_task(from, target, axis, size, err)
+                  : error_errno(err, "cannot find %s", paths[i]);
         free(from);
     }
     taskset_paths_free(paths, n);

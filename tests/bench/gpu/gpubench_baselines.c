@@ -1,4 +1,5 @@
-/* Every task's baseline on this device, beside what PyTorch launches for the same task on the same GPU. */
+/* Every task's baseline on this device, beside what PyTorch launches for the same task on the same
+ * GPU. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,11 @@
 
 enum { EAGER_MAX = 1 << 22 };
 
-/* One line of tests/gpu/eager.py: {"task": "softmax", "us": 210.4, "best": "fused", "best_us": 190.1}; the best library
- * or fused implementation is optional. */
+/* One line of tests/gpu/eager.py: {"task": "softmax", "us": 210.4, "best": "fused", "best_us":
+ * 190.1}; the best library or fused implementation is optional. */
 typedef struct {
     char task[64], best[64];
-    double us, best_us;         /* 0: not given */
+    double us, best_us; /* 0: not given */
 } Eager;
 
 typedef struct {
@@ -22,14 +23,16 @@ typedef struct {
     int n;
 } EagerList;
 
-static int read_line(const char *line, size_t len, const char *path, int number, EagerList *out, Error *err)
+static int read_line(const char *line, size_t len, const char *path, int number, EagerList *out,
+                     Error *err)
 {
     char where[4200];
     Eager e = {0};
     snprintf(where, sizeof where, "%s, line %d", path, number);
     json_t *o = json_read_text(line, len, where, err);
     if (!o) return -1;
-    const char *task = json_need_text(o, "task", where, err), *best = json_string_value(json_object_get(o, "best"));
+    const char *task = json_need_text(o, "task", where, err),
+               *best = json_string_value(json_object_get(o, "best"));
     int rc = task && !json_need_number(o, "us", where, &e.us, err) ? 0 : -1;
     if (!rc) {
         snprintf(e.task, sizeof e.task, "%s", task);
@@ -71,17 +74,22 @@ typedef struct {
 
 static void number(const char *format, double v, int there)
 {
-    if (there) printf(format, v);
-    else printf("%10s", "-");
+    if (there)
+        printf(format, v);
+    else
+        printf("%10s", "-");
 }
 
-/* The verdict's own pair is what is printed: the plain kernel as candidate beside the device's baseline. */
+/* The verdict's own pair is what is printed: the plain kernel as candidate beside the device's
+ * baseline. */
 static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
 {
     Verdict v;
     char what[128];
     evaluator_run(e, t->name, t->baseline_source, strlen(t->baseline_source), &v);
-    int rc = v.outcome == OUTCOME_OK ? 0 : error_set(err, "%s: %s: %.600s", t->name, outcome_name(v.outcome), v.message);
+    int rc = v.outcome == OUTCOME_OK
+                 ? 0
+                 : error_set(err, "%s: %s: %.600s", t->name, outcome_name(v.outcome), v.message);
     if (!rc) {
         const Eager *g = find(&s->eager, t->name);
         int best = g && g->best_us > 0;
@@ -89,7 +97,8 @@ static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
         number("%10.2f", g ? g->us : 0, g != NULL);
         number("%10.3f", g ? v.baseline_us / g->us : 0, g != NULL);
         number("%10.3f", best ? v.baseline_us / g->best_us : 0, best);
-        printf("%9.1f%%  %s\n", v.baseline_us > 0 ? 100 * v.light_us / v.baseline_us : 0.0, best ? g->best : "");
+        printf("%9.1f%%  %s\n", v.baseline_us > 0 ? 100 * v.light_us / v.baseline_us : 0.0,
+               best ? g->best : "");
         fflush(stdout);
         snprintf(what, sizeof what, "%s baseline", t->name);
         gpubench_raw(s->b, "baselines", what, v.baseline_us, "us");
@@ -110,17 +119,21 @@ int gpubench_baselines(GpuBench *b, Error *err)
 {
     Baselines s = {.b = b};
     Evaluator *e = NULL;
-    gpubench_begin(b, "Baselines, median us of cold runs: the plain kernel, Quern's baseline, PyTorch eager");
+    gpubench_begin(
+        b, "Baselines, median us of cold runs: the plain kernel, Quern's baseline, PyTorch eager");
     int rc = b->eager ? read_eager(b->eager, &s.eager, err) : 0;
     if (!rc) rc = evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &e, err);
     if (!rc) {
         const TaskSet *set = evaluator_tasks(e);
-        printf("  %-24s%10s%10s%10s%10s%10s%10s\n", "task", "plain", "baseline", "eager", "/eager", "/best", "of light");
-        for (int i = 0; i < set->n && !rc && !gpubench_over(b); i++) rc = one_task(&s, e, set->tasks[i], err);
+        printf("  %-24s%10s%10s%10s%10s%10s%10s\n", "task", "plain", "baseline", "eager", "/eager",
+               "/best", "of light");
+        for (int i = 0; i < set->n && !rc && !gpubench_over(b); i++)
+            rc = one_task(&s, e, set->tasks[i], err);
         evaluator_close(e);
     }
     if (!rc && s.compared)
-        gpubench_row(b, "baselines", "tasks within 10% of PyTorch eager", 100.0 * s.near / s.compared, "%", ">90");
+        gpubench_row(b, "baselines", "tasks within 10% of PyTorch eager",
+                     100.0 * s.near / s.compared, "%", ">90");
     free(s.eager.items);
     return rc;
 }

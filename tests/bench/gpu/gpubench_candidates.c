@@ -1,4 +1,5 @@
-/* What the benchmark has judged: kernels of the template teacher, right and wrong, and the tests' kernels that fail or cheat. */
+/* What the benchmark has judged: kernels of the template teacher, right and wrong, and the tests'
+ * kernels that fail or cheat. */
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "eval/candidate/candidate.h"
 #include "tests/bench/gpu/gpubench.h"
 
-static GpuBenchCandidate *add(GpuBenchList *l, const char *task, const char *kind, const char *source)
+static GpuBenchCandidate *add(GpuBenchList *l, const char *task, const char *kind,
+                              const char *source)
 {
     l->items = memory_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
     GpuBenchCandidate *c = &l->items[l->n++];
@@ -46,7 +48,8 @@ static int header_field(const char *source, const char *name, char *out, size_t 
     return 0;
 }
 
-static int add_file(const GpuBench *b, const char *path, Buffer *text, GpuBenchList *out, Error *err)
+static int add_file(const GpuBench *b, const char *path, Buffer *text, GpuBenchList *out,
+                    Error *err)
 {
     char task[64], by_device[64];
     const char *slash = strrchr(path, '/');
@@ -68,7 +71,8 @@ int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Er
     snprintf(path, sizeof path, "%s/%s", QUERN_ROOT, pattern);
     if (glob(path, 0, NULL, &found)) return 0;
     buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
-    for (size_t i = 0; i < found.gl_pathc && !rc; i++) rc = add_file(b, found.gl_pathv[i], &text, out, err);
+    for (size_t i = 0; i < found.gl_pathc && !rc; i++)
+        rc = add_file(b, found.gl_pathv[i], &text, out, err);
     buffer_release(&text);
     globfree(&found);
     return rc;
@@ -83,21 +87,24 @@ int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const cha
     return strstr(want, got) != NULL;
 }
 
-enum { TEACHER_AGAIN = 4 };      /* of so many as are wanted it writes enough that are no repetition */
+enum { TEACHER_AGAIN = 4 }; /* of so many as are wanted it writes enough that are no repetition */
 
 /* One process of the teacher writes all kernels of a task. */
-static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes, Error *err)
+static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes,
+                       Error *err)
 {
     char program[4096], count[16], rate[16];
     snprintf(program, sizeof program, "%s/quern-template", b->bin);
     snprintf(count, sizeof count, "%d", n);
     snprintf(rate, sizeof rate, "%.3f", mistakes);
-    const char *const argv[] = {program, "--task", task, "--count", count, "--mistakes", rate, "--directory", dir, NULL};
+    const char *const argv[] = {program,      "--task", task,          "--count", count,
+                                "--mistakes", rate,     "--directory", dir,       NULL};
     Buffer said;
     ProcessResult r;
     buffer_init(&said, 65536);
     int rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, NULL, &said, &r, err);
-    if (!rc && r.exit_code) rc = error_set(err, "quern-template --task %s failed: %.300s", task, said.data);
+    if (!rc && r.exit_code)
+        rc = error_set(err, "quern-template --task %s failed: %.300s", task, said.data);
     buffer_release(&said);
     return rc;
 }
@@ -110,7 +117,8 @@ static int is_there(const GpuBenchList *l, int from, const char *source)
 }
 
 /* n of those that were written, each text once. */
-static int add_taught(const char *dir, const char *task, int n, int written, GpuBenchList *out, Error *err)
+static int add_taught(const char *dir, const char *task, int n, int written, GpuBenchList *out,
+                      Error *err)
 {
     Buffer text;
     int rc = 0, from = out->n;
@@ -129,12 +137,17 @@ int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *ou
 {
     char dir[4096];
     TaskSet tasks;
-    if (gpubench_folder(b, "teacher", dir, sizeof dir, err) || taskset_load(NULL, NULL, &tasks, err)) return -1;
+    if (gpubench_folder(b, "teacher", dir, sizeof dir, err) ||
+        taskset_load(NULL, NULL, &tasks, err))
+        return -1;
     int rc = 0;
     for (int i = 0; i < tasks.n && !rc; i++) {
         const char *task = tasks.tasks[i]->name;
         int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_AGAIN * share;
-        rc = ask_teacher(b, task, dir, written, mistakes, err) || add_taught(dir, task, share, written, out, err) ? -1 : 0;
+        rc = ask_teacher(b, task, dir, written, mistakes, err) ||
+                     add_taught(dir, task, share, written, out, err)
+                 ? -1
+                 : 0;
     }
     taskset_release(&tasks);
     return rc;

@@ -1,5 +1,5 @@
-/* Hostile candidates among honest ones: is every honest verdict what it is alone, and how long does the device take to
- * recover? */
+/* Hostile candidates among honest ones: is every honest verdict what it is alone, and how long does
+ * the device take to recover? */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "tests/bench/gpu/gpubench.h"
 #include "eval/judge/statistics.h"
+#include "tests/bench/gpu/gpubench.h"
 
 enum { HONEST_MAX = 24, HOSTILE_MAX = 100000 };
 
@@ -23,10 +23,11 @@ typedef struct {
     Evaluator *e;
     GpuBenchList honest, hostile;
     Judged alone[HONEST_MAX];
-    double hostile_s[HOSTILE_MAX], after_s[HOSTILE_MAX]; /* of a hostile one; and how much longer the honest one after it took */
+    double hostile_s[HOSTILE_MAX], after_s[HOSTILE_MAX]; /* of a hostile one; and how much longer
+                                                            the honest one after it took */
     int n, n_hangs, changed, unexpected, refused;
-    int apart;                  /* honest intervals that have nothing in common with the one alone */
-    double moved;               /* largest change of an honest score */
+    int apart;    /* honest intervals that have nothing in common with the one alone */
+    double moved; /* largest change of an honest score */
 } Hostile;
 
 static Judged judge_one(Hostile *h, const char *task, const char *source)
@@ -46,29 +47,33 @@ static Judged judge_one(Hostile *h, const char *task, const char *source)
     return j;
 }
 
-/* Twice: the first also prepares the task and fills the compile cache. 0: it is refused, though its file expects none of it. */
+/* Twice: the first also prepares the task and fills the compile cache. 0: it is refused, though its
+ * file expects none of it. */
 static int judge_one_alone(Hostile *h, const GpuBenchCandidate *c, Judged *out)
 {
     for (int i = 0; i < 2; i++) {
         *out = judge_one(h, c->task, c->source);
         if (out->outcome == OUTCOME_OK) continue;
         h->refused++;
-        printf("  alone, the honest %s %s is %s%s%s: %s\n", c->task, c->kind, outcome_name(out->outcome), out->cheat[0] ? " " : "",
-               out->cheat, out->message);
+        printf("  alone, the honest %s %s is %s%s%s: %s\n", c->task, c->kind,
+               outcome_name(out->outcome), out->cheat[0] ? " " : "", out->cheat, out->message);
         return 0;
     }
     return 1;
 }
 
-/* Honest: every task's plain baseline and the tests' honest kernels, as many as this device can run. */
+/* Honest: every task's plain baseline and the tests' honest kernels, as many as this device can
+ * run. */
 static int judge_alone(Hostile *h, Error *err)
 {
     const TaskSet *set = evaluator_tasks(h->e);
     int kept = 0;
     for (int i = 0; i < set->n; i++) {
-        h->honest.items = memory_grow(h->honest.items, (size_t)h->honest.n + 1, sizeof *h->honest.items);
+        h->honest.items =
+            memory_grow(h->honest.items, (size_t)h->honest.n + 1, sizeof *h->honest.items);
         GpuBenchCandidate *c = &h->honest.items[h->honest.n++];
-        *c = (GpuBenchCandidate){.kind = "baseline", .source = memory_strdup(set->tasks[i]->baseline_source)};
+        *c = (GpuBenchCandidate){.kind = "baseline",
+                                 .source = memory_strdup(set->tasks[i]->baseline_source)};
         snprintf(c->task, sizeof c->task, "%s", set->tasks[i]->name);
     }
     if (gpubench_files(h->b, "tests/cheats/honest_*.cu", &h->honest, err)) return -1;
@@ -87,8 +92,9 @@ static int judge_alone(Hostile *h, Error *err)
 
 static int gather(Hostile *h, Error *err)
 {
-    static const char *const patterns[] = {"tests/cheats/hostile_*.cu", "tests/fixtures/kernels/endless_loop.cu",
-                                           "tests/fixtures/kernels/trap.cu", "tests/fixtures/kernels/out_of_bounds.cu"};
+    static const char *const patterns[] = {
+        "tests/cheats/hostile_*.cu", "tests/fixtures/kernels/endless_loop.cu",
+        "tests/fixtures/kernels/trap.cu", "tests/fixtures/kernels/out_of_bounds.cu"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (gpubench_files(h->b, patterns[i], &h->hostile, err)) return -1;
     return h->hostile.n ? 0 : error_set(err, "no hostile kernels in tests/cheats");
@@ -98,7 +104,8 @@ static int gather(Hostile *h, Error *err)
 static void one_round(Hostile *h, int *slow, int round)
 {
     int k = round % h->hostile.n, at = round % h->honest.n;
-    for (int tries = 0; slow[k] && h->n_hangs >= h->b->hangs && tries < h->hostile.n; tries++) k = (k + 1) % h->hostile.n;
+    for (int tries = 0; slow[k] && h->n_hangs >= h->b->hangs && tries < h->hostile.n; tries++)
+        k = (k + 1) % h->hostile.n;
     GpuBenchCandidate *c = &h->hostile.items[k];
     char *source = gpubench_variant(c->source, round);
     Judged bad = judge_one(h, c->task, source);
@@ -107,12 +114,14 @@ static void one_round(Hostile *h, int *slow, int round)
     h->n_hangs += slow[k];
     if (!gpubench_expected(c, outcome_name(bad.outcome), bad.cheat)) {
         h->unexpected++;
-        printf("  %s: %s%s%s, expected %s: %s\n", c->kind, outcome_name(bad.outcome), bad.cheat[0] ? " " : "", bad.cheat, c->expect, bad.message);
+        printf("  %s: %s%s%s, expected %s: %s\n", c->kind, outcome_name(bad.outcome),
+               bad.cheat[0] ? " " : "", bad.cheat, c->expect, bad.message);
     }
     Judged good = judge_one(h, h->honest.items[at].task, h->honest.items[at].source);
     if (good.outcome != OUTCOME_OK) {
         h->changed++;
-        printf("  after %s, the honest %s is %s: %s\n", c->kind, h->honest.items[at].task, outcome_name(good.outcome), good.message);
+        printf("  after %s, the honest %s is %s: %s\n", c->kind, h->honest.items[at].task,
+               outcome_name(good.outcome), good.message);
     } else {
         h->moved = fmax(h->moved, fabs(good.score / h->alone[at].score - 1));
         h->apart += good.low > h->alone[at].high || good.high < h->alone[at].low;
@@ -120,7 +129,8 @@ static void one_round(Hostile *h, int *slow, int round)
     h->hostile_s[h->n] = bad.seconds;
     h->after_s[h->n++] = fmax(good.seconds - h->alone[at].seconds, 0);
     gpubench_raw(h->b, "hostile", c->kind, bad.seconds, "s");
-    gpubench_raw(h->b, "hostile", "honest, longer than alone", good.seconds - h->alone[at].seconds, "s");
+    gpubench_raw(h->b, "hostile", "honest, longer than alone", good.seconds - h->alone[at].seconds,
+                 "s");
 }
 
 static void report(Hostile *h)
@@ -128,17 +138,23 @@ static void report(Hostile *h)
     GpuBench *b = h->b;
     double longest = 0;
     for (int i = 0; i < h->n; i++) longest = fmax(longest, h->after_s[i]);
-    gpubench_row(b, "hostile", "hostile candidates, as many honest ones among them", h->n, "", ">1000");
+    gpubench_row(b, "hostile", "hostile candidates, as many honest ones among them", h->n, "",
+                 ">1000");
     gpubench_row(b, "hostile", "of them hangs", h->n_hangs, "", "");
     gpubench_row(b, "hostile", "honest verdicts that changed", h->changed, "", "<0");
     gpubench_row(b, "hostile", "honest kernels that are refused alone", h->refused, "", "<0");
-    gpubench_row(b, "hostile", "honest intervals apart from the one alone (few by chance)", 100.0 * h->apart / h->n, "%", "<1");
+    gpubench_row(b, "hostile", "honest intervals apart from the one alone (few by chance)",
+                 100.0 * h->apart / h->n, "%", "<1");
     gpubench_row(b, "hostile", "largest change of an honest score", 100 * h->moved, "%", "");
-    gpubench_row(b, "hostile", "hostile verdicts that their file does not expect", h->unexpected, "", "<0");
-    gpubench_row(b, "hostile", "recovery: the next honest verdict is later by, mean", gpubench_mean(h->after_s, h->n), "s", "<1");
+    gpubench_row(b, "hostile", "hostile verdicts that their file does not expect", h->unexpected,
+                 "", "<0");
+    gpubench_row(b, "hostile", "recovery: the next honest verdict is later by, mean",
+                 gpubench_mean(h->after_s, h->n), "s", "<1");
     gpubench_row(b, "hostile", "recovery, longest", longest, "s", "");
-    gpubench_row(b, "hostile", "a hostile candidate's own verdict, median", statistics_median(h->hostile_s, h->n), "s", "");
-    gpubench_row(b, "hostile", "a hostile candidate's own verdict, mean", gpubench_mean(h->hostile_s, h->n), "s", "");
+    gpubench_row(b, "hostile", "a hostile candidate's own verdict, median",
+                 statistics_median(h->hostile_s, h->n), "s", "");
+    gpubench_row(b, "hostile", "a hostile candidate's own verdict, mean",
+                 gpubench_mean(h->hostile_s, h->n), "s", "");
 }
 
 int gpubench_hostile(GpuBench *b, Error *err)
@@ -146,12 +162,18 @@ int gpubench_hostile(GpuBench *b, Error *err)
     Hostile *h = memory_alloc(sizeof *h);
     h->b = b;
     gpubench_begin(b, "Hostile candidates among honest ones");
-    int rc = gather(h, err) || evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &h->e, err) ? -1 : 0;
+    int rc = gather(h, err) ||
+                     evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &h->e, err)
+                 ? -1
+                 : 0;
     if (!rc) rc = judge_alone(h, err);
     int *slow = memory_array((size_t)h->hostile.n + 1, sizeof *slow);
-    for (int i = 0; !rc && i < b->hostile && h->n < HOSTILE_MAX && !(h->n && gpubench_over(b)); i++) one_round(h, slow, (int)b->from + i);
-    if (h->n) report(h);
-    else if (!rc) rc = error_set(err, "nothing was judged");
+    for (int i = 0; !rc && i < b->hostile && h->n < HOSTILE_MAX && !(h->n && gpubench_over(b)); i++)
+        one_round(h, slow, (int)b->from + i);
+    if (h->n)
+        report(h);
+    else if (!rc)
+        rc = error_set(err, "nothing was judged");
     free(slow);
     if (h->e) evaluator_close(h->e);
     gpubench_list_release(&h->honest);

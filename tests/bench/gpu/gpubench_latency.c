@@ -1,4 +1,5 @@
-/* One elementwise candidate, everything included: in a running evaluator, and from the start of a process. */
+/* One elementwise candidate, everything included: in a running evaluator, and from the start of a
+ * process. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +9,16 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "tests/bench/gpu/gpubench.h"
 #include "eval/judge/statistics.h"
+#include "tests/bench/gpu/gpubench.h"
 
 enum { SAMPLES_MAX = 1000, SIDE = 4096, SERIES = 3 };
-static const double apart_s = 0.5; /* the driver clears away a process for a while after its end, which is not the next one's time */
+static const double apart_s = 0.5; /* the driver clears away a process for a while after its end,
+                                      which is not the next one's time */
 
 typedef struct {
     GpuBench *b;
-    char tasks[4096];           /* relu alone, timed at 4096 x 4096 */
+    char tasks[4096]; /* relu alone, timed at 4096 x 4096 */
     const char *source;
     double seconds[SAMPLES_MAX];
     int n;
@@ -27,7 +29,8 @@ static int another(const Latency *l)
     return l->n < l->b->latency && l->n < SAMPLES_MAX && !(l->n > 2 && gpubench_over(l->b));
 }
 
-/* Each series has its share of the time that is there: what the others took is not the last one's. */
+/* Each series has its share of the time that is there: what the others took is not the last one's.
+ */
 static void next_series(Latency *l, double start, int done)
 {
     if (l->b->limit_s > 0) l->b->until = start + l->b->limit_s * done / SERIES;
@@ -44,7 +47,9 @@ static int judged_ok(Evaluator *e, const char *source, Error *err)
 {
     Verdict v;
     evaluator_run(e, "relu", source, strlen(source), &v);
-    int rc = v.outcome == OUTCOME_OK ? 0 : error_set(err, "relu: %s: %.600s", outcome_name(v.outcome), v.message);
+    int rc = v.outcome == OUTCOME_OK
+                 ? 0
+                 : error_set(err, "relu: %s: %.600s", outcome_name(v.outcome), v.message);
     verdict_release(&v);
     return rc;
 }
@@ -52,7 +57,10 @@ static int judged_ok(Evaluator *e, const char *source, Error *err)
 static int warm(Latency *l, Error *err)
 {
     Evaluator *e;
-    if (evaluator_open(&(EvaluatorOptions){.device = l->b->device, .tasks_root = l->tasks, .seed = 1}, &e, err)) return -1;
+    if (evaluator_open(
+            &(EvaluatorOptions){.device = l->b->device, .tasks_root = l->tasks, .seed = 1}, &e,
+            err))
+        return -1;
     int rc = judged_ok(e, l->source, err); /* the task's own preparation */
     for (l->n = 0; !rc && another(l); l->n++) {
         char *source = gpubench_variant(l->source, l->n);
@@ -78,7 +86,8 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     if (rc) return rc;
     char *usual = memory_strdup(getenv("QUERN_CACHE"));
     setenv("QUERN_CACHE", cache, 1);
-    const char *const argv[] = {program, "--task", "relu", "--device", l->b->device, "--tasks", l->tasks, "--json", path, NULL};
+    const char *const argv[] = {program,   "--task", "relu",   "--device", l->b->device,
+                                "--tasks", l->tasks, "--json", path,       NULL};
     Buffer out, said;
     ProcessResult r;
     buffer_init(&out, 1 << 20);
@@ -87,7 +96,9 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     double start = clock_seconds();
     rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, &out, &said, &r, err);
     *seconds = clock_seconds() - start;
-    if (!rc && r.exit_code) rc = error_set(err, "quern-eval ended with %d: %.200s%.300s", r.exit_code, said.data, out.data);
+    if (!rc && r.exit_code)
+        rc = error_set(err, "quern-eval ended with %d: %.200s%.300s", r.exit_code, said.data,
+                       out.data);
     buffer_release(&out);
     buffer_release(&said);
     setenv("QUERN_CACHE", usual, 1);
@@ -111,14 +122,16 @@ static int clear_cache(const char *cache, Error *err)
     return rc;
 }
 
-/* prepared: what the harness itself compiles is there already; the candidate's compilation never is. */
+/* prepared: what the harness itself compiles is there already; the candidate's compilation never
+ * is. */
 static int cold(Latency *l, const char *cache, int prepared, Error *err)
 {
     int rc = 0;
     for (l->n = 0; !rc && another(l); l->n++) {
         if (!prepared && clear_cache(cache, err)) return -1;
         rc = cold_once(l, cache, 200000 + (prepared ? 0 : 50000) + l->n, &l->seconds[l->n], err);
-        gpubench_raw(l->b, "latency", prepared ? "cold process" : "cold process and caches", l->seconds[l->n], "s");
+        gpubench_raw(l->b, "latency", prepared ? "cold process" : "cold process and caches",
+                     l->seconds[l->n], "s");
     }
     return rc;
 }
@@ -126,15 +139,16 @@ static int cold(Latency *l, const char *cache, int prepared, Error *err)
 static int first(Latency *l, char *cache, size_t size, Error *err)
 {
     double seconds;
-    if (gpubench_folder(l->b, "cache-cold", cache, size, err) || file_remove_tree(cache, err) || file_mkdirs(cache, err) ||
-        cold_once(l, cache, 100000, &seconds, err))
+    if (gpubench_folder(l->b, "cache-cold", cache, size, err) || file_remove_tree(cache, err) ||
+        file_mkdirs(cache, err) || cold_once(l, cache, 100000, &seconds, err))
         return -1;
-    gpubench_row(l->b, "latency", "first process ever on a GPU, which measures its light", seconds, "s", "");
+    gpubench_row(l->b, "latency", "first process ever on a GPU, which measures its light", seconds,
+                 "s", "");
     return 0;
 }
 
-/* This process has to open no driver before the others were measured: a GPU that some process holds is open to the next one 90 ms
- * sooner. */
+/* This process has to open no driver before the others were measured: a GPU that some process holds
+ * is open to the next one 90 ms sooner. */
 int gpubench_latency(GpuBench *b, Error *err)
 {
     Latency *l = memory_alloc(sizeof *l);
@@ -144,7 +158,8 @@ int gpubench_latency(GpuBench *b, Error *err)
     gpubench_begin(b, "One elementwise candidate at 4096x4096, everything included");
     char path[4200], cache[4096];
     double start = clock_seconds();
-    int rc = gpubench_tasks(b, "tasks-latency", "relu", "n", (int64_t)SIDE * SIDE, l->tasks, sizeof l->tasks, err);
+    int rc = gpubench_tasks(b, "tasks-latency", "relu", "n", (int64_t)SIDE * SIDE, l->tasks,
+                            sizeof l->tasks, err);
     snprintf(path, sizeof path, "%s/relu/baseline.cu", l->tasks);
     if (!rc) rc = file_read(path, 1 << 18, &text, err);
     l->source = text.data;

@@ -1,4 +1,5 @@
-/* What the timing of a pair is worth: equal sides, sides that differ by a known 2%, and one candidate again and again. */
+/* What the timing of a pair is worth: equal sides, sides that differ by a known 2%, and one
+ * candidate again and again. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "eval/candidate/candidate.h"
-#include "tests/bench/gpu/gpubench.h"
 #include "eval/judge/statistics.h"
+#include "tests/bench/gpu/gpubench.h"
 
 enum { PAIRS_MAX = 100000, PAIRS_A_TASK = 4096, PAIRS_A_PROCESS = 4, REPEATS_MAX = 1000 };
 
@@ -19,7 +20,8 @@ typedef struct {
 } Pair;
 
 /* 1; 0: it is refused, which no kernel here deserves, and is counted; -1: the evaluator failed. */
-static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *task, const char *source, Pair *out, Error *err)
+static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *task,
+                      const char *source, Pair *out, Error *err)
 {
     Verdict v;
     evaluator_run(e, task, source, strlen(source), &v);
@@ -28,7 +30,8 @@ static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *t
     if (v.outcome == OUTCOME_EVALUATOR_ERROR) {
         rc = error_set(err, "%s: %.600s", task, v.message);
     } else if (!rc) {
-        printf("  %s is %s%s%s: %s\n", task, outcome_name(v.outcome), v.cheat[0] ? " " : "", v.cheat, v.message);
+        printf("  %s is %s%s%s: %s\n", task, outcome_name(v.outcome), v.cheat[0] ? " " : "",
+               v.cheat, v.message);
         gpubench_raw(b, part, "refused", 1, outcome_name(v.outcome));
     }
     verdict_release(&v);
@@ -54,18 +57,22 @@ static int read_source(const char *path, Buffer *out, Error *err)
     return file_read(path, CANDIDATE_MAX_SOURCE, out, err);
 }
 
-static int open_against(const GpuBench *b, const char *tasks, const char *baseline, Evaluator **e, Error *err)
+static int open_against(const GpuBench *b, const char *tasks, const char *baseline, Evaluator **e,
+                        Error *err)
 {
-    return evaluator_open(&(EvaluatorOptions){.device = b->device, .tasks_root = tasks, .seed = 1, .baseline = baseline}, e, err);
+    return evaluator_open(
+        &(EvaluatorOptions){
+            .device = b->device, .tasks_root = tasks, .seed = 1, .baseline = baseline},
+        e, err);
 }
 
 /* ---- A/A ---- */
 
 typedef struct {
-    double bias[PAIRS_MAX];     /* speedup - 1 */
+    double bias[PAIRS_MAX]; /* speedup - 1 */
     int task[PAIRS_MAX];
     int n, wins, small_wins, n_small, refused;
-    double worst;               /* of a task at one size, percent */
+    double worst; /* of a task at one size, percent */
     char worst_name[96];
 } Same;
 
@@ -102,16 +109,19 @@ static double worst_task(const Same *s, const TaskSet *set, char *name, size_t n
     return worst;
 }
 
-/* Some comparisons by one evaluator; where code and contexts lie in memory is its processes' luck, so others follow. */
-static int same_process(GpuBench *b, Same *s, const char *tasks, const char *task, int index, Size size, const char *baseline,
-                        const Buffer *source, double *bias, int count, double end, int *n, Error *err)
+/* Some comparisons by one evaluator; where code and contexts lie in memory is its processes' luck,
+ * so others follow. */
+static int same_process(GpuBench *b, Same *s, const char *tasks, const char *task, int index,
+                        Size size, const char *baseline, const Buffer *source, double *bias,
+                        int count, double end, int *n, Error *err)
 {
     char what[160];
     Evaluator *e;
     int rc = open_against(b, tasks, baseline, &e, err);
     if (rc) return rc;
     snprintf(what, sizeof what, "%s, %s", task, size_labels[size]);
-    for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end); i++) {
+    for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end);
+         i++) {
         Pair p;
         repeat_if_due(b);
         rc = judge_pair(b, "same", e, task, source->data, &p, err);
@@ -126,14 +136,17 @@ static int same_process(GpuBench *b, Same *s, const char *tasks, const char *tas
     return rc < 0 ? -1 : 0;
 }
 
-static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, int index, Size size, long count, double seconds, Error *err)
+static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, int index,
+                     Size size, long count, double seconds, Error *err)
 {
     char path[4200], what[160];
     Buffer source;
     snprintf(path, sizeof path, "%s/%s/baseline.cu", tasks, task);
-    int rc = read_source(path, &source, err), n = 0, done = 0, most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
+    int rc = read_source(path, &source, err), n = 0, done = 0,
+        most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
     double bias[PAIRS_A_TASK], end = seconds > 0 ? clock_seconds() + seconds : 0;
-    for (; !rc && done < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() && (n < 2 || end <= 0 || clock_seconds() < end);
+    for (; !rc && done < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() &&
+           (n < 2 || end <= 0 || clock_seconds() < end);
          done += PAIRS_A_PROCESS) {
         int more = most - done < PAIRS_A_PROCESS ? most - done : PAIRS_A_PROCESS;
         rc = same_process(b, s, tasks, task, index, size, path, &source, bias, more, end, &n, err);
@@ -151,7 +164,8 @@ static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, 
     return rc;
 }
 
-/* As many comparisons as are wanted at the sizes that tasks time, half of them at either; a tenth more for the small ones. */
+/* As many comparisons as are wanted at the sizes that tasks time, half of them at either; a tenth
+ * more for the small ones. */
 static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
 {
     char half[4096], small[4096];
@@ -162,12 +176,13 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
         gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
         return -1;
     int rc = 0;
-    int predicted = !strncmp(b->device, "sim:", 4); /* one that predicts has no memory for such sizes, nor any bias */
+    int predicted = !strncmp(
+        b->device, "sim:", 4); /* one that predicts has no memory for such sizes, nor any bias */
     for (Size size = predicted ? SIZE_SMALL : 0; size < SIZES; size++)
         for (int i = 0; i < set->n && !rc && !stop_requested(); i++) {
             double share = shares[size] / set->n;
-            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size, (long)ceil((double)b->pairs * share),
-                           b->limit_s * share / all, err);
+            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size,
+                           (long)ceil((double)b->pairs * share), b->limit_s * share / all, err);
         }
     return rc;
 }
@@ -177,7 +192,8 @@ static void report_same(GpuBench *b, const Same *s, const TaskSet *set)
     char what[160], name[64] = "";
     if (s->n) {
         gpubench_row(b, "same", "comparisons", s->n, "", ">500");
-        gpubench_row(b, "same", "median bias", 100 * fabs(statistics_median(s->bias, s->n)), "%", "<0.1");
+        gpubench_row(b, "same", "median bias", 100 * fabs(statistics_median(s->bias, s->n)), "%",
+                     "<0.1");
         double worst = worst_task(s, set, name, sizeof name);
         snprintf(what, sizeof what, "largest bias of a task, over both sizes (%s)", name);
         gpubench_row(b, "same", what, 100 * worst, "%", "<0.3");
@@ -187,7 +203,8 @@ static void report_same(GpuBench *b, const Same *s, const TaskSet *set)
     }
     if (s->n_small) {
         gpubench_row(b, "same", "small: comparisons", s->n_small, "", "");
-        gpubench_row(b, "same", "small: reported wins", 100.0 * s->small_wins / s->n_small, "%", "");
+        gpubench_row(b, "same", "small: reported wins", 100.0 * s->small_wins / s->n_small, "%",
+                     "");
     }
     gpubench_row(b, "same", "comparisons that were refused", s->refused, "", "<0");
 }
@@ -200,8 +217,10 @@ int gpubench_same(GpuBench *b, Error *err)
     gpubench_begin(b, "A/A: every task's plain baseline against itself");
     int rc = taskset_load(NULL, b->only, &set, err);
     if (!rc) rc = same_all(b, s, &set, err);
-    if (s->n || s->n_small || s->refused) report_same(b, s, &set);
-    else if (!rc) rc = error_set(err, "nothing was compared");
+    if (s->n || s->n_small || s->refused)
+        report_same(b, s, &set);
+    else if (!rc)
+        rc = error_set(err, "nothing was compared");
     taskset_release(&set);
     free(s);
     return rc;
@@ -209,8 +228,8 @@ int gpubench_same(GpuBench *b, Error *err)
 
 /* ---- a true difference ---- */
 
-/* One kernel in two plans. Blocks past the last tile take the first ones once more, into a buffer of their own: 2% more
- * bytes read and written, by the same instructions. */
+/* One kernel in two plans. Blocks past the last tile take the first ones once more, into a buffer
+ * of their own: 2% more bytes read and written, by the same instructions. */
 static const char tiles[] =
     "extern \"C\" __global__ void relu(const float *x, float *y, float *spare, int n)\n"
     "{\n"
@@ -232,16 +251,17 @@ static const char tiles[] =
 static const char spare_line[] = "//@ buffer float spare[ceil_div(n, 25600) * 512]\n";
 
 typedef struct {
-    char path[2][4200];         /* [0]: as it is; [1]: with 2% more */
+    char path[2][4200]; /* [0]: as it is; [1]: with 2% more */
     char *source[2];
     double log_ratio[PAIRS_MAX];
-    int n, right, refused;      /* right: the whole interval is */
+    int n, right, refused; /* right: the whole interval is */
 } Difference;
 
 static int write_pair(GpuBench *b, Difference *d, Error *err)
 {
-    static const char *const plans[2] = {"//@ launch relu<<<ceil_div(n, 512), 128>>>(x, y, spare, n)\n",
-                                         "//@ launch relu<<<ceil_div(n, 512) + ceil_div(n, 25600), 128>>>(x, y, spare, n)\n"};
+    static const char *const plans[2] = {
+        "//@ launch relu<<<ceil_div(n, 512), 128>>>(x, y, spare, n)\n",
+        "//@ launch relu<<<ceil_div(n, 512) + ceil_div(n, 25600), 128>>>(x, y, spare, n)\n"};
     for (int i = 0; i < 2; i++) {
         snprintf(d->path[i], sizeof d->path[i], "%s/relu-%d.cu", b->work, i);
         d->source[i] = memory_printf("%s%s%s", spare_line, plans[i], tiles);
@@ -255,14 +275,15 @@ static int trials_done(const Difference *d)
     return d->n + d->refused;
 }
 
-/* The candidate is side `more`, the baseline the other one. The score alone, the interval's lower end, would call a slower one right
- * that is equal. */
+/* The candidate is side `more`, the baseline the other one. The score alone, the interval's lower
+ * end, would call a slower one right that is equal. */
 static int different(GpuBench *b, Difference *d, int more, int count, Error *err)
 {
     Evaluator *e;
     if (open_against(b, NULL, d->path[!more], &e, err)) return -1;
     int rc = 0;
-    for (int k = 0; k < count && trials_done(d) < b->trials && d->n < PAIRS_MAX && !stop_requested(); k++) {
+    for (int k = 0;
+         k < count && trials_done(d) < b->trials && d->n < PAIRS_MAX && !stop_requested(); k++) {
         Pair p;
         repeat_if_due(b);
         rc = judge_pair(b, "difference", e, "relu", d->source[more], &p, err);
@@ -281,17 +302,23 @@ int gpubench_difference(GpuBench *b, Error *err)
 {
     Difference *d = memory_alloc(sizeof *d);
     gpubench_begin(b, "A true difference: the same kernel with 2% more bytes to move");
-    int rc = write_pair(b, d, err), few = b->trials < 2 * PAIRS_A_PROCESS ? (int)(b->trials + 1) / 2 : PAIRS_A_PROCESS;
-    for (int k = 0; !rc && trials_done(d) < b->trials && d->n < PAIRS_MAX && (k < 2 ? !stop_requested() : !gpubench_over(b)); k++)
+    int rc = write_pair(b, d, err),
+        few = b->trials < 2 * PAIRS_A_PROCESS ? (int)(b->trials + 1) / 2 : PAIRS_A_PROCESS;
+    for (int k = 0; !rc && trials_done(d) < b->trials && d->n < PAIRS_MAX &&
+                    (k < 2 ? !stop_requested() : !gpubench_over(b));
+         k++)
         rc = different(b, d, k % 2, few, err);
     if (trials_done(d)) {
         gpubench_row(b, "difference", "trials", trials_done(d), "", ">200");
-        gpubench_row(b, "difference", "scored in the right direction", 100.0 * d->right / trials_done(d), "%", ">95");
+        gpubench_row(b, "difference", "scored in the right direction",
+                     100.0 * d->right / trials_done(d), "%", ">95");
         gpubench_row(b, "difference", "trials that were refused", d->refused, "", "<0");
     } else if (!rc) {
         rc = error_set(err, "nothing was compared");
     }
-    if (d->n) gpubench_row(b, "difference", "median of the ratios", exp(statistics_median(d->log_ratio, d->n)), "", "");
+    if (d->n)
+        gpubench_row(b, "difference", "median of the ratios",
+                     exp(statistics_median(d->log_ratio, d->n)), "", "");
     free(d->source[0]);
     free(d->source[1]);
     free(d);
@@ -300,7 +327,8 @@ int gpubench_difference(GpuBench *b, Error *err)
 
 /* ---- the same candidate again ---- */
 
-/* The score, not the interval that it comes from: what a user sees twice, and from processes of its own each time, as a user does. */
+/* The score, not the interval that it comes from: what a user sees twice, and from processes of its
+ * own each time, as a user does. */
 static int repeat_once(GpuBench *b, Repeat *r, Error *err)
 {
     Evaluator *e;

@@ -1,4 +1,5 @@
-/* Candidates of all tasks and outcomes through the real path: a queue on a private server, one evaluator process. */
+/* Candidates of all tasks and outcomes through the real path: a queue on a private server, one
+ * evaluator process. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "tests/bench/gpu/gpubench.h"
 #include "eval/serve/job.h"
 #include "queue/queue.h"
 #include "queue/server.h"
+#include "tests/bench/gpu/gpubench.h"
 
 enum { BATCH = 128, PATIENCE_S = 180, LOG_MAX = 64 << 20 };
 static const double teacher_mistakes = 0.35;
@@ -25,32 +26,35 @@ static const double teacher_mistakes = 0.35;
 typedef struct {
     char key[DIGEST_HEX];
     int done;
-    double at;                  /* seconds since the start */
+    double at; /* seconds since the start */
     char outcome[32];
 } Item;
 
 typedef struct {
     GpuBench *b;
     GpuBenchList list;
-    Item *items;                /* one a candidate */
+    Item *items; /* one a candidate */
     int n, done;
     double start, heard;
     char dir[4096], log[4200], uuid[48];
     Server server;
     Queue *queue;
     pid_t evald;
-    double gpu_sum;             /* of NVML's utilisation, 0..1 */
+    double gpu_sum; /* of NVML's utilisation, 0..1 */
     long gpu_samples;
 } Sustained;
 
 /* ---- the GPU's utilisation, where NVML tells it ---- */
 
 typedef struct {
-    int (*utilisation)(void *device, unsigned rates[2]); /* kernels' and memory's share of the last moment, percent */
+    int (*utilisation)(
+        void *device,
+        unsigned rates[2]); /* kernels' and memory's share of the last moment, percent */
     void *device;
 } Meter;
 
-/* By its uuid: NVML numbers GPUs otherwise than CUDA does where CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER say so. */
+/* By its uuid: NVML numbers GPUs otherwise than CUDA does where CUDA_VISIBLE_DEVICES or
+ * CUDA_DEVICE_ORDER say so. */
 static void meter_open(Meter *m, const char *uuid)
 {
     *m = (Meter){NULL, NULL};
@@ -62,7 +66,8 @@ static void meter_open(Meter *m, const char *uuid)
         int (*init)(void);
         int (*by_uuid)(const char *uuid, void **out);
         int (*utilisation)(void *out, unsigned rates[2]);
-    } init = {dlsym(library, "nvmlInit_v2")}, by_uuid = {dlsym(library, "nvmlDeviceGetHandleByUUID")},
+    } init = {dlsym(library, "nvmlInit_v2")},
+      by_uuid = {dlsym(library, "nvmlDeviceGetHandleByUUID")},
       rates = {dlsym(library, "nvmlDeviceGetUtilizationRates")};
     if (!init.object || !by_uuid.object || !rates.object || init.init()) return;
     if (!by_uuid.by_uuid(uuid, &m->device)) m->utilisation = rates.utilisation;
@@ -94,7 +99,8 @@ static void shuffle(GpuBenchList *l)
 static int gather(Sustained *s, int n, Error *err)
 {
     GpuBenchList tests = {0};
-    int rc = gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) || gpubench_files(s->b, "tests/cheats/*.cu", &tests, err)
+    int rc = gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) ||
+                     gpubench_files(s->b, "tests/cheats/*.cu", &tests, err)
                  ? -1
                  : 0;
     int from_tests = tests.n < n / 8 ? tests.n : n / 8;
@@ -108,7 +114,8 @@ static int gather(Sustained *s, int n, Error *err)
     gpubench_list_release(&tests);
     shuffle(&s->list);
     for (int i = 0; i < s->list.n; i++) {
-        char *distinct = gpubench_variant(s->list.items[i].source, 1000000 + i); /* of no other part */
+        char *distinct =
+            gpubench_variant(s->list.items[i].source, 1000000 + i); /* of no other part */
         free(s->list.items[i].source);
         s->list.items[i].source = distinct;
     }
@@ -150,7 +157,8 @@ static int enqueue(Sustained *s, const TaskSet *tasks, const char *device_class,
 static int start_evald(Sustained *s, Error *err)
 {
     char program[4096], compilers[16];
-    const char *argv[] = {program, "--device", s->b->device, "--consumer", "bench", "--redis", s->server.url, "--compilers", compilers, NULL};
+    const char *argv[] = {program,   "--device",    s->b->device,  "--consumer", "bench",
+                          "--redis", s->server.url, "--compilers", compilers,    NULL};
     snprintf(program, sizeof program, "%s/quern-evald", s->b->bin);
     snprintf(compilers, sizeof compilers, "%d", (int)s->b->compilers);
     int log = open(s->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -172,7 +180,8 @@ static void stop_evald(Sustained *s)
 {
     if (s->evald <= 0) return;
     kill(s->evald, SIGTERM);
-    for (double end = clock_seconds() + 15; waitpid(s->evald, NULL, WNOHANG) == 0; clock_sleep(0.02))
+    for (double end = clock_seconds() + 15; waitpid(s->evald, NULL, WNOHANG) == 0;
+         clock_sleep(0.02))
         if (clock_seconds() > end) {
             kill(-s->evald, SIGKILL);
             while (waitpid(s->evald, NULL, 0) < 0 && errno == EINTR) continue;
@@ -183,10 +192,11 @@ static void stop_evald(Sustained *s)
 
 typedef struct {
     Sustained *s;
-    int *index;                 /* of the candidate behind each key that was asked for */
+    int *index; /* of the candidate behind each key that was asked for */
 } Polled;
 
-static int take_result(void *ctx, size_t at, QueueState state, const void *result, size_t len, Error *err)
+static int take_result(void *ctx, size_t at, QueueState state, const void *result, size_t len,
+                       Error *err)
 {
     Polled *p = ctx;
     Item *item = &p->s->items[p->index[at]];
@@ -196,7 +206,10 @@ static int take_result(void *ctx, size_t at, QueueState state, const void *resul
     size_t n = 0;
     if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
     if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory");
-    int rc = view_decode(result, len, "a verdict", &zone, &v, err) || view_text(&v, "outcome", &text, &n, err) ? -1 : 0;
+    int rc = view_decode(result, len, "a verdict", &zone, &v, err) ||
+                     view_text(&v, "outcome", &text, &n, err)
+                 ? -1
+                 : 0;
     if (!rc) {
         snprintf(item->outcome, sizeof item->outcome, "%.*s", (int)n, text);
         item->done = 1;
@@ -242,7 +255,8 @@ static int wait_for_all(Sustained *s, Error *err)
             return error_set(err, "quern-evald ended; its messages are in %s", s->log);
         }
         if (now - s->heard > PATIENCE_S)
-            return error_set(err, "nothing was judged for %d s; the evaluator's messages are in %s", PATIENCE_S, s->log);
+            return error_set(err, "nothing was judged for %d s; the evaluator's messages are in %s",
+                             PATIENCE_S, s->log);
     }
     return poll_results(s, err);
 }
@@ -274,16 +288,21 @@ static void print_busy(Sustained *s, double wall)
     if (file_read(s->log, LOG_MAX, &text, &err)) {
         log_warn("sustained: the device's share is not known: %s", err.text);
     } else {
-        double checks = logged_seconds(text.data, "checks"), timing = logged_seconds(text.data, "timing");
+        double checks = logged_seconds(text.data, "checks"),
+               timing = logged_seconds(text.data, "timing");
         double compile = logged_seconds(text.data, "load");
         if (checks >= 0 && timing >= 0) {
-            gpubench_row(s->b, "sustained", "the device's share: checks and timing, of the wall time", 100 * (checks + timing) / wall, "%", ">70");
+            gpubench_row(s->b, "sustained",
+                         "the device's share: checks and timing, of the wall time",
+                         100 * (checks + timing) / wall, "%", ">70");
             gpubench_row(s->b, "sustained", "of it timing", 100 * timing / wall, "%", "");
-            gpubench_row(s->b, "sustained", "compiling and loading on the device's path", 100 * compile / wall, "%", "");
+            gpubench_row(s->b, "sustained", "compiling and loading on the device's path",
+                         100 * compile / wall, "%", "");
         }
     }
     if (s->gpu_samples)
-        gpubench_row(s->b, "sustained", "kernels running, by NVML at 10 Hz", 100 * s->gpu_sum / (double)s->gpu_samples, "%", ">70");
+        gpubench_row(s->b, "sustained", "kernels running, by NVML at 10 Hz",
+                     100 * s->gpu_sum / (double)s->gpu_samples, "%", ">70");
     buffer_release(&text);
 }
 
@@ -305,14 +324,16 @@ static void print_rates(Sustained *s, double wall)
     int tenth = s->done / 10;
     double settled = tenth > 0 ? s->items[tenth - 1].at : 0;
     gpubench_row(s->b, "sustained", "distinct candidates judged", s->done, "", ">2000");
-    gpubench_row(s->b, "sustained", "candidates an hour", 3600.0 * s->done / wall, "an hour", ">12000");
+    gpubench_row(s->b, "sustained", "candidates an hour", 3600.0 * s->done / wall, "an hour",
+                 ">12000");
     if (s->done > tenth && wall > settled)
-        gpubench_row(s->b, "sustained", "the same after the first tenth (every task prepared)", 3600.0 * (s->done - tenth) / (wall - settled),
-                     "an hour", "");
+        gpubench_row(s->b, "sustained", "the same after the first tenth (every task prepared)",
+                     3600.0 * (s->done - tenth) / (wall - settled), "an hour", "");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char what[64];
         int n = 0;
-        for (int i = 0; i < s->n; i++) n += s->items[i].done && !strcmp(s->items[i].outcome, names[k]);
+        for (int i = 0; i < s->n; i++)
+            n += s->items[i].done && !strcmp(s->items[i].outcome, names[k]);
         snprintf(what, sizeof what, "outcome %s", names[k]);
         if (n) gpubench_row(s->b, "sustained", what, n, "", "");
     }
@@ -335,13 +356,16 @@ static int run(Sustained *s, Error *err)
     TaskSet tasks;
     if (gather(s, (int)s->b->sustained, err) || ask_device(s, class, sizeof class, err)) return -1;
     if (taskset_load(NULL, NULL, &tasks, err)) return -1;
-    int rc = server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) || queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
+    int rc = server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
+                     queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
                      enqueue(s, &tasks, class, err)
                  ? -1
                  : 0;
     taskset_release(&tasks);
     if (rc) return rc;
-    if (s->b->until > 0) s->b->until = clock_seconds() + s->b->limit_s; /* generating candidates is not what is measured */
+    if (s->b->until > 0)
+        s->b->until =
+            clock_seconds() + s->b->limit_s; /* generating candidates is not what is measured */
     s->start = clock_seconds();
     rc = start_evald(s, err);
     if (!rc) rc = wait_for_all(s, err);
@@ -361,7 +385,8 @@ int gpubench_sustained(GpuBench *b, Error *err)
 {
     Sustained *s = memory_alloc(sizeof *s);
     s->b = b;
-    gpubench_begin(b, "Sustained: distinct candidates of all tasks and outcomes through the queue, one evaluator");
+    gpubench_begin(b, "Sustained: distinct candidates of all tasks and outcomes through the queue, "
+                      "one evaluator");
     snprintf(s->log, sizeof s->log, "%s/evald.log", b->work);
     int rc = gpubench_folder(b, "queue", s->dir, sizeof s->dir, err) ? -1 : run(s, err);
     stop_evald(s);

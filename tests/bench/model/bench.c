@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/transformer.h"
 #include "model/files/model_config.h"
 #include "model/files/safetensors.h"
-#include "model/core/transformer.h"
 
 static const struct {
     const char *name, *type;
@@ -36,7 +36,8 @@ const char *bench_shape_names(void)
 {
     static char names[SHAPES * 20];
     size_t at = 0;
-    for (int i = 0; i < SHAPES; i++) at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? "|" : "", shapes[i].name);
+    for (int i = 0; i < SHAPES; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? "|" : "", shapes[i].name);
     return names;
 }
 
@@ -44,10 +45,20 @@ int bench_shape(const char *name, ModelConfig *c, Error *err)
 {
     int i = 0;
     while (i < SHAPES && strcmp(shapes[i].name, name)) i++;
-    if (i == SHAPES) return error_set(err, "a shape is one of %s, found \"%s\"", bench_shape_names(), name);
-    *c = (ModelConfig){.vocab = shapes[i].vocab, .hidden = shapes[i].hidden, .ff = shapes[i].ff, .layers = shapes[i].layers,
-                       .heads = shapes[i].heads, .kv_heads = shapes[i].kv_heads, .head_dim = shapes[i].head_dim,
-                       .max_position = 1 << 18, .rope_theta = 1e6f, .norm_eps = 1e-6f, .tied = shapes[i].tied, .pad = -1,
+    if (i == SHAPES)
+        return error_set(err, "a shape is one of %s, found \"%s\"", bench_shape_names(), name);
+    *c = (ModelConfig){.vocab = shapes[i].vocab,
+                       .hidden = shapes[i].hidden,
+                       .ff = shapes[i].ff,
+                       .layers = shapes[i].layers,
+                       .heads = shapes[i].heads,
+                       .kv_heads = shapes[i].kv_heads,
+                       .head_dim = shapes[i].head_dim,
+                       .max_position = 1 << 18,
+                       .rope_theta = 1e6f,
+                       .norm_eps = 1e-6f,
+                       .tied = shapes[i].tied,
+                       .pad = -1,
                        .dtype = ST_BF16};
     snprintf(c->model_type, sizeof c->model_type, "%s", shapes[i].type);
     c->qkv_bias = !strcmp(shapes[i].type, "qwen2");
@@ -98,8 +109,17 @@ double bench_peak(const Ops *ops, int side)
 {
     size_t n = (size_t)side * (size_t)side;
     Num *x = ops->alloc(3 * n * (size_t)ops->num);
-    Gemm g = {.tb = 1, .m = side, .n = side, .k = side, .a = x, .lda = side, .b = num_at(ops, x, n), .ldb = side, .alpha = 1,
-              .d = num_at(ops, x, 2 * n), .ldd = side};
+    Gemm g = {.tb = 1,
+              .m = side,
+              .n = side,
+              .k = side,
+              .a = x,
+              .lda = side,
+              .b = num_at(ops, x, n),
+              .ldb = side,
+              .alpha = 1,
+              .d = num_at(ops, x, 2 * n),
+              .ldd = side};
     double best = 0;
     for (int i = 0; i < 8 && x; i++) {
         enum { AT_ONCE = 4 };
@@ -115,8 +135,10 @@ double bench_peak(const Ops *ops, int side)
 
 static double weights_flops(const ModelConfig *c)
 {
-    double row = (c->heads + 2.0 * c->kv_heads) * c->head_dim, wide = (double)c->heads * c->head_dim;
-    return 2 * (c->layers * (c->hidden * row + wide * c->hidden + 3.0 * c->hidden * c->ff) + (double)c->vocab * c->hidden);
+    double row = (c->heads + 2.0 * c->kv_heads) * c->head_dim,
+           wide = (double)c->heads * c->head_dim;
+    return 2 * (c->layers * (c->hidden * row + wide * c->hidden + 3.0 * c->hidden * c->ff) +
+                (double)c->vocab * c->hidden);
 }
 
 static double attention_flops(const ModelConfig *c, double context)
@@ -124,7 +146,10 @@ static double attention_flops(const ModelConfig *c, double context)
     return 4.0 * c->layers * c->heads * c->head_dim * context;
 }
 
-double bench_forward_flops(const ModelConfig *c, double context) { return weights_flops(c) + attention_flops(c, context); }
+double bench_forward_flops(const ModelConfig *c, double context)
+{
+    return weights_flops(c) + attention_flops(c, context);
+}
 
 double bench_training_flops(const ModelConfig *c, double context, int full)
 {

@@ -16,13 +16,14 @@ double bench_peak(const Ops *ops, int side);
 
 /* FLOPs of a token: multiply-adds count two. */
 double bench_forward_flops(const ModelConfig *c, double context);
-/* Of training: gradients of inputs, and (full) of weights; what is computed again is not counted again. */
+/* Of training: gradients of inputs, and (full) of weights; what is computed again is not counted
+ * again. */
 double bench_training_flops(const ModelConfig *c, double context, int full);
 
 typedef struct {
     int sequences, length, steps;
     TrainerOptions trainer;
-    double peak;                   /* FLOP/s that shares are of */
+    double peak; /* FLOP/s that shares are of */
     int profile;
 } BenchTraining;
 

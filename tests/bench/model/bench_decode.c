@@ -23,7 +23,8 @@ static double step_bytes(const Model *m, int rows, double context)
     return num * (weights + rows * context * 2.0 * c->layers * c->kv_heads * c->head_dim);
 }
 
-static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double *seconds, Error *err)
+static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double *seconds,
+                      Error *err)
 {
     Random r;
     int32_t *ids = memory_array((size_t)b->prompt, sizeof *ids);
@@ -31,7 +32,8 @@ static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double
     random_init(&r, 2, 0);
     *seconds = 0;
     for (int i = 0; i < b->batch && rc == 1; i++) {
-        for (int t = 0; t < b->prompt; t++) ids[t] = (int32_t)random_below(&r, (uint64_t)d->model->c.vocab);
+        for (int t = 0; t < b->prompt; t++)
+            ids[t] = (int32_t)random_below(&r, (uint64_t)d->model->c.vocab);
         double begin = clock_seconds();
         rows[i].slot = i;
         rows[i].u = random_uniform(&r);
@@ -41,7 +43,10 @@ static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double
         if (i) *seconds += clock_seconds() - begin; /* the first one opens libraries */
     }
     free(ids);
-    return rc == 1 ? 0 : rc ? -1 : error_set(err, "there is no room for %d rows of %d tokens", b->batch, b->prompt + b->new_tokens);
+    return rc == 1 ? 0
+           : rc    ? -1
+                   : error_set(err, "there is no room for %d rows of %d tokens", b->batch,
+                               b->prompt + b->new_tokens);
 }
 
 static void print_steps(const Model *m, const BenchDecode *b, double *step, int n, double prompts)
@@ -49,18 +54,22 @@ static void print_steps(const Model *m, const BenchDecode *b, double *step, int 
     double sum = 0, bytes = step_bytes(m, b->batch, b->prompt + b->new_tokens / 2.0);
     for (int i = 0; i < n; i++) sum += step[i];
     qsort(step, (size_t)n, sizeof *step, by_time);
-    printf("decoding: %.0f tokens/s, batch %d, prompts of %d tokens, %d new; a step %.3f ms (least %.3f, median %.3f), "
+    printf("decoding: %.0f tokens/s, batch %d, prompts of %d tokens, %d new; a step %.3f ms (least "
+           "%.3f, median %.3f), "
            "%.2f TB/s of weights, keys and values",
-           b->batch * n / sum, b->batch, b->prompt, b->new_tokens, 1e3 * sum / n, 1e3 * step[0], 1e3 * step[n / 2],
-           bytes * n / sum / 1e12);
-    if (b->bandwidth > 0) printf(", %.0f%% of %.2f", 100 * bytes * n / sum / b->bandwidth, b->bandwidth / 1e12);
+           b->batch * n / sum, b->batch, b->prompt, b->new_tokens, 1e3 * sum / n, 1e3 * step[0],
+           1e3 * step[n / 2], bytes * n / sum / 1e12);
+    if (b->bandwidth > 0)
+        printf(", %.0f%% of %.2f", 100 * bytes * n / sum / b->bandwidth, b->bandwidth / 1e12);
     if (b->batch > 1) printf("; prompts %.0f tokens/s", (b->batch - 1.0) * b->prompt / prompts);
     putchar('\n');
 }
 
 int bench_decode(Model *m, const BenchDecode *b, Error *err)
 {
-    DecoderPlan plan = {.rows = b->batch, .prompt = b->prompt, .max_new = b->new_tokens,
+    DecoderPlan plan = {.rows = b->batch,
+                        .prompt = b->prompt,
+                        .max_new = b->new_tokens,
                         .law = {.temperature = 1, .top_p = 1, .vocab = m->c.vocab}};
     Decoder *d = NULL;
     DecoderRow *rows = memory_array((size_t)b->batch, sizeof *rows);

@@ -9,10 +9,12 @@ typedef struct {
     double bandwidth;              /* bytes a second that shares are of; 0: none */
 } BenchDecode;
 
-/* Prints its lines on stdout. A step is timed from the host: with what goes there and comes back. */
+/* Prints its lines on stdout. A step is timed from the host: with what goes there and comes back.
+ */
 int bench_decode(Model *m, const BenchDecode *b, Error *err);
 
-/* Each part of a step of so many rows, at `tokens` of context: all layers' in one graph, the best of five. */
+/* Each part of a step of so many rows, at `tokens` of context: all layers' in one graph, the best
+ * of five. */
 int bench_step_parts(Model *m, int rows, int tokens, double bandwidth, Error *err);
 
 #endif

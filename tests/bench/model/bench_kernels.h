@@ -12,14 +12,15 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    double bytes;                  /* read and written, each once, by one call */
-    double seconds;                /* of one call: the best of five rounds */
+    double bytes;   /* read and written, each once, by one call */
+    double seconds; /* of one call: the best of five rounds */
 } KernelTime;
 
 enum { KERNEL_TIMES_MAX = 24 };
 
-/* Calls follow one another over as many copies of their arrays as do not fit in a cache. The number of entries of out; -1: the
- * device failed. */
-int bench_kernels(const Ops *op, const KernelShape *s, KernelTime out[KERNEL_TIMES_MAX], Error *err);
+/* Calls follow one another over as many copies of their arrays as do not fit in a cache. The number
+ * of entries of out; -1: the device failed. */
+int bench_kernels(const Ops *op, const KernelShape *s, KernelTime out[KERNEL_TIMES_MAX],
+                  Error *err);
 
 #endif

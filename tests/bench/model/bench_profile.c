@@ -1,11 +1,12 @@
-/* Where the time goes: a table of operations that wait for what they asked for. Products are told apart by their sizes. */
+/* Where the time goes: a table of operations that wait for what they asked for. Products are told
+ * apart by their sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "tests/bench/model/bench.h"
 #include "model/core/transformer.h"
+#include "tests/bench/model/bench.h"
 
 enum { MOST = 256 };
 
@@ -21,7 +22,7 @@ static struct {
     Entry entry[MOST];
     int n, failed;
     double begin;
-    Error err;                     /* the first, which waiting would make forgotten */
+    Error err; /* the first, which waiting would make forgotten */
 } profile;
 
 static void wait_for_all(void)
@@ -56,49 +57,66 @@ static void finish(const char *what, double flops)
 static void timed_gemm(const Gemm *g)
 {
     char what[80];
-    snprintf(what, sizeof what, "gemm %c%c %d x %d x %d%s", g->ta ? 't' : 'n', g->tb ? 't' : 'n', g->m, g->n, g->k,
-             g->wide ? " wide" : g->beta != 0 ? " added" : "");
+    snprintf(what, sizeof what, "gemm %c%c %d x %d x %d%s", g->ta ? 't' : 'n', g->tb ? 't' : 'n',
+             g->m, g->n, g->k,
+             g->wide        ? " wide"
+             : g->beta != 0 ? " added"
+                            : "");
     start();
     profile.real->gemm(g);
     finish(what, 2.0 * g->m * g->n * g->k);
 }
 
-#define TIMED(name, parameters, arguments)      \
-    static void timed_##name parameters         \
-    {                                           \
-        start();                                \
-        profile.real->name arguments;           \
-        finish(#name, 0);                       \
+#define TIMED(name, parameters, arguments) \
+    static void timed_##name parameters    \
+    {                                      \
+        start();                           \
+        profile.real->name arguments;      \
+        finish(#name, 0);                  \
     }
 TIMED(copy, (void *to, const void *from, size_t bytes), (to, from, bytes))
 TIMED(zero, (void *p, size_t bytes), (p, bytes))
 TIMED(upload, (void *to, const void *host, size_t bytes), (to, host, bytes))
 TIMED(download, (void *host, const void *from, size_t bytes), (host, from, bytes))
 TIMED(bias_grad, (float *db, const Num *dy, int rows, int n), (db, dy, rows, n))
-TIMED(rmsnorm, (Num *y, const float *x, const Num *w, int rows, int n, float eps), (y, x, w, rows, n, eps))
-TIMED(rmsnorm_grad, (Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps),
+TIMED(rmsnorm, (Num * y, const float *x, const Num *w, int rows, int n, float eps),
+      (y, x, w, rows, n, eps))
+TIMED(rmsnorm_grad,
+      (Num * dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n,
+       float eps),
       (dx, add, dw, dy, x, w, rows, n, eps))
-TIMED(head_norm, (Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
+TIMED(head_norm,
+      (Num * y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
       (y, x, w, rows, groups, n, ld, eps))
 TIMED(head_norm_grad,
-      (Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
+      (Num * dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n,
+       int ld, float eps),
       (dx, dw, dy, x, w, rows, groups, n, ld, eps))
-TIMED(rope, (Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign),
+TIMED(rope,
+      (Num * qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
+       HeadShape s, float sign),
       (qkv, pos, cosines, sines, rows, s, sign))
-TIMED(attention, (Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s), (out, lse, qkv, b, s))
+TIMED(attention, (Num * out, float *lse, const Num *qkv, const BatchView *b, HeadShape s),
+      (out, lse, qkv, b, s))
 TIMED(attention_grad,
-      (Num *dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv, const BatchView *b, HeadShape s),
+      (Num * dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv,
+       const BatchView *b, HeadShape s),
       (dqkv, dout, out, lse, qkv, b, s))
-TIMED(swiglu, (Num *act, const Num *gate_up, int rows, int ff), (act, gate_up, rows, ff))
-TIMED(swiglu_grad, (Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff), (dgate_up, dact, gate_up, rows, ff))
-TIMED(embed, (float *x, const Num *table, const int32_t *ids, int rows, int n), (x, table, ids, rows, n))
+TIMED(swiglu, (Num * act, const Num *gate_up, int rows, int ff), (act, gate_up, rows, ff))
+TIMED(swiglu_grad, (Num * dgate_up, const Num *dact, const Num *gate_up, int rows, int ff),
+      (dgate_up, dact, gate_up, rows, ff))
+TIMED(embed, (float *x, const Num *table, const int32_t *ids, int rows, int n),
+      (x, table, ids, rows, n))
 TIMED(embed_grad, (float *dtable, const Num *dx, const BatchView *b, int n), (dtable, dx, b, n))
-TIMED(cross_entropy, (float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab),
+TIMED(cross_entropy,
+      (float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab),
       (logp, lse, logits, target, rows, vocab))
 TIMED(cross_entropy_grad,
-      (Num *dlogits, const float *logits, const float *lse, const int32_t *target, const float *weight, int rows, int vocab),
+      (Num * dlogits, const float *logits, const float *lse, const int32_t *target,
+       const float *weight, int rows, int vocab),
       (dlogits, logits, lse, target, weight, rows, vocab))
-TIMED(adamw, (Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s), (p, master, g, m, v, n, s))
+TIMED(adamw, (Num * p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s),
+      (p, master, g, m, v, n, s))
 
 static double timed_sum_squares(const float *x, size_t n)
 {
@@ -154,7 +172,8 @@ int profile_end(Model *m, Error *err)
     printf("one step, each operation waited for: %.1f ms\n", 1e3 * sum);
     for (int i = 0; i < profile.n; i++) {
         const Entry *e = &profile.entry[i];
-        printf("%6.2f%% %9.2f ms %6ld x %-44s", 100 * e->seconds / sum, 1e3 * e->seconds, e->calls, e->what);
+        printf("%6.2f%% %9.2f ms %6ld x %-44s", 100 * e->seconds / sum, 1e3 * e->seconds, e->calls,
+               e->what);
         if (e->flops > 0) printf(" %8.3g TFLOP/s", e->flops / e->seconds / 1e12);
         putchar('\n');
     }

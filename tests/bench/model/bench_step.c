@@ -1,13 +1,14 @@
-/* What the parts of a decoding step cost: each for all layers in one graph, so that no launch by the host is in it. */
+/* What the parts of a decoding step cost: each for all layers in one graph, so that no launch by
+ * the host is in it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "tests/bench/model/bench_decode.h"
+#include "model/core/transformer.h"
 #include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
-#include "model/core/transformer.h"
+#include "tests/bench/model/bench_decode.h"
 
 enum { ROUNDS = 5, REPEATS = 4 };
 
@@ -15,7 +16,7 @@ typedef struct {
     const Model *m;
     int rows, tokens;
     Num *x, *y, *act;
-    float *stream, *parts;         /* stream: the residual stream */
+    float *stream, *parts; /* stream: the residual stream */
     int32_t *pos, *table, *ids;
     double *u;
     uint32_t *banned;
@@ -38,12 +39,27 @@ static void linear(const Bench *b, const Linear *l, int gated)
     cuda_product(&p);
 }
 
-static void part_qkv(const Bench *b, int i) { linear(b, &b->m->layer[i].qkv, 0); }
-static void part_o(const Bench *b, int i) { linear(b, &b->m->layer[i].o, 0); }
-static void part_gate_up(const Bench *b, int i) { linear(b, &b->m->layer[i].gate_up, 1); }
-static void part_down(const Bench *b, int i) { linear(b, &b->m->layer[i].down, 0); }
+static void part_qkv(const Bench *b, int i)
+{
+    linear(b, &b->m->layer[i].qkv, 0);
+}
+static void part_o(const Bench *b, int i)
+{
+    linear(b, &b->m->layer[i].o, 0);
+}
+static void part_gate_up(const Bench *b, int i)
+{
+    linear(b, &b->m->layer[i].gate_up, 1);
+}
+static void part_down(const Bench *b, int i)
+{
+    linear(b, &b->m->layer[i].down, 0);
+}
 
-static KvRows who(const Bench *b) { return (KvRows){b->pos, b->table, (b->tokens + KV_PAGE - 1) / KV_PAGE}; }
+static KvRows who(const Bench *b)
+{
+    return (KvRows){b->pos, b->table, (b->tokens + KV_PAGE - 1) / KV_PAGE};
+}
 
 static void part_fresh(const Bench *b, int i)
 {
@@ -70,23 +86,37 @@ static void part_attend(const Bench *b, int i)
 
 static void part_residual(const Bench *b, int i)
 {
-    Residual r = {.x = b->stream, .normed = b->y, .parts = b->parts, .planes = 1,
-                  .w = weight_at(b->m, b->m->layer[i].post_norm), .rows = b->rows, .n = b->m->c.hidden, .eps = 1e-6f};
+    Residual r = {.x = b->stream,
+                  .normed = b->y,
+                  .parts = b->parts,
+                  .planes = 1,
+                  .w = weight_at(b->m, b->m->layer[i].post_norm),
+                  .rows = b->rows,
+                  .n = b->m->c.hidden,
+                  .eps = 1e-6f};
     cuda_residual_norm(&r);
 }
 
 static void part_head(const Bench *b, int i)
 {
-    Product p = {
-        .sums = b->parts, .x = b->x, .w = weight_at(b->m, b->m->head), .rows = b->rows, .n = b->m->c.vocab, .k = b->m->c.hidden};
+    Product p = {.sums = b->parts,
+                 .x = b->x,
+                 .w = weight_at(b->m, b->m->head),
+                 .rows = b->rows,
+                 .n = b->m->c.vocab,
+                 .k = b->m->c.hidden};
     (void)i;
     cuda_product(&p);
 }
 
 static void part_draw(const Bench *b, int i)
 {
-    DrawRows law = {
-        .logits = b->parts, .ld = (size_t)b->m->c.vocab, .banned = b->banned, .vocab = b->m->c.vocab, .inverse = 1, .top_p = 1};
+    DrawRows law = {.logits = b->parts,
+                    .ld = (size_t)b->m->c.vocab,
+                    .banned = b->banned,
+                    .vocab = b->m->c.vocab,
+                    .inverse = 1,
+                    .top_p = 1};
     (void)i;
     cuda_draw(b->ids, (float *)b->ids + b->rows, &law, b->u, b->act, b->rows);
 }
@@ -99,7 +129,8 @@ static double time_part(const Bench *b, Part *part, int layers)
     CuGraphExec exec = NULL;
     double best = INFINITY;
     if (cuda_begin()) return -1;
-    CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL), "a part of a step is not recorded");
+    CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL),
+             "a part of a step is not recorded");
     if (cuda_failed()) return -1;
     for (int r = 0; r < REPEATS; r++)
         for (int i = 0; i < layers; i++) {
@@ -124,15 +155,21 @@ static double time_part(const Bench *b, Part *part, int layers)
     return cuda_failed() ? -1 : best / (REPEATS * layers);
 }
 
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 static void make_bench(Bench *b)
 {
     const Model *m = b->m;
     const ModelConfig *c = &m->c;
-    int widest = m->layer[0].qkv.n > c->hidden ? m->layer[0].qkv.n : c->hidden; /* of sums, but for the head's */
-    size_t rows = (size_t)b->rows, parts = most(cuda_attend_scratch(b->rows, c->heads, b->tokens), rows * (size_t)c->vocab);
-    size_t wide = most((size_t)c->hidden, (size_t)(c->heads * c->head_dim)), ld = (size_t)(b->tokens + KV_PAGE - 1) / KV_PAGE;
+    int widest = m->layer[0].qkv.n > c->hidden ? m->layer[0].qkv.n
+                                               : c->hidden; /* of sums, but for the head's */
+    size_t rows = (size_t)b->rows,
+           parts = most(cuda_attend_scratch(b->rows, c->heads, b->tokens), rows * (size_t)c->vocab);
+    size_t wide = most((size_t)c->hidden, (size_t)(c->heads * c->head_dim)),
+           ld = (size_t)(b->tokens + KV_PAGE - 1) / KV_PAGE;
     parts = most(parts, rows * (size_t)widest);
     b->x = cuda_alloc(rows * most(wide, (size_t)c->ff) * 2);
     b->y = cuda_alloc(rows * wide * 2);
@@ -158,11 +195,15 @@ static void make_bench(Bench *b)
 
 static void free_bench(Bench *b)
 {
-    void *all[] = {b->x, b->y, b->act, b->stream, b->parts, b->banned, b->u, b->ids, b->pos, b->table, b->pages.data};
+    void *all[] = {b->x, b->y,   b->act, b->stream, b->parts,     b->banned,
+                   b->u, b->ids, b->pos, b->table,  b->pages.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) cuda_release(all[i]);
 }
 
-static double linear_bytes(const Linear *l) { return 2.0 * l->n * l->k; }
+static double linear_bytes(const Linear *l)
+{
+    return 2.0 * l->n * l->k;
+}
 
 int bench_step_parts(Model *m, int rows, int tokens, double bandwidth, Error *err)
 {
@@ -176,15 +217,16 @@ int bench_step_parts(Model *m, int rows, int tokens, double bandwidth, Error *er
         Part *part;
         double bytes;
         int layers;
-    } parts[] = {{"q|k|v", part_qkv, linear_bytes(&l->qkv), c->layers},
-                 {"new heads", part_fresh, 0, c->layers},
-                 {"attention", part_attend, 4.0 * rows * tokens * c->kv_heads * c->head_dim, c->layers},
-                 {"o", part_o, linear_bytes(&l->o), c->layers},
-                 {"residual and norm", part_residual, 0, c->layers},
-                 {"gate|up, SwiGLU", part_gate_up, linear_bytes(&l->gate_up), c->layers},
-                 {"down", part_down, linear_bytes(&l->down), c->layers},
-                 {"head", part_head, 2.0 * c->vocab * c->hidden, 1},
-                 {"drawing", part_draw, 4.0 * rows * c->vocab, 1}};
+    } parts[] = {
+        {"q|k|v", part_qkv, linear_bytes(&l->qkv), c->layers},
+        {"new heads", part_fresh, 0, c->layers},
+        {"attention", part_attend, 4.0 * rows * tokens * c->kv_heads * c->head_dim, c->layers},
+        {"o", part_o, linear_bytes(&l->o), c->layers},
+        {"residual and norm", part_residual, 0, c->layers},
+        {"gate|up, SwiGLU", part_gate_up, linear_bytes(&l->gate_up), c->layers},
+        {"down", part_down, linear_bytes(&l->down), c->layers},
+        {"head", part_head, 2.0 * c->vocab * c->hidden, 1},
+        {"drawing", part_draw, 4.0 * rows * c->vocab, 1}};
     double step = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !cuda_failed(); i++) {
         double t = time_part(&b, parts[i].part, parts[i].layers),
@@ -192,7 +234,8 @@ int bench_step_parts(Model *m, int rows, int tokens, double bandwidth, Error *er
         step += all;
         printf("  %-18s %9.2f us a layer, %8.3f ms a step", parts[i].name, 1e6 * t, 1e3 * all);
         if (parts[i].bytes > 0) printf(", %.2f TB/s", parts[i].bytes / t / 1e12);
-        if (parts[i].bytes > 0 && bandwidth > 0) printf(" (%.0f%%)", 100 * parts[i].bytes / t / bandwidth);
+        if (parts[i].bytes > 0 && bandwidth > 0)
+            printf(" (%.0f%%)", 100 * parts[i].bytes / t / bandwidth);
         putchar('\n');
     }
     printf("  their sum, %d rows at %d tokens: %.3f ms\n", rows, tokens, 1e3 * step);

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "tests/bench/model/bench.h"
+#include "model/core/transformer.h"
 #include "model/memory_plan.h"
 #include "model/ranks.h"
-#include "model/core/transformer.h"
+#include "tests/bench/model/bench.h"
 
 static void uniform_weights(void *ctx, int sequence, const float *logp, float *weight)
 {
@@ -50,8 +50,8 @@ static void print_memory(const Model *m, const Trainer *t)
     fputs(text.data, stdout);
     buffer_release(&text);
     if (m->ops != ops_cpu() && !m->ops->memory(&left, &total, NULL))
-        printf("of the device's memory %.2f GiB of %.2f are taken\n", (double)(total - left) / (1 << 30),
-               (double)total / (1 << 30));
+        printf("of the device's memory %.2f GiB of %.2f are taken\n",
+               (double)(total - left) / (1 << 30), (double)total / (1 << 30));
 }
 
 static int bench_logprobs(Model *m, const BenchTraining *b, const Sequence *seqs, Error *err)
@@ -61,7 +61,9 @@ static int bench_logprobs(Model *m, const BenchTraining *b, const Sequence *seqs
     for (size_t i = 0; i < n; i++) logp[i] = memory_array((size_t)b->length, sizeof **logp);
     double begin = clock_seconds();
     int rc = model_logprobs(m, seqs, b->sequences, logp, err);
-    if (!rc) printf("log-probabilities: %.0f tokens/s\n", b->sequences * (double)b->length / (clock_seconds() - begin));
+    if (!rc)
+        printf("log-probabilities: %.0f tokens/s\n",
+               b->sequences * (double)b->length / (clock_seconds() - begin));
     for (size_t i = 0; i < n; i++) free(logp[i]);
     free(logp);
     return rc;
@@ -84,8 +86,10 @@ int bench_training(Model *m, const BenchTraining *b, Error *err)
     double flops = tokens / best * bench_training_flops(&m->c, b->length / 2.0, !m->lora.size);
     if (!rc) {
         print_memory(m, t);
-        printf("training: %.0f tokens/s (forward and backward %.1f ms, AdamW %.1f ms), %.3g TFLOP/s, %.0f%% of %.3g\n",
-               tokens / best, 1e3 * part[0], 1e3 * part[1], flops / 1e12, 100 * flops / b->peak, b->peak / 1e12);
+        printf("training: %.0f tokens/s (forward and backward %.1f ms, AdamW %.1f ms), %.3g "
+               "TFLOP/s, %.0f%% of %.3g\n",
+               tokens / best, 1e3 * part[0], 1e3 * part[1], flops / 1e12, 100 * flops / b->peak,
+               b->peak / 1e12);
     }
     if (!rc && b->profile) {
         profile_begin(m);

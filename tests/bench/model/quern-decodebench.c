@@ -3,9 +3,9 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "model/model_device.h"
 #include "tests/bench/model/bench.h"
 #include "tests/bench/model/bench_decode.h"
-#include "model/model_device.h"
 
 typedef struct {
     const char *engine, *shape;
@@ -19,16 +19,20 @@ static int run(const Options *o, Error *err)
     const Ops *ops;
     ModelConfig c;
     Model *m;
-    if (model_device(o->engine, &ops, err) || bench_shape(o->shape, &c, err) || bench_model(&c, ops, &m, err)) return -1;
-    LoraOptions lora = {.rank = (int)o->lora, .alpha = 2 * (double)o->lora, .targets = LORA_ALL, .seed = 1};
+    if (model_device(o->engine, &ops, err) || bench_shape(o->shape, &c, err) ||
+        bench_model(&c, ops, &m, err))
+        return -1;
+    LoraOptions lora = {
+        .rank = (int)o->lora, .alpha = 2 * (double)o->lora, .targets = LORA_ALL, .seed = 1};
     BenchDecode b = {(int)o->batch, (int)o->prompt, (int)o->new_tokens, o->bandwidth * 1e12};
     int rc = o->lora ? model_add_lora(m, &lora, err) : 0;
     if (!rc)
-        printf("model: %s, %zu parameters%s, on %s\n", o->shape, model_parameters(m), o->lora ? " and an adapter" : "",
-               o->engine);
+        printf("model: %s, %zu parameters%s, on %s\n", o->shape, model_parameters(m),
+               o->lora ? " and an adapter" : "", o->engine);
     if (!rc) rc = bench_decode(m, &b, err);
     if (!rc && o->parts && ops == ops_cpu()) rc = error_set(err, "--parts is of a GPU");
-    if (!rc && o->parts) rc = bench_step_parts(m, b.batch, b.prompt + b.new_tokens / 2, b.bandwidth, err);
+    if (!rc && o->parts)
+        rc = bench_step_parts(m, b.batch, b.prompt + b.new_tokens / 2, b.bandwidth, err);
     model_free(m);
     return rc;
 }
@@ -48,7 +52,8 @@ int main(int argc, char **argv)
         {"parts", FLAG_BOOL, &o.parts, "print what the parts of a step cost"},
         {0},
     };
-    FlagSpec spec = {"quern-decodebench", "", "Prints tokens a second of decoding.", flags, 0, 0, 0};
+    FlagSpec spec = {
+        "quern-decodebench", "", "Prints tokens a second of decoding.", flags, 0, 0, 0};
     flags_parse(&spec, argc, argv, NULL);
     Error err;
     if (run(&o, &err)) log_die(1, &err);

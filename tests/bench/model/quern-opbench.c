@@ -1,12 +1,13 @@
-/* Rates of the operations that memory bounds, one a line: quern-kernelbench --device cuda:0 --model 7b */
+/* Rates of the operations that memory bounds, one a line: quern-kernelbench --device cuda:0 --model
+ * 7b */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "model/model_device.h"
 #include "tests/bench/model/bench_attention.h"
 #include "tests/bench/model/bench_kernels.h"
-#include "model/model_device.h"
 
 static const struct {
     const char *name;
@@ -23,13 +24,16 @@ int main(int argc, char **argv)
     int attention = 0;
     const Flag flags[] = {
         {"device", FLAG_TEXT, &device, "cpu, cuda:N or auto"},
-        {"model", FLAG_TEXT, &model, "the shapes of Qwen2.5 of that size", .choices = "0.5b|7b|tiny"},
+        {"model", FLAG_TEXT, &model, "the shapes of Qwen2.5 of that size",
+         .choices = "0.5b|7b|tiny"},
         {"attention", FLAG_BOOL, &attention, "attention too, at three models' shapes: for a GPU"},
         {0},
     };
     const FlagSpec spec = {"quern-kernelbench", "[--device DEVICE] [--model SIZE]",
-                           "Time each operation of training that is bound by memory, and print the rate at which it reads and "
-                           "writes.", flags};
+                           "Time each operation of training that is bound by memory, and print the "
+                           "rate at which it reads and "
+                           "writes.",
+                           flags};
     const Ops *op;
     Error err;
     KernelTime times[KERNEL_TIMES_MAX];
@@ -39,10 +43,11 @@ int main(int argc, char **argv)
     while (strcmp(models[k].name, model)) k++;
     int n = bench_kernels(op, &models[k].shape, times, &err);
     if (n < 0) log_die(1, &err);
-    printf("%s, shapes of %s, %d rows, %d of the loss\n", op->name, model, models[k].shape.rows, models[k].shape.loss_rows);
+    printf("%s, shapes of %s, %d rows, %d of the loss\n", op->name, model, models[k].shape.rows,
+           models[k].shape.loss_rows);
     for (int i = 0; i < n; i++)
-        printf("%-26s %9.1f MB %9.1f us %7.0f GB/s\n", times[i].name, times[i].bytes / 1e6, times[i].seconds * 1e6,
-               times[i].bytes / times[i].seconds / 1e9);
+        printf("%-26s %9.1f MB %9.1f us %7.0f GB/s\n", times[i].name, times[i].bytes / 1e6,
+               times[i].seconds * 1e6, times[i].bytes / times[i].seconds / 1e9);
     if (attention && bench_attention(op, &err)) log_die(1, &err);
     return 0;
 }

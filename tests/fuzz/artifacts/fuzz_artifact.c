@@ -1,5 +1,6 @@
 /* Foreign bytes as one record, as a whole artifact file, and as a journal. The payload digest of a
- * mutant is put right where the header can be read, so that the reader is passed and records are reached. */
+ * mutant is put right where the header can be read, so that the reader is passed and records are
+ * reached. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,14 +61,16 @@ static void look_at(const View *v)
         if (!view_ints(v, key, &ints, &n, &err)) free(ints);
         if (!view_floats(v, key, &floats, &n, &err)) free(floats);
         if (!view_map(v, key, &sub, &err)) look_at(&sub);
-        if (!view_count(v, key, &n, &err) && n && !view_item(v, key, n - 1, &sub, &err)) look_at(&sub);
-        (void)(view_float(v, key, &f, &err) + view_bytes(v, key, &p, &n, &err) + view_text(v, key, &s, &n, &err) +
-               view_bool(v, key, &b, &err));
+        if (!view_count(v, key, &n, &err) && n && !view_item(v, key, n - 1, &sub, &err))
+            look_at(&sub);
+        (void)(view_float(v, key, &f, &err) + view_bytes(v, key, &p, &n, &err) +
+               view_text(v, key, &s, &n, &err) + view_bool(v, key, &b, &err));
         free(key);
     }
 }
 
-/* What is accepted must encode back to the same bytes or to fewer: lengths may have been written wide. */
+/* What is accepted must encode back to the same bytes or to fewer: lengths may have been written
+ * wide. */
 static void decode_one(const uint8_t *data, size_t size)
 {
     msgpack_zone *zone = msgpack_zone_new(4096);
@@ -75,11 +78,13 @@ static void decode_one(const uint8_t *data, size_t size)
     Error err;
     if (!view_decode(data, size, "fuzz", zone, &v, &err)) {
         look_at(&v);
-        for (const char *const *k = (const char *const[]){"samples", "verdicts", "prompts", NULL}; *k; k++)
+        for (const char *const *k = (const char *const[]){"samples", "verdicts", "prompts", NULL};
+             *k; k++)
             schema_check(*k, &v, &err);
         int embedded_nul = 0; /* keys with a NUL cannot go through the C-string interface */
         for (uint32_t i = 0; i < v.map->via.map.size; i++)
-            embedded_nul |= memchr(v.map->via.map.ptr[i].key.via.str.ptr, 0, v.map->via.map.ptr[i].key.via.str.size) != NULL;
+            embedded_nul |= memchr(v.map->via.map.ptr[i].key.via.str.ptr, 0,
+                                   v.map->via.map.ptr[i].key.via.str.size) != NULL;
         Record *r = record_new();
         Buffer out;
         buffer_init(&out, 1 << 22);
@@ -109,12 +114,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Error err;
     once();
     decode_one(data, size);
-    if (random_hash(data, size) % 8) return 0; /* files are slow: most inputs are tried as bytes only */
+    if (random_hash(data, size) % 8)
+        return 0; /* files are slow: most inputs are tried as bytes only */
     uint8_t *fixed = malloc(size ? size : 1);
     memcpy(fixed, data, size);
     size_t used;
-    uint8_t *digest = memmem(fixed, size, "\xa6" "digest\xd9\x40", 9);
-    if (!scan_record(data, size, "fuzz", &used, &err) && digest && (size_t)(digest - fixed) + 9 + 64 <= used) {
+    uint8_t *digest = memmem(fixed, size,
+                             "\xa6"
+                             "digest\xd9\x40",
+                             9);
+    if (!scan_record(data, size, "fuzz", &used, &err) && digest &&
+        (size_t)(digest - fixed) + 9 + 64 <= used) {
         Digest d;
         char hex[DIGEST_HEX];
         digest_of(fixed + used, size - used, &d);

@@ -1,5 +1,5 @@
-/* The includes of a candidate, which are followed outside the cage: nothing outside the folders is read, and what a source gets
- * is the same whatever came before it. */
+/* The includes of a candidate, which are followed outside the cage: nothing outside the folders is
+ * read, and what a source gets is the same whatever came before it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +44,13 @@ static void make_tree(void)
     put("cuda/cuda_fp16.h", "#define WHERE one\n#include \"vector.h\"\n");
     put("cuda/vector.h", "#pragma once\n#include <cccl_only.h>\n#include <math.h>\n");
     put("cuda/cccl/cccl_only.h", "#include CONFIG\n#define CONFIG <vector.h>\n");
-    put("cuda/cub/cub.cuh", "#include \"device/d.cuh\"\n#include <cub/device/d.cuh>\n#include <cub/block.cuh>\n");
+    put("cuda/cub/cub.cuh",
+        "#include \"device/d.cuh\"\n#include <cub/device/d.cuh>\n#include <cub/block.cuh>\n");
     put("cuda/cub/block.cuh", "#define CUB\n");
     put("one/a.h", "#include \"lib/common.h\"\n#include \"vector.h\"\n#include <b.h>\n");
     put("one/vector.h", "#define BESIDE\n#include \"a.h\"\n");
-    put("one/lib/common.h", "#include \"../common.h\"\n#include <lib/common.h>\n#include MACRO\n#define MACRO <b.h>\n");
+    put("one/lib/common.h",
+        "#include \"../common.h\"\n#include <lib/common.h>\n#include MACRO\n#define MACRO <b.h>\n");
     put("one/common.h", "#define LAST \"lib/common.h\"\n#include LAST\n");
     put("two/b.h", "#include \"../one/a.h\"\n#include \"../secret.h\"\n#include <link.h>\n");
     put("two/lib/common.h", "#define MACRO <WHERE/x.h>\n");
@@ -59,10 +61,12 @@ static void make_tree(void)
     need(!symlink(".", path));
 }
 
-static int collect(Headers *h, const uint8_t *data, size_t size, const char *const **names, const char *const **texts)
+static int collect(Headers *h, const uint8_t *data, size_t size, const char *const **names,
+                   const char *const **texts)
 {
     int n = headers_collect(h, (const char *)data, size, names, texts);
-    for (int i = 0; i < n; i++) need(*(*names)[i] && *(*names)[i] != '/' && !strstr((*texts)[i], "SECRET"));
+    for (int i = 0; i < n; i++)
+        need(*(*names)[i] && *(*names)[i] != '/' && !strstr((*texts)[i], "SECRET"));
     return n;
 }
 
@@ -78,8 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(!headers_open(cuda, folders, &fresh, &err));
     int n = collect(fresh, data, size, &names, &texts);
     need(collect(old, data, size, &old_names, &old_texts) == n);
-    for (int i = 0; i < n; i++) need(!strcmp(names[i], old_names[i]) && !strcmp(texts[i], old_texts[i]));
-    need(!strcmp(headers_taken(fresh), headers_taken(old)) && headers_none(fresh) == headers_none(old));
+    for (int i = 0; i < n; i++)
+        need(!strcmp(names[i], old_names[i]) && !strcmp(texts[i], old_texts[i]));
+    need(!strcmp(headers_taken(fresh), headers_taken(old)) &&
+         headers_none(fresh) == headers_none(old));
     headers_close(fresh);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* A candidate's plan, and a baseline's, from foreign bytes: parse, and resolve what parses for a small task. */
+/* A candidate's plan, and a baseline's, from foreign bytes: parse, and resolve what parses for a
+ * small task. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void resolve(const Plan *plan)
 {
-    static Task task = {.n_axes = 2, .axis_name = {"rows", "cols"}, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1,
+    static Task task = {.n_axes = 2,
+                        .axis_name = {"rows", "cols"},
+                        .n_inputs = 1,
+                        .n_outputs = 1,
+                        .n_workloads = 1,
                         .inputs = {{.name = "x", .rank = 2, .shape = {rows, cols}}},
                         .outputs = {{.name = "y", .rank = 2, .shape = {rows, cols}}},
                         .workloads = {{.axis = {7, 33}}}};
-    static const DeviceInfo device = {.max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};
+    static const DeviceInfo device = {
+        .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};
     PlanKernel kernels[PLAN_MAX_STEPS];
     DeviceLaunch *launches = NULL;
     int line, n;
@@ -34,7 +40,8 @@ static void resolve(const Plan *plan)
     }
     PlanContext context = {.plan = plan, .task = &task, .device = &device, .kernels = kernels};
     if (plan_check_names(&context, &line, &err)) return;
-    if (!plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err)) free(launches);
+    if (!plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err))
+        free(launches);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int line;
     if (!candidate_parse((const char *)data, size, &c, &outcome, &line, &err)) resolve(&c.plan);
     candidate_release(&c);
-    if (!candidate_parse_trusted((const char *)data, size, &c, &outcome, &line, &err)) resolve(&c.plan);
+    if (!candidate_parse_trusted((const char *)data, size, &c, &outcome, &line, &err))
+        resolve(&c.plan);
     candidate_release(&c);
     return 0;
 }

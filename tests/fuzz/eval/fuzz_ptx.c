@@ -1,5 +1,5 @@
-/* PTX text: parse, decode, and where that works launch each kernel on a few threads under a small limit, so that
- * whatever the decoder accepts is also safe to run. */
+/* PTX text: parse, decode, and where that works launch each kernel on a few threads under a small
+ * limit, so that whatever the decoder accepts is also safe to run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,7 @@ static Device *device(void)
 {
     static Device *d;
     Error err;
-    if (!d && sim_device_ops.open("h100", &d, &err))
-        abort();
+    if (!d && sim_device_ops.open("h100", &d, &err)) abort();
     sim_set_limit(d, 200000);
     return d;
 }
@@ -22,15 +21,16 @@ static void launch_all(Device *d, DeviceModule *m, const PtxModule *names)
     DeviceFault fault;
     Error err;
     DevicePtr p;
-    if (sim_device_ops.alloc(d, sizeof(data), "buffer", &p, &err))
-        abort();
-    sim_device_ops.write(d, p, data, sizeof(data), &err);
+    if (sim_device_ops.alloc(d, sizeof data, "buffer", &p, &err)) abort();
+    sim_device_ops.write(d, p, data, sizeof data, &err);
     for (int i = 0; i < names->n_functions && i < 8; i++) {
-        DeviceLaunch l = {.module = m, .kernel = names->functions[i].name, .grid = {2, 1, 1}, .block = {40, 1, 1}, .shared_bytes = 256};
-        for (int k = 0; k < 8; k++)
-            memcpy(l.params + 8 * k, &p, 8);
-        if (names->functions[i].is_entry)
-            sim_device_ops.run(d, &l, 1, &fault, &err);
+        DeviceLaunch l = {.module = m,
+                          .kernel = names->functions[i].name,
+                          .grid = {2, 1, 1},
+                          .block = {40, 1, 1},
+                          .shared_bytes = 256};
+        for (int k = 0; k < 8; k++) memcpy(l.params + 8 * k, &p, 8);
+        if (names->functions[i].is_entry) sim_device_ops.run(d, &l, 1, &fault, &err);
     }
     sim_device_ops.free(d, p);
 }
@@ -44,11 +44,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     DeviceFault fault;
     Error err;
     PtxModule names;
-    if (size > 1 << 16)
-        return 0;
+    if (size > 1 << 16) return 0;
     char *text = calloc(1, size + 1);
-    if (!text)
-        abort();
+    if (!text) abort();
     memcpy(text, input, size);
     if (!ptx_parse(text, size, &names, &err)) {
         DeviceCode code = {.ptx = text, .ptx_len = size};

@@ -14,10 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         Error err;
         if (llm_reply_parse(api, (const char *)data, size, &a, &err)) continue;
         /* what an accepted reply promises */
-        if (!a.text || !a.finish || (strcmp(a.finish, "stop") && strcmp(a.finish, "length")) || a.prompt_tokens < 0 ||
-            a.completion_tokens < 0)
+        if (!a.text || !a.finish || (strcmp(a.finish, "stop") && strcmp(a.finish, "length")) ||
+            a.prompt_tokens < 0 || a.completion_tokens < 0)
             abort();
-        if (!a.ids != !a.n_ids || !a.prompt_ids != !a.n_prompt_ids || (a.logprobs && !a.ids)) abort();
+        if (!a.ids != !a.n_ids || !a.prompt_ids != !a.n_prompt_ids || (a.logprobs && !a.ids))
+            abort();
         for (size_t i = 0; i < a.n_ids; i++)
             if (a.ids[i] < 0 || (a.logprobs && !(a.logprobs[i] <= 0))) abort();
         llm_answer_release(&a);

@@ -1,4 +1,5 @@
-/* Any bytes as a safetensors file: refused with a sentence, or every tensor is wholly inside the file. */
+/* Any bytes as a safetensors file: refused with a sentence, or every tensor is wholly inside the
+ * file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

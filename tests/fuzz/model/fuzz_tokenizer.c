@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static Tokenizer *known;
     Error err = {""};
     Tokenizer *t;
-    if (!known && tokenizer_load(QUERN_ROOT "/tests/fixtures/tokenizer/qwen2.json", &known, &err)) abort();
+    if (!known && tokenizer_load(QUERN_ROOT "/tests/fixtures/tokenizer/qwen2.json", &known, &err))
+        abort();
     encode(known, data, size);
     int fd = memfd_create("tokenizer", MFD_CLOEXEC);
     char path[64];

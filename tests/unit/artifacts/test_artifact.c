@@ -1,12 +1,12 @@
 /* Artifacts: round trip, equal work equal bytes, damage at every offset, "same", a full disk. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -244,7 +244,8 @@ static void leave_journal(const char *target, const ArtifactSpec *s)
     assert_int_equal(journal_close(j, &err), 0);
 }
 
-/* What is left beside a target that is the same: this work's journal goes, unless it is being written; another's stays. */
+/* What is left beside a target that is the same: this work's journal goes, unless it is being
+ * written; another's stays. */
 static void test_left_journal(void **state)
 {
     (void)state;
@@ -263,7 +264,9 @@ static void test_left_journal(void **state)
     assert_int_equal(pipe(ready) || pipe(go), 0);
     pid_t writer = fork();
     if (writer == 0) {
-        if (journal_open(path, &s, NULL, NULL, &j, &err) || write(ready[1], "x", 1) != 1 || read(go[0], &byte, 1) != 1) _exit(1);
+        if (journal_open(path, &s, NULL, NULL, &j, &err) || write(ready[1], "x", 1) != 1 ||
+            read(go[0], &byte, 1) != 1)
+            _exit(1);
         _exit(journal_close(j, &err) ? 2 : 0);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
@@ -284,7 +287,8 @@ static void test_left_journal(void **state)
     artifact_spec_release(&another);
 }
 
-/* A limit on the file size stands for a full disk: the old target stays, no temporary file is left. */
+/* A limit on the file size stands for a full disk: the old target stays, no temporary file is left.
+ */
 static void test_disk_full(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
-/* The journal: replay, a tail torn at every byte, damage, another configuration, kill -9, two writers. */
+/* The journal: replay, a tail torn at every byte, damage, another configuration, kill -9, two
+ * writers. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -112,7 +113,8 @@ static void test_continue(void **state)
     assert_int_equal(journal_remove(j, &err), 0);
 }
 
-/* Cut at every byte: the whole records before the cut come back, and appending goes on after them. */
+/* Cut at every byte: the whole records before the cut come back, and appending goes on after them.
+ */
 static void test_torn_at_every_byte(void **state)
 {
     (void)state;
@@ -123,7 +125,8 @@ static void test_torn_at_every_byte(void **state)
         Seen s;
         assert_int_equal(file_write_atomic(path, b.data, n, &err), 0);
         Journal *j = open_seen(&s);
-        long whole = n < 40 ? 0 : (long)((n - 40) / 14); /* 32 + 8 for the digest, 6 + 8 for each item */
+        long whole =
+            n < 40 ? 0 : (long)((n - 40) / 14); /* 32 + 8 for the digest, 6 + 8 for each item */
         assert_int_equal(s.n, whole);
         assert_true(s.n >= before);
         before = s.n;
@@ -223,7 +226,8 @@ static void test_kill_9(void **state)
                 if (journal_append(j, item, sizeof item, &e)) _exit(1);
             }
         }
-        for (int ms = 0; ms < 60000 && journal_size() < size + 1000; ms++) usleep(1000); /* it writes */
+        for (int ms = 0; ms < 60000 && journal_size() < size + 1000; ms++)
+            usleep(1000); /* it writes */
         usleep(3000 * (unsigned)round);
         int status;
         kill(child, SIGKILL);
@@ -248,7 +252,8 @@ static void test_second_writer_waits(void **state)
         Seen mine = {0};
         Journal *k;
         Error e;
-        if (write(ready[1], "x", 1) != 1 || journal_open(target, &spec, see, &mine, &k, &e)) _exit(1);
+        if (write(ready[1], "x", 1) != 1 || journal_open(target, &spec, see, &mine, &k, &e))
+            _exit(1);
         if (journal_close(k, &e)) _exit(2);
         _exit(mine.n == 3 ? 0 : 3);
     }
@@ -277,11 +282,13 @@ static void test_disk_full(void **state)
         Journal *j;
         Error e = {""};
         signal(SIGXFSZ, SIG_IGN);
-        if (setrlimit(RLIMIT_FSIZE, &l) || journal_open(target, &spec, see, &mine, &j, &e)) _exit(1);
-        if (journal_append(j, "item 2", 6, &e)) _exit(2);               /* 68 + 14 = 82 bytes */
-        if (journal_append(j, "item 3 is longer", 16, &e) != -1) _exit(3); /* 106: above the limit */
+        if (setrlimit(RLIMIT_FSIZE, &l) || journal_open(target, &spec, see, &mine, &j, &e))
+            _exit(1);
+        if (journal_append(j, "item 2", 6, &e)) _exit(2); /* 68 + 14 = 82 bytes */
+        if (journal_append(j, "item 3 is longer", 16, &e) != -1)
+            _exit(3); /* 106: above the limit */
         if (!strstr(e.text, "cannot write")) _exit(4);
-        if (journal_append(j, "item 3", 6, &e)) _exit(5);               /* 96: room again */
+        if (journal_append(j, "item 3", 6, &e)) _exit(5); /* 96: room again */
         _exit(journal_close(j, &e) ? 6 : 0);
     }
     int status;

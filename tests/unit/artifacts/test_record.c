@@ -47,8 +47,9 @@ static void test_bytes_are_canonical(void **state)
     record_text(b, "name", "x");
     record_int(b, "a", 5);
     Buffer x = encoded(a), y = encoded(b);
-    static const unsigned char expected[] = {0x83, 0xa1, 'a', 5, 0xa1, 'b', 0xcb, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0,
-                                             0xa4, 'n', 'a', 'm', 'e', 0xa1, 'x'};
+    static const unsigned char expected[] = {0x83, 0xa1, 'a', 5,   0xa1, 'b', 0xcb, 0x3f,
+                                             0xf0, 0,    0,   0,   0,    0,   0,    0xa4,
+                                             'n',  'a',  'm', 'e', 0xa1, 'x'};
     assert_int_equal(x.len, sizeof expected);
     assert_memory_equal(x.data, expected, sizeof expected);
     assert_int_equal(y.len, x.len);
@@ -177,16 +178,20 @@ static void test_errors_name_record_and_field(void **state)
     assert_int_equal(view_text(&v, "int", &s, &n, &err), -1);
     assert_string_equal(err.text, "f.qa, record 3, field int: expected a text, found an integer");
     assert_int_equal(view_int(&v, "absent", &i, &err), -1);
-    assert_string_equal(err.text, "f.qa, record 3, field absent: expected an integer, found no such field");
+    assert_string_equal(err.text,
+                        "f.qa, record 3, field absent: expected an integer, found no such field");
     assert_int_equal(view_ints(&v, "texts", &is, &n, &err), -1);
-    assert_string_equal(err.text, "f.qa, record 3, field texts[0]: expected an integer, found a text");
+    assert_string_equal(err.text,
+                        "f.qa, record 3, field texts[0]: expected an integer, found a text");
     assert_int_equal(view_floats(&v, "map", &fs, &n, &err), -1);
-    assert_string_equal(err.text, "f.qa, record 3, field map: expected a list of floats, found a map");
+    assert_string_equal(err.text,
+                        "f.qa, record 3, field map: expected a list of floats, found a map");
     assert_int_equal(view_item(&v, "list", 2, &sub, &err), -1);
     assert_int_equal(view_item(&v, "ints", 0, &sub, &err), -1);
     assert_int_equal(view_map(&v, "map", &sub, &err), 0);
     assert_int_equal(view_text(&sub, "deep", &s, &n, &err), -1);
-    assert_string_equal(err.text, "f.qa, record 3, in map, field deep: expected a text, found an integer");
+    assert_string_equal(err.text,
+                        "f.qa, record 3, in map, field deep: expected a text, found an integer");
     assert_null(view_strdup(&v, "no", &err));
     buffer_release(&b);
     record_free(r);
@@ -221,8 +226,10 @@ static void refused(const char *bytes, size_t n, const char *why)
 static void test_hostile_bytes(void **state)
 {
     (void)state;
-    refused("\xdf\xff\xff\xff\xff", 5, "a map of 4294967295 fields is claimed, 0 bytes are present");
-    refused("\x81\xa1k\xdd\xff\xff\xff\xff", 8, "field k: a list of 4294967295 elements is claimed");
+    refused("\xdf\xff\xff\xff\xff", 5,
+            "a map of 4294967295 fields is claimed, 0 bytes are present");
+    refused("\x81\xa1k\xdd\xff\xff\xff\xff", 8,
+            "field k: a list of 4294967295 elements is claimed");
     refused("\x81\xa1k\xdb\xff\xff\xff\xff", 8, "field k: a text of 4294967295 bytes is claimed");
     refused("\x81\xa1k\xc6\xff\xff\xff\xff", 8, "field k: a byte string of 4294967295 bytes");
     refused("\x81\xdb\xff\xff\xff\xff", 6, "a field's name of 4294967295 bytes is claimed");
@@ -254,7 +261,8 @@ static void test_schema(void **state)
     Buffer b = encoded(r);
     assert_int_equal(view_decode(b.data, b.len, "m, record 0", zone, &v, &err), 0);
     assert_int_equal(schema_check("metrics", &v, &err), -1);
-    assert_string_equal(err.text, "m, record 0, field value: expected a 64-bit float, found no such field");
+    assert_string_equal(err.text,
+                        "m, record 0, field value: expected a 64-bit float, found no such field");
     buffer_release(&b);
     record_float(r, "value", 2);
     b = encoded(r);

@@ -47,8 +47,9 @@ static void known_digests(void **state)
     char hex[DIGEST_HEX];
     digest_of("abc", 3, &d);
     digest_hex(&d, hex);
-    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-4 */
-    assert_int_equal(digest_crc32c(0, "123456789", 9), 0xe3069283u);                              /* RFC 3720 */
+    assert_string_equal(
+        hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-4 */
+    assert_int_equal(digest_crc32c(0, "123456789", 9), 0xe3069283u);              /* RFC 3720 */
     assert_int_equal(digest_crc32c(digest_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
 }
 
@@ -154,22 +155,28 @@ static void child_without_outputs(void **state)
     ProcessResult r;
     Buffer out;
     buffer_init(&out, 1000);
-    const char *hang[] = {"sh", "-c", "echo said; exec >&- 2>&-; sleep 100", NULL}, *busy[] = {"sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4", NULL};
+    const char *hang[] = {"sh", "-c", "echo said; exec >&- 2>&-; sleep 100", NULL},
+               *busy[] = {"sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4", NULL};
     double start = clock_seconds();
-    assert_int_equal(process_run(hang, &(ProcessOptions){.timeout_s = 0.3}, &out, NULL, &r, &err), 0);
-    assert_true(r.timed_out && r.signal == SIGKILL && r.exit_code == -1 && clock_seconds() - start < 50);
+    assert_int_equal(process_run(hang, &(ProcessOptions){.timeout_s = 0.3}, &out, NULL, &r, &err),
+                     0);
+    assert_true(r.timed_out && r.signal == SIGKILL && r.exit_code == -1 &&
+                clock_seconds() - start < 50);
     assert_string_equal(out.data, "said\n");
-    assert_int_equal(process_run(busy, &(ProcessOptions){.timeout_s = 60}, &out, NULL, &r, &err), 0);
+    assert_int_equal(process_run(busy, &(ProcessOptions){.timeout_s = 60}, &out, NULL, &r, &err),
+                     0);
     assert_true(!r.timed_out && r.exit_code == 4);
     buffer_release(&out);
 }
 
-/* The caller is told to stop while its child runs, with its outputs open or closed: the child goes, and its child. */
+/* The caller is told to stop while its child runs, with its outputs open or closed: the child goes,
+ * and its child. */
 static void child_of_the_stopped(void **state)
 {
     (void)state;
-    static const char *const scripts[] = {"sleep 100 & echo $! >grandchild; sleep 100",
-                                          "exec >&- 2>&-; sleep 100 & echo $! >grandchild; sleep 100"};
+    static const char *const scripts[] = {
+        "sleep 100 & echo $! >grandchild; sleep 100",
+        "exec >&- 2>&-; sleep 100 & echo $! >grandchild; sleep 100"};
     for (int i = 0; i < 2; i++) {
         int status;
         pid_t caller = fork(); /* the flag stays set */
@@ -179,8 +186,10 @@ static void child_of_the_stopped(void **state)
             const char *argv[] = {"sh", "-c", scripts[i], NULL};
             stop_install();
             process_adopt(); /* so that the grandchild can be waited for */
-            if (process_run(argv, &(ProcessOptions){.timeout_s = 60}, NULL, NULL, &r, &err) != -1) _exit(1);
-            while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* it was killed: else this takes 100 s */
+            if (process_run(argv, &(ProcessOptions){.timeout_s = 60}, NULL, NULL, &r, &err) != -1)
+                _exit(1);
+            while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+            } /* it was killed: else this takes 100 s */
             _exit(!strcmp(err.text, "sh was killed: stopped by signal 15") && !r.timed_out ? 0 : 2);
         }
         double start = clock_seconds();
@@ -193,7 +202,8 @@ static void child_of_the_stopped(void **state)
     }
 }
 
-/* What becomes of a process that lets a child work: the wait status. how: its exit status, or a signal's number negated. */
+/* What becomes of a process that lets a child work: the wait status. how: its exit status, or a
+ * signal's number negated. */
 static int early(int how)
 {
     int status = -1;
@@ -218,7 +228,8 @@ static void early_answer(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* What a killed child leaves is reaped here, by its group or as any other; what lives on is not waited for without end. */
+/* What a killed child leaves is reaped here, by its group or as any other; what lives on is not
+ * waited for without end. */
 static void reaping(void **state)
 {
     (void)state;
@@ -249,10 +260,14 @@ static void reaping(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound), cmocka_unit_test(known_digests),
-                                       cmocka_unit_test(random_law), cmocka_unit_test(atomic_file),
-                                       cmocka_unit_test(child_process), cmocka_unit_test(child_without_outputs),
-                                       cmocka_unit_test(child_of_the_stopped), cmocka_unit_test(early_answer),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound),
+                                       cmocka_unit_test(known_digests),
+                                       cmocka_unit_test(random_law),
+                                       cmocka_unit_test(atomic_file),
+                                       cmocka_unit_test(child_process),
+                                       cmocka_unit_test(child_without_outputs),
+                                       cmocka_unit_test(child_of_the_stopped),
+                                       cmocka_unit_test(early_answer),
                                        cmocka_unit_test(reaping)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

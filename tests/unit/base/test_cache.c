@@ -1,4 +1,5 @@
-/* The folder of the cache: an entry answers for its own key alone, and what is not an entry stays. */
+/* The folder of the cache: an entry answers for its own key alone, and what is not an entry stays.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +43,8 @@ static void path_of(const char *key, char *out, size_t size)
     snprintf(out, size, "%s/%.2s/%s", dir, key, key + 2);
 }
 
-/* What stands under a key was put there under it: an entry that was copied, renamed or mixed up is another's result. */
+/* What stands under a key was put there under it: an entry that was copied, renamed or mixed up is
+ * another's result. */
 static void test_entry_of_another_key(void **state)
 {
     (void)state;
@@ -88,13 +90,15 @@ static int is_there(const char *name)
     return file_exists(path);
 }
 
-/* $QUERN_CACHE may name any folder: what is oldest there, and no entry, is the user's. What a killed writer left is not. */
+/* $QUERN_CACHE may name any folder: what is oldest there, and no entry, is the user's. What a
+ * killed writer left is not. */
 static void test_trim_takes_entries_only(void **state)
 {
     (void)state;
     char key[DIGEST_HEX], left[200];
     char *data = calloc(1, 10000);
-    static const char *const users[] = {"thesis.tex", "light-GPU.qa", "ab/notes", "ab/cd/notes", "abc/notes", "project/src/a.c"};
+    static const char *const users[] = {"thesis.tex",  "light-GPU.qa", "ab/notes",
+                                        "ab/cd/notes", "abc/notes",    "project/src/a.c"};
     for (size_t i = 0; i < sizeof users / sizeof *users; i++) put_file(users[i], 60000);
     key_of(3, key);
     snprintf(left, sizeof left, "%.2s/%s.tmp.123", key, key + 2);
@@ -109,14 +113,16 @@ static void test_trim_takes_entries_only(void **state)
     for (size_t i = 0; i < sizeof users / sizeof *users; i++)
         if (!is_there(users[i])) fail_msg("%s is gone", users[i]);
     assert_false(is_there(left));
-    snprintf(left, sizeof left, "test $(find %s -type f -size +9000c -size -11000c | wc -l) -le 9", dir);
+    snprintf(left, sizeof left, "test $(find %s -type f -size +9000c -size -11000c | wc -l) -le 9",
+             dir);
     assert_int_equal(system(left), 0);
     free(data);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entry_of_another_key), cmocka_unit_test(test_trim_takes_entries_only)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entry_of_another_key),
+                                       cmocka_unit_test(test_trim_takes_entries_only)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -43,7 +43,8 @@ static void test_variants(void **state)
     variant_elsewhere(two, sizeof two);
     assert_memory_equal(one, "kernel\n//", 9);
     assert_string_not_equal(one, two);
-    char *a = gpubench_variant("kernel", 7), *b = gpubench_variant("kernel", 7), *c = gpubench_variant("kernel", 8);
+    char *a = gpubench_variant("kernel", 7), *b = gpubench_variant("kernel", 7),
+         *c = gpubench_variant("kernel", 8);
     assert_string_equal(a, b);
     assert_string_not_equal(a, c);
     free(a);
@@ -64,7 +65,8 @@ static void test_teacher(void **state)
     assert_int_equal(l.n, N);
     for (int i = 0; i < l.n; i++)
         for (int k = 0; k < i; k++)
-            if (!strcmp(l.items[i].source, l.items[k].source)) fail_msg("numbers %d and %d, of %s, are the same", k, i, l.items[i].task);
+            if (!strcmp(l.items[i].source, l.items[k].source))
+                fail_msg("numbers %d and %d, of %s, are the same", k, i, l.items[i].task);
     gpubench_list_release(&l);
 }
 
@@ -82,7 +84,8 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_teacher)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants),
+                                       cmocka_unit_test(test_teacher)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

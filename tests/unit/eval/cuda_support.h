@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/cuda_device.h"
+#include "eval/cuda/measure/light.h"
 
 enum { N = 1000 };
 
@@ -45,7 +45,8 @@ static DeviceModule *load(int trusted)
     return m;
 }
 
-static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out, DeviceFault *fault)
+static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out,
+                     DeviceFault *fault)
 {
     return ops->clock(d, launches, n, mode, -1, out, fault, &err);
 }
@@ -72,19 +73,23 @@ static int keep_light(char path[4096])
     Gpu gpu;
     Light light;
     const CudaDriver *cu = cuda_driver(&err);
-    if (!cu || gpus_get(cu, 0, &gpu, &err) || light_bounds(cu, &gpu, &light, &err) || light_path(gpu.uuid, path, 4096, &err)) return -1;
+    if (!cu || gpus_get(cu, 0, &gpu, &err) || light_bounds(cu, &gpu, &light, &err) ||
+        light_path(gpu.uuid, path, 4096, &err))
+        return -1;
     light.stall_period_us = 100.148;
     return light_save(&light, path, &err);
 }
 
-/* The library is compiled here and found by the loader, which looks at the environment only at a program's start. */
+/* The library is compiled here and found by the loader, which looks at the environment only at a
+ * program's start. */
 static int with_driver(char **argv)
 {
     char here[3000], *command, *old = getenv("LD_LIBRARY_PATH");
     const char *cc = getenv("QUERN_CC");
     if (getenv("TEST_DRIVER")) return 0;
     if (!getcwd(here, sizeof here)) return -1;
-    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 %s/tests/fixtures/cuda/driver.c",
+    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 "
+                            "%s/tests/fixtures/cuda/driver.c",
                             cc ? cc : "gcc", QUERN_ROOT, QUERN_ROOT);
     if (system(command)) return -1;
     setenv("LD_LIBRARY_PATH", memory_printf("%s%s%s", here, old ? ":" : "", old ? old : ""), 1);

@@ -1,14 +1,14 @@
-/* The engine's CUDA kernels and their launchers on the simulator. A test program that includes this file has in it what
- * model/cuda/cuda_state.h promises (and the transfers of table.h that launchers call), done by the simulator: it calls cuda_rmsnorm()
- * and its kin as the engine does, with pointers of engine_new(), or launches a kernel by its name. Every fault of the simulator
- * (out of bounds, read before written, race, misaligned) fails the test. One test program includes it once.
+/* The engine's CUDA kernels and their launchers on the simulator. A test program that includes this
+ * file has in it what model/cuda/cuda_state.h promises (and the transfers of table.h that launchers
+ * call), done by the simulator: it calls cuda_rmsnorm() and its kin as the engine does, with
+ * pointers of engine_new(), or launches a kernel by its name. Every fault of the simulator (out of
+ * bounds, read before written, race, misaligned) fails the test. One test program includes it once.
  *
  *     engine_start("sm_90");
  *     void *x = engine_bf16("x", values, n), *y = engine_new("y", NULL, n * 2);
  *     cuda_rmsnorm(y, x, ...);                                       launchers, or
- *     engine_launch("norm", "rmsnorm", (Dim3){2, 1, 1}, (Dim3){32, 1, 1}, 0, (void *[]){&y, &x, ...});
- *     engine_floats(y, out, n);
- *     engine_stop();                                                 gives everything back */
+ *     engine_launch("norm", "rmsnorm", (Dim3){2, 1, 1}, (Dim3){32, 1, 1}, 0, (void *[]){&y, &x,
+ * ...}); engine_floats(y, out, n); engine_stop(); gives everything back */
 #ifndef TESTS_ENGINE_SUPPORT_H
 #define TESTS_ENGINE_SUPPORT_H
 
@@ -39,25 +39,30 @@ static inline void engine_start(const char *arch)
     snprintf(engine.arch, sizeof engine.arch, "%s", arch);
     if (ops->open("h100", &engine.sim.d, &engine.sim.err)) fail_msg("%s", engine.sim.err.text);
     const DeviceInfo *info = ops->info(engine.sim.d);
-    engine.state = (CudaState){.sms = info->sm_count, .arch = atoi(arch + 3), .shared_max = info->max_shared_per_block};
+    engine.state = (CudaState){
+        .sms = info->sm_count, .arch = atoi(arch + 3), .shared_max = info->max_shared_per_block};
     sim_set_limit(engine.sim.d, (int64_t)1 << 34);
 }
 
 static inline void engine_stop(void)
 {
-    if (ops->check_guards(engine.sim.d, &engine.sim.fault, &engine.sim.err)) fail_msg("%s", engine.sim.fault.message);
+    if (ops->check_guards(engine.sim.d, &engine.sim.fault, &engine.sim.err))
+        fail_msg("%s", engine.sim.fault.message);
     ops->close(engine.sim.d);
     memset(&engine, 0, sizeof engine);
 }
 
-/* Device memory of exactly so many bytes, aligned to 256; data NULL: undefined, and reading it before it is written is a fault.
- * The label names it in faults. */
+/* Device memory of exactly so many bytes, aligned to 256; data NULL: undefined, and reading it
+ * before it is written is a fault. The label names it in faults. */
 static inline void *engine_new(const char *label, const void *data, size_t bytes)
 {
     return (void *)(uintptr_t)sim_buffer(&engine.sim, label, data, bytes);
 }
 
-static inline void engine_free(void *p) { ops->free(engine.sim.d, (DevicePtr)(uintptr_t)p); }
+static inline void engine_free(void *p)
+{
+    ops->free(engine.sim.d, (DevicePtr)(uintptr_t)p);
+}
 
 static inline void engine_get(const void *p, void *data, size_t bytes)
 {
@@ -82,9 +87,13 @@ static inline float bf16_to(uint16_t h)
     return f;
 }
 
-static inline float bf16_round(double v) { return bf16_to(bf16_from(v)); }
+static inline float bf16_round(double v)
+{
+    return bf16_to(bf16_from(v));
+}
 
-/* n values rounded to bf16, in the array too: what is compared with must have been computed from what the kernel saw. */
+/* n values rounded to bf16, in the array too: what is compared with must have been computed from
+ * what the kernel saw. */
 static inline void *engine_bf16(const char *label, float *values, size_t n)
 {
     uint16_t *h = memory_array(n, sizeof *h);
@@ -142,7 +151,8 @@ static inline const char *engine_folder(const char *source)
 /* PTX of a source of model/cuda, compiled once a process. */
 static inline const char *engine_ptx(const char *source)
 {
-    static const char *const folders[2] = {QUERN_ROOT "/model/cuda", QUERN_ROOT "/model/cuda/decode"};
+    static const char *const folders[2] = {QUERN_ROOT "/model/cuda",
+                                           QUERN_ROOT "/model/cuda/decode"};
     static struct {
         char key[48], *ptx;
     } done[64];
@@ -175,26 +185,36 @@ static inline DeviceModule *engine_module(const char *source)
     DeviceModule *m = NULL;
     int r = ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err);
     if (r) fail_msg("%s.cu: %s", source, r > 0 ? engine.sim.fault.message : engine.sim.err.text);
-    snprintf(engine.modules[engine.n_modules].source, sizeof engine.modules[0].source, "%s", source);
+    snprintf(engine.modules[engine.n_modules].source, sizeof engine.modules[0].source, "%s",
+             source);
     engine.modules[engine.n_modules++].m = m;
     return m;
 }
 
 /* args: addresses of the arguments, as cuLaunchKernel wants them. */
-static inline void engine_launch(const char *source, const char *kernel, Dim3 grid, Dim3 block, size_t shared, void **args)
+static inline void engine_launch(const char *source, const char *kernel, Dim3 grid, Dim3 block,
+                                 size_t shared, void **args)
 {
-    DeviceLaunch l = {.module = engine_module(source), .kernel = kernel, .shared_bytes = (uint32_t)shared,
-                      .grid = {grid.x, grid.y, grid.z}, .block = {block.x, block.y, block.z}};
+    DeviceLaunch l = {.module = engine_module(source),
+                      .kernel = kernel,
+                      .shared_bytes = (uint32_t)shared,
+                      .grid = {grid.x, grid.y, grid.z},
+                      .block = {block.x, block.y, block.z}};
     KernelInfo info;
-    if (ops->kernel(engine.sim.d, l.module, kernel, &info, &engine.sim.err)) fail_msg("%s", engine.sim.err.text);
-    for (int i = 0; i < info.n_params; i++) memcpy(l.params + info.params[i].offset, args[i], info.params[i].size);
+    if (ops->kernel(engine.sim.d, l.module, kernel, &info, &engine.sim.err))
+        fail_msg("%s", engine.sim.err.text);
+    for (int i = 0; i < info.n_params; i++)
+        memcpy(l.params + info.params[i].offset, args[i], info.params[i].size);
     int r = ops->run(engine.sim.d, &l, 1, &engine.sim.fault, &engine.sim.err);
     if (r) fail_msg("%s", r > 0 ? engine.sim.fault.message : engine.sim.err.text);
 }
 
 /* ---- model/cuda/cuda_state.h and the transfers of table.h, by the simulator ---- */
 
-const CudaState *cuda_state(void) { return &engine.state; }
+const CudaState *cuda_state(void)
+{
+    return &engine.state;
+}
 
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args)
 {
@@ -203,7 +223,8 @@ void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args
         CUDA_KERNELS(X)
 #undef X
     };
-    if (grid.x && grid.y && grid.z) engine_launch(names[k][0], names[k][1], grid, block, shared, args);
+    if (grid.x && grid.y && grid.z)
+        engine_launch(names[k][0], names[k][1], grid, block, shared, args);
 }
 
 void *cuda_scratch(size_t bytes)
@@ -212,14 +233,24 @@ void *cuda_scratch(size_t bytes)
     return engine.scratch = engine_new("scratch", NULL, bytes ? bytes : 1);
 }
 
-void cuda_fail(CuResult r, const char *what) { fail_msg("%s failed: %d", what, r); }
-int cuda_failed(void) { return 0; }
+void cuda_fail(CuResult r, const char *what)
+{
+    fail_msg("%s failed: %d", what, r);
+}
+int cuda_failed(void)
+{
+    return 0;
+}
 
-void cuda_download(void *host, const void *from, size_t bytes) { engine_get(from, host, bytes); }
+void cuda_download(void *host, const void *from, size_t bytes)
+{
+    engine_get(from, host, bytes);
+}
 
 void cuda_upload(void *to, const void *host, size_t bytes)
 {
-    if (ops->write(engine.sim.d, (DevicePtr)(uintptr_t)to, host, bytes, &engine.sim.err)) fail_msg("%s", engine.sim.err.text);
+    if (ops->write(engine.sim.d, (DevicePtr)(uintptr_t)to, host, bytes, &engine.sim.err))
+        fail_msg("%s", engine.sim.err.text);
 }
 
 void cuda_zero(void *p, size_t bytes)

@@ -1,4 +1,5 @@
-/* A device with a clock that is a few blocks of host memory: its kernels are known by name, and take the time that a test says. */
+/* A device with a clock that is a few blocks of host memory: its kernels are known by name, and
+ * take the time that a test says. */
 #ifndef TESTS_FAKE_DEVICE_H
 #define TESTS_FAKE_DEVICE_H
 
@@ -26,36 +27,48 @@ struct Device {
     DeviceInfo info;
     Block blocks[MAX_BLOCKS];
     int allocated, loads, launches, disturbed;
-    uint64_t outputs[2];        /* seen while clocked: the blocks that each side wrote to, one bit a block */
+    uint64_t
+        outputs[2]; /* seen while clocked: the blocks that each side wrote to, one bit a block */
     Random drift;
-    double phases[2];           /* the sum of each side's, each times the number of its output's block */
-    float *x[2], *y[2];         /* of the last launches on two sets of buffers */
+    double phases[2];   /* the sum of each side's, each times the number of its output's block */
+    float *x[2], *y[2]; /* of the last launches on two sets of buffers */
     int stashes;
-    float remembered[64][2];    /* how inputs began that a candidate has seen */
+    float remembered[64][2]; /* how inputs began that a candidate has seen */
     int n_remembered;
-    double work;                /* done in a run, a candidate's being 1 */
+    double work; /* done in a run, a candidate's being 1 */
     int clocked, locked, spied, calls;
-    struct { int trusted, block; } began[1 << 14]; /* of the calls of the clock: whose, and the output's block */
-    double hidden_us, waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
+    struct {
+        int trusted, block;
+    } began[1 << 14]; /* of the calls of the clock: whose, and the output's block */
+    double hidden_us,
+        waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
     double candidate_us, noise; /* of a run, and a share of it */
 };
 
 struct DeviceModule {
     int trusted;
-    int runs;                   /* a device variable: gone with the module */
+    int runs; /* a device variable: gone with the module */
     float bank[1 << 15];
 };
 
-static Device fake = {.info = {.device_class = "fake", .arch = "sm_90", .sm_count = 1, .max_threads_per_block = 1024,
-                               .max_shared_per_block = 49152, .memory_bytes = 1 << 30, .dram_bytes_per_s = 1e12, .flops_per_s = 1e12},
-                      .candidate_us = 10, .noise = 0.01};
+static Device fake = {.info = {.device_class = "fake",
+                               .arch = "sm_90",
+                               .sm_count = 1,
+                               .max_threads_per_block = 1024,
+                               .max_shared_per_block = 49152,
+                               .memory_bytes = 1 << 30,
+                               .dram_bytes_per_s = 1e12,
+                               .flops_per_s = 1e12},
+                      .candidate_us = 10,
+                      .noise = 0.01};
 
 static const DeviceInfo *fake_info(Device *d)
 {
     return &d->info;
 }
 
-static int fake_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out, DeviceFault *fault, Error *err)
+static int fake_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+                     DeviceFault *fault, Error *err)
 {
     (void)code, (void)fault, (void)err;
     d->loads++;
@@ -73,15 +86,21 @@ static void fake_unload(Device *d, DeviceModule *m)
 static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
 {
     (void)d, (void)m;
-    if (!strcmp(lowered, "unspeakable")) return error_set(err, "kernel unspeakable has 65 parameters; 64 are allowed");
-    *out = (KernelInfo){.n_params = 3, .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}}, .param_bytes = 20, .registers = 16, .max_threads = 1024};
+    if (!strcmp(lowered, "unspeakable"))
+        return error_set(err, "kernel unspeakable has 65 parameters; 64 are allowed");
+    *out = (KernelInfo){.n_params = 3,
+                        .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}},
+                        .param_bytes = 20,
+                        .registers = 16,
+                        .max_threads = 1024};
     return 0;
 }
 
 static Block *block_of(Device *d, DevicePtr p)
 {
     for (int i = 0; i < MAX_BLOCKS; i++)
-        if (d->blocks[i].base && (DevicePtr)(uintptr_t)(d->blocks[i].base + GUARD) == p) return &d->blocks[i];
+        if (d->blocks[i].base && (DevicePtr)(uintptr_t)(d->blocks[i].base + GUARD) == p)
+            return &d->blocks[i];
     fail_msg("no block at %llx", (unsigned long long)p);
     return NULL;
 }
@@ -144,7 +163,8 @@ static int fake_check_guards(Device *d, DeviceFault *fault, Error *err)
         const Block *b = &d->blocks[i];
         for (int k = 0; b->base && k < GUARD; k++) {
             if (b->base[k] == 0xab && b->base[GUARD + b->bytes + (size_t)k] == 0xab) continue;
-            *fault = (DeviceFault){.outcome = OUTCOME_OUT_OF_BOUNDS, .message = "a guard was written"};
+            *fault =
+                (DeviceFault){.outcome = OUTCOME_OUT_OF_BOUNDS, .message = "a guard was written"};
             return 1;
         }
     }
@@ -167,7 +187,8 @@ static double remembers(Device *d, const float *x)
     return 1;
 }
 
-/* What is known of the other set of buffers, too, and nothing where a run before has done so. 1: nothing is left to do. */
+/* What is known of the other set of buffers, too, and nothing where a run before has done so. 1:
+ * nothing is left to do. */
 static int does_both(Device *d, float *x, float *y, int n)
 {
     if (is_relu(x, y, n)) {
@@ -199,7 +220,8 @@ static void execute(Device *d, const DeviceLaunch *l)
     if (!strcmp(k, "both") && does_both(d, x, y, n)) return;
     for (int i = 0; i < n; i++) {
         float v = x[i] > 0 ? x[i] : 0;
-        if (!strcmp(k, "replay") && n <= (1 << 15)) v = m->runs == n ? m->bank[i] : (m->bank[i] = v);
+        if (!strcmp(k, "replay") && n <= (1 << 15))
+            v = m->runs == n ? m->bank[i] : (m->bank[i] = v);
         y[i] = v;
     }
     if (!strcmp(k, "replay")) m->runs = n;
@@ -209,15 +231,19 @@ static void execute(Device *d, const DeviceLaunch *l)
     if (!strcmp(k, "mutate")) x[n - 1] = 7;
     for (int i = 0; !strcmp(k, "clamps") && i < n; i++) y[i] = fminf(y[i], 500);
     if (!strcmp(k, "beyond")) y[n] = 1;
-    if (!strcmp(k, "stash")) memset(y + n, d->stashes++ % 2 ? 0xab : 1, 4); /* every other run takes away what the one before left */
+    if (!strcmp(k, "stash"))
+        memset(y + n, d->stashes++ % 2 ? 0xab : 1,
+               4); /* every other run takes away what the one before left */
 }
 
 static int fake_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
     (void)err;
     for (int i = 0; i < n; i++) {
-        if (!strcmp(launches[i].kernel, "slow") || (!strcmp(launches[i].kernel, "waits") && d->disturbed)) {
-            *fault = (DeviceFault){.outcome = OUTCOME_TIMEOUT, .line = 4, .message = "kernel slow runs too long"};
+        if (!strcmp(launches[i].kernel, "slow") ||
+            (!strcmp(launches[i].kernel, "waits") && d->disturbed)) {
+            *fault = (DeviceFault){
+                .outcome = OUTCOME_TIMEOUT, .line = 4, .message = "kernel slow runs too long"};
             return 1;
         }
         execute(d, &launches[i]);
@@ -246,9 +272,10 @@ static int sees_result(Device *d, const DeviceLaunch *l)
     return 0;
 }
 
-/* A candidate takes 10 us, unless a test says otherwise, a baseline 15, with a drift that both share and some noise. */
-static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase, DeviceClock *out, DeviceFault *fault,
-                      Error *err)
+/* A candidate takes 10 us, unless a test says otherwise, a baseline 15, with a drift that both
+ * share and some noise. */
+static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
+                      DeviceClock *out, DeviceFault *fault, Error *err)
 {
     DevicePtr y;
     int trusted = launches[0].module->trusted;
@@ -264,7 +291,8 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     d->spied |= sees_result(d, &launches[0]);
     if (fake_run(d, launches, n, fault, err)) return 1;
     double drift = 1 + 0.1 * (d->clocked++ % 1000) / 1000;
-    out->us = (trusted ? 15 : d->candidate_us * d->work) * drift * (1 + d->noise * random_normal(&d->drift));
+    out->us = (trusted ? 15 : d->candidate_us * d->work) * drift *
+              (1 + d->noise * random_normal(&d->drift));
     out->flush_us = 30;
     out->host_us = out->us + out->flush_us + 20 + d->waits_us + (trusted ? 0 : d->hidden_us);
     return 0;
@@ -278,7 +306,8 @@ static int fake_lock(Device *d, int on, Error *err)
     return 0;
 }
 
-static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, DeviceFault *fault, Error *err)
+static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
+                        DeviceFault *fault, Error *err)
 {
     out->n = 1;
     out->candidate_us[0] = 10;
@@ -286,9 +315,23 @@ static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTi
 }
 
 static const DeviceOps fake_ops = {
-    .prefix = "fake", .info = fake_info, .load = fake_load, .unload = fake_unload, .kernel = fake_kernel, .alloc = fake_alloc,
-    .free = fake_free, .write = fake_write, .read = fake_read, .poison = fake_poison, .protect = fake_protect,
-    .check_guards = fake_check_guards, .run = fake_run, .disturb = fake_disturb, .predict = fake_predict, .clock = fake_clock, .lock = fake_lock,
+    .prefix = "fake",
+    .info = fake_info,
+    .load = fake_load,
+    .unload = fake_unload,
+    .kernel = fake_kernel,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .write = fake_write,
+    .read = fake_read,
+    .poison = fake_poison,
+    .protect = fake_protect,
+    .check_guards = fake_check_guards,
+    .run = fake_run,
+    .disturb = fake_disturb,
+    .predict = fake_predict,
+    .clock = fake_clock,
+    .lock = fake_lock,
 };
 
 #endif

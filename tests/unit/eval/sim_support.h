@@ -1,4 +1,5 @@
-/* For the simulator's tests: a device, a module, buffers that outlive a launch, and PTX by NVRTC. */
+/* For the simulator's tests: a device, a module, buffers that outlive a launch, and PTX by NVRTC.
+ */
 #ifndef TESTS_SIM_SUPPORT_H
 #define TESTS_SIM_SUPPORT_H
 
@@ -32,13 +33,11 @@ static const DeviceOps *const ops = &sim_device_ops;
 
 static inline void sim_start(Sim *s, const char *ptx)
 {
-    memset(s, 0, sizeof(*s));
-    if (ops->open("h100", &s->d, &s->err))
-        fail_msg("%s", s->err.text);
+    memset(s, 0, sizeof *s);
+    if (ops->open("h100", &s->d, &s->err)) fail_msg("%s", s->err.text);
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
     int r = ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err);
-    if (r)
-        fail_msg("%s", r > 0 ? s->fault.message : s->err.text);
+    if (r) fail_msg("%s", r > 0 ? s->fault.message : s->err.text);
 }
 
 static inline void sim_stop(Sim *s)
@@ -50,15 +49,15 @@ static inline void sim_stop(Sim *s)
 static inline DevicePtr sim_buffer(Sim *s, const char *label, const void *data, size_t bytes)
 {
     DevicePtr p;
-    if (ops->alloc(s->d, bytes, label, &p, &s->err) || (data && ops->write(s->d, p, data, bytes, &s->err)))
+    if (ops->alloc(s->d, bytes, label, &p, &s->err) ||
+        (data && ops->write(s->d, p, data, bytes, &s->err)))
         fail_msg("%s", s->err.text);
     return p;
 }
 
 static inline void sim_read(Sim *s, DevicePtr p, void *data, size_t bytes)
 {
-    if (ops->read(s->d, p, data, bytes, &s->err))
-        fail_msg("%s", s->err.text);
+    if (ops->read(s->d, p, data, bytes, &s->err)) fail_msg("%s", s->err.text);
 }
 
 /* Arguments: n times a 64-bit value, stored with each parameter's size. 1: a fault. */
@@ -67,8 +66,7 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
     DeviceLaunch l = {.module = s->m, .kernel = sh.kernel, .shared_bytes = sh.shared};
     KernelInfo info;
     va_list ap;
-    if (ops->kernel(s->d, s->m, sh.kernel, &info, &s->err))
-        fail_msg("%s", s->err.text);
+    if (ops->kernel(s->d, s->m, sh.kernel, &info, &s->err)) fail_msg("%s", s->err.text);
     assert_int_equal(info.n_params, n);
     for (int i = 0; i < 3; i++) {
         l.grid[i] = sh.grid[i] ? sh.grid[i] : 1;
@@ -81,46 +79,49 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
     }
     va_end(ap);
     int r = ops->run(s->d, &l, 1, &s->fault, &s->err);
-    if (r < 0)
-        fail_msg("%s", s->err.text);
+    if (r < 0) fail_msg("%s", s->err.text);
     return r;
 }
 
-#define sim_run(s, shape, n, ...)                     \
-    do {                                              \
-        if (sim_try(s, shape, n, __VA_ARGS__))        \
-            fail_msg("%s", (s)->fault.message);       \
+#define sim_run(s, shape, n, ...)                                                  \
+    do {                                                                           \
+        if (sim_try(s, shape, n, __VA_ARGS__)) fail_msg("%s", (s)->fault.message); \
     } while (0)
 
 #define A(x) ((uint64_t)(x))
 
 /* ---- NVRTC ---- */
 
-/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none), or NULL with a
- * reason where there is no toolkit. The caller frees. */
-static inline char *cuda_to_ptx_for(const char *source, const char *arch, const char *const folders[2], const char **reason)
+/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none),
+ * or NULL with a reason where there is no toolkit. The caller frees. */
+static inline char *cuda_to_ptx_for(const char *source, const char *arch,
+                                    const char *const folders[2], const char **reason)
 {
     typedef void *Program;
     const char *cuda = getenv("CUDA_HOME"), *build = getenv("QUERN_BUILD");
     char home[3][480], path[512], include[512], own[2][512], target[32];
     void *lib = NULL;
-    snprintf(home[0], sizeof(home[0]), "%s", cuda ? cuda : "/nowhere");
-    snprintf(home[1], sizeof(home[1]), "/usr/local/cuda");
-    snprintf(home[2], sizeof(home[2]), "%s/cuda", build ? build : "build"); /* NVIDIA's wheels, by make deps */
+    snprintf(home[0], sizeof home[0], "%s", cuda ? cuda : "/nowhere");
+    snprintf(home[1], sizeof home[1], "/usr/local/cuda");
+    snprintf(home[2], sizeof home[2], "%s/cuda",
+             build ? build : "build"); /* NVIDIA's wheels, by make deps */
     for (int i = 0; i < 12 && !lib; i++) {
-        snprintf(path, sizeof(path), "%s/%s/libnvrtc.so.%d", home[i / 4], i & 2 ? "lib" : "lib64", 13 - (i & 1));
+        snprintf(path, sizeof path, "%s/%s/libnvrtc.so.%d", home[i / 4], i & 2 ? "lib" : "lib64",
+                 13 - (i & 1));
         lib = dlopen(path, RTLD_NOW);
-        /* Its builtins, by their full path: under AddressSanitizer the loader does not see NVRTC's own search path. */
+        /* Its builtins, by their full path: under AddressSanitizer the loader does not see NVRTC's
+         * own search path. */
         strcpy(strrchr(path, '/'), "/libnvrtc-builtins.so.*");
         glob_t found = {0};
-        if (lib && !glob(path, 0, NULL, &found)) dlopen(found.gl_pathv[found.gl_pathc - 1], RTLD_NOW | RTLD_GLOBAL);
+        if (lib && !glob(path, 0, NULL, &found))
+            dlopen(found.gl_pathv[found.gl_pathc - 1], RTLD_NOW | RTLD_GLOBAL);
         if (lib) globfree(&found);
-        snprintf(include, sizeof(include), "-I%s/include", home[i / 4]);
+        snprintf(include, sizeof include, "-I%s/include", home[i / 4]);
     }
     *reason = "no libnvrtc in $CUDA_HOME, /usr/local/cuda or $QUERN_BUILD/cuda";
-    if (!lib)
-        return NULL;
-    int (*create)(Program *, const char *, const char *, int, const char *const *, const char *const *);
+    if (!lib) return NULL;
+    int (*create)(Program *, const char *, const char *, int, const char *const *,
+                  const char *const *);
     int (*compile)(Program, int, const char *const *);
     int (*size_of)(Program, size_t *), (*log_size)(Program, size_t *);
     int (*get)(Program, char *), (*get_log)(Program, char *), (*destroy)(Program *);
@@ -131,13 +132,14 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch, const 
     *(void **)&log_size = dlsym(lib, "nvrtcGetProgramLogSize");
     *(void **)&get_log = dlsym(lib, "nvrtcGetProgramLog");
     *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
-    snprintf(target, sizeof(target), "-arch=%s", arch);
-    for (int i = 0; i < 2; i++) snprintf(own[i], sizeof(own[i]), "-I%s", folders ? folders[i] : "/nowhere");
+    snprintf(target, sizeof target, "-arch=%s", arch);
+    for (int i = 0; i < 2; i++)
+        snprintf(own[i], sizeof own[i], "-I%s", folders ? folders[i] : "/nowhere");
     const char *options[] = {target, "-lineinfo", "-std=c++17", include, own[0], own[1]};
     Program p;
     size_t n = 0;
     assert_int_equal(create(&p, source, "test.cu", 0, NULL, NULL), 0);
-    if (compile(p, sizeof(options) / sizeof(*options), options)) {
+    if (compile(p, sizeof options / sizeof *options, options)) {
         log_size(p, &n);
         char *text = calloc(1, n + 1);
         get_log(p, text);

@@ -1,5 +1,5 @@
-/* What the compiling child may not do, and what happens to it from outside: neither is the source's fault. Needs NVRTC and
- * bin/quern-compile. */
+/* What the compiling child may not do, and what happens to it from outside: neither is the source's
+ * fault. Needs NVRTC and bin/quern-compile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@
 static const char source_plain[] = "extern \"C\" __global__ void k(float *x) { *x = 1; }\n";
 /* Sixteen million classes, which NVRTC does not refuse. */
 static const char source_endless[] =
-    "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << A)>::T b; typedef Q T; };\n"
+    "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << "
+    "A)>::T b; typedef Q T; };\n"
     "template <int B> struct Q<0, B> { typedef int T; };\n"
     "extern \"C\" __global__ void k(int *x) { *x = sizeof(Q<24, 0>); }\n";
 
@@ -33,10 +34,12 @@ static Error err;
 
 static int run(Compiler *c, const char *source, CompileResult *r)
 {
-    return compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)}, r, &err);
+    return compiler_run(
+        c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)}, r, &err);
 }
 
-/* In a cage, towards a process of the same user: bit 0: it could signal it; bit 1: it could ask for its limits. */
+/* In a cage, towards a process of the same user: bit 0: it could signal it; bit 1: it could ask for
+ * its limits. */
 static int reach(Sandbox *s, pid_t other)
 {
     int fds[2], status = 0;
@@ -46,7 +49,8 @@ static int reach(Sandbox *s, pid_t other)
     if (pid == 0) {
         struct rlimit r;
         if (sandbox_enter(s, fds[1], 5, (size_t)1 << 28, &err)) _exit(1);
-        int reached = (!syscall(SYS_tgkill, other, other, SIGABRT)) | (!syscall(SYS_prlimit64, other, RLIMIT_STACK, NULL, &r)) << 1;
+        int reached = (!syscall(SYS_tgkill, other, other, SIGABRT)) |
+                      (!syscall(SYS_prlimit64, other, RLIMIT_STACK, NULL, &r)) << 1;
         said = (char)('0' + reached);
         if (write(fds[1], &said, 1) != 1 || getrlimit(RLIMIT_STACK, &r)) _exit(1);
         abort(); /* its own end it may choose */
@@ -82,13 +86,14 @@ static void *signal_child(void *signal_no)
 {
     char command[300];
     snprintf(command, sizeof command,
-             "sleep 0.2; for s in $(pgrep -P %ld quern-compile); do kill -%d $(pgrep -P $s quern-compile); done", (long)getpid(),
-             *(int *)signal_no);
+             "sleep 0.2; for s in $(pgrep -P %ld quern-compile); do kill -%d $(pgrep -P $s "
+             "quern-compile); done",
+             (long)getpid(), *(int *)signal_no);
     return system(command) ? signal_no : NULL;
 }
 
-/* By a kernel that is short of memory, a service manager, a user, or kept from running until its time is up: whoever ends the
- * compiling process says nothing of the source. */
+/* By a kernel that is short of memory, a service manager, a user, or kept from running until its
+ * time is up: whoever ends the compiling process says nothing of the source. */
 static void test_ended_from_outside(void **state)
 {
     (void)state;
@@ -105,7 +110,8 @@ static void test_ended_from_outside(void **state)
         pthread_join(thread, &failed);
         assert_null(failed);
         if (rc == 0) fail_msg("signal %d: the source is blamed: %s", signals[i], r.message);
-        if (!strstr(err.text, signals[i] == SIGSTOP ? "too busy" : "from outside")) fail_msg("signal %d: %s", signals[i], err.text);
+        if (!strstr(err.text, signals[i] == SIGSTOP ? "too busy" : "from outside"))
+            fail_msg("signal %d: %s", signals[i], err.text);
         compile_result_release(&r);
     }
     assert_int_equal(run(c, source_plain, &r), 0);
@@ -125,7 +131,8 @@ static void test_standard_files_closed(void **state)
             Compiler *c;
             CompileResult r;
             for (int fd = 0; fd < n; fd++) close(fd);
-            if (compiler_open(&(CompilerOptions){.cpu_s = 5}, &c, &err) || run(c, source_plain, &r)) _exit(1);
+            if (compiler_open(&(CompilerOptions){.cpu_s = 5}, &c, &err) || run(c, source_plain, &r))
+                _exit(1);
             _exit(r.ok ? 0 : 2);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -143,17 +150,21 @@ static int run_in(const char *toolkit, const char *cache, const char *source, Co
     if (toolkit) setenv("CUDA_HOME", toolkit, 1);
     assert_int_equal(compiler_open(&(CompilerOptions){.cache_dir = cache}, &c, &err), 0);
     int rc = run(c, source, r);
-    if (home) setenv("CUDA_HOME", kept, 1);
-    else unsetenv("CUDA_HOME");
+    if (home)
+        setenv("CUDA_HOME", kept, 1);
+    else
+        unsetenv("CUDA_HOME");
     compiler_close(c);
     return rc;
 }
 
-/* A toolkit's library without its headers is no compiler, and one with a part of them leaves nothing in a cache that others read. */
+/* A toolkit's library without its headers is no compiler, and one with a part of them leaves
+ * nothing in a cache that others read. */
 static void test_toolkit_without_headers(void **state)
 {
     (void)state;
-    static const char uses[] = "#include <math_constants.h>\n__global__ void k(float *x) { *x = CUDART_PI_F; }\n";
+    static const char uses[] =
+        "#include <math_constants.h>\n__global__ void k(float *x) { *x = CUDART_PI_F; }\n";
     char dir[] = "/tmp/quern-test-XXXXXX", path[100], cache[100], lib[4200];
     const char *home = getenv("CUDA_HOME");
     CompileResult r;
@@ -194,7 +205,8 @@ static void test_message_is_plain_text(void **state)
         assert_int_equal(run(c, sources[i], &r), 0);
         assert_false(r.ok);
         for (const char *p = r.message; *p; p++)
-            if ((unsigned char)*p < ' ' ? *p != '\n' && *p != '\t' : *p == 127) fail_msg("source %zu: byte %d", i, *p);
+            if ((unsigned char)*p < ' ' ? *p != '\n' && *p != '\t' : *p == 127)
+                fail_msg("source %zu: byte %d", i, *p);
         compile_result_release(&r);
     }
     compiler_close(c);

@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "base/cache.h"
 #include "eval/compile/compile_client.h"
 #include "eval/compile/sandbox.h"
 
@@ -50,7 +50,8 @@ static void compile(const char *source, int n_names, const char *const *names, C
 }
 
 static const char source_templates[] =
-    "template <typename T, int N> __global__ void scale(const T *x, T *y) { y[threadIdx.x] = x[threadIdx.x] * N; }\n"
+    "template <typename T, int N> __global__ void scale(const T *x, T *y) { y[threadIdx.x] = "
+    "x[threadIdx.x] * N; }\n"
     "namespace ns { template <int N> __global__ void set(float *y) { *y = N; } }\n"
     "extern \"C\" __global__ void plain(float *y) { *y = 1; }\n";
 
@@ -75,11 +76,15 @@ static void test_headers(void **state)
 {
     (void)state;
     CompileResult r;
-    compile("#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <math.h>\n#include <cfloat>\n"
-            "#include <mma.h>\n#include <cooperative_groups.h>\n#include \"math_constants.h\"\n#include <cuda/std/limits>\n"
-            "extern \"C\" __global__ void k(__half *x, __nv_bfloat16 *b, uint32_t n) {\n"
-            "  if (n) x[0] = __float2half(FLT_MAX), b[0] = __float2bfloat16(-INFINITY + CUDART_PI_F);\n"
-            "  cooperative_groups::this_thread_block().sync(); }\n", 0, NULL, &r);
+    compile(
+        "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include "
+        "<math.h>\n#include <cfloat>\n"
+        "#include <mma.h>\n#include <cooperative_groups.h>\n#include "
+        "\"math_constants.h\"\n#include <cuda/std/limits>\n"
+        "extern \"C\" __global__ void k(__half *x, __nv_bfloat16 *b, uint32_t n) {\n"
+        "  if (n) x[0] = __float2half(FLT_MAX), b[0] = __float2bfloat16(-INFINITY + CUDART_PI_F);\n"
+        "  cooperative_groups::this_thread_block().sync(); }\n",
+        0, NULL, &r);
     if (!r.ok) fail_msg("%s", r.message);
     compile_result_release(&r);
 }
@@ -88,7 +93,8 @@ static void test_error_has_line(void **state)
 {
     (void)state;
     CompileResult r;
-    compile("extern \"C\" __global__ void k(float *x) {\n  int unused;\n  x[0] = undeclared;\n}\n", 0, NULL, &r);
+    compile("extern \"C\" __global__ void k(float *x) {\n  int unused;\n  x[0] = undeclared;\n}\n",
+            0, NULL, &r);
     assert_false(r.ok);
     assert_int_equal(r.line, 3);
     assert_int_equal(r.bad_name, -1);
@@ -102,8 +108,10 @@ static void expect_bad_name(const char *name, const char *why)
     const char *names[] = {"plain", name};
     CompileResult r;
     compile("template <int N> __global__ void tmpl(float *y) { *y = N; }\n"
-            "__global__ void two(float *y) {}\n__global__ void two(int y) {}\n__device__ void helper() {}\n"
-            "extern \"C\" __global__ void plain(float *y) { *y = 1; }\n", 2, names, &r);
+            "__global__ void two(float *y) {}\n__global__ void two(int y) {}\n__device__ void "
+            "helper() {}\n"
+            "extern \"C\" __global__ void plain(float *y) { *y = 1; }\n",
+            2, names, &r);
     assert_false(r.ok);
     assert_int_equal(r.bad_name, 1);
     if (!strstr(r.message, why)) fail_msg("expected '%s' in: %s", why, r.message);
@@ -113,7 +121,8 @@ static void expect_bad_name(const char *name, const char *why)
 static void test_bad_names(void **state)
 {
     (void)state;
-    expect_bad_name("missing", "'missing', but the source defines no __global__ function of that name");
+    expect_bad_name("missing",
+                    "'missing', but the source defines no __global__ function of that name");
     expect_bad_name("tmpl", "it is a template");
     expect_bad_name("two", "it is overloaded");
     expect_bad_name("helper", "it is not a __global__ function");
@@ -144,7 +153,8 @@ static void test_nothing_outside_is_read(void **state)
 
 /* Sixteen million classes, which NVRTC does not refuse. */
 static const char source_endless[] =
-    "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << A)>::T b; typedef Q T; };\n"
+    "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << "
+    "A)>::T b; typedef Q T; };\n"
     "template <int B> struct Q<0, B> { typedef int T; };\n"
     "extern \"C\" __global__ void k(int *x) { *x = sizeof(Q<24, 0>); }\n";
 
@@ -155,11 +165,13 @@ static void test_bombs(void **state)
     static const char *const bombs[] = {
         "template <int N> struct S { static const int v = S<N + 1>::v; };\n"
         "extern \"C\" __global__ void k(int *x) { *x = S<0>::v; }\n",
-        "__host__ __device__ constexpr int f(int n) { int s = 0; for (int i = 0; i >= 0; i = (i + 1) % 1000000) s ^= i; return s + n; }\n"
+        "__host__ __device__ constexpr int f(int n) { int s = 0; for (int i = 0; i >= 0; i = (i + "
+        "1) % 1000000) s ^= i; return s + n; }\n"
         "__device__ int a[f(3) + 1];\nextern \"C\" __global__ void k(int *x) { *x = a[0]; }\n",
         source_endless,
         "#include __FILE__\n",
-        "__device__ int big[1 << 28] = {1};\nextern \"C\" __global__ void k(int *x) { *x = big[threadIdx.x]; }\n",
+        "__device__ int big[1 << 28] = {1};\nextern \"C\" __global__ void k(int *x) { *x = "
+        "big[threadIdx.x]; }\n",
     };
     for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
         CompileResult r;
@@ -189,9 +201,11 @@ static int takes_memory(size_t before, size_t most, size_t more)
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        void *held = mmap(NULL, before, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *held =
+            mmap(NULL, before, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (held == MAP_FAILED || sandbox_enter(s, fds[1], 5, most, &err)) _exit(1);
-        void *taken = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *taken = mmap(NULL, more, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         _exit(write(fds[1], taken == MAP_FAILED ? "n" : "y", 1) == 1 ? 0 : 1);
     }
     close(fds[1]);
@@ -232,7 +246,8 @@ static void test_server_killed(void **state)
     compile_result_release(&r);
 }
 
-/* Headers of CUDA that are named by a macro, and CUB's whole one without what only a host can use. */
+/* Headers of CUDA that are named by a macro, and CUB's whole one without what only a host can use.
+ */
 static void test_cub(void **state)
 {
     (void)state;
@@ -242,8 +257,10 @@ static void test_cub(void **state)
         CompileResult r;
         snprintf(source, sizeof source,
                  "#include <%s>\nextern \"C\" __global__ void k(float *x) {\n"
-                 "  using Reduce = cub::BlockReduce<float, 128>;\n  __shared__ typename Reduce::TempStorage room;\n"
-                 "  float s = Reduce(room).Sum(x[threadIdx.x]);\n  if (!threadIdx.x) x[0] = s; }\n", headers[i]);
+                 "  using Reduce = cub::BlockReduce<float, 128>;\n  __shared__ typename "
+                 "Reduce::TempStorage room;\n"
+                 "  float s = Reduce(room).Sum(x[threadIdx.x]);\n  if (!threadIdx.x) x[0] = s; }\n",
+                 headers[i]);
         double start = clock_seconds();
         compile(source, 0, NULL, &r);
         print_message("%s: %.2f s\n", headers[i], clock_seconds() - start);
@@ -252,7 +269,8 @@ static void test_cub(void **state)
     }
 }
 
-/* A folder to test in, with what it holds made by `name, text` pairs; a text of "@target" is a symbolic link. */
+/* A folder to test in, with what it holds made by `name, text` pairs; a text of "@target" is a
+ * symbolic link. */
 static void make_tree(char *dir, const char *const *pairs)
 {
     Error err;
@@ -272,14 +290,17 @@ static void make_tree(char *dir, const char *const *pairs)
 }
 
 /* A compiler with $QUERN_INCLUDE = "DIR/ONE:DIR/TWO"; NULL: no second. */
-static Compiler *open_with_folders(const char *dir, const char *one, const char *two, const char *cache)
+static Compiler *open_with_folders(const char *dir, const char *one, const char *two,
+                                   const char *cache)
 {
     char folders[9000];
     Compiler *c;
     Error err = {""};
-    snprintf(folders, sizeof folders, "%s/%s%s%s%s%s", dir, one, two ? ":" : "", two ? dir : "", two ? "/" : "", two ? two : "");
+    snprintf(folders, sizeof folders, "%s/%s%s%s%s%s", dir, one, two ? ":" : "", two ? dir : "",
+             two ? "/" : "", two ? two : "");
     setenv("QUERN_INCLUDE", folders, 1);
-    if (compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err)) fail_msg("%s", err.text);
+    if (compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err))
+        fail_msg("%s", err.text);
     if (!compiler_version(c, &err)) fail_msg("%s", err.text);
     unsetenv("QUERN_INCLUDE");
     return c;
@@ -288,7 +309,9 @@ static Compiler *open_with_folders(const char *dir, const char *one, const char 
 static void run_source(Compiler *c, const char *source, CompileResult *r)
 {
     Error err = {""};
-    if (compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)}, r, &err)) fail_msg("%s", err.text);
+    if (compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)},
+                     r, &err))
+        fail_msg("%s", err.text);
 }
 
 static void expect_open_fails(Compiler *c, const char *source)
@@ -315,7 +338,9 @@ static int children_of(pid_t parent, pid_t *newest)
     char command[100];
     long pid = 0;
     int n = 0;
-    snprintf(command, sizeof command, "pgrep -c -P %ld quern-compile; pgrep -n -P %ld quern-compile", (long)parent, (long)parent);
+    snprintf(command, sizeof command,
+             "pgrep -c -P %ld quern-compile; pgrep -n -P %ld quern-compile", (long)parent,
+             (long)parent);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     int fields = fscanf(f, "%d %ld", &n, &pid);
@@ -339,7 +364,8 @@ static Compiler *open_server(int cpu_s, pid_t *server)
 {
     Compiler *c;
     Error err = {""};
-    if (compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &c, &err) || !compiler_version(c, &err)) fail_msg("%s", err.text);
+    if (compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &c, &err) || !compiler_version(c, &err))
+        fail_msg("%s", err.text);
     assert_true(children_of(getpid(), server) > 0);
     return c;
 }
@@ -349,7 +375,8 @@ static int has_ended(pid_t pid)
     return kill(pid, 0) && errno == ESRCH;
 }
 
-/* Each compiles what it is given, and sees nothing of the one before: not its macros, nor its errors. */
+/* Each compiles what it is given, and sees nothing of the one before: not its macros, nor its
+ * errors. */
 static void test_many_in_a_row(void **state)
 {
     (void)state;
@@ -357,8 +384,11 @@ static void test_many_in_a_row(void **state)
     for (int i = 0; i < 30; i++) {
         CompileResult r;
         snprintf(number, sizeof number, "%d", 770000 + i);
-        snprintf(source, sizeof source, "%s#ifdef LEFT\n#error left\n#endif\n#define LEFT\n__global__ void k(int *x) { *x = %s%s; }\n",
-                 i % 5 == 3 ? "#include <cuda_fp16.h>\n" : "", number, i % 5 == 1 ? " + undeclared" : "");
+        snprintf(source, sizeof source,
+                 "%s#ifdef LEFT\n#error left\n#endif\n#define LEFT\n__global__ void k(int *x) { *x "
+                 "= %s%s; }\n",
+                 i % 5 == 3 ? "#include <cuda_fp16.h>\n" : "", number,
+                 i % 5 == 1 ? " + undeclared" : "");
         if (i % 3 == 2) clock_sleep(0.05); /* else while the next child is getting ready */
         compile(source, 0, NULL, &r);
         if (i % 5 == 1) {
@@ -372,7 +402,8 @@ static void test_many_in_a_row(void **state)
     }
 }
 
-/* A child waits for a source without headers, serves that one, and another waits. It has nothing of the server's open. */
+/* A child waits for a source without headers, serves that one, and another waits. It has nothing of
+ * the server's open. */
 static void test_spare_serves_one(void **state)
 {
     (void)state;
@@ -382,11 +413,15 @@ static void test_spare_serves_one(void **state)
     spare = spare_of(server);
     /* The request, /dev/null twice, the reply: soon after the fork. */
     snprintf(command, sizeof command,
-             "for i in $(seq 500); do test \"$(ls /proc/%ld/fd | wc -l)\" = 4 && exit 0; sleep 0.01; done; exit 1", (long)spare);
+             "for i in $(seq 500); do test \"$(ls /proc/%ld/fd | wc -l)\" = 4 && exit 0; sleep "
+             "0.01; done; exit 1",
+             (long)spare);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "ls -l /proc/%ld/fd | grep -c 'pipe:' | grep -qx 2", (long)spare);
+    snprintf(command, sizeof command, "ls -l /proc/%ld/fd | grep -c 'pipe:' | grep -qx 2",
+             (long)spare);
     assert_int_equal(system(command), 0);
-    expect_compiles(c, "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
+    expect_compiles(
+        c, "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
     assert_int_equal(spare_of(server), spare);
     char *large = memory_alloc(200001); /* more than a pipe holds */
     memset(large, '\n', 200000);
@@ -423,7 +458,8 @@ static void test_limit_of_spare(void **state)
     compiler_close(c);
 }
 
-/* Killed while it waits, and with the request on its way: stopped, it does not read it before it is killed. */
+/* Killed while it waits, and with the request on its way: stopped, it does not read it before it is
+ * killed. */
 static void test_spare_killed(void **state)
 {
     (void)state;
@@ -464,21 +500,37 @@ static void test_nothing_is_left(void **state)
 }
 
 static const char *const tree[] = {
-    "inc/lib/a.h", "#pragma once\n#include \"common.h\"\n#include \"../cuda_fp16.h\"\n#include \"deep/common.h\" // both\n",
-    "inc/lib/common.h", "#pragma once\n#define COMMON 1\n",
-    "inc/lib/deep/common.h", "#pragma once\n#include \"../common.h\"\n#define DEEP 2\n",
-    "inc/cuda_fp16.h", "#define BESIDE 1\n",
-    "inc/picked/by_macro.h", "#define PICKED 3\n",
-    "inc/macro.h", "#define WHERE picked\n#define WHAT <WHERE/by_macro.h>\n#include WHAT\n",
-    "inc/out.h", "@../secret.h",
-    "inc/outside", "@..",
-    "inc/in.h", "@lib/common.h",
-    "inc/across.h", "@../more/second.h",
-    "inc/climbs.h", "#include \"../secret.h\"\n",
-    "more/second.h", "#define SECOND 4\n",
-    "more/lib/common.h", "#error the first folder has one\n",
-    "inclined.h", "#define SECRET 1\n",
-    "secret.h", "#define SECRET 1\n",
+    "inc/lib/a.h",
+    "#pragma once\n#include \"common.h\"\n#include \"../cuda_fp16.h\"\n#include \"deep/common.h\" "
+    "// both\n",
+    "inc/lib/common.h",
+    "#pragma once\n#define COMMON 1\n",
+    "inc/lib/deep/common.h",
+    "#pragma once\n#include \"../common.h\"\n#define DEEP 2\n",
+    "inc/cuda_fp16.h",
+    "#define BESIDE 1\n",
+    "inc/picked/by_macro.h",
+    "#define PICKED 3\n",
+    "inc/macro.h",
+    "#define WHERE picked\n#define WHAT <WHERE/by_macro.h>\n#include WHAT\n",
+    "inc/out.h",
+    "@../secret.h",
+    "inc/outside",
+    "@..",
+    "inc/in.h",
+    "@lib/common.h",
+    "inc/across.h",
+    "@../more/second.h",
+    "inc/climbs.h",
+    "#include \"../secret.h\"\n",
+    "more/second.h",
+    "#define SECOND 4\n",
+    "more/lib/common.h",
+    "#error the first folder has one\n",
+    "inclined.h",
+    "#define SECRET 1\n",
+    "secret.h",
+    "#define SECRET 1\n",
     NULL};
 
 static void test_include_folders(void **state)
@@ -490,36 +542,50 @@ static void test_include_folders(void **state)
     snprintf(path, sizeof path, "%s/inc/pipe.h", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     Compiler *c = open_with_folders(dir, "inc", "more", NULL);
-    expect_compiles(c, "#include <lib/a.h>\n#include \"lib/common.h\"\n#include <second.h>\n#include <macro.h>\n#include <across.h>\n"
-                       "#include <in.h>\n#include <cuda_fp16.h>\nstatic_assert(COMMON == 1 && DEEP == 2 && PICKED == 3 && SECOND == 4 "
-                       "&& BESIDE, \"\");\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
+    expect_compiles(c,
+                    "#include <lib/a.h>\n#include \"lib/common.h\"\n#include <second.h>\n#include "
+                    "<macro.h>\n#include <across.h>\n"
+                    "#include <in.h>\n#include <cuda_fp16.h>\nstatic_assert(COMMON == 1 && DEEP == "
+                    "2 && PICKED == 3 && SECOND == 4 "
+                    "&& BESIDE, \"\");\n__global__ void k(__half *x) { *x = __float2half(1); }\n",
+                    0);
     static const char *const outside[] = {
-        "#include <out.h>\n", "#include <outside/secret.h>\n", "#include \"../secret.h\"\n", "#include <lib/../../secret.h>\n",
-        "#include <climbs.h>\n", "#include <pipe.h>\n", "#include <lib>\n", "#include <absent.h>\n", "#include <lined.h>\n"};
+        "#include <out.h>\n",         "#include <outside/secret.h>\n",
+        "#include \"../secret.h\"\n", "#include <lib/../../secret.h>\n",
+        "#include <climbs.h>\n",      "#include <pipe.h>\n",
+        "#include <lib>\n",           "#include <absent.h>\n",
+        "#include <lined.h>\n"};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) expect_open_fails(c, outside[i]);
     compiler_close(c);
     expect_open_fails(compiler, "#include <lib/common.h>\n");
-    static const char *const wrong[] = {"include", "/absent-folder", "/dev/null", "/",
-                                        "/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr"};
+    static const char *const wrong[] = {
+        "include", "/absent-folder", "/dev/null", "/",
+        "/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr:/usr"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv("QUERN_INCLUDE", wrong[i], 1);
         assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 5}, &c, &err), 0);
         assert_null(compiler_version(c, &err));
-        if (!strstr(err.text, "QUERN_INCLUDE") || !strstr(err.text, i < 4 ? wrong[i] : "at most 16")) fail_msg("%s", err.text);
+        if (!strstr(err.text, "QUERN_INCLUDE") ||
+            !strstr(err.text, i < 4 ? wrong[i] : "at most 16"))
+            fail_msg("%s", err.text);
         compiler_close(c);
     }
     unsetenv("QUERN_INCLUDE");
     assert_int_equal(file_remove_tree(dir, &err), 0);
 }
 
-/* A result is kept under what the source took from the folders, and under nothing else about them. */
+/* A result is kept under what the source took from the folders, and under nothing else about them.
+ */
 static void test_cache_knows_folders(void **state)
 {
     (void)state;
-    static const char uses[] = "#include <lib/value.h>\n__global__ void k(int *x) { *x = VALUE; }\n";
+    static const char uses[] =
+        "#include <lib/value.h>\n__global__ void k(int *x) { *x = VALUE; }\n";
     static const char plain[] = "#include <math.h>\n__global__ void k(float *x) { *x = NAN; }\n";
-    static const char *const files[] = {"one/lib/value.h", "#include \"number.h\"\n", "one/lib/number.h", "#define VALUE 111\n",
-                                        "two/lib/value.h", "#include \"number.h\"\n", "two/lib/number.h", "#define VALUE 111\n", NULL};
+    static const char *const files[] = {
+        "one/lib/value.h",     "#include \"number.h\"\n", "one/lib/number.h",
+        "#define VALUE 111\n", "two/lib/value.h",         "#include \"number.h\"\n",
+        "two/lib/number.h",    "#define VALUE 111\n",     NULL};
     char dir[] = "/tmp/quern-test-XXXXXX", cache[4200], path[4200];
     Error err = {""};
     CompileResult r;
@@ -540,18 +606,21 @@ static void test_cache_knows_folders(void **state)
     assert_true(r.ok && !r.cached && strstr(r.ptx, "222"));
     compile_result_release(&r);
     compiler_close(c);
-    assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err), 0);
+    assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 5, .cache_dir = cache}, &c, &err),
+                     0);
     expect_compiles(c, plain, 1);
     expect_open_fails(c, uses);
     compiler_close(c);
     assert_int_equal(file_remove_tree(dir, &err), 0);
 }
 
-/* As many headers as a library of templates has, 500 of 12 KB: a tree of includes, each with a "part.h" of its own. */
+/* As many headers as a library of templates has, 500 of 12 KB: a tree of includes, each with a
+ * "part.h" of its own. */
 static void test_many_headers(void **state)
 {
     (void)state;
-    static const char *const none[] = {"inc/big/top.h", "#pragma once\n#include \"0/part.h\"\n", NULL};
+    static const char *const none[] = {"inc/big/top.h", "#pragma once\n#include \"0/part.h\"\n",
+                                       NULL};
     enum { N = 500, LINES = 120 };
     char dir[] = "/tmp/quern-test-XXXXXX", path[4200], source[200];
     Error err = {""};
@@ -561,9 +630,13 @@ static void test_many_headers(void **state)
     for (int i = 0; i < N; i++) {
         buffer_clear(&text);
         buffer_printf(&text, "#pragma once\n#include <big/top.h>\n");
-        for (int k = 4 * i + 1; k <= 4 * i + 4 && k < N; k++) buffer_printf(&text, "#include \"../%d/part.h\"\n", k);
+        for (int k = 4 * i + 1; k <= 4 * i + 4 && k < N; k++)
+            buffer_printf(&text, "#include \"../%d/part.h\"\n", k);
         for (int k = 0; k < LINES; k++)
-            buffer_printf(&text, "template <typename T> __device__ T f_%d_%d(T x) { return x * T(%d) + T(%d); } // one of many templates\n", i, k, k, i);
+            buffer_printf(&text,
+                          "template <typename T> __device__ T f_%d_%d(T x) { return x * T(%d) + "
+                          "T(%d); } // one of many templates\n",
+                          i, k, k, i);
         snprintf(path, sizeof path, "%s/inc/big/%d", dir, i);
         assert_int_equal(file_mkdirs(path, &err), 0);
         strcat(path, "/part.h");
@@ -571,11 +644,14 @@ static void test_many_headers(void **state)
     }
     buffer_release(&text);
     Compiler *c = open_with_folders(dir, "inc", NULL, NULL);
-    snprintf(source, sizeof source, "#include <big/top.h>\n__global__ void k(float *x) { *x = f_%d_7(*x) + f_0_0(*x); }\n", N - 1);
+    snprintf(source, sizeof source,
+             "#include <big/top.h>\n__global__ void k(float *x) { *x = f_%d_7(*x) + f_0_0(*x); }\n",
+             N - 1);
     for (int i = 0; i < 2; i++) {
         double start = clock_seconds();
         expect_compiles(c, source, 0);
-        print_message("%d headers, %s: %.2f s\n", N, i ? "again" : "read first", clock_seconds() - start);
+        print_message("%d headers, %s: %.2f s\n", N, i ? "again" : "read first",
+                      clock_seconds() - start);
     }
     compiler_close(c);
     assert_int_equal(file_remove_tree(dir, &err), 0);
@@ -589,7 +665,8 @@ static void test_cache_that_cannot_be_written(void **state)
     CompileResult r;
     CompileRequest request = {"sm_90", source_templates, strlen(source_templates), 0, NULL};
     setenv("QUERN_LOG", "quiet", 1);
-    assert_int_equal(compiler_open(&(CompilerOptions){.cache_dir = "/dev/null/cache"}, &c, &err), 0);
+    assert_int_equal(compiler_open(&(CompilerOptions){.cache_dir = "/dev/null/cache"}, &c, &err),
+                     0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(compiler_run(c, &request, &r, &err), 0);
         assert_true(r.ok && !r.cached);
@@ -622,7 +699,10 @@ static void test_cache(void **state)
     assert_false(second.cached);
     compile_result_release(&second);
     /* Damage every entry: a miss, and the same result again. */
-    snprintf(path, sizeof path, "find %s -type f -exec sh -c 'printf X | dd of={} bs=1 seek=300 conv=notrunc 2>/dev/null' ';'", dir);
+    snprintf(path, sizeof path,
+             "find %s -type f -exec sh -c 'printf X | dd of={} bs=1 seek=300 conv=notrunc "
+             "2>/dev/null' ';'",
+             dir);
     assert_int_equal(system(path), 0);
     r.arch = "sm_90";
     assert_int_equal(compiler_run(c, &r, &bad, &err), 0);

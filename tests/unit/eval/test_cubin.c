@@ -1,5 +1,6 @@
 /* What the assembler says with -v is what is read from its cubins; a damaged one is refused or read
- * in bounds, never followed outside (run under the address sanitizer for the second half of that). */
+ * in bounds, never followed outside (run under the address sanitizer for the second half of that).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static void test_damaged(void **state)
     for (size_t len = 0; len < b.len; len += 97) {
         char *cut = memory_alloc(len);
         memcpy(cut, b.data, len);
-        assert_int_equal(cubin_parse(cut, len, &c, &err), -1); /* the section headers stand near the end */
+        assert_int_equal(cubin_parse(cut, len, &c, &err),
+                         -1); /* the section headers stand near the end */
         free(cut);
         if (len > 13000) break;
     }
@@ -99,7 +101,8 @@ static void test_damaged(void **state)
     for (int i = 0; i < 1000; i++) {
         char *copy = memory_alloc(b.len);
         memcpy(copy, b.data, b.len);
-        for (int j = 0; j < 8; j++) copy[random_below(&r, j < 4 ? 64 : b.len)] = (char)random_u64(&r);
+        for (int j = 0; j < 8; j++)
+            copy[random_below(&r, j < 4 ? 64 : b.len)] = (char)random_u64(&r);
         if (cubin_parse(copy, b.len, &c, &err))
             refused++;
         else
@@ -112,7 +115,9 @@ static void test_damaged(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_refused), cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_damaged)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Places of buffers: never nearer to one another than the guard allows, inside what is mapped, and every byte that is no
- * buffer is in exactly one zone. Then who is blamed for a byte that changed. */
+/* Places of buffers: never nearer to one another than the guard allows, inside what is mapped, and
+ * every byte that is no buffer is in exactly one zone. Then who is blamed for a byte that changed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +68,8 @@ static void test_many(void **state)
             assert_null(arena_at(&arena, *slot));
             *slot = 0;
         } else {
-            *slot = place(random_below(&r, 8) ? random_below(&r, 300000) : random_below(&r, 40 * MIB), "x");
+            *slot = place(
+                random_below(&r, 8) ? random_below(&r, 300000) : random_below(&r, 40 * MIB), "x");
             assert_non_null(arena_at(&arena, *slot));
         }
         check();
@@ -91,13 +93,15 @@ static void test_reuse(void **state)
     uint64_t a = place(MIB, "a"), b = place(28, "b");
     uint64_t mapped = arena.mapped;
     arena_remove(&arena, a);
-    assert_int_equal(place(MIB, "c"), a);           /* the first place that fits */
+    assert_int_equal(place(MIB, "c"), a); /* the first place that fits */
     assert_int_equal(arena.mapped, mapped);
     assert_int_equal(place(0, "empty") % ARENA_ALIGN, 0);
-    assert_true(arena_holds(&arena, b, 28) && arena_holds(&arena, b + 27, 1) && arena_holds(&arena, b + 28, 0));
-    assert_false(arena_holds(&arena, b, 29) || arena_holds(&arena, b + 28, 1) || arena_holds(&arena, b - 1, 1));
+    assert_true(arena_holds(&arena, b, 28) && arena_holds(&arena, b + 27, 1) &&
+                arena_holds(&arena, b + 28, 0));
+    assert_false(arena_holds(&arena, b, 29) || arena_holds(&arena, b + 28, 1) ||
+                 arena_holds(&arena, b - 1, 1));
     assert_false(arena_holds(&arena, b + 1, UINT64_MAX));
-    assert_int_equal(arena_spare(&arena, 0), 0);    /* its extent is in use */
+    assert_int_equal(arena_spare(&arena, 0), 0); /* its extent is in use */
     assert_int_equal(arena_place(&arena, 20 * MIB, "huge", &at, &more, &err), -1);
     assert_int_equal(arena_place(&arena, UINT64_MAX - 4096, "wraps", &at, &more, &err), -1);
     assert_int_equal(arena_place(&arena, 15 * MIB, "no room", &at, &more, &err), -1);
@@ -133,7 +137,8 @@ static void test_blame(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_reuse), cmocka_unit_test(test_blame)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_reuse),
+                                       cmocka_unit_test(test_blame)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* The host's side of "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda: shared buffers, guard zones, and
- * a runner process that candidates take down in every way there is, again and again. */
+/* The host's side of "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda: shared
+ * buffers, guard zones, and a runner process that candidates take down in every way there is, again
+ * and again. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -65,11 +66,13 @@ static void test_honest(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Buffers of many sizes, some of which make the arena grow and shrink, seen alike from both sides. */
+/* Buffers of many sizes, some of which make the arena grow and shrink, seen alike from both sides.
+ */
 static void test_buffers(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {28, (size_t)3 << 20, 4096, (size_t)70 << 20, 1, 0, (size_t)100 << 20};
+    static const size_t sizes[] = {28, (size_t)3 << 20,  4096, (size_t)70 << 20, 1,
+                                   0,  (size_t)100 << 20};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     DevicePtr p[COUNT];
     DeviceFault fault;
@@ -102,7 +105,8 @@ static void test_guards(void **state)
     DeviceModule *m = load(0);
     ok(ops->alloc(d, 400, "input x", &x, &err));
     ok(ops->alloc(d, 400, "output y", &y, &err));
-    DeviceLaunch after = launch(m, "ones", y, 101, 0), before = launch(m, "ones", y, 1, -1), far = launch(m, "ones", y, 1, 5000000);
+    DeviceLaunch after = launch(m, "ones", y, 101, 0), before = launch(m, "ones", y, 1, -1),
+                 far = launch(m, "ones", y, 1, 5000000);
     ok(ops->run(d, &after, 1, &fault, &err));
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
     assert_int_equal(fault.outcome, OUTCOME_OUT_OF_BOUNDS);
@@ -110,10 +114,13 @@ static void test_guards(void **state)
     assert_int_equal(ops->check_guards(d, &fault, &err), 0); /* told once */
     ok(ops->run(d, &before, 1, &fault, &err));
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
-    if (!strstr(fault.message, "byte 1 before the start of output y")) fail_msg("%s", fault.message);
+    if (!strstr(fault.message, "byte 1 before the start of output y"))
+        fail_msg("%s", fault.message);
     ok(ops->run(d, &far, 1, &fault, &err)); /* into memory that is nobody's */
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
-    DeviceLaunch both[2] = {after, launch(m, "refused", y, 1, 0)}; /* nobody looks after it: the next job is not to be blamed */
+    DeviceLaunch both[2] = {
+        after, launch(m, "refused", y, 1,
+                      0)}; /* nobody looks after it: the next job is not to be blamed */
     assert_int_equal(ops->run(d, both, 2, &fault, &err), 1);
     assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
     ops->free(d, x);
@@ -131,11 +138,13 @@ static void test_idle_holds_nothing(void **state)
     start();
     honest();
     assert_int_equal(d->sharing, 0);
-    assert_true(ops->info(d)->contents_bytes > 0 && ops->info(d)->contents_bytes < d->trusted.golden_limit);
+    assert_true(ops->info(d)->contents_bytes > 0 &&
+                ops->info(d)->contents_bytes < d->trusted.golden_limit);
     ops->close(d);
 }
 
-/* Many questions at once: more than one round of them, then one wrong byte, one wrong element, a written guard. */
+/* Many questions at once: more than one round of them, then one wrong byte, one wrong element, a
+ * written guard. */
 static void expect_all(DevicePtr p, DeviceGolden *bytes)
 {
     enum { MANY = 40 };
@@ -152,7 +161,8 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     for (int i = 0; i < N; i++) ok(ops->write(d, y + (DevicePtr)i * 4, &one, 4, &err));
     ok(ops->fill(d, p, bytes, 32, &err));
     for (int i = 0; i < MANY; i++)
-        list[i] = i % 2 ? (DeviceExpected){p, bytes, 32, -1, 0, 0, 0} : (DeviceExpected){y, g, (size_t)i % 5, 0, N, 0, 0};
+        list[i] = i % 2 ? (DeviceExpected){p, bytes, 32, -1, 0, 0, 0}
+                        : (DeviceExpected){y, g, (size_t)i % 5, 0, N, 0, 0};
     for (int n = 0; n <= MANY; n += 8) assert_int_equal(ops->expect(d, list, n, n > 16, &err), 0);
     ok(ops->read(d, p + 50, &was, 1, &err));
     ok(ops->write(d, p + 50, &wrong, 1, &err));
@@ -204,7 +214,8 @@ static void golden(void)
     ops->golden_free(d, g);
 }
 
-/* Every way to go down: the outcome, a sentence, the same again for a module that is gone, and the next candidate is fine. */
+/* Every way to go down: the outcome, a sentence, the same again for a module that is gone, and the
+ * next candidate is fine. */
 static void test_deaths(void **state)
 {
     (void)state;
@@ -213,8 +224,10 @@ static void test_deaths(void **state)
         Outcome outcome;
         int dies;
     } ways[] = {
-        {"illegal", "launch 2 of 3", OUTCOME_OUT_OF_BOUNDS, 1}, {"trap", "exception", OUTCOME_LAUNCH_ERROR, 1},
-        {"death", "signal 6", OUTCOME_LAUNCH_ERROR, 1},         {"refused", "cannot be launched", OUTCOME_LAUNCH_ERROR, 0},
+        {"illegal", "launch 2 of 3", OUTCOME_OUT_OF_BOUNDS, 1},
+        {"trap", "exception", OUTCOME_LAUNCH_ERROR, 1},
+        {"death", "signal 6", OUTCOME_LAUNCH_ERROR, 1},
+        {"refused", "cannot be launched", OUTCOME_LAUNCH_ERROR, 0},
         {"endless", "did not end within", OUTCOME_TIMEOUT, 1},
     };
     int files = open_files();
@@ -226,7 +239,8 @@ static void test_deaths(void **state)
         DeviceModule *m = load(0);
         unsigned generation = runner_of(HOME_CANDIDATE)->generation;
         ok(ops->alloc(d, N * 4, "output y", &y, &err));
-        DeviceLaunch l[3] = {launch(m, "ones", y, 1, 0), launch(m, ways[i].kernel, y, 1, 0), launch(m, "ones", y, 1, 1)};
+        DeviceLaunch l[3] = {launch(m, "ones", y, 1, 0), launch(m, ways[i].kernel, y, 1, 0),
+                             launch(m, "ones", y, 1, 1)};
         assert_int_equal(ops->run(d, l, 3, &fault, &err), 1);
         assert_int_equal(fault.outcome, ways[i].outcome);
         if (!strstr(fault.message, ways[i].word)) fail_msg("%s", fault.message);
@@ -246,7 +260,8 @@ static void test_deaths(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What no candidate is to blame for is the evaluator's: broken memory, a runner that someone killed. */
+/* What no candidate is to blame for is the evaluator's: broken memory, a runner that someone
+ * killed. */
 static void test_not_the_candidates(void **state)
 {
     (void)state;
@@ -300,7 +315,8 @@ static void test_clock(void **state)
     ops->close(d);
 }
 
-/* What a launch adds depends on its number modulo eight: a timing begins at any, after 0 to 7 launches of nothing. */
+/* What a launch adds depends on its number modulo eight: a timing begins at any, after 0 to 7
+ * launches of nothing. */
 static void test_begins_anywhere(void **state)
 {
     (void)state;
@@ -316,7 +332,8 @@ static void test_begins_anywhere(void **state)
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceLaunch l = launch(m, "ones", y, N, 0);
     unlink("launches");
-    for (int i = 0; i < TIMINGS; i++) ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault)); /* no phase: nothing else waits */
+    for (int i = 0; i < TIMINGS; i++)
+        ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault)); /* no phase: nothing else waits */
     ok(clock_one(&l, 1, CLOCK_WARM, &c, &fault));
     unsetenv("TEST_LAUNCHES");
     buffer_init(&launches, 1 << 20);
@@ -341,8 +358,8 @@ static void test_begins_anywhere(void **state)
     ops->close(d);
 }
 
-/* A module without variables that is loaded again and again is one of a few copies, all of them equally often and none twice
- * running; after a runner's end there are new ones. */
+/* A module without variables that is loaded again and again is one of a few copies, all of them
+ * equally often and none twice running; after a runner's end there are new ones. */
 static void test_copies(void **state)
 {
     (void)state;
@@ -392,7 +409,8 @@ static void test_trusted(void **state)
     ok(ops->lock(d, 0, &err));
     assert_int_equal(lock_held(d->lock), GPU_FREE);
     l.kernel = "refused";
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1); /* a baseline that fails is no candidate's fault */
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err),
+                     -1); /* a baseline that fails is no candidate's fault */
     ops->unload(d, m);
     ops->close(d);
 }
@@ -404,7 +422,8 @@ static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr 
     DeviceClock c;
     DeviceModule *modules[2] = {trusted, candidate};
     for (int i = 0; i < 2; i++) {
-        DeviceLaunch l[2] = {launch(modules[i], "ones", y, 10, 0), launch(modules[i], "ones", y, N - 10, 10)};
+        DeviceLaunch l[2] = {launch(modules[i], "ones", y, 10, 0),
+                             launch(modules[i], "ones", y, N - 10, 10)};
         ok(ops->poison(d, y, &err));
         int rc = ops->run(d, l, 2, &fault, &err);
         if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
@@ -417,7 +436,8 @@ static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr 
     }
 }
 
-/* Killed between uses the twin is replaced without a word, with the modules that it had; the candidates' runner goes on. */
+/* Killed between uses the twin is replaced without a word, with the modules that it had; the
+ * candidates' runner goes on. */
 static void test_twin(void **state)
 {
     (void)state;
@@ -440,7 +460,9 @@ static void test_twin(void **state)
         if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
         alternate(trusted, candidate, y);
         assert_int_equal(twin->generation, round + 2);
-        if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err)); /* mapped in the next, too */
+        if (round == 1)
+            ok(ops->alloc(d, (size_t)100 << 20, "output z", &z,
+                          &err)); /* mapped in the next, too */
     }
     kill(twin->pid, SIGKILL);
     clock_sleep(0.1);
@@ -457,7 +479,8 @@ static void test_twin(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What a candidate does leaves the twin alone; what trusted code does is the evaluator's error, and the twin's end only. */
+/* What a candidate does leaves the twin alone; what trusted code does is the evaluator's error, and
+ * the twin's end only. */
 static void test_twin_faults(void **state)
 {
     (void)state;
@@ -470,7 +493,8 @@ static void test_twin_faults(void **state)
     for (int i = 0; i < 3; i++) {
         DeviceModule *candidate = load(0);
         alternate(trusted, candidate, y);
-        unsigned twin = runner_of(HOME_TRUSTED)->generation, runner = runner_of(HOME_CANDIDATE)->generation;
+        unsigned twin = runner_of(HOME_TRUSTED)->generation,
+                 runner = runner_of(HOME_CANDIDATE)->generation;
         DeviceLaunch bad = launch(candidate, ways[i], y, 1, 0);
         assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
@@ -542,7 +566,8 @@ static void test_refused_names(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Where quern-light cannot measure, as here, the evaluator goes on by the bounds, and tries again when it is opened the next time. */
+/* Where quern-light cannot measure, as here, the evaluator goes on by the bounds, and tries again
+ * when it is opened the next time. */
 static void test_unmeasured(void **state)
 {
     (void)state;
@@ -563,13 +588,22 @@ static void test_unmeasured(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_honest),  cmocka_unit_test(test_buffers), cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_idle_holds_nothing),
-        cmocka_unit_test(test_deaths),  cmocka_unit_test(test_not_the_candidates), cmocka_unit_test(test_trusted), cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_twin),    cmocka_unit_test(test_twin_faults), cmocka_unit_test(test_library),
-        cmocka_unit_test(test_other_addresses), cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_refused_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest),
+                                       cmocka_unit_test(test_buffers),
+                                       cmocka_unit_test(test_guards),
+                                       cmocka_unit_test(test_idle_holds_nothing),
+                                       cmocka_unit_test(test_deaths),
+                                       cmocka_unit_test(test_not_the_candidates),
+                                       cmocka_unit_test(test_trusted),
+                                       cmocka_unit_test(test_clock),
+                                       cmocka_unit_test(test_begins_anywhere),
+                                       cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_twin),
+                                       cmocka_unit_test(test_twin_faults),
+                                       cmocka_unit_test(test_library),
+                                       cmocka_unit_test(test_other_addresses),
+                                       cmocka_unit_test(test_unmeasured),
+                                       cmocka_unit_test(test_refused_names)};
     (void)argc;
     if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);

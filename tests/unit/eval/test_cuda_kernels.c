@@ -1,5 +1,5 @@
-/* The harness's own device code, compiled by NVRTC and run by the simulator: guard zones, comparison, digests, against the
- * same done by the host. */
+/* The harness's own device code, compiled by NVRTC and run by the simulator: guard zones,
+ * comparison, digests, against the same done by the host. */
 #include <math.h>
 
 #include "base/random.h"
@@ -31,14 +31,17 @@ static uint64_t bits_of(double v)
 
 enum { SPAN = 4096 };
 
-static void zones_case(const unsigned char *memory, const HarnessZone *offsets, int n, HarnessZoneBad *bad)
+static void zones_case(const unsigned char *memory, const HarnessZone *offsets, int n,
+                       HarnessZoneBad *bad)
 {
     HarnessZone zones[4];
     DevicePtr p = sim_buffer(&sim, "memory", memory, SPAN);
     for (int i = 0; i < n; i++) zones[i] = (HarnessZone){p + offsets[i].start, p + offsets[i].end};
     memset(bad, 255, (size_t)n * sizeof *bad);
-    DevicePtr pz = sim_buffer(&sim, "zones", zones, (size_t)n * sizeof *zones), pb = sim_buffer(&sim, "bad", bad, (size_t)n * sizeof *bad);
-    sim_run(&sim, ((Shape){harness_names[HARNESS_ZONES], {2, (uint32_t)n}, {64}, 0}), 2, A(pz), A(pb));
+    DevicePtr pz = sim_buffer(&sim, "zones", zones, (size_t)n * sizeof *zones),
+              pb = sim_buffer(&sim, "bad", bad, (size_t)n * sizeof *bad);
+    sim_run(&sim, ((Shape){harness_names[HARNESS_ZONES], {2, (uint32_t)n}, {64}, 0}), 2, A(pz),
+            A(pb));
     sim_read(&sim, pb, bad, (size_t)n * sizeof *bad);
     for (int i = 0; i < n; i++) {
         if (bad[i].lowest == ~0ull) continue;
@@ -56,12 +59,12 @@ static void test_zones(void **state)
     HarnessZoneBad bad[3];
     start();
     memset(memory, 255, sizeof memory);
-    memset(memory + 256, 0, 28);            /* buffers hold anything */
+    memset(memory + 256, 0, 28); /* buffers hold anything */
     memset(memory + 2048, 1, 3001 - 2048);
     zones_case(memory, zones, 3, bad);
     for (int i = 0; i < 3; i++) assert_int_equal(bad[i].lowest, ~0ull);
-    memory[256 + 28] = 7;                   /* the byte after a buffer */
-    memory[2047] = 254;                     /* the byte before one */
+    memory[256 + 28] = 7; /* the byte after a buffer */
+    memory[2047] = 254;   /* the byte before one */
     memory[3500] = 0;
     zones_case(memory, zones, 3, bad);
     assert_int_equal(bad[0].lowest, ~0ull);
@@ -86,7 +89,8 @@ static double host_excess(double got, double want, double atol, double rtol)
 }
 
 /* want: as the harness keeps it, element 0 of got belonging to element `from`. */
-static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, const double *kept, double atol, double rtol)
+static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, const double *kept,
+                         double atol, double rtol)
 {
     double *want = malloc(n * sizeof *want);
     for (size_t i = 0; i < n; i++) want[i] = kept[(i + from) % n];
@@ -103,16 +107,20 @@ static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, co
         double by = host_excess(x, want[i], atol, rtol);
         if (by > worst_by) worst_by = by, e.worst = i;
     }
-    DevicePtr pg = sim_buffer(&sim, "got", got, n * size), pw = sim_buffer(&sim, "want", kept, n * sizeof *kept);
+    DevicePtr pg = sim_buffer(&sim, "got", got, n * size),
+              pw = sim_buffer(&sim, "want", kept, n * sizeof *kept);
     DevicePtr pd = sim_buffer(&sim, "difference", &d, sizeof d);
-    sim_run(&sim, ((Shape){harness_names[HARNESS_COMPARE], {3}, {64}, 0}), 8, A(pg), A(pw), A(from), A(dtype), A(n), bits_of(atol), bits_of(rtol), A(pd));
+    sim_run(&sim, ((Shape){harness_names[HARNESS_COMPARE], {3}, {64}, 0}), 8, A(pg), A(pw), A(from),
+            A(dtype), A(n), bits_of(atol), bits_of(rtol), A(pd));
     sim_read(&sim, pd, &d, sizeof d);
     assert_int_equal(d.wrong, e.wrong);
     assert_int_equal(d.unwritten, e.unwritten);
     assert_int_equal(d.first, e.first);
     assert_int_equal(d.first_unwritten, e.first_unwritten);
-    if (e.wrong) assert_int_equal(d.worst & UINT32_MAX, e.worst);
-    else assert_int_equal(d.worst, ~0ull);
+    if (e.wrong)
+        assert_int_equal(d.worst & UINT32_MAX, e.worst);
+    else
+        assert_int_equal(d.worst, ~0ull);
     ops->free(sim.d, pg), ops->free(sim.d, pw), ops->free(sim.d, pd);
     free(want);
 }
@@ -129,15 +137,20 @@ static void test_compare(void **state)
     for (int dtype = DTYPE_F32; dtype <= DTYPE_I32; dtype++)
         for (int kind = 0; kind < 6; kind++) {
             for (int i = 0; i < N; i++) {
-                want[i] = (double)(int)(random_below(&r, 200)) - 100 + (dtype == DTYPE_I32 ? 0 : 0.25);
+                want[i] =
+                    (double)(int)(random_below(&r, 200)) - 100 + (dtype == DTYPE_I32 ? 0 : 0.25);
                 drawn[i] = want[i];
-                if (kind >= 1 && !random_below(&r, 50)) drawn[i] += (double)random_below(&r, 90) + 1;
-                if (kind == 2 && dtype != DTYPE_I32 && !random_below(&r, 40)) want[i] = NAN, drawn[i] = i % 2 ? NAN : 1;
-                if (kind == 3 && dtype != DTYPE_I32 && !random_below(&r, 40)) want[i] = INFINITY, drawn[i] = i % 3 ? INFINITY : -INFINITY;
+                if (kind >= 1 && !random_below(&r, 50))
+                    drawn[i] += (double)random_below(&r, 90) + 1;
+                if (kind == 2 && dtype != DTYPE_I32 && !random_below(&r, 40))
+                    want[i] = NAN, drawn[i] = i % 2 ? NAN : 1;
+                if (kind == 3 && dtype != DTYPE_I32 && !random_below(&r, 40))
+                    want[i] = INFINITY, drawn[i] = i % 3 ? INFINITY : -INFINITY;
                 if (kind == 5) drawn[i] = -want[i] - 1;
             }
             dtype_from_double((Dtype)dtype, drawn, got, N);
-            if (kind == 4) memset(got + 300 * dtype_size((Dtype)dtype), 255, 40 * dtype_size((Dtype)dtype));
+            if (kind == 4)
+                memset(got + 300 * dtype_size((Dtype)dtype), 255, 40 * dtype_size((Dtype)dtype));
             compare_case((Dtype)dtype, N, 0, got, want, 1e-5, kind == 1 ? 1e-2 : 1e-6);
             if (kind == 1) compare_case((Dtype)dtype, N, 333, got, want, 1e-5, 1e-6);
         }
@@ -167,8 +180,10 @@ static void test_elements(void **state)
 static uint64_t same_case(const unsigned char *a, const unsigned char *b, size_t from, size_t n)
 {
     uint64_t first = ~0ull;
-    DevicePtr pa = sim_buffer(&sim, "a", a, n), pb = sim_buffer(&sim, "b", b, n), pf = sim_buffer(&sim, "first", &first, 8);
-    sim_run(&sim, ((Shape){harness_names[HARNESS_SAME], {2}, {32}, 0}), 5, A(pa), A(pb), A(from), A(n), A(pf));
+    DevicePtr pa = sim_buffer(&sim, "a", a, n), pb = sim_buffer(&sim, "b", b, n),
+              pf = sim_buffer(&sim, "first", &first, 8);
+    sim_run(&sim, ((Shape){harness_names[HARNESS_SAME], {2}, {32}, 0}), 5, A(pa), A(pb), A(from),
+            A(n), A(pf));
     sim_read(&sim, pf, &first, 8);
     ops->free(sim.d, pa), ops->free(sim.d, pb), ops->free(sim.d, pf);
     return first;
@@ -208,7 +223,8 @@ static void test_bytes(void **state)
             b[places[i]] ^= 0x10;
         }
     }
-    for (size_t i = 0; i < 1024; i++) b[i] = a[(i + 1024 - 160) % 1024]; /* kept, and seen from its byte 160 on */
+    for (size_t i = 0; i < 1024; i++)
+        b[i] = a[(i + 1024 - 160) % 1024]; /* kept, and seen from its byte 160 on */
     assert_int_equal(same_case(a, b, 160, 1024), ~0ull);
     b[40] ^= 1;
     assert_int_equal(same_case(a, b, 160, 1024), 40 + 1024 - 160);
@@ -226,7 +242,8 @@ static void test_bytes(void **state)
 
 /* ---- the clock ---- */
 
-/* All that the flush reads is zero afterwards, whatever was there, whole strides or not; what lies behind it is left alone. */
+/* All that the flush reads is zero afterwards, whatever was there, whole strides or not; what lies
+ * behind it is left alone. */
 static void test_flush(void **state)
 {
     (void)state;
@@ -236,10 +253,12 @@ static void test_flush(void **state)
     for (int words = 1; words <= MOST; words += words < 600 ? 149 : 26) {
         for (size_t i = 0; i < sizeof memory; i++) memory[i] = (unsigned char)(i % 7 == 3 ? i : 0);
         DevicePtr p = sim_buffer(&sim, "memory", memory, sizeof memory);
-        sim_run(&sim, ((Shape){harness_names[HARNESS_FLUSH], {2}, {64}, 1024}), 3, A(p), A(words), A(256));
+        sim_run(&sim, ((Shape){harness_names[HARNESS_FLUSH], {2}, {64}, 1024}), 3, A(p), A(words),
+                A(256));
         sim_read(&sim, p, memory, sizeof memory);
         for (size_t i = 0; i < sizeof memory; i++)
-            assert_int_equal(memory[i], i < (size_t)words * 16 || i % 7 != 3 ? 0 : (unsigned char)i);
+            assert_int_equal(memory[i],
+                             i < (size_t)words * 16 || i % 7 != 3 ? 0 : (unsigned char)i);
         ops->free(sim.d, p);
     }
     sim_stop(&sim);
@@ -252,15 +271,17 @@ static void test_wait(void **state)
     uint64_t period = 1000, phase = 10;
     uint32_t turns = 1000;
     start();
-    sim_run(&sim, ((Shape){harness_names[HARNESS_WAIT], {1}, {1}, 0}), 3, A(period), A(phase), A(turns));
+    sim_run(&sim, ((Shape){harness_names[HARNESS_WAIT], {1}, {1}, 0}), 3, A(period), A(phase),
+            A(turns));
     sim_stop(&sim);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_zones), cmocka_unit_test(test_compare), cmocka_unit_test(test_elements),
-                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_wait),
-                                       cmocka_unit_test(test_flush)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zones),    cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_elements), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_wait),     cmocka_unit_test(test_flush)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

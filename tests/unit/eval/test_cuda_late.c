@@ -1,10 +1,12 @@
-/* What the device "cuda:N" does with contents, graphs and the runs of a verdict, over a driver that does everything as late as it may
- * (tests/fixtures/cuda): what is reused too early, or not waited for, comes out wrong. */
+/* What the device "cuda:N" does with contents, graphs and the runs of a verdict, over a driver that
+ * does everything as late as it may (tests/fixtures/cuda): what is reused too early, or not waited
+ * for, comes out wrong. */
 #include "eval/judge/paired_timing.h"
 
 #include "cuda_support.h"
 
-/* More than goes through pinned memory at once, turned and compared, while the host has the memory for something else. */
+/* More than goes through pinned memory at once, turned and compared, while the host has the memory
+ * for something else. */
 static void test_large_contents(void **state)
 {
     (void)state;
@@ -16,11 +18,13 @@ static void test_large_contents(void **state)
     start();
     ok(ops->alloc(d, BYTES, "input x", &p, &err));
     for (int i = 0; i < 2; i++) {
-        for (size_t k = 0; k < BYTES; k++) bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
+        for (size_t k = 0; k < BYTES; k++)
+            bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
         ok(ops->golden(d, bytes, BYTES, &g[i], &err));
     }
     for (int i = 0; i < 2; i++) {
-        for (size_t k = 0; k < BYTES; k++) bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
+        for (size_t k = 0; k < BYTES; k++)
+            bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
         ok(ops->fill(d, p, g[i], 4096, &err));
         ok(ops->read(d, p, got, BYTES, &err));
         assert_memory_equal(got, bytes + 4096, BYTES - 4096);
@@ -36,7 +40,8 @@ static void test_large_contents(void **state)
     ops->close(d);
 }
 
-/* As graphs: each of many sequences once captured, again after its module is gone and another has its place. */
+/* As graphs: each of many sequences once captured, again after its module is gone and another has
+ * its place. */
 static void test_graphs(void **state)
 {
     (void)state;
@@ -53,7 +58,8 @@ static void test_graphs(void **state)
                 int i = round ? SEQUENCES - k : k; /* the last captured are the first again */
                 DeviceLaunch l[2] = {launch(m, "ones", y, i, 0), launch(m, "ones", y, i, i)};
                 ok(ops->poison(d, y, &err));
-                for (int again = 0; again < 2; again++) ok(clock_one(l, 2, CLOCK_GRAPH, &c, &fault));
+                for (int again = 0; again < 2; again++)
+                    ok(clock_one(l, 2, CLOCK_GRAPH, &c, &fault));
                 assert_true(c.us > 0 && c.flush_us > 0);
                 expect_floats(y, N, 2 * i);
             }
@@ -83,14 +89,18 @@ static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *k
 {
     Finding f;
     int line;
-    CompileResult code = {.ok = 1, .n_lowered = 1, .lowered = memory_array(1, sizeof *code.lowered), .ptx = memory_strdup("")};
+    CompileResult code = {.ok = 1,
+                          .n_lowered = 1,
+                          .lowered = memory_array(1, sizeof *code.lowered),
+                          .ptx = memory_strdup("")};
     code.lowered[0] = memory_strdup(kernel);
     code.cubin = memory_alloc(image.len);
     memcpy(code.cubin, image.data, image.len);
     code.cubin_len = image.len;
     snprintf(source, 100, "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     ok(plan_parse(source, strlen(source), plan, &line, &err));
-    if (loaded_open(l, ops, d, t, plan, trusted, &code, &f, &err)) fail_msg("%s %s", f.message, err.text);
+    if (loaded_open(l, ops, d, t, plan, trusted, &code, &f, &err))
+        fail_msg("%s %s", f.message, err.text);
 }
 
 /* All that timing asks of the device, in its order. */
@@ -100,7 +110,10 @@ static void test_compared(void **state)
     static const struct {
         const char *kernel;
         Outcome outcome;
-    } tries[] = {{"relu", OUTCOME_OK}, {"idle", OUTCOME_WRONG_RESULT}, {"stash", OUTCOME_OUT_OF_BOUNDS}, {"relu", OUTCOME_OK}};
+    } tries[] = {{"relu", OUTCOME_OK},
+                 {"idle", OUTCOME_WRONG_RESULT},
+                 {"stash", OUTCOME_OUT_OF_BOUNDS},
+                 {"relu", OUTCOME_OK}};
     static DeviceTiming timing;
     ClockedOptions opt = {CLOCK_COLD, 0.5, 3, 0};
     TaskSet tasks;
@@ -135,7 +148,9 @@ static void test_compared(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_contents), cmocka_unit_test(test_graphs), cmocka_unit_test(test_compared)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_contents),
+                                       cmocka_unit_test(test_graphs),
+                                       cmocka_unit_test(test_compared)};
     (void)argc;
     if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,5 +1,6 @@
-/* Attention, forward and backward, on the simulator against the definition in double precision: packed sequences of unequal
- * lengths, groups of query heads, all tile widths and those that are padded to them. */
+/* Attention, forward and backward, on the simulator against the definition in double precision:
+ * packed sequences of unequal lengths, groups of query heads, all tile widths and those that are
+ * padded to them. */
 #include <math.h>
 
 #include "engine_support.h"
@@ -8,9 +9,9 @@ enum { MAX_SEQUENCES = 144 };
 
 typedef struct {
     HeadShape s;
-    int lengths[MAX_SEQUENCES];  /* up to the first 0 */
-    float scale;                 /* of the inputs */
-    int sms;                     /* that the launcher believes in: few, and a group's heads stay together */
+    int lengths[MAX_SEQUENCES]; /* up to the first 0 */
+    float scale;                /* of the inputs */
+    int sms; /* that the launcher believes in: few, and a group's heads stay together */
     int backward;
 } Case;
 
@@ -37,7 +38,8 @@ static double probabilities(const Work *w, HeadShape s, int first, int query, in
     double top = -INFINITY, sum = 0;
     const float *q = w->qkv + (size_t)(first + query) * w->row + head * s.dim;
     for (int j = 0; j <= query; j++) {
-        p[j] = dot(q, w->qkv + (size_t)(first + j) * w->row + (s.heads + kv) * s.dim, s.dim) / sqrt(s.dim);
+        p[j] = dot(q, w->qkv + (size_t)(first + j) * w->row + (s.heads + kv) * s.dim, s.dim) /
+               sqrt(s.dim);
         if (p[j] > top) top = p[j];
     }
     for (int j = 0; j <= query; j++) sum += p[j] = exp(p[j] - top);
@@ -52,7 +54,8 @@ static void expect_forward(Work *w, HeadShape s)
         for (int head = 0; head < s.heads; head++)
             for (int t = 0; t < w->start[i + 1] - w->start[i]; t++) {
                 size_t at = (size_t)(w->start[i] + t);
-                w->want_lse[at * (size_t)s.heads + (size_t)head] = probabilities(w, s, w->start[i], t, head, p);
+                w->want_lse[at * (size_t)s.heads + (size_t)head] =
+                    probabilities(w, s, w->start[i], t, head, p);
                 double *o = w->want_out + at * w->wide + head * s.dim;
                 int v_at = (s.heads + s.kv_heads + head / (s.heads / s.kv_heads)) * s.dim;
                 for (int j = 0; j <= t; j++) {
@@ -71,15 +74,19 @@ static void expect_backward(Work *w, HeadShape s)
         for (int head = 0; head < s.heads; head++)
             for (int t = 0; t < w->start[i + 1] - w->start[i]; t++) {
                 size_t at = (size_t)(w->start[i] + t), first = (size_t)w->start[i];
-                int kv = head / (s.heads / s.kv_heads), k_at = (s.heads + kv) * s.dim, v_at = k_at + s.kv_heads * s.dim;
-                const float *d_o = w->dout + at * w->wide + head * s.dim, *q = w->qkv + at * w->row + head * s.dim;
+                int kv = head / (s.heads / s.kv_heads), k_at = (s.heads + kv) * s.dim,
+                    v_at = k_at + s.kv_heads * s.dim;
+                const float *d_o = w->dout + at * w->wide + head * s.dim,
+                            *q = w->qkv + at * w->row + head * s.dim;
                 double delta = dot(d_o, w->out + at * w->wide + head * s.dim, s.dim);
                 probabilities(w, s, w->start[i], t, head, p);
                 for (size_t j = 0; j <= (size_t)t; j++) {
                     const float *row = w->qkv + (first + j) * w->row;
-                    double ds = p[j] * (dot(d_o, row + v_at, s.dim) - delta) * scale, *grad = w->want_dqkv + (first + j) * w->row;
+                    double ds = p[j] * (dot(d_o, row + v_at, s.dim) - delta) * scale,
+                           *grad = w->want_dqkv + (first + j) * w->row;
                     for (int c = 0; c < s.dim; c++) {
-                        w->want_dqkv[at * w->row + (size_t)(head * s.dim + c)] += ds * (double)row[k_at + c];
+                        w->want_dqkv[at * w->row + (size_t)(head * s.dim + c)] +=
+                            ds * (double)row[k_at + c];
                         grad[k_at + c] += ds * (double)q[c];
                         grad[v_at + c] += p[j] * (double)d_o[c];
                     }
@@ -119,10 +126,11 @@ static void work_release(Work *w)
     free(w->want_out), free(w->want_lse), free(w->want_dqkv);
 }
 
-/* Vectors of dim numbers, `of` a row from column `from` on. Each is within `tolerance` of its own length, or of the mean length
- * where it is shorter than that; all together within half of it, with a cosine over 0.9998. */
-static void close_vectors(const char *what, const float *got, const double *want, size_t rows, size_t ld, int from, int of,
-                          int dim, double tolerance)
+/* Vectors of dim numbers, `of` a row from column `from` on. Each is within `tolerance` of its own
+ * length, or of the mean length where it is shorter than that; all together within half of it, with
+ * a cosine over 0.9998. */
+static void close_vectors(const char *what, const float *got, const double *want, size_t rows,
+                          size_t ld, int from, int of, int dim, double tolerance)
 {
     double length = 0, error = 0, inner = 0, own = 0;
     for (size_t r = 0; r < rows; r++)
@@ -142,9 +150,11 @@ static void close_vectors(const char *what, const float *got, const double *want
             }
             e = sqrt(e) / fmax(sqrt(l), mean);
             if (e > worst) worst = e;
-            if (e > tolerance) fail_msg("%s: row %zu, head %d is off by %.3g of its length", what, r, v, e);
+            if (e > tolerance)
+                fail_msg("%s: row %zu, head %d is off by %.3g of its length", what, r, v, e);
         }
-    print_message("# %s: vectors within %.2e, all within %.2e\n", what, worst, sqrt(error / length));
+    print_message("# %s: vectors within %.2e, all within %.2e\n", what, worst,
+                  sqrt(error / length));
     assert_true(sqrt(error / length) < tolerance / 2);
     assert_true(inner > 0.9998 * sqrt(length * own));
 }
@@ -156,27 +166,32 @@ static void run(const Case *c)
     work_init(&w, c);
     int sms = engine.state.sms;
     if (c->sms) engine.state.sms = c->sms;
-    void *qkv = engine_bf16("qkv", w.qkv, w.rows * w.row), *out = engine_new("out", NULL, w.rows * w.wide * 2);
+    void *qkv = engine_bf16("qkv", w.qkv, w.rows * w.row),
+         *out = engine_new("out", NULL, w.rows * w.wide * 2);
     float *lse = engine_new("lse", NULL, w.rows * (size_t)s.heads * sizeof *lse);
     w.view.start = engine_new("start", w.start, (size_t)(w.view.n + 1) * sizeof *w.start);
-    print_message("# %s, dim %d, %d/%d heads, %d rows, scale %g\n", engine.arch, s.dim, s.heads, s.kv_heads, w.view.rows,
-                  (double)c->scale);
+    print_message("# %s, dim %d, %d/%d heads, %d rows, scale %g\n", engine.arch, s.dim, s.heads,
+                  s.kv_heads, w.view.rows, (double)c->scale);
     cuda_attention(out, lse, qkv, &w.view, s);
     engine_floats(out, w.out, w.rows * w.wide);
     engine_get(lse, w.lse, w.rows * (size_t)s.heads * sizeof *lse);
     expect_forward(&w, s);
     close_vectors("out", w.out, w.want_out, w.rows, w.wide, 0, s.heads, s.dim, 8e-3);
     for (size_t i = 0; i < w.rows * (size_t)s.heads; i++)
-        if (!(fabs((double)w.lse[i] - w.want_lse[i]) < 2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores: within 2^-15 ln 2 */
+        if (!(fabs((double)w.lse[i] - w.want_lse[i]) <
+              2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores: within 2^-15 ln 2 */
             fail_msg("lse %zu is %.9g, not %.9g", i, (double)w.lse[i], w.want_lse[i]);
     if (c->backward) {
-        void *dout = engine_bf16("dout", w.dout, w.rows * w.wide), *dqkv = engine_new("dqkv", NULL, w.rows * w.row * 2);
+        void *dout = engine_bf16("dout", w.dout, w.rows * w.wide),
+             *dqkv = engine_new("dqkv", NULL, w.rows * w.row * 2);
         cuda_attention_grad(dqkv, dout, out, lse, qkv, &w.view, s);
         engine_floats(dqkv, w.dqkv, w.rows * w.row);
         expect_backward(&w, s);
         close_vectors("dq", w.dqkv, w.want_dqkv, w.rows, w.row, 0, s.heads, s.dim, 1e-2);
-        close_vectors("dk", w.dqkv, w.want_dqkv, w.rows, w.row, s.heads * s.dim, s.kv_heads, s.dim, 1e-2);
-        close_vectors("dv", w.dqkv, w.want_dqkv, w.rows, w.row, (s.heads + s.kv_heads) * s.dim, s.kv_heads, s.dim, 1e-2);
+        close_vectors("dk", w.dqkv, w.want_dqkv, w.rows, w.row, s.heads * s.dim, s.kv_heads, s.dim,
+                      1e-2);
+        close_vectors("dv", w.dqkv, w.want_dqkv, w.rows, w.row, (s.heads + s.kv_heads) * s.dim,
+                      s.kv_heads, s.dim, 1e-2);
     }
     engine.state.sms = sms;
     work_release(&w);
@@ -191,7 +206,7 @@ static void test_dim_64(void **state)
 static void test_dim_128(void **state)
 {
     (void)state;
-    run(&(Case){{7, 1, 128}, {1, 70}, 1, 1, 1});   /* one block has all heads of the group */
+    run(&(Case){{7, 1, 128}, {1, 70}, 1, 1, 1}); /* one block has all heads of the group */
     run(&(Case){{2, 2, 128}, {129, 3}, 1, 0, 1});
 }
 
@@ -210,7 +225,8 @@ static void test_padded_dims(void **state)
     run(&(Case){{1, 1, 256}, {66}, 1, 0, 1});
 }
 
-/* One long sequence among short ones: blocks are then laid out by sequence; with more of them than a block has threads, too. */
+/* One long sequence among short ones: blocks are then laid out by sequence; with more of them than
+ * a block has threads, too. */
 static void test_unequal_lengths(void **state)
 {
     (void)state;
@@ -245,8 +261,9 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dim_64),          cmocka_unit_test(test_dim_128),         cmocka_unit_test(test_scores_that_grow),
-        cmocka_unit_test(test_padded_dims),     cmocka_unit_test(test_unequal_lengths), cmocka_unit_test(test_ampere),
+        cmocka_unit_test(test_dim_64),           cmocka_unit_test(test_dim_128),
+        cmocka_unit_test(test_scores_that_grow), cmocka_unit_test(test_padded_dims),
+        cmocka_unit_test(test_unequal_lengths),  cmocka_unit_test(test_ampere),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,7 +1,8 @@
-/* The engine's host side where there is no GPU. Its device code compiles for every architecture that it names, has the
- * kernels that kernels.h lists, and spills no registers. The cache gives the same binaries, and is not believed when damaged.
- * And over tests/fixtures/cuda/driver.c, which stands for libcuda: names of devices, memory there and back, sentences of
- * failures, and the GPU's lock given to who wants to be alone. */
+/* The engine's host side where there is no GPU. Its device code compiles for every architecture
+ * that it names, has the kernels that kernels.h lists, and spills no registers. The cache gives the
+ * same binaries, and is not believed when damaged. And over tests/fixtures/cuda/driver.c, which
+ * stands for libcuda: names of devices, memory there and back, sentences of failures, and the GPU's
+ * lock given to who wants to be alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,15 +23,15 @@
 #include "gpu/gpus.h"
 #include "gpu/lock.h"
 #include "gpu/nvrtc.h"
-#include "model/cuda/sources.h"
-#include "model/cuda/cuda_state.h"
-#include "model/model_device.h"
 #include "model/core/halves.h"
+#include "model/cuda/cuda_state.h"
+#include "model/cuda/sources.h"
+#include "model/model_device.h"
 #include "model/ranks.h"
 #include "tests/unit/gpu/fixtures.h"
 
-/* The kernels are cut for sm_90: there a stack of more than a few words, which no loop touches, is one of these, for its
- * reason. Elsewhere more is let pass. */
+/* The kernels are cut for sm_90: there a stack of more than a few words, which no loop touches, is
+ * one of these, for its reason. Elsewhere more is let pass. */
 static const struct {
     const char *kernel, *why;
 } stacked[] = {
@@ -63,18 +64,25 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
     int most = 0, bad = 0;
     const char *hungriest = "";
     for (int s = 0; s < SOURCE_COUNT; s++)
-        if (cubin_parse(binaries[s].data, binaries[s].len, &parsed[s], &err)) fail_msg("%s: %s", cuda_source_name((CudaSource)s), err.text);
+        if (cubin_parse(binaries[s].data, binaries[s].len, &parsed[s], &err))
+            fail_msg("%s: %s", cuda_source_name((CudaSource)s), err.text);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         const CubinKernel *k = cubin_find(&parsed[kernels[i].source], kernels[i].name);
-        if (!k) fail_msg("%s has no kernel %s", cuda_source_name(kernels[i].source), kernels[i].name);
+        if (!k)
+            fail_msg("%s has no kernel %s", cuda_source_name(kernels[i].source), kernels[i].name);
         if (k->registers > most) most = k->registers, hungriest = k->name;
         if (k->local_bytes) {
-            printf("# %s: kernel %s has %u bytes of stack (%d registers)\n", arch, k->name, k->local_bytes, k->registers);
-            bad += !may_have_stack(k->name) && k->local_bytes > (strcmp(arch, "sm_90") ? ELSEWHERE : FEW_WORDS);
+            printf("# %s: kernel %s has %u bytes of stack (%d registers)\n", arch, k->name,
+                   k->local_bytes, k->registers);
+            bad += !may_have_stack(k->name) &&
+                   k->local_bytes > (strcmp(arch, "sm_90") ? ELSEWHERE : FEW_WORDS);
         }
-        if (k->static_shared > 48 << 10) bad++, printf("# %s: kernel %s declares %u bytes of shared memory\n", arch, k->name, k->static_shared);
+        if (k->static_shared > 48 << 10)
+            bad++, printf("# %s: kernel %s declares %u bytes of shared memory\n", arch, k->name,
+                          k->static_shared);
     }
-    printf("# %s: %zu kernels; the most registers are %d (%s)\n", arch, sizeof kernels / sizeof *kernels, most, hungriest);
+    printf("# %s: %zu kernels; the most registers are %d (%s)\n", arch,
+           sizeof kernels / sizeof *kernels, most, hungriest);
     for (int s = 0; s < SOURCE_COUNT; s++) cubin_release(&parsed[s]);
     assert_int_equal(bad, 0);
 }
@@ -105,8 +113,10 @@ static void test_hopper(void **state)
 static void test_blackwell(void **state)
 {
     (void)state;
-    if (strcmp(version, "NVRTC 12.8") < 0) printf("# sm_100 is not compiled: %s does not know it\n", version);
-    else compiles("sm_100");
+    if (strcmp(version, "NVRTC 12.8") < 0)
+        printf("# sm_100 is not compiled: %s does not know it\n", version);
+    else
+        compiles("sm_100");
 }
 
 static void test_unknown_arch(void **state)
@@ -119,7 +129,8 @@ static void test_unknown_arch(void **state)
     cuda_compile_release(binaries);
 }
 
-/* After test_hopper: what is read is what was written, and quickly; one byte that changed is noticed. */
+/* After test_hopper: what is read is what was written, and quickly; one byte that changed is
+ * noticed. */
 static void test_cache(void **state)
 {
     (void)state;
@@ -130,7 +141,9 @@ static void test_cache(void **state)
     double warm = clock_seconds() - start;
     printf("# sm_90: from the cache in %.3f s\n", warm);
     assert_true(warm < 1);
-    char *command = memory_printf("f=$(find %s -type f | sort | head -1); printf x | dd of=$f bs=1 seek=1000 conv=notrunc status=none", cache);
+    char *command = memory_printf("f=$(find %s -type f | sort | head -1); printf x | dd of=$f bs=1 "
+                                  "seek=1000 conv=notrunc status=none",
+                                  cache);
     assert_int_equal(system(command), 0);
     free(command);
     if (cuda_compile("sm_90", cache, again, &err)) fail_msg("%s", err.text);
@@ -151,7 +164,11 @@ static void need(int condition, const char *what)
     error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
     log_die(3, &err);
 }
-#define TRY(call) do { Error err_; if ((call)) log_die(4, &err_); } while (0)
+#define TRY(call)                      \
+    do {                               \
+        Error err_;                    \
+        if ((call)) log_die(4, &err_); \
+    } while (0)
 
 static void collectives(int n)
 {
@@ -177,7 +194,10 @@ static void collectives(int n)
     TRY(ranks_reduce_scatter(p, each, &err_));
     ops->download(x, p, sizeof x);
     for (size_t i = 0; i < each * (size_t)n; i++)
-        need(x[i] == (i / each == (size_t)rank ? (float)n * (float)((size_t)n * i + (size_t)(5 * n * (n - 1))) : 0), "reduce_scatter");
+        need(x[i] == (i / each == (size_t)rank
+                          ? (float)n * (float)((size_t)n * i + (size_t)(5 * n * (n - 1)))
+                          : 0),
+             "reduce_scatter");
     for (int i = 0; i < N; i++) x[i] = (float)rank;
     ops->upload(p, x, sizeof x);
     TRY(ranks_all_gather(p, each * 4, &err_));
@@ -189,8 +209,13 @@ static void collectives(int n)
     ops->download(x, p, sizeof x);
     for (int i = 0; i < N; i++) need(x[i] == (float)i, "broadcast");
     TRY(ops->status(&err_));
-    TRY(ranks_all_reduce(p, (1 << 20) + 1, &err_)); /* more than the stand-in takes: told by status, like any operation */
-    need(ops->status(&err) && strstr(err.text, "NCCL's all-reduce: invalid argument (4): the stand-in takes 4 MiB at most"), "the failure");
+    TRY(ranks_all_reduce(
+        p, (1 << 20) + 1,
+        &err_)); /* more than the stand-in takes: told by status, like any operation */
+    need(ops->status(&err) &&
+             strstr(err.text,
+                    "NCCL's all-reduce: invalid argument (4): the stand-in takes 4 MiB at most"),
+         "the failure");
     ops->release(p);
     TRY(ranks_finish(&err_));
 }
@@ -211,8 +236,10 @@ static void test_ranks(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
-        if (n < 4) assert_int_equal(WEXITSTATUS(status), 0);
-        else assert_int_not_equal(WEXITSTATUS(status), 0);
+        if (n < 4)
+            assert_int_equal(WEXITSTATUS(status), 0);
+        else
+            assert_int_not_equal(WEXITSTATUS(status), 0);
     }
     unsetenv("TEST_GPUS");
 }
@@ -256,9 +283,12 @@ static void test_table(void **state)
 {
     (void)state;
 #define X(member) assert_true(gpu->member != NULL);
-    X(alloc) X(release) X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add) X(rmsnorm)
-    X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention) X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
-    X(cross_entropy_grad) X(sum_squares) X(adamw)
+    X(alloc)
+    X(release)
+    X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad)
+        X(add) X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
+            X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
+                X(cross_entropy_grad) X(sum_squares) X(adamw)
 #undef X
 }
 
@@ -282,8 +312,10 @@ static void test_memory(void **state)
     for (size_t i = 0; i < 5000001; i++) numbers[i] = (float)(i % 7777) * 1.37f - 4000;
     gpu->load(p, numbers, 5000001);
     gpu->store(stored, p, 5000001);
-    for (size_t i = 0; i < 5000001; i++) assert_true(stored[i] == bf16_to_float(float_to_bf16(numbers[i])));
-    for (int i = 0; i < 1000; i++) gpu->upload(p + i * 3000, host + i, 2999); /* more than the ring has slots */
+    for (size_t i = 0; i < 5000001; i++)
+        assert_true(stored[i] == bf16_to_float(float_to_bf16(numbers[i])));
+    for (int i = 0; i < 1000; i++)
+        gpu->upload(p + i * 3000, host + i, 2999); /* more than the ring has slots */
     gpu->download(back, p, 3000000);
     for (int i = 0; i < 1000; i++) assert_memory_equal(back + i * 3000, host + i, 2999);
     gpu->release(p);
@@ -306,17 +338,20 @@ static void test_failures(void **state)
     gpu->download(&got, p, 4);
     assert_true(got == 0); /* not what was there before */
     assert_int_equal(gpu->status(&err), -1);
-    if (!strstr(err.text, "memory is full: 1073741824.0 MiB more are needed")) fail_msg("%s", err.text);
+    if (!strstr(err.text, "memory is full: 1073741824.0 MiB more are needed"))
+        fail_msg("%s", err.text);
     if (gpu->status(&err)) fail_msg("%s", err.text);
     gpu->download(&got, p, 4);
     assert_true(got == 4);
     cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){4096, 1, 1}, 0, NULL);
     assert_int_equal(gpu->status(&err), -1);
-    if (!strstr(err.text, "(1 x 1 x 1 blocks of 4096 x 1 x 1, 0 bytes) did not start")) fail_msg("%s", err.text);
+    if (!strstr(err.text, "(1 x 1 x 1 blocks of 4096 x 1 x 1, 0 bytes) did not start"))
+        fail_msg("%s", err.text);
     cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 300 << 10, NULL);
     assert_int_equal(gpu->status(&err), -1);
     if (!strstr(err.text, "may not have 307200 bytes of shared memory")) fail_msg("%s", err.text);
-    cuda_launch((CudaKernel)0, (Dim3){0, 1, 1}, (Dim3){4096, 1, 1}, 0, NULL); /* an empty grid is no work */
+    cuda_launch((CudaKernel)0, (Dim3){0, 1, 1}, (Dim3){4096, 1, 1}, 0,
+                NULL); /* an empty grid is no work */
     if (gpu->status(&err)) fail_msg("%s", err.text);
     gpu->release(p);
 }
@@ -335,7 +370,8 @@ static void test_scratch(void **state)
     if (gpu->status(&err)) fail_msg("%s", err.text);
 }
 
-/* Another process wants to be alone on the GPU: it gets it while launches go on, and they wait until it is done. */
+/* Another process wants to be alone on the GPU: it gets it while launches go on, and they wait
+ * until it is done. */
 static void test_lock(void **state)
 {
     (void)state;
@@ -345,11 +381,14 @@ static void test_lock(void **state)
     char byte;
     assert_int_equal(gpus_get(cuda_driver(NULL), 0, &info, &err), 0);
     assert_int_equal(pipe(ready), 0);
-    cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0, NULL); /* from here on it is shared */
+    cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0,
+                NULL); /* from here on it is shared */
     pid_t pid = fork();
     if (!pid) {
         GpuLock *l;
-        if (lock_open(info.uuid, &l, NULL) || write(ready[1], "", 1) != 1 || lock_alone(l, 20, NULL)) _exit(1);
+        if (lock_open(info.uuid, &l, NULL) || write(ready[1], "", 1) != 1 ||
+            lock_alone(l, 20, NULL))
+            _exit(1);
         clock_sleep(0.2);
         lock_close(l);
         _exit(0);
@@ -368,7 +407,7 @@ static void test_lock(void **state)
     assert_int_equal(lock_open(info.uuid, &l, &err), 0);
     assert_int_equal(lock_alone(l, 0.05, &err), -1); /* still shared here */
     if (gpu->status(&err)) fail_msg("%s", err.text);
-    assert_int_equal(lock_alone(l, 0.05, &err), 0);  /* a wait has given it back */
+    assert_int_equal(lock_alone(l, 0.05, &err), 0); /* a wait has given it back */
     lock_close(l);
     close(ready[0]), close(ready[1]);
 }
@@ -379,9 +418,13 @@ static void test_fault(void **state)
     (void)state;
     Error err = {""};
     cuda_launch(KERNEL_add, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0, NULL);
-    cuda_launch(KERNEL_spread_bias, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0, NULL); /* $TEST_ANY_KERNEL */
+    cuda_launch(KERNEL_spread_bias, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0,
+                NULL); /* $TEST_ANY_KERNEL */
     assert_int_equal(gpu->status(&err), -1);
-    if (!strstr(err.text, "work on the GPU failed; the last kernels launched were add, spread_bias: ERROR_700")) fail_msg("%s", err.text);
+    if (!strstr(
+            err.text,
+            "work on the GPU failed; the last kernels launched were add, spread_bias: ERROR_700"))
+        fail_msg("%s", err.text);
 }
 
 static int start(void **state)
@@ -396,17 +439,25 @@ static int start(void **state)
     setenv("TEST_ANY_KERNEL", "spread_bias", 1);
     snprintf(toolkit, sizeof toolkit, "%s/toolkit", here);
     char *lib64 = memory_printf("%s/lib64", toolkit);
-    int rc = fixture_build("driver.c", here, "libcuda.so.1") || fixture_build("nccl.c", lib64, "libnccl.so.2") ? -1 : 0;
+    int rc = fixture_build("driver.c", here, "libcuda.so.1") ||
+                     fixture_build("nccl.c", lib64, "libnccl.so.2")
+                 ? -1
+                 : 0;
     free(lib64);
-    return rc || !dlopen(path, RTLD_NOW) ? -1 : 0; /* from here on the loader knows it by its name */
+    return rc || !dlopen(path, RTLD_NOW) ? -1
+                                         : 0; /* from here on the loader knows it by its name */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ampere), cmocka_unit_test(test_blackwell), cmocka_unit_test(test_hopper), cmocka_unit_test(test_unknown_arch),
-        cmocka_unit_test(test_cache),  cmocka_unit_test(test_ranks),     cmocka_unit_test(test_names),    cmocka_unit_test(test_table),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_scratch), cmocka_unit_test(test_lock),   cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_ampere),  cmocka_unit_test(test_blackwell),
+        cmocka_unit_test(test_hopper),  cmocka_unit_test(test_unknown_arch),
+        cmocka_unit_test(test_cache),   cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_scratch), cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_fault),
     };
     Nvrtc *nvrtc;
     Error err;

@@ -1,4 +1,5 @@
-/* The kernels of a decoding step on the simulator, against plain computation in double precision. */
+/* The kernels of a decoding step on the simulator, against plain computation in double precision.
+ */
 #include "engine_support.h"
 
 #include <math.h>
@@ -37,7 +38,8 @@ typedef struct {
 } Heads;
 
 typedef struct {
-    float *keys, *values, *parts, *bias, *norm, *cosines, *sines; /* keys, values: [rows][kv][longest][dim] */
+    float *keys, *values, *parts, *bias, *norm, *cosines,
+        *sines; /* keys, values: [rows][kv][longest][dim] */
     int longest, layers, layer, pages, ld;
     int32_t table[6 * 96];
     KvRows rows;
@@ -56,8 +58,10 @@ static void make_context(Context *c, const Heads *h)
         for (int i = 0; i * KV_PAGE <= h->pos[r]; i++) c->table[r * c->ld + i] = c->pages++;
     for (int i = 0; i < c->pages / 2; i++) /* pages lie anywhere */
         for (int j = 0; j < h->rows * c->ld; j++)
-            if (c->table[j] == i) c->table[j] = c->pages - 1 - i;
-            else if (c->table[j] == c->pages - 1 - i) c->table[j] = i;
+            if (c->table[j] == i)
+                c->table[j] = c->pages - 1 - i;
+            else if (c->table[j] == c->pages - 1 - i)
+                c->table[j] = i;
     size_t each = (size_t)(h->rows * h->kv * c->longest * h->dim);
     c->keys = randoms(each, 1), c->values = randoms(each, 1);
     c->store = (Pages){.layers = c->layers, .kv_heads = h->kv, .dim = h->dim};
@@ -68,11 +72,15 @@ static void make_context(Context *c, const Heads *h)
 static size_t slot(const Context *c, const Heads *h, int r, int head, int t, int values)
 {
     size_t page = (size_t)c->table[r * c->ld + t / KV_PAGE];
-    return ((((page * (size_t)c->layers + (size_t)c->layer) * 2 + (size_t)values) * (size_t)h->kv + (size_t)head) * KV_PAGE +
-            (size_t)(t % KV_PAGE)) * (size_t)h->dim;
+    return ((((page * (size_t)c->layers + (size_t)c->layer) * 2 + (size_t)values) * (size_t)h->kv +
+             (size_t)head) *
+                KV_PAGE +
+            (size_t)(t % KV_PAGE)) *
+           (size_t)h->dim;
 }
 
-/* The pages with everything before the rows' new tokens; the rest is undefined but for what no row may mind. */
+/* The pages with everything before the rows' new tokens; the rest is undefined but for what no row
+ * may mind. */
 static void fill_pages(Context *c, const Heads *h)
 {
     size_t n = page_nums(&c->store) * (size_t)c->pages;
@@ -84,14 +92,17 @@ static void fill_pages(Context *c, const Heads *h)
                 for (int v = 0; v < 2; v++)
                     memcpy(all + slot(c, h, r, k, t, v),
                            (v ? c->values : c->keys) +
-                               ((size_t)(r * h->kv + k) * (size_t)c->longest + (size_t)t) * (size_t)h->dim,
+                               ((size_t)(r * h->kv + k) * (size_t)c->longest + (size_t)t) *
+                                   (size_t)h->dim,
                            (size_t)h->dim * sizeof *all);
     c->store.data = engine_bf16("pages", all, n);
     for (int r = 0; r < h->rows; r++)
         for (int k = 0; k < h->kv; k++)
             for (int t = 0; t < h->pos[r]; t++)
                 for (int i = 0; i < h->dim; i++) {
-                    size_t at = ((size_t)(r * h->kv + k) * (size_t)c->longest + (size_t)t) * (size_t)h->dim + (size_t)i;
+                    size_t at = ((size_t)(r * h->kv + k) * (size_t)c->longest + (size_t)t) *
+                                    (size_t)h->dim +
+                                (size_t)i;
                     c->keys[at] = all[slot(c, h, r, k, t, 0) + (size_t)i];
                     c->values[at] = all[slot(c, h, r, k, t, 1) + (size_t)i];
                 }
@@ -124,13 +135,15 @@ static void run_fresh(Context *c, const Heads *h, void *q)
     int all = h->group * h->kv + 2 * h->kv, half = h->dim / 2;
     c->parts = randoms((size_t)(PLANES * h->rows * all * h->dim), 1);
     c->bias = randoms((size_t)(all * h->dim), 1), c->norm = randoms((size_t)(2 * h->dim), 1);
-    c->cosines = memory_array((size_t)(c->longest * half), 4), c->sines = memory_array((size_t)(c->longest * half), 4);
+    c->cosines = memory_array((size_t)(c->longest * half), 4),
+    c->sines = memory_array((size_t)(c->longest * half), 4);
     for (int i = 0; i < c->longest * half; i++) {
         double angle = (double)(i / half) * pow(10000, -(double)(i % half) / half);
         c->cosines[i] = (float)cos(angle), c->sines[i] = (float)sin(angle);
     }
     Fresh f = {.q = q,
-               .parts = engine_new("parts", c->parts, (size_t)(PLANES * h->rows * all * h->dim) * 4),
+               .parts =
+                   engine_new("parts", c->parts, (size_t)(PLANES * h->rows * all * h->dim) * 4),
                .planes = PLANES,
                .rows = h->rows,
                .heads = h->group * h->kv,
@@ -158,10 +171,12 @@ static void check_fresh(Context *c, const Heads *h, const float *q)
             const float *got = kv < 0 ? q + (size_t)(r * h->group * h->kv + head) * (size_t)h->dim
                                       : all + slot(c, h, r, kv, h->pos[r], values);
             fresh_head(c, h, r, head, want);
-            if (!(engine_distance(got, want, (size_t)h->dim) < 8e-3)) fail_msg("dim %d: head %d of row %d", h->dim, head, r);
+            if (!(engine_distance(got, want, (size_t)h->dim) < 8e-3))
+                fail_msg("dim %d: head %d of row %d", h->dim, head, r);
             if (kv >= 0)
                 memcpy((values ? c->values : c->keys) +
-                           ((size_t)(r * h->kv + kv) * (size_t)c->longest + (size_t)h->pos[r]) * (size_t)h->dim,
+                           ((size_t)(r * h->kv + kv) * (size_t)c->longest + (size_t)h->pos[r]) *
+                               (size_t)h->dim,
                        got, (size_t)h->dim * sizeof *got);
         }
     free(all);
@@ -172,24 +187,27 @@ static void check_attention(const Context *c, const Heads *h, const float *q, co
     double want[256], *p = memory_array((size_t)c->longest, sizeof *p);
     for (int r = 0; r < h->rows; r++)
         for (int head = 0; head < h->group * h->kv && h->pos[r] >= 0; head++) {
-            size_t base = (size_t)(r * h->kv + head / h->group) * (size_t)c->longest * (size_t)h->dim,
+            size_t base =
+                       (size_t)(r * h->kv + head / h->group) * (size_t)c->longest * (size_t)h->dim,
                    at = (size_t)(r * h->group * h->kv + head) * (size_t)h->dim;
             double top = -INFINITY, sum = 0;
             memset(want, 0, sizeof want);
             for (int t = 0; t <= h->pos[r]; t++) {
                 p[t] = 0;
                 for (int i = 0; i < h->dim; i++)
-                    p[t] += (double)q[at + (size_t)i] * (double)c->keys[base + (size_t)(t * h->dim + i)];
+                    p[t] += (double)q[at + (size_t)i] *
+                            (double)c->keys[base + (size_t)(t * h->dim + i)];
                 p[t] /= sqrt(h->dim);
                 top = p[t] > top ? p[t] : top;
             }
             for (int t = 0; t <= h->pos[r]; t++) sum += p[t] = exp(p[t] - top);
             for (int t = 0; t <= h->pos[r]; t++)
-                for (int i = 0; i < h->dim; i++) want[i] += p[t] / sum * (double)c->values[base + (size_t)(t * h->dim + i)];
+                for (int i = 0; i < h->dim; i++)
+                    want[i] += p[t] / sum * (double)c->values[base + (size_t)(t * h->dim + i)];
             double d = engine_distance(out + at, want, (size_t)h->dim);
             if (!(d < 6e-3))
-                fail_msg("dim %d, group %d: head %d of row %d (%d tokens) is off by %g", h->dim, h->group, head, r,
-                         h->pos[r] + 1, d);
+                fail_msg("dim %d, group %d: head %d of row %d (%d tokens) is off by %g", h->dim,
+                         h->group, head, r, h->pos[r] + 1, d);
         }
     free(p);
 }
@@ -197,28 +215,33 @@ static void check_attention(const Context *c, const Heads *h, const float *q, co
 static void attention(void **state)
 {
     (void)state;
-    static const Heads cases[] = {
-        {64, 7, 2, 1, 0, 5, {0, 31, -1, 32, 70}}, {128, 2, 1, 0, 1, 4, {63, 64, 65, 130}}, {16, 1, 3, 0, 0, 3, {5, 95, 96}},
-        {80, 8, 1, 1, 1, 2, {40, 127}},           {256, 16, 1, 0, 0, 1, {66}},             {16, 2, 1, 0, 0, 2, {2200, 2047}},
-        {24, 3, 1, 0, 0, 1, {33}}};
+    static const Heads cases[] = {{64, 7, 2, 1, 0, 5, {0, 31, -1, 32, 70}},
+                                  {128, 2, 1, 0, 1, 4, {63, 64, 65, 130}},
+                                  {16, 1, 3, 0, 0, 3, {5, 95, 96}},
+                                  {80, 8, 1, 1, 1, 2, {40, 127}},
+                                  {256, 16, 1, 0, 0, 1, {66}},
+                                  {16, 2, 1, 0, 0, 2, {2200, 2047}},
+                                  {24, 3, 1, 0, 0, 1, {33}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Heads *h = &cases[i];
         Context c;
         make_context(&c, h);
         fill_pages(&c, h);
         size_t wide = (size_t)(h->rows * h->group * h->kv * h->dim);
-        float *q = memory_array(wide, 4), *out = memory_array(wide, 4), *zero = memory_array(wide, 4);
-        void *dq = engine_bf16("q", zero, wide), *dout = engine_bf16("out", zero, wide); /* an idle row's are not written */
+        float *q = memory_array(wide, 4), *out = memory_array(wide, 4),
+              *zero = memory_array(wide, 4);
+        void *dq = engine_bf16("q", zero, wide),
+             *dout = engine_bf16("out", zero, wide); /* an idle row's are not written */
         run_fresh(&c, h, dq);
         engine_floats(dq, q, wide);
         check_fresh(&c, h, q);
         size_t scratch = cuda_attend_scratch(h->rows, h->group * h->kv, c.longest + 100);
-        cuda_attend(dout, dq, engine_new("scratch", NULL, scratch * 4), &c.rows, &c.store, h->rows, h->group * h->kv, c.layer,
-                    c.longest + 100);
+        cuda_attend(dout, dq, engine_new("scratch", NULL, scratch * 4), &c.rows, &c.store, h->rows,
+                    h->group * h->kv, c.layer, c.longest + 100);
         engine_floats(dout, out, wide);
         check_attention(&c, h, q, out);
-        free(q), free(out), free(zero), free(c.keys), free(c.values), free(c.parts), free(c.bias), free(c.norm),
-            free(c.cosines), free(c.sines);
+        free(q), free(out), free(zero), free(c.keys), free(c.values), free(c.parts), free(c.bias),
+            free(c.norm), free(c.cosines), free(c.sines);
     }
 }
 
@@ -231,14 +254,17 @@ static void prompts(void **state)
     size_t n = 3 * page_nums(&p);
     float *qkv = randoms(LEN * ROW, 1), *all = memory_array(n, 4);
     p.data = engine_bf16("pages", all, n);
-    cuda_store_prompt(&p, engine_bf16("qkv", qkv, LEN * ROW), engine_new("table", table, sizeof table), LEN, HEADS, 1);
+    cuda_store_prompt(&p, engine_bf16("qkv", qkv, LEN * ROW),
+                      engine_new("table", table, sizeof table), LEN, HEADS, 1);
     engine_floats(p.data, all, n);
     double sum = 0, kept = 0;
     for (size_t i = 0; i < n; i++) sum += fabs((double)all[i]);
     for (int t = 0; t < LEN; t++)
         for (int i = 0; i < 2 * KV * DIM; i++) {
             size_t head = (size_t)(i / DIM),
-                   at = ((((size_t)table[t / KV_PAGE] * LAYERS + 1) * 2 * KV + head) * KV_PAGE + (size_t)(t % KV_PAGE)) * DIM +
+                   at = ((((size_t)table[t / KV_PAGE] * LAYERS + 1) * 2 * KV + head) * KV_PAGE +
+                         (size_t)(t % KV_PAGE)) *
+                            DIM +
                         (size_t)(i % DIM);
             float want = qkv[t * ROW + HEADS * DIM + i];
             assert_true(all[at] == want);
@@ -261,7 +287,8 @@ static int by_p(const void *a, const void *b)
     return x->p != y->p ? (x->p < y->p) - (x->p > y->p) : (x->id > y->id) - (x->id < y->id);
 }
 
-/* p: the law that tokens are drawn from, in place; returns by how much the cut may be off: the mass at its edge. */
+/* p: the law that tokens are drawn from, in place; returns by how much the cut may be off: the mass
+ * at its edge. */
 static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, double *p)
 {
     Sorted *s = memory_array((size_t)law->vocab, sizeof *s);
@@ -271,13 +298,16 @@ static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, 
         if (!(banned[i / 32] >> (i % 32) & 1) && (double)z[i] > top) top = (double)z[i];
     for (int i = 0; i < law->vocab; i++) {
         p[i] = 0;
-        if (!(banned[i / 32] >> (i % 32) & 1)) s[n++] = (Sorted){i, exp(((double)z[i] - top) * (double)law->inverse)};
+        if (!(banned[i / 32] >> (i % 32) & 1))
+            s[n++] = (Sorted){i, exp(((double)z[i] - top) * (double)law->inverse)};
     }
     qsort(s, (size_t)n, sizeof *s, by_p);
     if (law->top_k && law->top_k < n) n = law->top_k;
     for (int i = 0; i < n; i++) total += s[i].p;
     most = s[0].p;
-    while (keep < n && (!keep || mass < (double)law->top_p * total) && s[keep].p >= (double)law->min_p * most) mass += s[keep++].p;
+    while (keep < n && (!keep || mass < (double)law->top_p * total) &&
+           s[keep].p >= (double)law->min_p * most)
+        mass += s[keep++].p;
     for (int i = 0; i < keep; i++) p[s[i].id] = s[i].p / mass;
     free(s);
 }
@@ -290,7 +320,8 @@ static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
     int32_t ids[DRAWS], best = -1;
     float logp[DRAWS];
     law_of(&law, z, banned, p);
-    for (int i = 0; i < DRAWS; i++) u[i] = i == DRAWS - 1 ? 1 - 0x1p-53 : i ? fmod(i * 0.6180339887498949, 1) : 0;
+    for (int i = 0; i < DRAWS; i++)
+        u[i] = i == DRAWS - 1 ? 1 - 0x1p-53 : i ? fmod(i * 0.6180339887498949, 1) : 0;
     for (int i = 0; i < law.vocab; i++) {
         top = (double)z[i] > top ? (double)z[i] : top;
         if (p[i] > 0 && (best < 0 || p[i] > p[best])) best = i;
@@ -299,7 +330,8 @@ static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
     law.logits = engine_new("logits", z, (size_t)law.vocab * 4);
     law.banned = engine_new("banned", banned, (size_t)((law.vocab + 31) / 32) * 4);
     law.cut = engine_new("cut", NULL, DRAWS * 8);
-    void *d_ids = engine_new("ids", NULL, sizeof ids), *d_logp = engine_new("logp", NULL, sizeof logp);
+    void *d_ids = engine_new("ids", NULL, sizeof ids),
+         *d_logp = engine_new("logp", NULL, sizeof logp);
     void *scratch = engine_new("scratch", NULL, cuda_draw_scratch(DRAWS, law.vocab));
     cuda_draw(d_ids, d_logp, &law, engine_new("u", u, sizeof u), scratch, DRAWS);
     engine_get(d_ids, ids, sizeof ids);
@@ -308,12 +340,15 @@ static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
         assert_in_range(ids[i], 0, law.vocab - 1);
         double before = 0;
         for (int j = 0; j < ids[i]; j++) before += p[j];
-        int right = law.greedy ? ids[i] == best : p[ids[i]] > 0 && u[i] > before - 1e-6 && u[i] < before + p[ids[i]] + 1e-6;
+        int right = law.greedy
+                        ? ids[i] == best
+                        : p[ids[i]] > 0 && u[i] > before - 1e-6 && u[i] < before + p[ids[i]] + 1e-6;
         double want = ((double)z[ids[i]] - top) * (double)law.inverse - log(sum);
         if (!right || !(fabs((double)logp[i] - want) < 2e-5))
-            fail_msg("vocab %d, top_k %d, top_p %g, min_p %g: u %.9g drew %d (p %g, %g before it), logp %g, %g expected",
-                     law.vocab, law.top_k, (double)law.top_p, (double)law.min_p, u[i], ids[i], p[ids[i]], before,
-                     (double)logp[i], want);
+            fail_msg("vocab %d, top_k %d, top_p %g, min_p %g: u %.9g drew %d (p %g, %g before it), "
+                     "logp %g, %g expected",
+                     law.vocab, law.top_k, (double)law.top_p, (double)law.min_p, u[i], ids[i],
+                     p[ids[i]], before, (double)logp[i], want);
     }
     free(p);
 }
@@ -329,9 +364,12 @@ static void draws(void **state)
             uint32_t banned[9000 / 32 + 1] = {0};
             if (kind) /* ties, and ids that may not be drawn: the likeliest two among them */
                 for (int i = 0; i < vocab; i++) z[i] = rintf(z[i]);
-            if (kind) z[5] = 9, z[68] = 9, banned[0] |= 1u << 5, banned[2] |= 1u << 4, banned[0] |= 0xff00u;
+            if (kind)
+                z[5] = 9, z[68] = 9, banned[0] |= 1u << 5, banned[2] |= 1u << 4,
+                banned[0] |= 0xff00u;
             DrawRows law = {.vocab = vocab, .inverse = 1, .top_p = 1};
-            DrawRows greedy = law, warm = law, nucleus = law, few = law, least = law, mixed = law, one = law;
+            DrawRows greedy = law, warm = law, nucleus = law, few = law, least = law, mixed = law,
+                     one = law;
             greedy.greedy = 1;
             warm.inverse = 1 / 1.7f;
             nucleus.top_p = 0.8f;
@@ -352,7 +390,8 @@ static void wide_draws(void **state)
     enum { VOCAB = 9000 };
     float *flat = randoms(VOCAB, 0.5f), *steep = randoms(VOCAB, 30);
     uint32_t banned[VOCAB / 32 + 1] = {0};
-    check_draws((DrawRows){.vocab = VOCAB, .inverse = 1, .top_p = 0.6f, .top_k = 7000}, flat, banned);
+    check_draws((DrawRows){.vocab = VOCAB, .inverse = 1, .top_p = 0.6f, .top_k = 7000}, flat,
+                banned);
     for (int i = 0; i < VOCAB; i++) flat[i] = 1;
     check_draws((DrawRows){.vocab = VOCAB, .inverse = 1, .top_p = 0.5f}, flat, banned);
     check_draws((DrawRows){.vocab = VOCAB, .inverse = 1, .top_p = 1, .top_k = 4000}, steep, banned);

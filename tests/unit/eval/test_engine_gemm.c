@@ -1,5 +1,5 @@
-/* The kernels that put a bias under a product, on the simulator; the products themselves are cuBLASLt's
- * (tests/unit/gpu/test_cublaslt.c). */
+/* The kernels that put a bias under a product, on the simulator; the products themselves are
+ * cuBLASLt's (tests/unit/gpu/test_cublaslt.c). */
 #include "engine_support.h"
 
 static void *put(const char *label, float *values, size_t n, int wide)
@@ -7,29 +7,40 @@ static void *put(const char *label, float *values, size_t n, int wide)
     return wide ? engine_new(label, values, n * sizeof *values) : engine_bf16(label, values, n);
 }
 
-/* The numbers between rows are no one's: in a blank d a written one shows up as a fault where it is read, and c is not read
- * when beta is 0. */
+/* The numbers between rows are no one's: in a blank d a written one shows up as a fault where it is
+ * read, and c is not read when beta is 0. */
 static void one(int wide, int m, int n, int ldd, float beta, int apart)
 {
     uint64_t seed = (uint64_t)(m * 1000 + n);
     size_t all = (size_t)(m - 1) * (size_t)ldd + (size_t)n, unit = wide ? 4 : 2;
-    float *c = memory_array(all, sizeof *c), *bias = memory_array((size_t)n, sizeof *bias), *got = memory_array((size_t)n, sizeof *got);
+    float *c = memory_array(all, sizeof *c), *bias = memory_array((size_t)n, sizeof *bias),
+          *got = memory_array((size_t)n, sizeof *got);
     int adds = beta != 0, aligned = n % 8 == 0 && ldd % 8 == 0;
     for (size_t i = 0; i < all; i++) c[i] = engine_random(&seed);
     for (int i = 0; i < n; i++) bias[i] = engine_random(&seed);
-    void *from = adds ? put("c", c, all, wide) : engine_new("c", NULL, all * unit), *d = apart ? engine_new("d", NULL, all * unit) : from;
+    void *from = adds ? put("c", c, all, wide) : engine_new("c", NULL, all * unit),
+         *d = apart ? engine_new("d", NULL, all * unit) : from;
     void *v = engine_bf16("bias", bias, (size_t)n);
     Dim3 grid = {((unsigned)m + 31) / 32, ((unsigned)n + 255) / 256, 1}, block = {256, 1, 1};
-    if (wide) LAUNCH(KERNEL_spread_bias_wide, grid, block, 0, &d, &from, &v, &beta, &adds, &m, &n, &ldd);
-    else LAUNCH(KERNEL_spread_bias, grid, block, 0, &d, &from, &v, &beta, &adds, &m, &n, &ldd, &aligned);
+    if (wide)
+        LAUNCH(KERNEL_spread_bias_wide, grid, block, 0, &d, &from, &v, &beta, &adds, &m, &n, &ldd);
+    else
+        LAUNCH(KERNEL_spread_bias, grid, block, 0, &d, &from, &v, &beta, &adds, &m, &n, &ldd,
+               &aligned);
     for (int i = 0; i < m; i++) {
         char *row = (char *)d + (size_t)i * (size_t)ldd * unit;
-        if (wide) engine_get(row, got, (size_t)n * sizeof *got);
-        else engine_floats(row, got, (size_t)n);
+        if (wide)
+            engine_get(row, got, (size_t)n * sizeof *got);
+        else
+            engine_floats(row, got, (size_t)n);
         for (int j = 0; j < n; j++) {
-            double want = (adds ? (double)beta * (double)c[(size_t)i * (size_t)ldd + (size_t)j] : 0) + (double)bias[j];
-            if (wide) assert_true(__builtin_fabs((double)got[j] - want) < 1e-6);
-            else assert_true(got[j] == bf16_round((double)(float)want));
+            double want =
+                (adds ? (double)beta * (double)c[(size_t)i * (size_t)ldd + (size_t)j] : 0) +
+                (double)bias[j];
+            if (wide)
+                assert_true(__builtin_fabs((double)got[j] - want) < 1e-6);
+            else
+                assert_true(got[j] == bf16_round((double)(float)want));
         }
     }
     free(c), free(bias), free(got);

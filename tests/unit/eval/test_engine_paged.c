@@ -1,9 +1,15 @@
-/* On the simulator: decoding's attention gives the bits of the full pass's. That these are right is for
- * test_engine_attention.c. */
+/* On the simulator: decoding's attention gives the bits of the full pass's. That these are right is
+ * for test_engine_attention.c. */
 #include "engine_support.h"
 
-static inline void *same_new(const char *label, const void *data, size_t bytes) { return engine_new(label, data, bytes); }
-static inline void same_free(void *p) { engine_free(p); }
+static inline void *same_new(const char *label, const void *data, size_t bytes)
+{
+    return engine_new(label, data, bytes);
+}
+static inline void same_free(void *p)
+{
+    engine_free(p);
+}
 #define same_fail(...) fail_msg(__VA_ARGS__)
 #include "tests/unit/model/attention_same.h"
 
@@ -54,7 +60,8 @@ static void odd_dims(void **state)
     same_attention((AttentionCase){256, 1, 1, 0, 0, 2, 1, {66, 16}});
 }
 
-/* Neither the GPU's size nor the rows beside show: columns are cut in other ways, warps have several groups of keys. */
+/* Neither the GPU's size nor the rows beside show: columns are cut in other ways, warps have
+ * several groups of keys. */
 static void other_cuts(void **state)
 {
     (void)state;
@@ -70,9 +77,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(dim_64, starts, stops),      {"dim_64_older", dim_64, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(dim_128, starts, stops),     {"dim_128_older", dim_128, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(odd_dims, starts, stops),    cmocka_unit_test_setup_teardown(other_cuts, starts, stops),
+        cmocka_unit_test_setup_teardown(dim_64, starts, stops),
+        {"dim_64_older", dim_64, starts_older, stops, NULL},
+        cmocka_unit_test_setup_teardown(dim_128, starts, stops),
+        {"dim_128_older", dim_128, starts_older, stops, NULL},
+        cmocka_unit_test_setup_teardown(odd_dims, starts, stops),
+        cmocka_unit_test_setup_teardown(other_cuts, starts, stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* The products of a decoding step on the simulator. Every sum is one chain of matrix instructions along k: bit for bit that of a
- * kernel that has nothing but the chain, which is compared with double precision, however a product is cut into blocks. */
+/* The products of a decoding step on the simulator. Every sum is one chain of matrix instructions
+ * along k: bit for bit that of a kernel that has nothing but the chain, which is compared with
+ * double precision, however a product is cut into blocks. */
 #include "engine_support.h"
 
 #include <math.h>
@@ -18,24 +19,33 @@ static float *randoms(size_t n, float spread)
 /* ---- the chain alone: a warp for 16 rows of x and 8 of w, each number loaded for itself ---- */
 
 static const char chain_source[] =
-    "__device__ unsigned pair(const unsigned short *p, int row, int rows, int ld, int column, int columns)\n"
+    "__device__ unsigned pair(const unsigned short *p, int row, int rows, int ld, int column, int "
+    "columns)\n"
     "{\n"
     "    unsigned low = row < rows && column < columns ? p[(size_t)row * ld + column] : 0;\n"
-    "    unsigned high = row < rows && column + 1 < columns ? p[(size_t)row * ld + column + 1] : 0;\n"
+    "    unsigned high = row < rows && column + 1 < columns ? p[(size_t)row * ld + column + 1] : "
+    "0;\n"
     "    return low | high << 16;\n"
     "}\n"
-    "extern \"C\" __global__ void chain(float *y, const unsigned short *x, const unsigned short *w, int rows, int n, int k,\n"
+    "extern \"C\" __global__ void chain(float *y, const unsigned short *x, const unsigned short "
+    "*w, int rows, int n, int k,\n"
     "                                   int ld_x, int ld_w)\n"
     "{\n"
-    "    int g = threadIdx.x >> 2, t = threadIdx.x & 3, row = 16 * blockIdx.x + g, output = 8 * blockIdx.y + g;\n"
+    "    int g = threadIdx.x >> 2, t = threadIdx.x & 3, row = 16 * blockIdx.x + g, output = 8 * "
+    "blockIdx.y + g;\n"
     "    float c[4] = {0, 0, 0, 0};\n"
     "    for (int i = 0; i < k; i += 16) {\n"
     "        int first = i + 2 * t;\n"
-    "        unsigned a0 = pair(x, row, rows, ld_x, first, k), a1 = pair(x, row + 8, rows, ld_x, first, k);\n"
-    "        unsigned a2 = pair(x, row, rows, ld_x, first + 8, k), a3 = pair(x, row + 8, rows, ld_x, first + 8, k);\n"
-    "        unsigned b0 = pair(w, output, n, ld_w, first, k), b1 = pair(w, output, n, ld_w, first + 8, k);\n"
-    "        asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, \"\n"
-    "                     \"{%8, %9}, {%0, %1, %2, %3};\" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+    "        unsigned a0 = pair(x, row, rows, ld_x, first, k), a1 = pair(x, row + 8, rows, ld_x, "
+    "first, k);\n"
+    "        unsigned a2 = pair(x, row, rows, ld_x, first + 8, k), a3 = pair(x, row + 8, rows, "
+    "ld_x, first + 8, k);\n"
+    "        unsigned b0 = pair(w, output, n, ld_w, first, k), b1 = pair(w, output, n, ld_w, first "
+    "+ 8, k);\n"
+    "        asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+    "{%4, %5, %6, %7}, \"\n"
+    "                     \"{%8, %9}, {%0, %1, %2, %3};\" : \"+f\"(c[0]), \"+f\"(c[1]), "
+    "\"+f\"(c[2]), \"+f\"(c[3])\n"
     "                     : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1));\n"
     "    }\n"
     "    for (int e = 0; e < 4; e++) {\n"
@@ -49,10 +59,12 @@ static void add_chain(void)
     static char *ptx[2];
     const char *reason;
     int older = !strcmp(engine.arch, "sm_80");
-    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(chain_source, engine.arch, NULL, &reason))) fail_msg("%s", reason);
+    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(chain_source, engine.arch, NULL, &reason)))
+        fail_msg("%s", reason);
     DeviceCode code = {.ptx = ptx[older], .ptx_len = strlen(ptx[older])};
     DeviceModule *m = NULL;
-    if (ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err)) fail_msg("the chain is not loaded");
+    if (ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err))
+        fail_msg("the chain is not loaded");
     strcpy(engine.modules[engine.n_modules].source, "chain");
     engine.modules[engine.n_modules++].m = m;
 }
@@ -63,7 +75,8 @@ static float *chain(const void *x, int ld_x, const void *w, int ld_w, int rows, 
     float *y = memory_array((size_t)rows * (size_t)n, sizeof *y);
     void *out = engine_new("chain", NULL, (size_t)rows * (size_t)n * 4);
     Dim3 grid = {(unsigned)(rows + 15) / 16, (unsigned)(n + 7) / 8, 1};
-    engine_launch("chain", "chain", grid, (Dim3){32, 1, 1}, 0, (void *[]){&out, &x, &w, &rows, &n, &k, &ld_x, &ld_w});
+    engine_launch("chain", "chain", grid, (Dim3){32, 1, 1}, 0,
+                  (void *[]){&out, &x, &w, &rows, &n, &k, &ld_x, &ld_w});
     engine_get(out, y, (size_t)rows * (size_t)n * 4);
     engine_free(out);
     return y;
@@ -100,13 +113,13 @@ static int stops(void **state)
 
 typedef struct {
     int rows, n, k, r, gated;
-    float scale;                   /* 0: sums are asked for */
+    float scale; /* 0: sums are asked for */
 } Size;
 
 typedef struct {
     Size s;
     Product p;
-    void *want;                    /* what it must write, on the host */
+    void *want; /* what it must write, on the host */
     size_t bytes;
 } Case;
 
@@ -119,7 +132,8 @@ static void near_doubles(const float *got, const float *x, const float *w, int r
             for (int i = 0; i < k; i++) want[j] += (double)x[r * k + i] * (double)w[j * k + i];
         }
         double d = engine_distance(got + r * n, want, (size_t)n);
-        if (!(d < 1e-6)) fail_msg("%d x %d x %d: row %d of the chain is off by %g", rows, n, k, r, d);
+        if (!(d < 1e-6))
+            fail_msg("%d x %d x %d: row %d of the chain is off by %g", rows, n, k, r, d);
     }
     free(want);
 }
@@ -129,8 +143,10 @@ static void *activations(const float *main, const float *adapter, int rows, int 
 {
     size_t all = (size_t)rows * (size_t)n;
     float *both = memory_array(2 * all, sizeof *both);
-    for (size_t i = 0; i < 2 * all; i++) both[i] = bf16_round((double)main[i]) + (adapter ? bf16_round((double)adapter[i]) : 0);
-    void *act = engine_new("act", NULL, all * 2), *gate_up = engine_bf16("gate_up", both, 2 * all), *got = memory_array(all, 2);
+    for (size_t i = 0; i < 2 * all; i++)
+        both[i] = bf16_round((double)main[i]) + (adapter ? bf16_round((double)adapter[i]) : 0);
+    void *act = engine_new("act", NULL, all * 2), *gate_up = engine_bf16("gate_up", both, 2 * all),
+         *got = memory_array(all, 2);
     cuda_swiglu(act, gate_up, rows, n);
     engine_get(act, got, all * 2);
     engine_free(act), engine_free(gate_up), free(both);
@@ -143,7 +159,9 @@ static void make_case(Case *c, Size s)
     size_t all = (size_t)s.rows * (size_t)n;
     float *x = randoms((size_t)(s.rows * s.k), 1), *w = randoms((size_t)n * (size_t)s.k, 0.2f),
           *low = randoms((size_t)(s.rows * s.r), 1), *up = randoms((size_t)n * (size_t)s.r, 0.2f);
-    *c = (Case){.s = s, .p = {.rows = s.rows, .n = s.n, .k = s.k, .r = s.r, .gated = s.gated, .scale = s.scale}};
+    *c = (Case){
+        .s = s,
+        .p = {.rows = s.rows, .n = s.n, .k = s.k, .r = s.r, .gated = s.gated, .scale = s.scale}};
     c->p.x = engine_bf16("x", x, (size_t)s.rows * (size_t)s.k);
     c->p.w = engine_bf16("w", w, (size_t)n * (size_t)s.k);
     float *main = chain(c->p.x, s.k, c->p.w, s.k, s.rows, n, s.k), *adapter = NULL;
@@ -154,7 +172,8 @@ static void make_case(Case *c, Size s)
         adapter = chain(c->p.low, s.r, c->p.up, s.r, s.rows, n, s.r);
         near_doubles(adapter, low, up, s.rows, n, s.r);
     }
-    if (s.gated) c->want = activations(main, adapter, s.rows, s.n), c->bytes = all;
+    if (s.gated)
+        c->want = activations(main, adapter, s.rows, s.n), c->bytes = all;
     else if (s.scale != 0) {
         uint16_t *want = c->want = memory_array(all, 2);
         for (size_t i = 0; i < all; i++) want[i] = bf16_from((double)(s.scale * main[i]));
@@ -176,7 +195,8 @@ static void free_case(Case *c)
 }
 
 /* Of `rows` rows, the first of the case's, as `launch` computes it. */
-static void check(const Case *c, int rows, void (*launch)(const Product *p, const void *ctx), const void *ctx, const char *what)
+static void check(const Case *c, int rows, void (*launch)(const Product *p, const void *ctx),
+                  const void *ctx, const char *what)
 {
     const Size *s = &c->s;
     Product p = c->p;
@@ -184,16 +204,21 @@ static void check(const Case *c, int rows, void (*launch)(const Product *p, cons
     size_t plane = c->bytes / (size_t)planes, row = plane / (size_t)s->rows;
     p.rows = rows;
     void *out = engine_new("out", NULL, row * (size_t)(rows * planes)), *scratch = NULL;
-    if (to_out) p.out = out;
-    else p.sums = out;
-    if (s->gated && s->r) p.sums = scratch = engine_new("scratch", NULL, (size_t)rows * 2 * (size_t)s->n * 4);
+    if (to_out)
+        p.out = out;
+    else
+        p.sums = out;
+    if (s->gated && s->r)
+        p.sums = scratch = engine_new("scratch", NULL, (size_t)rows * 2 * (size_t)s->n * 4);
     launch(&p, ctx);
     char *got = memory_array((size_t)(rows * planes), row);
     engine_get(out, got, row * (size_t)(rows * planes));
     for (int i = 0; i < planes; i++)
-        if (memcmp(got + (size_t)(i * rows) * row, (char *)c->want + (size_t)i * plane, (size_t)rows * row))
-            fail_msg("%d of %d x %d x %d (adapter %d, gated %d, scale %g), plane %d, %s: not the chain's bits", rows, s->rows,
-                     s->n, s->k, s->r, s->gated, (double)s->scale, i, what);
+        if (memcmp(got + (size_t)(i * rows) * row, (char *)c->want + (size_t)i * plane,
+                   (size_t)rows * row))
+            fail_msg("%d of %d x %d x %d (adapter %d, gated %d, scale %g), plane %d, %s: not the "
+                     "chain's bits",
+                     rows, s->rows, s->n, s->k, s->r, s->gated, (double)s->scale, i, what);
     free(got), engine_free(out);
     if (scratch) engine_free(scratch);
 }
@@ -207,20 +232,23 @@ static void by_launcher(const Product *p, const void *ctx)
 static void products(void **state)
 {
     (void)state;
-    static const Size sizes[] = {{1, 70, 72, 0, 0, 0},    {3, 33, 1032, 0, 0, 0},  {8, 200, 64, 64, 0, 0},   {9, 96, 520, 0, 0, 0},
-                                 {20, 132, 136, 0, 0, 0}, {33, 40, 200, 48, 0, 0}, {70, 130, 72, 0, 0, 0},   {64, 8, 1048, 0, 0, 0},
-                                 {12, 68, 328, 16, 0, 0}, {1, 40, 80, 0, 1, 0},    {5, 24, 136, 80, 1, 0},   {17, 72, 64, 0, 1, 0},
-                                 {66, 20, 200, 32, 1, 0}, {5, 48, 296, 0, 0, 2},   {40, 16, 520, 0, 0, 0.37f}};
+    static const Size sizes[] = {
+        {1, 70, 72, 0, 0, 0},    {3, 33, 1032, 0, 0, 0},  {8, 200, 64, 64, 0, 0},
+        {9, 96, 520, 0, 0, 0},   {20, 132, 136, 0, 0, 0}, {33, 40, 200, 48, 0, 0},
+        {70, 130, 72, 0, 0, 0},  {64, 8, 1048, 0, 0, 0},  {12, 68, 328, 16, 0, 0},
+        {1, 40, 80, 0, 1, 0},    {5, 24, 136, 80, 1, 0},  {17, 72, 64, 0, 1, 0},
+        {66, 20, 200, 32, 1, 0}, {5, 48, 296, 0, 0, 2},   {40, 16, 520, 0, 0, 0.37f}};
     static const struct {
         int sms;
-        size_t shared;             /* more or fewer chunks a step */
+        size_t shared; /* more or fewer chunks a step */
     } gpus[] = {{132, 232448}, {2, 232448}, {1, 101376}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         Case c;
         make_case(&c, sizes[i]);
         for (int g = 0; g < 3; g++) {
             char what[40];
-            engine.state.sms = gpus[g].sms; /* on small ones a block is wider and takes several items */
+            engine.state.sms =
+                gpus[g].sms; /* on small ones a block is wider and takes several items */
             engine.state.shared_max = gpus[g].shared;
             snprintf(what, sizeof what, "%d multiprocessors", gpus[g].sms);
             check(&c, sizes[i].rows, by_launcher, NULL, what);
@@ -251,19 +279,24 @@ static void by_cut(const Product *p, const void *ctx)
     d.row_blocks = (p->rows + c->rows_of_x - 1) / c->rows_of_x;
     d.items = (outputs + wide - 1) / wide * d.row_blocks;
     snprintf(kernel, sizeof kernel, "%s%d", c->groups ? "product" : "chain", c->rows_of_x);
-    engine_launch("gemv", kernel, (Dim3){(unsigned)(c->blocks < d.items ? c->blocks : d.items), 1, 1}, (Dim3){threads, 1, 1},
-                  (size_t)(d.stages * d.deep * (wide + c->rows_of_x) * 128), (void *[]){(void *)(uintptr_t)p, &d});
+    engine_launch("gemv", kernel,
+                  (Dim3){(unsigned)(c->blocks < d.items ? c->blocks : d.items), 1, 1},
+                  (Dim3){threads, 1, 1}, (size_t)(d.stages * d.deep * (wide + c->rows_of_x) * 128),
+                  (void *[]){(void *)(uintptr_t)p, &d});
 }
 
 static void cuts(void **state)
 {
     (void)state;
-    static const Size sizes[] = {{40, 72, 328, 24, 0, 0}, {40, 40, 200, 48, 1, 0}, {40, 48, 328, 0, 0, 0.5f}};
-    static const Cut all[] = {{{1, 8, 4, 1, 0, 0}, 8, 3, 1},   {{2, 24, 5, 2, 0, 0}, 16, 132, 2}, {{1, 64, 8, 1, 0, 0}, 64, 1, 2},
-                              {{3, 16, 6, 3, 0, 0}, 32, 2, 3}, {{1, 40, 7, 1, 0, 0}, 8, 5, 3},    {{3, 48, 4, 2, 0, 0}, 32, 132, 4},
-                              {{1, 16, 4, 9, 0, 0}, 16, 7, 2}, {{4, 16, 8, 1, 0, 0}, 64, 2, 4},
-                              {{1, 8, 4, 5, 0, 0}, 8, 3, 0},   {{1, 16, 5, 1, 0, 0}, 64, 7, 0}, {{1, 32, 4, 2, 0, 0}, 64, 132, 0},
-                              {{1, 24, 4, 3, 0, 0}, 16, 2, 0}, {{1, 40, 8, 1, 0, 0}, 32, 5, 0}, {{1, 64, 4, 2, 0, 0}, 8, 132, 0}};
+    static const Size sizes[] = {
+        {40, 72, 328, 24, 0, 0}, {40, 40, 200, 48, 1, 0}, {40, 48, 328, 0, 0, 0.5f}};
+    static const Cut all[] = {{{1, 8, 4, 1, 0, 0}, 8, 3, 1},     {{2, 24, 5, 2, 0, 0}, 16, 132, 2},
+                              {{1, 64, 8, 1, 0, 0}, 64, 1, 2},   {{3, 16, 6, 3, 0, 0}, 32, 2, 3},
+                              {{1, 40, 7, 1, 0, 0}, 8, 5, 3},    {{3, 48, 4, 2, 0, 0}, 32, 132, 4},
+                              {{1, 16, 4, 9, 0, 0}, 16, 7, 2},   {{4, 16, 8, 1, 0, 0}, 64, 2, 4},
+                              {{1, 8, 4, 5, 0, 0}, 8, 3, 0},     {{1, 16, 5, 1, 0, 0}, 64, 7, 0},
+                              {{1, 32, 4, 2, 0, 0}, 64, 132, 0}, {{1, 24, 4, 3, 0, 0}, 16, 2, 0},
+                              {{1, 40, 8, 1, 0, 0}, 32, 5, 0},   {{1, 64, 4, 2, 0, 0}, 8, 132, 0}};
     static const int counts[] = {1, 40, 17, 8};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         Case c;
@@ -272,9 +305,10 @@ static void cuts(void **state)
             const Division *d = &all[j].d;
             char what[120];
             if (sizes[i].gated && d->tile % 16) continue;
-            snprintf(what, sizeof what, "%d sides of %d, %d rows of x, %d stages of %d", d->sides, d->tile, all[j].rows_of_x,
-                     d->stages, d->deep);
-            for (int k = 0; k < 2; k++) check(&c, counts[(j + (size_t)k) % 4], by_cut, &all[j], what);
+            snprintf(what, sizeof what, "%d sides of %d, %d rows of x, %d stages of %d", d->sides,
+                     d->tile, all[j].rows_of_x, d->stages, d->deep);
+            for (int k = 0; k < 2; k++)
+                check(&c, counts[(j + (size_t)k) % 4], by_cut, &all[j], what);
         }
         free_case(&c);
     }
@@ -300,7 +334,8 @@ static void adapter_matrices(void **state)
 {
     (void)state;
     enum { R = 64, RANK = 5, N = 12 };
-    float *b = randoms(N * RANK, 1), got[(N + 4) * R], *zeros = memory_array((N + 4) * R, sizeof *zeros);
+    float *b = randoms(N * RANK, 1), got[(N + 4) * R],
+          *zeros = memory_array((N + 4) * R, sizeof *zeros);
     void *up = engine_bf16("up", zeros, (N + 4) * R);
     cuda_adapter_up(up, engine_bf16("b", b, N * RANK), 3, N, RANK, R, 7);
     engine_floats(up, got, (N + 4) * R);
@@ -311,7 +346,8 @@ static void adapter_matrices(void **state)
     free(b), free(zeros);
 }
 
-/* Of two parts side by side each has the bits of its own product, as the full pass computes it: its rank from its own column 0. */
+/* Of two parts side by side each has the bits of its own product, as the full pass computes it: its
+ * rank from its own column 0. */
 static void adapter_parts(void **state)
 {
     (void)state;
@@ -319,18 +355,27 @@ static void adapter_parts(void **state)
     static const int ranks[] = {4, 16, 20, 70};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         int rank = ranks[i], columns = (rank + 15) / 16 * 16, r = 2 * columns;
-        float *low = randoms((size_t)(ROWS * r), 1), *b = randoms((size_t)(N * rank), 1), *zeros = randoms((size_t)(2 * N * r), 0);
+        float *low = randoms((size_t)(ROWS * r), 1), *b = randoms((size_t)(N * rank), 1),
+              *zeros = randoms((size_t)(2 * N * r), 0);
         float *x = randoms(ROWS * K, 1), *w = randoms(2 * N * K, 1), got[2 * ROWS * 2 * N];
-        void *up = engine_bf16("up", zeros, (size_t)(2 * N * r)), *part = engine_bf16("b", b, (size_t)(N * rank));
+        void *up = engine_bf16("up", zeros, (size_t)(2 * N * r)),
+             *part = engine_bf16("b", b, (size_t)(N * rank));
         cuda_adapter_up(up, part, 0, N, rank, r, 0);
         cuda_adapter_up(up, part, N, N, rank, r, columns);
-        Product p = {.sums = engine_new("sums", NULL, sizeof got), .x = engine_bf16("x", x, ROWS * K),
-                     .w = engine_bf16("w", w, 2 * N * K), .low = engine_bf16("low", low, (size_t)(ROWS * r)), .up = up,
-                     .rows = ROWS, .n = 2 * N, .k = K, .r = r};
+        Product p = {.sums = engine_new("sums", NULL, sizeof got),
+                     .x = engine_bf16("x", x, ROWS * K),
+                     .w = engine_bf16("w", w, 2 * N * K),
+                     .low = engine_bf16("low", low, (size_t)(ROWS * r)),
+                     .up = up,
+                     .rows = ROWS,
+                     .n = 2 * N,
+                     .k = K,
+                     .r = r};
         cuda_product(&p);
         engine_get(p.sums, got, sizeof got);
         for (int side = 0; side < 2; side++) {
-            float *want = chain((const uint16_t *)p.low + side * columns, r, part, rank, ROWS, N, rank);
+            float *want =
+                chain((const uint16_t *)p.low + side * columns, r, part, rank, ROWS, N, rank);
             for (int row = 0; row < ROWS; row++)
                 assert_memory_equal(got + row * 2 * N + side * N, want + row * N, N * sizeof *want);
             free(want);
@@ -342,12 +387,13 @@ static void adapter_parts(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(products, starts, stops),
-                                       {"products_older", products, starts_older, stops, NULL},
-                                       cmocka_unit_test_setup_teardown(cuts, starts, stops),
-                                       {"cuts_older", cuts, starts_older, stops, NULL},
-                                       cmocka_unit_test_setup_teardown(rows_alone, starts, stops),
-                                       cmocka_unit_test_setup_teardown(adapter_matrices, starts, stops),
-                                       cmocka_unit_test_setup_teardown(adapter_parts, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(products, starts, stops),
+        {"products_older", products, starts_older, stops, NULL},
+        cmocka_unit_test_setup_teardown(cuts, starts, stops),
+        {"cuts_older", cuts, starts_older, stops, NULL},
+        cmocka_unit_test_setup_teardown(rows_alone, starts, stops),
+        cmocka_unit_test_setup_teardown(adapter_matrices, starts, stops),
+        cmocka_unit_test_setup_teardown(adapter_parts, starts, stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

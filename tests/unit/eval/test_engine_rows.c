@@ -1,9 +1,15 @@
-/* On the simulator: what a decoding step does to a row between its products gives the bits of the full pass's kernels. That
- * those compute what they should is for test_engine_train.c. */
+/* On the simulator: what a decoding step does to a row between its products gives the bits of the
+ * full pass's kernels. That those compute what they should is for test_engine_train.c. */
 #include "engine_support.h"
 
-static inline void *rows_new(const char *label, const void *data, size_t bytes) { return engine_new(label, data, bytes); }
-static inline void rows_free(void *p) { engine_free(p); }
+static inline void *rows_new(const char *label, const void *data, size_t bytes)
+{
+    return engine_new(label, data, bytes);
+}
+static inline void rows_free(void *p)
+{
+    engine_free(p);
+}
 #define rows_fail(...) fail_msg(__VA_ARGS__)
 #include "tests/unit/model/rows_same.h"
 

@@ -1,5 +1,6 @@
-/* The whole decoder of a GPU on the simulator: prompts, pages, graphs, drawing, adapters, behind model_sample. The matrix products
- * of the full pass, which NVIDIA's library does on a GPU, are done here by the host; everything else is the engine's own. */
+/* The whole decoder of a GPU on the simulator: prompts, pages, graphs, drawing, adapters, behind
+ * model_sample. The matrix products of the full pass, which NVIDIA's library does on a GPU, are
+ * done here by the host; everything else is the engine's own. */
 #define cuda_launch engine_cuda_launch /* below launches are recorded too */
 #include "engine_support.h"
 #undef cuda_launch
@@ -8,8 +9,8 @@
 
 #include "base/random.h"
 #include "model/core/decoder.h"
-#include "model/memory_plan.h"
 #include "model/core/transformer.h"
+#include "model/memory_plan.h"
 
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args);
 
@@ -22,7 +23,7 @@ enum { SANITIZED = 0 };
 /* ---- a driver that records graphs ---- */
 
 typedef struct {
-    CudaKernel kernel;             /* KERNEL_COUNT: a copy */
+    CudaKernel kernel; /* KERNEL_COUNT: a copy */
     Dim3 grid, block;
     size_t shared, bytes;
     char params[512];
@@ -39,11 +40,11 @@ typedef struct {
 static struct {
     Recording *open;
     int launches, graphs;
-    size_t memory;                 /* of which cuda_memory says what is free */
+    size_t memory; /* of which cuda_memory says what is free */
     struct {
         void *p;
         size_t bytes;
-    } block[64];                   /* of cuda_alloc; p NULL: none */
+    } block[64]; /* of cuda_alloc; p NULL: none */
 } fake;
 
 static Node *record(void)
@@ -85,9 +86,12 @@ static CuResult move(void *to, const void *from, size_t bytes, int to_device)
 {
     if (fake.open) {
         Node *n = record();
-        n->kernel = KERNEL_COUNT, n->to = to, n->from = from, n->bytes = bytes, n->to_device = to_device;
-    } else if (to_device) cuda_upload(to, from, bytes);
-    else engine_get(from, to, bytes);
+        n->kernel = KERNEL_COUNT, n->to = to, n->from = from, n->bytes = bytes,
+        n->to_device = to_device;
+    } else if (to_device)
+        cuda_upload(to, from, bytes);
+    else
+        engine_get(from, to, bytes);
     return 0;
 }
 
@@ -174,23 +178,51 @@ static CuResult host_free(void *p)
     return 0;
 }
 
-static const CudaDriver driver = {.copy_to_device_async = to_device, .copy_to_host_async = to_host, .capture_begin = capture_begin,
-                                  .capture_end = capture_end, .graph_instantiate = instantiate, .graph_launch = graph_launch,
-                                  .graph_exec_destroy = exec_destroy, .graph_destroy = graph_destroy, .host_alloc = host_alloc,
+static const CudaDriver driver = {.copy_to_device_async = to_device,
+                                  .copy_to_host_async = to_host,
+                                  .capture_begin = capture_begin,
+                                  .capture_end = capture_end,
+                                  .graph_instantiate = instantiate,
+                                  .graph_launch = graph_launch,
+                                  .graph_exec_destroy = exec_destroy,
+                                  .graph_destroy = graph_destroy,
+                                  .host_alloc = host_alloc,
                                   .host_free = host_free};
 
 /* ---- the rest of the table ---- */
 
-void cuda_fail_with(const Error *err) { fail_msg("%s", err->text); }
-int cuda_begin(void) { return 0; }
-int cuda_wait(void) { return 0; }
-void cuda_overlap(int on) { (void)on; }
+void cuda_fail_with(const Error *err)
+{
+    fail_msg("%s", err->text);
+}
+int cuda_begin(void)
+{
+    return 0;
+}
+int cuda_wait(void)
+{
+    return 0;
+}
+void cuda_overlap(int on)
+{
+    (void)on;
+}
 
 /* There is one rank. */
-int cuda_beside_open(Error *err) { return error_set(err, "no second stream here"); }
-void cuda_beside_close(void) {}
-CuStream cuda_beside(void) { return NULL; }
-void cuda_settle(void) {}
+int cuda_beside_open(Error *err)
+{
+    return error_set(err, "no second stream here");
+}
+void cuda_beside_close(void)
+{
+}
+CuStream cuda_beside(void)
+{
+    return NULL;
+}
+void cuda_settle(void)
+{
+}
 
 void *cuda_alloc(size_t bytes)
 {
@@ -241,7 +273,10 @@ void cuda_load(Num *to, const float *host, size_t n)
     free(h);
 }
 
-void cuda_store(float *host, const Num *from, size_t n) { engine_floats(from, host, n); }
+void cuda_store(float *host, const Num *from, size_t n)
+{
+    engine_floats(from, host, n);
+}
 
 static float *floats_at(const void *p, size_t n)
 {
@@ -276,17 +311,22 @@ void cuda_gemm(const Gemm *g)
         const char *from = (const char *)g->c + at * num;
         if (g->beta != 0) {
             c = memory_array((size_t)g->n, sizeof *c);
-            if (g->wide) cuda_download(c, from, (size_t)g->n * sizeof *c);
-            else cuda_store(c, from, (size_t)g->n);
+            if (g->wide)
+                cuda_download(c, from, (size_t)g->n * sizeof *c);
+            else
+                cuda_store(c, from, (size_t)g->n);
         }
         for (int j = 0; j < g->n; j++) {
-            float sum = g->alpha * chain(a + (size_t)i * (size_t)g->lda, b + (size_t)j * (size_t)g->ldb, g->k);
+            float sum = g->alpha *
+                        chain(a + (size_t)i * (size_t)g->lda, b + (size_t)j * (size_t)g->ldb, g->k);
             float first = (c ? g->beta * c[j] : 0) + (bias ? bias[j] : 0);
             if (!g->wide) first = bf16_round((double)first), sum = bf16_round((double)sum);
             row[j] = sum + first;
         }
-        if (g->wide) cuda_upload((float *)g->d + at, row, (size_t)g->n * 4);
-        else cuda_load((uint16_t *)g->d + at, row, (size_t)g->n);
+        if (g->wide)
+            cuda_upload((float *)g->d + at, row, (size_t)g->n * 4);
+        else
+            cuda_load((uint16_t *)g->d + at, row, (size_t)g->n);
         free(row), free(c);
     }
     free(a), free(b), free(bias);
@@ -368,15 +408,17 @@ static const int prompt_len[PROMPTS] = {3, 32, 45}; /* less than a page, a page,
 
 static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
 {
-    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
+    SampleOptions opt = {
+        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
     Error err;
     memset(out, 0, sizeof *out);
     if (model_sample(m, a->req, PROMPTS, &opt, keep, out, &err)) fail_msg("%s", err.text);
     assert_int_equal(out->done, PROMPTS * COPIES);
 }
 
-/* The recorded log-probabilities against a full pass over the same ids: the same sums in the same order but for the last one, of
- * the vocabulary. A rounding that is elsewhere makes 0.001 of it, a wrong kernel a tenth and more. */
+/* The recorded log-probabilities against a full pass over the same ids: the same sums in the same
+ * order but for the last one, of the vocabulary. A rounding that is elsewhere makes 0.001 of it, a
+ * wrong kernel a tenth and more. */
 static void against_forward(Model *m, const Ask *a, const Result *r, double mean)
 {
     double sum = 0, worst = 0;
@@ -399,11 +441,12 @@ static void against_forward(Model *m, const Ask *a, const Result *r, double mean
             }
             assert_int_equal(k->stopped, k->ids[k->n - 1] == END);
         }
-    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type, m->lora.size ? " with an adapter" : "",
-           sum / n, worst, n);
+    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type,
+           m->lora.size ? " with an adapter" : "", sum / n, worst, n);
     assert_true(n > 60);
     if (!(sum / n < mean && worst < 10 * mean))
-        fail_msg("%s: mean |dlogp| %g, worst %g over %d tokens", m->c.model_type, sum / n, worst, n);
+        fail_msg("%s: mean |dlogp| %g, worst %g over %d tokens", m->c.model_type, sum / n, worst,
+                 n);
 }
 
 static int starts(void **state)
@@ -460,8 +503,8 @@ static void adapted(void **state)
     }
 }
 
-/* Bit for bit the same whatever is decoded beside a row, however often rows are refilled, and where pages are so few that rows
- * wait; an error where one row does not fit. */
+/* Bit for bit the same whatever is decoded beside a row, however often rows are refilled, and where
+ * pages are so few that rows wait; an error where one row does not fit. */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -484,12 +527,14 @@ static void only_prompt_and_seed(void **state)
     before = fake.launches;
     sample(m, &a, 9, 0, &other);
     assert_true(waiting > fake.launches - before);
-    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 9, .cache_tokens = 2 * 32};
+    SampleOptions opt = {
+        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = 9, .cache_tokens = 2 * 32};
     Error err;
     memset(&other, 0, sizeof other);
     assert_int_equal(model_sample(m, a.req, PROMPTS, &opt, keep, &other, &err), -1);
     if (!strstr(err.text, "45 tokens")) fail_msg("%s", err.text);
-    assert_true(other.done > 0 && other.done < PROMPTS * COPIES); /* those that fit were delivered */
+    assert_true(other.done > 0 &&
+                other.done < PROMPTS * COPIES); /* those that fit were delivered */
     model_free(m);
 }
 
@@ -508,11 +553,13 @@ static int rows_together(Decoder *d, const DecoderPlan *plan)
     return rows;
 }
 
-/* `quern-sample --plan`, byte by byte: what is taken, what is left, and the longest prompt that lets all rows in. */
+/* `quern-sample --plan`, byte by byte: what is taken, what is left, and the longest prompt that
+ * lets all rows in. */
 static void taken_as_planned(void **state)
 {
     enum { ROWS = 3, PAGES = 12 };
-    static const LoraOptions adapter = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
+    static const LoraOptions adapter = {
+        .rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
     (void)state;
     for (int i = 0; i < 4; i++) {
         const char *type = i % 2 ? "qwen3" : "qwen2";
@@ -526,7 +573,9 @@ static void taken_as_planned(void **state)
         if (plan_sampling(&c, &table, lora, ROWS, NEW, &p, &err)) fail_msg("%s", err.text);
         assert_true(p.fits && p.prompt < c.max_position - NEW && p.prompt > 1);
         for (int longer = 0; longer < 2; longer++) {
-            DecoderPlan plan = {.rows = ROWS, .prompt = p.prompt + longer, .max_new = NEW,
+            DecoderPlan plan = {.rows = ROWS,
+                                .prompt = p.prompt + longer,
+                                .max_new = NEW,
                                 .law = {.vocab = VOCAB, .temperature = 1, .top_p = 1}};
             DecoderMemory told;
             Decoder *d;
@@ -535,12 +584,14 @@ static void taken_as_planned(void **state)
             assert_int_equal(taken(), p.weights);
             decoder_memory(m, &plan, fake.memory - taken(), &told);
             if (decoder_create(m, &plan, &d, &err)) fail_msg("%s", err.text);
-            printf("# %s%s: prompts of %d, %zu bytes, and %zu of %zu for %lld tokens\n", type, lora ? " with an adapter" : "",
-                   plan.prompt, told.own, told.held, told.room, (long long)told.tokens);
+            printf("# %s%s: prompts of %d, %zu bytes, and %zu of %zu for %lld tokens\n", type,
+                   lora ? " with an adapter" : "", plan.prompt, told.own, told.held, told.room,
+                   (long long)told.tokens);
             assert_int_equal(taken(), p.weights + told.own + told.held);
             assert_int_equal(told.together, !longer);
             assert_int_equal(rows_together(d, &plan) == ROWS, !longer);
-            if (!longer) assert_true(told.own == p.decoder && told.spare == p.spare && told.held == p.held);
+            if (!longer)
+                assert_true(told.own == p.decoder && told.spare == p.spare && told.held == p.held);
             decoder_free(d);
             model_free(m);
             assert_int_equal(taken(), 0);
@@ -567,10 +618,11 @@ static void not_planned(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(decoding_equals_forward, starts, stops),
-                                       cmocka_unit_test_setup_teardown(adapted, starts, stops),
-                                       cmocka_unit_test_setup_teardown(only_prompt_and_seed, starts, stops),
-                                       cmocka_unit_test_setup_teardown(taken_as_planned, starts, stops),
-                                       cmocka_unit_test_setup_teardown(not_planned, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(decoding_equals_forward, starts, stops),
+        cmocka_unit_test_setup_teardown(adapted, starts, stops),
+        cmocka_unit_test_setup_teardown(only_prompt_and_seed, starts, stops),
+        cmocka_unit_test_setup_teardown(taken_as_planned, starts, stops),
+        cmocka_unit_test_setup_teardown(not_planned, starts, stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

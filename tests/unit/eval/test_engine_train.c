@@ -1,5 +1,6 @@
-/* The engine's training kernels, on the simulator, against plain double arithmetic on the same bf16 inputs. Where transformers
- * rounds between two steps, so does the arithmetic here: what is left is the last rounding, 2^-8 of a number. */
+/* The engine's training kernels, on the simulator, against plain double arithmetic on the same bf16
+ * inputs. Where transformers rounds between two steps, so does the arithmetic here: what is left is
+ * the last rounding, 2^-8 of a number. */
 #include <math.h>
 
 #include "engine_support.h"
@@ -26,25 +27,30 @@ static void *floats(int k, size_t n, float size)
     return engine_new("floats", host[k], n * 4);
 }
 
-/* Each number within `bound` of what is wanted, relative to it, or of the largest when that is 0. */
+/* Each number within `bound` of what is wanted, relative to it, or of the largest when that is 0.
+ */
 static void close_to(const char *what, size_t n, double bound)
 {
     double top = 0;
     for (size_t i = 0; i < n; i++) top = fmax(top, fabs(want[i]));
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= bound * fabs(want[i]) + bound * 1e-3 * top))
-            fail_msg("%s: number %zu of %zu is %.9g, %.9g expected", what, i, n, (double)got[i], want[i]);
+            fail_msg("%s: number %zu of %zu is %.9g, %.9g expected", what, i, n, (double)got[i],
+                     want[i]);
 }
 
-static const double HALF_STEP = 1.0 / 256 * 1.01; /* one rounding to bf16, and a little for fp32 before it */
+static const double HALF_STEP =
+    1.0 / 256 * 1.01; /* one rounding to bf16, and a little for fp32 before it */
 
-/* All but one in a hundred are what is wanted, rounded once: fp32 may fall on the other side of a tie. */
+/* All but one in a hundred are what is wanted, rounded once: fp32 may fall on the other side of a
+ * tie. */
 static void rounded_from(const char *what, size_t n)
 {
     size_t same = 0;
     close_to(what, n, HALF_STEP);
     for (size_t i = 0; i < n; i++) same += got[i] == bf16_round(want[i]);
-    if (same * 100 < n * 99) fail_msg("%s: %zu of %zu numbers are rounded as they should be", what, same, n);
+    if (same * 100 < n * 99)
+        fail_msg("%s: %zu of %zu numbers are rounded as they should be", what, same, n);
 }
 
 /* ---- pointwise ---- */
@@ -61,14 +67,18 @@ static void test_add(void **state)
             cuda_add(y + 2 * off, x + 2 * off, n);
             engine_floats(y, got, all);
             for (size_t i = 0; i < all; i++)
-                want[i] = i < (size_t)off ? (double)host[0][i] : (double)host[0][i] + (double)host[1][i];
+                want[i] =
+                    i < (size_t)off ? (double)host[0][i] : (double)host[0][i] + (double)host[1][i];
             rounded_from("add", all);
             engine_free(y), engine_free(x);
         }
     engine_stop();
 }
 
-static double sigmoid(double z) { return 1 / (1 + exp(-z)); }
+static double sigmoid(double z)
+{
+    return 1 / (1 + exp(-z));
+}
 
 static void test_swiglu(void **state)
 {
@@ -80,7 +90,8 @@ static void test_swiglu(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int rows = shapes[s].rows, ff = shapes[s].ff;
         size_t n = (size_t)rows * (size_t)ff;
-        void *in = numbers(0, 2 * n, 8), *dy = numbers(1, n, 1), *out = engine_new("act", NULL, n * 2);
+        void *in = numbers(0, 2 * n, 8), *dy = numbers(1, n, 1),
+             *out = engine_new("act", NULL, n * 2);
         void *grad = engine_new("dgate_up", NULL, 2 * n * 2);
         cuda_swiglu(out, in, rows, ff);
         engine_floats(out, got, n);
@@ -94,7 +105,8 @@ static void test_swiglu(void **state)
         engine_floats(grad, got, 2 * n);
         for (size_t i = 0; i < n; i++) {
             size_t at = i / (size_t)ff * 2 * (size_t)ff + i % (size_t)ff;
-            double z = (double)host[0][at], up = (double)host[0][at + (size_t)ff], d = (double)host[1][i], g = sigmoid(z);
+            double z = (double)host[0][at], up = (double)host[0][at + (size_t)ff],
+                   d = (double)host[1][i], g = sigmoid(z);
             want[at] = d * up * g * (1 + z * (1 - g));
             want[at + (size_t)ff] = d * z * g;
         }
@@ -118,7 +130,8 @@ static void test_rope(void **state)
     static const struct {
         HeadShape s;
         int rows;
-    } shapes[] = {{{2, 1, 64}, 5}, {{7, 1, 128}, 3}, {{14, 2, 64}, 2}, {{1, 1, 16}, 9}, {{3, 3, 8}, 4}, {{4, 2, 80}, 3},
+    } shapes[] = {{{2, 1, 64}, 5}, {{7, 1, 128}, 3}, {{14, 2, 64}, 2},
+                  {{1, 1, 16}, 9}, {{3, 3, 8}, 4},   {{4, 2, 80}, 3},
                   {{5, 1, 20}, 3}, {{2, 1, 256}, 2}, {{6, 2, 24}, 4}};
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
@@ -126,21 +139,27 @@ static void test_rope(void **state)
         int rows = shapes[k].rows, ld = head_row(s), half = s.dim / 2, positions = 11;
         int32_t pos[16];
         for (int r = 0; r < rows; r++) pos[r] = (r * 7 + 3) % positions;
-        void *qkv = numbers(0, (size_t)(rows * ld), 4), *at = engine_new("pos", pos, (size_t)rows * 4);
-        void *cosines = floats(1, (size_t)(positions * half), 1), *sines = floats(2, (size_t)(positions * half), 1);
+        void *qkv = numbers(0, (size_t)(rows * ld), 4),
+             *at = engine_new("pos", pos, (size_t)rows * 4);
+        void *cosines = floats(1, (size_t)(positions * half), 1),
+             *sines = floats(2, (size_t)(positions * half), 1);
         for (int pass = 0; pass < 2; pass++) {
             float sign = pass ? -1.0f : 1.0f;
             cuda_rope(qkv, at, cosines, sines, rows, s, sign);
             engine_floats(qkv, got, (size_t)(rows * ld));
             for (int i = 0; i < rows * ld; i++) {
-                int r = i / ld, h = i % ld / s.dim, j = i % s.dim, lower = j < half, angle = pos[r] * half + j % half;
+                int r = i / ld, h = i % ld / s.dim, j = i % s.dim, lower = j < half,
+                    angle = pos[r] * half + j % half;
                 double c = (double)host[1][angle], t = (double)host[2][angle] * (double)sign;
                 double x = (double)host[0][i], other = (double)host[0][lower ? i + half : i - half];
-                want[i] = h >= s.heads + s.kv_heads ? x : lower ? x * c - other * t : x * c + other * t;
+                want[i] = h >= s.heads + s.kv_heads ? x
+                          : lower                   ? x * c - other * t
+                                                    : x * c + other * t;
             }
             for (int i = 0; i < rows * ld; i++)
                 if (fabs((double)got[i] - want[i]) > HALF_STEP * fabs(want[i]) + 1e-6)
-                    fail_msg("rope, heads of %d, pass %d: number %d is %g, %g expected", s.dim, pass, i, (double)got[i], want[i]);
+                    fail_msg("rope, heads of %d, pass %d: number %d is %g, %g expected", s.dim,
+                             pass, i, (double)got[i], want[i]);
             memcpy(host[0], got, (size_t)(rows * ld) * 4);
         }
         engine_free(qkv), engine_free(at), engine_free(cosines), engine_free(sines);
@@ -155,7 +174,8 @@ static void test_embed(void **state)
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         int n = widths[k], ids[] = {4, 0, 6, 4, 3};
-        void *table = numbers(0, (size_t)(7 * n), 1), *x = engine_new("x", NULL, (size_t)(5 * n) * 4);
+        void *table = numbers(0, (size_t)(7 * n), 1),
+             *x = engine_new("x", NULL, (size_t)(5 * n) * 4);
         void *d = engine_new("ids", ids, sizeof ids);
         cuda_embed(x, table, d, 5, n);
         engine_get(x, got, (size_t)(5 * n) * 4);
@@ -174,12 +194,15 @@ typedef struct {
 } NormShape;
 
 static const NormShape norm_shapes[] = {
-    {5, 0, 64, 64},       {3, 3, 64, 320},     {7, 5, 128, 1152},   {9, 2, 80, 168},    {11, 3, 16, 64},    {70, 4, 8, 40},
-    {3, 0, 256, 256},     {5, 0, 896, 896},    {21, 0, 320, 320},   {3, 0, 1024, 1024}, {3, 0, 1032, 1032}, {4, 0, 3584, 3584},
-    {3, 1, 256, 264},     {2, 2, 320, 640},    {2, 0, 8200, 8200},  {2, 0, 12288, 12288}, {3, 2, 37, 75},     {70, 0, 8, 8},
-    {3, 2, 38, 78},       {2, 0, 1001, 1001},   {3, 2, 64, 131},    {3, 0, 38, 38},     {9, 0, 168, 168},
-    {2, 0, 16384, 16384}, {1, 0, 8191, 8191}};
-/* Where rows share a word, the simulator takes neighbours' accesses for a race when they both read and write there. */
+    {5, 0, 64, 64},    {3, 3, 64, 320},    {7, 5, 128, 1152},  {9, 2, 80, 168},
+    {11, 3, 16, 64},   {70, 4, 8, 40},     {3, 0, 256, 256},   {5, 0, 896, 896},
+    {21, 0, 320, 320}, {3, 0, 1024, 1024}, {3, 0, 1032, 1032}, {4, 0, 3584, 3584},
+    {3, 1, 256, 264},  {2, 2, 320, 640},   {2, 0, 8200, 8200}, {2, 0, 12288, 12288},
+    {3, 2, 37, 75},    {70, 0, 8, 8},      {3, 2, 38, 78},     {2, 0, 1001, 1001},
+    {3, 2, 64, 131},   {3, 0, 38, 38},     {9, 0, 168, 168},   {2, 0, 16384, 16384},
+    {1, 0, 8191, 8191}};
+/* Where rows share a word, the simulator takes neighbours' accesses for a race when they both read
+ * and write there. */
 #define ODD(k) ((norm_shapes[k].n | norm_shapes[k].ld) & 1)
 enum { NORM_SHAPES = sizeof norm_shapes / sizeof *norm_shapes };
 static const float EPS = 1e-3f;
@@ -191,11 +214,15 @@ static void *norm_input(const NormShape *s, float size)
     return s->groups ? numbers(0, all, size) : floats(0, all, size);
 }
 
-static int groups_of(const NormShape *s) { return s->groups ? s->groups : 1; }
+static int groups_of(const NormShape *s)
+{
+    return s->groups ? s->groups : 1;
+}
 
 static void norm_name(char (*what)[64], const char *op, const NormShape *s)
 {
-    snprintf(*what, sizeof *what, "%s of %d x %d x %d, rows %d apart", op, s->rows, s->groups, s->n, s->ld);
+    snprintf(*what, sizeof *what, "%s of %d x %d x %d, rows %d apart", op, s->rows, s->groups, s->n,
+             s->ld);
 }
 
 static double inverse_rms(const float *x, int n)
@@ -216,15 +243,19 @@ static void test_rmsnorm(void **state)
             size_t all = (size_t)rows * (size_t)ld;
             void *x = norm_input(s, k % 2 ? 0.05f : 5), *w = numbers(1, (size_t)n, 2), *y = x;
             if (!in_place) y = numbers(2, all, 1);
-            if (s->groups) cuda_head_norm(y, x, w, rows, groups, n, ld, EPS);
-            else cuda_rmsnorm(y, x, w, rows, n, EPS);
+            if (s->groups)
+                cuda_head_norm(y, x, w, rows, groups, n, ld, EPS);
+            else
+                cuda_rmsnorm(y, x, w, rows, n, EPS);
             engine_floats(y, got, all);
             for (size_t i = 0; i < all; i++) want[i] = (double)host[in_place ? 0 : 2][i];
             for (int v = 0; v < rows * groups; v++) {
                 size_t at = (size_t)(v / groups) * (size_t)ld + (size_t)(v % groups) * (size_t)n;
                 double inverse = inverse_rms(host[0] + at, n);
                 for (int i = 0; i < n; i++)
-                    want[at + (size_t)i] = (double)bf16_round((double)host[0][at + (size_t)i] * inverse) * (double)host[1][i];
+                    want[at + (size_t)i] =
+                        (double)bf16_round((double)host[0][at + (size_t)i] * inverse) *
+                        (double)host[1][i];
             }
             char what[64];
             norm_name(&what, "norm", s);
@@ -241,14 +272,18 @@ static void rmsnorm_grad_case(int k, int how, int with_dw)
     const NormShape *s = &norm_shapes[k];
     int rows = s->rows, groups = groups_of(s), n = s->n, ld = s->ld, add = how == 1;
     size_t all = (size_t)rows * (size_t)ld;
-    void *x = norm_input(s, 3), *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = how == 2 ? dy : numbers(3, all, 1);
+    void *x = norm_input(s, 3), *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1),
+         *dx = how == 2 ? dy : numbers(3, all, 1);
     const float *before = host[how == 2 ? 2 : 3];
     void *dw = floats(4, (size_t)n, 1);
-    if (s->groups) cuda_head_norm_grad(dx, with_dw ? dw : NULL, dy, x, w, rows, groups, n, ld, EPS);
-    else cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, x, w, rows, n, EPS);
+    if (s->groups)
+        cuda_head_norm_grad(dx, with_dw ? dw : NULL, dy, x, w, rows, groups, n, ld, EPS);
+    else
+        cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, x, w, rows, n, EPS);
     engine_floats(dx, got, all);
     for (size_t i = 0; i < all; i++) want[i] = (double)before[i];
-    double *sums = memory_array((size_t)n, sizeof *sums), *sizes = memory_array((size_t)n, sizeof *sizes);
+    double *sums = memory_array((size_t)n, sizeof *sums),
+           *sizes = memory_array((size_t)n, sizeof *sizes);
     for (int v = 0; v < rows * groups; v++) {
         size_t at = (size_t)(v / groups) * (size_t)ld + (size_t)(v % groups) * (size_t)n;
         double r = inverse_rms(host[0] + at, n), mean = 0;
@@ -259,7 +294,8 @@ static void rmsnorm_grad_case(int k, int how, int with_dw)
         }
         for (int i = 0; i < n; i++) {
             size_t j = at + (size_t)i;
-            double out = r * (double)host[2][j] * (double)host[1][i] - (double)host[0][j] * r * r * r * mean;
+            double out =
+                r * (double)host[2][j] * (double)host[1][i] - (double)host[0][j] * r * r * r * mean;
             want[j] = add ? (double)before[j] + out : out;
         }
     }
@@ -287,42 +323,56 @@ static void test_rmsnorm_grad(void **state)
     engine_stop();
 }
 
-/* Blocks that go round several times, as those of large batches do, the last one less often than the others. */
+/* Blocks that go round several times, as those of large batches do, the last one less often than
+ * the others. */
 static void test_rmsnorm_grad_rounds(void **state)
 {
     (void)state;
     static const struct {
         const char *kernel;
         int rows, groups, n, lanes, each, threads; /* lanes 0: a block a vector */
-    } cases[] = {{"head_norm_grad_team", 50, 3, 8, 1, 64, 32},  {"head_norm_grad_team", 23, 5, 40, 8, 24, 64},
+    } cases[] = {{"head_norm_grad_team", 50, 3, 8, 1, 64, 32},
+                 {"head_norm_grad_team", 23, 5, 40, 8, 24, 64},
                  {"head_norm_grad_any", 11, 2, 38, 0, 5, 32},
-                 {"rmsnorm_grad_team1", 150, 1, 8, 1, 64, 32},  {"rmsnorm_grad_team1", 115, 1, 40, 8, 24, 64},
-                 {"rmsnorm_grad_team4", 31, 1, 264, 32, 12, 64}, {"rmsnorm_grad_team4", 21, 1, 896, 32, 8, 128},
-                 {"rmsnorm_grad_block", 10, 1, 1032, 0, 4, 96}, {"rmsnorm_grad_block", 15, 1, 3584, 0, 7, 224},
+                 {"rmsnorm_grad_team1", 150, 1, 8, 1, 64, 32},
+                 {"rmsnorm_grad_team1", 115, 1, 40, 8, 24, 64},
+                 {"rmsnorm_grad_team4", 31, 1, 264, 32, 12, 64},
+                 {"rmsnorm_grad_team4", 21, 1, 896, 32, 8, 128},
+                 {"rmsnorm_grad_block", 10, 1, 1032, 0, 4, 96},
+                 {"rmsnorm_grad_block", 15, 1, 3584, 0, 7, 224},
                  {"rmsnorm_grad_any", 22, 1, 38, 0, 5, 32}};
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        int rows = cases[k].rows, groups = cases[k].groups, n = cases[k].n, ld = groups * n, lanes = cases[k].lanes, add = 0;
-        unsigned count = (unsigned)(rows * groups), each = (unsigned)cases[k].each, blocks = (count + each - 1) / each;
+        int rows = cases[k].rows, groups = cases[k].groups, n = cases[k].n, ld = groups * n,
+            lanes = cases[k].lanes, add = 0;
+        unsigned count = (unsigned)(rows * groups), each = (unsigned)cases[k].each,
+                 blocks = (count + each - 1) / each;
         size_t all = count * (size_t)n;
         void *x = strncmp(cases[k].kernel, "head", 4) ? floats(0, all, 3) : numbers(0, all, 3);
-        void *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1), *dx = engine_new("dx", NULL, all * 2);
-        void *dw = floats(4, (size_t)n, 1), *parts = engine_new("parts", NULL, (size_t)blocks * (size_t)n * 4);
+        void *w = numbers(1, (size_t)n, 2), *dy = numbers(2, all, 1),
+             *dx = engine_new("dx", NULL, all * 2);
+        void *dw = floats(4, (size_t)n, 1),
+             *parts = engine_new("parts", NULL, (size_t)blocks * (size_t)n * 4);
         float eps = EPS;
-        engine_launch("norm", cases[k].kernel, (Dim3){blocks, 1, 1}, (Dim3){(unsigned)cases[k].threads, 1, 1},
+        engine_launch("norm", cases[k].kernel, (Dim3){blocks, 1, 1},
+                      (Dim3){(unsigned)cases[k].threads, 1, 1},
                       lanes ? (size_t)(cases[k].threads / lanes * n) * 4 : 0,
-                      (void *[]){&dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld, &eps, &lanes});
+                      (void *[]){&dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld,
+                                 &eps, &lanes});
         cuda_sum_parts(dw, parts, blocks, n);
         engine_get(dw, got, (size_t)n * 4);
         for (int i = 0; i < n; i++) want[i] = (double)host[4][i];
         for (size_t at = 0; at < all; at += (size_t)n) {
             double r = inverse_rms(host[0] + at, n);
-            for (int i = 0; i < n; i++) want[i] += (double)host[2][at + (size_t)i] * (double)host[0][at + (size_t)i] * r;
+            for (int i = 0; i < n; i++)
+                want[i] += (double)host[2][at + (size_t)i] * (double)host[0][at + (size_t)i] * r;
         }
         for (int i = 0; i < n; i++)
             if (fabs((double)got[i] - want[i]) > 4e-5)
-                fail_msg("%s: dw[%d] of %d: %g, %g expected", cases[k].kernel, i, n, (double)got[i], want[i]);
-        engine_free(x), engine_free(w), engine_free(dy), engine_free(dx), engine_free(dw), engine_free(parts);
+                fail_msg("%s: dw[%d] of %d: %g, %g expected", cases[k].kernel, i, n, (double)got[i],
+                         want[i]);
+        engine_free(x), engine_free(w), engine_free(dy), engine_free(dx), engine_free(dw),
+            engine_free(parts);
     }
     engine_stop();
 }
@@ -345,7 +395,8 @@ static void test_bias_grad(void **state)
         for (int i = 0; i < rows * n; i++) want[i % n] += (double)host[0][i];
         for (int i = 0; i < n; i++)
             if (fabs((double)got[i] - want[i]) > 1e-6 * rows)
-                fail_msg("bias_grad[%d] of %d rows: %g, %g expected", i, rows, (double)got[i], want[i]);
+                fail_msg("bias_grad[%d] of %d rows: %g, %g expected", i, rows, (double)got[i],
+                         want[i]);
         engine_free(dy), engine_free(db);
     }
     engine_stop();
@@ -354,7 +405,8 @@ static void test_bias_grad(void **state)
 static void test_embed_grad(void **state)
 {
     (void)state;
-    static const int32_t ids[] = {5, 2, 5, 5, 0, 2, 5, 6, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
+    static const int32_t ids[] = {5, 2, 5, 5, 0, 2, 5, 6, 5, 5, 5, 5,
+                                  5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
     enum { ROWS = sizeof ids / sizeof *ids, VOCAB = 8 };
     static const int widths[] = {8, 64, 264, 896, 37};
     int32_t order[ROWS], run[VOCAB + 1] = {0}; /* a run for every id, so that some are empty */
@@ -365,8 +417,11 @@ static void test_embed_grad(void **state)
         run[id + 1] = n_order;
     }
     engine_start("sm_90");
-    BatchView b = {.rows = ROWS, .ids = engine_new("ids", ids, sizeof ids), .order = engine_new("order", order, sizeof order),
-                   .run = engine_new("run", run, sizeof run), .runs = VOCAB};
+    BatchView b = {.rows = ROWS,
+                   .ids = engine_new("ids", ids, sizeof ids),
+                   .order = engine_new("order", order, sizeof order),
+                   .run = engine_new("run", run, sizeof run),
+                   .runs = VOCAB};
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         int n = widths[k];
         void *dx = numbers(0, (size_t)(ROWS * n), 1), *table = floats(1, (size_t)(VOCAB * n), 1);
@@ -392,8 +447,10 @@ static void test_sum_squares(void **state)
             size_t n = sizes[k] - (sizes[k] == MOST ? (size_t)off : 0);
             char *x = floats(0, n + (size_t)off, 1e5f);
             double sum = 0, first = cuda_sum_squares((float *)(void *)(x + 4 * off), n);
-            for (size_t i = 0; i < n; i++) sum += (double)host[0][i + (size_t)off] * (double)host[0][i + (size_t)off];
-            if (fabs(first - sum) > 1e-6 * sum) fail_msg("sum_squares of %zu: %.12g, %.12g expected", n, first, sum);
+            for (size_t i = 0; i < n; i++)
+                sum += (double)host[0][i + (size_t)off] * (double)host[0][i + (size_t)off];
+            if (fabs(first - sum) > 1e-6 * sum)
+                fail_msg("sum_squares of %zu: %.12g, %.12g expected", n, first, sum);
             assert_true(first == cuda_sum_squares((float *)(void *)(x + 4 * off), n));
             engine_free(x);
         }
@@ -411,7 +468,8 @@ static void cross_entropy_case(int rows, int vocab, float spread)
     float weight[8] = {0.5f, -1.25f, 0, 2, 1e-3f, 1, 0, -3}, back[8];
     double sums[8];
     for (int r = 0; r < rows; r++) target[r] = r == 1 ? -1 : r == 3 ? vocab - 1 : r * 37 % vocab;
-    void *ids = engine_new("target", target, (size_t)rows * 4), *weights = engine_new("weight", weight, (size_t)rows * 4);
+    void *ids = engine_new("target", target, (size_t)rows * 4),
+         *weights = engine_new("weight", weight, (size_t)rows * 4);
     cuda_cross_entropy(logp, lse, logits, ids, rows, vocab);
     engine_get(lse, got, (size_t)rows * 4), engine_get(logp, back, (size_t)rows * 4);
     for (int r = 0; r < rows; r++) {
@@ -420,8 +478,10 @@ static void cross_entropy_case(int rows, int vocab, float spread)
         for (int i = 0; i < vocab; i++) top = fmax(top, (double)z[i]);
         for (int i = 0; i < vocab; i++) sum += exp((double)z[i] - top);
         sums[r] = top + log(sum);
-        double expected = target[r] < 0 ? 0 : (double)z[target[r]] - sums[r], bound = 3e-7 * ((double)spread + 20);
-        if (!(fabs((double)got[r] - sums[r]) <= bound)) fail_msg("lse of %d: %.9g, %.9g expected", vocab, (double)got[r], sums[r]);
+        double expected = target[r] < 0 ? 0 : (double)z[target[r]] - sums[r],
+               bound = 3e-7 * ((double)spread + 20);
+        if (!(fabs((double)got[r] - sums[r]) <= bound))
+            fail_msg("lse of %d: %.9g, %.9g expected", vocab, (double)got[r], sums[r]);
         if (!(fabs((double)back[r] - expected) <= bound))
             fail_msg("logp of %d: %.9g, %.9g expected", vocab, (double)back[r], expected);
     }
@@ -435,13 +495,16 @@ static void cross_entropy_case(int rows, int vocab, float spread)
             want[i] = w * ((i == target[r]) - exp((double)z[i] - sums[r]));
             got[i] = bf16_to(bits[2 * (size_t)r * (size_t)vocab + (size_t)i]);
             zero += fabs((double)got[i]);
-            if (!(fabs((double)got[i] - want[i]) <= (HALF_STEP + 3e-6 * (double)spread) * fabs(want[i]) + 1e-30))
-                fail_msg("cross_entropy_grad of %d, row %d: number %d is %g, %g expected", vocab, r, i, (double)got[i], want[i]);
+            if (!(fabs((double)got[i] - want[i]) <=
+                  (HALF_STEP + 3e-6 * (double)spread) * fabs(want[i]) + 1e-30))
+                fail_msg("cross_entropy_grad of %d, row %d: number %d is %g, %g expected", vocab, r,
+                         i, (double)got[i], want[i]);
         }
         assert_true(vocab == 1 || (w != 0) == (zero > 0));
     }
     free(bits);
-    engine_free(logits), engine_free(lse), engine_free(logp), engine_free(ids), engine_free(weights);
+    engine_free(logits), engine_free(lse), engine_free(logp), engine_free(ids),
+        engine_free(weights);
 }
 
 static void test_cross_entropy(void **state)
@@ -456,7 +519,7 @@ static void test_cross_entropy(void **state)
     cross_entropy_case(1, 81920, 20); /* ten rounds of a block */
     cross_entropy_case(8, 1001, 10);  /* rows not aligned */
     cross_entropy_case(2, 9001, 50);
-    cross_entropy_case(5, 260, 400);  /* no exponential of a difference that is positive */
+    cross_entropy_case(5, 260, 400); /* no exponential of a difference that is positive */
     cross_entropy_case(4, 4, 1);
     cross_entropy_case(4, 1, 1000);
     engine_stop();
@@ -464,8 +527,15 @@ static void test_cross_entropy(void **state)
 
 /* ---- AdamW ---- */
 
-static const AdamStep adam = {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .decay = 0.1, .scale = 0.25,
-                              .correct1 = 1 - 0.9 * 0.9, .correct2 = 1 - 0.99 * 0.99, .seed = 99};
+static const AdamStep adam = {.lr = 0.01,
+                              .beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .eps = 1e-6,
+                              .decay = 0.1,
+                              .scale = 0.25,
+                              .correct1 = 1 - 0.9 * 0.9,
+                              .correct2 = 1 - 0.99 * 0.99,
+                              .seed = 99};
 
 /* What AdamW makes of weight w, gradient g and moments. */
 static double adam_one(double w, double g, double *m, double *v)
@@ -473,7 +543,8 @@ static double adam_one(double w, double g, double *m, double *v)
     double d = g * adam.scale;
     *m = adam.beta1 * *m + (1 - adam.beta1) * d;
     *v = adam.beta2 * *v + (1 - adam.beta2) * d * d;
-    return w - adam.lr * adam.decay * w - adam.lr * *m / adam.correct1 / (sqrt(*v / adam.correct2) + adam.eps);
+    return w - adam.lr * adam.decay * w -
+           adam.lr * *m / adam.correct1 / (sqrt(*v / adam.correct2) + adam.eps);
 }
 
 static void test_adamw(void **state)
@@ -483,7 +554,8 @@ static void test_adamw(void **state)
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t n = sizes[k];
-        void *p = engine_new("p", NULL, n * 2), *w = floats(0, n, 2), *g = floats(1, n, 4), *m = floats(2, n, 1), *v;
+        void *p = engine_new("p", NULL, n * 2), *w = floats(0, n, 2), *g = floats(1, n, 4),
+             *m = floats(2, n, 1), *v;
         for (size_t i = 0; i < n; i++) host[3][i] = (float)(i % 5) * 0.3f;
         v = engine_new("v", host[3], n * 4);
         cuda_adamw(p, w, g, m, v, n, &adam);
@@ -493,13 +565,16 @@ static void test_adamw(void **state)
             want[i] = adam_one((double)host[0][i], (double)host[1][i], &ms[i], &vs[i]);
         }
         engine_get(w, got, n * 4);
-        for (size_t i = 0; i < n; i++) assert_true(fabs((double)got[i] - want[i]) <= 1e-6 * (1 + fabs(want[i])));
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabs((double)got[i] - want[i]) <= 1e-6 * (1 + fabs(want[i])));
         engine_floats(p, host[5], n);
         for (size_t i = 0; i < n; i++) assert_true(host[5][i] == bf16_round((double)got[i]));
         engine_get(m, got, n * 4);
-        for (size_t i = 0; i < n; i++) assert_true(fabs((double)got[i] - ms[i]) <= 1e-6 * (1 + fabs(ms[i])));
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabs((double)got[i] - ms[i]) <= 1e-6 * (1 + fabs(ms[i])));
         engine_get(v, got, n * 4);
-        for (size_t i = 0; i < n; i++) assert_true(fabs((double)got[i] - vs[i]) <= 1e-6 * (1 + fabs(vs[i])));
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabs((double)got[i] - vs[i]) <= 1e-6 * (1 + fabs(vs[i])));
         engine_get(g, got, n * 4);
         for (size_t i = 0; i < n; i++) assert_true(got[i] == 0);
         free(ms), free(vs);
@@ -527,7 +602,8 @@ static void test_adamw_lean(void **state)
         int constant = k == 3; /* the same numbers everywhere */
         for (size_t i = 0; i < n; i++)
             for (int j = 0; j < 4; j++)
-                host[j][i] = constant ? (const float[]){1.7f, 0.33f, 0.21f, 0.05f}[j] : fabsf(engine_random(&seed)) + 0.01f;
+                host[j][i] = constant ? (const float[]){1.7f, 0.33f, 0.21f, 0.05f}[j]
+                                      : fabsf(engine_random(&seed)) + 0.01f;
         void *p = engine_bf16("p", host[0], n), *g = engine_new("g", host[1], n * 4);
         void *m = engine_bf16("m", host[2], n), *v = engine_bf16("v", host[3], n);
         AdamStep s = adam;
@@ -537,15 +613,18 @@ static void test_adamw_lean(void **state)
         engine_floats(p, out[0], n), engine_floats(m, out[1], n), engine_floats(v, out[2], n);
         double mean[3] = {0}, exact[3] = {0}, steps[3] = {0};
         for (size_t i = 0; i < n; i++) {
-            double a = (double)host[2][i], b = (double)host[3][i], w = adam_one((double)host[0][i], (double)host[1][i], &a, &b);
+            double a = (double)host[2][i], b = (double)host[3][i],
+                   w = adam_one((double)host[0][i], (double)host[1][i], &a, &b);
             const double values[] = {w, a, b};
             for (int j = 0; j < 3; j++) {
-                if (!neighbour(out[j][i], values[j])) fail_msg("%g became %g, of %zu", values[j], (double)out[j][i], n);
+                if (!neighbour(out[j][i], values[j]))
+                    fail_msg("%g became %g, of %zu", values[j], (double)out[j][i], n);
                 mean[j] += (double)out[j][i] / (double)n, exact[j] = values[j];
                 steps[j] = ldexp(1, ilogb(values[j]) - 7);
             }
         }
-        for (int j = 0; j < 3 && constant; j++) /* a step times 1/2 over the root of n is the most one may expect: four of it */
+        for (int j = 0; j < 3 && constant;
+             j++) /* a step times 1/2 over the root of n is the most one may expect: four of it */
             if (fabs(mean[j] - exact[j]) > 2 * steps[j] / sqrt((double)n))
                 fail_msg("the mean of %d is %g, %g expected", j, mean[j], exact[j]);
         engine_get(g, got, n * 4);

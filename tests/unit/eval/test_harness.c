@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/paired_timing.h"
-#include "eval/judge/statistics.h"
 #include "eval/judge/predicted_timing.h"
+#include "eval/judge/statistics.h"
 
 #include "fake_device.h"
 
@@ -30,8 +30,10 @@ static int set_up(void **state)
     Error err;
     cases = cases_new(1 << 28, &fake_ops, &fake);
     if (!taskset_load(NULL, "relu", &tasks, &err)) {
-        for (int i = 0; i < tasks.tasks[0]->n_workloads; i++) /* a host compares them hundreds of times */
-            if (tasks.tasks[0]->workloads[i].role == ROLE_SIM) tasks.tasks[0]->workloads[i].axis[0] = TIMED;
+        for (int i = 0; i < tasks.tasks[0]->n_workloads;
+             i++) /* a host compares them hundreds of times */
+            if (tasks.tasks[0]->workloads[i].role == ROLE_SIM)
+                tasks.tasks[0]->workloads[i].axis[0] = TIMED;
         return 0;
     }
     fprintf(stderr, "%s\n", err.text);
@@ -51,7 +53,8 @@ static const char *buffers[2] = {"", ""}; /* of the plans, by side */
 
 static void load_as(Loaded *l, int trusted, const char *kernel, const char *arguments)
 {
-    static char sources[2][400]; /* a plan points into its source: the baseline's and the candidate's at the same time */
+    static char sources[2][400]; /* a plan points into its source: the baseline's and the
+                                    candidate's at the same time */
     char *source = sources[trusted];
     Finding f;
     Error err = {""};
@@ -59,11 +62,15 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
     CompileResult code = {.ok = 1, .n_lowered = 1};
     code.lowered = memory_array(1, sizeof *code.lowered);
     code.lowered[0] = memory_strdup(kernel);
-    code.ptx = memory_printf(".global .b8 bank[4];\n.entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
-    snprintf(source, sizeof sources[0], "%s//@ launch %s<<<1, 32>>>%s\n", buffers[trusted], kernel, arguments);
+    code.ptx = memory_printf(
+        ".global .b8 bank[4];\n.entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n",
+        kernel);
+    snprintf(source, sizeof sources[0], "%s//@ launch %s<<<1, 32>>>%s\n", buffers[trusted], kernel,
+             arguments);
     plan_release(&plan);
     if (plan_parse(source, strlen(source), &plan, &line, &err)) fail_msg("%s", err.text);
-    if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err)) fail_msg("%s %s", f.message, err.text);
+    if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err))
+        fail_msg("%s %s", f.message, err.text);
 }
 
 static void load(Loaded *l, const char *kernel, const char *arguments)
@@ -79,7 +86,8 @@ static const Workload *sim_workload(void)
     return NULL;
 }
 
-static void expect_after(const char *kernel, int n_passed, Outcome want, const char *cheat, const char *says)
+static void expect_after(const char *kernel, int n_passed, Outcome want, const char *cheat,
+                         const char *says)
 {
     Loaded l;
     Finding f = {.outcome = OUTCOME_OK};
@@ -92,7 +100,8 @@ static void expect_after(const char *kernel, int n_passed, Outcome want, const c
     if (f.outcome != want) fail_msg("%s: got %s: %s", kernel, outcome_name(f.outcome), f.message);
     assert_int_equal(rc, want == OUTCOME_OK ? 0 : 1);
     if (want != OUTCOME_OK) assert_string_equal(f.cheat, cheat);
-    if (want != OUTCOME_OK && !strstr(f.message, says)) fail_msg("expected '%s' in: %s", says, f.message);
+    if (want != OUTCOME_OK && !strstr(f.message, says))
+        fail_msg("expected '%s' in: %s", says, f.message);
     if (want == OUTCOME_OK) assert_int_equal(passed.n, n_passed);
     loaded_close(&l);
     assert_int_equal(fake.allocated, 0);
@@ -110,13 +119,15 @@ static void test_outcomes(void **state)
     (void)state;
     expect("relu", OUTCOME_OK, "", "");
     expect("wrong", OUTCOME_WRONG_RESULT, "", "1 of 31 elements of y differ");
-    expect("nothing", OUTCOME_WRONG_RESULT, "", "31 of the 31 elements of output y were never written");
+    expect("nothing", OUTCOME_WRONG_RESULT, "",
+           "31 of the 31 elements of output y were never written");
     expect("once", OUTCOME_CHEAT, "stale_result", "freshly loaded");
     expect("replay", OUTCOME_CHEAT, "stale_result", "freshly loaded");
     expect("flaky", OUTCOME_NONDETERMINISTIC, "", "differ in their bytes");
     expect("mutate", OUTCOME_CHEAT, "input_mutation", "changed its input x, first at element 30");
     expect("beyond", OUTCOME_OUT_OF_BOUNDS, "", "a guard was written");
-    expect("ordered", OUTCOME_RACE, "", "right when blocks and warps run in the order of their indices");
+    expect("ordered", OUTCOME_RACE, "",
+           "right when blocks and warps run in the order of their indices");
     expect_after("waits", 12, OUTCOME_OK, "", ""); /* cannot be told, and is not held against it */
     expect("slow", OUTCOME_TIMEOUT, "", "kernel slow runs too long (check n=31");
 }
@@ -135,7 +146,8 @@ static void test_plan_is_checked_first(void **state)
     loaded_close(&l);
 }
 
-/* A kernel that the device cannot describe is the candidate's, with the line of its first launch. */
+/* A kernel that the device cannot describe is the candidate's, with the line of its first launch.
+ */
 static void test_kernel_refused(void **state)
 {
     (void)state;
@@ -144,11 +156,15 @@ static void test_kernel_refused(void **state)
     Finding f;
     Error err = {""};
     int line;
-    CompileResult code = {.ok = 1, .n_lowered = 1, .lowered = memory_array(1, sizeof *code.lowered), .ptx = memory_strdup("")};
+    CompileResult code = {.ok = 1,
+                          .n_lowered = 1,
+                          .lowered = memory_array(1, sizeof *code.lowered),
+                          .ptx = memory_strdup("")};
     code.lowered[0] = memory_strdup("unspeakable");
     plan_release(&plan);
     assert_int_equal(plan_parse(source, sizeof source - 1, &plan, &line, &err), 0);
-    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err), 1);
+    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err),
+                     1);
     assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
     assert_int_equal(f.line, 2);
     assert_non_null(strstr(f.message, "64 are allowed"));
@@ -157,7 +173,7 @@ static void test_kernel_refused(void **state)
 
 static DeviceTiming timing;
 static const char *candidates_plan = "(x, y, n)";
-static int claims_a_win;        /* and is looked at on what it has not seen */
+static int claims_a_win; /* and is looked at on what it has not seen */
 
 static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
 {
@@ -174,11 +190,13 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     baseline.plan = baseline.context.plan = &kept;
     plan = (Plan){0};
     load(&candidate, kernel, candidates_plan);
-    int rc = clocked_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f, &err);
+    int rc = clocked_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f,
+                             &err);
     Interval v;
     if (!rc && claims_a_win) {
         clocked_ratio(&timing, 3, &v);
-        rc = clocked_unseen(&baseline, &candidate, cases, sim_workload(), &opt, v.low, passed, f, &err);
+        rc = clocked_unseen(&baseline, &candidate, cases, sim_workload(), &opt, v.low, passed, f,
+                            &err);
     }
     if (rc < 0) fail_msg("%s", err.text);
     loaded_close(&candidate);
@@ -189,8 +207,9 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     return rc;
 }
 
-/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and neither side's result was
- * anywhere to be seen when the other ran, in a buffer of its own plan neither. */
+/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and
+ * neither side's result was anywhere to be seen when the other ran, in a buffer of its own plan
+ * neither. */
 static void test_paired_timing(void **state)
 {
     (void)state;
@@ -201,12 +220,15 @@ static void test_paired_timing(void **state)
     assert_int_equal(clocked("relu", &passed, &f), 0);
     Pairs pairs = timing_pairs(&timing);
     statistics_ratio(&pairs, 3, &ratio);
-    assert_true(ratio.low > 1.48 && ratio.high < 1.52 && fabs(ratio.middle - 1.5) < ratio.high - ratio.low);
-    assert_true((ratio.high - ratio.low) / 2 < 0.008 * ratio.middle); /* two estimates of one width */
+    assert_true(ratio.low > 1.48 && ratio.high < 1.52 &&
+                fabs(ratio.middle - 1.5) < ratio.high - ratio.low);
+    assert_true((ratio.high - ratio.low) / 2 <
+                0.008 * ratio.middle); /* two estimates of one width */
     assert_int_equal(__builtin_popcountll(fake.outputs[0]), 2);
     assert_true(fake.outputs[0] == fake.outputs[1]);
     assert_int_equal(fake.spied, 0);
-    assert_true(fake.phases[0] > 0 && fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
+    assert_true(fake.phases[0] > 0 &&
+                fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
     assert_int_equal(passed.n, 1);
     buffers[0] = "//@ buffer float a[n]\n//@ launch relu<<<1, 32>>>(x, a, n)\n";
     assert_int_equal(clocked("relu", &passed, &f), 0);
@@ -221,13 +243,15 @@ static void test_orders(void **state)
     Finding f;
     ChecksPassed passed = {0};
     assert_int_equal(clocked("relu", &passed, &f), 0);
-    int couples = timing.n, from = fake.calls - 2 * couples, block = fake.began[from].block, changes = 0;
+    int couples = timing.n, from = fake.calls - 2 * couples, block = fake.began[from].block,
+        changes = 0;
     assert_true(couples >= 24 && couples % 4 == 0 && from > 0);
     assert_true(fake.began[0].trusted); /* whose time bounds the candidate's first */
     for (int k = 0; k < couples; k += 4) {
         int seen = 0;
         for (int i = 0; i < 4; i++) {
-            int first = from + 2 * (k + i), order = fake.began[first].trusted + 2 * (fake.began[first].block == block);
+            int first = from + 2 * (k + i),
+                order = fake.began[first].trusted + 2 * (fake.began[first].block == block);
             assert_int_equal(fake.began[first].trusted, !fake.began[first + 1].trusted);
             assert_int_equal(fake.began[first].block, fake.began[first + 1].block);
             seen |= 1 << order;
@@ -238,16 +262,18 @@ static void test_orders(void **state)
     assert_true(changes > 0); /* not in the same order each time */
 }
 
-/* Samples end early for whoever surely loses; what they say is said to be as unsure as they were taken for, never surer, and the
- * known 0.2 us of each side's one launch in its context widen it; a candidate that they may explain is not timed until its interval is very narrow. */
+/* Samples end early for whoever surely loses; what they say is said to be as unsure as they were
+ * taken for, never surer, and the known 0.2 us of each side's one launch in its context widen it; a
+ * candidate that they may explain is not timed until its interval is very narrow. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
     static const struct {
         double us, noise, wanted;
         int least, most;
-    } tries[] = {{150, 0.001, 0.02, 4, 8},    {150, 0.01, 0.02, 4, 48},  {16, 0.001, 0.0035, 24, 24},
-                 {15, 0.001, 0.0035, 24, 24}, {10, 0.001, 0.0035, 24, 24}, {10, 0.01, 0.0035, 48, 320}};
+    } tries[] = {{150, 0.001, 0.02, 4, 8},    {150, 0.01, 0.02, 4, 48},
+                 {16, 0.001, 0.0035, 24, 24}, {15, 0.001, 0.0035, 24, 24},
+                 {10, 0.001, 0.0035, 24, 24}, {10, 0.01, 0.0035, 48, 320}};
     Finding f;
     Interval samples, v;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
@@ -258,10 +284,14 @@ static void test_few_for_losers(void **state)
         Pairs pairs = timing_pairs(&timing);
         statistics_ratio(&pairs, 3, &samples);
         clocked_ratio(&timing, 3, &v);
-        assert_true(v.middle == samples.middle && samples.high - samples.low <= 2 * v.middle * tries[i].wanted);
-        double share = CLOCKED_CONTEXT_US * sqrt(0.5 / (15 * 15) + 0.5 / (tries[i].us * tries[i].us)); /* drift: up to 10% more time */
+        assert_true(v.middle == samples.middle &&
+                    samples.high - samples.low <= 2 * v.middle * tries[i].wanted);
+        double share = CLOCKED_CONTEXT_US *
+                       sqrt(0.5 / (15 * 15) +
+                            0.5 / (tries[i].us * tries[i].us)); /* drift: up to 10% more time */
         double low = (v.middle - v.low) / v.middle, high = (v.high - v.middle) / v.middle;
-        assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].wanted, share) * 1.0001 && low > hypot(tries[i].wanted, share / 1.12));
+        assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].wanted, share) * 1.0001 &&
+                    low > hypot(tries[i].wanted, share / 1.12));
     }
     fake.candidate_us = 10, fake.noise = 0.01;
 }
@@ -274,22 +304,28 @@ static void test_unknown_by_launch(void **state)
     Interval one, three;
     ChecksPassed passed = {0};
     fake.noise = 0.0001;
-    candidates_plan = "(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)";
+    candidates_plan =
+        "(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)";
     assert_int_equal(clocked("relu", &passed, &f), 0);
     assert_int_equal(timing.baseline_launches, 1);
     assert_int_equal(timing.candidate_launches, 3);
     clocked_ratio(&timing, 3, &three);
     timing.candidate_launches = 1;
     clocked_ratio(&timing, 3, &one);
-    double baseline = statistics_median(timing.baseline_us, timing.n), candidate = statistics_median(timing.candidate_us, timing.n);
-    double half[2] = {one.high / one.middle - 1, three.high / three.middle - 1}, more = 0.5 * (9 - 1) / (candidate * candidate);
-    assert_true(fabs(half[1] * half[1] - half[0] * half[0] - CLOCKED_CONTEXT_US * CLOCKED_CONTEXT_US * more) < 1e-9);
-    assert_true(half[0] > CLOCKED_CONTEXT_US * sqrt(0.5) * hypot(1 / baseline, 1 / candidate) && half[1] < 0.055);
+    double baseline = statistics_median(timing.baseline_us, timing.n),
+           candidate = statistics_median(timing.candidate_us, timing.n);
+    double half[2] = {one.high / one.middle - 1, three.high / three.middle - 1},
+           more = 0.5 * (9 - 1) / (candidate * candidate);
+    assert_true(fabs(half[1] * half[1] - half[0] * half[0] -
+                     CLOCKED_CONTEXT_US * CLOCKED_CONTEXT_US * more) < 1e-9);
+    assert_true(half[0] > CLOCKED_CONTEXT_US * sqrt(0.5) * hypot(1 / baseline, 1 / candidate) &&
+                half[1] < 0.055);
     candidates_plan = "(x, y, n)";
     fake.noise = 0.01;
 }
 
-/* Where memory lies makes a difference: a plan's buffers of the same sizes are the same for both sides, others nobody else's. */
+/* Where memory lies makes a difference: a plan's buffers of the same sizes are the same for both
+ * sides, others nobody else's. */
 static void test_buffers_are_shared(void **state)
 {
     (void)state;
@@ -298,7 +334,8 @@ static void test_buffers_are_shared(void **state)
     Finding f;
     Error err = {""};
     buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n//@ buffer float c[5 * n]\n";
-    buffers[1] = "//@ buffer float d[2 * n]\n//@ buffer float e[3 * n]\n//@ buffer float f[2 * n]\n//@ buffer float g[n]\n";
+    buffers[1] = "//@ buffer float d[2 * n]\n//@ buffer float e[3 * n]\n//@ buffer float f[2 * "
+                 "n]\n//@ buffer float g[n]\n";
     load_as(&baseline, 1, "relu", "(x, y, n)");
     Plan kept = plan;
     baseline.plan = baseline.context.plan = &kept;
@@ -313,17 +350,25 @@ static void test_buffers_are_shared(void **state)
     assert_int_equal(r.memory.buffers[0], owner.memory.buffers[1]);
     assert_int_equal(r.memory.buffers[3], owner.memory.buffers[0]);
     for (int i = 1; i < 3; i++)
-        for (int k = 0; k < 3; k++) assert_int_not_equal(r.memory.buffers[i], owner.memory.buffers[k]);
+        for (int k = 0; k < 3; k++)
+            assert_int_not_equal(r.memory.buffers[i], owner.memory.buffers[k]);
     assert_int_not_equal(r.memory.buffers[1], r.memory.buffers[2]);
     static const float zero;
     float seen[7];
-    for (int i = 0; i < 7; i++) assert_int_equal(fake_write(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &zero, 4, &err), 0);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(fake_write(&fake,
+                                    i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4],
+                                    &zero, 4, &err),
+                         0);
     assert_int_equal(rig_reset_own_buffers(&r, &err), 0);
     for (int i = 0; i < 4; i++) fake_read(&fake, r.memory.buffers[i], &seen[i], 4, &err);
     assert_true(seen[0] == 0 && seen[3] == 0 && isnan(seen[1]) && isnan(seen[2]));
     assert_int_equal(rig_reset(&r, &err), 0);
-    for (int i = 0; i < 7; i++) fake_read(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &seen[i], 4, &err);
-    assert_true(isnan(seen[0]) && isnan(seen[3]) && isnan(seen[4]) && isnan(seen[5]) && seen[6] == 0);
+    for (int i = 0; i < 7; i++)
+        fake_read(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &seen[i], 4,
+                  &err);
+    assert_true(isnan(seen[0]) && isnan(seen[3]) && isnan(seen[4]) && isnan(seen[5]) &&
+                seen[6] == 0);
     rig_close(&r);
     assert_int_equal(fake.allocated, 2 + 3);
     rig_close(&owner);
@@ -420,14 +465,17 @@ static void test_cases(void **state)
     Error err;
     const Workload *w = &t->workloads[0];
     uint64_t seed = case_seed(1, t, w, 0);
-    assert_true(seed != case_seed(2, t, w, 0) && seed != case_seed(1, t, w, 1) && seed != case_seed(1, t, w + 1, 0));
+    assert_true(seed != case_seed(2, t, w, 0) && seed != case_seed(1, t, w, 1) &&
+                seed != case_seed(1, t, w + 1, 0));
     const Case *a = cases_get(cases, t, w, VARIANT_DRAWN, seed, 8.0, &err);
     assert_ptr_equal(a, cases_get(cases, t, w, VARIANT_DRAWN, seed, 8.0, &err));
     const float *x = a->inputs[0];
-    for (size_t i = 0; i < a->output_bytes[0] / 4; i++) assert_true(a->expected[0][i] == (x[i] > 0 ? (double)x[i] : 0));
+    for (size_t i = 0; i < a->output_bytes[0] / 4; i++)
+        assert_true(a->expected[0][i] == (x[i] > 0 ? (double)x[i] : 0));
     /* A bound of nothing keeps the last ones only. */
     Cases *small = cases_new(0, NULL, NULL);
-    for (int i = 0; i < 10; i++) assert_non_null(cases_get(small, t, w, VARIANT_DRAWN, (uint64_t)i, 1.0, &err));
+    for (int i = 0; i < 10; i++)
+        assert_non_null(cases_get(small, t, w, VARIANT_DRAWN, (uint64_t)i, 1.0, &err));
     cases_free(small);
 }
 
@@ -450,12 +498,19 @@ static void test_floor(void **state)
     static const struct {
         double l2;
         ClockMode mode;
-        double bytes;               /* an element, that must move */
-    } tries[] = {{0, CLOCK_COLD, 8}, {2, CLOCK_COLD, 6}, {100, CLOCK_COLD, 4}, {2, CLOCK_WARM, 4}, {100, CLOCK_WARM, 0}};
+        double bytes; /* an element, that must move */
+    } tries[] = {{0, CLOCK_COLD, 8},
+                 {2, CLOCK_COLD, 6},
+                 {100, CLOCK_COLD, 4},
+                 {2, CLOCK_WARM, 4},
+                 {100, CLOCK_WARM, 0}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         fake.info.l2_bytes = tries[i].l2 * n;
-        assert_int_equal(timing_floor_us(tasks.tasks[0], sim_workload(), &fake.info, tries[i].mode, &us, &err), 0);
-        assert_true(fabs(us - 1e-6 * fmax(tries[i].bytes * n, n)) < 1e-9 * n); /* as many flops as elements, at the same rate */
+        assert_int_equal(
+            timing_floor_us(tasks.tasks[0], sim_workload(), &fake.info, tries[i].mode, &us, &err),
+            0);
+        assert_true(fabs(us - 1e-6 * fmax(tries[i].bytes * n, n)) <
+                    1e-9 * n); /* as many flops as elements, at the same rate */
     }
     fake.info.l2_bytes = own;
 }
@@ -466,12 +521,18 @@ int main(void)
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
-        cmocka_unit_test(test_paired_timing), cmocka_unit_test(test_orders), cmocka_unit_test(test_few_for_losers),
-        cmocka_unit_test(test_unknown_by_launch), cmocka_unit_test(test_buffers_are_shared),
-        cmocka_unit_test(test_cheats_when_clocked), cmocka_unit_test(test_two_in_one), cmocka_unit_test(test_unseen),
+        cmocka_unit_test(test_paired_timing),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_few_for_losers),
+        cmocka_unit_test(test_unknown_by_launch),
+        cmocka_unit_test(test_buffers_are_shared),
+        cmocka_unit_test(test_cheats_when_clocked),
+        cmocka_unit_test(test_two_in_one),
+        cmocka_unit_test(test_unseen),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),
         cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_light), cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_light),
+        cmocka_unit_test(test_floor),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int rc = cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,4 +1,5 @@
-/* Which headers a source gets depends on it and the folders alone, not on what was asked for before. Needs no compiler. */
+/* Which headers a source gets depends on it and the folders alone, not on what was asked for
+ * before. Needs no compiler. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,7 +98,8 @@ static void test_no_cuda_headers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_room_is_a_sources_own), cmocka_unit_test(test_no_cuda_headers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_room_is_a_sources_own),
+                                       cmocka_unit_test(test_no_cuda_headers)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,6 @@
-/* What takes a GPU out of service: Xid errors by their number, and a canary that fails, hangs or computes wrongly; the
- * canary's kernels on the simulator, where they must give what the host expects. */
+/* What takes a GPU out of service: Xid errors by their number, and a canary that fails, hangs or
+ * computes wrongly; the canary's kernels on the simulator, where they must give what the host
+ * expects. */
 #include "sim_support.h"
 
 #include "base/clock.h"
@@ -10,9 +11,12 @@ static Error err;
 static void test_xids(void **state)
 {
     (void)state;
-    static const unsigned programs[] = {13, 31, 43, 45, 68}, hardware[] = {48, 63, 64, 74, 79, 92, 94, 95, 119, 154, 999, 0};
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) assert_null(health_xid(programs[i]));
-    for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++) assert_non_null(health_xid(hardware[i]));
+    static const unsigned programs[] = {13, 31, 43, 45, 68},
+                          hardware[] = {48, 63, 64, 74, 79, 92, 94, 95, 119, 154, 999, 0};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        assert_null(health_xid(programs[i]));
+    for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++)
+        assert_non_null(health_xid(hardware[i]));
     assert_string_equal(health_xid(79), "the GPU has fallen off the bus");
     assert_string_equal(health_xid(12345), "an error that no program is known to cause");
 }
@@ -35,9 +39,11 @@ static void test_on_simulator(void **state)
     if (!ptx) fail_msg("%s", reason);
     sim_start(&sim, ptx);
     free(ptx);
-    DevicePtr words = sim_buffer(&sim, "words", NULL, HEALTH_WORDS * 4), sums = sim_buffer(&sim, "sums", got, 16);
+    DevicePtr words = sim_buffer(&sim, "words", NULL, HEALTH_WORDS * 4),
+              sums = sim_buffer(&sim, "sums", got, 16);
     sim_run(&sim, ((Shape){"canary_fill", {528}, {HEALTH_BLOCK}}), 2, A(words), A(HEALTH_WORDS));
-    sim_run(&sim, ((Shape){"canary_sum", {528}, {HEALTH_BLOCK}}), 3, A(words), A(HEALTH_WORDS), A(sums));
+    sim_run(&sim, ((Shape){"canary_sum", {528}, {HEALTH_BLOCK}}), 3, A(words), A(HEALTH_WORDS),
+            A(sums));
     sim_read(&sim, sums, got, 16);
     health_expected(want);
     assert_memory_equal(got, want, 16);
@@ -47,7 +53,7 @@ static void test_on_simulator(void **state)
 /* ---- a driver whose GPU does as told ---- */
 
 static struct {
-    uint64_t flip;              /* bits of the first sum that come out wrong */
+    uint64_t flip; /* bits of the first sum that come out wrong */
     CuResult launch, query;
     int launches, modules, events, streams, memory; /* alive */
 } gpu;
@@ -142,10 +148,11 @@ static CuResult clear(CuPtr p, unsigned char value, size_t count, CuStream s)
     return CU_OK;
 }
 
-static CuResult start(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                      CuStream s, void **params, void **extra)
+static CuResult start(CuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, CuStream s, void **params, void **extra)
 {
-    (void)f, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s, (void)params, (void)extra;
+    (void)f, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s, (void)params,
+        (void)extra;
     assert_true(gx >= 132); /* every SM */
     gpu.launches++;
     return gpu.launch;
@@ -162,10 +169,21 @@ static CuResult copy(void *to, CuPtr from, size_t bytes)
     return CU_OK;
 }
 
-static const CudaDriver driver = {
-    .device_attribute = get_attribute, .module_load = load, .module_unload = unload, .module_function = find, .memory_alloc = allocate,
-    .memory_free = release, .stream_create = make_stream, .stream_destroy = drop_stream, .event_create = make_event,
-    .event_destroy = drop_event, .event_record = record, .event_query = query, .set_bytes = clear, .launch = start, .copy_to_host = copy};
+static const CudaDriver driver = {.device_attribute = get_attribute,
+                                  .module_load = load,
+                                  .module_unload = unload,
+                                  .module_function = find,
+                                  .memory_alloc = allocate,
+                                  .memory_free = release,
+                                  .stream_create = make_stream,
+                                  .stream_destroy = drop_stream,
+                                  .event_create = make_event,
+                                  .event_destroy = drop_event,
+                                  .event_record = record,
+                                  .event_query = query,
+                                  .set_bytes = clear,
+                                  .launch = start,
+                                  .copy_to_host = copy};
 
 static Health *open_health(void)
 {
@@ -230,7 +248,8 @@ static void test_no_nvml(void **state)
     assert_non_null(nvml_absent(n));
     assert_true(strlen(nvml_absent(n)) > 0);
     nvml_telemetry(n, &t);
-    assert_true(!t.sm_mhz && !t.memory_mhz && !t.temperature && !t.power_watts && !t.throttle && !t.ecc_errors);
+    assert_true(!t.sm_mhz && !t.memory_mhz && !t.temperature && !t.power_watts && !t.throttle &&
+                !t.ecc_errors);
     assert_int_equal(nvml_xids(n, xids, 4), -1);
     nvml_close(n);
     n = nvml_open(NULL, "");
@@ -240,8 +259,10 @@ static void test_no_nvml(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_xids),   cmocka_unit_test(test_words),    cmocka_unit_test(test_on_simulator),
-                                       cmocka_unit_test(test_canary), cmocka_unit_test(test_failures), cmocka_unit_test(test_no_nvml)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_xids),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_on_simulator), cmocka_unit_test(test_canary),
+        cmocka_unit_test(test_failures),     cmocka_unit_test(test_no_nvml)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

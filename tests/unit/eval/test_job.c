@@ -13,7 +13,13 @@ static void test_job(void **state)
 {
     (void)state;
     Error err = {0};
-    Job job = {.task = "relu", .task_digest = "abc", .device = "sim:h100", .harness = VERDICT_HARNESS, .source = "a\0b", .source_len = 3, .seed = 7};
+    Job job = {.task = "relu",
+               .task_digest = "abc",
+               .device = "sim:h100",
+               .harness = VERDICT_HARNESS,
+               .source = "a\0b",
+               .source_len = 3,
+               .seed = 7};
     Job second = job;
     snprintf(second.not_on, sizeof second.not_on, "GPU-1");
     Job back;
@@ -33,13 +39,19 @@ static void test_job(void **state)
     assert_string_equal(back.not_on, "GPU-1");
     buffer_release(&b);
     /* each part of the key counts, and parts do not run into one another */
-    static const Job jobs[] = {{.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1},
-                               {.source = "a", .source_len = 1, .task_digest = "bc", .device = "d", .seed = 1},
-                               {.source = "ab", .source_len = 2, .task_digest = "cd", .seed = 1},
-                               {.source = "ab", .source_len = 2, .task_digest = "c", .device = "e", .seed = 1},
-                               {.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 2},
-                               {.source = "ac", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1},
-                               {.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1, .not_on = "e"}};
+    static const Job jobs[] = {
+        {.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1},
+        {.source = "a", .source_len = 1, .task_digest = "bc", .device = "d", .seed = 1},
+        {.source = "ab", .source_len = 2, .task_digest = "cd", .seed = 1},
+        {.source = "ab", .source_len = 2, .task_digest = "c", .device = "e", .seed = 1},
+        {.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 2},
+        {.source = "ac", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1},
+        {.source = "ab",
+         .source_len = 2,
+         .task_digest = "c",
+         .device = "d",
+         .seed = 1,
+         .not_on = "e"}};
     enum { JOBS = sizeof jobs / sizeof *jobs };
     char keys[JOBS][DIGEST_HEX];
     for (int i = 0; i < JOBS; i++) job_key(&jobs[i], keys[i]);

@@ -1,6 +1,7 @@
-/* Vendor libraries by name: the table of calls and what is refused before a library is touched; that every task's
- * baseline and best sources are plans which this build can read; and where there is a GPU, that the calls compute what
- * eval/cuda/library/library.h says, on odd shapes, and again from a graph. */
+/* Vendor libraries by name: the table of calls and what is refused before a library is touched;
+ * that every task's baseline and best sources are plans which this build can read; and where there
+ * is a GPU, that the calls compute what eval/cuda/library/library.h says, on odd shapes, and again
+ * from a graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +17,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/candidate.h"
-#include "gpu/driver.h"
 #include "eval/candidate/library_signatures.h"
-#include "eval/cuda/library/library.h"
 #include "eval/candidate/resolve.h"
+#include "eval/cuda/library/library.h"
+#include "gpu/driver.h"
 
 static void call_fails(const char *name, const uint64_t *args, int n, const char *want)
 {
@@ -50,21 +51,26 @@ static void test_calls(void **state)
     call_fails("cublas.sgemm_batched", batched, 10, "argument 8 is 2; expected 0 to 1");
 }
 
-/* The plan's text and names, on every workload; kernels are not compiled here (tests/shell/baselines.t does). */
+/* The plan's text and names, on every workload; kernels are not compiled here
+ * (tests/shell/baselines.t does). */
 static void check_source(const Task *t, const char *file, const char *source, int *with_library)
 {
-    static const DeviceInfo gpu = {.max_threads_per_block = 1024, .max_shared_per_block = 232448, .memory_bytes = (size_t)120 << 30};
+    static const DeviceInfo gpu = {.max_threads_per_block = 1024,
+                                   .max_shared_per_block = 232448,
+                                   .memory_bytes = (size_t)120 << 30};
     Candidate c;
     Outcome outcome;
     Error err = {""};
     int line;
     size_t bytes[PLAN_MAX_BUFFERS];
     if (!source) return;
-    if (candidate_parse_trusted(source, strlen(source), &c, &outcome, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
+    if (candidate_parse_trusted(source, strlen(source), &c, &outcome, &line, &err))
+        fail_msg("%s/%s: %s", t->name, file, err.text);
     PlanContext context = {.plan = &c.plan, .task = t, .device = &gpu};
     if (plan_check_names(&context, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
     for (int w = 0; w < t->n_workloads; w++)
-        if (plan_buffer_bytes(&context, &t->workloads[w], bytes, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
+        if (plan_buffer_bytes(&context, &t->workloads[w], bytes, &line, &err))
+            fail_msg("%s/%s: %s", t->name, file, err.text);
     int calls = 0;
     for (int s = 0; s < c.plan.n_steps; s++) calls += c.plan.steps[s].library != NULL;
     *with_library += calls > 0;
@@ -89,7 +95,7 @@ static void test_tasks(void **state)
         check_source(t, "baseline_cuda.cu", t->baseline_cuda_source, &baselines);
         check_source(t, "best.cu", t->best_source, &best);
     }
-    assert_int_equal(plain, 0); /* baseline.cu runs on the simulator too */
+    assert_int_equal(plain, 0);     /* baseline.cu runs on the simulator too */
     assert_int_equal(baselines, 5); /* three matrix products, attention, the convolution */
     assert_int_equal(best, 1);
     taskset_release(&set);
@@ -181,7 +187,8 @@ static void expect(const Tensor *got, const double *want, double terms, const ch
     free(now);
 }
 
-static double dot(const Tensor *a, size_t a0, size_t a_step, const Tensor *b, size_t b0, size_t b_step, int k)
+static double dot(const Tensor *a, size_t a0, size_t a_step, const Tensor *b, size_t b0,
+                  size_t b_step, int k)
 {
     double sum = 0;
     for (int l = 0; l < k; l++) sum += (double)a->host[a0 + l * a_step] * b->host[b0 + l * b_step];
@@ -192,20 +199,26 @@ static void product(uint64_t batch, uint64_t m, uint64_t n, uint64_t k, int ta, 
 {
     const double alpha = batch > 1 ? 0.125 : 1.0;
     char what[100];
-    snprintf(what, sizeof what, "%d x (%d x %d x %d), %d%d%d", (int)batch, (int)m, (int)n, (int)k, ta, tb, relu);
-    Tensor a = tensor(batch * m * k, 1), b = tensor(batch * k * n, 2), c = tensor(batch * m * n, 3), bias = tensor(n, 4);
+    snprintf(what, sizeof what, "%d x (%d x %d x %d), %d%d%d", (int)batch, (int)m, (int)n, (int)k,
+             ta, tb, relu);
+    Tensor a = tensor(batch * m * k, 1), b = tensor(batch * k * n, 2), c = tensor(batch * m * n, 3),
+           bias = tensor(n, 4);
     double *want = memory_array(c.n, sizeof *want);
     for (size_t e = 0; e < c.n; e++) {
         size_t i = e / (m * n), row = e / n % m, col = e % n;
-        want[e] = alpha * dot(&a, i * m * k + (ta ? row : row * k), ta ? m : 1, &b, i * k * n + (tb ? col * k : col), tb ? 1 : n, (int)k);
+        want[e] = alpha * dot(&a, i * m * k + (ta ? row : row * k), ta ? m : 1, &b,
+                              i * k * n + (tb ? col * k : col), tb ? 1 : n, (int)k);
         if (relu) want[e] = fmax(want[e] + bias.host[col], 0);
     }
-    uint64_t plain[] = {a.device, b.device, c.device, m, n, k}, fused[] = {a.device, b.device, bias.device, c.device, m, n, k};
-    uint64_t batched[] = {a.device, b.device, c.device, batch, m, n, k, (uint64_t)ta, (uint64_t)tb, 0};
+    uint64_t plain[] = {a.device, b.device, c.device, m, n, k},
+             fused[] = {a.device, b.device, bias.device, c.device, m, n, k};
+    uint64_t batched[] = {a.device, b.device, c.device,     batch,        m,
+                          n,        k,        (uint64_t)ta, (uint64_t)tb, 0};
     memcpy(&batched[9], &alpha, sizeof alpha);
     if (relu) {
         Error err;
-        if (library_call("cublaslt.sgemm_bias_relu", fused, 7, gpu.stream, &err)) fail_msg("%s: %s", what, err.text);
+        if (library_call("cublaslt.sgemm_bias_relu", fused, 7, gpu.stream, &err))
+            fail_msg("%s: %s", what, err.text);
         ok(gpu.cu->stream_synchronize(gpu.stream), what);
     } else if (batch == 1 && !ta && !tb) {
         call_twice("cublas.sgemm", plain, 6);
@@ -237,20 +250,25 @@ static void convolution(int batch, int cin, int cout, int d, int kernel, int str
 {
     int e = (d + 2 * padding - kernel) / stride + 1;
     size_t in = (size_t)d * d * d, k3 = (size_t)kernel * kernel * kernel, out = (size_t)e * e * e;
-    Tensor x = tensor((size_t)batch * cin * in, 5), w = tensor((size_t)cout * cin * k3, 6), y = tensor((size_t)batch * cout * out, 7);
+    Tensor x = tensor((size_t)batch * cin * in, 5), w = tensor((size_t)cout * cin * k3, 6),
+           y = tensor((size_t)batch * cout * out, 7);
     double *want = memory_array(y.n, sizeof *want);
     for (size_t i = 0; i < y.n; i++) {
         size_t b = i / out / cout, co = i / out % cout, p = i % out;
-        int at[3] = {(int)(p / e / e) * stride - padding, (int)(p / e % e) * stride - padding, (int)(p % e) * stride - padding};
+        int at[3] = {(int)(p / e / e) * stride - padding, (int)(p / e % e) * stride - padding,
+                     (int)(p % e) * stride - padding};
         for (int c = 0; c < cin; c++)
             for (int t = 0; t < (int)k3; t++) {
-                int z = at[0] + t / kernel / kernel, r = at[1] + t / kernel % kernel, q = at[2] + t % kernel;
+                int z = at[0] + t / kernel / kernel, r = at[1] + t / kernel % kernel,
+                    q = at[2] + t % kernel;
                 if (z < 0 || r < 0 || q < 0 || z >= d || r >= d || q >= d) continue;
-                want[i] += (double)w.host[(co * cin + c) * k3 + t] * x.host[((b * cin + c) * d + z) * d * d + (size_t)r * d + q];
+                want[i] += (double)w.host[(co * cin + c) * k3 + t] *
+                           x.host[((b * cin + c) * d + z) * d * d + (size_t)r * d + q];
             }
     }
-    uint64_t args[] = {x.device, w.device, y.device, (uint64_t)batch, (uint64_t)cin, (uint64_t)cout, (uint64_t)d, (uint64_t)d, (uint64_t)d,
-                       (uint64_t)kernel, (uint64_t)stride, (uint64_t)padding};
+    uint64_t args[] = {x.device,      w.device,         y.device,         (uint64_t)batch,
+                       (uint64_t)cin, (uint64_t)cout,   (uint64_t)d,      (uint64_t)d,
+                       (uint64_t)d,   (uint64_t)kernel, (uint64_t)stride, (uint64_t)padding};
     call_twice("cudnn.conv3d_forward", args, 12);
     expect(&y, want, 1 + (double)cin * (double)k3, "the convolution");
     free(want);
@@ -273,7 +291,8 @@ static void test_convolution(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_tasks), cmocka_unit_test(test_products),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_tasks),
+                                       cmocka_unit_test(test_products),
                                        cmocka_unit_test(test_convolution)};
     Error none;
     int there = cuda_driver(&none) != NULL;

@@ -1,5 +1,5 @@
-/* The speed of light: bounds from attributes, ceilings, the artifact, and the kernels that measure: they compile, and on
- * the simulator they touch what they say they do and nothing else. */
+/* The speed of light: bounds from attributes, ceilings, the artifact, and the kernels that measure:
+ * they compile, and on the simulator they touch what they say they do and nothing else. */
 #include "sim_support.h"
 
 #include <unistd.h>
@@ -69,12 +69,24 @@ static void test_bounds(void **state)
 
 static Light measured_light(void)
 {
-    return (Light){.read_bytes_per_s = 4.4e12, .write_bytes_per_s = 4.2e12, .copy_bytes_per_s = 4.1e12, .l2_bytes_per_s = 7.5e12,
-                   .fp32_flops = 60e12, .fp64_flops = 30e12, .tensor16_flops = 800e12, .tf32_flops = 390e12, .launch_us = 2.25, .stall_period_us = 100.148,
-                   .l2_bytes = 60 << 20, .uuid = "GPU-0123", .device = "NVIDIA H200", .driver = "580.1"};
+    return (Light){.read_bytes_per_s = 4.4e12,
+                   .write_bytes_per_s = 4.2e12,
+                   .copy_bytes_per_s = 4.1e12,
+                   .l2_bytes_per_s = 7.5e12,
+                   .fp32_flops = 60e12,
+                   .fp64_flops = 30e12,
+                   .tensor16_flops = 800e12,
+                   .tf32_flops = 390e12,
+                   .launch_us = 2.25,
+                   .stall_period_us = 100.148,
+                   .l2_bytes = 60 << 20,
+                   .uuid = "GPU-0123",
+                   .device = "NVIDIA H200",
+                   .driver = "580.1"};
 }
 
-/* A product that tensor cores may do is no cheat at their speed, whatever the dtype; three of TF32 keep fp32's accuracy. */
+/* A product that tensor cores may do is no cheat at their speed, whatever the dtype; three of TF32
+ * keep fp32's accuracy. */
 static void test_ceilings(void **state)
 {
     (void)state;
@@ -105,8 +117,10 @@ static void test_artifact(void **state)
     assert_string_equal(back.uuid, l.uuid);
     assert_string_equal(back.device, l.device);
     assert_string_equal(back.driver, l.driver);
-    assert_true(back.read_bytes_per_s == l.read_bytes_per_s && back.write_bytes_per_s == l.write_bytes_per_s);
-    assert_true(back.copy_bytes_per_s == l.copy_bytes_per_s && back.l2_bytes_per_s == l.l2_bytes_per_s);
+    assert_true(back.read_bytes_per_s == l.read_bytes_per_s &&
+                back.write_bytes_per_s == l.write_bytes_per_s);
+    assert_true(back.copy_bytes_per_s == l.copy_bytes_per_s &&
+                back.l2_bytes_per_s == l.l2_bytes_per_s);
     assert_true(back.fp32_flops == l.fp32_flops && back.fp64_flops == l.fp64_flops);
     assert_true(back.tensor16_flops == l.tensor16_flops && back.tf32_flops == l.tf32_flops);
     assert_true(back.launch_us == l.launch_us && back.l2_bytes == l.l2_bytes);
@@ -124,7 +138,8 @@ static void test_artifact(void **state)
     assert_non_null(strstr(err.text, "fp32_flops"));
 }
 
-static void compiles(Compiler *c, const char *arch, const char *source, const char *const *names, int n)
+static void compiles(Compiler *c, const char *arch, const char *source, const char *const *names,
+                     int n)
 {
     CompileRequest request = {arch, source, strlen(source), n, names};
     CompileResult code;
@@ -174,15 +189,20 @@ static void test_memory_kernels(void **state)
              "%stemplate __global__ void read_tiles<8>(const uint4 *, uint4 *, Long);"
              "template __global__ void write_tiles<8>(const uint4 *, uint4 *, Long);"
              "template __global__ void copy_tiles<4>(const uint4 *, uint4 *, Long);"
-             "template __global__ void l2_tiles<4>(const uint4 *, uint4 *, Long, Long);", light_memory_code);
+             "template __global__ void l2_tiles<4>(const uint4 *, uint4 *, Long, Long);",
+             light_memory_code);
     simulate(&sim, source);
-    DevicePtr x = sim_buffer(&sim, "x", NULL, sizeof from), y = sim_buffer(&sim, "y", NULL, sizeof to);
+    DevicePtr x = sim_buffer(&sim, "x", NULL, sizeof from),
+              y = sim_buffer(&sim, "y", NULL, sizeof to);
     sim_run(&sim, ((Shape){"fill", {2}, {BLOCK}}), 2, A(x), A(VECTORS));
     sim_run(&sim, ((Shape){"nothing", {1}, {32}}), 0, A(0));
     /* an undefined element that is read, or an access outside, is a fault here */
-    sim_run(&sim, ((Shape){"_Z10read_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y), A(TILES8));
-    sim_run(&sim, ((Shape){"_Z8l2_tilesILi4EEvPK5uint4PS0_yy", {4}, {BLOCK}}), 4, A(x), A(y), A(TILES4), A(2 * TILES4));
-    sim_run(&sim, ((Shape){"_Z10copy_tilesILi4EEvPK5uint4PS0_y", {TILES4}, {BLOCK}}), 3, A(x), A(y), A(TILES4));
+    sim_run(&sim, ((Shape){"_Z10read_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y),
+            A(TILES8));
+    sim_run(&sim, ((Shape){"_Z8l2_tilesILi4EEvPK5uint4PS0_yy", {4}, {BLOCK}}), 4, A(x), A(y),
+            A(TILES4), A(2 * TILES4));
+    sim_run(&sim, ((Shape){"_Z10copy_tilesILi4EEvPK5uint4PS0_y", {TILES4}, {BLOCK}}), 3, A(x), A(y),
+            A(TILES4));
     sim_read(&sim, x, from, sizeof from);
     sim_read(&sim, y, to, sizeof to);
     assert_memory_equal(from, to, sizeof to);
@@ -194,7 +214,8 @@ static void test_memory_kernels(void **state)
     sim_read(&sim, when, done, sizeof done);
     for (int i = 1; i < 100; i++) assert_true(done[i] >= done[i - 1]);
     assert_true(done[0] > 0 && done[99] > done[0]);
-    sim_run(&sim, ((Shape){"_Z11write_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y), A(TILES8));
+    sim_run(&sim, ((Shape){"_Z11write_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y),
+            A(TILES8));
     sim_read(&sim, y, to, sizeof to);
     for (int i = 3; i < VECTORS * 4; i += 4) assert_int_equal(to[i], 7);
     sim_stop(&sim);
@@ -217,7 +238,8 @@ static void test_arithmetic_kernels(void **state)
     sim_stop(&sim);
     simulate(&sim, light_warp_code);
     y = sim_buffer(&sim, "y", out, sizeof out);
-    for (int i = 0; i < 3; i++) sim_run(&sim, ((Shape){light_warp_names[i], {1}, {256}}), 3, A(y), A(1), A(2));
+    for (int i = 0; i < 3; i++)
+        sim_run(&sim, ((Shape){light_warp_names[i], {1}, {256}}), 3, A(y), A(1), A(2));
     sim_stop(&sim);
 }
 
@@ -235,9 +257,10 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds), cmocka_unit_test(test_ceilings), cmocka_unit_test(test_artifact),
-                                       cmocka_unit_test(test_kernels),
-                                       cmocka_unit_test(test_memory_kernels), cmocka_unit_test(test_arithmetic_kernels)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds),         cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_artifact),       cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_memory_kernels), cmocka_unit_test(test_arithmetic_kernels)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -46,8 +46,10 @@ static void test_grammar(void **state)
              "//@ launch partial_sums<<<dim3(32, rows), 256>>>(x, partial, cols)\n"
              "__global__ void f();\n"
              "//@ for t in 0..steps\n"
-             "//@ launch ns::step<float, (4>>1)> <<< ceil_div(rows, 256), dim3(16,16,2), 4 * (cols + 1) >>> ( x + t*cols, y, 1e-5f );\n"
-             "//@ launch partial_sums<<<1, 1>>>()", &p);
+             "//@ launch ns::step<float, (4>>1)> <<< ceil_div(rows, 256), dim3(16,16,2), 4 * (cols "
+             "+ 1) >>> ( x + t*cols, y, 1e-5f );\n"
+             "//@ launch partial_sums<<<1, 1>>>()",
+             &p);
     assert_int_equal(p.n_buffers, 2);
     assert_string_equal(p.buffers[1].type, "unsigned long long");
     assert_int_equal(p.buffers[1].type_size, 8);
@@ -78,7 +80,8 @@ static void test_mistakes(void **state)
 {
     (void)state;
     parse_fails("__global__ void f();\n", 0, "no launch line");
-    parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2, "line 2: expected buffer, launch or for after //@, found 'lanch");
+    parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2,
+                "line 2: expected buffer, launch or for after //@, found 'lanch");
     parse_fails("//@ launch f(x)\n", 1, "no '<<<'");
     parse_fails("//@ launch f<<<1, 1(x)\n", 1, "no '>>>'");
     parse_fails("//@ launch f<<<1>>>(x)\n", 1, "expected <<<grid, block>>>");
@@ -96,8 +99,10 @@ static void test_mistakes(void **state)
     parse_fails("//@ buffer float min[3]\n", 1, "is a word of the plan");
     parse_fails("//@ buffer float b[3]\n//@ buffer int b[3]\n", 2, "already declared on line 1");
     parse_fails("//@ for t in 0..4\n", 1, "no launch follows");
-    parse_fails("//@ for t in 0..4\n//@ buffer float b[1]\n", 2, "repeats the launch on the next //@ line");
-    parse_fails("//@ for t in 0..4\n//@ for u in 0..4\n//@ launch f<<<1,1>>>()\n", 2, "repeats the launch");
+    parse_fails("//@ for t in 0..4\n//@ buffer float b[1]\n", 2,
+                "repeats the launch on the next //@ line");
+    parse_fails("//@ for t in 0..4\n//@ for u in 0..4\n//@ launch f<<<1,1>>>()\n", 2,
+                "repeats the launch");
     parse_fails("//@ for t of 0..4\n", 1, "expected 'for var in from..to'");
     parse_fails("//@ for t in 4\n", 1, "expected a range");
     parse_fails("//@ for t in 4..\n", 1, "needs both ends");
@@ -107,7 +112,8 @@ static void test_limits(void **state)
 {
     (void)state;
     char source[20000] = "";
-    for (int i = 0; i < PLAN_MAX_BUFFERS + 1; i++) sprintf(source + strlen(source), "//@ buffer int b%d[1]\n", i);
+    for (int i = 0; i < PLAN_MAX_BUFFERS + 1; i++)
+        sprintf(source + strlen(source), "//@ buffer int b%d[1]\n", i);
     parse_fails(source, PLAN_MAX_BUFFERS + 1, "more than 16 buffers");
     source[0] = 0;
     for (int i = 0; i < PLAN_MAX_STEPS + 1; i++) strcat(source, "//@ launch f<<<1, 1>>>()\n");
@@ -150,12 +156,15 @@ static void test_floats(void **state)
     expect_float("-", 0, 0);
 }
 
-/* ---- resolving, against a kernel of known parameters: (const float *x, float *y, int n, float e) ---- */
+/* ---- resolving, against a kernel of known parameters: (const float *x, float *y, int n, float e)
+ * ---- */
 
 static Task task;
-static const DeviceInfo device = {.max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 20};
+static const DeviceInfo device = {
+    .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 20};
 static PlanKernel kernel;
-static const PlanMemory memory = {.inputs = {0x1000}, .outputs = {0x20000}, .buffers = {0x300000, 0x400000}};
+static const PlanMemory memory = {
+    .inputs = {0x1000}, .outputs = {0x20000}, .buffers = {0x300000, 0x400000}};
 
 static int make_task(void **state)
 {
@@ -164,22 +173,31 @@ static int make_task(void **state)
     task = (Task){.n_axes = 2, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1};
     strcpy(task.axis_name[0], "rows");
     strcpy(task.axis_name[1], "cols");
-    task.inputs[0] = (TaskTensor){.name = "x", .dtype = DTYPE_F32, .rank = 2, .shape = {rows, cols}};
+    task.inputs[0] =
+        (TaskTensor){.name = "x", .dtype = DTYPE_F32, .rank = 2, .shape = {rows, cols}};
     task.outputs[0] = (TaskTensor){.name = "y", .dtype = DTYPE_F16, .rank = 1, .shape = {rows}};
     task.workloads[0] = (Workload){.axis = {7, 33}};
     kernel = (PlanKernel){.lowered = "f"};
-    kernel.info = (KernelInfo){.n_params = 4, .param_bytes = 24, .registers = 8, .static_shared = 1024, .max_threads = 512};
+    kernel.info = (KernelInfo){.n_params = 4,
+                               .param_bytes = 24,
+                               .registers = 8,
+                               .static_shared = 1024,
+                               .max_threads = 512};
     for (int i = 0; i < 4; i++) {
         kernel.info.params[i].offset = (uint32_t[]){0, 8, 16, 20}[i];
         kernel.info.params[i].size = i < 2 ? 8 : 4;
         kernel.info.params[i].is_pointer = i < 2 ? -1 : 0;
     }
-    plan_kernel_kinds(&kernel, ".visible .entry ff(\n.param .u64 a\n)\n{}\n.visible .entry f(\n\t.param .u64 f_param_0,\n"
-                               "\t.param .u64 .ptr .align 4 f_param_1,\n\t.param .u32 f_param_2,\n\t.param .f32 f_param_3\n)\n{ ret; }\n");
+    plan_kernel_kinds(
+        &kernel,
+        ".visible .entry ff(\n.param .u64 a\n)\n{}\n.visible .entry f(\n\t.param .u64 f_param_0,\n"
+        "\t.param .u64 .ptr .align 4 f_param_1,\n\t.param .u32 f_param_2,\n\t.param .f32 "
+        "f_param_3\n)\n{ ret; }\n");
     return 0;
 }
 
-static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, int *line, Error *err)
+static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, int *line,
+                   Error *err)
 {
     if (plan_parse(source, strlen(source), p, line, err)) fail_msg("%s", err->text);
     PlanContext context = {.plan = p, .task = &task, .device = &device, .kernels = &kernel};
@@ -206,8 +224,10 @@ static void test_resolve(void **state)
     Error err = {""};
     DeviceLaunch *l;
     int n, line;
-    if (resolve("//@ buffer half b[rows + 1]\n//@ launch f<<<dim3(ceil_div(rows, 2), cols), dim3(8, 4), 4*cols>>>(b + 2, y, rows - cols, 1)\n"
-                "//@ for t in 1..rows / 2\n//@ launch f<<<t, t>>>(x + t*cols, y, t, -0.5f)\n", &p, &l, &n, &line, &err))
+    if (resolve("//@ buffer half b[rows + 1]\n//@ launch f<<<dim3(ceil_div(rows, 2), cols), "
+                "dim3(8, 4), 4*cols>>>(b + 2, y, rows - cols, 1)\n"
+                "//@ for t in 1..rows / 2\n//@ launch f<<<t, t>>>(x + t*cols, y, t, -0.5f)\n",
+                &p, &l, &n, &line, &err))
         fail_msg("%s", err.text);
     assert_int_equal(n, 3);
     uint64_t pointer;
@@ -235,28 +255,45 @@ static void test_resolve(void **state)
 static void test_resolve_mistakes(void **state)
 {
     (void)state;
-    resolve_fails("//@ launch f<<<1, 1>>>(x, y)\n", 1, "line 1: kernel f has 4 parameters, the plan passes 2");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y)\n", 1,
+                  "line 1: kernel f has 4 parameters, the plan passes 2");
     resolve_fails("//@ launch f<<<1, 1>>>(x, x, 1, 1.0)\n", 0, "no launch takes the output y");
-    resolve_fails("//@ launch f<<<row, 1>>>(x, y, 1, 1.0)\n", 1, "unknown name 'row' (numbers known here: rows, cols)");
-    resolve_fails("//@ launch f<<<rows / 8, 1>>>(x, y, 1, 1.0)\n", 1, "grid x 'rows / 8' is 0 for the workload");
-    resolve_fails("//@ launch f<<<dim3(1, 70000), 1>>>(x, y, 1, 1.0)\n", 1, "grid y '70000' is 70000");
+    resolve_fails("//@ launch f<<<row, 1>>>(x, y, 1, 1.0)\n", 1,
+                  "unknown name 'row' (numbers known here: rows, cols)");
+    resolve_fails("//@ launch f<<<rows / 8, 1>>>(x, y, 1, 1.0)\n", 1,
+                  "grid x 'rows / 8' is 0 for the workload");
+    resolve_fails("//@ launch f<<<dim3(1, 70000), 1>>>(x, y, 1, 1.0)\n", 1,
+                  "grid y '70000' is 70000");
     resolve_fails("//@ launch f<<<1, 1025>>>(x, y, 1, 1.0)\n", 1, "expected 1 to 1024");
-    resolve_fails("//@ launch f<<<1, dim3(32, 32)>>>(x, y, 1, 1.0)\n", 1, "a block of 1024 threads; f allows at most 512 (its __launch_bounds__)");
-    resolve_fails("//@ launch f<<<1, 1, 65536>>>(x, y, 1, 1.0)\n", 1, "65536 dynamic and 1024 static bytes");
+    resolve_fails("//@ launch f<<<1, dim3(32, 32)>>>(x, y, 1, 1.0)\n", 1,
+                  "a block of 1024 threads; f allows at most 512 (its __launch_bounds__)");
+    resolve_fails("//@ launch f<<<1, 1, 65536>>>(x, y, 1, 1.0)\n", 1,
+                  "65536 dynamic and 1024 static bytes");
     resolve_fails("//@ launch f<<<1, 1, 0 - 1>>>(x, y, 1, 1.0)\n", 1, "-1 dynamic");
-    resolve_fails("//@ launch f<<<1, 1>>>(x, y, x, 1.0)\n", 1, "argument 3 of f is x, which is memory, but the kernel's parameter is an integer of 4 bytes");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, x, 1.0)\n", 1,
+                  "argument 3 of f is x, which is memory, but the kernel's parameter is an integer "
+                  "of 4 bytes");
     resolve_fails("//@ launch f<<<1, 1>>>(x, y, 1, y)\n", 1, "the kernel's parameter is a float");
-    resolve_fails("//@ launch f<<<1, 1>>>(x, y, 1.5, 1.0)\n", 1, "argument 3 of f is the float 1.5");
-    resolve_fails("//@ launch f<<<1, 1>>>(x, 2.0f, 1, 1.0)\n//@ launch f<<<1,1>>>(x, y, 1, 1)\n", 1, "the float 2.0f");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, y, 1.5, 1.0)\n", 1,
+                  "argument 3 of f is the float 1.5");
+    resolve_fails("//@ launch f<<<1, 1>>>(x, 2.0f, 1, 1.0)\n//@ launch f<<<1,1>>>(x, y, 1, 1)\n", 1,
+                  "the float 2.0f");
     resolve_fails("//@ launch f<<<1, 1>>>(x, y, rows << 40, 1.0)\n", 1, "does not fit");
-    resolve_fails("//@ launch f<<<1, 1>>>(x + rows*cols + 1, y, 1, 1.0)\n", 1, "starts at element 232 of x, which has 231");
+    resolve_fails("//@ launch f<<<1, 1>>>(x + rows*cols + 1, y, 1, 1.0)\n", 1,
+                  "starts at element 232 of x, which has 231");
     resolve_fails("//@ launch f<<<1, 1>>>(x + 0 - 1, y, 1, 1.0)\n", 1, "starts at element -1");
-    resolve_fails("//@ buffer float b[rows - 7]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1, "0 elements");
-    resolve_fails("//@ buffer float b[rows << 40]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1, "over the 1 MiB");
-    resolve_fails("//@ buffer float x[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1, "name of a tensor");
-    resolve_fails("//@ buffer float cols[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1, "name of an axis");
-    resolve_fails("//@ for t in 0..5000\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 2, "more than 4096 launches");
-    resolve_fails("//@ for t in 0..t\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 1, "unknown name 't'");
+    resolve_fails("//@ buffer float b[rows - 7]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1,
+                  "0 elements");
+    resolve_fails("//@ buffer float b[rows << 40]\n//@ launch f<<<1, 1>>>(b, y, 1, 1.0)\n", 1,
+                  "over the 1 MiB");
+    resolve_fails("//@ buffer float x[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1,
+                  "name of a tensor");
+    resolve_fails("//@ buffer float cols[4]\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1,
+                  "name of an axis");
+    resolve_fails("//@ for t in 0..5000\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 2,
+                  "more than 4096 launches");
+    resolve_fails("//@ for t in 0..t\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 1,
+                  "unknown name 't'");
     resolve_fails("//@ for t in 0..0\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 0, "empty range");
 }
 
@@ -269,7 +306,9 @@ static void trusted_fails(const char *source, int want_line, const char *want)
     DeviceLaunch *launches = NULL;
     int n, line, rc = plan_parse_trusted(source, strlen(source), &p, &line, &err);
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
-    if (!rc) rc = plan_check_names(&context, &line, &err) || plan_resolve(&context, &task.workloads[0], &memory, &launches, &n, &line, &err);
+    if (!rc)
+        rc = plan_check_names(&context, &line, &err) ||
+             plan_resolve(&context, &task.workloads[0], &memory, &launches, &n, &line, &err);
     if (!rc) fail_msg("resolved: %s", source);
     if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
     assert_int_equal(line, want_line);
@@ -279,11 +318,12 @@ static void trusted_fails(const char *source, int want_line, const char *want)
 static void test_library(void **state)
 {
     (void)state;
-    const char *source = "//@ buffer float b[rows * cols]\n"
-                         "//@ library cublas.sgemm_batched(x, b + cols, y, 2, rows, cols - 1, 3, 0, 1, 0.125f)\n"
-                         "//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n"
-                         "//@ for t in 1..3\n"
-                         "//@ library cublas.sgemm(x, x, y, t, 1, 1);\n";
+    const char *source =
+        "//@ buffer float b[rows * cols]\n"
+        "//@ library cublas.sgemm_batched(x, b + cols, y, 2, rows, cols - 1, 3, 0, 1, 0.125f)\n"
+        "//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n"
+        "//@ for t in 1..3\n"
+        "//@ library cublas.sgemm(x, x, y, t, 1, 1);\n";
     Plan p;
     Error err = {""};
     DeviceLaunch *l;
@@ -292,7 +332,8 @@ static void test_library(void **state)
     if (plan_parse_trusted(source, strlen(source), &p, &line, &err)) fail_msg("%s", err.text);
     assert_int_equal(p.n_kernels, 1); /* a library call is nothing to compile */
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
-    if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &line, &err)) fail_msg("%s", err.text);
+    if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &line, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(n, 4);
     uint64_t args[10];
     double alpha;
@@ -318,22 +359,31 @@ static void test_library(void **state)
 static void test_library_mistakes(void **state)
 {
     (void)state;
-    trusted_fails("//@ library cublas.dgemm(x, x, y, 1, 1, 1)\n", 1, "no library call is named 'cublas.dgemm'");
+    trusted_fails("//@ library cublas.dgemm(x, x, y, 1, 1, 1)\n", 1,
+                  "no library call is named 'cublas.dgemm'");
     trusted_fails("//@ library cublas.sgemm x, x, y\n", 1, "expected 'library name(arguments)'");
-    trusted_fails("//@ library cublas.sgemm(x, x, y, 1, 1)\n", 1, "cublas.sgemm takes 6 arguments, the plan passes 5");
-    trusted_fails("//@ library cublas.sgemm(x, , y, 1, 1, 1)\n", 1, "argument 2 of cublas.sgemm is empty");
-    trusted_fails("//@ library cublas.sgemm(x, 1, y, 1, 1, 1)\n", 1, "argument 2 of cublas.sgemm is the integer '1'");
-    trusted_fails("//@ library cublas.sgemm(x, x, y, x, 1, 1)\n", 1, "argument 4 of cublas.sgemm is x, which is memory");
-    trusted_fails("//@ library cublas.sgemm(x, x, y, 1.5, 1, 1)\n", 1, "argument 4 of cublas.sgemm is the float 1.5");
-    trusted_fails("//@ library cublas.sgemm(x + 232, x, y, 1, 1, 1)\n", 1, "starts at element 232 of x");
-    trusted_fails("//@ library cublas.sgemm(x, x, x, 1, 1, 1)\n", 0, "no launch takes the output y");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, 1, 1)\n", 1,
+                  "cublas.sgemm takes 6 arguments, the plan passes 5");
+    trusted_fails("//@ library cublas.sgemm(x, , y, 1, 1, 1)\n", 1,
+                  "argument 2 of cublas.sgemm is empty");
+    trusted_fails("//@ library cublas.sgemm(x, 1, y, 1, 1, 1)\n", 1,
+                  "argument 2 of cublas.sgemm is the integer '1'");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, x, 1, 1)\n", 1,
+                  "argument 4 of cublas.sgemm is x, which is memory");
+    trusted_fails("//@ library cublas.sgemm(x, x, y, 1.5, 1, 1)\n", 1,
+                  "argument 4 of cublas.sgemm is the float 1.5");
+    trusted_fails("//@ library cublas.sgemm(x + 232, x, y, 1, 1, 1)\n", 1,
+                  "starts at element 232 of x");
+    trusted_fails("//@ library cublas.sgemm(x, x, x, 1, 1, 1)\n", 0,
+                  "no launch takes the output y");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_floats),  cmocka_unit_test(test_resolve),  cmocka_unit_test(test_resolve_mistakes),
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_resolve), cmocka_unit_test(test_resolve_mistakes),
         cmocka_unit_test(test_library), cmocka_unit_test(test_library_mistakes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "eval/candidate/candidate.h"
@@ -37,7 +38,8 @@ static const DeviceInfo *any_info(Device *d)
     return &info;
 }
 
-static const DeviceOps ops = {.prefix = "keeps", .info = any_info, .golden = keep, .golden_free = drop};
+static const DeviceOps ops = {
+    .prefix = "keeps", .info = any_info, .golden = keep, .golden_free = drop};
 static TaskSet tasks;
 static Error err;
 
@@ -62,7 +64,8 @@ static int compiled_ahead(Compiler *c, const char *source, size_t len)
     int line;
     assert_int_equal(candidate_parse_trusted(source, len, &k, &outcome, &line, &err), 0);
     const char *name = k.plan.kernels[0];
-    assert_int_equal(compiler_run(c, &(CompileRequest){"sm_80", k.source, k.len, 1, &name}, &r, &err), 0);
+    assert_int_equal(
+        compiler_run(c, &(CompileRequest){"sm_80", k.source, k.len, 1, &name}, &r, &err), 0);
     assert_true(r.ok);
     int cached = r.cached;
     compile_result_release(&r);
@@ -83,7 +86,8 @@ static void test_done_ahead(void **state)
     memcpy(source, t->baseline_source, len);
     memcpy(source + len, "\n// another\n", 13);
     assert_int_equal(compiler_open(&(CompilerOptions){.cache_dir = NULL}, &compiler, &err), 0);
-    Prepare *p = prepare_begin(&(PrepareOptions){compiler, cases, t, w, 5, t->baseline_source, source, strlen(source), "sm_80"});
+    Prepare *p = prepare_begin(&(PrepareOptions){compiler, cases, t, w, 5, t->baseline_source,
+                                                 source, strlen(source), "sm_80"});
     prepare_drawn(p);
     assert_int_equal(uploads, 0);
     cases_open(cases, (Device *)(uintptr_t)64);

@@ -10,7 +10,12 @@
 
 #include "eval/serve/second_device.h"
 
-static const Job job = {.task = "relu", .task_digest = "d", .device = "sm_90", .source = "k", .source_len = 1, .seed = 1};
+static const Job job = {.task = "relu",
+                        .task_digest = "d",
+                        .device = "sm_90",
+                        .source = "k",
+                        .source_len = 1,
+                        .seed = 1};
 
 /* A verdict as the queue hands it over; the zone and bytes live until the test ends. */
 typedef struct {
@@ -21,7 +26,8 @@ typedef struct {
 
 static const View *make(Made *m, const char *outcome, double score, int predicted, const char *uuid)
 {
-    static const char *const numbers[] = {"score", "speedup", "low", "high", "time_us", "baseline_us"};
+    static const char *const numbers[] = {"score", "speedup", "low",
+                                          "high",  "time_us", "baseline_us"};
     Record *r = record_new();
     Error err;
     record_text(r, "key", uuid);
@@ -52,7 +58,8 @@ static int is_record(const char *outcome, double score, int predicted, double be
     int yes = second_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
-        assert_string_equal(out.device, "NVIDIA H200"); /* not the architecture that was asked for */
+        assert_string_equal(out.device,
+                            "NVIDIA H200"); /* not the architecture that was asked for */
         assert_true(out.seed != job.seed);
     }
     drop(&m);
@@ -72,7 +79,8 @@ static void test_record(void **state)
     assert_true(is_record("ok", 3.1, 0, 9));
 }
 
-static void merge(const char *outcome, double a, double b, const char *confirmed, double score, const char *final, const char *message)
+static void merge(const char *outcome, double a, double b, const char *confirmed, double score,
+                  const char *final, const char *message)
 {
     Made first, second, merged;
     Record *r = record_new();
@@ -85,7 +93,9 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     buffer_init(&merged.bytes, 8192);
     msgpack_zone_init(&merged.zone, 4096);
     assert_int_equal(record_encode(r, &merged.bytes, &err), 0);
-    assert_int_equal(view_decode(merged.bytes.data, merged.bytes.len, "merged", &merged.zone, &merged.view, &err), 0);
+    assert_int_equal(view_decode(merged.bytes.data, merged.bytes.len, "merged", &merged.zone,
+                                 &merged.view, &err),
+                     0);
     static const char *const keys[] = {"confirmed", "outcome", "message"};
     const char *want[] = {confirmed, final, message};
     for (int i = 0; i < 3; i++) {
@@ -109,8 +119,10 @@ static void test_merge(void **state)
     (void)state;
     merge("ok", 4, 3.6, "yes", 3.6, "ok", "");
     merge("ok", 3.6, 4, "yes", 3.6, "ok", "");
-    merge("ok", 4, 3.5, "no", 3.5, "ok", "two devices of the class disagree: 4.000 on GPU-1, 3.500 on GPU-2");
-    merge("wrong_result", 4, 0, "no", 0, "wrong_result", "on a second device, with other inputs: why");
+    merge("ok", 4, 3.5, "no", 3.5, "ok",
+          "two devices of the class disagree: 4.000 on GPU-1, 3.500 on GPU-2");
+    merge("wrong_result", 4, 0, "no", 0, "wrong_result",
+          "on a second device, with other inputs: why");
     merge("evaluator_error", 4, 0, "alone", 4, "ok", "unconfirmed: why");
 }
 

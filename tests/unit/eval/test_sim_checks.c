@@ -1,30 +1,33 @@
-/* What the simulator refuses, each with kernel, line, block and thread; and what it must not refuse. */
+/* What the simulator refuses, each with kernel, line, block and thread; and what it must not
+ * refuse. */
 #include "sim_support.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
-#define ENTRY(params) HEAD ".visible .entry k(" params ")\n{\n.reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<32>;\n.reg .f32 %f<16>;\n.reg .b64 %rd<32>;\n"
+#define ENTRY(params)                                                                        \
+    HEAD ".visible .entry k(" params ")\n{\n.reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 " \
+         "%r<32>;\n.reg .f32 %f<16>;\n.reg .b64 %rd<32>;\n"
 #define P64(n) ".param .u64 p" #n
 #define LOC(line) ".loc 1 " #line " 0\n"
 /* %rd1 = p0 + 4 * tid.x, %r1 = tid.x */
-#define POINTER "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd1, %rd1, %rd2;\n"
+#define POINTER                                                                                  \
+    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd1, " \
+    "%rd1, %rd2;\n"
 #define TAIL "ret;\n}\n"
 
 static Sim sim;
 
 static void expect(int fault, Outcome outcome, int line, const char *part)
 {
-    if (!fault)
-        fail_msg("a fault expected: %s", part);
+    if (!fault) fail_msg("a fault expected: %s", part);
     if (sim.fault.outcome != outcome || sim.fault.line != line || !strstr(sim.fault.message, part))
-        fail_msg("%s, line %d, with \"%s\" expected, found: %s, line %d: %s", outcome_name(outcome), line, part,
-                 outcome_name(sim.fault.outcome), sim.fault.line, sim.fault.message);
+        fail_msg("%s, line %d, with \"%s\" expected, found: %s, line %d: %s", outcome_name(outcome),
+                 line, part, outcome_name(sim.fault.outcome), sim.fault.line, sim.fault.message);
     sim_stop(&sim);
 }
 
 static void accept(int fault)
 {
-    if (fault)
-        fail_msg("%s", sim.fault.message);
+    if (fault) fail_msg("%s", sim.fault.message);
     sim_stop(&sim);
 }
 
@@ -41,7 +44,8 @@ static void test_bounds(void **state)
     DevicePtr x = sim_buffer(&sim, "input x", zeros, 4096);
     int r = sim_try(&sim, shape(1, 1024), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 8,
-           "kernel k, line 8, block (0,0,0), thread (512,0,0): reads 4 bytes at offset 4096 of input x, which has 4096 bytes");
+           "kernel k, line 8, block (0,0,0), thread (512,0,0): reads 4 bytes at offset 4096 of "
+           "input x, which has 4096 bytes");
 
     sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1+2];\n" TAIL);
     x = sim_buffer(&sim, "input x", zeros, 4096);
@@ -62,7 +66,8 @@ static void test_bounds(void **state)
     sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
     x = sim_buffer(&sim, "scratch", NULL, 4096);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
-    expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "reads 4 bytes at offset 0 of scratch before anything was written there");
+    expect(r, OUTCOME_OUT_OF_BOUNDS, 3,
+           "reads 4 bytes at offset 0 of scratch before anything was written there");
 
     sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
     x = sim_buffer(&sim, "input x", zeros, 4096);
@@ -78,14 +83,18 @@ static void test_bounds(void **state)
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (16,0,0): reads 4 bytes at offset 64 of buffer t");
 
     /* over a buffer's end from within: it is named, not the one behind it */
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "mul.wide.u32 %rd2, %r1, 12;\nadd.s64 %rd1, %rd1, %rd2;\nld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER
+              "mul.wide.u32 %rd2, %r1, 12;\nadd.s64 %rd1, %rd1, %rd2;\nld.global.v4.f32 {%f1, %f2, "
+              "%f3, %f4}, [%rd1];\n" TAIL);
     x = sim_buffer(&sim, "input x", zeros, 4088);
     sim_buffer(&sim, "output y", zeros, 4096);
     r = sim_try(&sim, shape(1, 256), 1, A(x));
-    expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (255,0,0): reads 16 bytes at offset 4080 of input x, which has 4088 bytes");
+    expect(r, OUTCOME_OUT_OF_BOUNDS, 3,
+           "thread (255,0,0): reads 16 bytes at offset 4080 of input x, which has 4088 bytes");
 }
 
-/* 16 bytes a thread from p0 to p1 by way of shared memory: the first p2 bytes of them, then zeros. */
+/* 16 bytes a thread from p0 to p1 by way of shared memory: the first p2 bytes of them, then zeros.
+ */
 static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t bytes)
 {
     return sim_try(&sim, shape(1, threads), 3, A(from), A(to), A(bytes));
@@ -95,89 +104,122 @@ static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t byte
 static void test_copied_tails(void **state)
 {
     (void)state;
-    static const char *ptx = ENTRY(P64(0) ", " P64(1) ", .param .u32 p2") ".shared .align 16 .b8 s[512];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\n"
-        "ld.param.u64 %rd1, [p0];\nld.param.u64 %rd2, [p1];\ncvt.u64.u32 %rd3, %r2;\nadd.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\n"
-        "ld.param.u32 %r3, [p2];\nsub.s32 %r3, %r3, %r2;\nmax.s32 %r3, %r3, 0;\nmin.s32 %r3, %r3, 16;\nmov.u32 %r4, s;\nadd.u32 %r2, %r2, %r4;\n"
-        LOC(6) "cp.async.cg.shared.global [%r2], [%rd1], 16, %r3;\ncp.async.wait_all;\nld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r2];\n"
-        "st.global.v4.u32 [%rd2], {%r5, %r6, %r7, %r8};\n" TAIL;
+    static const char *ptx = ENTRY(P64(0) ", " P64(
+        1) ", .param .u32 p2") ".shared .align 16 .b8 s[512];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, "
+                               "%r1, 4;\n"
+                               "ld.param.u64 %rd1, [p0];\nld.param.u64 %rd2, [p1];\ncvt.u64.u32 "
+                               "%rd3, %r2;\nadd.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\n"
+                               "ld.param.u32 %r3, [p2];\nsub.s32 %r3, %r3, %r2;\nmax.s32 %r3, %r3, "
+                               "0;\nmin.s32 %r3, %r3, 16;\nmov.u32 %r4, s;\nadd.u32 %r2, %r2, "
+                               "%r4;\n" LOC(
+                                   6) "cp.async.cg.shared.global [%r2], [%rd1], 16, "
+                                      "%r3;\ncp.async.wait_all;\nld.shared.v4.u32 {%r5, %r6, %r7, "
+                                      "%r8}, [%r2];\n"
+                                      "st.global.v4.u32 [%rd2], {%r5, %r6, %r7, %r8};\n" TAIL;
     unsigned char data[512], got[512];
-    for (int i = 0; i < 512; i++)
-        data[i] = (unsigned char)(i % 251 + 1);
+    for (int i = 0; i < 512; i++) data[i] = (unsigned char)(i % 251 + 1);
     for (uint32_t bytes = 470; bytes <= 512; bytes++) {
         sim_start(&sim, ptx);
-        DevicePtr x = sim_buffer(&sim, "input x", data, bytes), y = sim_buffer(&sim, "output y", NULL, 512);
-        if (copy_by(32, x, y, bytes))
-            fail_msg("%u bytes: %s", bytes, sim.fault.message);
+        DevicePtr x = sim_buffer(&sim, "input x", data, bytes),
+                  y = sim_buffer(&sim, "output y", NULL, 512);
+        if (copy_by(32, x, y, bytes)) fail_msg("%u bytes: %s", bytes, sim.fault.message);
         sim_read(&sim, y, got, 512);
-        for (uint32_t i = 0; i < 512; i++)
-            assert_int_equal(got[i], i < bytes ? data[i] : 0);
+        for (uint32_t i = 0; i < 512; i++) assert_int_equal(got[i], i < bytes ? data[i] : 0);
         assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 1);
         assert_int_equal(sim_last_counts(sim.d)->global_load_sectors, (bytes + 31) / 32);
         sim_stop(&sim);
     }
     sim_start(&sim, ptx);
-    DevicePtr x = sim_buffer(&sim, "input x", data, 500), y = sim_buffer(&sim, "output y", NULL, 512);
-    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6, "thread (31,0,0): reads 8 bytes at offset 496 of input x, which has 500 bytes");
+    DevicePtr x = sim_buffer(&sim, "input x", data, 500),
+              y = sim_buffer(&sim, "output y", NULL, 512);
+    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6,
+           "thread (31,0,0): reads 8 bytes at offset 496 of input x, which has 500 bytes");
     sim_start(&sim, ptx);
     x = sim_buffer(&sim, "scratch", NULL, 512), y = sim_buffer(&sim, "output y", NULL, 512);
     ops->write(sim.d, x, data, 500, &sim.err);
-    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6, "reads 8 bytes at offset 496 of scratch before anything was written there");
+    expect(copy_by(32, x, y, 504), OUTCOME_OUT_OF_BOUNDS, 6,
+           "reads 8 bytes at offset 496 of scratch before anything was written there");
     sim_start(&sim, ptx);
     x = sim_buffer(&sim, "input x", data, 500), y = sim_buffer(&sim, "output y", NULL, 512);
     expect(copy_by(1, x + 8, y, 8), OUTCOME_OUT_OF_BOUNDS, 6, "which is not a multiple of 16");
 }
 
-#define SHARED ".shared .align 4 .b8 s[1024];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, s;\nadd.u32 %r4, %r2, %r3;\n"
+#define SHARED                                                                                 \
+    ".shared .align 4 .b8 s[1024];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, " \
+    "s;\nadd.u32 %r4, %r2, %r3;\n"
 
 static void test_shared(void **state)
 {
     (void)state;
     sim_start(&sim, ENTRY("") SHARED LOC(5) "st.shared.u32 [%r4+4], %r1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 256), 0), OUTCOME_OUT_OF_BOUNDS, 5,
-           "thread (255,0,0): writes 4 bytes at offset 1024 of the block's shared memory, which has 1024 bytes (1024 static, 0 dynamic)");
+           "thread (255,0,0): writes 4 bytes at offset 1024 of the block's shared memory, which "
+           "has 1024 bytes (1024 static, 0 dynamic)");
 
-    sim_start(&sim, ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5, "shared memory that no thread of the block has written");
+    sim_start(&sim,
+              ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5,
+           "shared memory that no thread of the block has written");
 
     /* written by the block before, not by this one */
-    sim_start(&sim, ENTRY("") SHARED LOC(5) "mov.u32 %r6, %ctaid.x;\nsetp.ne.u32 %p1, %r6, 0;\n@%p1 bra L;\nst.shared.u32 [%r4], %r1;\nL:\n"
-                    LOC(6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
+    sim_start(&sim,
+              ENTRY("")
+                  SHARED LOC(5) "mov.u32 %r6, %ctaid.x;\nsetp.ne.u32 %p1, %r6, 0;\n@%p1 bra "
+                                "L;\nst.shared.u32 [%r4], %r1;\nL:\n" LOC(
+                                    6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
     expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_OUT_OF_BOUNDS, 6, "block (1,0,0)");
 
     /* a neighbour's word without a barrier: read after write */
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(9) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 0, "writes shared memory at offset 128, which a thread of warp 0 reads with no barrier between");
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(9) "and.b32 %r5, %r4, 127;\nld.shared.u32 %r6, [%r5];\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 9, "reads shared memory at offset 0, which a thread of warp 0 writes with no barrier");
+    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
+                        9) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 0,
+           "writes shared memory at offset 128, which a thread of warp 0 reads with no barrier "
+           "between");
+    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
+                        9) "and.b32 %r5, %r4, 127;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 9,
+           "reads shared memory at offset 0, which a thread of warp 0 writes with no barrier");
 
     /* with one it is right; without the second one, the next write is a race */
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, "
+                                     "128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
     accept(sim_try(&sim, shape(3, 64), 0));
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\n" LOC(12) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
-                    "add.u32 %r7, %r1, 1;\nst.shared.u32 [%r4], %r7;\n" TAIL);
+    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\n" LOC(
+                        12) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
+                            "add.u32 %r7, %r1, 1;\nst.shared.u32 [%r4], %r7;\n" TAIL);
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 12, "with no barrier between");
 
     /* lanes of one warp are ordered */
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.warp.sync 0xffffffff;\nxor.b32 %r5, %r4, 64;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim,
+              ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.warp.sync 0xffffffff;\nxor.b32 %r5, "
+                               "%r4, 64;\nld.shared.u32 %r6, [%r5];\n" TAIL);
     accept(sim_try(&sim, shape(1, 128), 0));
 
     /* two warps, one word: other values are a race, the same value is not */
     sim_start(&sim, ENTRY("") SHARED LOC(4) "shr.u32 %r5, %r1, 5;\nst.shared.u32 [s], %r5;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 4, "a thread of warp 0 also writes, another value,");
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 4,
+           "a thread of warp 0 also writes, another value,");
     sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [s], 7;\n" TAIL);
     accept(sim_try(&sim, shape(1, 64), 0));
 
     /* two lanes of one store */
-    sim_start(&sim, ENTRY("") SHARED LOC(4) "and.b32 %r5, %r4, 0x3fb;\nst.shared.u32 [%r5], %r1;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 4, "another thread of its warp writes at the same time");
+    sim_start(&sim,
+              ENTRY("") SHARED LOC(4) "and.b32 %r5, %r4, 0x3fb;\nst.shared.u32 [%r5], %r1;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 4,
+           "another thread of its warp writes at the same time");
 
     /* bytes of one word by two warps are apart */
-    sim_start(&sim, ENTRY("") SHARED "shr.u32 %r5, %r1, 5;\nand.b32 %r6, %r1, 31;\nmad.lo.u32 %r7, %r6, 4, %r5;\ncvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r7], %h1;\n"
-                    "bar.sync 0;\nld.shared.u8 %h2, [%r7];\n" TAIL);
+    sim_start(&sim,
+              ENTRY("") SHARED "shr.u32 %r5, %r1, 5;\nand.b32 %r6, %r1, 31;\nmad.lo.u32 %r7, %r6, "
+                               "4, %r5;\ncvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r7], %h1;\n"
+                               "bar.sync 0;\nld.shared.u8 %h2, [%r7];\n" TAIL);
     accept(sim_try(&sim, shape(1, 128), 0));
     /* but a byte that nobody wrote is missed in a word that was partly written */
-    sim_start(&sim, ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(8) "ld.shared.u16 %h2, [%r4];\nadd.u16 %h3, %h2, 1;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 8, "no thread of the block has written");
+    sim_start(&sim,
+              ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(
+                  8) "ld.shared.u16 %h2, [%r4];\nadd.u16 %h3, %h2, 1;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 8,
+           "no thread of the block has written");
 }
 
 /* A load that a compiler moved up is a fault only when its value is used. */
@@ -185,23 +227,31 @@ static void test_unused_reads(void **state)
 {
     (void)state;
     static const char *const fine[] = {
-        "", "mov.u32 %r5, 1;\nadd.u32 %r6, %r5, 1;\n", "bar.sync 0;\nst.shared.u32 [%r4], 1;\nld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n",
-        "setp.ge.u32 %p1, %r1, 0;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n", "setp.ge.u32 %p1, %r1, 0;\nselp.u32 %r6, %r1, %r5, %p1;\n"};
+        "", "mov.u32 %r5, 1;\nadd.u32 %r6, %r5, 1;\n",
+        "bar.sync 0;\nst.shared.u32 [%r4], 1;\nld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n",
+        "setp.ge.u32 %p1, %r1, 0;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n",
+        "setp.ge.u32 %p1, %r1, 0;\nselp.u32 %r6, %r1, %r5, %p1;\n"};
     static const char *const used[] = {
-        "st.shared.u32 [%r4], %r5;\n", "ld.shared.u32 %r6, [%r5];\n", "bar.sync 0;\nadd.u32 %r6, %r5, 1;\n",
-        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n", "setp.lt.u32 %p1, %r1, 16;\nselp.u32 %r6, %r1, %r5, %p1;\n",
+        "st.shared.u32 [%r4], %r5;\n",
+        "ld.shared.u32 %r6, [%r5];\n",
+        "bar.sync 0;\nadd.u32 %r6, %r5, 1;\n",
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\nadd.u32 %r6, %r5, 1;\nL:\n",
+        "setp.lt.u32 %p1, %r1, 16;\nselp.u32 %r6, %r1, %r5, %p1;\n",
         "setp.lt.u32 %p1, %r1, 16;\n@%p1 mov.u32 %r5, 1;\nadd.u32 %r6, %r5, 1;\n",
         "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\nmov.u32 %r5, 2;\nL:\nadd.u32 %r6, %r5, 1;\n"};
     char ptx[2000];
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
-        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n", ENTRY("") SHARED "ld.shared.u32 %r5, [%r4];\n", fine[i]);
+        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n", ENTRY("") SHARED "ld.shared.u32 %r5, [%r4];\n",
+                 fine[i]);
         sim_start(&sim, ptx);
         accept(sim_try(&sim, shape(1, 64), 0));
     }
     for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
-        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n", ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\n", used[i]);
+        snprintf(ptx, sizeof ptx, "%s%sret;\n}\n",
+                 ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\n", used[i]);
         sim_start(&sim, ptx);
-        expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5, "no thread of the block has written");
+        expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5,
+               "no thread of the block has written");
     }
 }
 
@@ -211,10 +261,12 @@ static void test_global_races(void **state)
     static uint32_t zeros[1024];
     DevicePtr x;
     /* blocks write different values to one word */
-    sim_start(&sim, ENTRY(P64(0)) LOC(4) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nst.global.u32 [%rd1+8], %r1;\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0)) LOC(4) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, "
+                                         "%ctaid.x;\nst.global.u32 [%rd1+8], %r1;\n" TAIL);
     x = sim_buffer(&sim, "output y", zeros, 64);
     int r = sim_try(&sim, shape(2, 1), 1, A(x));
-    expect(r, OUTCOME_RACE, 4, "writes output y at offset 8, which block 0 also writes in the same launch");
+    expect(r, OUTCOME_RACE, 4,
+           "writes output y at offset 8, which block 0 also writes in the same launch");
 
     /* the same value is benign; in two launches it is no race at all */
     sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nst.global.u32 [%rd1+8], 9;\n" TAIL);
@@ -222,41 +274,54 @@ static void test_global_races(void **state)
     accept(sim_try(&sim, shape(2, 1), 1, A(x)));
 
     /* reads what another block writes */
-    sim_start(&sim, ENTRY(P64(0)) LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                    "st.global.u32 [%rd3], 1;\nld.global.u32 %r2, [%rd3+-4];\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0))
+                        LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
+                               "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                               "st.global.u32 [%rd3], 1;\nld.global.u32 %r2, [%rd3+-4];\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 64);
     r = sim_try(&sim, shape(4, 1), 1, A(x + 4));
     expect(r, OUTCOME_RACE, 6, "reads t at offset 4, which block 0 also writes");
 
     /* a block reads, a later one writes */
-    sim_start(&sim, ENTRY(P64(0)) LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                    "ld.global.u32 %r2, [%rd3+4];\nst.global.u32 [%rd3], 1;\n" TAIL);
+    sim_start(&sim,
+              ENTRY(P64(0)) LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
+                                   "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                                   "ld.global.u32 %r2, [%rd3+4];\nst.global.u32 [%rd3], 1;\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 64);
     r = sim_try(&sim, shape(4, 1), 1, A(x));
     expect(r, OUTCOME_RACE, 6, "writes t at offset 4, which block 0 reads");
 
     /* halves of one word by two blocks are apart */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 2;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                    "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%rd3], %h1;\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
+                                  "%rd2, %r1, 2;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                                  "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%rd3], %h1;\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 64);
     accept(sim_try(&sim, shape(8, 1), 1, A(x)));
 
     /* warps of one block, no barrier */
-    sim_start(&sim, ENTRY(P64(0)) POINTER LOC(5) "st.global.u32 [%rd1], %r1;\nxor.b64 %rd3, %rd1, 128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0)) POINTER LOC(5) "st.global.u32 [%rd1], %r1;\nxor.b64 %rd3, %rd1, "
+                                                 "128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 256);
     r = sim_try(&sim, shape(1, 64), 1, A(x));
-    expect(r, OUTCOME_RACE, 5, "thread (32,0,0): writes t at offset 128, which another warp of the block reads");
-    sim_start(&sim, ENTRY(P64(0)) POINTER "st.global.u32 [%rd1], %r1;\nbar.sync 0;\nxor.b64 %rd3, %rd1, 128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
+    expect(r, OUTCOME_RACE, 5,
+           "thread (32,0,0): writes t at offset 128, which another warp of the block reads");
+    sim_start(&sim, ENTRY(P64(0)) POINTER "st.global.u32 [%rd1], %r1;\nbar.sync 0;\nxor.b64 %rd3, "
+                                          "%rd1, 128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 256);
     accept(sim_try(&sim, shape(1, 64), 1, A(x)));
 }
 
 /* The last block to finish sums what all wrote: a fence and an atomic order it. */
-#define LAST_BLOCK(fence)                                                                                                     \
-    ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"   \
-                  "st.global.u32 [%rd3+16], %r1;\n" fence "atom.global.inc.u32 %r2, [%rd1], 100;\nmov.u32 %r3, %nctaid.x;\nsub.u32 %r3, %r3, 1;\n" \
-                  "setp.ne.u32 %p1, %r2, %r3;\n@%p1 ret;\n" LOC(20) "ld.global.u32 %r4, [%rd1+16];\nld.global.u32 %r5, [%rd1+20];\nadd.u32 %r4, %r4, %r5;\n" \
-                  "st.global.u32 [%rd1+4], %r4;\nst.global.u32 [%rd1], 0;\n" TAIL
+#define LAST_BLOCK(fence)                                                                          \
+    ENTRY(P64(0))                                                                                  \
+    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, " \
+    "%rd1, %rd2;\n"                                                                                \
+    "st.global.u32 [%rd3+16], %r1;\n" fence                                                        \
+    "atom.global.inc.u32 %r2, [%rd1], 100;\nmov.u32 %r3, %nctaid.x;\nsub.u32 %r3, %r3, 1;\n"       \
+    "setp.ne.u32 %p1, %r2, %r3;\n@%p1 ret;\n" LOC(                                                 \
+        20) "ld.global.u32 %r4, [%rd1+16];\nld.global.u32 %r5, [%rd1+20];\nadd.u32 %r4, %r4, "     \
+            "%r5;\n"                                                                               \
+            "st.global.u32 [%rd1+4], %r4;\nst.global.u32 [%rd1], 0;\n" TAIL
 
 static void test_ordered(void **state)
 {
@@ -275,9 +340,11 @@ static void test_ordered(void **state)
     expect(r, OUTCOME_RACE, 20, "reads t at offset 16, which block 0 also writes");
 
     /* a lock between lanes of one warp: no deadlock */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nT:\natom.global.cas.b32 %r2, [%rd1], 0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra T;\n"
-                    "ld.volatile.global.u32 %r3, [%rd1+4];\nadd.u32 %r3, %r3, 1;\nst.volatile.global.u32 [%rd1+4], %r3;\nmembar.gl;\n"
-                    "atom.global.exch.b32 %r4, [%rd1], 0;\n" TAIL);
+    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nT:\natom.global.cas.b32 %r2, [%rd1], "
+                                  "0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra T;\n"
+                                  "ld.volatile.global.u32 %r3, [%rd1+4];\nadd.u32 %r3, %r3, "
+                                  "1;\nst.volatile.global.u32 [%rd1+4], %r3;\nmembar.gl;\n"
+                                  "atom.global.exch.b32 %r4, [%rd1], 0;\n" TAIL);
     x = sim_buffer(&sim, "t", zeros, 256);
     sim_run(&sim, shape(2, 64), 1, A(x));
     sim_read(&sim, x, sum, 8);
@@ -289,25 +356,35 @@ static void test_barriers(void **state)
 {
     (void)state;
     /* a warp waits where the rest of the block never comes */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra L;\nbar.sync 1;\nL:\n" LOC(9) "bar.sync 2;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 3, "waits for ever at a barrier: 32 of 64 threads of the block reach it");
+    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra "
+                                     "L;\nbar.sync 1;\nL:\n" LOC(9) "bar.sync 2;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 3,
+           "waits for ever at a barrier: 32 of 64 threads of the block reach it");
 
     /* one thread of a warp inside an if */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra L;\nbar.sync 0;\nL:\n" LOC(9) "bar.sync 0;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3, "waits for ever at a barrier: 1 of 32 threads");
+    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra "
+                                     "L;\nbar.sync 0;\nL:\n" LOC(9) "bar.sync 0;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3,
+           "waits for ever at a barrier: 1 of 32 threads");
 
     /* threads that have left count as arrived */
-    sim_start(&sim, ENTRY("") "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 ret;\nbar.sync 0;\n" TAIL);
+    sim_start(
+        &sim,
+        ENTRY("") "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 ret;\nbar.sync 0;\n" TAIL);
     accept(sim_try(&sim, shape(1, 96), 0));
 
     /* a shuffle that names lanes which do not come */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 15;\n@%p1 bra L;\nshfl.sync.down.b32 %r2, %r1, 1, 31, -1;\nL:\n" LOC(9)
-                    "bar.sync 0;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3, "waits for the lanes 0xffffffff of its warp, of which 0xffff0000 never reach");
+    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 15;\n@%p1 bra "
+                                     "L;\nshfl.sync.down.b32 %r2, %r1, 1, 31, -1;\nL:\n" LOC(
+                                         9) "bar.sync 0;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3,
+           "waits for the lanes 0xffffffff of its warp, of which 0xffff0000 never reach");
 
     /* named barriers of a producer and a consumer warp */
-    sim_start(&sim, ENTRY("") ".shared .align 4 .b8 s[4];\nmov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra C;\nst.shared.u32 [s], 5;\nbar.arrive 3, 64;\nbra E;\n"
-                    "C:\nbar.sync 3, 64;\nld.shared.u32 %r2, [s];\nE:\n" TAIL);
+    sim_start(&sim,
+              ENTRY("") ".shared .align 4 .b8 s[4];\nmov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, "
+                        "31;\n@%p1 bra C;\nst.shared.u32 [s], 5;\nbar.arrive 3, 64;\nbra E;\n"
+                        "C:\nbar.sync 3, 64;\nld.shared.u32 %r2, [s];\nE:\n" TAIL);
     accept(sim_try(&sim, shape(2, 64), 0));
 }
 
@@ -316,31 +393,38 @@ static void test_limits(void **state)
     (void)state;
     sim_start(&sim, ENTRY("") LOC(3) "L:\nadd.u32 %r1, %r1, 1;\n" LOC(4) "bra L;\n" TAIL);
     sim_set_limit(sim.d, 1000000);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_TIMEOUT, 3, "is still running after the limit of instructions");
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_TIMEOUT, 3,
+           "is still running after the limit of instructions");
     sim_start(&sim, ENTRY("") LOC(3) "trap;\n" TAIL);
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_LAUNCH_ERROR, 3, "executes a trap");
-    sim_start(&sim, HEAD ".func f()\n{\ncall f;\nret;\n}\n.visible .entry k()\n{\n" LOC(2) "call f;\nret;\n}\n");
+    sim_start(&sim, HEAD ".func f()\n{\ncall f;\nret;\n}\n.visible .entry k()\n{\n" LOC(
+                        2) "call f;\nret;\n}\n");
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_LAUNCH_ERROR, 0, "overflows its stack");
     sim_start(&sim, ENTRY("") "ret;\n}\n");
-    expect(sim_try(&sim, shape(1, 2048), 0), OUTCOME_LAUNCH_ERROR, 0, "cannot be launched with blocks of (2048,1,1): 1 to 1024");
+    expect(sim_try(&sim, shape(1, 2048), 0), OUTCOME_LAUNCH_ERROR, 0,
+           "cannot be launched with blocks of (2048,1,1): 1 to 1024");
     sim_start(&sim, ENTRY("") "ret;\n}\n");
     Shape big = shape(1, 32);
     big.shared = 300 << 10;
-    expect(sim_try(&sim, big, 0), OUTCOME_LAUNCH_ERROR, 0, "it needs 307200 bytes of shared memory a block and 232448 are allowed");
+    expect(sim_try(&sim, big, 0), OUTCOME_LAUNCH_ERROR, 0,
+           "it needs 307200 bytes of shared memory a block and 232448 are allowed");
 }
 
 /* Refused at load, reported when the kernel that contains it is launched. */
 static void test_unknown(void **state)
 {
     (void)state;
-    static const char *ptx = HEAD ".visible .entry good()\n{\nret;\n}\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n" LOC(6)
-                                  "frobnicate.x.u32 %r1,\n\t%r2;\nret;\n}\n";
+    static const char *ptx =
+        HEAD ".visible .entry good()\n{\nret;\n}\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n" LOC(
+            6) "frobnicate.x.u32 %r1,\n\t%r2;\nret;\n}\n";
     sim_start(&sim, ptx);
     accept(sim_try(&sim, (Shape){.kernel = "good"}, 0));
     sim_start(&sim, ptx);
-    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 6, "does not know the instruction \"frobnicate.x.u32 %r1, %r2;\" (line 6, PTX line 12)");
+    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 6,
+           "does not know the instruction \"frobnicate.x.u32 %r1, %r2;\" (line 6, PTX line 12)");
     sim_start(&sim, ENTRY("") LOC(2) "add.strange.s32 %r1, %r2, %r3;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2, "a modifier that is not known here");
+    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2,
+           "a modifier that is not known here");
     sim_start(&sim, ENTRY("") LOC(2) "mul.hi.f32 %f1, %f2, %f3;\n" TAIL);
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2, "mul.hi.f32");
 }
@@ -348,12 +432,21 @@ static void test_unknown(void **state)
 static void test_local(void **state)
 {
     (void)state;
-#define LOCAL ENTRY("") ".local .align 8 .b8 d[64];\nmov.u64 %rd1, d;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
+#define LOCAL                                                                                      \
+    ENTRY("")                                                                                      \
+    ".local .align 8 .b8 d[64];\nmov.u64 %rd1, d;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, " \
+    "4;\nadd.u64 %rd3, %rd1, %rd2;\n"
     sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 17), 0), OUTCOME_OUT_OF_BOUNDS, 4, "thread (16,0,0): writes 4 bytes at offset 64 of its local memory, which has 64 bytes");
-    sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\nld.local.u32 %r2, [%rd1];\nadd.u32 %r3, %r2, 1;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 8), 0), OUTCOME_OUT_OF_BOUNDS, 4, "thread (1,0,0): reads 4 bytes of a local array before writing them");
-    sim_start(&sim, LOCAL "st.local.u32 [%rd3], %r1;\ncvta.local.u64 %rd4, %rd3;\nld.u32 %r2, [%rd4];\n" TAIL);
+    expect(sim_try(&sim, shape(1, 17), 0), OUTCOME_OUT_OF_BOUNDS, 4,
+           "thread (16,0,0): writes 4 bytes at offset 64 of its local memory, which has 64 bytes");
+    sim_start(
+        &sim,
+        LOCAL LOC(
+            4) "st.local.u32 [%rd3], %r1;\nld.local.u32 %r2, [%rd1];\nadd.u32 %r3, %r2, 1;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 8), 0), OUTCOME_OUT_OF_BOUNDS, 4,
+           "thread (1,0,0): reads 4 bytes of a local array before writing them");
+    sim_start(&sim, LOCAL
+              "st.local.u32 [%rd3], %r1;\ncvta.local.u64 %rd4, %rd3;\nld.u32 %r2, [%rd4];\n" TAIL);
     accept(sim_try(&sim, shape(1, 16), 0));
 }
 
@@ -361,54 +454,80 @@ static void test_local(void **state)
 static void test_mbarriers(void **state)
 {
     (void)state;
-#define PHASES(count) ENTRY(P64(0)) ".shared .align 8 .b8 s[1024];\n" POINTER "setp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, s;\nmad.lo.u32 %r3, %r1, 4, %r2;\n" \
+#define PHASES(count)                                                           \
+    ENTRY(P64(0))                                                               \
+    ".shared .align 8 .b8 s[1024];\n" POINTER                                   \
+    "setp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, s;\nmad.lo.u32 %r3, %r1, 4, %r2;\n" \
     "@%p1 mbarrier.init.shared::cta.b64 [s], " count ";\nbar.sync 0;\nsetp.lt.u32 %p2, %r1, 32;\n"
 #define WAIT "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;\n@!%p3 bra W;\n"
     static const char *const passed[] = {
-        PHASES("32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.release.cta.shared::cta.b64 %rd3, [%r2];\nret;\nR: " WAIT
-            "ld.shared.u32 %r4, [%r3+-64];\nadd.u32 %r4, %r4, 32;\nsetp.ne.u32 %p4, %r4, %r1;\n@%p4 trap;\n" TAIL,
+        PHASES(
+            "32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], "
+                  "%r1;\nmbarrier.arrive.release.cta.shared::cta.b64 %rd3, [%r2];\nret;\nR: " WAIT
+                  "ld.shared.u32 %r4, [%r3+-64];\nadd.u32 %r4, %r4, 32;\nsetp.ne.u32 %p4, %r4, "
+                  "%r1;\n@%p4 trap;\n" TAIL,
         /* by a token; the phase takes two arrivals of each thread */
-        PHASES("128") "st.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.noComplete.shared.b64 _, [%r2], 1;\nmbarrier.arrive.shared.b64 %rd3, [%r2], 1;\n"
-            "T: mbarrier.test_wait.shared.b64 %p3, [%r2], %rd3;\n@!%p3 bra T;\nxor.b32 %r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\n"
-            "ld.shared.u32 %r4, [%r6+64];\nsetp.ne.u32 %p4, %r4, %r5;\n@%p4 trap;\n" TAIL,
+        PHASES("128") "st.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.noComplete.shared.b64 _, "
+                      "[%r2], 1;\nmbarrier.arrive.shared.b64 %rd3, [%r2], 1;\n"
+                      "T: mbarrier.test_wait.shared.b64 %p3, [%r2], %rd3;\n@!%p3 bra T;\nxor.b32 "
+                      "%r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\n"
+                      "ld.shared.u32 %r4, [%r6+64];\nsetp.ne.u32 %p4, %r4, %r5;\n@%p4 trap;\n" TAIL,
         /* half of the threads leave: the second phase waits for the others alone */
-        PHASES("64") "@!%p2 bra R;\nmbarrier.arrive_drop.shared.b64 _, [%r2];\nret;\nR: mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT
-            "mbarrier.arrive.shared.b64 %rd3, [%r2];\nT: mbarrier.test_wait.shared.b64 %p3, [%r2], %rd3;\n@!%p3 bra T;\n" TAIL,
-        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" WAIT
-            "ld.shared.u32 %r4, [%r3+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
-        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], 4;\ncp.async.mbarrier.arrive.shared.b64 [%r2];\nmbarrier.arrive.shared.b64 _, [%r2];\n" WAIT
-            "xor.b32 %r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\nld.shared.u32 %r4, [%r6+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
+        PHASES("64") "@!%p2 bra R;\nmbarrier.arrive_drop.shared.b64 _, [%r2];\nret;\nR: "
+                     "mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT
+                     "mbarrier.arrive.shared.b64 %rd3, [%r2];\nT: mbarrier.test_wait.shared.b64 "
+                     "%p3, [%r2], %rd3;\n@!%p3 bra T;\n" TAIL,
+        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
+                     "4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" WAIT
+                     "ld.shared.u32 %r4, [%r3+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
+        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
+                     "4;\ncp.async.mbarrier.arrive.shared.b64 [%r2];\nmbarrier.arrive.shared.b64 "
+                     "_, [%r2];\n" WAIT
+                     "xor.b32 %r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\nld.shared.u32 %r4, "
+                     "[%r6+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
     };
     static const struct {
         const char *ptx;
         Outcome outcome;
         const char *part;
     } refused[] = {
-        {PHASES("32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.shared.b64 _, [%r2];\nret;\nR: " LOC(5) "ld.shared.u32 %r4, [%r3+-64];\nst.global.u32 [%rd1], %r4;\n" TAIL,
+        {PHASES("32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.shared.b64 _, "
+                      "[%r2];\nret;\nR: " LOC(
+                          5) "ld.shared.u32 %r4, [%r3+-64];\nst.global.u32 [%rd1], %r4;\n" TAIL,
          OUTCOME_RACE, "shared memory"},
-        {PHASES("100") LOC(5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2], 101;\n" TAIL, OUTCOME_LAUNCH_ERROR, "arrives 101 times at an mbarrier that waits for 100 more"},
-        {PHASES("64") "st.shared.u64 [%r2+8], %rd1;\n" LOC(5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL, OUTCOME_RACE, "another value"},
-        {PHASES("64") "@%p1 st.shared.u64 [%r2+8], %rd1;\n" LOC(5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL, OUTCOME_LAUNCH_ERROR, "was not initialised"},
-        {PHASES("65") LOC(5) "mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT TAIL, OUTCOME_TIMEOUT, "limit"},
-        {PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" LOC(5) "ld.shared.u32 %r4, [%r3+64];\n"
-         "st.global.u32 [%rd1], %r4;\n" TAIL, OUTCOME_OUT_OF_BOUNDS, "no thread of the block has written"},
-        {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" TAIL, OUTCOME_UNSUPPORTED, "expect_tx"},
+        {PHASES("100") LOC(5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2], 101;\n" TAIL,
+         OUTCOME_LAUNCH_ERROR, "arrives 101 times at an mbarrier that waits for 100 more"},
+        {PHASES("64") "st.shared.u64 [%r2+8], %rd1;\n" LOC(
+             5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL,
+         OUTCOME_RACE, "another value"},
+        {PHASES("64") "@%p1 st.shared.u64 [%r2+8], %rd1;\n" LOC(
+             5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL,
+         OUTCOME_LAUNCH_ERROR, "was not initialised"},
+        {PHASES("65") LOC(5) "mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT TAIL, OUTCOME_TIMEOUT,
+         "limit"},
+        {PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
+                      "4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" LOC(
+                          5) "ld.shared.u32 %r4, [%r3+64];\n"
+                             "st.global.u32 [%rd1], %r4;\n" TAIL,
+         OUTCOME_OUT_OF_BOUNDS, "no thread of the block has written"},
+        {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" TAIL,
+         OUTCOME_UNSUPPORTED, "expect_tx"},
     };
     int sevens[64];
-    for (int i = 0; i < 64; i++)
-        sevens[i] = 7;
-    for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
+    for (int i = 0; i < 64; i++) sevens[i] = 7;
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
         for (int reversed = 0; reversed < 2; reversed++) {
             sim_start(&sim, passed[i]);
             ops->disturb(sim.d, reversed);
-            DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof(sevens));
+            DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof sevens);
             accept(sim_try(&sim, shape(1, 64), 1, A(x)));
         }
-    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         sim_start(&sim, refused[i].ptx);
-        DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof(sevens));
+        DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof sevens);
         int r = sim_try(&sim, shape(1, 64), 1, A(x));
-        if (!r || sim.fault.outcome != refused[i].outcome || !strstr(sim.fault.message, refused[i].part))
+        if (!r || sim.fault.outcome != refused[i].outcome ||
+            !strstr(sim.fault.message, refused[i].part))
             fail_msg("case %zu: %s", i, r ? sim.fault.message : "passed");
         sim_stop(&sim);
     }
@@ -417,10 +536,12 @@ static void test_mbarriers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_copied_tails), cmocka_unit_test(test_shared),  cmocka_unit_test(test_unused_reads),
-        cmocka_unit_test(test_global_races),
-        cmocka_unit_test(test_ordered),  cmocka_unit_test(test_barriers), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_local), cmocka_unit_test(test_mbarriers),
+        cmocka_unit_test(test_bounds),       cmocka_unit_test(test_copied_tails),
+        cmocka_unit_test(test_shared),       cmocka_unit_test(test_unused_reads),
+        cmocka_unit_test(test_global_races), cmocka_unit_test(test_ordered),
+        cmocka_unit_test(test_barriers),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_local),
+        cmocka_unit_test(test_mbarriers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

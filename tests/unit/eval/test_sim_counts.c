@@ -2,8 +2,9 @@
 #include "sim_support.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
-#define KERNEL(body)                                                                                                         \
-    HEAD ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .f32 %f<16>;\n.reg .b64 %rd<32>;\n" \
+#define KERNEL(body)                                                                              \
+    HEAD ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .f32 " \
+         "%f<16>;\n.reg .b64 %rd<32>;\n"                                                          \
          ".shared .align 16 .b8 s[8192];\n" body "ret;\n}\n"
 
 static Sim sim;
@@ -13,7 +14,7 @@ static const SimCounts *count(const char *ptx, uint32_t blocks, uint32_t threads
 {
     static const unsigned char zeros[65536];
     sim_start(&sim, ptx);
-    DevicePtr x = sim_buffer(&sim, "x", zeros, sizeof(zeros));
+    DevicePtr x = sim_buffer(&sim, "x", zeros, sizeof zeros);
     sim_run(&sim, ((Shape){.kernel = "k", .grid = {blocks}, .block = {threads}}), 1, A(x));
     return sim_last_counts(sim.d);
 }
@@ -22,8 +23,10 @@ static void test_instructions(void **state)
 {
     (void)state;
     /* 5 instructions and ret, 3 blocks of 70 threads: 3 warps each, the last with 6 lanes */
-    const SimCounts *n = count(KERNEL("mov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, 1;\nmul.lo.u32 %r3, %r2, %r1;\ncvt.rn.f32.u32 %f1, %r3;\n"
-                                      "fma.rn.f32 %f2, %f1, %f1, %f1;\n"), 3, 70);
+    const SimCounts *n = count(KERNEL("mov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, 1;\nmul.lo.u32 %r3, "
+                                      "%r2, %r1;\ncvt.rn.f32.u32 %f1, %r3;\n"
+                                      "fma.rn.f32 %f2, %f1, %f1, %f1;\n"),
+                               3, 70);
     assert_int_equal(n->blocks, 3);
     assert_int_equal(n->warps, 9);
     assert_int_equal(n->warp_insts, 9 * 6);
@@ -43,28 +46,35 @@ static void test_divergence(void **state)
 {
     (void)state;
     /* lane i goes round i + 1 times: 32 rounds; in all but the last one lane leaves */
-    const SimCounts *n = count(KERNEL("mov.u32 %r1, %laneid;\nmov.u32 %r2, 0;\nL:\nadd.u32 %r2, %r2, 1;\nsetp.le.u32 %p1, %r2, %r1;\n@%p1 bra L;\n"), 1, 32);
+    const SimCounts *n = count(KERNEL("mov.u32 %r1, %laneid;\nmov.u32 %r2, 0;\nL:\nadd.u32 %r2, "
+                                      "%r2, 1;\nsetp.le.u32 %p1, %r2, %r1;\n@%p1 bra L;\n"),
+                               1, 32);
     assert_int_equal(n->branches, 32);
     assert_int_equal(n->divergent_branches, 31);
     assert_int_equal(n->warp_insts, 2 + 32 * 3 + 1);
     assert_int_equal(n->thread_insts, 64 + 3 * (32 * 33 / 2) + 32);
     sim_stop(&sim);
     /* both ways of an if, then together: odd lanes 2 instructions, even ones 1 */
-    n = count(KERNEL("mov.u32 %r1, %laneid;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra E;\nadd.u32 %r3, %r1, 1;\nbra J;\nE:\n"
-                     "add.u32 %r3, %r1, 2;\nJ:\nadd.u32 %r3, %r3, %r3;\n"), 1, 64);
+    n = count(KERNEL("mov.u32 %r1, %laneid;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 "
+                     "bra E;\nadd.u32 %r3, %r1, 1;\nbra J;\nE:\n"
+                     "add.u32 %r3, %r1, 2;\nJ:\nadd.u32 %r3, %r3, %r3;\n"),
+              1, 64);
     assert_int_equal(n->branches, 2 * 2);
     assert_int_equal(n->divergent_branches, 2);
     assert_int_equal(n->warp_insts, 2 * (4 + 2 + 1 + 2));
     assert_int_equal(n->thread_insts, 64 * 6 + 32 * 2 + 32);
     sim_stop(&sim);
     /* the whole warp agrees: no divergence */
-    n = count(KERNEL("mov.u32 %r1, %warpid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra E;\nadd.u32 %r3, %r1, 1;\nE:\n"), 1, 64);
+    n = count(KERNEL("mov.u32 %r1, %warpid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra E;\nadd.u32 %r3, "
+                     "%r1, 1;\nE:\n"),
+              1, 64);
     assert_int_equal(n->divergent_branches, 0);
     sim_stop(&sim);
 }
 
-#define AT(stride, shift)                                                                                          \
-    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, " #stride ";\nadd.s64 %rd1, %rd1, %rd2;\n" \
+#define AT(stride, shift)                                                              \
+    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, " #stride \
+    ";\nadd.s64 %rd1, %rd1, %rd2;\n"                                                   \
     "add.s64 %rd1, %rd1, " #shift ";\n"
 
 static void loads(const char *ptx, uint64_t sectors)
@@ -81,17 +91,18 @@ static void loads(const char *ptx, uint64_t sectors)
 static void test_coalescing(void **state)
 {
     (void)state;
-    loads(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\n"), 4);          /* 128 bytes in a row */
-    loads(KERNEL(AT(4, 4) "ld.global.f32 %f1, [%rd1];\n"), 5);          /* shifted by one word */
-    loads(KERNEL(AT(8, 0) "ld.global.f32 %f1, [%rd1];\n"), 8);          /* every second word */
+    loads(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\n"), 4); /* 128 bytes in a row */
+    loads(KERNEL(AT(4, 4) "ld.global.f32 %f1, [%rd1];\n"), 5); /* shifted by one word */
+    loads(KERNEL(AT(8, 0) "ld.global.f32 %f1, [%rd1];\n"), 8); /* every second word */
     loads(KERNEL(AT(32, 0) "ld.global.f32 %f1, [%rd1];\n"), 32);
     loads(KERNEL(AT(1024, 0) "ld.global.f32 %f1, [%rd1];\n"), 32);
-    loads(KERNEL(AT(0, 0) "ld.global.f32 %f1, [%rd1];\n"), 1);          /* all lanes one word */
+    loads(KERNEL(AT(0, 0) "ld.global.f32 %f1, [%rd1];\n"), 1); /* all lanes one word */
     loads(KERNEL(AT(16, 0) "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n"), 16);
     loads(KERNEL(AT(2, 0) "ld.global.u16 %r2, [%rd1];\n"), 2);
     loads(KERNEL(AT(1, 0) "ld.global.u8 %r2, [%rd1];\n"), 1);
     /* again by the same block: the small cache; by the next block: L2 */
-    const SimCounts *n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1];\n"), 2, 32);
+    const SimCounts *n =
+        count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1];\n"), 2, 32);
     assert_int_equal(n->global_load_sectors, 16);
     assert_int_equal(n->dram_read_sectors, 4);
     assert_int_equal(n->l1_hit_sectors, 8);
@@ -116,44 +127,60 @@ static void wavefronts(const char *ptx, uint64_t expected)
     sim_stop(&sim);
 }
 
-#define BANKS(stride) \
-    KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, " #stride ";\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\nst.shared.u32 [%r3], %r1;\nld.shared.u32 %r4, [%r3];\n")
+#define BANKS(stride)                                                                              \
+    KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, " #stride                                   \
+           ";\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\nst.shared.u32 [%r3], %r1;\nld.shared.u32 " \
+           "%r4, [%r3];\n")
 
 static void test_banks(void **state)
 {
     (void)state;
-    wavefronts(BANKS(4), 1);          /* one word a bank */
-    wavefronts(BANKS(8), 2);          /* stride 2: two words a bank */
-    wavefronts(BANKS(128), 32);       /* stride 32: all in one */
-    wavefronts(BANKS(132), 1);        /* stride 33: none twice */
+    wavefronts(BANKS(4), 1);    /* one word a bank */
+    wavefronts(BANKS(8), 2);    /* stride 2: two words a bank */
+    wavefronts(BANKS(128), 32); /* stride 32: all in one */
+    wavefronts(BANKS(132), 1);  /* stride 33: none twice */
     wavefronts(BANKS(12), 1);
     wavefronts(BANKS(64), 16);
-    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, 16;\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\nst.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\n"
-                      "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\n"), 4); /* 512 bytes, 128 at a time */
+    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, 16;\nmov.u32 %r3, s;\nadd.u32 "
+                      "%r3, %r3, %r2;\nst.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\n"
+                      "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\n"),
+               4); /* 512 bytes, 128 at a time */
     wavefronts(KERNEL("st.shared.u32 [s], 3;\nld.shared.u32 %r4, [s];\n"), 1);
-    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r1;\nst.shared.u8 [%r3], %r1;\nld.shared.u8 %r4, [%r3];\n"), 1);
+    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r1;\nst.shared.u8 "
+                      "[%r3], %r1;\nld.shared.u8 %r4, [%r3];\n"),
+               1);
 }
 
 static void test_waits(void **state)
 {
     (void)state;
-    const SimCounts *n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1+128];\nadd.f32 %f3, %f1, %f2;\n"), 1, 32);
+    const SimCounts *n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, "
+                                               "[%rd1+128];\nadd.f32 %f3, %f1, %f2;\n"),
+                               1, 32);
     assert_int_equal(n->global_waits, 1); /* both in flight */
     sim_stop(&sim);
-    n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nadd.f32 %f3, %f1, %f1;\nld.global.f32 %f2, [%rd1+128];\nadd.f32 %f3, %f3, %f2;\n"), 2, 64);
+    n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nadd.f32 %f3, %f1, %f1;\nld.global.f32 "
+                              "%f2, [%rd1+128];\nadd.f32 %f3, %f3, %f2;\n"),
+              2, 64);
     assert_int_equal(n->global_waits, 2 * 4); /* one after the other, in 4 warps */
     assert_int_equal(n->global_waits_max, 2);
     sim_stop(&sim);
 }
 
-/* Warps that leave at once, and blocks that do, take nothing from what the slowest warp of a block did. */
+/* Warps that leave at once, and blocks that do, take nothing from what the slowest warp of a block
+ * did. */
 static void test_idle(void **state)
 {
     (void)state;
-    const SimCounts *n = count(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.gt.u32 %p1, %r1, 31;\nsetp.gt.u32 %p2, %r2, 2;\n"
-                                      "or.pred %p3, %p1, %p2;\n@%p3 bra DONE;\nld.param.u64 %rd1, [p0];\nld.global.f32 %f1, [%rd1];\n"
-                                      "add.f32 %f2, %f1, %f1;\nbar.sync 0;\nadd.f32 %f3, %f2, %f2;\nadd.f32 %f4, %f3, %f3;\n"
-                                      "add.f32 %f5, %f4, %f4;\nbar.sync 0;\nDONE:\n"), 8, 128);
+    const SimCounts *n = count(
+        KERNEL(
+            "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.gt.u32 %p1, %r1, 31;\nsetp.gt.u32 "
+            "%p2, %r2, 2;\n"
+            "or.pred %p3, %p1, %p2;\n@%p3 bra DONE;\nld.param.u64 %rd1, [p0];\nld.global.f32 %f1, "
+            "[%rd1];\n"
+            "add.f32 %f2, %f1, %f1;\nbar.sync 0;\nadd.f32 %f3, %f2, %f2;\nadd.f32 %f4, %f3, %f3;\n"
+            "add.f32 %f5, %f4, %f4;\nbar.sync 0;\nDONE:\n"),
+        8, 128);
     assert_int_equal(n->warp_insts, 32 * 7 + 3 * 8);
     assert_int_equal(n->block_insts, 8 * 7 + 3 * 8);
     assert_int_equal(n->block_global_waits, 3);
@@ -168,21 +195,31 @@ static void test_idle(void **state)
 static void test_others(void **state)
 {
     (void)state;
-    const SimCounts *n = count(KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 1;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
-                                      "red.global.add.u32 [%rd1], 1;\nred.global.add.u32 [%rd2], 1;\nbar.sync 0;\nmembar.gl;\n"), 2, 64);
+    const SimCounts *n =
+        count(KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, "
+                     "1;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
+                     "red.global.add.u32 [%rd1], 1;\nred.global.add.u32 [%rd2], 1;\nbar.sync "
+                     "0;\nmembar.gl;\n"),
+              2, 64);
     assert_int_equal(n->global_atomic_requests, 8);
     assert_int_equal(n->global_atomic_serial, 4 * 32 + 4 * 16);
     assert_int_equal(n->barriers, 2);
     assert_int_equal(n->warp_barriers, 4);
     assert_int_equal(n->fences, 4);
     sim_stop(&sim);
-    n = count(HEAD ".const .align 4 .b8 c[64];\n.visible .entry k(.param .u64 p0)\n{\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.local .align 4 .b8 d[16];\n"
-                   "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nmul.wide.u32 %rd1, %r2, 4;\nmov.u64 %rd2, c;\nadd.s64 %rd3, %rd1, %rd2;\nld.const.u32 %r3, [%rd3];\n"
-                   "ld.const.u32 %r3, [c+8];\nmov.u64 %rd4, d;\nst.local.u32 [%rd4], %r1;\nld.local.u32 %r4, [%rd4];\nadd.s64 %rd5, %rd4, %rd1;\nst.local.u32 [%rd5], %r1;\nret;\n}\n", 1, 32);
+    n = count(HEAD
+              ".const .align 4 .b8 c[64];\n.visible .entry k(.param .u64 p0)\n{\n.reg .b32 "
+              "%r<8>;\n.reg .b64 %rd<8>;\n.local .align 4 .b8 d[16];\n"
+              "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nmul.wide.u32 %rd1, %r2, 4;\nmov.u64 "
+              "%rd2, c;\nadd.s64 %rd3, %rd1, %rd2;\nld.const.u32 %r3, [%rd3];\n"
+              "ld.const.u32 %r3, [c+8];\nmov.u64 %rd4, d;\nst.local.u32 [%rd4], %r1;\nld.local.u32 "
+              "%r4, [%rd4];\nadd.s64 %rd5, %rd4, %rd1;\nst.local.u32 [%rd5], %r1;\nret;\n}\n",
+              1, 32);
     assert_int_equal(n->const_requests, 2);
     assert_int_equal(n->const_distinct, 4 + 1);
-    assert_int_equal(n->local_load_sectors, 4);       /* one row of 32 lanes */
-    assert_int_equal(n->local_store_sectors, 4 + 16); /* lanes at four offsets: each group of 8 touches 4 rows */
+    assert_int_equal(n->local_load_sectors, 4); /* one row of 32 lanes */
+    assert_int_equal(n->local_store_sectors,
+                     4 + 16); /* lanes at four offsets: each group of 8 touches 4 rows */
     sim_stop(&sim);
 }
 
@@ -191,11 +228,12 @@ static void test_long_block(void **state)
 {
     (void)state;
     enum { TIMES = 66000 };
-    static const char head[] = KERNEL("ld.param.u64 %rd1, [p0];\n"), once[] = "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f2, %f1, %f1, %f1;\n";
-    char *ptx = malloc(sizeof(head) + TIMES * sizeof(once)), *p = ptx + sizeof(head) - 1 - strlen("ret;\n}\n");
-    memcpy(ptx, head, sizeof(head));
-    for (int i = 0; i < TIMES; i++)
-        p = stpcpy(p, once);
+    static const char head[] = KERNEL("ld.param.u64 %rd1, [p0];\n"),
+                      once[] = "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f2, %f1, %f1, %f1;\n";
+    char *ptx = malloc(sizeof head + TIMES * sizeof once),
+         *p = ptx + sizeof head - 1 - strlen("ret;\n}\n");
+    memcpy(ptx, head, sizeof head);
+    for (int i = 0; i < TIMES; i++) p = stpcpy(p, once);
     strcpy(p, "ret;\n}\n");
     const SimCounts *n = count(ptx, 1, 32);
     assert_int_equal(n->by_class[INST_FP32], TIMES);
@@ -211,19 +249,25 @@ static void test_long_block(void **state)
 static void test_repeats(void **state)
 {
     (void)state;
-    SimCounts first = *count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, %f1;\nst.global.f32 [%rd1], %f2;\n"), 1, 256);
+    SimCounts first = *count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, "
+                                              "%f1;\nst.global.f32 [%rd1], %f2;\n"),
+                             1, 256);
     sim_stop(&sim);
-    const SimCounts *n = count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, %f1;\nst.global.f32 [%rd1], %f2;\n"), 1, 256);
-    assert_memory_equal(&first, n, sizeof(first));
+    const SimCounts *n = count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, "
+                                                "%f1;\nst.global.f32 [%rd1], %f2;\n"),
+                               1, 256);
+    assert_memory_equal(&first, n, sizeof first);
     sim_stop(&sim);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence), cmocka_unit_test(test_coalescing),
-        cmocka_unit_test(test_banks),        cmocka_unit_test(test_waits),      cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_long_block), cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_coalescing),   cmocka_unit_test(test_banks),
+        cmocka_unit_test(test_waits),        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_others),       cmocka_unit_test(test_long_block),
+        cmocka_unit_test(test_repeats),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

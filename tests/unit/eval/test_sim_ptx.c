@@ -1,4 +1,5 @@
-/* Single instructions, with results worked out by hand from the PTX manual; then what the parser accepts and refuses. */
+/* Single instructions, with results worked out by hand from the PTX manual; then what the parser
+ * accepts and refuses. */
 #include "sim_support.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -6,7 +7,7 @@
 static Sim sim;
 
 typedef struct {
-    const char *body;   /* leaves its result in %r0 of lane 5 */
+    const char *body; /* leaves its result in %r0 of lane 5 */
     uint32_t result;
 } Case;
 
@@ -62,23 +63,26 @@ static const Case cases[] = {
     {"sub.cc.u32 %r1, 0, 1;\nsubc.u32 %r0, 5, 0;", 4},
     {"mad.lo.cc.u32 %r1, 0x10000, 0x10000, 5;\nmadc.hi.u32 %r0, 0x10000, 0x10000, 5;", 6},
     /* conversions */
-    {"cvt.rni.s32.f32 %r0, 0f40200000;", 2},           /* 2.5 to even */
+    {"cvt.rni.s32.f32 %r0, 0f40200000;", 2}, /* 2.5 to even */
     {"cvt.rpi.s32.f32 %r0, 0fC0200000;", (uint32_t)-2},
     {"cvt.rmi.s32.f32 %r0, 0fC0200000;", (uint32_t)-3},
-    {"cvt.rzi.u32.f32 %r0, 0fC0200000;", 0},           /* clamps */
+    {"cvt.rzi.u32.f32 %r0, 0fC0200000;", 0}, /* clamps */
     {"cvt.rzi.s32.f32 %r0, 0f7F800000;", 0x7fffffff},
-    {"cvt.rzi.s32.f32 %r0, 0f7FC00000;", 0},           /* NaN */
+    {"cvt.rzi.s32.f32 %r0, 0f7FC00000;", 0}, /* NaN */
     {"cvt.sat.s8.s32 %h0, 300;\ncvt.s32.s16 %r0, %h0;", 127},
     {"cvt.sat.u8.s32 %h0, -300;\ncvt.u32.u16 %r0, %h0;", 0},
     {"cvt.s8.s32 %r0, 0x1fe;", 0xfffffffe},
     {"cvt.rz.f32.u32 %f0, 0xffffffff;\nmov.b32 %r0, %f0;", 0x4f7fffff},
     {"cvt.rn.f32.u32 %f0, 0xffffffff;\nmov.b32 %r0, %f0;", 0x4f800000},
-    {"cvt.rn.f32.s64 %f0, -9007199791611905;\nmov.b32 %r0, %f0;", 0xda000001}, /* past the half: a way by fp64 would round twice */
+    {"cvt.rn.f32.s64 %f0, -9007199791611905;\nmov.b32 %r0, %f0;",
+     0xda000001}, /* past the half: a way by fp64 would round twice */
     {"cvt.sat.f32.f32 %f0, 0fC0000000;\nmov.b32 %r0, %f0;", 0},
-    {"cvt.rn.f16.f32 %h0, 0f33800001;\ncvt.u32.u16 %r0, %h0;", 1},      /* just over 2^-24 */
-    {"cvt.rn.f16.f32 %h0, 0f477FF000;\ncvt.u32.u16 %r0, %h0;", 0x7c00}, /* 65520 rounds to infinity */
+    {"cvt.rn.f16.f32 %h0, 0f33800001;\ncvt.u32.u16 %r0, %h0;", 1}, /* just over 2^-24 */
+    {"cvt.rn.f16.f32 %h0, 0f477FF000;\ncvt.u32.u16 %r0, %h0;",
+     0x7c00}, /* 65520 rounds to infinity */
     {"cvt.rz.f16.f32 %h0, 0f477FF000;\ncvt.u32.u16 %r0, %h0;", 0x7bff},
-    {"cvt.rn.bf16x2.f32 %r0, 0f3F808000, 0f40000000;", 0x3f804000},     /* a tie: to even; the first goes up */
+    {"cvt.rn.bf16x2.f32 %r0, 0f3F808000, 0f40000000;",
+     0x3f804000}, /* a tie: to even; the first goes up */
     {"cvt.rn.relu.f16x2.f32 %r0, 0fBF800000, 0f3F800000;", 0x00003c00},
     {"cvt.rna.tf32.f32 %r0, 0f3F801000;", 0x3f802000},
     {"cvt.ftz.f32.f32 %f0, 0f00000001;\nmov.b32 %r0, %f0;", 0},
@@ -90,7 +94,8 @@ static const Case cases[] = {
     {"add.f32 %f0, 0f00000001, 0f00000001;\nmov.b32 %r0, %f0;", 2},
     {"add.rz.f32 %f0, 0f3F800000, 0f337FFFFF;\nmov.b32 %r0, %f0;", 0x3f800000},
     {"add.rp.f32 %f0, 0f3F800000, 0f00000001;\nmov.b32 %r0, %f0;", 0x3f800001},
-    {"fma.rn.f32 %f0, 0f3F800001, 0f3F800001, 0fBF800002;\nmov.b32 %r0, %f0;", 0x28800000}, /* 2^-46 is kept */
+    {"fma.rn.f32 %f0, 0f3F800001, 0f3F800001, 0fBF800002;\nmov.b32 %r0, %f0;",
+     0x28800000}, /* 2^-46 is kept */
     {"mul.sat.f32 %f0, 0f40000000, 0f40000000;\nmov.b32 %r0, %f0;", 0x3f800000},
     {"ex2.approx.f32 %f0, 0f40400000;\nmov.b32 %r0, %f0;", 0x41000000},
     {"lg2.approx.f32 %f0, 0f41000000;\nmov.b32 %r0, %f0;", 0x40400000},
@@ -123,44 +128,70 @@ static const Case cases[] = {
     {"mov.u32 %r0, %lanemask_lt;", 31},
     {"mov.u32 %r0, %ntid.x;\nmad.lo.u32 %r0, %r0, 100, %tid.x;", 3205},
     {"mov.u32 %r0, 4;\n@%p7 mov.u32 %r0, 9;\n@!%p7 add.u32 %r0, %r0, 1;", 5},
-    {"mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 3;\nt: .branchtargets A, B, C, A;\nbrx.idx %r1, t;\nA: mov.u32 %r0, 1;\nbra E;\nB: mov.u32 %r0, 2;\nbra E;\nC: mov.u32 %r0, 3;\nE:", 2},
+    {"mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 3;\nt: .branchtargets A, B, C, A;\nbrx.idx %r1, "
+     "t;\nA: mov.u32 %r0, 1;\nbra E;\nB: mov.u32 %r0, 2;\nbra E;\nC: mov.u32 %r0, 3;\nE:",
+     2},
     {"redux.sync.min.s32 %r0, -7, -1;", (uint32_t)-7},
     {"mov.u32 %r1, %laneid;\nand.b32 %r1, %r1, 1;\nmatch.all.sync.b32 %r0|%p0, %r1, -1;", 0},
     {"elect.sync %r0|%p0, -1;", 0},
     /* memory: spaces by generic addresses, bytes and halves, vectors */
-    {"mov.u32 %r1, s;\nmov.u32 %r2, 0x8180ff7f;\nst.shared.u32 [s+4], %r2;\nld.shared.s8 %r0, [%r1+6];", 0xffffff80},
-    {"mov.u32 %r2, 0x8180ff7f;\nst.shared.u32 [s+4], %r2;\nld.shared.v2.u16 {%h0, %h1}, [s+4];\ncvt.u32.u16 %r0, %h1;", 0x8180},
-    {"mov.u64 %rd1, s;\ncvta.shared.u64 %rd2, %rd1;\nmov.u32 %r1, 77;\nst.u32 [%rd2+16], %r1;\nld.shared.u32 %r0, [s+16];", 77},
-    {"mov.u64 %rd1, d;\ncvta.local.u64 %rd2, %rd1;\nmov.u64 %rd3, s;\ncvta.shared.u64 %rd3, %rd3;\nmov.u32 %r1, %laneid;\nst.shared.u32 [s], 3;\nst.local.u32 [d], %r1;\n"
-     "setp.gt.u32 %p0, %r1, 3;\nselp.b64 %rd4, %rd2, %rd3, %p0;\nld.u32 %r0, [%rd4];", 5},
-    {"mov.u64 %rd1, s;\ncvta.shared.u64 %rd2, %rd1;\nisspacep.shared %p0, %rd2;\nisspacep.global %p1, %rd2;\nselp.b32 %r0, 1, 0, %p0;\n@%p1 mov.u32 %r0, 9;", 1},
+    {"mov.u32 %r1, s;\nmov.u32 %r2, 0x8180ff7f;\nst.shared.u32 [s+4], %r2;\nld.shared.s8 %r0, "
+     "[%r1+6];",
+     0xffffff80},
+    {"mov.u32 %r2, 0x8180ff7f;\nst.shared.u32 [s+4], %r2;\nld.shared.v2.u16 {%h0, %h1}, "
+     "[s+4];\ncvt.u32.u16 %r0, %h1;",
+     0x8180},
+    {"mov.u64 %rd1, s;\ncvta.shared.u64 %rd2, %rd1;\nmov.u32 %r1, 77;\nst.u32 [%rd2+16], "
+     "%r1;\nld.shared.u32 %r0, [s+16];",
+     77},
+    {"mov.u64 %rd1, d;\ncvta.local.u64 %rd2, %rd1;\nmov.u64 %rd3, s;\ncvta.shared.u64 %rd3, "
+     "%rd3;\nmov.u32 %r1, %laneid;\nst.shared.u32 [s], 3;\nst.local.u32 [d], %r1;\n"
+     "setp.gt.u32 %p0, %r1, 3;\nselp.b64 %rd4, %rd2, %rd3, %p0;\nld.u32 %r0, [%rd4];",
+     5},
+    {"mov.u64 %rd1, s;\ncvta.shared.u64 %rd2, %rd1;\nisspacep.shared %p0, %rd2;\nisspacep.global "
+     "%p1, %rd2;\nselp.b32 %r0, 1, 0, %p0;\n@%p1 mov.u32 %r0, 9;",
+     1},
     {"ld.const.u32 %r0, [c+4];", 22},
     {"ld.global.u32 %r0, [g+8];", 33},
     {"mov.u64 %rd1, g;\nld.u32 %r0, [%rd1+4];", 32},
     {"ld.global.u64 %rd1, [ptr];\nld.global.u32 %r0, [%rd1];", 32},
     {"mov.u64 %rd1, p0;\nld.param.u32 %r0, [%rd1+8];", 1234},
     {"ld.param.v2.u16 {%h0, %h1}, [p1];\ncvt.u32.u16 %r0, %h0;", 1234},
-    {"cp.async.ca.shared.global [s+32], [g], 4;\ncp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 %r0, [s+32];", 31},
-    {"cp.async.cg.shared.global [s+32], [q], 16, 8;\ncp.async.wait_all;\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [s+32];\nmad.lo.u32 %r0, %r2, 1000, %r3;", 42000},
+    {"cp.async.ca.shared.global [s+32], [g], 4;\ncp.async.commit_group;\ncp.async.wait_group "
+     "0;\nld.shared.u32 %r0, [s+32];",
+     31},
+    {"cp.async.cg.shared.global [s+32], [q], 16, 8;\ncp.async.wait_all;\nld.shared.v4.u32 {%r1, "
+     "%r2, %r3, %r4}, [s+32];\nmad.lo.u32 %r0, %r2, 1000, %r3;",
+     42000},
     /* from one H200: by zero, of NaN, the relu of -0 */
     {"mov.u32 %r1, 0;\nrem.u32 %r0, 7, %r1;", 0xffffffff},
     {"mov.u32 %r1, 0;\nrem.s32 %r0, 7, %r1;", 0xffffffff},
-    {"mov.b64 %rd1, 0x7ff8000000000000;\nmov.b64 %fd0, %rd1;\ncvt.rni.s32.f64 %r0, %fd0;", 0x80000000},
+    {"mov.b64 %rd1, 0x7ff8000000000000;\nmov.b64 %fd0, %rd1;\ncvt.rni.s32.f64 %r0, %fd0;",
+     0x80000000},
     {"mov.b32 %f0, 0x7fc00000;\ncvt.rni.s32.f32 %r0, %f0;", 0},
-    {"mov.b16 %h0, 0x8000;\nmov.b16 %h1, 0x3c00;\nfma.rn.relu.f16 %h2, %h0, %h1, %h0;\ncvt.u32.u16 %r0, %h2;", 0},
-    {"{ .param .b64 a; .param .b32 r; st.param.b64 [a], 40; call (r), twice, (a); ld.param.b32 %r0, [r]; }", 80},
+    {"mov.b16 %h0, 0x8000;\nmov.b16 %h1, 0x3c00;\nfma.rn.relu.f16 %h2, %h0, %h1, %h0;\ncvt.u32.u16 "
+     "%r0, %h2;",
+     0},
+    {"{ .param .b64 a; .param .b32 r; st.param.b64 [a], 40; call (r), twice, (a); ld.param.b32 "
+     "%r0, [r]; }",
+     80},
 };
 
 static void build(char *text, size_t size, const char *body)
 {
     snprintf(text, size,
-             HEAD ".const .align 4 .u32 c[2] = {11, 22};\n.global .align 4 .u32 g[3] = {31, 32, 33};\n.global .align 8 .u64 ptr = g+4;\n"
+             HEAD ".const .align 4 .u32 c[2] = {11, 22};\n.global .align 4 .u32 g[3] = {31, 32, "
+                  "33};\n.global .align 8 .u64 ptr = g+4;\n"
                   ".global .align 16 .u32 q[4] = {41, 42, 43, 44};\n"
-                  ".func (.param .b32 r) twice(.param .b64 a)\n{\n.reg .b64 %%rd<4>;\n.reg .b32 %%r<4>;\nld.param.u64 %%rd0, [a];\nadd.s64 %%rd0, %%rd0, %%rd0;\n"
+                  ".func (.param .b32 r) twice(.param .b64 a)\n{\n.reg .b64 %%rd<4>;\n.reg .b32 "
+                  "%%r<4>;\nld.param.u64 %%rd0, [a];\nadd.s64 %%rd0, %%rd0, %%rd0;\n"
                   "cvt.u32.u64 %%r0, %%rd0;\nst.param.b32 [r], %%r0;\nret;\n}\n"
-                  ".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n.reg .pred %%p<8>;\n.reg .b16 %%h<4>;\n.reg .b32 %%r<10>;\n.reg .f32 %%f<4>;\n.reg .f64 %%fd<4>;\n"
-                  ".reg .b64 %%rd<10>;\n.shared .align 16 .b8 s[64];\n.local .align 8 .b8 d[16];\nmov.u32 %%r9, 1;\nsetp.eq.u32 %%p7, %%r9, 0;\n%s\n"
-                  "ld.param.u64 %%rd9, [p0];\nmov.u32 %%r9, %%laneid;\nsetp.ne.u32 %%p7, %%r9, 5;\n@%%p7 exit;\nst.global.u32 [%%rd9], %%r0;\nret;\n}\n",
+                  ".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n.reg .pred %%p<8>;\n.reg "
+                  ".b16 %%h<4>;\n.reg .b32 %%r<10>;\n.reg .f32 %%f<4>;\n.reg .f64 %%fd<4>;\n"
+                  ".reg .b64 %%rd<10>;\n.shared .align 16 .b8 s[64];\n.local .align 8 .b8 "
+                  "d[16];\nmov.u32 %%r9, 1;\nsetp.eq.u32 %%p7, %%r9, 0;\n%s\n"
+                  "ld.param.u64 %%rd9, [p0];\nmov.u32 %%r9, %%laneid;\nsetp.ne.u32 %%p7, %%r9, "
+                  "5;\n@%%p7 exit;\nst.global.u32 [%%rd9], %%r0;\nret;\n}\n",
              body);
 }
 
@@ -168,7 +199,7 @@ static void test_instructions(void **state)
 {
     (void)state;
     char *text = malloc(16384);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t got;
         build(text, 16384, cases[i].body);
         sim_start(&sim, text);
@@ -183,24 +214,31 @@ static void test_instructions(void **state)
     free(text);
 }
 
-/* Warps of a block that wait for each other's flags, and blocks that wait for earlier ones, make progress. */
+/* Warps of a block that wait for each other's flags, and blocks that wait for earlier ones, make
+ * progress. */
 static void test_progress(void **state)
 {
     (void)state;
-    sim_start(&sim, HEAD ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 s[4];\n"
-                         "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %warpid;\nmov.u32 %r5, %ctaid.x;\nmul.wide.u32 %rd2, %r5, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
-                         "st.volatile.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra W;\n"
-                         "L: ld.volatile.shared.u32 %r2, [s];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n" /* warp 0 waits for warp 1 */
-                         "setp.eq.u32 %p3, %r5, 0;\n@%p3 bra F;\nB: ld.acquire.gpu.global.u32 %r3, [%rd2+-4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra B;\n"
-                         "ld.global.u32 %r4, [%rd2+60];\n" /* what the block before left */
-                         "F: st.global.u32 [%rd2+64], %r5;\nmembar.gl;\nst.volatile.global.u32 [%rd2], 1;\nbra E;\n"
-                         "W: st.volatile.shared.u32 [s], 1;\nE:\nret;\n}\n");
+    sim_start(
+        &sim, HEAD
+        ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 "
+        "%rd<8>;\n.shared .align 4 .b8 s[4];\n"
+        "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %warpid;\nmov.u32 %r5, %ctaid.x;\nmul.wide.u32 "
+        "%rd2, %r5, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
+        "st.volatile.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra W;\n"
+        "L: ld.volatile.shared.u32 %r2, [s];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n" /* warp 0
+                                                                                          waits for
+                                                                                          warp 1 */
+        "setp.eq.u32 %p3, %r5, 0;\n@%p3 bra F;\nB: ld.acquire.gpu.global.u32 %r3, "
+        "[%rd2+-4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra B;\n"
+        "ld.global.u32 %r4, [%rd2+60];\n" /* what the block before left */
+        "F: st.global.u32 [%rd2+64], %r5;\nmembar.gl;\nst.volatile.global.u32 [%rd2], 1;\nbra E;\n"
+        "W: st.volatile.shared.u32 [s], 1;\nE:\nret;\n}\n");
     uint32_t zeros[32] = {0};
-    DevicePtr x = sim_buffer(&sim, "flags", zeros, sizeof(zeros));
+    DevicePtr x = sim_buffer(&sim, "flags", zeros, sizeof zeros);
     sim_run(&sim, ((Shape){.kernel = "k", .grid = {8}, .block = {64}}), 1, A(x));
-    sim_read(&sim, x, zeros, sizeof(zeros));
-    for (uint32_t i = 0; i < 8; i++)
-        assert_true(zeros[i] == 1 && zeros[16 + i] == i);
+    sim_read(&sim, x, zeros, sizeof zeros);
+    for (uint32_t i = 0; i < 8; i++) assert_true(zeros[i] == 1 && zeros[16 + i] == i);
     sim_stop(&sim);
 }
 
@@ -213,8 +251,7 @@ static void refuse(const char *text, const char *part)
     assert_int_equal(ops->open("h100", &d, &err), 0);
     DeviceCode code = {.ptx = text, .ptx_len = strlen(text)};
     assert_int_equal(ops->load(d, &code, 0, &m, &fault, &err), 1);
-    if (!strstr(fault.message, part))
-        fail_msg("\"%s\" expected, found: %s", part, fault.message);
+    if (!strstr(fault.message, part)) fail_msg("\"%s\" expected, found: %s", part, fault.message);
     ops->close(d);
 }
 
@@ -222,15 +259,19 @@ static void test_refused(void **state)
 {
     (void)state;
     refuse("", "PTX without a .version directive");
-    refuse(HEAD ".visible .entry k()\n{\n.reg .b32 %r<4>;\n", "PTX line 7: expected }, found the end");
+    refuse(HEAD ".visible .entry k()\n{\n.reg .b32 %r<4>;\n",
+           "PTX line 7: expected }, found the end");
     refuse(HEAD ".visible .entry k(\n", "expected .param");
     refuse(HEAD ".global .align 4 .b8 x[99999999999];\n", "a number within limits");
-    refuse(HEAD ".visible .entry k()\n{\n.reg .b32 %r<4294967295>;\n}\n", "a smaller number of registers");
-    refuse(HEAD ".global .u32 x[2] = {1, 2, 3};\n", "no more values than the variable has elements");
+    refuse(HEAD ".visible .entry k()\n{\n.reg .b32 %r<4294967295>;\n}\n",
+           "a smaller number of registers");
+    refuse(HEAD ".global .u32 x[2] = {1, 2, 3};\n",
+           "no more values than the variable has elements");
     refuse(HEAD ".global .u64 x = nowhere;\n", "which is no variable in global memory");
     refuse(HEAD ".const .b8 x[70000];\n", "constant memory of 70000 bytes");
     refuse(".version 9.0\n.target sm_90\n.address_size 32\n", "expected 64-bit addresses");
-    refuse(HEAD ".func f()\n{\nret;\n}\n.func f()\n{\nret;\n}\n", "each function to be defined once");
+    refuse(HEAD ".func f()\n{\nret;\n}\n.func f()\n{\nret;\n}\n",
+           "each function to be defined once");
     refuse(HEAD "{{{{", "a directive of a module");
 }
 
@@ -238,7 +279,9 @@ static void test_parameters(void **state)
 {
     (void)state;
     KernelInfo k;
-    sim_start(&sim, HEAD ".visible .entry k(.param .u64 .ptr .global .align 4 a, .param .u8 b, .param .u64 c, .param .align 8 .b8 d[24], .param .f32 e)\n.maxntid 128, 2\n{\nret;\n}\n");
+    sim_start(&sim, HEAD
+              ".visible .entry k(.param .u64 .ptr .global .align 4 a, .param .u8 b, .param .u64 c, "
+              ".param .align 8 .b8 d[24], .param .f32 e)\n.maxntid 128, 2\n{\nret;\n}\n");
     assert_int_equal(ops->kernel(sim.d, sim.m, "k", &k, &sim.err), 0);
     static const uint32_t offsets[] = {0, 8, 16, 24, 48}, sizes[] = {8, 1, 8, 24, 4};
     static const int pointers[] = {1, 0, -1, 0, 0};

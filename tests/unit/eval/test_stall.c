@@ -13,8 +13,9 @@
 
 static uint64_t done[STALL_LOADS];
 
-/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall, `seen` of which cost the load that meets it
- * up to 430 more; `strays` of the loads take as much longer by chance. */
+/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall,
+ * `seen` of which cost the load that meets it up to 430 more; `strays` of the loads take as much
+ * longer by chance. */
 static uint32_t watched(double period, double seen, double strays, uint64_t seed)
 {
     Random r;
@@ -37,7 +38,8 @@ static void near(double period, double seen, double strays)
 {
     for (uint64_t seed = 0; seed < 3; seed++) {
         uint32_t found = watched(period, seen, strays, seed);
-        if (fabs(found - period) > 1e-4 * period) fail_msg("%.0f ns: found %u (seed %d)", period, found, (int)seed);
+        if (fabs(found - period) > 1e-4 * period)
+            fail_msg("%.0f ns: found %u (seed %d)", period, found, (int)seed);
     }
 }
 
@@ -46,7 +48,7 @@ static void test_period(void **state)
     (void)state;
     near(100148, 1, 0);
     near(100148, 0.9, 0.01);
-    near(100148, 1, 0.03);      /* more strays than are looked at */
+    near(100148, 1, 0.03); /* more strays than are looked at */
     near(51250, 0.9, 0.01);
     near(250000, 1, 0.001);
 }
@@ -60,15 +62,17 @@ static void test_none(void **state)
         assert_int_equal(watched(100148, 0, 0.1, seed), 0);
         assert_int_equal(watched(4000000, 1, 0, seed), 0); /* six of them are no period */
     }
-    for (int i = 0; i < STALL_LOADS; i++) done[i] = 5;      /* a clock that stands */
+    for (int i = 0; i < STALL_LOADS; i++) done[i] = 5; /* a clock that stands */
     assert_int_equal(stall_period(done, STALL_LOADS), 0);
-    for (int i = 0; i < STALL_LOADS; i++) done[i] = (uint64_t)(STALL_LOADS - i) * 1000; /* or runs back */
+    for (int i = 0; i < STALL_LOADS; i++)
+        done[i] = (uint64_t)(STALL_LOADS - i) * 1000; /* or runs back */
     stall_period(done, STALL_LOADS);
     assert_int_equal(stall_period(done, 2), 0);
     assert_int_equal(stall_period(done, 0), 0);
 }
 
-/* Long ones close together, as beside another process that works on the GPU: a burst lies in one bin or two of any long period. */
+/* Long ones close together, as beside another process that works on the GPU: a burst lies in one
+ * bin or two of any long period. */
 static void test_bursts(void **state)
 {
     (void)state;
@@ -95,7 +99,8 @@ static uint32_t of_file(const char *name)
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     done[0] = 1795376696104133760;
-    for (; n < STALL_LOADS && fscanf(f, "%d", &step) == 1; n++) done[n] = done[n - 1] + 32 * (uint64_t)step;
+    for (; n < STALL_LOADS && fscanf(f, "%d", &step) == 1; n++)
+        done[n] = done[n - 1] + 32 * (uint64_t)step;
     fclose(f);
     assert_true(n >= 8192);
     return stall_period(done, n);
@@ -105,14 +110,15 @@ static void test_h200(void **state)
 {
     (void)state;
     assert_in_range(of_file("h200-dram.txt"), 100100, 100200);
-    assert_in_range(of_file("h200-hidden.txt"), 100130, 100170); /* another's, where most that meet it are no longer than others */
+    assert_in_range(of_file("h200-hidden.txt"), 100130,
+                    100170); /* another's, where most that meet it are no longer than others */
     assert_int_equal(of_file("h200-l2.txt"), 0); /* loads from the L2 */
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none), cmocka_unit_test(test_bursts),
-                                       cmocka_unit_test(test_h200)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none),
+                                       cmocka_unit_test(test_bursts), cmocka_unit_test(test_h200)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

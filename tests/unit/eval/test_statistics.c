@@ -31,8 +31,9 @@ static void test_point(void **state)
     assert_true(close_to(r.middle, 1.5) && close_to(r.low, 1.5) && close_to(r.high, 1.5));
 }
 
-/* The interval of n normal ratios: it holds the middle in about 95 of 100 experiments, has the width
- * that theory gives (the mean of the middle half has 1.0926 times the mean's standard error), and is the same for the same seed. */
+/* The interval of n normal ratios: it holds the middle in about 95 of 100 experiments, has the
+ * width that theory gives (the mean of the middle half has 1.0926 times the mean's standard error),
+ * and is the same for the same seed. */
 static void test_interval(void **state)
 {
     (void)state;
@@ -113,9 +114,9 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median),   cmocka_unit_test(test_point),    cmocka_unit_test(test_interval),
-        cmocka_unit_test(test_outliers), cmocka_unit_test(test_few),
-        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_median),   cmocka_unit_test(test_point),
+        cmocka_unit_test(test_interval), cmocka_unit_test(test_outliers),
+        cmocka_unit_test(test_few),      cmocka_unit_test(test_rounding),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Occupancies and times worked out by hand, rankings that any GPU shows, and the times of an H200. */
+/* Occupancies and times worked out by hand, rankings that any GPU shows, and the times of an H200.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,11 +20,13 @@ static const Profile *profile(const char *name)
     return p;
 }
 
-static void occupies(const char *name, int threads, int registers, uint64_t shared, int blocks, const char *limit)
+static void occupies(const char *name, int threads, int registers, uint64_t shared, int blocks,
+                     const char *limit)
 {
     Occupancy o;
     Error err;
-    if (occupancy_of(profile(name), (uint64_t)threads, registers, shared, &o, &err)) fail_msg("%s", err.text);
+    if (occupancy_of(profile(name), (uint64_t)threads, registers, shared, &o, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(o.blocks_per_sm, blocks);
     assert_string_equal(o.limit, limit);
     int warps = (threads + 31) / 32;
@@ -33,15 +36,16 @@ static void occupies(const char *name, int threads, int registers, uint64_t shar
 static void test_occupancy(void **state)
 {
     (void)state;
-    occupies("h100", 256, 32, 0, 8, "threads");      /* 64 warps / 8 */
-    occupies("h100", 32, 16, 0, 32, "blocks");       /* 32 blocks of one warp: half of the warps */
-    occupies("rtx3090", 64, 32, 0, 16, "blocks");    /* 16 blocks of two warps: 32 of 48 */
+    occupies("h100", 256, 32, 0, 8, "threads");   /* 64 warps / 8 */
+    occupies("h100", 32, 16, 0, 32, "blocks");    /* 32 blocks of one warp: half of the warps */
+    occupies("rtx3090", 64, 32, 0, 16, "blocks"); /* 16 blocks of two warps: 32 of 48 */
     occupies("l40", 64, 32, 0, 24, "threads");
-    occupies("h100", 256, 100, 0, 2, "registers");   /* 3200 -> 3328 a warp; 4 warps a scheduler; 16 / 8 */
-    occupies("h100", 128, 64, 0, 8, "registers");    /* 2048 a warp; 8 a scheduler; 32 / 4 */
+    occupies("h100", 256, 100, 0, 2,
+             "registers"); /* 3200 -> 3328 a warp; 4 warps a scheduler; 16 / 8 */
+    occupies("h100", 128, 64, 0, 8, "registers"); /* 2048 a warp; 8 a scheduler; 32 / 4 */
     occupies("h100", 128, 32, 48 << 10, 4, "shared memory"); /* 228 KiB / 49 KiB */
     occupies("a100", 128, 32, 48 << 10, 3, "shared memory"); /* 164 / 49 */
-    occupies("h100", 100, 32, 0, 16, "threads");     /* four warps, the last partial */
+    occupies("h100", 100, 32, 0, 16, "threads");             /* four warps, the last partial */
     Occupancy o;
     Error err;
     assert_int_equal(occupancy_of(profile("h100"), 1025, 32, 0, &o, &err), -1);
@@ -49,7 +53,8 @@ static void test_occupancy(void **state)
     assert_non_null(strstr(err.text, "255 registers"));
     assert_int_equal(occupancy_of(profile("h100"), 128, 32, (227 << 10) + 1, &o, &err), -1);
     assert_int_equal(occupancy_of(profile("l40"), 128, 32, 100 << 10, &o, &err), -1);
-    assert_int_equal(occupancy_of_arch("sm_90", 1024, 64, 0, &o), 0); /* a real GPU's, by its architecture */
+    assert_int_equal(occupancy_of_arch("sm_90", 1024, 64, 0, &o),
+                     0); /* a real GPU's, by its architecture */
     assert_true(o.occupancy == 0.5 && !strcmp(o.limit, "registers"));
     assert_int_equal(occupancy_of_arch("sm_35", 128, 32, 0, &o), -1);
     assert_null(profile_find("b200", &err));
@@ -59,9 +64,12 @@ static void test_occupancy(void **state)
 /* Blocks that all do the same. */
 static SimCounts alike(SimCounts c)
 {
-    c.block_global_waits = c.blocks * c.global_waits_max, c.block_local_waits = c.blocks * c.local_waits_max;
-    c.block_chain_cycles = c.blocks * c.chain_cycles_max, c.block_insts = c.blocks * c.warp_insts_max;
-    c.block_barriers_max = c.warp_barriers / c.warps, c.block_barriers = c.blocks * c.block_barriers_max;
+    c.block_global_waits = c.blocks * c.global_waits_max,
+    c.block_local_waits = c.blocks * c.local_waits_max;
+    c.block_chain_cycles = c.blocks * c.chain_cycles_max,
+    c.block_insts = c.blocks * c.warp_insts_max;
+    c.block_barriers_max = c.warp_barriers / c.warps,
+    c.block_barriers = c.blocks * c.block_barriers_max;
     c.led_past_l1_sectors = c.global_load_sectors - c.l1_hit_sectors;
     c.led_dram_sectors = c.led_past_l1_sectors - c.l2_load_sectors;
     c.heaviest_insts = c.heavy_insts = c.warp_insts / c.blocks, c.heavy_blocks = c.blocks;
@@ -80,23 +88,29 @@ static LaunchTime predict(const Profile *p, const SimCounts *c, int slice)
 
 static SimCounts grid(uint64_t blocks, uint32_t threads)
 {
-    SimCounts c = {.grid = {(uint32_t)blocks, 1, 1}, .block = {threads, 1, 1}, .registers = 32, .blocks = blocks};
+    SimCounts c = {.grid = {(uint32_t)blocks, 1, 1},
+                   .block = {threads, 1, 1},
+                   .registers = 32,
+                   .blocks = blocks};
     c.warps = blocks * ((threads + 31) / 32);
     return c;
 }
 
 static void close_to(double got, double want, double within)
 {
-    if (!(fabs(got - want) <= within * want)) fail_msg("%g, expected %g within %g%%", got, want, within * 100);
+    if (!(fabs(got - want) <= within * want))
+        fail_msg("%g, expected %g within %g%%", got, want, within * 100);
 }
 
-/* 64 blocks of 256 on 4 SMs of an H100: two waves of 8 a SM. 10^6 sectors of DRAM at 0.89 * 3.35 TB/s * 4 / 132;
- * a block's latency is 350 + 8 * 15 (start) + 100 (chain) + 670 (one load from DRAM) cycles of 1.98 GHz. */
+/* 64 blocks of 256 on 4 SMs of an H100: two waves of 8 a SM. 10^6 sectors of DRAM at 0.89 * 3.35
+ * TB/s * 4 / 132; a block's latency is 350 + 8 * 15 (start) + 100 (chain) + 670 (one load from
+ * DRAM) cycles of 1.98 GHz. */
 static void test_dram_by_hand(void **state)
 {
     (void)state;
     SimCounts c = grid(64, 256);
-    c.global_load_requests = c.global_load_wavefronts = 250000, c.global_load_sectors = c.dram_read_sectors = 1000000, c.global_load_bytes = 32000000;
+    c.global_load_requests = c.global_load_wavefronts = 250000,
+    c.global_load_sectors = c.dram_read_sectors = 1000000, c.global_load_bytes = 32000000;
     c.global_waits = c.warps, c.global_waits_max = 1;
     c.chain_cycles = 100 * c.warps, c.chain_cycles_max = 100;
     LaunchTime t = predict(profile("h100"), &c, 4);
@@ -106,10 +120,12 @@ static void test_dram_by_hand(void **state)
     close_to(t.seconds, sqrt(dram * dram + latency * latency), 1e-9);
     assert_string_equal(t.bound, "dram");
     assert_true(t.waves == 2);
-    close_to(timemodel_sequence(profile("h100"), (LaunchTime[]){t, t, t}, 3), 3 * t.seconds + 2.5e-6 + 2 * 1.1e-6, 1e-9);
+    close_to(timemodel_sequence(profile("h100"), (LaunchTime[]){t, t, t}, 3),
+             3 * t.seconds + 2.5e-6 + 2 * 1.1e-6, 1e-9);
 }
 
-/* 4 blocks of one warp that issue 10^5 fp32 instructions in a chain of 4 cycles each: latency alone. */
+/* 4 blocks of one warp that issue 10^5 fp32 instructions in a chain of 4 cycles each: latency
+ * alone. */
 static void test_latency_by_hand(void **state)
 {
     (void)state;
@@ -124,8 +140,8 @@ static void test_latency_by_hand(void **state)
     assert_string_equal(t.bound, "latency");
 }
 
-/* The pipes: 10^6 warp-instructions on one SM of 64 fp32 lanes (A100) take 500000 cycles of 1.41 GHz, twice an H100's;
- * integers share the fp32 lanes on an L40. */
+/* The pipes: 10^6 warp-instructions on one SM of 64 fp32 lanes (A100) take 500000 cycles of 1.41
+ * GHz, twice an H100's; integers share the fp32 lanes on an L40. */
 static void test_pipes(void **state)
 {
     (void)state;
@@ -144,29 +160,32 @@ static void test_pipes(void **state)
 static SimCounts stream(uint64_t n, uint32_t threads, uint32_t vec)
 {
     SimCounts c = grid(n / (threads * vec), threads);
-    c.warp_insts = c.warps * (16 + 4 * vec), c.warp_insts_max = 16 + 4 * vec, c.thread_insts = c.warp_insts * 32;
+    c.warp_insts = c.warps * (16 + 4 * vec), c.warp_insts_max = 16 + 4 * vec,
+    c.thread_insts = c.warp_insts * 32;
     c.by_class[INST_INT] = c.warps * 8, c.by_class[INST_FP32] = c.warps * vec;
     c.by_class[INST_GLOBAL_LOAD] = c.by_class[INST_GLOBAL_STORE] = c.warps;
     c.global_load_requests = c.global_store_requests = c.warps;
     c.global_load_wavefronts = c.global_store_wavefronts = c.warps * vec;
     c.global_load_bytes = c.global_store_bytes = n * 4;
-    c.global_load_sectors = c.global_store_sectors = c.dram_read_sectors = c.dram_write_sectors = n / 8;
+    c.global_load_sectors = c.global_store_sectors = c.dram_read_sectors = c.dram_write_sectors =
+        n / 8;
     c.global_waits = c.warps, c.global_waits_max = 1;
     c.chain_cycles = 50 * c.warps, c.chain_cycles_max = 50;
     return c;
 }
 
-/* Kernel times of an H200 (2^26 floats; medians of 20, less 2.75 us of launch), by block size, by vector width, and with
- * shared memory that leaves 7, 4, 2 and 1 blocks on an SM. */
+/* Kernel times of an H200 (2^26 floats; medians of 20, less 2.75 us of launch), by block size, by
+ * vector width, and with shared memory that leaves 7, 4, 2 and 1 blocks on an SM. */
 static void test_h200_streams(void **state)
 {
     (void)state;
     static const struct {
         uint32_t threads, vec, shared;
         double us;
-    } measured[] = {{32, 1, 0, 1260},       {64, 1, 0, 630},        {128, 1, 0, 317},        {256, 1, 0, 199},
-                    {512, 1, 0, 216},       {1024, 1, 0, 239},      {64, 4, 0, 158},         {128, 4, 0, 125},
-                    {256, 4, 0, 125},       {256, 1, 28 << 10, 226}, {256, 1, 56 << 10, 356}, {256, 1, 112 << 10, 643},
+    } measured[] = {{32, 1, 0, 1260},          {64, 1, 0, 630},         {128, 1, 0, 317},
+                    {256, 1, 0, 199},          {512, 1, 0, 216},        {1024, 1, 0, 239},
+                    {64, 4, 0, 158},           {128, 4, 0, 125},        {256, 4, 0, 125},
+                    {256, 1, 28 << 10, 226},   {256, 1, 56 << 10, 356}, {256, 1, 112 << 10, 643},
                     {256, 1, 220 << 10, 1216}, {64, 1, 112 << 10, 2220}};
     const Profile *p = profile("h200");
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
@@ -181,23 +200,27 @@ static SimCounts product(uint64_t blocks, uint32_t threads)
 {
     SimCounts c = grid(blocks, threads);
     c.dram_read_sectors = 2 * (2048 * 2048 / 8), c.dram_write_sectors = 2048 * 2048 / 8;
-    c.global_store_requests = c.global_store_wavefronts = c.warps, c.global_store_sectors = 4 * c.warps, c.global_store_bytes = 128 * c.warps;
+    c.global_store_requests = c.global_store_wavefronts = c.warps,
+    c.global_store_sectors = 4 * c.warps, c.global_store_bytes = 128 * c.warps;
     return c;
 }
 
 static void finish_product(SimCounts *c, uint64_t warp_insts, uint64_t waits, uint64_t chain)
 {
     c->warp_insts_max = warp_insts, c->global_waits_max = waits, c->chain_cycles_max = chain;
-    c->warp_insts = warp_insts * c->warps, c->global_waits = waits * c->warps, c->chain_cycles = chain * c->warps;
+    c->warp_insts = warp_insts * c->warps, c->global_waits = waits * c->warps,
+    c->chain_cycles = chain * c->warps;
     c->by_class[INST_FP32] = 2048 * c->warps;
     c->l2_load_sectors = c->global_load_sectors - c->l1_hit_sectors - c->dram_read_sectors;
 }
 
-/* One output a thread, straight from memory: two loads a step, one of a row (one address), one of a column (128 bytes). */
+/* One output a thread, straight from memory: two loads a step, one of a row (one address), one of a
+ * column (128 bytes). */
 static SimCounts product_naive(void)
 {
     SimCounts c = product(2048 * 2048 / 256, 256);
-    c.global_load_requests = c.global_load_wavefronts = c.by_class[INST_GLOBAL_LOAD] = c.warps * 2048 * 2;
+    c.global_load_requests = c.global_load_wavefronts = c.by_class[INST_GLOBAL_LOAD] =
+        c.warps * 2048 * 2;
     c.global_load_sectors = c.warps * 2048 * 5, c.global_load_bytes = c.warps * 2048 * 256;
     /* misses of a block: 8 rows of a, and each line of b once for its 8 warps */
     c.l1_hit_sectors = c.global_load_sectors - c.blocks * (8 * 256 + 2048 * 4);
@@ -211,17 +234,20 @@ static SimCounts product_tiled(uint32_t t)
     SimCounts c = product(2048 / t * (2048 / t), t * t);
     uint64_t tiles = 2048 / t;
     c.static_shared = 2 * t * t * 4;
-    c.global_load_requests = c.global_load_wavefronts = c.by_class[INST_GLOBAL_LOAD] = c.warps * tiles * 2;
+    c.global_load_requests = c.global_load_wavefronts = c.by_class[INST_GLOBAL_LOAD] =
+        c.warps * tiles * 2;
     c.global_load_sectors = c.warps * tiles * 8, c.global_load_bytes = c.warps * tiles * 256;
-    c.shared_load_requests = c.shared_load_wavefronts = c.by_class[INST_SHARED_LOAD] = c.warps * 2048 * 2;
-    c.shared_store_requests = c.shared_store_wavefronts = c.by_class[INST_SHARED_STORE] = c.warps * tiles * 2;
+    c.shared_load_requests = c.shared_load_wavefronts = c.by_class[INST_SHARED_LOAD] =
+        c.warps * 2048 * 2;
+    c.shared_store_requests = c.shared_store_wavefronts = c.by_class[INST_SHARED_STORE] =
+        c.warps * tiles * 2;
     c.barriers = c.blocks * tiles * 2, c.warp_barriers = c.warps * tiles * 2;
     finish_product(&c, tiles * (3 * t + 20), tiles, tiles * (24 + 4 * t));
     return c;
 }
 
-/* Transposes of 8192 x 8192 floats: the plain strided copy, and 32 x 32 tiles whose columns are 32-way conflicts
- * unless padded. */
+/* Transposes of 8192 x 8192 floats: the plain strided copy, and 32 x 32 tiles whose columns are
+ * 32-way conflicts unless padded. */
 static SimCounts transposed(int tiled, int wavefronts)
 {
     SimCounts c = grid(tiled ? 65536 : 131072, tiled ? 256 : 128);
@@ -234,7 +260,8 @@ static SimCounts transposed(int tiled, int wavefronts)
     c.global_load_sectors = requests * (tiled ? 4 : 32);
     c.l2_load_sectors = c.global_load_sectors - c.dram_read_sectors;
     c.global_waits = c.warps * (tiled ? 1 : 4), c.global_waits_max = tiled ? 1 : 4;
-    c.chain_cycles_max = 150, c.chain_cycles = 150 * c.warps, c.warp_insts_max = 80, c.warp_insts = 80 * c.warps;
+    c.chain_cycles_max = 150, c.chain_cycles = 150 * c.warps, c.warp_insts_max = 80,
+    c.warp_insts = 80 * c.warps;
     if (!tiled) return c;
     c.static_shared = 4352, c.barriers = c.blocks, c.warp_barriers = c.warps;
     c.shared_load_requests = c.shared_store_requests = c.shared_store_wavefronts = requests;
@@ -243,16 +270,16 @@ static SimCounts transposed(int tiled, int wavefronts)
     return c;
 }
 
-/* Kernel times of an H200 in microseconds, less 2.75 of launch. A first-order model is within a third of them and keeps
- * their order. */
+/* Kernel times of an H200 in microseconds, less 2.75 of launch. A first-order model is within a
+ * third of them and keeps their order. */
 static void test_h200_kernels(void **state)
 {
     (void)state;
     struct {
         SimCounts counts;
         double us;
-    } measured[] = {{product_naive(), 2512},          {product_tiled(16), 2107},      {product_tiled(32), 1856},
-                    {transposed(0, 0), 467},          {transposed(1, 32), 327},       {transposed(1, 1), 145}};
+    } measured[] = {{product_naive(), 2512}, {product_tiled(16), 2107}, {product_tiled(32), 1856},
+                    {transposed(0, 0), 467}, {transposed(1, 32), 327},  {transposed(1, 1), 145}};
     const Profile *p = profile("h200");
     double previous = INFINITY;
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
@@ -268,21 +295,31 @@ static void test_rankings(void **state)
     (void)state;
     for (int i = 0; profile_at(i); i++) {
         const Profile *p = profile_at(i);
-        SimCounts scalar = stream(1 << 19, 256, 1), vector = stream(1 << 19, 256, 4), small = stream(1 << 19, 32, 1);
-        LaunchTime t = predict(p, &scalar, TIMEMODEL_SLICE_SMS), v = predict(p, &vector, TIMEMODEL_SLICE_SMS);
+        SimCounts scalar = stream(1 << 19, 256, 1), vector = stream(1 << 19, 256, 4),
+                  small = stream(1 << 19, 32, 1);
+        LaunchTime t = predict(p, &scalar, TIMEMODEL_SLICE_SMS),
+                   v = predict(p, &vector, TIMEMODEL_SLICE_SMS);
         assert_true(v.seconds <= t.seconds * 1.0001);
-        assert_true(predict(p, &small, TIMEMODEL_SLICE_SMS).seconds > t.seconds); /* poor occupancy */
-        SimCounts apart = scalar; /* each lane its own sector, all of them fetched again and again */
-        apart.global_load_wavefronts *= 8, apart.global_load_sectors *= 8, apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
-        double worse = predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds / t.seconds; /* an L40 has L2 to spare for it */
+        assert_true(predict(p, &small, TIMEMODEL_SLICE_SMS).seconds >
+                    t.seconds); /* poor occupancy */
+        SimCounts apart =
+            scalar; /* each lane its own sector, all of them fetched again and again */
+        apart.global_load_wavefronts *= 8, apart.global_load_sectors *= 8,
+            apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
+        double worse = predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds /
+                       t.seconds; /* an L40 has L2 to spare for it */
         assert_true(worse > (strcmp(p->name, "h100") ? 0.995 : 1.2));
-        /* one kernel that keeps the middle result in registers, against two that pass it through memory */
-        double two = timemodel_sequence(p, (LaunchTime[]){v, v}, 2), one = timemodel_sequence(p, &v, 1);
+        /* one kernel that keeps the middle result in registers, against two that pass it through
+         * memory */
+        double two = timemodel_sequence(p, (LaunchTime[]){v, v}, 2),
+               one = timemodel_sequence(p, &v, 1);
         assert_true(two > 1.5 * one);
         SimCounts conflicts = scalar, none = scalar;
-        none.shared_load_requests = none.shared_load_wavefronts = conflicts.shared_load_requests = scalar.warps * 64;
+        none.shared_load_requests = none.shared_load_wavefronts = conflicts.shared_load_requests =
+            scalar.warps * 64;
         conflicts.shared_load_wavefronts = conflicts.shared_load_requests * 32;
-        assert_true(predict(p, &conflicts, TIMEMODEL_SLICE_SMS).seconds > 2 * predict(p, &none, TIMEMODEL_SLICE_SMS).seconds);
+        assert_true(predict(p, &conflicts, TIMEMODEL_SLICE_SMS).seconds >
+                    2 * predict(p, &none, TIMEMODEL_SLICE_SMS).seconds);
         LaunchTime again = predict(p, &scalar, TIMEMODEL_SLICE_SMS);
         assert_memory_equal(&again, &t, sizeof t);
     }
@@ -294,7 +331,8 @@ static void test_atomics(void **state)
     (void)state;
     const Profile *p = profile("h200");
     SimCounts c = grid(4096, 256);
-    c.global_atomic_requests = c.warps, c.global_atomic_serial = c.global_atomic_hottest = 1 << 20, c.global_atomic_sectors = c.warps;
+    c.global_atomic_requests = c.warps, c.global_atomic_serial = c.global_atomic_hottest = 1 << 20,
+    c.global_atomic_sectors = c.warps;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 1840, 0.05);
     c.global_atomic_hottest = 256;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 16, 0.25);
@@ -307,45 +345,56 @@ static void test_slowest_warp(void **state)
     SimCounts c = grid(1024, 128);
     c.warp_insts = 1000000, c.warp_insts_max = 900000;
     c.chain_cycles = 4000000, c.chain_cycles_max = 3600000;
-    c.block_chain_cycles = 3700000, c.block_insts = 920000, c.heaviest_insts = c.heavy_insts = 900000, c.heavy_blocks = 1;
+    c.block_chain_cycles = 3700000, c.block_insts = 920000,
+    c.heaviest_insts = c.heavy_insts = 900000, c.heavy_blocks = 1;
     LaunchTime t = predict(profile("h100"), &c, 4);
     assert_true(t.seconds >= 3600000 / 1.98e9);
     /* One that finishes for the 31 beside it, a block on each SM, issues for itself alone. */
     c = grid(4, 1024);
-    c.warp_insts = 4 * 41000, c.warp_insts_max = 10000, c.chain_cycles = 4 * 71000, c.chain_cycles_max = 40000;
+    c.warp_insts = 4 * 41000, c.warp_insts_max = 10000, c.chain_cycles = 4 * 71000,
+    c.chain_cycles_max = 40000;
     close_to(predict(profile("h100"), &c, 4).seconds, 41000 / 1.98e9, 0.05);
 }
 
-/* Loads that find near what was loaded before make nothing faster (but for the turns of sparse ones, 31 cycles at most), be they of
- * one sector or of sixteen. */
+/* Loads that find near what was loaded before make nothing faster (but for the turns of sparse
+ * ones, 31 cycles at most), be they of one sector or of sixteen. */
 static void test_junk_loads(void **state)
 {
     (void)state;
     const Profile *p = profile("h100");
     for (int sparse = 0; sparse < 2; sparse++) {
         SimCounts plain = stream(1 << 19, 256, 1);
-        if (sparse) plain.global_load_sectors = plain.dram_read_sectors = 32 * plain.global_load_requests;
+        if (sparse)
+            plain.global_load_sectors = plain.dram_read_sectors = 32 * plain.global_load_requests;
         double alone = predict(p, &plain, TIMEMODEL_SLICE_SMS).seconds;
         for (uint64_t sectors = 1; sectors <= 16; sectors *= 4)
             for (uint64_t k = 1; k <= 16; k *= 4) {
                 SimCounts junk = plain;
                 uint64_t more = k * plain.global_load_requests;
-                junk.global_load_requests += more, junk.global_load_wavefronts += more * (sectors > 4 ? sectors / 4 : 1);
+                junk.global_load_requests += more,
+                    junk.global_load_wavefronts += more * (sectors > 4 ? sectors / 4 : 1);
                 junk.global_load_sectors += more * sectors, junk.l1_hit_sectors += more * sectors;
-                junk.global_load_bytes += more * (sectors == 1 ? 128 : sectors * 32); /* of one sector: all lanes the same word */
+                junk.global_load_bytes +=
+                    more * (sectors == 1
+                                ? 128
+                                : sectors * 32); /* of one sector: all lanes the same word */
                 double with = predict(p, &junk, TIMEMODEL_SLICE_SMS).seconds;
-                if (with < alone * 0.98) fail_msg("%llu loads of %llu sectors: %g s, %g without", (unsigned long long)k, (unsigned long long)sectors, with, alone);
+                if (with < alone * 0.98)
+                    fail_msg("%llu loads of %llu sectors: %g s, %g without", (unsigned long long)k,
+                             (unsigned long long)sectors, with, alone);
             }
     }
 }
 
-/* Nor do blocks without work that start beside the others: neither the last wave nor a launch of fewer blocks than SMs. */
+/* Nor do blocks without work that start beside the others: neither the last wave nor a launch of
+ * fewer blocks than SMs. */
 static void test_idle_blocks(void **state)
 {
     (void)state;
     for (uint64_t blocks = 2; blocks <= 17; blocks += 3) {
         SimCounts c = grid(blocks, 256);
-        c.warp_insts = c.warps * 4000, c.warp_insts_max = 4000, c.by_class[INST_FP32] = c.warps * 3000;
+        c.warp_insts = c.warps * 4000, c.warp_insts_max = 4000,
+        c.by_class[INST_FP32] = c.warps * 3000;
         c.chain_cycles = c.warps * 5000, c.chain_cycles_max = 5000;
         c.shared_load_requests = c.shared_load_wavefronts = c.warps * 1000;
         c.warp_barriers = c.warps * 100;
@@ -354,7 +403,8 @@ static void test_idle_blocks(void **state)
         for (uint64_t more = 2; more * blocks <= 64; more *= 2) {
             SimCounts idle = c;
             idle.blocks *= more, idle.warps *= more, idle.grid[0] *= (uint32_t)more;
-            assert_true(predict(profile("h100"), &idle, TIMEMODEL_SLICE_SMS).seconds >= alone * 0.9999);
+            assert_true(predict(profile("h100"), &idle, TIMEMODEL_SLICE_SMS).seconds >=
+                        alone * 0.9999);
         }
     }
 }
@@ -371,10 +421,12 @@ static void test_counters(void **state)
     for (int i = 0; i < n; i++) {
         assert_true(isfinite(list[i].value));
         for (int j = 0; j < i; j++) assert_string_not_equal(list[i].name, list[j].name);
-        if (!strcmp(list[i].name, "dram_bytes")) seen++, close_to(list[i].value, 2 * 2 * 4.0 * (1 << 19), 1e-12);
+        if (!strcmp(list[i].name, "dram_bytes"))
+            seen++, close_to(list[i].value, 2 * 2 * 4.0 * (1 << 19), 1e-12);
         if (!strcmp(list[i].name, "sectors_per_load")) seen++, close_to(list[i].value, 4, 1e-12);
         if (!strcmp(list[i].name, "launches")) seen++, close_to(list[i].value, 2, 1e-12);
-        if (!strcmp(list[i].name, "time_kernels_us")) seen++, close_to(list[i].value, 2e6 * t[0].seconds, 1e-12);
+        if (!strcmp(list[i].name, "time_kernels_us"))
+            seen++, close_to(list[i].value, 2e6 * t[0].seconds, 1e-12);
     }
     assert_int_equal(seen, 4);
     Error err;
@@ -385,12 +437,13 @@ static void test_counters(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
-                                       cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
-                                       cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
-                                       cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
-                                       cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
-                                       cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
+        cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
+        cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
+        cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

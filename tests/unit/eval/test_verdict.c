@@ -13,8 +13,19 @@
 
 static Verdict sample(void)
 {
-    Verdict v = {.outcome = OUTCOME_OK, .score = 1.5, .speedup = 1.5, .low = 1.5, .high = 1.5, .time_us = 10, .baseline_us = 15,
-                 .light_us = 4, .registers = 32, .n_checks = 2, .device = "sim:h100", .compiler = "NVRTC 13.0", .seed = UINT64_MAX,
+    Verdict v = {.outcome = OUTCOME_OK,
+                 .score = 1.5,
+                 .speedup = 1.5,
+                 .low = 1.5,
+                 .high = 1.5,
+                 .time_us = 10,
+                 .baseline_us = 15,
+                 .light_us = 4,
+                 .registers = 32,
+                 .n_checks = 2,
+                 .device = "sim:h100",
+                 .compiler = "NVRTC 13.0",
+                 .seed = UINT64_MAX,
                  .predicted = 1};
     strcpy(v.checks[0], "check n=31, input scale 1");
     strcpy(v.checks[1], "check n=64, input scale 8");
@@ -65,10 +76,15 @@ static void test_record(void **state)
     check_schema(&v);
 }
 
-static void key_of(const char *source, const char *task_digest, const char *device_class, uint64_t seed, char *out)
+static void key_of(const char *source, const char *task_digest, const char *device_class,
+                   uint64_t seed, char *out)
 {
-    VerdictKey key = {.source = source, .source_len = strlen(source), .task_digest = task_digest, .device_class = device_class,
-                      .not_on = "", .seed = seed};
+    VerdictKey key = {.source = source,
+                      .source_len = strlen(source),
+                      .task_digest = task_digest,
+                      .device_class = device_class,
+                      .not_on = "",
+                      .seed = seed};
     verdict_key(&key, out);
 }
 
@@ -100,7 +116,8 @@ static void test_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record), cmocka_unit_test(test_key), cmocka_unit_test(test_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record), cmocka_unit_test(test_key),
+                                       cmocka_unit_test(test_names)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Libraries of tests/fixtures/cuda that stand for NVIDIA's where there is no GPU: built into the test's folder. */
+/* Libraries of tests/fixtures/cuda that stand for NVIDIA's where there is no GPU: built into the
+ * test's folder. */
 #ifndef TESTS_GPU_FIXTURES_H
 #define TESTS_GPU_FIXTURES_H
 
@@ -9,13 +10,16 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* tests/fixtures/cuda/SOURCE becomes DIR/NAME, by which the loader knows it from then on. 0, or -1. */
+/* tests/fixtures/cuda/SOURCE becomes DIR/NAME, by which the loader knows it from then on. 0, or -1.
+ */
 static inline int fixture_build(const char *source, const char *dir, const char *name)
 {
     const char *cc = getenv("QUERN_CC");
     if (file_mkdirs(dir, NULL)) return -1;
-    char *command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s -I%s -o %s/%s %s/tests/fixtures/cuda/%s",
-                                  cc && *cc ? cc : "gcc", name, QUERN_ROOT, dir, name, QUERN_ROOT, source);
+    char *command =
+        memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s -I%s -o %s/%s "
+                      "%s/tests/fixtures/cuda/%s",
+                      cc && *cc ? cc : "gcc", name, QUERN_ROOT, dir, name, QUERN_ROOT, source);
     int rc = system(command);
     free(command);
     return rc ? -1 : 0;

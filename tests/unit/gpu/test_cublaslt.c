@@ -1,7 +1,8 @@
-/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented to: the row-major mapping with
- * all transposes, leading dimensions and outputs; that alignments are told as they are; that a shape is asked for
- * once and passes over an algorithm that does not run; that k stays whole where it must; and what is said when none does. On a GPU test_products_cuda does this with
- * the real one. */
+/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented
+ * to: the row-major mapping with all transposes, leading dimensions and outputs; that alignments
+ * are told as they are; that a shape is asked for once and passes over an algorithm that does not
+ * run; that k stays whole where it must; and what is said when none does. On a GPU
+ * test_products_cuda does this with the real one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "tests/unit/gpu/fixtures.h"
 #include "gpu/cublaslt.h"
+#include "tests/unit/gpu/fixtures.h"
 
 static Cublaslt *lt;
 
@@ -42,27 +43,34 @@ static void *numbers(Random *r, size_t n, int wide, size_t shift)
     void *p = base + shift;
     for (size_t i = 0; i < n; i++) {
         float f = (float)random_normal(r);
-        if (wide) memcpy((char *)p + 4 * i, &f, 4);
-        else ((uint16_t *)p)[i] = narrow(f);
+        if (wide)
+            memcpy((char *)p + 4 * i, &f, 4);
+        else
+            ((uint16_t *)p)[i] = narrow(f);
     }
     return p;
 }
 
-static void drop(void *p, size_t shift) { free((char *)p - shift); }
+static void drop(void *p, size_t shift)
+{
+    free((char *)p - shift);
+}
 
 static float number(const void *p, int wide, size_t i)
 {
     return wide ? ((const float *)p)[i] : widen(((const uint16_t *)p)[i]);
 }
 
-static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float alpha, float beta, int apart, size_t shift)
+static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float alpha, float beta,
+                int apart, size_t shift)
 {
     Random r;
     Error err;
     int lda = (ta ? m : k) + pad, ldb = (tb ? k : n) + pad, ldd = n + pad;
     random_init(&r, (uint64_t)(m * 10007 + n * 101 + k), 0);
     size_t nd = (size_t)ldd * (size_t)m, unit = wide ? 4 : 2;
-    void *a = numbers(&r, (size_t)lda * (size_t)(ta ? k : m), 0, shift), *b = numbers(&r, (size_t)ldb * (size_t)(tb ? n : k), 0, shift);
+    void *a = numbers(&r, (size_t)lda * (size_t)(ta ? k : m), 0, shift),
+         *b = numbers(&r, (size_t)ldb * (size_t)(tb ? n : k), 0, shift);
     void *d = numbers(&r, nd, wide, 2 * shift), *c = numbers(&r, nd, wide, 2 * shift);
     void *before = malloc(nd * unit);
     memcpy(before, d, nd * unit);
@@ -73,11 +81,17 @@ static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float al
             size_t at = (size_t)i * (size_t)ldd + (size_t)j;
             double want = 0;
             for (int l = 0; l < k && j < n; l++)
-                want += (double)number(a, 0, (size_t)(ta ? l * lda + i : i * lda + l)) * (double)number(b, 0, (size_t)(tb ? j * ldb + l : l * ldb + j));
-            want = (double)alpha * want + (beta != 0 ? (double)beta * (double)number(apart ? c : before, wide, at) : 0);
+                want += (double)number(a, 0, (size_t)(ta ? l * lda + i : i * lda + l)) *
+                        (double)number(b, 0, (size_t)(tb ? j * ldb + l : l * ldb + j));
+            want = (double)alpha * want +
+                   (beta != 0 ? (double)beta * (double)number(apart ? c : before, wide, at) : 0);
             if (j >= n) want = (double)number(before, wide, at);
-            double got = (double)number(d, wide, at), limit = j >= n ? 0 : wide ? 1e-4 : 0.01 * (1 + fabs(want));
-            if (!(fabs(got - want) <= limit)) fail_msg("%d x %d x %d, ta %d, tb %d: [%d][%d] is %g, expected %g", m, n, k, ta, tb, i, j, got, want);
+            double got = (double)number(d, wide, at), limit = j >= n ? 0
+                                                              : wide ? 1e-4
+                                                                     : 0.01 * (1 + fabs(want));
+            if (!(fabs(got - want) <= limit))
+                fail_msg("%d x %d x %d, ta %d, tb %d: [%d][%d] is %g, expected %g", m, n, k, ta, tb,
+                         i, j, got, want);
         }
     drop(a, shift), drop(b, shift), drop(d, 2 * shift), drop(c, 2 * shift);
     free(before);
@@ -117,18 +131,30 @@ static void test_once_a_shape(void **state)
     assert_int_equal(calls('s'), 5);
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2); /* other alignments are another shape */
     assert_int_equal(calls('h'), 2);
-    for (int m = 1; m <= 1100; m++) one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0, 0); /* more than are kept */
+    for (int m = 1; m <= 1100; m++)
+        one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0, 0); /* more than are kept */
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('s'), 5 + 1 + 1100 + 1);
 }
 
-/* An algorithm that splits k is taken where one may be, a kernel without a tile nowhere that sums have an order. */
+/* An algorithm that splits k is taken where one may be, a kernel without a tile nowhere that sums
+ * have an order. */
 static void test_ordered(void **state)
 {
     (void)state;
     Error err;
     _Alignas(256) uint16_t x[256] = {0}, d[256];
-    CublasltProduct p = {.m = 4, .n = 8, .k = 16, .a = x, .b = x, .lda = 16, .ldb = 8, .alpha = 1, .d = d, .ldd = 8, .ordered = 1};
+    CublasltProduct p = {.m = 4,
+                         .n = 8,
+                         .k = 16,
+                         .a = x,
+                         .b = x,
+                         .lda = 16,
+                         .ldb = 8,
+                         .alpha = 1,
+                         .d = d,
+                         .ldd = 8,
+                         .ordered = 1};
     unlink("calls");
     for (int i = 0; i < 3; i++)
         if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
@@ -160,7 +186,8 @@ static void test_failures(void **state)
     (void)state;
     Error err;
     _Alignas(256) uint16_t x[256] = {0};
-    CublasltProduct p = {.m = 0, .n = 3, .k = 4, .a = x, .b = x, .lda = 4, .ldb = 3, .alpha = 1, .d = x, .ldd = 3};
+    CublasltProduct p = {
+        .m = 0, .n = 3, .k = 4, .a = x, .b = x, .lda = 4, .ldb = 3, .alpha = 1, .d = x, .ldd = 3};
     assert_int_equal(cublaslt_product(lt, &p, NULL, NULL, &err), 0); /* nothing to do */
     p.m = 2;
     p.lda = 3;

@@ -20,10 +20,14 @@ static void alone(const char *list, int ordinal, const char *expected, int ask, 
     if (!child) {
         setenv("CUDA_VISIBLE_DEVICES", list, 1);
         gpus_alone(ordinal);
-        _exit(strcmp(getenv("CUDA_VISIBLE_DEVICES"), expected) ? 1 : gpus_here(ask) != here ? 2 : 0);
+        _exit(strcmp(getenv("CUDA_VISIBLE_DEVICES"), expected) ? 1
+              : gpus_here(ask) != here                         ? 2
+                                                               : 0);
     }
     assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-    if (WEXITSTATUS(status)) fail_msg("\"%s\", cuda:%d: %s", list, ordinal, WEXITSTATUS(status) == 1 ? "another list" : "another number");
+    if (WEXITSTATUS(status))
+        fail_msg("\"%s\", cuda:%d: %s", list, ordinal,
+                 WEXITSTATUS(status) == 1 ? "another list" : "another number");
 }
 
 static void test_alone(void **state)
@@ -49,7 +53,8 @@ static void test_nothing_to_leave_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone), cmocka_unit_test(test_nothing_to_leave_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),
+                                       cmocka_unit_test(test_nothing_to_leave_out)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

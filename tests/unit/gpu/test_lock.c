@@ -37,7 +37,8 @@ static pid_t holder(int alone, int *ready)
     if (pid == 0) {
         GpuLock *l;
         Error e;
-        if (lock_open(uuid, &l, &e) || (alone ? lock_alone(l, 20, &e) : lock_shared(l, 20, &e))) _exit(1);
+        if (lock_open(uuid, &l, &e) || (alone ? lock_alone(l, 20, &e) : lock_shared(l, 20, &e)))
+            _exit(1);
         if (write(fds[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }
@@ -218,9 +219,11 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sides),       cmocka_unit_test(test_wanted), cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
-                                       cmocka_unit_test(test_death),       cmocka_unit_test(test_no_starving),
-                                       cmocka_unit_test(test_file)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sides),  cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
+        cmocka_unit_test(test_death),  cmocka_unit_test(test_no_starving),
+        cmocka_unit_test(test_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,5 @@
-/* gpu/nvrtc.c: with the real compiler (skipped where there is none), what each outcome carries; with libraries that only
- * look like one, what is said. */
+/* gpu/nvrtc.c: with the real compiler (skipped where there is none), what each outcome carries;
+ * with libraries that only look like one, what is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,17 +18,26 @@
 
 static Nvrtc *nvrtc;
 
-static const char source[] = "#include \"own.h\"\n"
-                             "template <int N> __global__ void many(float *x) { x[threadIdx.x] = N + OWN; }\n"
-                             "extern \"C\" __global__ void plain(float *x) { x[0] = VALUE; }\n";
+static const char source[] =
+    "#include \"own.h\"\n"
+    "template <int N> __global__ void many(float *x) { x[threadIdx.x] = N + OWN; }\n"
+    "extern \"C\" __global__ void plain(float *x) { x[0] = VALUE; }\n";
 static const char *const header_names[] = {"own.h"}, *const header_texts[] = {"#define OWN 3\n"};
 static const char *const options[] = {"-std=c++17", "-DVALUE=5"};
 static const char *const names[] = {"many<7>"};
 
 static NvrtcJob job(void)
 {
-    return (NvrtcJob){.arch = "sm_90", .name = "two.cu", .source = source, .n_headers = 1, .header_names = header_names,
-                      .header_texts = header_texts, .n_options = 2, .options = options, .n_names = 1, .names = names};
+    return (NvrtcJob){.arch = "sm_90",
+                      .name = "two.cu",
+                      .source = source,
+                      .n_headers = 1,
+                      .header_names = header_names,
+                      .header_texts = header_texts,
+                      .n_options = 2,
+                      .options = options,
+                      .n_names = 1,
+                      .names = names};
 }
 
 static void test_done(void **state)
@@ -93,7 +102,8 @@ static void test_threads(void **state)
     (void)state;
     pthread_t threads[3];
     int done[3] = {0};
-    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, compile_ten, &done[i]), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_ten, &done[i]), 0);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < 3; i++) assert_int_equal(done[i], 5);
 }
@@ -107,16 +117,20 @@ static void test_other_libraries(void **state)
     void (*slot)(void);
     char here[2000];
     if (!getcwd(here, sizeof here)) fail();
-    char *home = memory_printf("%s/old", here), *dir = memory_printf("%s/old/lib64", here), *broken = memory_printf("%s/libbroken.so", dir);
+    char *home = memory_printf("%s/old", here), *dir = memory_printf("%s/old/lib64", here),
+         *broken = memory_printf("%s/libbroken.so", dir);
     assert_int_equal(fixture_build("cublaslt.c", dir, "libnvrtc.so.13"), 0);
     setenv("CUDA_HOME", home, 1);
     assert_int_equal(nvrtc_open(&n, &err), -1);
-    assert_non_null(strstr(err.text, "libnvrtc.so.13 has no nvrtcVersion: expected NVRTC of CUDA 11.8 or later"));
+    assert_non_null(strstr(
+        err.text, "libnvrtc.so.13 has no nvrtcVersion: expected NVRTC of CUDA 11.8 or later"));
     assert_int_equal(file_write_atomic(broken, "no library", 10, &err), 0);
     const OpenSymbol symbols[] = {{"nothing", &slot}};
-    const char *const none[] = {"libquern-none.so", NULL}, *const bad[] = {"libbroken.so", NULL}, *const old[] = {"libnvrtc.so.13", NULL};
+    const char *const none[] = {"libquern-none.so", NULL}, *const bad[] = {"libbroken.so", NULL},
+                      *const old[] = {"libnvrtc.so.13", NULL};
     assert_int_equal(open_library(none, symbols, 1, &err), -1);
-    assert_non_null(strstr(err.text, "no libquern-none.so in $CUDA_HOME, on the loader's path or in /usr/local/cuda"));
+    assert_non_null(strstr(
+        err.text, "no libquern-none.so in $CUDA_HOME, on the loader's path or in /usr/local/cuda"));
     assert_int_equal(open_library(bad, symbols, 1, &err), -1);
     assert_non_null(strstr(err.text, "libbroken.so"));
     assert_int_equal(open_library(old, symbols, 1, &err), -1);
@@ -127,8 +141,11 @@ static void test_other_libraries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_done),    cmocka_unit_test(test_refused), cmocka_unit_test(test_arch_option),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_other_libraries),
+        cmocka_unit_test(test_done),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_arch_option),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_other_libraries),
     };
     Error err;
     if (nvrtc_open(&nvrtc, &err)) {

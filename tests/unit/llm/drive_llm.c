@@ -1,6 +1,7 @@
 /* Drives llm_run for tests/shell/llm.t: one prompt per line on stdin, one line per reply on stdout:
  *   INDEX STATUS ATTEMPTS FINISH TOKENS text|error [| reasoning]
- * Exit 0 when llm_run says 0, 1 else, with its sentence on stderr. Without arguments there is nothing to drive. */
+ * Exit 0 when llm_run says 0, 1 else, with its sentence on stderr. Without arguments there is
+ * nothing to drive. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,11 @@ static const char *prompt(void *ctx, size_t index, uint64_t *seed)
 static int done(void *ctx, const LlmReply *r, Error *err)
 {
     Work *w = ctx;
-    if (w->stop_after && ++w->replies > w->stop_after) return error_set(err, "the caller's disk is full");
-    printf("%zu %d %d %s %ld %s%s%s\n", r->index, r->http_status, r->attempts, r->finish, r->completion_tokens,
-           r->text ? r->text : r->error, r->reasoning ? " | " : "", r->reasoning ? r->reasoning : "");
+    if (w->stop_after && ++w->replies > w->stop_after)
+        return error_set(err, "the caller's disk is full");
+    printf("%zu %d %d %s %ld %s%s%s\n", r->index, r->http_status, r->attempts, r->finish,
+           r->completion_tokens, r->text ? r->text : r->error, r->reasoning ? " | " : "",
+           r->reasoning ? r->reasoning : "");
     fflush(stdout);
     return 0;
 }
@@ -45,9 +48,16 @@ int main(int argc, char **argv)
     double give_up = 60, timeout = 60, connect = 30, absent = 60, temperature = 0.5;
     Work w = {0};
     const Flag flags[] = {
-        {.name = "api", .kind = FLAG_TEXT, .target = &api, .choices = "openai|anthropic", .help = "the API"},
+        {.name = "api",
+         .kind = FLAG_TEXT,
+         .target = &api,
+         .choices = "openai|anthropic",
+         .help = "the API"},
         {.name = "base", .kind = FLAG_TEXT, .target = &base, .help = "base URL"},
-        {.name = "concurrency", .kind = FLAG_INT, .target = &concurrency, .help = "requests at once"},
+        {.name = "concurrency",
+         .kind = FLAG_INT,
+         .target = &concurrency,
+         .help = "requests at once"},
         {.name = "max-tokens", .kind = FLAG_INT, .target = &tokens, .help = "of an answer"},
         {.name = "temperature", .kind = FLAG_FLOAT, .target = &temperature, .help = "of sampling"},
         {.name = "give-up", .kind = FLAG_FLOAT, .target = &give_up, .help = "seconds"},
@@ -57,7 +67,10 @@ int main(int argc, char **argv)
         {.name = "stop-after", .kind = FLAG_INT, .target = &w.stop_after, .help = "replies"},
         {0},
     };
-    const FlagSpec spec = {.program = "drive_llm", .synopsis = "--base URL", .about = "Drives llm_run.", .flags = flags};
+    const FlagSpec spec = {.program = "drive_llm",
+                           .synopsis = "--base URL",
+                           .about = "Drives llm_run.",
+                           .flags = flags};
     log_open("drive_llm");
     stop_install();
     flags_parse(&spec, argc, argv, words);
@@ -69,9 +82,16 @@ int main(int argc, char **argv)
         w.prompts[w.n++] = memory_strdup(line);
     }
     free(line);
-    LlmOptions o = {.api = *api == 'o' ? LLM_OPENAI : LLM_ANTHROPIC, .model = "m", .base_url = base,
-                    .temperature = temperature, .max_tokens = (int)tokens, .concurrency = (int)concurrency,
-                    .connect_timeout_s = connect, .request_timeout_s = timeout, .give_up_s = give_up, .absent_s = absent,
+    LlmOptions o = {.api = *api == 'o' ? LLM_OPENAI : LLM_ANTHROPIC,
+                    .model = "m",
+                    .base_url = base,
+                    .temperature = temperature,
+                    .max_tokens = (int)tokens,
+                    .concurrency = (int)concurrency,
+                    .connect_timeout_s = connect,
+                    .request_timeout_s = timeout,
+                    .give_up_s = give_up,
+                    .absent_s = absent,
                     .system = "be brief"};
     Error err;
     int rc = llm_run(&o, w.n, prompt, done, &w, &err);

@@ -18,16 +18,20 @@ static Error err;
 static void test_bodies(void **state)
 {
     (void)state;
-    LlmOptions o = {.api = LLM_OPENAI, .model = "m", .temperature = 0.5, .max_tokens = 9, .system = "sys"};
+    LlmOptions o = {
+        .api = LLM_OPENAI, .model = "m", .temperature = 0.5, .max_tokens = 9, .system = "sys"};
     LlmDialect d = {0};
     char *s = llm_request_body(&o, &d, "a \"quoted\"\nline \xc3\xa9", 1, &err);
-    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"sys\"},{\"role\":\"user\","
-                           "\"content\":\"a \\\"quoted\\\"\\nline \xc3\xa9\"}],\"max_tokens\":9,\"temperature\":0.5,\"seed\":1}");
+    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":"
+                           "\"sys\"},{\"role\":\"user\","
+                           "\"content\":\"a \\\"quoted\\\"\\nline "
+                           "\xc3\xa9\"}],\"max_tokens\":9,\"temperature\":0.5,\"seed\":1}");
     free(s);
     d = (LlmDialect){1, 1, 1};
     o.system = NULL;
     s = llm_request_body(&o, &d, "x", UINT64_MAX, &err);
-    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_completion_tokens\":9}");
+    assert_string_equal(s, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+                           "\"max_completion_tokens\":9}");
     free(s);
     d = (LlmDialect){0};
     s = llm_request_body(&o, &d, "x", UINT64_MAX, &err);
@@ -36,8 +40,10 @@ static void test_bodies(void **state)
     o.api = LLM_ANTHROPIC;
     o.system = "sys";
     s = llm_request_body(&o, &d, "x", 5, &err);
-    assert_string_equal(s, "{\"model\":\"m\",\"system\":\"sys\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
-                           "\"max_tokens\":9,\"temperature\":0.5}");
+    assert_string_equal(
+        s,
+        "{\"model\":\"m\",\"system\":\"sys\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+        "\"max_tokens\":9,\"temperature\":0.5}");
     free(s);
     assert_null(llm_request_body(&o, &d, "\xff", 5, &err));
     assert_non_null(strstr(err.text, "UTF-8"));
@@ -46,17 +52,25 @@ static void test_bodies(void **state)
 static void test_sampling_fields(void **state)
 {
     (void)state;
-    LlmOptions o = {.api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .top_p = 0.5, .top_k = 7, .min_p = 0.25,
+    LlmOptions o = {.api = LLM_OPENAI,
+                    .model = "m",
+                    .temperature = 1,
+                    .max_tokens = 9,
+                    .top_p = 0.5,
+                    .top_k = 7,
+                    .min_p = 0.25,
                     .stop = "END"};
     LlmDialect d = {.no_seed = 1};
     char *s = llm_request_body(&o, &d, "x", 1, &err);
     assert_non_null(strstr(s, "\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"stop\":[\"END\"]}"));
     free(s);
     /* To learn from: ids, and none of a server's defaults, which would make it another law. */
-    o = (LlmOptions){.api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .want_ids = 1};
+    o = (LlmOptions){
+        .api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .want_ids = 1};
     s = llm_request_body(&o, &d, "x", 1, &err);
-    assert_non_null(strstr(s, "\"top_p\":1.0,\"top_k\":-1,\"min_p\":0.0,\"repetition_penalty\":1.0,\"logprobs\":true,"
-                              "\"return_token_ids\":true,\"return_tokens_as_token_ids\":true}"));
+    assert_non_null(strstr(
+        s, "\"top_p\":1.0,\"top_k\":-1,\"min_p\":0.0,\"repetition_penalty\":1.0,\"logprobs\":true,"
+           "\"return_token_ids\":true,\"return_tokens_as_token_ids\":true}"));
     free(s);
     d.no_ids = 1;
     s = llm_request_body(&o, &d, "x", 1, &err);
@@ -90,14 +104,17 @@ static void test_thoughts(void **state)
         {"<think>a</think>it said </think> here", "it said </think> here", "a"},
         {"so</think>\\n```\\n// </think>\\n```", "```\n// </think>\n```", "so"},
         {"```cuda\\n// </think>\\nint x;\\n```", "```cuda\n// </think>\nint x;\n```", NULL},
-        {"perhaps\\n```cuda\\n// </think>\\n```\\nso</think>fine", "fine", "perhaps\n```cuda\n// </think>\n```\nso"},
-        {"perhaps\\n```cuda\\nint x; // </think> </think>\\n </think>\\nfine", "fine", "perhaps\n```cuda\nint x; // </think> </think>\n "},
+        {"perhaps\\n```cuda\\n// </think>\\n```\\nso</think>fine", "fine",
+         "perhaps\n```cuda\n// </think>\n```\nso"},
+        {"perhaps\\n```cuda\\nint x; // </think> </think>\\n </think>\\nfine", "fine",
+         "perhaps\n```cuda\nint x; // </think> </think>\n "},
         {"fine", "fine", NULL},
     };
     char body[300];
     LlmAnswer a;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"%s\"}}]}", cases[i].content);
+        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"%s\"}}]}",
+                 cases[i].content);
         assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
         assert_string_equal(a.text, cases[i].text);
         assert_int_equal(a.reasoning != NULL, cases[i].thought != NULL);
@@ -105,7 +122,11 @@ static void test_thoughts(void **state)
         llm_answer_release(&a);
     }
     /* the server has shown the thought: this is the answer's own */
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"a </think> b\",\"reasoning\":\"r\"}}]}", &a), 0);
+    assert_int_equal(
+        parse(LLM_OPENAI,
+              "{\"choices\":[{\"message\":{\"content\":\"a </think> b\",\"reasoning\":\"r\"}}]}",
+              &a),
+        0);
     assert_string_equal(a.text, "a </think> b");
     assert_string_equal(a.reasoning, "r");
     llm_answer_release(&a);
@@ -115,8 +136,13 @@ static void test_openai_replies(void **state)
 {
     (void)state;
     LlmAnswer a;
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"hi\",\"reasoning\":\"r\",\"reasoning_content\":\"c\"},"
-                                       "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":-4},\"model\":\"q\"}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":\"hi\",\"reasoning\":\"r\","
+                           "\"reasoning_content\":\"c\"},"
+                           "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1,"
+                           "\"completion_tokens\":-4},\"model\":\"q\"}",
+                           &a),
+                     0);
     assert_string_equal(a.text, "hi");
     assert_string_equal(a.reasoning, "r");
     assert_string_equal(a.model, "q");
@@ -124,33 +150,68 @@ static void test_openai_replies(void **state)
     assert_int_equal(a.completion_tokens, 0);
     llm_answer_release(&a);
     /* thought until the limit: no answer, and not an error */
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":null,\"reasoning_content\":\"c\"},\"finish_reason\":\"length\"}]}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":null,\"reasoning_content\":"
+                           "\"c\"},\"finish_reason\":\"length\"}]}",
+                           &a),
+                     0);
     assert_string_equal(a.text, "");
     assert_string_equal(a.finish, "length");
     llm_answer_release(&a);
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\" <think>abc\"},\"finish_reason\":\"length\"}]}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":\" "
+                           "<think>abc\"},\"finish_reason\":\"length\"}]}",
+                           &a),
+                     0);
     assert_string_equal(a.text, "");
     assert_string_equal(a.reasoning, "abc");
     llm_answer_release(&a);
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"x\"},{\"type\":\"text\",\"text\":\"b\"}]}}]}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":"
+                           "\"a\"},{\"type\":\"x\"},{\"type\":\"text\",\"text\":\"b\"}]}}]}",
+                           &a),
+                     0);
     assert_string_equal(a.text, "ab");
     llm_answer_release(&a);
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"}}]}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"}}]}",
+                           &a),
+                     0);
     assert_true(a.filtered);
     llm_answer_release(&a);
     /* what a model can say and a text cannot hold; a backslash before it is what was said */
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"a\\u0000b\\\\u0000\\u0000\"}}]}", &a), 0);
-    assert_string_equal(a.text, "a\xef\xbf\xbd" "b\\u0000\xef\xbf\xbd");
+    assert_int_equal(
+        parse(LLM_OPENAI,
+              "{\"choices\":[{\"message\":{\"content\":\"a\\u0000b\\\\u0000\\u0000\"}}]}", &a),
+        0);
+    assert_string_equal(a.text, "a\xef\xbf\xbd"
+                                "b\\u0000\xef\xbf\xbd");
     llm_answer_release(&a);
     /* halves of surrogate pairs, and a whole pair; a backslash before one is what was said */
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"\\ud83d|\\uDE00|\\ud83d\\ude00|\\ud83d\\ud83d\\ude00|"
-                                       "\\ud83d\\u0041|\\\\ud83d|\\ud83d\\n\\ud83d\"}}]}", &a), 0);
-    assert_string_equal(a.text, STANDS "|" STANDS "|\xf0\x9f\x98\x80|" STANDS "\xf0\x9f\x98\x80|" STANDS "A|\\ud83d|" STANDS "\n" STANDS);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"choices\":[{\"message\":{\"content\":\"\\ud83d|\\uDE00|"
+                           "\\ud83d\\ude00|\\ud83d\\ud83d\\ude00|"
+                           "\\ud83d\\u0041|\\\\ud83d|\\ud83d\\n\\ud83d\"}}]}",
+                           &a),
+                     0);
+    assert_string_equal(a.text, STANDS "|" STANDS "|\xf0\x9f\x98\x80|" STANDS
+                                       "\xf0\x9f\x98\x80|" STANDS "A|\\ud83d|" STANDS "\n" STANDS);
     llm_answer_release(&a);
-    static const char *const bad[] = {"", "[]", "{}", "{\"choices\":{}}", "{\"choices\":[]}", "{\"choices\":[1]}",
-                                      "{\"choices\":[{\"message\":{}}]}", "{\"choices\":[{\"message\":{\"content\":7}}]}",
-                                      "{\"error\":{\"message\":\"m\"}}", "{\"choices\":[{\"message\":{\"content\":\"x", "null", "\xff",
-                                      "{\"choices\":[{\"message\":{\"content\":\"\\ud83", "{\"choices\":[{\"message\":{\"content\":\"\\ud83d\\ude0", "\\"};
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{}",
+                                      "{\"choices\":{}}",
+                                      "{\"choices\":[]}",
+                                      "{\"choices\":[1]}",
+                                      "{\"choices\":[{\"message\":{}}]}",
+                                      "{\"choices\":[{\"message\":{\"content\":7}}]}",
+                                      "{\"error\":{\"message\":\"m\"}}",
+                                      "{\"choices\":[{\"message\":{\"content\":\"x",
+                                      "null",
+                                      "\xff",
+                                      "{\"choices\":[{\"message\":{\"content\":\"\\ud83",
+                                      "{\"choices\":[{\"message\":{\"content\":\"\\ud83d\\ude0",
+                                      "\\"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(parse(LLM_OPENAI, bad[i], &a), -1);
         assert_true(strncmp(err.text, "reply", 5) == 0);
@@ -162,8 +223,13 @@ static void test_token_ids(void **state)
 {
     (void)state;
     LlmAnswer a;
-    assert_int_equal(parse(LLM_OPENAI, "{\"prompt_token_ids\":[5,6],\"choices\":[{\"token_ids\":[7,8,2],\"message\":{\"content\":\"hi\"},"
-                                       "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5},{\"logprob\":-1},{\"logprob\":0}]}}]}", &a), 0);
+    assert_int_equal(parse(LLM_OPENAI,
+                           "{\"prompt_token_ids\":[5,6],\"choices\":[{\"token_ids\":[7,8,2],"
+                           "\"message\":{\"content\":\"hi\"},"
+                           "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5},{"
+                           "\"logprob\":-1},{\"logprob\":0}]}}]}",
+                           &a),
+                     0);
     assert_int_equal(a.n_prompt_ids, 2);
     assert_int_equal(a.prompt_ids[1], 6);
     assert_int_equal(a.n_ids, 3);
@@ -171,28 +237,47 @@ static void test_token_ids(void **state)
     assert_true(a.logprobs[0] == -0.5 && a.logprobs[2] == 0);
     llm_answer_release(&a);
     /* older servers: the ids stand where the tokens' texts would */
-    assert_int_equal(parse(LLM_OPENAI, "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"logprobs\":{\"content\":["
-                                       "{\"token\":\"token_id:7\",\"logprob\":-0.5},{\"token\":\"token_id:2\",\"logprob\":-1}]}}]}", &a), 0);
+    assert_int_equal(
+        parse(LLM_OPENAI,
+              "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"logprobs\":{\"content\":["
+              "{\"token\":\"token_id:7\",\"logprob\":-0.5},{\"token\":\"token_id:2\",\"logprob\":-"
+              "1}]}}]}",
+              &a),
+        0);
     assert_int_equal(a.n_ids, 2);
     assert_int_equal(a.ids[0], 7);
     assert_null(a.prompt_ids);
     assert_true(a.logprobs[1] == -1);
     llm_answer_release(&a);
-    static const char *const none[] = {"\"token_ids\":[-1]", "\"token_ids\":[\"7\"]", "\"token_ids\":[4294967296]", "\"token_ids\":7",
-                                       "\"token_ids\":[]", "\"logprobs\":{\"content\":[{\"token\":\"hi\",\"logprob\":-1}]}",
-                                       "\"logprobs\":{\"content\":[{\"token\":\"token_id:x\",\"logprob\":-1}]}", "\"logprobs\":null"};
-    static const char *const no_logprobs[] = {"{\"content\":[{\"logprob\":-1}]}", "{\"content\":[{\"logprob\":-1},{}]}",
-                                              "{\"content\":[{\"logprob\":-1},{\"logprob\":1}]}", "{\"content\":[{\"logprob\":-1},{\"logprob\":-99999}]}",
-                                              "[]", "null"};
+    static const char *const none[] = {
+        "\"token_ids\":[-1]",
+        "\"token_ids\":[\"7\"]",
+        "\"token_ids\":[4294967296]",
+        "\"token_ids\":7",
+        "\"token_ids\":[]",
+        "\"logprobs\":{\"content\":[{\"token\":\"hi\",\"logprob\":-1}]}",
+        "\"logprobs\":{\"content\":[{\"token\":\"token_id:x\",\"logprob\":-1}]}",
+        "\"logprobs\":null"};
+    static const char *const no_logprobs[] = {
+        "{\"content\":[{\"logprob\":-1}]}",
+        "{\"content\":[{\"logprob\":-1},{}]}",
+        "{\"content\":[{\"logprob\":-1},{\"logprob\":1}]}",
+        "{\"content\":[{\"logprob\":-1},{\"logprob\":-99999}]}",
+        "[]",
+        "null"};
     char body[300];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"hi\"},%s}]}", none[i]);
+        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"hi\"},%s}]}",
+                 none[i]);
         assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
         assert_true(!a.ids && !a.n_ids && !a.logprobs);
         llm_answer_release(&a);
     }
     for (size_t i = 0; i < sizeof no_logprobs / sizeof *no_logprobs; i++) {
-        snprintf(body, sizeof body, "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"token_ids\":[1,2],\"logprobs\":%s}]}", no_logprobs[i]);
+        snprintf(body, sizeof body,
+                 "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"token_ids\":[1,2],\"logprobs\":"
+                 "%s}]}",
+                 no_logprobs[i]);
         assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
         assert_true(a.n_ids == 2 && !a.logprobs);
         llm_answer_release(&a);
@@ -205,8 +290,16 @@ static void test_refusals(void **state)
     static const struct {
         const char *body, *message;
     } cases[] = {
-        {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"}, {"{\"error\":\"plain\"}", "plain"}, {"{\"error\":\"\\ud83d\"}", STANDS}, {"{\"message\":\"m\"}", "m"},
-        {"{\"detail\":\"d\"}", "d"}, {"{\"error\":{}}", ""}, {"<html>", ""}, {"", ""}, {"[1]", ""}, {"{\"error\":null}", ""},
+        {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"},
+        {"{\"error\":\"plain\"}", "plain"},
+        {"{\"error\":\"\\ud83d\"}", STANDS},
+        {"{\"message\":\"m\"}", "m"},
+        {"{\"detail\":\"d\"}", "d"},
+        {"{\"error\":{}}", ""},
+        {"<html>", ""},
+        {"", ""},
+        {"[1]", ""},
+        {"{\"error\":null}", ""},
     };
     LlmRefusal r;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -218,15 +311,17 @@ static void test_refusals(void **state)
 static void test_classify(void **state)
 {
     (void)state;
-    LlmRefusal none = {0}, quota = {.code = "insufficient_quota"}, billing = {.type = "billing_error"};
-    static const int again[] = {0, 408, 409, 429, 500, 502, 503, 504, 529}, stop[] = {401, 402, 403, 404},
-                     fail[] = {201, 301, 400, 413, 422};
+    LlmRefusal none = {0}, quota = {.code = "insufficient_quota"},
+               billing = {.type = "billing_error"};
+    static const int again[] = {0, 408, 409, 429, 500, 502, 503, 504, 529},
+                     stop[] = {401, 402, 403, 404}, fail[] = {201, 301, 400, 413, 422};
     assert_int_equal(llm_classify(200, &none, NULL), LLM_TAKE);
     for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
         assert_int_equal(llm_classify(again[i], &none, NULL), LLM_AGAIN);
         assert_int_equal(llm_classify(again[i], &none, "false"), LLM_FAIL);
     }
-    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++) assert_int_equal(llm_classify(stop[i], &none, "true"), LLM_STOP);
+    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++)
+        assert_int_equal(llm_classify(stop[i], &none, "true"), LLM_STOP);
     for (size_t i = 0; i < sizeof fail / sizeof *fail; i++) {
         assert_int_equal(llm_classify(fail[i], &none, NULL), LLM_FAIL);
         assert_int_equal(llm_classify(fail[i], &none, "true"), LLM_AGAIN);
@@ -241,7 +336,8 @@ static void test_adapt(void **state)
     LlmOptions o = {.api = LLM_OPENAI};
     LlmDialect d = {0};
     LlmRefusal tokens = {.code = "unsupported_parameter", .param = "max_tokens"},
-               heat = {.message = "`temperature` is deprecated for this model"}, other = {.message = "temperature is too high"};
+               heat = {.message = "`temperature` is deprecated for this model"},
+               other = {.message = "temperature is too high"};
     assert_int_equal(llm_adapt(&d, &o, 400, &other), 0);
     assert_int_equal(llm_adapt(&d, &o, 500, &tokens), 0);
     assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 1);
@@ -294,8 +390,10 @@ static void test_endpoint(void **state)
         assert_null(e.key);
         llm_endpoint_release(&e);
     }
-    static const char *const routes[][2] = {{"http://h:8000/v1", "http://h:8000/v1/load"}, {"http://h:8000/v1/", "http://h:8000/v1/load"},
-                                            {"http://h/v1/chat/completions", "http://h/v1/load"}, {"http://h", "http://h/v1/load"},
+    static const char *const routes[][2] = {{"http://h:8000/v1", "http://h:8000/v1/load"},
+                                            {"http://h:8000/v1/", "http://h:8000/v1/load"},
+                                            {"http://h/v1/chat/completions", "http://h/v1/load"},
+                                            {"http://h", "http://h/v1/load"},
                                             {"http://h/a/v1?k=1", "http://h/a/v1/load"}};
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         o.base_url = routes[i][0];
@@ -326,10 +424,11 @@ static void test_endpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_sampling_fields), cmocka_unit_test(test_token_ids),
-        cmocka_unit_test(test_openai_replies), cmocka_unit_test(test_thoughts), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_classify), cmocka_unit_test(test_adapt),          cmocka_unit_test(test_delay),
-        cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_sampling_fields),
+        cmocka_unit_test(test_token_ids), cmocka_unit_test(test_openai_replies),
+        cmocka_unit_test(test_thoughts),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_classify),  cmocka_unit_test(test_adapt),
+        cmocka_unit_test(test_delay),     cmocka_unit_test(test_endpoint),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);

@@ -1,10 +1,11 @@
-/* Whether decoding's attention gives the bits of the full pass's: on the simulator (tests/unit/eval/test_engine_paged.c) and on a
- * GPU (test_attention_cuda.c). Rounding to bf16 hides the last bits of what it rounds; so values are chosen that bring results to
- * the middle between two bf16 numbers, where these bits decide. Who includes it has made, before that,
+/* Whether decoding's attention gives the bits of the full pass's: on the simulator
+ * (tests/unit/eval/test_engine_paged.c) and on a GPU (test_attention_cuda.c). Rounding to bf16
+ * hides the last bits of what it rounds; so values are chosen that bring results to the middle
+ * between two bf16 numbers, where these bits decide. Who includes it has made, before that,
  *
- *     void *same_new(const char *label, const void *data, size_t bytes);     device memory; data NULL: of any content
- *     void same_free(void *p);
- *     same_fail(fmt, ...)                                                    which says that a test has failed
+ *     void *same_new(const char *label, const void *data, size_t bytes);     device memory; data
+ * NULL: of any content void same_free(void *p); same_fail(fmt, ...) which says that a test has
+ * failed
  */
 #ifndef TESTS_ATTENTION_SAME_H
 #define TESTS_ATTENTION_SAME_H
@@ -15,26 +16,33 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/halves.h"
 #include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
-#include "model/core/halves.h"
 
-enum { SAME_SEQUENCES = 12, SAME_LAYERS = 2, SAME_LAYER = 1, SAME_SPARE = 70 /* tokens that rows could still grow by */ };
+enum {
+    SAME_SEQUENCES = 12,
+    SAME_LAYERS = 2,
+    SAME_LAYER = 1,
+    SAME_SPARE = 70 /* tokens that rows could still grow by */
+};
 
 typedef struct {
     int dim, heads, kv;
-    int idle;                      /* rows of the decoding step that have no sequence */
-    int later;                     /* tokens of a sequence, if it has more, that only the full pass has: after the row compared */
-    double size;                   /* of the numbers of q and k: scores are of size^2 log2(e) in powers of two */
-    int trend;                     /* 1: keys grow along a sequence, -1: they shrink, 0: neither */
-    int lengths[SAME_SEQUENCES];   /* of the sequences, one behind another in the full pass; up to the first 0 */
+    int idle;    /* rows of the decoding step that have no sequence */
+    int later;   /* tokens of a sequence, if it has more, that only the full pass has: after the row
+                    compared */
+    double size; /* of the numbers of q and k: scores are of size^2 log2(e) in powers of two */
+    int trend;   /* 1: keys grow along a sequence, -1: they shrink, 0: neither */
+    int lengths[SAME_SEQUENCES]; /* of the sequences, one behind another in the full pass; up to the
+                                    first 0 */
 } AttentionCase;
 
 typedef struct {
     const AttentionCase *c;
     int n, rows, longest, decoded; /* decoded: rows of the decoding step */
     int32_t start[SAME_SEQUENCES + 1];
-    size_t row, wide;              /* numbers of a row of q|k|v, and of the output */
+    size_t row, wide; /* numbers of a row of q|k|v, and of the output */
     uint16_t *qkv;
     void *d_qkv, *d_q, *d_out, *d_full, *d_pos, *d_table;
     int32_t *table;
@@ -44,7 +52,9 @@ typedef struct {
 
 static inline void same_shape(AttentionWork *w, const AttentionCase *c)
 {
-    *w = (AttentionWork){.c = c, .row = (size_t)((c->heads + 2 * c->kv) * c->dim), .wide = (size_t)(c->heads * c->dim)};
+    *w = (AttentionWork){.c = c,
+                         .row = (size_t)((c->heads + 2 * c->kv) * c->dim),
+                         .wide = (size_t)(c->heads * c->dim)};
     for (; w->n < SAME_SEQUENCES && c->lengths[w->n]; w->n++) {
         w->start[w->n + 1] = w->start[w->n] + c->lengths[w->n];
         if (c->lengths[w->n] > w->longest) w->longest = c->lengths[w->n];
@@ -62,7 +72,10 @@ static inline int same_length(const AttentionWork *w, int sequence)
 }
 
 /* Which row of the decoding step has a sequence; the others idle. */
-static inline int same_row(const AttentionWork *w, int sequence) { return sequence * w->decoded / w->n; }
+static inline int same_row(const AttentionWork *w, int sequence)
+{
+    return sequence * w->decoded / w->n;
+}
 
 static inline void same_numbers(AttentionWork *w)
 {
@@ -73,25 +86,30 @@ static inline void same_numbers(AttentionWork *w)
     for (int i = 0; i < w->n; i++)
         for (int t = 0; t < c->lengths[i]; t++)
             for (size_t j = 0; j < w->row; j++) {
-                int is_k = j >= w->wide && j < w->wide + (size_t)(c->kv * c->dim), is_v = j >= w->wide && !is_k;
-                double along = (t + 1.0) / c->lengths[i], grown = c->trend > 0 ? along : c->trend < 0 ? 1 - along : 1;
+                int is_k = j >= w->wide && j < w->wide + (size_t)(c->kv * c->dim),
+                    is_v = j >= w->wide && !is_k;
+                double along = (t + 1.0) / c->lengths[i], grown = c->trend > 0   ? along
+                                                                  : c->trend < 0 ? 1 - along
+                                                                                 : 1;
                 double v = random_normal(&r) * (is_v ? 1 : c->size) * (is_k ? grown : 1);
                 w->qkv[(size_t)(w->start[i] + t) * w->row + j] = float_to_bf16((float)v);
             }
 }
 
-/* The weights of a sequence's keys for its new token, as far as double precision knows them: rounded, in p; returns their sum
- * before that. */
+/* The weights of a sequence's keys for its new token, as far as double precision knows them:
+ * rounded, in p; returns their sum before that. */
 static inline double same_weights(const AttentionWork *w, int sequence, int head, double *p)
 {
     const AttentionCase *c = w->c;
     int len = same_length(w, sequence), kv = head / (c->heads / c->kv);
-    const uint16_t *first = w->qkv + (size_t)w->start[sequence] * w->row, *q = first + (size_t)(len - 1) * w->row + head * c->dim;
+    const uint16_t *first = w->qkv + (size_t)w->start[sequence] * w->row,
+                   *q = first + (size_t)(len - 1) * w->row + head * c->dim;
     double top = -INFINITY, sum = 0;
     for (int t = 0; t < len; t++) {
         const uint16_t *k = first + (size_t)t * w->row + (size_t)((c->heads + kv) * c->dim);
         p[t] = 0;
-        for (int j = 0; j < c->dim; j++) p[t] += (double)bf16_to_float(q[j]) * (double)bf16_to_float(k[j]);
+        for (int j = 0; j < c->dim; j++)
+            p[t] += (double)bf16_to_float(q[j]) * (double)bf16_to_float(k[j]);
         p[t] = nearbyint(p[t] * 1.4426950408889634 / sqrt(c->dim) * 0x1p14) * 0x1p-14;
         top = fmax(top, p[t]);
     }
@@ -103,8 +121,9 @@ static inline double same_weights(const AttentionWork *w, int sequence, int head
     return sum;
 }
 
-/* Columns of values, each for one of the query heads: the three keys of the largest weights get values that bring the result to
- * the middle between two bf16 numbers, each for what the one before left. */
+/* Columns of values, each for one of the query heads: the three keys of the largest weights get
+ * values that bring the result to the middle between two bf16 numbers, each for what the one before
+ * left. */
 static inline void same_sharpen(AttentionWork *w, int sequence, int head)
 {
     const AttentionCase *c = w->c;
@@ -113,7 +132,8 @@ static inline void same_sharpen(AttentionWork *w, int sequence, int head)
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < len; t++)
             if (t != key[0] && t != key[1] && (key[i] < 0 || p[t] > p[key[i]])) key[i] = t;
-    uint16_t *first = w->qkv + (size_t)w->start[sequence] * w->row + (size_t)((c->heads + c->kv + head / group) * c->dim);
+    uint16_t *first = w->qkv + (size_t)w->start[sequence] * w->row +
+                      (size_t)((c->heads + c->kv + head / group) * c->dim);
     for (int column = head % group; column < c->dim; column += group) {
         uint16_t *v = first + column;
         double o = 0;
@@ -154,7 +174,8 @@ static inline void same_pages(AttentionWork *w)
     for (int i = 0; i < w->n; i++) pages += (same_length(w, i) + KV_PAGE - 1) / KV_PAGE;
     for (int i = 0, page = pages; i < w->n; i++) {
         pos[same_row(w, i)] = same_length(w, i) - 1;
-        for (int j = 0; j * KV_PAGE < same_length(w, i); j++) w->table[same_row(w, i) * w->ld + j] = --page;
+        for (int j = 0; j * KV_PAGE < same_length(w, i); j++)
+            w->table[same_row(w, i) * w->ld + j] = --page;
     }
     w->store = (Pages){.layers = SAME_LAYERS, .kv_heads = c->kv, .dim = c->dim};
     size_t bytes = page_nums(&w->store) * (size_t)pages * 2;
@@ -165,7 +186,8 @@ static inline void same_pages(AttentionWork *w)
     w->d_pos = same_new("pos", pos, (size_t)w->decoded * sizeof *pos);
     for (int i = 0; i < w->n; i++)
         cuda_store_prompt(&w->store, (uint16_t *)w->d_qkv + (size_t)w->start[i] * w->row,
-                          (int32_t *)w->d_table + same_row(w, i) * w->ld, same_length(w, i), c->heads, SAME_LAYER);
+                          (int32_t *)w->d_table + same_row(w, i) * w->ld, same_length(w, i),
+                          c->heads, SAME_LAYER);
     free(pos), free(nan);
 }
 
@@ -179,12 +201,14 @@ static inline void same_decode(AttentionWork *w)
     memset(q, 0xff, bytes);
     w->d_out = same_new("out", q, bytes);
     for (int i = 0; i < w->n; i++)
-        memcpy(q + (size_t)same_row(w, i) * w->wide, w->qkv + (size_t)(w->start[i] + same_length(w, i) - 1) * w->row,
-               w->wide * 2);
+        memcpy(q + (size_t)same_row(w, i) * w->wide,
+               w->qkv + (size_t)(w->start[i] + same_length(w, i) - 1) * w->row, w->wide * 2);
     w->d_q = same_new("q", q, bytes);
-    float *scratch = same_new("scratch", NULL, cuda_attend_scratch(w->decoded, c->heads, longest) * sizeof *scratch);
+    float *scratch = same_new("scratch", NULL,
+                              cuda_attend_scratch(w->decoded, c->heads, longest) * sizeof *scratch);
     KvRows rows = {.pos = w->d_pos, .table = w->d_table, .ld = w->ld};
-    cuda_attend(w->d_out, w->d_q, scratch, &rows, &w->store, w->decoded, c->heads, SAME_LAYER, longest);
+    cuda_attend(w->d_out, w->d_q, scratch, &rows, &w->store, w->decoded, c->heads, SAME_LAYER,
+                longest);
     same_free(scratch);
     free(q);
 }
@@ -194,20 +218,23 @@ static inline void same_check(const AttentionWork *w)
 {
     const AttentionCase *c = w->c;
     size_t n = (size_t)w->decoded * w->wide;
-    uint16_t *out = memory_array(n, 2), *full = memory_array((size_t)w->rows * w->wide, 2), *want = memory_array(n, 2);
+    uint16_t *out = memory_array(n, 2), *full = memory_array((size_t)w->rows * w->wide, 2),
+             *want = memory_array(n, 2);
     cuda_download(out, w->d_out, n * 2);
     cuda_download(full, w->d_full, (size_t)w->rows * w->wide * 2);
     memset(want, 0xff, n * 2);
     for (int i = 0; i < w->n; i++)
-        memcpy(want + (size_t)same_row(w, i) * w->wide, full + (size_t)(w->start[i] + same_length(w, i) - 1) * w->wide,
-               w->wide * 2);
+        memcpy(want + (size_t)same_row(w, i) * w->wide,
+               full + (size_t)(w->start[i] + same_length(w, i) - 1) * w->wide, w->wide * 2);
     size_t bad = 0, first = 0;
     for (size_t i = n; i-- > 0;)
         if (out[i] != want[i]) bad++, first = i;
     if (bad)
-        same_fail("dim %d, %d/%d heads, size %g, trend %d: %zu of %zu numbers differ, first %zu of row %zu: %.9g, not %.9g",
-                  c->dim, c->heads, c->kv, c->size, c->trend, bad, n, first % w->wide, first / w->wide,
-                  (double)bf16_to_float(out[first]), (double)bf16_to_float(want[first]));
+        same_fail("dim %d, %d/%d heads, size %g, trend %d: %zu of %zu numbers differ, first %zu of "
+                  "row %zu: %.9g, not %.9g",
+                  c->dim, c->heads, c->kv, c->size, c->trend, bad, n, first % w->wide,
+                  first / w->wide, (double)bf16_to_float(out[first]),
+                  (double)bf16_to_float(want[first]));
     free(out), free(full), free(want);
 }
 
@@ -217,17 +244,19 @@ static inline void same_attention(AttentionCase c)
     same_shape(&w, &c);
     same_numbers(&w);
     for (int i = 0; i < w.n; i++)
-        for (int head = 0; head < c.heads && same_length(&w, i) > 3; head++) same_sharpen(&w, i, head);
+        for (int head = 0; head < c.heads && same_length(&w, i) > 3; head++)
+            same_sharpen(&w, i, head);
     same_full_pass(&w);
     same_pages(&w);
     same_decode(&w);
     same_check(&w);
-    same_free(w.d_qkv), same_free(w.d_q), same_free(w.d_out), same_free(w.d_full), same_free(w.d_pos), same_free(w.d_table),
-        same_free(w.store.data);
+    same_free(w.d_qkv), same_free(w.d_q), same_free(w.d_out), same_free(w.d_full),
+        same_free(w.d_pos), same_free(w.d_table), same_free(w.store.data);
     free(w.qkv), free(w.table);
 }
 
-/* Scores that spread by up to +-40 powers of two, tops that rise along a sequence and that do not. */
+/* Scores that spread by up to +-40 powers of two, tops that rise along a sequence and that do not.
+ */
 static inline void same_spreads(AttentionCase c)
 {
     static const struct {

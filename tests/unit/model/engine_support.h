@@ -1,4 +1,5 @@
-/* What test_engine_fixtures.c needs beside the public API: the logits of sequences, and ids from a JSON file. */
+/* What test_engine_fixtures.c needs beside the public API: the logits of sequences, and ids from a
+ * JSON file. */
 #ifndef TESTS_ENGINE_SUPPORT_H
 #define TESTS_ENGINE_SUPPORT_H
 
@@ -27,7 +28,8 @@ static inline float *floats_of(const json_t *list, int n)
 /* From {"sequences": [[...]], "weights": [[...]]}. */
 static inline Ids ids_of(const json_t *doc)
 {
-    const json_t *lists = json_object_get(doc, "sequences"), *weights = json_object_get(doc, "weights");
+    const json_t *lists = json_object_get(doc, "sequences"),
+                 *weights = json_object_get(doc, "weights");
     Ids x = {.n = (int)json_array_size(lists)};
     x.seqs = memory_array((size_t)x.n, sizeof *x.seqs);
     x.ids = memory_array((size_t)x.n, sizeof *x.ids);
@@ -36,7 +38,8 @@ static inline Ids ids_of(const json_t *doc)
         const json_t *list = json_array_get(lists, (size_t)i);
         int len = (int)json_array_size(list);
         x.ids[i] = memory_array((size_t)len, sizeof **x.ids);
-        for (int t = 0; t < len; t++) x.ids[i][t] = (int32_t)json_integer_value(json_array_get(list, (size_t)t));
+        for (int t = 0; t < len; t++)
+            x.ids[i][t] = (int32_t)json_integer_value(json_array_get(list, (size_t)t));
         x.weights[i] = weights ? floats_of(json_array_get(weights, (size_t)i), len) : NULL;
         x.seqs[i] = (Sequence){x.ids[i], len};
         x.rows += len;

@@ -1,4 +1,5 @@
-/* A table of operations whose numbers are bf16: each is the CPU's, on numbers made wide before and rounded after. */
+/* A table of operations whose numbers are bf16: each is the CPU's, on numbers made wide before and
+ * rounded after. */
 #ifndef TESTS_HALF_TABLE_H
 #define TESTS_HALF_TABLE_H
 
@@ -25,7 +26,10 @@ static inline void round_back(Num *p, float *x, int rows, size_t n, size_t ld)
     free(x);
 }
 
-static inline size_t extent(int rows, int columns, int ld) { return (size_t)(rows - 1) * (size_t)ld + (size_t)columns; }
+static inline size_t extent(int rows, int columns, int ld)
+{
+    return (size_t)(rows - 1) * (size_t)ld + (size_t)columns;
+}
 
 static inline void half_load(Num *to, const float *host, size_t n)
 {
@@ -80,7 +84,8 @@ static inline void half_rmsnorm(Num *y, const float *x, const Num *w, int rows, 
     free(weight);
 }
 
-static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n, float eps)
+static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x,
+                                     const Num *w, int rows, int n, float eps)
 {
     size_t at = extent(rows, n, n);
     float *out = widen(dy, at), *back = widen(dx, at), *weight = widen(w, (size_t)n);
@@ -90,7 +95,8 @@ static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy
     free(weight);
 }
 
-static inline void half_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps)
+static inline void half_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n,
+                                  int ld, float eps)
 {
     float *wide = widen(x, extent(rows, groups * n, ld)), *weight = widen(w, (size_t)n);
     ops_cpu()->head_norm(wide, wide, weight, rows, groups, n, ld, eps);
@@ -98,11 +104,12 @@ static inline void half_head_norm(Num *y, const Num *x, const Num *w, int rows, 
     free(weight);
 }
 
-static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n, int ld,
-                                       float eps)
+static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x,
+                                       const Num *w, int rows, int groups, int n, int ld, float eps)
 {
     size_t at = extent(rows, groups * n, ld);
-    float *in = widen(x, at), *out = widen(dy, at), *back = widen(dx, at), *weight = widen(w, (size_t)n);
+    float *in = widen(x, at), *out = widen(dy, at), *back = widen(dx, at),
+          *weight = widen(w, (size_t)n);
     ops_cpu()->head_norm_grad(back, dw, out, in, weight, rows, groups, n, ld, eps);
     round_back(dx, back, rows, (size_t)(groups * n), (size_t)ld);
     free(in);
@@ -110,7 +117,8 @@ static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const 
     free(weight);
 }
 
-static inline void half_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows, HeadShape s, float sign)
+static inline void half_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines,
+                             int rows, HeadShape s, float sign)
 {
     size_t ld = (size_t)head_row(s);
     float *x = widen(qkv, (size_t)rows * ld);
@@ -118,20 +126,23 @@ static inline void half_rope(Num *qkv, const int32_t *pos, const float *cosines,
     round_back(qkv, x, rows, ld, ld);
 }
 
-static inline void half_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s)
+static inline void half_attention(Num *out, float *lse, const Num *qkv, const BatchView *b,
+                                  HeadShape s)
 {
     size_t wide = (size_t)(s.heads * s.dim);
-    float *x = widen(qkv, (size_t)b->rows * (size_t)head_row(s)), *y = memory_array((size_t)b->rows * wide, sizeof *y);
+    float *x = widen(qkv, (size_t)b->rows * (size_t)head_row(s)),
+          *y = memory_array((size_t)b->rows * wide, sizeof *y);
     ops_cpu()->attention(y, lse, x, b, s);
     round_back(out, y, b->rows, wide, wide);
     free(x);
 }
 
-static inline void half_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv, const BatchView *b,
-                                       HeadShape s)
+static inline void half_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse,
+                                       const Num *qkv, const BatchView *b, HeadShape s)
 {
     size_t rows = (size_t)b->rows, wide = (size_t)(s.heads * s.dim), ld = (size_t)head_row(s);
-    float *x = widen(qkv, rows * ld), *dx = memory_array(rows * ld, sizeof *dx), *y = widen(out, rows * wide), *dy = widen(dout, rows * wide);
+    float *x = widen(qkv, rows * ld), *dx = memory_array(rows * ld, sizeof *dx),
+          *y = widen(out, rows * wide), *dy = widen(dout, rows * wide);
     ops_cpu()->attention_grad(dx, dy, y, lse, x, b, s);
     round_back(dqkv, dx, b->rows, ld, ld);
     free(x);
@@ -148,7 +159,8 @@ static inline void half_swiglu(Num *act, const Num *gate_up, int rows, int ff)
     free(x);
 }
 
-static inline void half_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int rows, int ff)
+static inline void half_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int rows,
+                                    int ff)
 {
     size_t n = (size_t)rows * (size_t)ff;
     float *x = widen(gate_up, 2 * n), *dy = widen(dact, n), *dx = memory_array(2 * n, sizeof *dx);
@@ -161,7 +173,8 @@ static inline void half_swiglu_grad(Num *dgate_up, const Num *dact, const Num *g
 static inline void half_embed(float *x, const Num *rows_of_ids, const int32_t *ids, int rows, int n)
 {
     for (int r = 0; r < rows; r++)
-        half_store(x + (size_t)r * (size_t)n, (const uint16_t *)rows_of_ids + (size_t)ids[r] * (size_t)n, (size_t)n);
+        half_store(x + (size_t)r * (size_t)n,
+                   (const uint16_t *)rows_of_ids + (size_t)ids[r] * (size_t)n, (size_t)n);
 }
 
 static inline void half_embed_grad(float *dtable, const Num *dx, const BatchView *b, int n)
@@ -172,13 +185,15 @@ static inline void half_embed_grad(float *dtable, const Num *dx, const BatchView
 }
 
 /* Rows begin where those of the logits do: they are twice as far apart as they are long. */
-static inline void half_cross_entropy_grad(Num *dlogits, const float *logits, const float *lse, const int32_t *target,
-                                           const float *weight, int rows, int vocab)
+static inline void half_cross_entropy_grad(Num *dlogits, const float *logits, const float *lse,
+                                           const int32_t *target, const float *weight, int rows,
+                                           int vocab)
 {
     float *x = memory_array((size_t)rows * (size_t)vocab, sizeof *x);
     ops_cpu()->cross_entropy_grad(x, logits, lse, target, weight, rows, vocab);
     for (size_t r = 0; r < (size_t)rows; r++)
-        half_load((uint16_t *)dlogits + 2 * r * (size_t)vocab, x + r * (size_t)vocab, (size_t)vocab);
+        half_load((uint16_t *)dlogits + 2 * r * (size_t)vocab, x + r * (size_t)vocab,
+                  (size_t)vocab);
     free(x);
 }
 
@@ -190,7 +205,8 @@ static inline uint16_t stochastic(float f, Random *r)
     return (uint16_t)((bits + (uint32_t)(random_u64(r) & 0xFFFF)) >> 16);
 }
 
-static inline void half_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s)
+static inline void half_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n,
+                              const AdamStep *s)
 {
     if (master) {
         ops_cpu()->adamw(master, NULL, g, m, v, n, s);

@@ -14,12 +14,16 @@
 
 enum { TEXTS = 5, TEXT_LEN = 11, WORDS = 19 };
 
-static inline float *numbers(const ParamSet *p) { return p->data; }
+static inline float *numbers(const ParamSet *p)
+{
+    return p->data;
+}
 
 static inline void disturb(ParamSet *p, Random *r, double by)
 {
     for (int i = 0; i < p->n; i++)
-        for (size_t j = 0; j < p->tensor[i].count; j++) numbers(p)[p->tensor[i].at + j] += (float)(by * random_normal(r));
+        for (size_t j = 0; j < p->tensor[i].count; j++)
+            numbers(p)[p->tensor[i].at + j] += (float)(by * random_normal(r));
 }
 
 /* What sets the families apart. */
@@ -32,8 +36,8 @@ static inline void set_family(ModelConfig *c, const char *type)
 }
 
 /* A random model `spread` away from the start, so that norms and biases matter. */
-static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *ops, uint64_t seed, uint64_t stream,
-                                  double spread)
+static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *ops,
+                                  uint64_t seed, uint64_t stream, double spread)
 {
     ModelConfig c = *shape;
     Error err;
@@ -49,12 +53,24 @@ static inline Model *random_model(const ModelConfig *shape, const char *type, co
 /* Odd sizes on purpose: nothing is a multiple of a vector. */
 static inline Model *tiny_of(const char *type, const Ops *ops, uint64_t seed, int layers)
 {
-    const ModelConfig c = {.vocab = WORDS, .hidden = 12, .ff = 17, .layers = layers, .heads = 4, .kv_heads = 2, .head_dim = 6,
-                           .max_position = 64, .rope_theta = 1000, .norm_eps = 1e-5f, .pad = -1};
+    const ModelConfig c = {.vocab = WORDS,
+                           .hidden = 12,
+                           .ff = 17,
+                           .layers = layers,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 6,
+                           .max_position = 64,
+                           .rope_theta = 1000,
+                           .norm_eps = 1e-5f,
+                           .pad = -1};
     return random_model(&c, type, ops, seed, 99, 0.3);
 }
 
-static inline Model *tiny_on(const char *type, const Ops *ops, uint64_t seed) { return tiny_of(type, ops, seed, 3); }
+static inline Model *tiny_on(const char *type, const Ops *ops, uint64_t seed)
+{
+    return tiny_of(type, ops, seed, 3);
+}
 
 /* B is not 0, so that A has a gradient. */
 static inline void adapt(Model *m, unsigned targets, int rslora)
@@ -81,7 +97,8 @@ static inline void make_texts(Texts *x)
         x->seqs[i] = (Sequence){x->ids[i], TEXT_LEN - i};
         for (int t = 0; t < TEXT_LEN; t++) {
             x->ids[i][t] = (int32_t)random_below(&r, WORDS);
-            x->weight[i][t] = t > 3 ? (float)(0.1 * random_normal(&r)) : 0; /* a prompt without weights */
+            x->weight[i][t] =
+                t > 3 ? (float)(0.1 * random_normal(&r)) : 0; /* a prompt without weights */
         }
     }
 }
@@ -105,13 +122,15 @@ static inline double accumulate(Trainer *t, Texts *x)
 {
     Error err;
     double loss;
-    if (trainer_accumulate(t, x->seqs, TEXTS, given_weights, x, &loss, &err)) fail_msg("%s", err.text);
+    if (trainer_accumulate(t, x->seqs, TEXTS, given_weights, x, &loss, &err))
+        fail_msg("%s", err.text);
     return loss;
 }
 
 static inline double one_step(Trainer *t, Texts *x, double *norm)
 {
-    static const AdamW optimiser = {.lr = 3e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
+    static const AdamW optimiser = {
+        .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
     Error err;
     double loss = accumulate(t, x);
     if (trainer_step(t, &optimiser, norm, &err)) fail_msg("%s", err.text);

@@ -1,5 +1,6 @@
-/* What the tests of the CUDA table share: arrays on both sides with guards, comparisons, batches, TAP. What is compared is what
- * was written and nothing else: outputs begin as NaN or as the numbers that are added to. */
+/* What the tests of the CUDA table share: arrays on both sides with guards, comparisons, batches,
+ * TAP. What is compared is what was written and nothing else: outputs begin as NaN or as the
+ * numbers that are added to. */
 #ifndef TESTS_OPS_ON_GPU_H
 #define TESTS_OPS_ON_GPU_H
 
@@ -14,8 +15,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "gpu/gpus.h"
-#include "model/model_device.h"
 #include "model/core/halves.h"
+#include "model/model_device.h"
 
 enum { GUARD = 64, ELEMENT = 8 };
 
@@ -25,7 +26,7 @@ static int tests, failures;
 
 static struct {
     char name[160];
-    double worst, limit;           /* the error that comes nearest to its limit, or exceeds it most */
+    double worst, limit; /* the error that comes nearest to its limit, or exceeds it most */
     int failed;
     char what[600];
 } now;
@@ -42,7 +43,8 @@ static inline void fail(const char *fmt, ...)
 
 static inline void note(double error, double limit)
 {
-    if (!(error * now.limit <= now.worst * limit) || now.limit == 0) now.worst = error, now.limit = limit;
+    if (!(error * now.limit <= now.worst * limit) || now.limit == 0)
+        now.worst = error, now.limit = limit;
 }
 
 static inline void begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -62,7 +64,8 @@ static inline void end(void)
     if (gpu->status(&err)) fail("%s", err.text);
     tests++;
     failures += now.failed != 0;
-    printf("%sok %d - %s (worst error %.2g of %.2g)\n", now.failed ? "not " : "", tests, now.name, now.worst, now.limit);
+    printf("%sok %d - %s (worst error %.2g of %.2g)\n", now.failed ? "not " : "", tests, now.name,
+           now.worst, now.limit);
     if (now.failed) printf("# %s (%d in all)\n", now.what, now.failed);
     fflush(stdout);
 }
@@ -72,18 +75,23 @@ static inline void end(void)
 typedef struct {
     char name[24];
     size_t n;
-    int wide;                      /* fp32 on the GPU too */
-    float *host;                   /* the CPU table's */
-    char *base;                    /* the GPU's with its guards */
+    int wide;    /* fp32 on the GPU too */
+    float *host; /* the CPU table's */
+    char *base;  /* the GPU's with its guards */
     void *gpu;
 } Array;
 
-static inline size_t bytes_of(const Array *a, size_t n) { return n * (a->wide ? sizeof(float) : sizeof(uint16_t)); }
+static inline size_t bytes_of(const Array *a, size_t n)
+{
+    return n * (a->wide ? sizeof(float) : sizeof(uint16_t));
+}
 
 static inline void put(Array *a)
 {
-    if (a->wide) gpu->upload(a->gpu, a->host, a->n * sizeof(float));
-    else gpu->load(a->gpu, a->host, a->n);
+    if (a->wide)
+        gpu->upload(a->gpu, a->host, a->n * sizeof(float));
+    else
+        gpu->load(a->gpu, a->host, a->n);
 }
 
 /* shift: Nums that the array begins after an aligned address */
@@ -113,7 +121,10 @@ static inline Array given_at(const char *name, size_t n, int wide, double scale,
     return a;
 }
 
-static inline Array given(const char *name, size_t n, int wide, double scale) { return given_at(name, n, wide, scale, 0); }
+static inline Array given(const char *name, size_t n, int wide, double scale)
+{
+    return given_at(name, n, wide, scale, 0);
+}
 
 /* For an output that is written, not added to: NaN until then. */
 static inline Array blank_at(const char *name, size_t n, int wide, size_t shift)
@@ -124,7 +135,10 @@ static inline Array blank_at(const char *name, size_t n, int wide, size_t shift)
     return a;
 }
 
-static inline Array blank(const char *name, size_t n, int wide) { return blank_at(name, n, wide, 0); }
+static inline Array blank(const char *name, size_t n, int wide)
+{
+    return blank_at(name, n, wide, 0);
+}
 
 static inline void drop(Array *a)
 {
@@ -135,8 +149,10 @@ static inline void drop(Array *a)
 static inline float *fetch(const Array *a)
 {
     float *got = memory_array(a->n + 1, sizeof *got);
-    if (a->wide) gpu->download(got, a->gpu, a->n * sizeof *got);
-    else gpu->store(got, a->gpu, a->n);
+    if (a->wide)
+        gpu->download(got, a->gpu, a->n * sizeof *got);
+    else
+        gpu->store(got, a->gpu, a->n);
     return got;
 }
 
@@ -158,8 +174,10 @@ static inline void check_guards(const Array *a)
 static inline void check_between(const Array *a, const float *got, size_t cols, size_t ld)
 {
     for (size_t i = 0; i < a->n; i++)
-        if (i % ld >= cols && memcmp(&got[i], &a->host[i], sizeof *got) && !(isnan(got[i]) && isnan(a->host[i])))
-            fail("%s: row %zu, number %zu lies between rows and was changed to %.7g", a->name, i / ld, i % ld, (double)got[i]);
+        if (i % ld >= cols && memcmp(&got[i], &a->host[i], sizeof *got) &&
+            !(isnan(got[i]) && isnan(a->host[i])))
+            fail("%s: row %zu, number %zu lies between rows and was changed to %.7g", a->name,
+                 i / ld, i % ld, (double)got[i]);
 }
 
 /* Rows of `cols` numbers, ld apart. */
@@ -176,12 +194,14 @@ static inline void check_rows(const Array *a, size_t cols, size_t ld, double lim
         }
         double error = norm > 0 ? sqrt(diff / norm) : sqrt(diff), rms = sqrt(norm / (double)n);
         note(error, limit);
-        if (!(error <= limit)) fail("%s: row %zu of %zu numbers is off by %.3g of its norm; the limit is %.3g", a->name, at / ld, n, error, limit);
+        if (!(error <= limit))
+            fail("%s: row %zu of %zu numbers is off by %.3g of its norm; the limit is %.3g",
+                 a->name, at / ld, n, error, limit);
         for (size_t i = 0; i < n; i++) {
             double d = fabs((double)got[at + i] - (double)a->host[at + i]);
             if (!(d <= ELEMENT * limit * (rms + fabs((double)a->host[at + i])) + FLT_MIN))
-                fail("%s: row %zu, number %zu is %.7g, expected %.7g (the row's rms is %.3g)", a->name, at / ld, i, (double)got[at + i],
-                     (double)a->host[at + i], rms);
+                fail("%s: row %zu, number %zu is %.7g, expected %.7g (the row's rms is %.3g)",
+                     a->name, at / ld, i, (double)got[at + i], (double)a->host[at + i], rms);
         }
     }
     check_between(a, got, cols, ld);
@@ -189,8 +209,10 @@ static inline void check_rows(const Array *a, size_t cols, size_t ld, double lim
     check_guards(a);
 }
 
-
-static inline void check(const Array *a, size_t row, double limit) { check_rows(a, row, row, limit); }
+static inline void check(const Array *a, size_t row, double limit)
+{
+    check_rows(a, row, row, limit);
+}
 
 /* Statistics, of any size: each number by itself. */
 static inline void check_each(const Array *a, double limit)
@@ -199,7 +221,9 @@ static inline void check_each(const Array *a, double limit)
     for (size_t i = 0; i < a->n; i++) {
         double d = fabs((double)got[i] - (double)a->host[i]) / (1 + fabs((double)a->host[i]));
         note(d, limit);
-        if (!(d <= limit)) fail("%s: number %zu is %.9g, expected %.9g", a->name, i, (double)got[i], (double)a->host[i]);
+        if (!(d <= limit))
+            fail("%s: number %zu is %.9g, expected %.9g", a->name, i, (double)got[i],
+                 (double)a->host[i]);
     }
     free(got);
     check_guards(a);
@@ -216,7 +240,8 @@ static inline void *kept(const Array *a)
 static inline void check_kept(const Array *a, void *bits)
 {
     void *again = kept(a);
-    if (memcmp(bits, again, bytes_of(a, a->n))) fail("%s: the same work again gave other bits", a->name);
+    if (memcmp(bits, again, bytes_of(a, a->n)))
+        fail("%s: the same work again gave other bits", a->name);
     free(again);
     free(bits);
 }
@@ -253,36 +278,51 @@ static inline Batch batch_of(const int *lengths, int vocab)
     Batch b = {{0}, {0}};
     int rows = 0, n = 0, longest = 0, runs;
     for (; lengths[n]; n++) rows += lengths[n];
-    int32_t *ids = memory_array((size_t)rows, 4), *pos = memory_array((size_t)rows, 4), *target = memory_array((size_t)rows, 4);
-    int32_t *start = memory_array((size_t)n + 1, 4), *order = memory_array((size_t)rows, 4), *run = memory_array((size_t)rows + 1, 4);
+    int32_t *ids = memory_array((size_t)rows, 4), *pos = memory_array((size_t)rows, 4),
+            *target = memory_array((size_t)rows, 4);
+    int32_t *start = memory_array((size_t)n + 1, 4), *order = memory_array((size_t)rows, 4),
+            *run = memory_array((size_t)rows + 1, 4);
     for (int i = 0, at = 0; i < n; at += lengths[i++]) {
         if (lengths[i] > longest) longest = lengths[i];
         for (int t = 0; t < lengths[i]; t++) {
             ids[at + t] = (int32_t)(random_u64(&rng) % (uint64_t)vocab);
-            if (random_u64(&rng) % 3 == 0) ids[at + t] = (int32_t)(random_u64(&rng) % 3) % vocab; /* some come often */
+            if (random_u64(&rng) % 3 == 0)
+                ids[at + t] = (int32_t)(random_u64(&rng) % 3) % vocab; /* some come often */
             pos[at + t] = t;
         }
-        for (int t = 0; t < lengths[i]; t++) target[at + t] = t + 1 < lengths[i] ? ids[at + t + 1] : -1;
+        for (int t = 0; t < lengths[i]; t++)
+            target[at + t] = t + 1 < lengths[i] ? ids[at + t + 1] : -1;
         start[i + 1] = start[i] + lengths[i];
     }
     sort_ids(ids, rows, order, run, &runs);
     b.cpu = (BatchView){rows, n, longest, ids, pos, target, start, order, run, runs};
-    b.gpu = (BatchView){rows, n, longest, device_ints(ids, (size_t)rows), device_ints(pos, (size_t)rows), device_ints(target, (size_t)rows),
-                        device_ints(start, (size_t)n + 1), device_ints(order, (size_t)rows), device_ints(run, (size_t)runs + 1), runs};
+    b.gpu = (BatchView){rows,
+                        n,
+                        longest,
+                        device_ints(ids, (size_t)rows),
+                        device_ints(pos, (size_t)rows),
+                        device_ints(target, (size_t)rows),
+                        device_ints(start, (size_t)n + 1),
+                        device_ints(order, (size_t)rows),
+                        device_ints(run, (size_t)runs + 1),
+                        runs};
     return b;
 }
 
 static inline void batch_drop(Batch *b)
 {
-    const int32_t *host[] = {b->cpu.ids, b->cpu.pos, b->cpu.target, b->cpu.start, b->cpu.order, b->cpu.run};
-    const int32_t *device[] = {b->gpu.ids, b->gpu.pos, b->gpu.target, b->gpu.start, b->gpu.order, b->gpu.run};
+    const int32_t *host[] = {b->cpu.ids,   b->cpu.pos,   b->cpu.target,
+                             b->cpu.start, b->cpu.order, b->cpu.run};
+    const int32_t *device[] = {b->gpu.ids,   b->gpu.pos,   b->gpu.target,
+                               b->gpu.start, b->gpu.order, b->gpu.run};
     for (int i = 0; i < 6; i++) {
         free((void *)(uintptr_t)host[i]);
         gpu->release((void *)(uintptr_t)device[i]);
     }
 }
 
-/* Runs `all` on the GPU that QUERN_TEST_DEVICE names, cuda:0 by default; skips where there is none. The exit status. */
+/* Runs `all` on the GPU that QUERN_TEST_DEVICE names, cuda:0 by default; skips where there is none.
+ * The exit status. */
 static inline int on_gpu(void (*all)(void))
 {
     const char *device = getenv("QUERN_TEST_DEVICE");

@@ -1,4 +1,5 @@
-/* Training by several ranks, for the CPU's tables and CUDA's: each run is a process, and its ranks are children of it. */
+/* Training by several ranks, for the CPU's tables and CUDA's: each run is a process, and its ranks
+ * are children of it. */
 #ifndef TESTS_RANKS_ON_H
 #define TESTS_RANKS_ON_H
 
@@ -16,22 +17,22 @@ enum { STEPS = 6, BEFORE = 3 };
 
 typedef struct {
     double loss[STEPS], norm[STEPS], share;
-    uint64_t all;                  /* a hash of all trained weights */
+    uint64_t all; /* a hash of all trained weights */
     float weights[8];
 } Result;
 
 typedef struct {
-    const char *device;            /* "cpu", "half" or "cuda:0" */
-    int ranks, lora, resumed;      /* lora: the adapter's rank; resumed: from `dir`, at step BEFORE */
-    int slice;                     /* of a piece, in units of the device's alignment; 0: as the trainer has it */
-    int parts;                     /* a step's sequences in so many calls */
+    const char *device;       /* "cpu", "half" or "cuda:0" */
+    int ranks, lora, resumed; /* lora: the adapter's rank; resumed: from `dir`, at step BEFORE */
+    int slice; /* of a piece, in units of the device's alignment; 0: as the trainer has it */
+    int parts; /* a step's sequences in so many calls */
     Recompute recompute;
     double lr, clip;
     const Sequence *seqs;
     int n, max_tokens;
     TokenWeights *give;
     void *ctx;
-    const char *base, *dir;        /* two ranks save there, at step BEFORE */
+    const char *base, *dir; /* two ranks save there, at step BEFORE */
 } Run;
 
 static inline void must(int rc, const Error *err)
@@ -44,7 +45,8 @@ static inline const Ops *open_device(const Run *r)
     const Ops *ops = half_table();
     char name[16];
     Error err;
-    if (strcmp(r->device, "half")) must(ranks_device(r->device, name, &err) || model_device(name, &ops, &err), &err);
+    if (strcmp(r->device, "half"))
+        must(ranks_device(r->device, name, &err) || model_device(name, &ops, &err), &err);
     return ops;
 }
 
@@ -62,14 +64,21 @@ static inline void part_weights(void *ctx, int sequence, const float *logp, floa
 
 static inline void one_rank_step(const Run *r, Trainer *t, double *loss, double *norm)
 {
-    const AdamW optimiser = {.lr = r->lr, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = r->clip};
+    const AdamW optimiser = {.lr = r->lr,
+                             .beta1 = 0.9,
+                             .beta2 = 0.99,
+                             .eps = 1e-8,
+                             .weight_decay = 0.01,
+                             .clip = r->clip};
     Error err;
     int parts = r->parts ? r->parts : 1;
     *loss = 0;
     for (int i = 0; i < parts; i++) {
         Part p = {r, r->n * i / parts};
         double more;
-        must(trainer_accumulate(t, r->seqs + p.first, r->n * (i + 1) / parts - p.first, part_weights, &p, &more, &err), &err);
+        must(trainer_accumulate(t, r->seqs + p.first, r->n * (i + 1) / parts - p.first,
+                                part_weights, &p, &more, &err),
+             &err);
         *loss += more;
     }
     must(trainer_step(t, &optimiser, norm, &err), &err);
@@ -79,10 +88,12 @@ static inline void read_weights(const Trainer *t, Result *out)
 {
     const Ops *ops = t->model->ops;
     const ParamSet *p = t->set;
-    float *host = memory_array(p->size, sizeof *host), *dense = memory_array(p->count, sizeof *dense);
+    float *host = memory_array(p->size, sizeof *host),
+          *dense = memory_array(p->count, sizeof *dense);
     size_t n = 0;
     ops->store(host, p->data, p->size);
-    for (int i = 0; i < p->n; n += p->tensor[i++].count) /* what pads them depends on the number of ranks */
+    for (int i = 0; i < p->n;
+         n += p->tensor[i++].count) /* what pads them depends on the number of ranks */
         memcpy(dense + n, host + p->tensor[i].at, p->tensor[i].count * sizeof *host);
     out->all = random_hash(dense, n * sizeof *dense);
     for (int i = 0; i < 8; i++) out->weights[i] = host[p->tensor[p->n * i / 8].at + 2];
@@ -154,7 +165,8 @@ static inline void compare_runs(const Result *a, const Result *b, int first, dou
         if (!norms) fail_msg("step %d: norms %.8g and %.8g", i, a->norm[i], b->norm[i]);
         if (!losses) fail_msg("step %d: losses %.8g and %.8g", i, a->loss[i], b->loss[i]);
     }
-    for (int i = 0; i < 8; i++) assert_true(fabs((double)a->weights[i] - (double)b->weights[i]) < limit);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabs((double)a->weights[i] - (double)b->weights[i]) < limit);
 }
 
 /* Two ranks against one, and again; and what they saved, continued by one to `most`. */
@@ -175,8 +187,10 @@ static inline void check_ranks(const Run *run, double limit, int most)
         Result continued = result_of(&again);
         compare_runs(&pair, &continued, BEFORE, limit);
         if (again.ranks != 2) continue;
-        assert_memory_equal(continued.loss + BEFORE, pair.loss + BEFORE, (STEPS - BEFORE) * sizeof *pair.loss);
-        assert_memory_equal(continued.norm + BEFORE, pair.norm + BEFORE, (STEPS - BEFORE) * sizeof *pair.norm);
+        assert_memory_equal(continued.loss + BEFORE, pair.loss + BEFORE,
+                            (STEPS - BEFORE) * sizeof *pair.loss);
+        assert_memory_equal(continued.norm + BEFORE, pair.norm + BEFORE,
+                            (STEPS - BEFORE) * sizeof *pair.norm);
         assert_true(continued.all == pair.all);
     }
     drop_dir(dir);

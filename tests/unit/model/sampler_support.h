@@ -1,4 +1,5 @@
-/* Samples asked for and kept, for tests of samplers. Define NEW, PROMPTS, COPIES, PROMPT_MAX and VOCAB before. */
+/* Samples asked for and kept, for tests of samplers. Define NEW, PROMPTS, COPIES, PROMPT_MAX and
+ * VOCAB before. */
 #ifndef TESTS_SAMPLER_SUPPORT_H
 #define TESTS_SAMPLER_SUPPORT_H
 
@@ -18,7 +19,8 @@ typedef struct {
     int done;
 } Result;
 
-static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+static void keep(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
+                 int stopped)
 {
     Result *r = ctx;
     assert_int_equal(request * COPIES + copy, r->done++); /* in order */

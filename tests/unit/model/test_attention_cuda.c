@@ -8,11 +8,15 @@ static inline void *same_new(const char *label, const void *data, size_t bytes)
     if (data) gpu->upload(p, data, bytes);
     return p;
 }
-static inline void same_free(void *p) { gpu->release(p); }
+static inline void same_free(void *p)
+{
+    gpu->release(p);
+}
 #define same_fail(...) fail(__VA_ARGS__)
 #include "tests/unit/model/attention_same.h"
 
-/* Rows that idle beside the sequences': the more, the wider are the slices that a head's columns are cut into. */
+/* Rows that idle beside the sequences': the more, the wider are the slices that a head's columns
+ * are cut into. */
 static const int idle[] = {0, 30, 200};
 
 static void all(void)
@@ -21,7 +25,8 @@ static void all(void)
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         begin("attention of decoding, dim %d", dims[i]);
         for (int j = 0; j < 3; j++)
-            same_spreads((AttentionCase){dims[i], 14, 2, idle[j], 0, 0, 0, {1, 15, 64, 17, 65, 300, 130, 576}});
+            same_spreads((AttentionCase){
+                dims[i], 14, 2, idle[j], 0, 0, 0, {1, 15, 64, 17, 65, 300, 130, 576}});
         same_spreads((AttentionCase){dims[i], 5, 5, 0, 77, 0, 0, {129, 700, 31}});
         same_spreads((AttentionCase){dims[i], 16, 1, 0, 0, 0, 0, {2049, 33}});
         end();
@@ -32,4 +37,7 @@ static void all(void)
     end();
 }
 
-int main(void) { return on_gpu(all); }
+int main(void)
+{
+    return on_gpu(all);
+}

@@ -24,7 +24,8 @@ static void opened(void **state)
     assert_int_equal(blas_open(&err), 0);
     assert_int_equal(blas_open(&err), 0);
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) assert_null(blas_better_core(blas_core(), 1));
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        assert_null(blas_better_core(blas_core(), 1));
 #endif
 }
 
@@ -47,7 +48,8 @@ static void product(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(better), cmocka_unit_test(opened), cmocka_unit_test(product)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(better), cmocka_unit_test(opened),
+                                       cmocka_unit_test(product)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

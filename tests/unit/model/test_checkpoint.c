@@ -1,4 +1,5 @@
-/* Models on disk: several files, 16-bit numbers, what is ignored and what is refused, exact resume from rounded files. */
+/* Models on disk: several files, 16-bit numbers, what is ignored and what is refused, exact resume
+ * from rounded files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,8 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
-#include "model/files/model_files.h"
 #include "model/core/halves.h"
+#include "model/files/model_files.h"
 #include "tests/unit/model/model_support.h"
 
 static int count_files(const char *dir, const char *pattern)
@@ -34,7 +35,8 @@ static void write_in_files(const Model *m, const char *dir, SafetensorsDtype sto
         from[i] = (TensorSource){m->ops, m->base.data, 0};
         out[i] = tensor_out(&m->base.tensor[i], m->base.tensor[i].name, &from[i]);
     }
-    if (safetensors_write_model(dir, out, (size_t)m->base.n, stored, bytes, &err)) fail_msg("%s", err.text);
+    if (safetensors_write_model(dir, out, (size_t)m->base.n, stored, bytes, &err))
+        fail_msg("%s", err.text);
     free(out);
     free(from);
 }
@@ -54,7 +56,9 @@ static void in_several_files(void **state)
     json_t *doc = json_read_file(index, 1 << 20, &err);
     assert_non_null(doc);
     assert_int_equal(json_object_size(json_object_get(doc, "weight_map")), m->base.n);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(doc, "metadata"), "total_size")), 4 * m->base.count);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(doc, "metadata"), "total_size")),
+        4 * m->base.count);
     json_decref(doc);
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
     assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
@@ -105,7 +109,8 @@ static void kept_dtype(SafetensorsDtype stored, const char *name)
         const Tensor *t = &m->base.tensor[i];
         for (size_t j = t->at; j < t->at + t->count; j++) {
             float w = numbers(&m->base)[j];
-            float once = stored == ST_BF16 ? bf16_to_float(float_to_bf16(w)) : f16_to_float(float_to_f16(w));
+            float once =
+                stored == ST_BF16 ? bf16_to_float(float_to_bf16(w)) : f16_to_float(float_to_f16(w));
             assert_true(numbers(&again->base)[j] == once);
         }
     }
@@ -121,7 +126,8 @@ static void kept_dtype(SafetensorsDtype stored, const char *name)
     if (model_load(dir, ops_cpu(), &third, &err)) fail_msg("%s", err.text);
     u = trainer_of(third, (TrainerOptions){.max_tokens = 20});
     if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
-    for (int i = 0; i < 3; i++) { /* the weights as they were, not as the model's file rounds them */
+    for (int i = 0; i < 3;
+         i++) { /* the weights as they were, not as the model's file rounds them */
         double loss = one_step(u, &x, &norm);
         assert_memory_equal(&loss, &losses[i], sizeof loss);
     }
@@ -154,7 +160,7 @@ static void halves(void **state)
         }
         assert_int_equal(float_to_f16(f), h);
         if ((h & 0x7FFF) >= 0x7BFF) continue; /* the next one is no number */
-        float middle = (f + next) / 2; /* exact in fp32 */
+        float middle = (f + next) / 2;        /* exact in fp32 */
         assert_int_equal(float_to_f16(middle), h & 1 ? h + 1 : h);
         assert_int_equal(float_to_f16(nextafterf(middle, f)), h);
         assert_int_equal(float_to_f16(nextafterf(middle, next)), h + 1);
@@ -174,11 +180,14 @@ static int load_with(const char *name, Error *err)
     if (model_save(m, dir, err)) fail_msg("%s", err->text);
     for (int i = 0; i < m->base.n; i++) {
         const Tensor *t = &m->base.tensor[i];
-        out[i] = (SafetensorsOut){.name = t->name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]},
+        out[i] = (SafetensorsOut){.name = t->name,
+                                  .rank = t->rank,
+                                  .shape = {t->shape[0], t->shape[1]},
                                   .data = numbers(&m->base) + t->at};
     }
     out[m->base.n] = (SafetensorsOut){.name = name, .rank = 2, .shape = {WORDS, 12}, .data = zeros};
-    if (safetensors_write_model(dir, out, (size_t)m->base.n + 1, ST_F32, 1 << 30, err)) fail_msg("%s", err->text);
+    if (safetensors_write_model(dir, out, (size_t)m->base.n + 1, ST_F32, 1 << 30, err))
+        fail_msg("%s", err->text);
     int rc = model_load(dir, ops_cpu(), &again, err);
     if (!rc) assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
     model_free(again);
@@ -202,7 +211,8 @@ int main(void)
 {
     setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_several_files), cmocka_unit_test(sixteen_bits), cmocka_unit_test(halves),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_several_files),
+                                       cmocka_unit_test(sixteen_bits), cmocka_unit_test(halves),
                                        cmocka_unit_test(other_tensors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* config.json of the three families in both generations, what is refused and by which name, and the rotary frequencies
- * against those that transformers computes (tests/fixtures/make_engine.py wrote them). */
+/* config.json of the three families in both generations, what is refused and by which name, and the
+ * rotary frequencies against those that transformers computes (tests/fixtures/make_engine.py wrote
+ * them). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,18 +13,25 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "model/files/model_config.h"
 #include "model/core/rope.h"
+#include "model/files/model_config.h"
 #include "model/files/safetensors.h"
 
 /* The fields that all have, of Qwen2.5-0.5B's sizes; what differs comes behind. */
-#define SIZES \
-    "\"vocab_size\": 151936, \"hidden_size\": 896, \"intermediate_size\": 4864, \"num_hidden_layers\": 24, " \
-    "\"num_attention_heads\": 14, \"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 32768, " \
-    "\"hidden_act\": \"silu\", \"use_cache\": true, \"initializer_range\": 0.02, \"attention_dropout\": 0.0"
+#define SIZES                                                                           \
+    "\"vocab_size\": 151936, \"hidden_size\": 896, \"intermediate_size\": 4864, "       \
+    "\"num_hidden_layers\": 24, "                                                       \
+    "\"num_attention_heads\": 14, \"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-6, " \
+    "\"max_position_embeddings\": 32768, "                                              \
+    "\"hidden_act\": \"silu\", \"use_cache\": true, \"initializer_range\": 0.02, "      \
+    "\"attention_dropout\": 0.0"
 #define QWEN2 "\"model_type\": \"qwen2\", \"architectures\": [\"Qwen2ForCausalLM\"], " SIZES
-#define LLAMA "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"mlp_bias\": false, \"attention_bias\": false, " SIZES
-#define LLAMA3 "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192"
+#define LLAMA                                                                                     \
+    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"mlp_bias\": false, " \
+    "\"attention_bias\": false, " SIZES
+#define LLAMA3                                                               \
+    "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, " \
+    "\"original_max_position_embeddings\": 8192"
 
 static ModelConfig parsed(const char *fields)
 {
@@ -41,7 +49,8 @@ static void refused(const char *fields, const char *name)
     ModelConfig c;
     Error err;
     snprintf(text, sizeof text, "{%s}", fields);
-    if (!model_config_parse(text, strlen(text), "config.json", &c, &err)) fail_msg("taken: %s", fields);
+    if (!model_config_parse(text, strlen(text), "config.json", &c, &err))
+        fail_msg("taken: %s", fields);
     if (!strstr(err.text, name)) fail_msg("\"%s\" does not name %s", err.text, name);
     if (strncmp(err.text, "config.json", 11)) fail_msg("\"%s\" does not name the file", err.text);
 }
@@ -50,36 +59,51 @@ static void refused(const char *fields, const char *name)
 static void generations(void **state)
 {
     (void)state;
-    ModelConfig c = parsed(QWEN2 ", \"rope_theta\": 1000000.0, \"rope_scaling\": null, \"torch_dtype\": \"bfloat16\", "
-                           "\"use_sliding_window\": false, \"sliding_window\": 32768, \"max_window_layers\": 21, "
-                           "\"bos_token_id\": 151643, \"eos_token_id\": 151645, \"tie_word_embeddings\": true");
-    ModelConfig d = parsed(QWEN2 ", \"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}, "
-                           "\"dtype\": \"bfloat16\", \"layer_types\": [\"full_attention\", \"full_attention\"], "
-                           "\"sliding_window\": null, \"pad_token_id\": null, \"eos_token_id\": [151645], "
-                           "\"tie_word_embeddings\": true");
+    ModelConfig c = parsed(
+        QWEN2
+        ", \"rope_theta\": 1000000.0, \"rope_scaling\": null, \"torch_dtype\": \"bfloat16\", "
+        "\"use_sliding_window\": false, \"sliding_window\": 32768, \"max_window_layers\": 21, "
+        "\"bos_token_id\": 151643, \"eos_token_id\": 151645, \"tie_word_embeddings\": true");
+    ModelConfig d = parsed(
+        QWEN2 ", \"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}, "
+              "\"dtype\": \"bfloat16\", \"layer_types\": [\"full_attention\", \"full_attention\"], "
+              "\"sliding_window\": null, \"pad_token_id\": null, \"eos_token_id\": [151645], "
+              "\"tie_word_embeddings\": true");
     assert_memory_equal(&c, &d, sizeof c);
-    assert_true(c.qkv_bias && !c.qk_norm && c.tied && c.rope_theta == 1e6f && c.head_dim == 64 && c.dtype == ST_BF16);
+    assert_true(c.qkv_bias && !c.qk_norm && c.tied && c.rope_theta == 1e6f && c.head_dim == 64 &&
+                c.dtype == ST_BF16);
     assert_true(c.n_eos == 1 && c.eos[0] == 151645 && c.pad == -1 && c.rope.type == ROPE_DEFAULT);
 
-    c = parsed(LLAMA ", \"rope_theta\": 500000.0, \"rope_scaling\": {" LLAMA3 ", \"rope_type\": \"llama3\"}, "
-               "\"torch_dtype\": \"bfloat16\", \"eos_token_id\": [128001, 128008, 128009], \"pretraining_tp\": 1, \"head_dim\": 64");
-    d = parsed(LLAMA ", \"rope_parameters\": {" LLAMA3 ", \"rope_theta\": 500000.0, \"rope_type\": \"llama3\"}, "
-               "\"dtype\": \"bfloat16\", \"eos_token_id\": [128001, 128008, 128009], \"head_dim\": null");
+    c = parsed(LLAMA ", \"rope_theta\": 500000.0, \"rope_scaling\": {" LLAMA3
+                     ", \"rope_type\": \"llama3\"}, "
+                     "\"torch_dtype\": \"bfloat16\", \"eos_token_id\": [128001, 128008, 128009], "
+                     "\"pretraining_tp\": 1, \"head_dim\": 64");
+    d = parsed(
+        LLAMA
+        ", \"rope_parameters\": {" LLAMA3 ", \"rope_theta\": 500000.0, \"rope_type\": \"llama3\"}, "
+        "\"dtype\": \"bfloat16\", \"eos_token_id\": [128001, 128008, 128009], \"head_dim\": null");
     assert_memory_equal(&c, &d, sizeof c);
-    assert_true(c.rope.type == ROPE_LLAMA3 && c.rope.factor == 8 && c.rope.slow == 1 && c.rope.fast == 4);
+    assert_true(c.rope.type == ROPE_LLAMA3 && c.rope.factor == 8 && c.rope.slow == 1 &&
+                c.rope.fast == 4);
     assert_true(c.rope.original == 8192 && c.n_eos == 3 && !c.tied && !c.qkv_bias && !c.qk_norm);
 
-    c = parsed(QWEN2 ", \"rope_theta\": 1e6, \"rope_scaling\": {\"factor\": 4.0, \"type\": \"yarn\"}");
-    d = parsed(QWEN2 ", \"rope_parameters\": {\"rope_theta\": 1e6, \"factor\": 4.0, \"original_max_position_embeddings\": 32768, "
-               "\"rope_type\": \"yarn\", \"attention_factor\": null, \"truncate\": true}");
+    c = parsed(QWEN2
+               ", \"rope_theta\": 1e6, \"rope_scaling\": {\"factor\": 4.0, \"type\": \"yarn\"}");
+    d = parsed(QWEN2 ", \"rope_parameters\": {\"rope_theta\": 1e6, \"factor\": 4.0, "
+                     "\"original_max_position_embeddings\": 32768, "
+                     "\"rope_type\": \"yarn\", \"attention_factor\": null, \"truncate\": true}");
     assert_memory_equal(&c, &d, sizeof c);
-    assert_true(c.rope.type == ROPE_YARN && c.rope.slow == 1 && c.rope.fast == 32 && c.dtype == ST_F32);
+    assert_true(c.rope.type == ROPE_YARN && c.rope.slow == 1 && c.rope.fast == 32 &&
+                c.dtype == ST_F32);
     assert_int_equal(c.max_position, 131072); /* what the scaling is for */
 
-    c = parsed("\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], \"attention_bias\": false, \"head_dim\": 128, "
-               SIZES ", \"rope_theta\": 1000000, \"torch_dtype\": \"bfloat16\", \"use_sliding_window\": false");
+    c = parsed(
+        "\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], \"attention_bias\": "
+        "false, \"head_dim\": 128, " SIZES
+        ", \"rope_theta\": 1000000, \"torch_dtype\": \"bfloat16\", \"use_sliding_window\": false");
     assert_true(c.qk_norm && !c.qkv_bias && c.head_dim == 128 && c.heads * c.head_dim != c.hidden);
-    c = parsed("\"model_type\": \"qwen3\", " SIZES); /* absent: the family's defaults, not a quotient */
+    c = parsed(
+        "\"model_type\": \"qwen3\", " SIZES); /* absent: the family's defaults, not a quotient */
     assert_true(c.head_dim == 128 && c.rope_theta == 10000 && !c.tied);
 }
 
@@ -91,11 +115,16 @@ static void refusals(void **state)
     refused("\"model_type\": \"mistral\", " SIZES, "model_type");
     refused("\"model_type\": \"gemma3\", " SIZES, "model_type");
     refused(SIZES, "model_type");
-    refused("\"model_type\": \"qwen2\", \"architectures\": [\"Qwen2ForSequenceClassification\"], " SIZES, "architectures[0]");
-    refused("\"model_type\": \"qwen2\", \"architectures\": [\"LlamaForCausalLM\"], " SIZES, "architectures[0]");
+    refused("\"model_type\": \"qwen2\", \"architectures\": "
+            "[\"Qwen2ForSequenceClassification\"], " SIZES,
+            "architectures[0]");
+    refused("\"model_type\": \"qwen2\", \"architectures\": [\"LlamaForCausalLM\"], " SIZES,
+            "architectures[0]");
     refused(QWEN2 ", \"use_sliding_window\": true", "use_sliding_window");
-    refused(QWEN2 ", \"layer_types\": [\"full_attention\", \"sliding_attention\"]", "layer_types[1]");
-    refused(QWEN2 ", \"dual_chunk_attention_config\": {\"chunk_size\": 262144}", "dual_chunk_attention_config");
+    refused(QWEN2 ", \"layer_types\": [\"full_attention\", \"sliding_attention\"]",
+            "layer_types[1]");
+    refused(QWEN2 ", \"dual_chunk_attention_config\": {\"chunk_size\": 262144}",
+            "dual_chunk_attention_config");
     refused(QWEN2 ", \"quantization_config\": {\"quant_method\": \"awq\"}", "quantization_config");
     refused(QWEN2 ", \"vision_config\": {}", "vision_config");
     refused(QWEN2 ", \"num_experts\": 64", "num_experts");
@@ -116,22 +145,33 @@ static void scalings_refused(void **state)
     refused(LLAMA ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2}", "rope_type");
     refused(LLAMA ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", "rope_type");
     refused(LLAMA ", \"rope_scaling\": {\"type\": 5, \"factor\": 2}", "rope_type");
-    refused(LLAMA ", \"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1]}", "short_factor");
+    refused(LLAMA ", \"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1]}",
+            "short_factor");
     refused(LLAMA ", \"rope_scaling\": []", "rope_scaling");
     refused(LLAMA ", \"rope_scaling\": {\"type\": \"llama3\"}", "factor");
     refused(LLAMA ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8}", "low_freq_factor");
-    refused(LLAMA ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 4}",
+    refused(LLAMA ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": "
+                  "4, \"high_freq_factor\": 4}",
             "high_freq_factor");
-    refused(LLAMA ", \"rope_scaling\": {" LLAMA3 ", \"type\": \"llama3\", \"mrope_section\": [1]}", "mrope_section");
-    refused(LLAMA ", \"rope_scaling\": {" LLAMA3 ", \"type\": \"llama3\"}, \"rope_parameters\": {\"rope_theta\": 1e6}",
+    refused(LLAMA ", \"rope_scaling\": {" LLAMA3 ", \"type\": \"llama3\", \"mrope_section\": [1]}",
+            "mrope_section");
+    refused(LLAMA ", \"rope_scaling\": {" LLAMA3
+                  ", \"type\": \"llama3\"}, \"rope_parameters\": {\"rope_theta\": 1e6}",
             "rope_parameters are both given");
-    refused(LLAMA ", \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}", "full_attention");
+    refused(LLAMA ", \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",
+            "full_attention");
     refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 0.5}", "factor");
-    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"mscale\": 1.0}", "mscale");
-    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"truncate\": false}", "truncate");
-    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"beta_fast\": 1}", "beta_fast");
-    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": -1}", "attention_factor");
-    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": 0}",
+    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"mscale\": 1.0}",
+            "mscale");
+    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"truncate\": false}",
+            "truncate");
+    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"beta_fast\": 1}",
+            "beta_fast");
+    refused(QWEN2
+            ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": -1}",
+            "attention_factor");
+    refused(QWEN2 ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
+                  "\"original_max_position_embeddings\": 0}",
             "original_max_position_embeddings");
 }
 
@@ -140,8 +180,10 @@ static void prints(void **state)
 {
     (void)state;
     static const char *const all[] = {
-        QWEN2 ", \"dtype\": \"bfloat16\", \"pad_token_id\": 7, \"tie_word_embeddings\": true, \"eos_token_id\": [3, 4]",
-        LLAMA ", \"dtype\": \"float16\", \"rope_theta\": 5e5, \"rope_scaling\": {" LLAMA3 ", \"rope_type\": \"llama3\"}",
+        QWEN2 ", \"dtype\": \"bfloat16\", \"pad_token_id\": 7, \"tie_word_embeddings\": true, "
+              "\"eos_token_id\": [3, 4]",
+        LLAMA ", \"dtype\": \"float16\", \"rope_theta\": 5e5, \"rope_scaling\": {" LLAMA3
+              ", \"rope_type\": \"llama3\"}",
         QWEN2 ", \"rope_theta\": 1e6, \"rope_scaling\": {\"factor\": 4.0, \"type\": \"yarn\"}",
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -151,7 +193,8 @@ static void prints(void **state)
         buffer_init(&text, 1 << 16);
         if (i == 2) c.rope.original = 8192, c.rope.attention = 1.5f, c.rope.fast = 16;
         model_config_print(&c, &text);
-        if (model_config_parse(text.data, text.len, "config.json", &d, &err)) fail_msg("%s", err.text);
+        if (model_config_parse(text.data, text.len, "config.json", &d, &err))
+            fail_msg("%s", err.text);
         assert_memory_equal(&c, &d, sizeof c);
         buffer_release(&text);
     }
@@ -163,10 +206,12 @@ static void end_tokens(void **state)
     ModelConfig c = parsed(QWEN2 ", \"eos_token_id\": 151643");
     Error err;
     const char *more = "{\"eos_token_id\": [151645, 151643], \"temperature\": 0.7}";
-    assert_int_equal(model_config_add_eos(more, strlen(more), "generation_config.json", &c, &err), 0);
+    assert_int_equal(model_config_add_eos(more, strlen(more), "generation_config.json", &c, &err),
+                     0);
     assert_true(c.n_eos == 2 && c.eos[0] == 151643 && c.eos[1] == 151645);
     more = "{\"eos_token_id\": 200000}";
-    assert_int_equal(model_config_add_eos(more, strlen(more), "generation_config.json", &c, &err), -1);
+    assert_int_equal(model_config_add_eos(more, strlen(more), "generation_config.json", &c, &err),
+                     -1);
     assert_non_null(strstr(err.text, "generation_config.json"));
 }
 
@@ -181,7 +226,8 @@ static void frequencies(void **state)
         json_t *doc = json_array_get(docs, i), *inv = json_object_get(doc, "inv");
         char *text = json_dumps(json_object_get(doc, "config"), 0);
         ModelConfig c;
-        if (model_config_parse(text, strlen(text), "config.json", &c, &err)) fail_msg("%s", err.text);
+        if (model_config_parse(text, strlen(text), "config.json", &c, &err))
+            fail_msg("%s", err.text);
         free(text);
         float got[512], scale;
         assert_int_equal(json_array_size(inv), c.head_dim / 2);
@@ -191,7 +237,8 @@ static void frequencies(void **state)
             double want = json_real_value(json_array_get(inv, (size_t)k));
             worst = fmax(worst, fabs((double)got[k] - want) / want);
         }
-        printf("# configuration %zu: largest relative difference of %d frequencies %.2g\n", i, c.head_dim / 2, worst);
+        printf("# configuration %zu: largest relative difference of %d frequencies %.2g\n", i,
+               c.head_dim / 2, worst);
         assert_true(worst < 1e-6);
         assert_true(fabs((double)scale - json_number_value(json_object_get(doc, "scale"))) < 1e-6);
     }
@@ -201,7 +248,9 @@ static void frequencies(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(generations), cmocka_unit_test(refusals), cmocka_unit_test(scalings_refused),
-                                       cmocka_unit_test(prints),      cmocka_unit_test(end_tokens), cmocka_unit_test(frequencies)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(generations),      cmocka_unit_test(refusals),
+        cmocka_unit_test(scalings_refused), cmocka_unit_test(prints),
+        cmocka_unit_test(end_tokens),       cmocka_unit_test(frequencies)};
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-/* The engine against transformers and peft: logits, log-probabilities, gradients and ten AdamW steps of tiny models of the
- * three families, full and with adapters, as tests/fixtures/make_engine.py computed them in fp32. On the CPU, and on the first
- * GPU where there is one, whose bf16 has the tolerances of bf16.
+/* The engine against transformers and peft: logits, log-probabilities, gradients and ten AdamW
+ * steps of tiny models of the three families, full and with adapters, as
+ * tests/fixtures/make_engine.py computed them in fp32. On the CPU, and on the first GPU where there
+ * is one, whose bf16 has the tolerances of bf16.
  *
  * tests/peers/engine_check.py asks for larger models:
- *   test_engine_fixtures --logits DEVICE DIR IDS.json OUT.safetensors      logits [rows][vocab] of the packed sequences
- *   test_engine_fixtures --train DEVICE DIR IDS.json OUT_DIR RANK STEPS    trains (an adapter of that rank; 0: the weights)
- *                                                                          and saves */
+ *   test_engine_fixtures --logits DEVICE DIR IDS.json OUT.safetensors      logits [rows][vocab] of
+ * the packed sequences test_engine_fixtures --train DEVICE DIR IDS.json OUT_DIR RANK STEPS trains
+ * (an adapter of that rank; 0: the weights) and saves */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,26 +20,40 @@
 
 #include "base/file.h"
 #include "engine_support.h"
-#include "model/model_device.h"
 #include "model/files/safetensors.h"
+#include "model/model_device.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };
 
-/* bf16: transformers' own bf16 is at a KL of 2e-4 to 3e-4 from its fp32 on these models, at gradients of cosine 0.9987. A KL of
- * 4e-4 goes with log-probabilities that differ by sqrt(2 KL) = 0.028, 0.8 of it on average. */
+/* bf16: transformers' own bf16 is at a KL of 2e-4 to 3e-4 from its fp32 on these models, at
+ * gradients of cosine 0.9987. A KL of 4e-4 goes with log-probabilities that differ by sqrt(2 KL) =
+ * 0.028, 0.8 of it on average. */
 typedef struct {
     const Ops *ops;
-    int exact;                     /* fp32 */
-    double logits, kl, cosine;     /* largest difference; mean; of any row */
-    double logprobs;               /* mean difference */
+    int exact;                 /* fp32 */
+    double logits, kl, cosine; /* largest difference; mean; of any row */
+    double logprobs;           /* mean difference */
     double grad_cosine, grad_norm, grad_floor, loss;
 } Device;
 
-static const Device cpu = {.exact = 1, .logits = 1e-4, .kl = 1e-9, .cosine = 0.9999999, .logprobs = 1e-5, .grad_cosine = 0.99999,
-                           .grad_norm = 1e-4, .grad_floor = 1e-7, .loss = 1e-5};
-static const Device gpu = {.logits = 0.3, .kl = 4e-4, .cosine = 0.999, .logprobs = 2.3e-2, .grad_cosine = 0.99,
-                           .grad_norm = 0.015, .grad_floor = 1e-3, .loss = 5e-3};
+static const Device cpu = {.exact = 1,
+                           .logits = 1e-4,
+                           .kl = 1e-9,
+                           .cosine = 0.9999999,
+                           .logprobs = 1e-5,
+                           .grad_cosine = 0.99999,
+                           .grad_norm = 1e-4,
+                           .grad_floor = 1e-7,
+                           .loss = 1e-5};
+static const Device gpu = {.logits = 0.3,
+                           .kl = 4e-4,
+                           .cosine = 0.999,
+                           .logprobs = 2.3e-2,
+                           .grad_cosine = 0.99,
+                           .grad_norm = 0.015,
+                           .grad_floor = 1e-3,
+                           .loss = 5e-3};
 
 /* The CPU, then the GPU that works, if there is one; their number. */
 static int devices(Device out[2])
@@ -59,21 +74,29 @@ typedef struct {
     Safetensors *expected;
     Ids ids;
     Model *m;
-    int turn;                      /* 0, 1, ... of all cases */
+    int turn; /* 0, 1, ... of all cases */
 } Case;
 
-static double number(const json_t *doc, const char *key) { return json_number_value(json_object_get(doc, key)); }
+static double number(const json_t *doc, const char *key)
+{
+    return json_number_value(json_object_get(doc, key));
+}
 
-static double number_at(const json_t *list, int i) { return json_number_value(json_array_get(list, (size_t)i)); }
+static double number_at(const json_t *list, int i)
+{
+    return json_number_value(json_array_get(list, (size_t)i));
+}
 
 static Case case_open(const char *name, const Ops *ops, int adapter)
 {
     Error err;
     Case c = {.name = name, .dir = memory_printf(QUERN_ROOT "/tests/fixtures/engine/%s", name)};
-    char *doc = memory_printf("%s/expected.json", c.dir), *tensors = memory_printf("%s/expected.safetensors", c.dir);
+    char *doc = memory_printf("%s/expected.json", c.dir),
+         *tensors = memory_printf("%s/expected.safetensors", c.dir);
     char *dir = memory_printf("%s%s", c.dir, adapter ? "/adapter" : "");
     c.doc = json_read_file(doc, 1 << 20, &err);
-    if (!c.doc || safetensors_open(tensors, &c.expected, &err) || model_load(dir, ops, &c.m, &err)) fail_msg("%s", err.text);
+    if (!c.doc || safetensors_open(tensors, &c.expected, &err) || model_load(dir, ops, &c.m, &err))
+        fail_msg("%s", err.text);
     c.ids = ids_of(c.doc);
     assert_true(c.ids.n == 4 && c.ids.rows > 60);
     free(doc);
@@ -104,7 +127,7 @@ static float *expected(const Case *c, const char *prefix, const char *name, size
 }
 
 typedef struct {
-    double worst, cosine, norm;    /* largest difference, cosine, norm of the first */
+    double worst, cosine, norm; /* largest difference, cosine, norm of the first */
 } Difference;
 
 static Difference difference(const float *a, const float *b, size_t n)
@@ -158,8 +181,8 @@ static void compare_logits(const Device *d, const Case *c, const char *tensor)
         cosine = fmin(cosine, x.cosine);
         kl += divergence(a, b, vocab) / (double)rows;
     }
-    printf("# %s %s %s: largest difference %.2g, smallest cosine %.8f, mean KL %.2g\n", d->ops->name, c->name, tensor, worst,
-           cosine, kl);
+    printf("# %s %s %s: largest difference %.2g, smallest cosine %.8f, mean KL %.2g\n",
+           d->ops->name, c->name, tensor, worst, cosine, kl);
     assert_true(worst < d->logits && cosine > d->cosine && kl < d->kl);
     free(want);
     free(got);
@@ -169,13 +192,15 @@ static void compare_logprobs(const Device *d, const Case *c, const char *key)
 {
     Error err;
     float **got = memory_array((size_t)c->ids.n, sizeof *got);
-    for (int i = 0; i < c->ids.n; i++) got[i] = memory_array((size_t)c->ids.seqs[i].len, sizeof **got);
+    for (int i = 0; i < c->ids.n; i++)
+        got[i] = memory_array((size_t)c->ids.seqs[i].len, sizeof **got);
     if (model_logprobs(c->m, c->ids.seqs, c->ids.n, got, &err)) fail_msg("%s", err.text);
     double sum = 0;
     int n = 0;
     for (int i = 0; i < c->ids.n; i++)
         for (int t = 1; t < c->ids.seqs[i].len; t++, n++)
-            sum += fabs((double)got[i][t] - number_at(json_array_get(json_object_get(c->doc, key), (size_t)i), t));
+            sum += fabs((double)got[i][t] -
+                        number_at(json_array_get(json_object_get(c->doc, key), (size_t)i), t));
     printf("# %s %s %s: mean difference %.2g\n", d->ops->name, c->name, key, sum / n);
     assert_true(sum / n < d->logprobs);
     for (int i = 0; i < c->ids.n; i++) free(got[i]);
@@ -215,12 +240,15 @@ static void given(void *ctx, int sequence, const float *logp, float *weight)
     memcpy(weight, x->weights[sequence], (size_t)x->seqs[sequence].len * sizeof *weight);
 }
 
-/* Every tensor's gradient. A norm may differ by the tolerance's part of itself, or by grad_floor of the whole gradient:
- * key biases have next to no gradient, and bf16 no more than its rounding of it. */
+/* Every tensor's gradient. A norm may differ by the tolerance's part of itself, or by grad_floor of
+ * the whole gradient: key biases have next to no gradient, and bf16 no more than its rounding of
+ * it. */
 static void compare_gradients(const Device *d, const Case *c, const char *prefix, const Trainer *t)
 {
     const ParamSet *set = t->set;
-    const json_t *norms = json_object_get(c->doc, t->model->lora.size ? "lora_grad_norms" : "grad_norms"), *v;
+    const json_t *norms = json_object_get(c->doc,
+                                          t->model->lora.size ? "lora_grad_norms" : "grad_norms"),
+                 *v;
     const char *name;
     double worst = 0, cosine = 1, all = 0;
     float *grad = memory_array(set->size, sizeof *grad);
@@ -234,18 +262,21 @@ static void compare_gradients(const Device *d, const Case *c, const char *prefix
         assert_int_equal(n, x->count);
         Difference diff = difference(grad + x->at, want, n);
         double norm = number(norms, x->name), off = fabs(diff.norm - norm);
-        if (!(diff.cosine > d->grad_cosine) || !(off < d->grad_norm * norm || off < d->grad_floor * all))
-            fail_msg("%s %s: %s has cosine %.6f, norm %.4g, expected %.4g", d->ops->name, c->name, x->name, diff.cosine,
-                     diff.norm, norm);
+        if (!(diff.cosine > d->grad_cosine) ||
+            !(off < d->grad_norm * norm || off < d->grad_floor * all))
+            fail_msg("%s %s: %s has cosine %.6f, norm %.4g, expected %.4g", d->ops->name, c->name,
+                     x->name, diff.cosine, diff.norm, norm);
         worst = fmax(worst, off / norm);
         cosine = fmin(cosine, diff.cosine);
         free(want);
     }
-    printf("# %s %s: %d gradients, smallest cosine %.7f, norms within %.2g\n", d->ops->name, c->name, set->n, cosine, worst);
+    printf("# %s %s: %d gradients, smallest cosine %.7f, norms within %.2g\n", d->ops->name,
+           c->name, set->n, cosine, worst);
     free(grad);
 }
 
-/* Of sum w logp: in two micro-batches; every other model with its activations made again on the way back. */
+/* Of sum w logp: in two micro-batches; every other model with its activations made again on the way
+ * back. */
 static void check_gradients(const Device *d, const Case *c, int adapter)
 {
     Error err;
@@ -253,7 +284,9 @@ static void check_gradients(const Device *d, const Case *c, int adapter)
     Trainer *t;
     Ids x = c->ids;
     double loss, want = 0, scale = 0;
-    if (trainer_create(c->m, &o, &t, &err) || trainer_accumulate(t, x.seqs, x.n, given, &x, &loss, &err)) fail_msg("%s", err.text);
+    if (trainer_create(c->m, &o, &t, &err) ||
+        trainer_accumulate(t, x.seqs, x.n, given, &x, &loss, &err))
+        fail_msg("%s", err.text);
     const json_t *logp = json_object_get(c->doc, adapter ? "lora_logprobs" : "logprobs");
     for (int s = 0; s < x.n; s++)
         for (int k = 1; k < x.seqs[s].len; k++) {
@@ -285,8 +318,12 @@ static void compare_steps(const Device *d, const Case *c, int adapter)
     const char *key = adapter ? "lora" : "full";
     const json_t *want = json_object_get(c->doc, key), *adam = json_object_get(c->doc, "adam");
     const json_t *losses = json_object_get(want, "losses"), *norms = json_object_get(want, "norms");
-    AdamW opt = {.lr = number(adam, "lr"), .beta1 = number(adam, "beta1"), .beta2 = number(adam, "beta2"),
-                 .eps = number(adam, "eps"), .clip = number(adam, "clip"), .weight_decay = number(want, "decay")};
+    AdamW opt = {.lr = number(adam, "lr"),
+                 .beta1 = number(adam, "beta1"),
+                 .beta2 = number(adam, "beta2"),
+                 .eps = number(adam, "eps"),
+                 .clip = number(adam, "clip"),
+                 .weight_decay = number(want, "decay")};
     TrainerOptions o = {.max_tokens = 41, .recompute = RECOMPUTE_NO};
     Trainer *t;
     Error err;
@@ -295,13 +332,17 @@ static void compare_steps(const Device *d, const Case *c, int adapter)
     assert_int_equal(json_array_size(losses), 10);
     for (int s = 0; s < 10; s++) {
         int first = 2 * (s % 2); /* two sequences in turn */
-        Ids two = {.seqs = c->ids.seqs + first, .n = 2, .rows = c->ids.seqs[first].len + c->ids.seqs[first + 1].len};
-        if (trainer_accumulate(t, two.seqs, 2, mean_loss, &two, &loss, &err) || trainer_step(t, &opt, &norm, &err))
+        Ids two = {.seqs = c->ids.seqs + first,
+                   .n = 2,
+                   .rows = c->ids.seqs[first].len + c->ids.seqs[first + 1].len};
+        if (trainer_accumulate(t, two.seqs, 2, mean_loss, &two, &loss, &err) ||
+            trainer_step(t, &opt, &norm, &err))
             fail_msg("%s", err.text);
         worst = fmax(worst, fabs(loss / number_at(losses, s) - 1));
         worst_norm = fmax(worst_norm, fabs(norm / number_at(norms, s) - 1));
     }
-    printf("# %s %s, %s: ten steps, losses within %.2g, norms within %.2g\n", d->ops->name, c->name, key, worst, worst_norm);
+    printf("# %s %s, %s: ten steps, losses within %.2g, norms within %.2g\n", d->ops->name, c->name,
+           key, worst, worst_norm);
     assert_true(worst < d->loss);
     assert_true(worst_norm < (d->exact ? 1e-4 : 5e-2));
     trainer_free(t);
@@ -336,7 +377,8 @@ static int write_logits(char **a, Error *err)
     }
     Ids x = ids_of(doc);
     float *logits = logits_of(m, &x, err);
-    SafetensorsOut out = {.name = "logits", .rank = 2, .shape = {x.rows, model_config(m)->vocab}, .data = logits};
+    SafetensorsOut out = {
+        .name = "logits", .rank = 2, .shape = {x.rows, model_config(m)->vocab}, .data = logits};
     int rc = logits ? safetensors_write(a[3], &out, 1, ST_F32, err) : -1;
     free(logits);
     ids_release(&x);
@@ -354,7 +396,10 @@ static int train(Model *m, Ids *x, int rank, int steps, const char *dir, Error *
     double loss = 0, norm;
     int rc = (rank && model_add_lora(m, &lora, err)) || trainer_create(m, &o, &t, err) ? -1 : 0;
     for (int s = 0; !rc && s < steps; s++) {
-        rc = trainer_accumulate(t, x->seqs, x->n, mean_loss, x, &loss, err) || trainer_step(t, &opt, &norm, err) ? -1 : 0;
+        rc = trainer_accumulate(t, x->seqs, x->n, mean_loss, x, &loss, err) ||
+                     trainer_step(t, &opt, &norm, err)
+                 ? -1
+                 : 0;
         if (!rc) printf("%.6f%s", loss, s + 1 < steps ? " " : "\n");
     }
     trainer_free(t);
@@ -382,13 +427,16 @@ int main(int argc, char **argv)
 {
     Error err;
     int rc = 0, tool = argc > 1;
-    if (argc == 6 && !strcmp(argv[1], "--logits")) rc = write_logits(argv + 2, &err);
-    else if (argc == 8 && !strcmp(argv[1], "--train")) rc = train_and_save(argv + 2, &err);
-    else if (tool) return 2;
+    if (argc == 6 && !strcmp(argv[1], "--logits"))
+        rc = write_logits(argv + 2, &err);
+    else if (argc == 8 && !strcmp(argv[1], "--train"))
+        rc = train_and_save(argv + 2, &err);
+    else if (tool)
+        return 2;
     if (rc) fprintf(stderr, "%s\n", err.text);
     if (tool) return rc ? 1 : 0;
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(gradients), cmocka_unit_test(ten_steps),
-                                       cmocka_unit_test(end_tokens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(ten_steps), cmocka_unit_test(end_tokens)};
     return cmocka_run_group_tests_name("engine fixtures", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The engine's forward and backward passes against a plain transformer in double precision that
- * shares only the tensors' names: log-probabilities directly, every gradient by central differences. */
+ * shares only the tensors' names: log-probabilities directly, every gradient by central
+ * differences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,8 @@ static void ref_norm(double *y, const double *x, const double *w, int n, double 
 }
 
 /* y[out] = W x + b */
-static void ref_linear(double *y, const double *w, const double *b, const double *x, int out, int in)
+static void ref_linear(double *y, const double *w, const double *b, const double *x, int out,
+                       int in)
 {
     for (int o = 0; o < out; o++) {
         y[o] = b ? b[o] : 0;
@@ -52,24 +54,27 @@ static void ref_rope(double *x, int pos, int dim, double theta)
     }
 }
 
-static void ref_heads(const Model *m, const double *p, int layer, const char *which, const double *x, double *out, int heads,
-                      int pos)
+static void ref_heads(const Model *m, const double *p, int layer, const char *which,
+                      const double *x, double *out, int heads, int pos)
 {
     const ModelConfig *c = &m->c;
     char weight[64], bias[64], norm[64];
     snprintf(weight, sizeof weight, "self_attn.%s_proj.weight", which);
     snprintf(bias, sizeof bias, "self_attn.%s_proj.bias", which);
     snprintf(norm, sizeof norm, "self_attn.%s_norm.weight", which);
-    ref_linear(out, layer_view(m, p, layer, weight), layer_view(m, p, layer, bias), x, heads * c->head_dim, c->hidden);
+    ref_linear(out, layer_view(m, p, layer, weight), layer_view(m, p, layer, bias), x,
+               heads * c->head_dim, c->hidden);
     for (int h = 0; h < heads && which[0] != 'v'; h++) {
         double *one = out + h * c->head_dim;
-        if (c->qk_norm) ref_norm(one, one, layer_view(m, p, layer, norm), c->head_dim, (double)c->norm_eps);
+        if (c->qk_norm)
+            ref_norm(one, one, layer_view(m, p, layer, norm), c->head_dim, (double)c->norm_eps);
         ref_rope(one, pos, c->head_dim, (double)c->rope_theta);
     }
 }
 
 /* One query position; k and v hold 64 doubles a position. */
-static void ref_attend(const ModelConfig *c, const double *q, double (*k)[64], double (*v)[64], int t, double *out)
+static void ref_attend(const ModelConfig *c, const double *q, double (*k)[64], double (*v)[64],
+                       int t, double *out)
 {
     int d = c->head_dim;
     for (int h = 0; h < c->heads; h++) {
@@ -94,28 +99,35 @@ static void ref_layer(const Model *m, const double *p, int layer, double (*x)[64
     const ModelConfig *c = &m->c;
     double n[64], q[64], k[LEN][64], v[LEN][64], att[64], out[64], gate[64], up[64];
     for (int t = 0; t < len; t++) {
-        ref_norm(n, x[t], layer_view(m, p, layer, "input_layernorm.weight"), c->hidden, (double)c->norm_eps);
+        ref_norm(n, x[t], layer_view(m, p, layer, "input_layernorm.weight"), c->hidden,
+                 (double)c->norm_eps);
         ref_heads(m, p, layer, "q", n, q, c->heads, t);
         ref_heads(m, p, layer, "k", n, k[t], c->kv_heads, t);
         ref_heads(m, p, layer, "v", n, v[t], c->kv_heads, t);
         ref_attend(c, q, k, v, t, att);
-        ref_linear(out, layer_view(m, p, layer, "self_attn.o_proj.weight"), NULL, att, c->hidden, c->heads * c->head_dim);
+        ref_linear(out, layer_view(m, p, layer, "self_attn.o_proj.weight"), NULL, att, c->hidden,
+                   c->heads * c->head_dim);
         for (int i = 0; i < c->hidden; i++) x[t][i] += out[i];
-        ref_norm(n, x[t], layer_view(m, p, layer, "post_attention_layernorm.weight"), c->hidden, (double)c->norm_eps);
-        ref_linear(gate, layer_view(m, p, layer, "mlp.gate_proj.weight"), NULL, n, c->ff, c->hidden);
+        ref_norm(n, x[t], layer_view(m, p, layer, "post_attention_layernorm.weight"), c->hidden,
+                 (double)c->norm_eps);
+        ref_linear(gate, layer_view(m, p, layer, "mlp.gate_proj.weight"), NULL, n, c->ff,
+                   c->hidden);
         ref_linear(up, layer_view(m, p, layer, "mlp.up_proj.weight"), NULL, n, c->ff, c->hidden);
         for (int i = 0; i < c->ff; i++) gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
-        ref_linear(out, layer_view(m, p, layer, "mlp.down_proj.weight"), NULL, gate, c->hidden, c->ff);
+        ref_linear(out, layer_view(m, p, layer, "mlp.down_proj.weight"), NULL, gate, c->hidden,
+                   c->ff);
         for (int i = 0; i < c->hidden; i++) x[t][i] += out[i];
     }
 }
 
 /* sum over t >= 1 of weight[t] log p(ids[t] | ids[<t]) */
-static double reference_loss(const Model *m, const double *p, const int32_t *ids, int len, const float *weight, double *logp)
+static double reference_loss(const Model *m, const double *p, const int32_t *ids, int len,
+                             const float *weight, double *logp)
 {
     const ModelConfig *c = &m->c;
     double x[LEN][64], n[64], z[64], loss = 0;
-    const double *embed = view(m, p, "model.embed_tokens.weight"), *head = c->tied ? embed : view(m, p, "lm_head.weight");
+    const double *embed = view(m, p, "model.embed_tokens.weight"),
+                 *head = c->tied ? embed : view(m, p, "lm_head.weight");
     for (int t = 0; t < len; t++)
         for (int i = 0; i < c->hidden; i++) x[t][i] = embed[ids[t] * c->hidden + i];
     for (int l = 0; l < c->layers; l++) ref_layer(m, p, l, x, len);
@@ -162,7 +174,8 @@ static void compare_tensor(const Tensor *t, const float *got, const double *want
     assert_true(b > 0);
     double cosine = dot / sqrt(a * b), norm = sqrt(a / b);
     if (!(cosine > 0.9999) || !(fabs(norm - 1) < 1e-3))
-        fail_msg("%s: cosine %.7f, norm ratio %.6f (expected over 0.9999 and 1 within 0.001)", t->name, cosine, norm);
+        fail_msg("%s: cosine %.7f, norm ratio %.6f (expected over 0.9999 and 1 within 0.001)",
+                 t->name, cosine, norm);
 }
 
 static void check_family(const char *type)
@@ -176,7 +189,8 @@ static void check_family(const char *type)
     int32_t ids[LEN];
     float weight[LEN], engine[LEN], *rows[1] = {engine};
     draw_ids(&r, ids, weight, LEN, m->c.vocab);
-    double *p = memory_array(m->base.size, sizeof *p), *want = memory_array(m->base.size, sizeof *want), logp[LEN] = {0};
+    double *p = memory_array(m->base.size, sizeof *p),
+           *want = memory_array(m->base.size, sizeof *want), logp[LEN] = {0};
     for (size_t i = 0; i < m->base.size; i++) p[i] = (double)((float *)m->base.data)[i];
 
     Sequence seq = {ids, LEN};
@@ -206,9 +220,21 @@ static void check_family(const char *type)
     model_free(m);
 }
 
-static void qwen2(void **s) { (void)s; check_family("qwen2"); }
-static void qwen3(void **s) { (void)s; check_family("qwen3"); }
-static void llama(void **s) { (void)s; check_family("llama"); }
+static void qwen2(void **s)
+{
+    (void)s;
+    check_family("qwen2");
+}
+static void qwen3(void **s)
+{
+    (void)s;
+    check_family("qwen3");
+}
+static void llama(void **s)
+{
+    (void)s;
+    check_family("llama");
+}
 
 /* Packed sequences give the sum of what they give alone, whatever the micro-batches. */
 static void packing(void **state)
@@ -234,11 +260,14 @@ static void packing(void **state)
     for (int i = 0; i < N; i++) rows[i] = packed[i];
     assert_int_equal(model_logprobs(m, seqs, N, rows, &err), 0);
     for (int i = 0; i < N; i++)
-        for (int t = 1; t < seqs[i].len; t++) assert_true(fabsf(alone[i][t] - packed[i][t]) < 1e-5f);
+        for (int t = 1; t < seqs[i].len; t++)
+            assert_true(fabsf(alone[i][t] - packed[i][t]) < 1e-5f);
 
     float *one = NULL;
     double first = 0;
-    for (int max = 1; max <= 64; max = max == 1 ? 13 : max == 13 ? 64 : 65) { /* alone; two at a time; all */
+    for (int max = 1; max <= 64; max = max == 1    ? 13
+                                       : max == 13 ? 64
+                                                   : 65) { /* alone; two at a time; all */
         Trainer *t;
         double loss;
         assert_int_equal(trainer_create(m, &(TrainerOptions){.max_tokens = max}, &t, &err), 0);
@@ -269,12 +298,24 @@ static void every_third(void *ctx, int sequence, const float *logp, float *weigh
         weight[t] = t % 3 || (t > 60 && t < 120) ? 0 : 0.01f * (float)(t - 80);
 }
 
-/* Logits of two sequences are not all held at once: the gradient from pieces of them is that of one sequence after another. */
+/* Logits of two sequences are not all held at once: the gradient from pieces of them is that of one
+ * sequence after another. */
 static void in_pieces(int fixed_weights)
 {
     enum { LONG = 200, SEQS = 2, MANY = 60000 };
-    ModelConfig c = {.model_type = "qwen2", .vocab = MANY, .hidden = 8, .ff = 8, .layers = 1, .heads = 2, .kv_heads = 1,
-                     .head_dim = 4, .max_position = LONG, .rope_theta = 1000, .norm_eps = 1e-6f, .qkv_bias = 1, .pad = -1};
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = MANY,
+                     .hidden = 8,
+                     .ff = 8,
+                     .layers = 1,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 4,
+                     .max_position = LONG,
+                     .rope_theta = 1000,
+                     .norm_eps = 1e-6f,
+                     .qkv_bias = 1,
+                     .pad = -1};
     Error err;
     Model *m;
     Trainer *t[2];
@@ -289,8 +330,10 @@ static void in_pieces(int fixed_weights)
         for (int k = 0; k < LONG; k++) ids[i][k] = (int32_t)random_below(&r, MANY);
     }
     for (int k = 0; k < 2; k++) {
-        t[k] = trainer_of(m, (TrainerOptions){.max_tokens = k ? SEQS * LONG : LONG, .fixed_weights = k && fixed_weights});
-        assert_int_equal(trainer_accumulate(t[k], seqs, SEQS, every_third, seqs, &loss[k], &err), 0);
+        t[k] = trainer_of(m, (TrainerOptions){.max_tokens = k ? SEQS * LONG : LONG,
+                                              .fixed_weights = k && fixed_weights});
+        assert_int_equal(trainer_accumulate(t[k], seqs, SEQS, every_third, seqs, &loss[k], &err),
+                         0);
     }
     assert_int_equal(t[0]->acts.logit_rows, LONG);
     assert_true(t[1]->acts.logit_rows < SEQS * LONG);
@@ -326,14 +369,25 @@ static void every_one(void *ctx, int sequence, const float *logp, float *weight)
     for (int t = 1; t < seqs[sequence].len; t++) weight[t] = 0.01f * (float)(t - 80);
 }
 
-/* How the logits of a batch are cut follows from the batch, not from those that came before: a run that is continued has not
- * seen them. */
+/* How the logits of a batch are cut follows from the batch, not from those that came before: a run
+ * that is continued has not seen them. */
 static void whatever_came_before(void **state)
 {
     (void)state;
     enum { KEPT = 270, LONG = 290, MANY = 60000 };
-    ModelConfig c = {.model_type = "qwen2", .vocab = MANY, .hidden = 8, .ff = 8, .layers = 1, .heads = 2, .kv_heads = 1,
-                     .head_dim = 4, .max_position = LONG, .rope_theta = 1000, .norm_eps = 1e-6f, .qkv_bias = 1, .pad = -1};
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = MANY,
+                     .hidden = 8,
+                     .ff = 8,
+                     .layers = 1,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 4,
+                     .max_position = LONG,
+                     .rope_theta = 1000,
+                     .norm_eps = 1e-6f,
+                     .qkv_bias = 1,
+                     .pad = -1};
     Error err;
     Model *m;
     double loss;
@@ -342,14 +396,19 @@ static void whatever_came_before(void **state)
     Random r;
     random_init(&r, 6, 0);
     for (int k = 0; k < LONG; k++) ids[k] = (int32_t)random_below(&r, MANY);
-    Sequence seqs[3] = {{ids, LONG}, {ids, KEPT}, {ids, LONG}}; /* max_tokens is the second's: logits of the others go in pieces */
+    Sequence seqs[3] = {
+        {ids, LONG},
+        {ids, KEPT},
+        {ids, LONG}}; /* max_tokens is the second's: logits of the others go in pieces */
     for (int fixed = 0; fixed < 2; fixed++) {
         float *grad[2];
         for (int k = 0; k < 2; k++) {
-            Trainer *t = trainer_of(m, (TrainerOptions){.max_tokens = KEPT, .fixed_weights = fixed});
+            Trainer *t =
+                trainer_of(m, (TrainerOptions){.max_tokens = KEPT, .fixed_weights = fixed});
             for (int i = k ? 0 : 2; i < 3; i++) {
                 m->ops->zero(t->grad, m->base.size * sizeof(float));
-                assert_int_equal(trainer_accumulate(t, &seqs[i], 1, every_one, &seqs[i], &loss, &err), 0);
+                assert_int_equal(
+                    trainer_accumulate(t, &seqs[i], 1, every_one, &seqs[i], &loss, &err), 0);
             }
             grad[k] = memory_array(m->base.size, sizeof(float));
             memcpy(grad[k], t->grad, m->base.size * sizeof(float));
@@ -385,9 +444,13 @@ static void bad_input(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(qwen2), cmocka_unit_test(qwen3), cmocka_unit_test(llama),
-                                       cmocka_unit_test(packing), cmocka_unit_test(large_vocabulary),
-                                       cmocka_unit_test(one_pass), cmocka_unit_test(whatever_came_before),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(qwen2),
+                                       cmocka_unit_test(qwen3),
+                                       cmocka_unit_test(llama),
+                                       cmocka_unit_test(packing),
+                                       cmocka_unit_test(large_vocabulary),
+                                       cmocka_unit_test(one_pass),
+                                       cmocka_unit_test(whatever_came_before),
                                        cmocka_unit_test(bad_input)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Adapters: against merged weights, whose gradients test_gradients has checked; files as PEFT has them; exact resume. */
+/* Adapters: against merged weights, whose gradients test_gradients has checked; files as PEFT has
+ * them; exact resume. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@ static int matrix_of(const Model *m, int i, const Tensor **w, const Tensor **b)
     char name[160];
     const char *a = m->lora.tensor[i].name, *end = strstr(a, ".lora_A.weight");
     if (!end) return 0;
-    snprintf(name, sizeof name, "%.*s.weight", (int)(end - a - 17), a + 17); /* "base_model.model." */
+    snprintf(name, sizeof name, "%.*s.weight", (int)(end - a - 17),
+             a + 17); /* "base_model.model." */
     *w = find(&m->base, name);
     snprintf(name, sizeof name, "%.*s.lora_B.weight", (int)(end - a), a);
     *b = find(&m->lora, name);
@@ -48,7 +50,8 @@ static Model *merged(const Model *m, const char *type)
         for (size_t o = 0; o < out; o++)
             for (size_t k = 0; k < in; k++)
                 for (size_t r = 0; r < rank; r++)
-                    numbers(&to->base)[w->at + o * in + k] += m->lora_scale * pb[o * rank + r] * pa[r * in + k];
+                    numbers(&to->base)[w->at + o * in + k] +=
+                        m->lora_scale * pb[o * rank + r] * pa[r * in + k];
     }
     assert_int_equal(2 * matrices, m->lora.n);
     return to;
@@ -64,8 +67,8 @@ static void compare(const char *name, const float *got, const double *want, size
     }
     assert_true(b > 0);
     if (!(dot / sqrt(a * b) > 0.99999) || !(fabs(sqrt(a / b) - 1) < 1e-3))
-        fail_msg("%s: cosine %.7f, norm ratio %.6f (expected over 0.99999 and 1 within 0.001)", name, dot / sqrt(a * b),
-                 sqrt(a / b));
+        fail_msg("%s: cosine %.7f, norm ratio %.6f (expected over 0.99999 and 1 within 0.001)",
+                 name, dot / sqrt(a * b), sqrt(a / b));
 }
 
 /* With G = dL/d(W + scale B A): dB = scale G A^T, dA = scale B^T G. */
@@ -75,8 +78,10 @@ static void check_gradients(const Model *m, const float *grad, const float *full
         const Tensor *w, *b, *a = &m->lora.tensor[i];
         if (!matrix_of(m, i, &w, &b)) continue;
         size_t rank = (size_t)a->shape[0], in = (size_t)a->shape[1], out = (size_t)b->shape[0];
-        const float *pa = numbers(&m->lora) + a->at, *pb = numbers(&m->lora) + b->at, *g = full + w->at;
-        double *da = memory_array(rank * in, sizeof *da), *db = memory_array(out * rank, sizeof *db), s = (double)m->lora_scale;
+        const float *pa = numbers(&m->lora) + a->at, *pb = numbers(&m->lora) + b->at,
+                    *g = full + w->at;
+        double *da = memory_array(rank * in, sizeof *da),
+               *db = memory_array(out * rank, sizeof *db), s = (double)m->lora_scale;
         for (size_t o = 0; o < out; o++)
             for (size_t k = 0; k < in; k++)
                 for (size_t r = 0; r < rank; r++) {
@@ -98,7 +103,8 @@ static void check_family(const char *type, unsigned targets, int rslora, Recompu
     Model *m = tiny_on(type, ops_cpu(), 5);
     adapt(m, targets, rslora);
     Model *one = merged(m, type);
-    float *before = memory_array(m->base.size, sizeof *before), lp[2][TEXT_LEN], *rows[2] = {lp[0], lp[1]};
+    float *before = memory_array(m->base.size, sizeof *before), lp[2][TEXT_LEN],
+          *rows[2] = {lp[0], lp[1]};
     memcpy(before, m->base.data, m->base.size * sizeof *before);
     assert_true(fabs((double)m->lora_scale - (rslora ? 5 / sqrt(3) : 5 / 3.0)) < 1e-6);
     assert_int_equal(model_logprobs(m, x.seqs, 1, &rows[0], &err), 0);
@@ -151,8 +157,10 @@ static void starts_as_the_base(void **state)
         const Tensor *t = &m->lora.tensor[i];
         for (size_t k = t->at; k < t->at + t->count; k++) {
             double scaled = (double)numbers(&m->lora)[k] * sqrt((double)t->shape[1]);
-            if (strstr(t->name, "lora_B")) assert_true(scaled == 0);
-            else assert_true(fabs(scaled) <= 1.000001), square += scaled * scaled, n++;
+            if (strstr(t->name, "lora_B"))
+                assert_true(scaled == 0);
+            else
+                assert_true(fabs(scaled) <= 1.000001), square += scaled * scaled, n++;
         }
     }
     assert_true(fabs(square / (double)n - 1.0 / 3) < 0.03); /* of a uniform law */
@@ -168,7 +176,8 @@ static void exact_resume(void **state)
     Texts x;
     Error err;
     make_texts(&x);
-    char *base = temp_dir(), *dir = temp_dir(), *opt = memory_printf("%s/optimizer.safetensors", dir);
+    char *base = temp_dir(), *dir = temp_dir(),
+         *opt = memory_printf("%s/optimizer.safetensors", dir);
     Model *m = tiny_on("qwen3", ops_cpu(), 2), *again;
     if (model_save(m, base, &err)) fail_msg("%s", err.text);
     model_free(m);
@@ -210,8 +219,10 @@ static void rewrite(const char *dir, const char *field, json_t *value)
     char *path = memory_printf("%s/adapter_config.json", dir);
     json_t *o = json_read_file(path, 1 << 20, &err);
     assert_non_null(o);
-    if (value) json_object_set_new(o, field, value);
-    else json_object_del(o, field);
+    if (value)
+        json_object_set_new(o, field, value);
+    else
+        json_object_del(o, field);
     char *text = json_dumps(o, 0);
     assert_int_equal(file_write_atomic(path, text, strlen(text), &err), 0);
     free(text);
@@ -234,7 +245,8 @@ static void files(void **state)
 {
     (void)state;
     Error err;
-    char *base = temp_dir(), *dir = temp_dir(), *path = memory_printf("%s/adapter_model.safetensors", dir);
+    char *base = temp_dir(), *dir = temp_dir(),
+         *path = memory_printf("%s/adapter_model.safetensors", dir);
     Model *m = tiny_on("llama", ops_cpu(), 2), *again;
     adapt(m, LORA_Q | LORA_DOWN, 0);
     assert_int_equal(model_save(m, dir, &err), -1); /* nothing that could be named as its base */
@@ -250,9 +262,12 @@ static void files(void **state)
     assert_int_equal(safetensors_open(path, &st, &err), 0);
     assert_int_equal(safetensors_count(st), 3 * 2 * 2);
     const int64_t a[2] = {3, 17}, b[2] = {12, 3};
-    assert_non_null(safetensors_need(st, "base_model.model.model.layers.2.mlp.down_proj.lora_A.weight", 2, a, &err));
-    assert_non_null(safetensors_need(st, "base_model.model.model.layers.2.mlp.down_proj.lora_B.weight", 2, b, &err));
-    assert_non_null(safetensors_find(st, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"));
+    assert_non_null(safetensors_need(
+        st, "base_model.model.model.layers.2.mlp.down_proj.lora_A.weight", 2, a, &err));
+    assert_non_null(safetensors_need(
+        st, "base_model.model.model.layers.2.mlp.down_proj.lora_B.weight", 2, b, &err));
+    assert_non_null(
+        safetensors_find(st, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"));
     assert_int_equal(safetensors_at(st, 0)->dtype, ST_F32);
     safetensors_close(st);
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
@@ -296,7 +311,8 @@ int main(void)
 {
     setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(against_merged), cmocka_unit_test(starts_as_the_base),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(against_merged),
+                                       cmocka_unit_test(starts_as_the_base),
                                        cmocka_unit_test(exact_resume), cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,14 @@
-/* Every operation of the CUDA table against the CPU's, on inputs that bf16 holds exactly. Products are in
- * test_products_cuda.c.
+/* Every operation of the CUDA table against the CPU's, on inputs that bf16 holds exactly. Products
+ * are in test_products_cuda.c.
  *
- * Errors are relative: of a row's norm, and of one number against the row's root mean square. Limits follow from what is
- * rounded: one rounding to bf16 is at most 2^-8 of a number, 0.0017 of a row's norm on average; operations that keep
- * intermediate bf16 (probabilities in attention) get a few of them; what is fp32 throughout gets a few 1e-5. */
+ * Errors are relative: of a row's norm, and of one number against the row's root mean square.
+ * Limits follow from what is rounded: one rounding to bf16 is at most 2^-8 of a number, 0.0017 of a
+ * row's norm on average; operations that keep intermediate bf16 (probabilities in attention) get a
+ * few of them; what is fp32 throughout gets a few 1e-5. */
 #include "tests/unit/model/ops_on_gpu.h"
 
-static const double once = 0.0040, few = 0.0065, single = 3e-5; /* limits of a row's error; one number: 8 times */
+static const double once = 0.0040, few = 0.0065,
+                    single = 3e-5; /* limits of a row's error; one number: 8 times */
 
 /* ---- memory ---- */
 
@@ -16,7 +18,8 @@ static void test_memory(void)
     size_t free_bytes = 0, total = 0;
     Error err;
     begin("memory: zeroed, moved in odd pieces, rounded to even");
-    unsigned char *host = memory_array(N, 1), *back = memory_array(N, 1), *p = gpu->alloc(N), *q = gpu->alloc(N);
+    unsigned char *host = memory_array(N, 1), *back = memory_array(N, 1), *p = gpu->alloc(N),
+                  *q = gpu->alloc(N);
     if ((uintptr_t)p % 256) fail("alloc is not aligned to 256 bytes");
     gpu->download(back, p, N);
     for (size_t i = 0; i < N; i++)
@@ -27,21 +30,25 @@ static void test_memory(void)
     gpu->copy(q + 3, p + 1, N - 4);
     gpu->download(back, q + 3, N - 4);
     memset(host + 77, 0, 1001);
-    if (memcmp(back, host + 1, N - 4)) fail("what was uploaded, partly zeroed, copied and downloaded is not the same");
+    if (memcmp(back, host + 1, N - 4))
+        fail("what was uploaded, partly zeroed, copied and downloaded is not the same");
     for (int i = 0; i < 300; i++) { /* host memory is reused at once */
         memset(host, i, 70001);
         gpu->upload(p + (size_t)i * 16384, host, 16384);
     }
     gpu->download(back, p, 300 * 16384);
     for (size_t i = 0; i < 300 * 16384; i++)
-        if (back[i] != (unsigned char)(i / 16384)) fail("byte %zu of small uploads is %d", i, back[i]);
-    const float edge[] = {1, -1, 0, 1.00390625f, 1.01171875f, 3.4e38f, -3.39e38f, 1e-40f, INFINITY, 0x1.01p0f, 0x1.03p0f, 0x1.0100002p0f};
+        if (back[i] != (unsigned char)(i / 16384))
+            fail("byte %zu of small uploads is %d", i, back[i]);
+    const float edge[] = {1,         -1,     0,        1.00390625f, 1.01171875f, 3.4e38f,
+                          -3.39e38f, 1e-40f, INFINITY, 0x1.01p0f,   0x1.03p0f,   0x1.0100002p0f};
     enum { EDGES = sizeof edge / sizeof *edge };
     float stored[EDGES];
     gpu->load(p, edge, EDGES);
     gpu->store(stored, p, EDGES);
     for (size_t i = 0; i < EDGES; i++)
-        if (stored[i] != bf16_to_float(float_to_bf16(edge[i]))) fail("%.9g came back as %.9g", (double)edge[i], (double)stored[i]);
+        if (stored[i] != bf16_to_float(float_to_bf16(edge[i])))
+            fail("%.9g came back as %.9g", (double)edge[i], (double)stored[i]);
     if (gpu->memory(&free_bytes, &total, &err)) fail("%s", err.text);
     if (!free_bytes || free_bytes > total) fail("%zu of %zu bytes are free", free_bytes, total);
     gpu->release(p);
@@ -50,8 +57,10 @@ static void test_memory(void)
     end();
     begin("memory: too much is one sentence, after which all is well again");
     if (gpu->alloc(total * 2)) fail("twice the GPU's memory was given");
-    if (!gpu->status(&err)) fail("no failure is told");
-    else if (!strstr(err.text, "memory is full") || !strstr(err.text, "--recompute")) fail("%s", err.text);
+    if (!gpu->status(&err))
+        fail("no failure is told");
+    else if (!strstr(err.text, "memory is full") || !strstr(err.text, "--recompute"))
+        fail("%s", err.text);
     p = gpu->alloc(1 << 20);
     gpu->upload(p, host, 1 << 20);
     gpu->release(p);
@@ -64,7 +73,8 @@ static void test_memory(void)
 
 static void test_sums(void)
 {
-    static const int sizes[][2] = {{1, 1}, {3, 7}, {129, 896}, {1000, 1152}, {257, 4608}, {2048, 24}};
+    static const int sizes[][2] = {{1, 1},       {3, 7},      {129, 896},
+                                   {1000, 1152}, {257, 4608}, {2048, 24}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int rows = sizes[i][0], n = sizes[i][1];
         size_t all = (size_t)rows * (size_t)n;
@@ -104,27 +114,42 @@ typedef struct {
     int rows, groups, n, ld;
 } NormSize;
 
-static size_t norm_row(NormSize s) { return (size_t)(s.groups ? s.groups : 1) * (size_t)s.n; }
-static size_t norm_extent(NormSize s) { return (size_t)(s.rows - 1) * (size_t)s.ld + norm_row(s); }
+static size_t norm_row(NormSize s)
+{
+    return (size_t)(s.groups ? s.groups : 1) * (size_t)s.n;
+}
+static size_t norm_extent(NormSize s)
+{
+    return (size_t)(s.rows - 1) * (size_t)s.ld + norm_row(s);
+}
 
 static void norm_on(const Ops *op, NormSize s, Num *y, const Num *x, const Num *w)
 {
-    if (s.groups) op->head_norm(y, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    else op->rmsnorm(y, x, w, s.rows, s.n, 1e-6f);
+    if (s.groups)
+        op->head_norm(y, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    else
+        op->rmsnorm(y, x, w, s.rows, s.n, 1e-6f);
 }
 
-static void norm_grad_on(const Ops *op, NormSize s, Num *dx, int add, float *dw, const Num *dy, const Num *x, const Num *w)
+static void norm_grad_on(const Ops *op, NormSize s, Num *dx, int add, float *dw, const Num *dy,
+                         const Num *x, const Num *w)
 {
-    if (s.groups) op->head_norm_grad(dx, dw, dy, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    else op->rmsnorm_grad(dx, add, dw, dy, x, w, s.rows, s.n, 1e-6f);
+    if (s.groups)
+        op->head_norm_grad(dx, dw, dy, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
+    else
+        op->rmsnorm_grad(dx, add, dw, dy, x, w, s.rows, s.n, 1e-6f);
 }
 
 static void one_norm(NormSize s, int in_place)
 {
     size_t all = norm_extent(s);
-    if (s.groups) begin("head_norm %d rows of %d x %d, %d apart%s", s.rows, s.groups, s.n, s.ld, in_place ? ", in place" : "");
-    else begin("rmsnorm %d rows of %d", s.rows, s.n);
-    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1), y = in_place ? x : blank("y", all, 0);
+    if (s.groups)
+        begin("head_norm %d rows of %d x %d, %d apart%s", s.rows, s.groups, s.n, s.ld,
+              in_place ? ", in place" : "");
+    else
+        begin("rmsnorm %d rows of %d", s.rows, s.n);
+    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1),
+          y = in_place ? x : blank("y", all, 0);
     norm_on(cpu, s, y.host, x.host, w.host);
     norm_on(gpu, s, y.gpu, x.gpu, w.gpu);
     check_rows(&y, norm_row(s), (size_t)s.ld, few);
@@ -136,17 +161,22 @@ static void one_norm(NormSize s, int in_place)
 static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
 {
     size_t all = norm_extent(s);
-    begin("%s %d rows of %d x %d, %d apart%s%s%s", s.groups ? "head_norm_grad" : "rmsnorm_grad", s.rows, s.groups ? s.groups : 1, s.n, s.ld,
-          add ? ", added" : "", with_dw ? ", dw" : "", in_place ? ", in place" : "");
-    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1), dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
+    begin("%s %d rows of %d x %d, %d apart%s%s%s", s.groups ? "head_norm_grad" : "rmsnorm_grad",
+          s.rows, s.groups ? s.groups : 1, s.n, s.ld, add ? ", added" : "", with_dw ? ", dw" : "",
+          in_place ? ", in place" : "");
+    Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1),
+          dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
     Array dx = in_place ? dy : add ? given("dx", all, 0, 1) : blank("dx", all, 0);
     void *bits = NULL;
-    for (int again = 0; again < 2 && with_dw; again++) { /* dw alone is what other orders would change */
+    for (int again = 0; again < 2 && with_dw;
+         again++) { /* dw alone is what other orders would change */
         Array scrap = given("scrap", all, 0, 1);
         put(&dw);
         norm_grad_on(gpu, s, scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu);
-        if (again) check_kept(&dw, bits);
-        else bits = kept(&dw);
+        if (again)
+            check_kept(&dw, bits);
+        else
+            bits = kept(&dw);
         put(&dw);
         drop(&scrap);
     }
@@ -161,8 +191,10 @@ static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
 
 static void test_norm(void)
 {
-    static const NormSize sizes[] = {{1, 0, 64, 64}, {300, 0, 896, 896}, {129, 0, 3584, 3584}, {77, 0, 5120, 5120}, {5, 0, 8192, 8192},
-                                     {100, 18, 128, 2560}, {33, 3, 64, 256}, {1000, 0, 100, 100}, {1000, 1, 100, 104}, {17, 5, 16, 160}};
+    static const NormSize sizes[] = {{1, 0, 64, 64},      {300, 0, 896, 896},  {129, 0, 3584, 3584},
+                                     {77, 0, 5120, 5120}, {5, 0, 8192, 8192},  {100, 18, 128, 2560},
+                                     {33, 3, 64, 256},    {1000, 0, 100, 100}, {1000, 1, 100, 104},
+                                     {17, 5, 16, 160}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         one_norm(sizes[i], 0);
         if (sizes[i].groups) one_norm(sizes[i], 1);
@@ -174,7 +206,8 @@ static void test_norm(void)
 
 static void test_rope(void)
 {
-    static const HeadShape shapes[] = {{1, 1, 64}, {14, 2, 64}, {28, 4, 128}, {3, 1, 16}, {2, 2, 80}, {4, 1, 96}, {2, 1, 256}, {5, 5, 32}};
+    static const HeadShape shapes[] = {{1, 1, 64}, {14, 2, 64}, {28, 4, 128}, {3, 1, 16},
+                                       {2, 2, 80}, {4, 1, 96},  {2, 1, 256},  {5, 5, 32}};
     static const int lengths[] = {1, 300, 7, 64, 0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int back = 0; back < 2; back++) {
@@ -195,7 +228,8 @@ static void test_rope(void)
 
 static void test_swiglu(void)
 {
-    static const int sizes[][2] = {{1, 8}, {3, 100}, {300, 4864}, {65, 18944}, {1, 24}, {1001, 136}};
+    static const int sizes[][2] = {{1, 8},      {3, 100}, {300, 4864},
+                                   {65, 18944}, {1, 24},  {1001, 136}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int rows = sizes[i][0], ff = sizes[i][1];
         size_t all = (size_t)rows * (size_t)ff;
@@ -229,7 +263,8 @@ static void test_embed(void)
         cpu->embed(x.host, table.host, b.cpu.ids, b.cpu.rows, n);
         gpu->embed(x.gpu, table.gpu, b.gpu.ids, b.cpu.rows, n);
         check(&x, (size_t)n, 0);
-        Array dx = given("dx", all, 0, 1), dtable = given("dtable", (size_t)vocab * (size_t)n, 1, 1);
+        Array dx = given("dx", all, 0, 1),
+              dtable = given("dtable", (size_t)vocab * (size_t)n, 1, 1);
         gpu->embed_grad(dtable.gpu, dx.gpu, &b.gpu, n);
         void *bits = kept(&dtable);
         put(&dtable);
@@ -250,18 +285,22 @@ static void one_attention(HeadShape s, const int *lengths, double scale)
     Batch b = batch_of(lengths, 100);
     size_t rows = (size_t)b.cpu.rows, width = (size_t)s.heads * (size_t)s.dim;
     const char *note = scale > 1 ? ", large scores" : "";
-    begin("attention %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads, s.dim, b.cpu.n, b.cpu.longest, note);
-    Array qkv = given("qkv", rows * (size_t)head_row(s), 0, scale), out = blank("out", rows * width, 0), lse = blank("lse", rows * (size_t)s.heads, 1);
+    begin("attention %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads, s.dim,
+          b.cpu.n, b.cpu.longest, note);
+    Array qkv = given("qkv", rows * (size_t)head_row(s), 0, scale),
+          out = blank("out", rows * width, 0), lse = blank("lse", rows * (size_t)s.heads, 1);
     cpu->attention(out.host, lse.host, qkv.host, &b.cpu, s);
     gpu->attention(out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
     check_each(&lse, 1e-4);
     check(&out, (size_t)s.dim, 0.01);
     end();
     /* The gradient from the CPU's own output, so that one wrong kernel is one failure. */
-    begin("attention_grad %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads, s.dim, b.cpu.n, b.cpu.longest, note);
+    begin("attention_grad %d+%d heads of %d, %d sequences, longest %d%s", s.heads, s.kv_heads,
+          s.dim, b.cpu.n, b.cpu.longest, note);
     for (size_t i = 0; i < out.n; i++) out.host[i] = bf16_to_float(float_to_bf16(out.host[i]));
     put(&out), put(&lse);
-    Array dout = given("dout", rows * width, 0, 1), dqkv = blank("dqkv", rows * (size_t)head_row(s), 0);
+    Array dout = given("dout", rows * width, 0, 1),
+          dqkv = blank("dqkv", rows * (size_t)head_row(s), 0);
     cpu->attention_grad(dqkv.host, dout.host, out.host, lse.host, qkv.host, &b.cpu, s);
     gpu->attention_grad(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
     void *bits = kept(&dqkv);
@@ -275,11 +314,14 @@ static void one_attention(HeadShape s, const int *lengths, double scale)
 
 static void test_attention(void)
 {
-    static const HeadShape shapes[] = {{1, 1, 64}, {2, 1, 64}, {14, 2, 64}, {4, 4, 64}, {1, 1, 128}, {28, 4, 128}, {16, 8, 128}, {16, 1, 128},
-                                       {3, 1, 16}, {4, 2, 32}, {2, 2, 80}, {5, 1, 96}, {2, 1, 256}};
-    static const int lengths[][8] = {{1}, {5}, {64, 64}, {65, 1, 127, 2}, {300, 17, 33, 128, 129}, {1000}};
+    static const HeadShape shapes[] = {
+        {1, 1, 64},   {2, 1, 64}, {14, 2, 64}, {4, 4, 64}, {1, 1, 128}, {28, 4, 128}, {16, 8, 128},
+        {16, 1, 128}, {3, 1, 16}, {4, 2, 32},  {2, 2, 80}, {5, 1, 96},  {2, 1, 256}};
+    static const int lengths[][8] = {{1},   {5}, {64, 64}, {65, 1, 127, 2}, {300, 17, 33, 128, 129},
+                                     {1000}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) one_attention(shapes[i], lengths[j], 1);
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+            one_attention(shapes[i], lengths[j], 1);
     one_attention((HeadShape){4, 2, 64}, (const int[]){200, 33, 0}, 3);
     one_attention((HeadShape){4, 2, 128}, (const int[]){200, 33, 0}, 3);
     one_attention((HeadShape){14, 2, 64}, (const int[]){2048, 0}, 1);
@@ -290,14 +332,17 @@ static void test_attention(void)
 
 static void test_loss(void)
 {
-    static const int sizes[][2] = {{1, 2}, {3, 100}, {130, 1000}, {65, 151936}, {9, 128256}, {33, 32003}, {300, 50257}};
+    static const int sizes[][2] = {{1, 2},      {3, 100},    {130, 1000}, {65, 151936},
+                                   {9, 128256}, {33, 32003}, {300, 50257}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int rows = sizes[i][0], vocab = sizes[i][1];
         size_t n = (size_t)rows;
         int32_t *target = memory_array(n, 4);
         begin("cross_entropy %d x %d", rows, vocab);
-        Array logits = given("logits", n * (size_t)vocab, 1, 3), logp = blank("logp", n, 1), lse = blank("lse", n, 1);
-        for (size_t r = 0; r < n; r++) target[r] = r % 5 == 4 ? -1 : (int32_t)(random_u64(&rng) % (uint64_t)vocab);
+        Array logits = given("logits", n * (size_t)vocab, 1, 3), logp = blank("logp", n, 1),
+              lse = blank("lse", n, 1);
+        for (size_t r = 0; r < n; r++)
+            target[r] = r % 5 == 4 ? -1 : (int32_t)(random_u64(&rng) % (uint64_t)vocab);
         if (rows > 2) target[0] = 0, target[1] = vocab - 1;
         int32_t *on_gpu = device_ints(target, n);
         cpu->cross_entropy(logp.host, lse.host, logits.host, target, rows, vocab);
@@ -312,7 +357,8 @@ static void test_loss(void)
             if (target[r] < 0 || r == 3) weight.host[r] = 0;
         put(&weight);
         gpu->cross_entropy_grad(logits.gpu, logits.gpu, lse.gpu, on_gpu, weight.gpu, rows, vocab);
-        cpu->cross_entropy_grad(logits.host, logits.host, lse.host, target, weight.host, rows, vocab);
+        cpu->cross_entropy_grad(logits.host, logits.host, lse.host, target, weight.host, rows,
+                                vocab);
         /* Over the logits: the first half of each row's bytes, as bf16. */
         Array row = logits;
         for (size_t r = 0; r < n; r++) {
@@ -329,7 +375,9 @@ static void test_loss(void)
             }
             double error = norm > 0 ? sqrt(diff / norm) : sqrt(diff);
             note(error, few);
-            if (!(error <= few)) fail("dlogits: row %zu (target %d, weight %g) is off by %.3g of its norm", r, target[r], (double)weight.host[r], error);
+            if (!(error <= few))
+                fail("dlogits: row %zu (target %d, weight %g) is off by %.3g of its norm", r,
+                     target[r], (double)weight.host[r], error);
             free(got);
         }
         check_guards(&logits);
@@ -346,7 +394,8 @@ static void test_large_loss(void)
     enum { ROWS = 14500, VOCAB = 151936 };
     size_t free_bytes = 0, total = 0, last = (size_t)(ROWS - 1) * VOCAB;
     begin("cross_entropy of more than 2^31 logits");
-    if (gpu->memory(&free_bytes, &total, NULL) || free_bytes < (size_t)ROWS * VOCAB * 4 + ((size_t)1 << 30)) {
+    if (gpu->memory(&free_bytes, &total, NULL) ||
+        free_bytes < (size_t)ROWS * VOCAB * 4 + ((size_t)1 << 30)) {
         printf("# not run: it needs 10 GiB of free memory\n");
         end();
         return;
@@ -357,7 +406,8 @@ static void test_large_loss(void)
     for (int i = 0; i < ROWS; i++) ones[i] = 1;
     target[ROWS - 1] = last_target;
     int32_t *on_gpu = device_ints(target, ROWS);
-    Array row = given("last row", VOCAB, 1, 3), logp = blank("logp", ROWS, 1), lse = blank("lse", ROWS, 1), w = blank("weight", ROWS, 1);
+    Array row = given("last row", VOCAB, 1, 3), logp = blank("logp", ROWS, 1),
+          lse = blank("lse", ROWS, 1), w = blank("weight", ROWS, 1);
     memcpy(w.host, ones, ROWS * 4);
     put(&w);
     gpu->copy(logits + last, row.gpu, VOCAB * 4);
@@ -371,7 +421,8 @@ static void test_large_loss(void)
     gpu->store(&got[0], (char *)(logits + last) + (size_t)last_target * 2, 1);
     gpu->store(&got[1], logits, 1);
     if (fabsf(got[0] - want) > 0.005f || fabsf(got[1] - (1 - 1.0f / VOCAB)) > 0.005f)
-        fail("dlogits of targets: %g and %g, expected %g and 1", (double)got[0], (double)got[1], (double)want);
+        fail("dlogits of targets: %g and %g, expected %g and 1", (double)got[0], (double)got[1],
+             (double)want);
     gpu->release(logits);
     gpu->release(on_gpu);
     free(target);
@@ -388,13 +439,20 @@ static void test_adamw(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t n = sizes[i];
         begin("adamw with masters, %zu numbers, three steps", n);
-        Array p = given("p", n, 0, 1), master = given("master", n, 1, 1), m = given("m", n, 1, 0), v = given("v", n, 1, 0);
+        Array p = given("p", n, 0, 1), master = given("master", n, 1, 1), m = given("m", n, 1, 0),
+              v = given("v", n, 1, 0);
         memcpy(master.host, p.host, n * sizeof(float));
         put(&master);
         float *start = memory_array(n, sizeof *start);
         memcpy(start, p.host, n * sizeof *start);
         for (int step = 1; step <= 3; step++) {
-            AdamStep s = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .decay = 0.1, .scale = 0.7, .correct1 = 1 - pow(0.9, step),
+            AdamStep s = {.lr = 1e-3,
+                          .beta1 = 0.9,
+                          .beta2 = 0.99,
+                          .eps = 1e-8,
+                          .decay = 0.1,
+                          .scale = 0.7,
+                          .correct1 = 1 - pow(0.9, step),
                           .correct2 = 1 - pow(0.99, step)};
             Array g = given("g", n, 1, 0.1);
             cpu->adamw(p.host, NULL, g.host, m.host, v.host, n, &s);
@@ -404,7 +462,8 @@ static void test_adamw(void)
         }
         check(&m, n, 1e-5);
         check(&v, n, 1e-5);
-        /* The CPU's p is its own master; what is left of the steps themselves is compared, not of the weights. */
+        /* The CPU's p is its own master; what is left of the steps themselves is compared, not of
+         * the weights. */
         float *got = fetch(&master);
         double diff = 0, moved = 0;
         for (size_t j = 0; j < n; j++) {
@@ -417,7 +476,8 @@ static void test_adamw(void)
         float *rounded = fetch(&p);
         for (size_t j = 0; j < n; j++)
             if (rounded[j] != bf16_to_float(float_to_bf16(got[j])))
-                fail("weight %zu is %.9g, not its master %.9g rounded", j, (double)rounded[j], (double)got[j]);
+                fail("weight %zu is %.9g, not its master %.9g rounded", j, (double)rounded[j],
+                     (double)got[j]);
         check_guards(&p), check_guards(&master);
         free(got);
         free(rounded);
@@ -427,13 +487,24 @@ static void test_adamw(void)
     }
 }
 
-/* Rounded stochastically: each weight to one of its two neighbours, and on average to neither side. */
+/* Rounded stochastically: each weight to one of its two neighbours, and on average to neither side.
+ */
 static void test_lean(void)
 {
     enum { N = 1 << 20 };
-    AdamStep s = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .decay = 0, .scale = 1, .correct1 = 0.1, .correct2 = 0.01, .lean = 1, .seed = 7};
+    AdamStep s = {.lr = 1e-4,
+                  .beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .eps = 1e-8,
+                  .decay = 0,
+                  .scale = 1,
+                  .correct1 = 0.1,
+                  .correct2 = 0.01,
+                  .lean = 1,
+                  .seed = 7};
     begin("adamw without masters: stochastic rounding");
-    Array p = given("p", N, 0, 1), m = given("m", N, 0, 0), v = given("v", N, 0, 0), g = given("g", N, 1, 0.1);
+    Array p = given("p", N, 0, 1), m = given("m", N, 0, 0), v = given("v", N, 0, 0),
+          g = given("g", N, 1, 0.1);
     float *start = memory_array(N, sizeof *start);
     memcpy(start, p.host, N * sizeof *start);
     gpu->adamw(p.gpu, NULL, g.gpu, m.gpu, v.gpu, N, &s);
@@ -450,17 +521,20 @@ static void test_lean(void)
     for (size_t i = 0; i < N; i++) {
         double ulp = ldexp(1, ilogb((double)p.host[i]) - 7);
         if (!(fabs((double)got[i] - (double)p.host[i]) <= 1.01 * ulp + 0.01 * s.lr))
-            fail("weight %zu is %.9g, expected a neighbour of %.9g", i, (double)got[i], (double)p.host[i]);
+            fail("weight %zu is %.9g, expected a neighbour of %.9g", i, (double)got[i],
+                 (double)p.host[i]);
         double direction = p.host[i] > start[i] ? 1 : -1;
         bias += direction * ((double)got[i] - (double)p.host[i]);
         moved += direction * ((double)p.host[i] - (double)start[i]);
     }
     note(fabs(bias / moved), 0.1);
-    if (!(fabs(bias / moved) <= 0.1)) fail("on average weights move %.3g of their step too far or too short", bias / moved);
+    if (!(fabs(bias / moved) <= 0.1))
+        fail("on average weights move %.3g of their step too far or too short", bias / moved);
     check_guards(&p), check_guards(&m), check_guards(&v);
     float *first = fetch(&m);
     for (size_t i = 0; i < N; i++) /* (1 - beta1) g, one rounding away */
-        if (!(fabs((double)first[i] - (double)m.host[i]) <= 0.008 * fabs((double)m.host[i]) + 1e-30))
+        if (!(fabs((double)first[i] - (double)m.host[i]) <=
+              0.008 * fabs((double)m.host[i]) + 1e-30))
             fail("m %zu is %.9g, expected %.9g", i, (double)first[i], (double)m.host[i]);
     free(first);
     free(got);
@@ -484,4 +558,7 @@ static void all(void)
     test_attention();
 }
 
-int main(void) { return on_gpu(all); }
+int main(void)
+{
+    return on_gpu(all);
+}

@@ -36,7 +36,8 @@ static void promises(void **state)
     pagepool_release(&p);
 }
 
-/* Many lists that come, grow and go: no page has two owners that do not share it, and none is lost. */
+/* Many lists that come, grow and go: no page has two owners that do not share it, and none is lost.
+ */
 static void churn(void **state)
 {
     (void)state;
@@ -55,15 +56,18 @@ static void churn(void **state)
         if (!begun[i]) {
             begun[i] = pagelist_begin(&list[i], &p, room[i], shared, SHARED, MOST);
             refused += !begun[i];
-        } else if (list[i].promised && random_below(&r, 4)) pagelist_add(&list[i], &p);
+        } else if (list[i].promised && random_below(&r, 4))
+            pagelist_add(&list[i], &p);
         else {
             pagelist_end(&list[i], &p);
             begun[i] = 0;
         }
         int owners[PAGES] = {0}, taken = SHARED, promised = 0;
         for (int j = 0; j < LISTS; j++) {
-            for (int k = SHARED; begun[j] && k < list[j].n; k++, taken++) assert_int_equal(owners[list[j].page[k]]++, 0);
-            for (int k = 0; begun[j] && k < SHARED; k++) assert_int_equal(list[j].page[k], shared[k]);
+            for (int k = SHARED; begun[j] && k < list[j].n; k++, taken++)
+                assert_int_equal(owners[list[j].page[k]]++, 0);
+            for (int k = 0; begun[j] && k < SHARED; k++)
+                assert_int_equal(list[j].page[k], shared[k]);
             promised += list[j].promised;
         }
         for (int k = 0; k < SHARED; k++) assert_int_equal(owners[shared[k]], 0);

@@ -1,5 +1,6 @@
-/* What a run takes: the plan against what is really asked for, the choices made by memory, and that none of them changes a
- * gradient. The device is the CPU's table behind a counter, with as much memory as a test says. */
+/* What a run takes: the plan against what is really asked for, the choices made by memory, and that
+ * none of them changes a gradient. The device is the CPU's table behind a counter, with as much
+ * memory as a test says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +88,8 @@ static void chosen_by_memory(void **state)
     assert_int_equal(plan_trainer(m, &o, less - 1, &p, &err), 0);
     assert_false(p.fits);
     assert_int_equal(plan_refuse(&p, &err), -1);
-    assert_true(strstr(err.text, "--max-tokens") && strstr(err.text, "--lora") && strstr(err.text, "GiB"));
+    assert_true(strstr(err.text, "--max-tokens") && strstr(err.text, "--lora") &&
+                strstr(err.text, "GiB"));
     o.recompute = RECOMPUTE_NO;
     assert_int_equal(plan_trainer(m, &o, whole - 1, &p, &err), 0);
     plan_refuse(&p, &err);
@@ -109,8 +111,8 @@ static void chosen_by_memory(void **state)
     model_free(m);
 }
 
-/* Micro-batches left to memory: a run that is continued where less or more of it is free has those it began with, as long as
- * they fit. */
+/* Micro-batches left to memory: a run that is continued where less or more of it is free has those
+ * it began with, as long as they fit. */
 static void continued(void **state)
 {
     (void)state;
@@ -146,17 +148,24 @@ static void continued(void **state)
 static void table(void **state)
 {
     (void)state;
-    MemoryPlan p = {.bytes = {[PLAN_WEIGHTS] = (size_t)3 << 30, [PLAN_LOGITS] = (size_t)1 << 29}, .total = (size_t)7 << 29,
-                    .available = (size_t)4 << 30, .fits = 1, .max_tokens = 4096, .logit_rows = 1024};
+    MemoryPlan p = {.bytes = {[PLAN_WEIGHTS] = (size_t)3 << 30, [PLAN_LOGITS] = (size_t)1 << 29},
+                    .total = (size_t)7 << 29,
+                    .available = (size_t)4 << 30,
+                    .fits = 1,
+                    .max_tokens = 4096,
+                    .logit_rows = 1024};
     Buffer b;
     buffer_init(&b, 4096);
     plan_print(&p, &b);
-    assert_true(strstr(b.data, "weights") && strstr(b.data, "3.000 GiB") && strstr(b.data, "3.500 GiB of 4.000"));
-    assert_true(strstr(b.data, "fits") && strstr(b.data, "4096 tokens") && !strstr(b.data, "adapter"));
+    assert_true(strstr(b.data, "weights") && strstr(b.data, "3.000 GiB") &&
+                strstr(b.data, "3.500 GiB of 4.000"));
+    assert_true(strstr(b.data, "fits") && strstr(b.data, "4096 tokens") &&
+                !strstr(b.data, "adapter"));
     buffer_release(&b);
 }
 
-static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory, int rows, const char *want)
+static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory, int rows,
+                             const char *want)
 {
     SamplingPlan p;
     Error err;
@@ -171,7 +180,8 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     return p;
 }
 
-/* tests/unit/eval/test_engine_sampler.c compares it with a decoder: here what is made of it. The CPU has keys and values alone. */
+/* tests/unit/eval/test_engine_sampler.c compares it with a decoder: here what is made of it. The
+ * CPU has keys and values alone. */
 static void sampled(void **state)
 {
     (void)state;
@@ -182,7 +192,8 @@ static void sampled(void **state)
     char want[80];
     longer.max_position = 4096;
     longer.hidden = longer.ff = 16, longer.head_dim = 8; /* what a GPU's decoder takes */
-    snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits", c->max_position);
+    snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits",
+             c->max_position);
     SamplingPlan p = sampling(c, gpu, (size_t)1 << 40, 5, want), q;
     assert_true(p.prompt == c->max_position - 10 && p.fits && p.held < p.room);
     assert_int_equal(p.weights + p.decoder + p.spare + p.room, (size_t)1 << 40);
@@ -227,9 +238,11 @@ static void recomputed(void **state)
         Model *m = tiny_on(families[f % 3], ops_cpu(), 5);
         if (f > 2) adapt(m, LORA_ALL, 0);
         Trainer *all = trainer_of(m, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_NO});
-        Trainer *again = trainer_of(m, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_YES});
+        Trainer *again =
+            trainer_of(m, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_YES});
         Trainer *fixed = trainer_of(m, (TrainerOptions){.max_tokens = 20, .fixed_weights = 1});
-        double loss[3] = {accumulate(all, &x), accumulate(again, &x), accumulate(fixed, &x)}, sum = 0;
+        double loss[3] = {accumulate(all, &x), accumulate(again, &x), accumulate(fixed, &x)},
+               sum = 0;
         assert_memory_equal(&loss[0], &loss[1], sizeof *loss);
         assert_memory_equal(&loss[0], &loss[2], sizeof *loss);
         assert_memory_equal(all->grad, again->grad, all->set->size * sizeof(float));
@@ -248,8 +261,12 @@ int main(void)
 {
     setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked), cmocka_unit_test(chosen_by_memory),
-                                       cmocka_unit_test(table), cmocka_unit_test(sampled), cmocka_unit_test(refused),
-                                       cmocka_unit_test(recomputed), cmocka_unit_test(continued)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked),
+                                       cmocka_unit_test(chosen_by_memory),
+                                       cmocka_unit_test(table),
+                                       cmocka_unit_test(sampled),
+                                       cmocka_unit_test(refused),
+                                       cmocka_unit_test(recomputed),
+                                       cmocka_unit_test(continued)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* On a GPU: what model/core/decoder.h tells of a decoder's memory against what the driver says is gone once there is one; of much
- * memory, and of so little that it decides. The driver gives memory in blocks of 2 MiB, which the
- * plan does not know. */
+/* On a GPU: what model/core/decoder.h tells of a decoder's memory against what the driver says is
+ * gone once there is one; of much memory, and of so little that it decides. The driver gives memory
+ * in blocks of 2 MiB, which the plan does not know. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,8 @@ static size_t available(void)
 static void near(const char *what, size_t got, size_t want)
 {
     printf("# %s: %.1f MiB, planned %.1f\n", what, (double)got / 1048576, (double)want / 1048576);
-    if (got > want + SLACK || want > got + SLACK) fail_msg("%s: %zu bytes, planned %zu", what, got, want);
+    if (got > want + SLACK || want > got + SLACK)
+        fail_msg("%s: %zu bytes, planned %zu", what, got, want);
 }
 
 static void one_decoder(Model *m, const DecoderPlan *plan, int together)
@@ -45,21 +46,37 @@ static void one_decoder(Model *m, const DecoderPlan *plan, int together)
     decoder_free(d);
 }
 
-/* leave: bytes that are free when the decoder is made, or 0: all. First with pages for few tokens, which shows the rest; then
- * with as many as there is room for. */
+/* leave: bytes that are free when the decoder is made, or 0: all. First with pages for few tokens,
+ * which shows the rest; then with as many as there is room for. */
 static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t leave)
 {
-    ModelConfig c = {.model_type = "qwen2", .vocab = 32000, .hidden = 512, .ff = 1536, .layers = 4, .heads = 8, .kv_heads = 2,
-                     .head_dim = 64, .max_position = 8192, .rope_theta = 10000, .norm_eps = 1e-6f, .tied = 1, .pad = -1,
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = 32000,
+                     .hidden = 512,
+                     .ff = 1536,
+                     .layers = 4,
+                     .heads = 8,
+                     .kv_heads = 2,
+                     .head_dim = 64,
+                     .max_position = 8192,
+                     .rope_theta = 10000,
+                     .norm_eps = 1e-6f,
+                     .tied = 1,
+                     .pad = -1,
                      .qkv_bias = 1};
-    DecoderPlan plan = {.rows = rows, .prompt = prompt, .max_new = max_new, .cache_tokens = prompt + max_new,
+    DecoderPlan plan = {.rows = rows,
+                        .prompt = prompt,
+                        .max_new = max_new,
+                        .cache_tokens = prompt + max_new,
                         .law = {.vocab = c.vocab, .temperature = 1, .top_p = 1}};
     LoraOptions lora = {.rank = rank, .alpha = 16, .targets = LORA_ALL, .seed = 1};
     Model *m;
     Error err;
-    if (model_create(&c, gpu, 1, &m, &err) || (rank && model_add_lora(m, &lora, &err))) fail_msg("%s", err.text);
+    if (model_create(&c, gpu, 1, &m, &err) || (rank && model_add_lora(m, &lora, &err)))
+        fail_msg("%s", err.text);
     void *rest = leave ? gpu->alloc(available() - leave) : NULL;
-    printf("# %d rows, prompts of %d, rank %d, %.1f MiB free\n", rows, prompt, rank, (double)available() / 1048576);
+    printf("# %d rows, prompts of %d, rank %d, %.1f MiB free\n", rows, prompt, rank,
+           (double)available() / 1048576);
     one_decoder(m, &plan, 0);
     plan.cache_tokens = 0;
     one_decoder(m, &plan, leave == 0); /* memory decides where little is left */

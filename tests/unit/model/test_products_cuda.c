@@ -1,22 +1,25 @@
-/* Products of the CUDA table against the CPU's. Each number has a limit of its own, from the size of what was summed: terms may
- * cancel. */
+/* Products of the CUDA table against the CPU's. Each number has a limit of its own, from the size
+ * of what was summed: terms may cancel. */
 #include "tests/unit/model/ops_on_gpu.h"
 
-/* Rows of sums of k terms, ld apart; sizes: the sums of the terms' absolute values. A number may be off by its rounding, 2^-8 of it
- * where it is bf16, and by what fp32 loses of the terms on either side, by chance (4 + sqrt(k)) 2^-23 of their size. Some of the
- * library's algorithms round the product too before they add to it what was there: product, or NULL. */
-static void check_sums(const Array *a, const float *sizes, const float *product, int k, size_t cols, size_t ld)
+/* Rows of sums of k terms, ld apart; sizes: the sums of the terms' absolute values. A number may be
+ * off by its rounding, 2^-8 of it where it is bf16, and by what fp32 loses of the terms on either
+ * side, by chance (4 + sqrt(k)) 2^-23 of their size. Some of the library's algorithms round the
+ * product too before they add to it what was there: product, or NULL. */
+static void check_sums(const Array *a, const float *sizes, const float *product, int k, size_t cols,
+                       size_t ld)
 {
     float *got = fetch(a);
     double rounding = a->wide ? 0 : ldexp(1, -8), lost = ldexp(4 + sqrt(k), -23);
     for (size_t i = 0; i < a->n; i++) {
         if (i % ld >= cols) continue;
-        double d = fabs((double)got[i] - (double)a->host[i]), limit = rounding * fabs((double)a->host[i]) + lost * (double)sizes[i];
+        double d = fabs((double)got[i] - (double)a->host[i]),
+               limit = rounding * fabs((double)a->host[i]) + lost * (double)sizes[i];
         if (product) limit += rounding * fabs((double)product[i]);
         note(d, limit);
         if (!(d <= limit))
-            fail("%s: row %zu, number %zu is %.9g, expected %.9g; the limit is %.3g", a->name, i / ld, i % ld, (double)got[i],
-                 (double)a->host[i], limit);
+            fail("%s: row %zu, number %zu is %.9g, expected %.9g; the limit is %.3g", a->name,
+                 i / ld, i % ld, (double)got[i], (double)a->host[i], limit);
     }
     check_between(a, got, cols, ld);
     free(got);
@@ -35,10 +38,12 @@ static float *absolute(const float *x, size_t n)
 }
 
 /* What the numbers of g are sums of, by absolute values. */
-static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Array *c, const Array *bias)
+static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Array *c,
+                         const Array *bias)
 {
     Gemm s = *g;
-    float *x = absolute(a->host, a->n), *y = absolute(b->host, b->n), *z = absolute(c->host, c->n), *v = absolute(bias->host, bias->n);
+    float *x = absolute(a->host, a->n), *y = absolute(b->host, b->n), *z = absolute(c->host, c->n),
+          *v = absolute(bias->host, bias->n);
     s.a = x, s.b = y, s.bias = g->bias ? v : NULL;
     s.c = s.d = z;
     s.alpha = fabsf(g->alpha), s.beta = fabsf(g->beta);
@@ -75,15 +80,24 @@ static void round_first(Gemm *g)
 static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, float beta, int apart)
 {
     int lda = (ta ? s.m : s.k) + s.pad, ldb = (tb ? s.k : s.n) + s.pad, ldd = s.n + s.pad;
-    begin("gemm %d x %d x %d%s%s%s%s, alpha %g, beta %g%s, rows +%d, shifted by %d", s.m, s.n, s.k, ta ? " a'" : "", tb ? " b'" : "",
-          wide ? " fp32" : "", bias ? " bias" : "", (double)alpha, (double)beta, apart ? ", c apart" : "", s.pad, s.shift);
+    begin("gemm %d x %d x %d%s%s%s%s, alpha %g, beta %g%s, rows +%d, shifted by %d", s.m, s.n, s.k,
+          ta ? " a'" : "", tb ? " b'" : "", wide ? " fp32" : "", bias ? " bias" : "", (double)alpha,
+          (double)beta, apart ? ", c apart" : "", s.pad, s.shift);
     size_t shift = (size_t)s.shift;
     Array a = given_at("a", (size_t)lda * (size_t)(ta ? s.k : s.m), 0, 1, shift);
     Array b = given_at("b", (size_t)ldb * (size_t)(tb ? s.n : s.k), 0, 1 / sqrt(s.k), shift);
-    Array d = beta != 0 && !apart ? given_at("d", (size_t)ldd * (size_t)s.m, wide, 1, shift) : blank_at("d", (size_t)ldd * (size_t)s.m, wide, shift);
-    Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift), v = given_at("bias", (size_t)s.n, 0, 1, shift);
-    Gemm g = {ta, tb, s.m, s.n, s.k, a.host, b.host, lda, ldb, alpha, beta, apart ? c.host : d.host, d.host, ldd, wide, bias ? v.host : NULL};
-    Gemm h = {ta, tb, s.m, s.n, s.k, a.gpu, b.gpu, lda, ldb, alpha, beta, apart ? c.gpu : d.gpu, d.gpu, ldd, wide, bias ? v.gpu : NULL};
+    Array d = beta != 0 && !apart ? given_at("d", (size_t)ldd * (size_t)s.m, wide, 1, shift)
+                                  : blank_at("d", (size_t)ldd * (size_t)s.m, wide, shift);
+    Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift),
+          v = given_at("bias", (size_t)s.n, 0, 1, shift);
+    Gemm g = {ta,     tb,     s.m,    s.n,
+              s.k,    a.host, b.host, lda,
+              ldb,    alpha,  beta,   apart ? c.host : d.host,
+              d.host, ldd,    wide,   bias ? v.host : NULL};
+    Gemm h = {ta,    tb,    s.m,   s.n,
+              s.k,   a.gpu, b.gpu, lda,
+              ldb,   alpha, beta,  apart ? c.gpu : d.gpu,
+              d.gpu, ldd,   wide,  bias ? v.gpu : NULL};
     float *sizes = term_sizes(&g, &a, &b, beta != 0 && !apart ? &d : &c, &v);
     float *product = product_alone(&g, d.n);
     if (bias && beta != 0 && !wide) round_first(&g);
@@ -99,8 +113,9 @@ static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, fl
 static void test_gemm(void)
 {
     static const Size sizes[] = {
-        {1, 1, 1, 0, 0}, {3, 5, 7, 0, 0}, {17, 33, 9, 1, 1}, {64, 64, 64, 0, 0}, {1, 896, 896, 0, 0}, {130, 136, 72, 8, 0}, {33, 8, 896, 0, 0},
-        {257, 1152, 896, 0, 0}, {200, 16, 3584, 0, 0}, {64, 151, 128, 3, 2}, {5, 1024, 16, 0, 4}, {300, 4608, 3584, 0, 0},
+        {1, 1, 1, 0, 0},       {3, 5, 7, 0, 0},      {17, 33, 9, 1, 1},   {64, 64, 64, 0, 0},
+        {1, 896, 896, 0, 0},   {130, 136, 72, 8, 0}, {33, 8, 896, 0, 0},  {257, 1152, 896, 0, 0},
+        {200, 16, 3584, 0, 0}, {64, 151, 128, 3, 2}, {5, 1024, 16, 0, 4}, {300, 4608, 3584, 0, 0},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int t = 0; t < 4; t++) {
@@ -114,4 +129,7 @@ static void test_gemm(void)
     one_gemm((Size){70, 48, 100, 4, 0}, 0, 1, 1, 1, 1, 0.5f, 1);
 }
 
-int main(void) { return on_gpu(test_gemm); }
+int main(void)
+{
+    return on_gpu(test_gemm);
+}

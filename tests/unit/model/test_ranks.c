@@ -1,5 +1,5 @@
-/* Ranks on the CPU: what each collective gives, in every rank, and what happens when a rank fails. Each scenario is a
- * process of its own, since a process starts ranks once. */
+/* Ranks on the CPU: what each collective gives, in every rank, and what happens when a rank fails.
+ * Each scenario is a process of its own, since a process starts ranks once. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@
 #include "model/model_device.h"
 #include "model/ranks.h"
 
-/* Runs it as rank 0's process; its exit status (or 128 and the signal), with stderr and stdout in `said`. */
+/* Runs it as rank 0's process; its exit status (or 128 and the signal), with stderr and stdout in
+ * `said`. */
 static int scenario(void (*body)(void), Buffer *said)
 {
     int status = 0;
@@ -53,7 +54,11 @@ static void need(int condition, const char *what)
     error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
     log_die(3, &err);
 }
-#define TRY(call) do { Error err_; if ((call)) log_die(4, &err_); } while (0)
+#define TRY(call)                      \
+    do {                               \
+        Error err_;                    \
+        if ((call)) log_die(4, &err_); \
+    } while (0)
 
 static void begin(int n)
 {
@@ -77,14 +82,17 @@ static void collectives(int n)
     float *x = memory_array(LARGE, sizeof *x);
     for (int i = 0; i < LARGE; i++) x[i] = (float)(i % 1000) * (float)(rank + 1);
     TRY(ranks_all_reduce(x, LARGE, &err_));
-    for (int i = 0; i < LARGE; i++) need(x[i] == (float)(i % 1000) * (float)(n * (n + 1) / 2), "all_reduce");
+    for (int i = 0; i < LARGE; i++)
+        need(x[i] == (float)(i % 1000) * (float)(n * (n + 1) / 2), "all_reduce");
 
     size_t each = ranks_each(1000, 8);
     need(each % 8 == 0 && each * (size_t)n >= 1000 && each < 1000 / (size_t)n + 9, "ranks_each");
     for (size_t i = 0; i < each * (size_t)n; i++) x[i] = (float)i + (float)rank;
     TRY(ranks_reduce_scatter(x, each, &err_));
     for (size_t i = 0; i < each * (size_t)n; i++)
-        need(x[i] == (i / each == (size_t)rank ? (float)n * (float)i + (float)(n * (n - 1) / 2) : 0), "reduce_scatter");
+        need(x[i] ==
+                 (i / each == (size_t)rank ? (float)n * (float)i + (float)(n * (n - 1) / 2) : 0),
+             "reduce_scatter");
 
     uint16_t *half = memory_array(3 * (size_t)n, sizeof *half);
     for (int i = 0; i < 3; i++) half[3 * rank + i] = (uint16_t)(100 * rank + i);
@@ -113,9 +121,18 @@ static void collectives(int n)
     printf("done\n");
 }
 
-static void one(void) { collectives(1); }
-static void two(void) { collectives(2); }
-static void five(void) { collectives(5); }
+static void one(void)
+{
+    collectives(1);
+}
+static void two(void)
+{
+    collectives(2);
+}
+static void five(void)
+{
+    collectives(5);
+}
 
 static void test_collectives(void **state)
 {
@@ -141,7 +158,8 @@ static void fails(void (*body)(void), int status, const char *want)
     Buffer said;
     double start = clock_seconds();
     int got = scenario(body, &said);
-    if (got != status || !strstr(said.data, want)) fail_msg("status %d, expected %d and '%s' in: %s", got, status, want, said.data);
+    if (got != status || !strstr(said.data, want))
+        fail_msg("status %d, expected %d and '%s' in: %s", got, status, want, said.data);
     assert_true(clock_seconds() - start < 20);
     buffer_release(&said);
 }
@@ -188,7 +206,10 @@ static void bad_end(void)
     log_die(5, &err);
 }
 
-static void too_many(void) { TRY(ranks_start(RANKS_MAX + 1, &err_)); }
+static void too_many(void)
+{
+    TRY(ranks_start(RANKS_MAX + 1, &err_));
+}
 static void twice(void)
 {
     TRY(ranks_start(2, &err_));
@@ -214,7 +235,8 @@ static void test_devices(void **state)
     Error err;
     assert_int_equal(ranks_device("cuda:3", out, &err), 0);
     assert_string_equal(out, "cuda:3");
-    static const char *const bad[] = {"cuda:", "cuda:x", "cuda:-1", "cuda:64", "cuda:1x", "gpu", ""};
+    static const char *const bad[] = {"cuda:",   "cuda:x", "cuda:-1", "cuda:64",
+                                      "cuda:1x", "gpu",    ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(ranks_device(bad[i], out, &err), -1);
         assert_non_null(strstr(err.text, "cpu, cuda:N or auto"));

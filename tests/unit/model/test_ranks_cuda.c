@@ -1,6 +1,6 @@
-/* Ranks on the GPUs of this machine, as many as there are up to 4: what each collective of model/ranks.h gives over NCCL, and
- * how fast. Skipped with fewer than two GPUs. Plain TAP by rank 0; another rank that finds something wrong ends with a
- * sentence, and the test with it. */
+/* Ranks on the GPUs of this machine, as many as there are up to 4: what each collective of
+ * model/ranks.h gives over NCCL, and how fast. Skipped with fewer than two GPUs. Plain TAP by rank
+ * 0; another rank that finds something wrong ends with a sentence, and the test with it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,11 @@ static void die(const char *what)
     error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
     log_die(3, &err);
 }
-#define TRY(call) do { Error err_; if ((call)) log_die(4, &err_); } while (0)
+#define TRY(call)                      \
+    do {                               \
+        Error err_;                    \
+        if ((call)) log_die(4, &err_); \
+    } while (0)
 
 static void passed(const char *what)
 {
@@ -73,12 +77,13 @@ static void test_sums(int n, float *x, float *host)
     passed("reduce_scatter");
 }
 
-/* Of many pieces each is written right before it is summed, the next one while that sum is on its way, and all are read after
- * ranks_settle by operations, not by the host. */
+/* Of many pieces each is written right before it is summed, the next one while that sum is on its
+ * way, and all are read after ranks_settle by operations, not by the host. */
 static void test_beside(int n, float *x, float *host)
 {
     enum { PIECES = 16 };
-    size_t each = (size_t)LARGE / PIECES / 2 / (size_t)n, piece = each * (size_t)n, all = piece * PIECES;
+    size_t each = (size_t)LARGE / PIECES / 2 / (size_t)n, piece = each * (size_t)n,
+           all = piece * PIECES;
     float *copy = x + LARGE / 2, *whole = memory_array(piece, sizeof *whole);
     for (int round = 0; round < 3; round++) {
         float value = (float)(ranks_rank() + 1 + round);
@@ -156,14 +161,18 @@ static void measure(int n, float *x)
                 TRY(ops->status(&err_));
                 start = clock_seconds();
             }
-            if (kind == 0) TRY(ranks_all_reduce(x, LARGE, &err_));
-            else if (kind == 1) TRY(ranks_reduce_scatter(x, LARGE / (size_t)n, &err_));
-            else TRY(ranks_all_gather(x, LARGE / (size_t)n * sizeof *x, &err_));
+            if (kind == 0)
+                TRY(ranks_all_reduce(x, LARGE, &err_));
+            else if (kind == 1)
+                TRY(ranks_reduce_scatter(x, LARGE / (size_t)n, &err_));
+            else
+                TRY(ranks_all_gather(x, LARGE / (size_t)n * sizeof *x, &err_));
         }
         TRY(ops->status(&err_));
         double s = (clock_seconds() - start) / 20;
         if (!ranks_rank())
-            printf("# %s of %d MiB: %.2f ms, %.0f GB/s\n", names[kind], LARGE >> 18, s * 1e3, (double)LARGE * 4 / s * 1e-9);
+            printf("# %s of %d MiB: %.2f ms, %.0f GB/s\n", names[kind], LARGE >> 18, s * 1e3,
+                   (double)LARGE * 4 / s * 1e-9);
     }
 }
 
@@ -181,7 +190,8 @@ int main(void)
     TRY(ranks_device("cuda:0", device, &err_));
     TRY(model_device(device, &ops, &err_));
     TRY(ranks_join(ops, &err_));
-    float *host = memory_array(N + 128 * MAX, sizeof *host), *x = ops->alloc((size_t)LARGE * sizeof *x);
+    float *host = memory_array(N + 128 * MAX, sizeof *host),
+          *x = ops->alloc((size_t)LARGE * sizeof *x);
     test_sums(n, x, host);
     test_copies(n, x, host);
     test_same_bits(x, host);

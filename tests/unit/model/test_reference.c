@@ -1,5 +1,5 @@
-/* Tiny models of three families against the log-probabilities that transformers computed for them in fp32
- * (tests/fixtures/make_models.py made both), from files as transformers writes them. */
+/* Tiny models of three families against the log-probabilities that transformers computed for them
+ * in fp32 (tests/fixtures/make_models.py made both), from files as transformers writes them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,8 @@ static void compare(const char *family)
 {
     Error err;
     Model *m;
-    char *dir = memory_printf("%s/tests/fixtures/models/%s", getenv("QUERN_SOURCE") ? getenv("QUERN_SOURCE") : ".", family);
+    char *dir = memory_printf("%s/tests/fixtures/models/%s",
+                              getenv("QUERN_SOURCE") ? getenv("QUERN_SOURCE") : ".", family);
     char *path = memory_printf("%s/expected.json", dir);
     json_t *doc = json_read_file(path, 1 << 20, &err);
     if (!doc || model_load(dir, ops_cpu(), &m, &err)) fail_msg("%s", err.text);
@@ -31,7 +32,8 @@ static void compare(const char *family)
     const Sequence s = {row, (int)n};
     if (model_logprobs(m, &s, 1, &lp, &err)) fail_msg("%s", err.text);
     double worst = 0;
-    for (size_t i = 1; i < n; i++) worst = fmax(worst, fabs(lp[i] - json_real_value(json_array_get(expected, i - 1))));
+    for (size_t i = 1; i < n; i++)
+        worst = fmax(worst, fabs(lp[i] - json_real_value(json_array_get(expected, i - 1))));
     printf("# %s: largest difference of %zu log-probabilities %.2g\n", family, n - 1, worst);
     assert_true(worst < 1e-4);
     free(row);
@@ -62,7 +64,8 @@ static void llama(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(qwen2), cmocka_unit_test(qwen3), cmocka_unit_test(llama)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(qwen2), cmocka_unit_test(qwen3),
+                                       cmocka_unit_test(llama)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("reference", tests, NULL, NULL);
 }

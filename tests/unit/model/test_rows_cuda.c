@@ -1,4 +1,5 @@
-/* On a GPU: what a decoding step does to a row between its products gives the bits of the full pass's kernels. */
+/* On a GPU: what a decoding step does to a row between its products gives the bits of the full
+ * pass's kernels. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 static inline void *rows_new(const char *label, const void *data, size_t bytes)
@@ -8,7 +9,10 @@ static inline void *rows_new(const char *label, const void *data, size_t bytes)
     if (data) gpu->upload(p, data, bytes);
     return p;
 }
-static inline void rows_free(void *p) { gpu->release(p); }
+static inline void rows_free(void *p)
+{
+    gpu->release(p);
+}
 #define rows_fail(...) fail(__VA_ARGS__)
 #include "tests/unit/model/rows_same.h"
 
@@ -17,7 +21,8 @@ static void all(void)
     random_init(&row_numbers, 5, 0);
     begin("rows of the residual stream and their norms");
     same_norms();
-    for (int planes = 0; planes < 3; planes++) same_norm(896, 300, planes, 1), same_norm(3584, 300, planes, 1);
+    for (int planes = 0; planes < 3; planes++)
+        same_norm(896, 300, planes, 1), same_norm(3584, 300, planes, 1);
     end();
     begin("fresh heads");
     same_fresh();
@@ -32,4 +37,7 @@ static void all(void)
     end();
 }
 
-int main(void) { return on_gpu(all); }
+int main(void)
+{
+    return on_gpu(all);
+}

@@ -85,7 +85,9 @@ static void round_trip(void **state)
     Safetensors *s;
     float back[12];
     for (int stored = 0; stored < 2; stored++) {
-        assert_int_equal(safetensors_write(path_of("r.safetensors"), three, 3, stored ? ST_BF16 : ST_F32, &err), 0);
+        assert_int_equal(
+            safetensors_write(path_of("r.safetensors"), three, 3, stored ? ST_BF16 : ST_F32, &err),
+            0);
         assert_int_equal(safetensors_open(path_of("r.safetensors"), &s, &err), 0);
         assert_int_equal(safetensors_count(s), 3);
         assert_string_equal(safetensors_at(s, 0)->name, "a");
@@ -94,8 +96,11 @@ static void round_trip(void **state)
             const SafetensorsTensor *t = safetensors_find(s, three[i].name);
             assert_non_null(t);
             assert_int_equal(t->dtype, stored ? ST_BF16 : ST_F32);
-            assert_int_equal(safetensors_read_f32(s, three[i].name, three[i].rank, three[i].shape, back, &err), 0);
-            assert_memory_equal(back, three[i].data, t->elements * sizeof(float)); /* all exact in bf16 too */
+            assert_int_equal(
+                safetensors_read_f32(s, three[i].name, three[i].rank, three[i].shape, back, &err),
+                0);
+            assert_memory_equal(back, three[i].data,
+                                t->elements * sizeof(float)); /* all exact in bf16 too */
         }
         assert_int_equal(safetensors_read_f32(s, "a", 1, (int64_t[]){2}, back, &err), -1);
         assert_non_null(strstr(err.text, "expected the shape [2], found [1]"));
@@ -129,10 +134,10 @@ static void rounds_to_bf16(void **state)
 {
     (void)state;
     assert_int_equal(float_to_bf16(1.0f), 0x3F80);
-    assert_int_equal(float_to_bf16(1.00390625f), 0x3F80);  /* 1 + 2^-8: a tie, to even */
-    assert_int_equal(float_to_bf16(1.01171875f), 0x3F82);  /* 1 + 3*2^-8: a tie, to even */
-    assert_int_equal(float_to_bf16(1.00390637f), 0x3F81);  /* just above the tie */
-    assert_int_equal(float_to_bf16(3.4e38f), 0x7F80);      /* to infinity */
+    assert_int_equal(float_to_bf16(1.00390625f), 0x3F80); /* 1 + 2^-8: a tie, to even */
+    assert_int_equal(float_to_bf16(1.01171875f), 0x3F82); /* 1 + 3*2^-8: a tie, to even */
+    assert_int_equal(float_to_bf16(1.00390637f), 0x3F81); /* just above the tie */
+    assert_int_equal(float_to_bf16(3.4e38f), 0x7F80);     /* to infinity */
     assert_true(isnan(bf16_to_float(float_to_bf16(NAN))));
     assert_true(bf16_to_float(0xC000) == -2.0f);
 }
@@ -154,7 +159,8 @@ static void refuses_to_write(void **state)
 static void write_index(const char *text)
 {
     Error err;
-    assert_int_equal(file_write_atomic(path_of("model.safetensors.index.json"), text, strlen(text), &err), 0);
+    assert_int_equal(
+        file_write_atomic(path_of("model.safetensors.index.json"), text, strlen(text), &err), 0);
 }
 
 static void refuses_index(const char *text, const char *expected)
@@ -176,11 +182,13 @@ static void shards(void **state)
     assert_int_equal(safetensors_write(path_of("m-1.safetensors"), three, 1, ST_F32, &err), 0);
     assert_int_equal(safetensors_write(path_of("m-2.safetensors"), three + 1, 2, ST_BF16, &err), 0);
     assert_int_equal(safetensors_write(path_of("m-3.safetensors"), three + 2, 1, ST_BF16, &err), 0);
-    write_index("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"model.norm.weight\":\"m-1.safetensors\","
+    write_index("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"model.norm.weight\":\"m-1."
+                "safetensors\","
                 "\"model.embed_tokens.weight\":\"m-2.safetensors\",\"a\":\"m-2.safetensors\"}}");
     assert_int_equal(safetensors_open(dir, &s, &err), 0);
     assert_int_equal(safetensors_count(s), 3);
-    assert_int_equal(safetensors_read_f32(s, "model.embed_tokens.weight", 2, (int64_t[]){4, 3}, x, &err), 0);
+    assert_int_equal(
+        safetensors_read_f32(s, "model.embed_tokens.weight", 2, (int64_t[]){4, 3}, x, &err), 0);
     assert_true(x[11] == 5);
     safetensors_close(s);
     refuses_index("{\"weight_map\":{\"a\":\"../x\"}}", "file name");
@@ -189,12 +197,14 @@ static void shards(void **state)
     refuses_index("{}", "weight_map");
     refuses_index("{\"weight_map\":{\"a\":\"m-9.safetensors\"}}", "cannot open");
     refuses_index("{\"weight_map\":{\"a\":\"m-1.safetensors\"}}", "tensor a is not in m-1");
-    refuses_index("{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-3.safetensors\"}}", "in two shards");
+    refuses_index("{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-3.safetensors\"}}",
+                  "in two shards");
     unlink(path_of("model.safetensors.index.json"));
     assert_int_equal(safetensors_open(dir, &s, &err), -1); /* neither index nor model.safetensors */
 }
 
-#define T(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define T(dtype, shape, offsets) \
+    "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 #define OK_A "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
 
 /* Each with 8 bytes of data behind the header. */
@@ -238,7 +248,8 @@ static const struct {
     {T("\"F32\"", "[1]", "[4,8]"), "no hole", 0},
     {T("\"F32\"", "[1]", "[0,4]"), "end at 4 of 8", 0},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-     "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "no overlap", 0},
+     "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+     "no overlap", 0},
     {"{\"__metadata__\":[]," OK_A "}", "__metadata__", 0},
     {"{\"__metadata__\":{\"format\":1}," OK_A "}", "__metadata__.format", 0},
 };

@@ -1,5 +1,5 @@
-/* Sampling: the law, the recorded log-probabilities, and that a sample depends on its prompt and its
- * seed alone. */
+/* Sampling: the law, the recorded log-probabilities, and that a sample depends on its prompt and
+ * its seed alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,19 @@ enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5, PROMPT_MAX = 40 };
 
 static Model *small(const char *type, double spread)
 {
-    const ModelConfig c = {.vocab = VOCAB, .hidden = 40, .ff = 56, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 12,
-                           .max_position = 256, .rope_theta = 10000, .norm_eps = 1e-6f, .eos = {5}, .n_eos = 1, .pad = -1};
+    const ModelConfig c = {.vocab = VOCAB,
+                           .hidden = 40,
+                           .ff = 56,
+                           .layers = 2,
+                           .heads = 6,
+                           .kv_heads = 2,
+                           .head_dim = 12,
+                           .max_position = 256,
+                           .rope_theta = 10000,
+                           .norm_eps = 1e-6f,
+                           .eos = {5},
+                           .n_eos = 1,
+                           .pad = -1};
     return random_model(&c, type, ops_cpu(), 11, 1, spread);
 }
 
@@ -33,7 +44,8 @@ static void sample(Model *m, const Ask *a, const SampleOptions *opt, Result *out
 
 static const SampleOptions plain = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4};
 
-/* By how much a sample's recorded log-probabilities are off those of a forward pass over the whole sequence. */
+/* By how much a sample's recorded log-probabilities are off those of a forward pass over the whole
+ * sequence. */
 static void differences(Model *m, const SampleRequest *req, const Kept *k, double *off)
 {
     int len = req->prompt_len;
@@ -72,8 +84,10 @@ static void decoding_equals_forward(void **state)
                 stopped += k->stopped;
                 assert_true(k->stopped || k->n == NEW);
             }
-        if (n < 100 || !stopped) fail_msg("%s: %d tokens, %d samples ended: no test", types[f], n, stopped);
-        if (!(sum / n < 1e-5 && worst < 1e-4)) fail_msg("%s: mean |dlogp| %g, worst %g", types[f], sum / n, worst);
+        if (n < 100 || !stopped)
+            fail_msg("%s: %d tokens, %d samples ended: no test", types[f], n, stopped);
+        if (!(sum / n < 1e-5 && worst < 1e-4))
+            fail_msg("%s: mean |dlogp| %g, worst %g", types[f], sum / n, worst);
         model_free(m);
     }
 }
@@ -97,7 +111,8 @@ static void only_prompt_and_seed(void **state)
     for (int c = 0; c < COPIES; c++) swapped.seed[1][c] = a.seed[1][COPIES - 1 - c];
     for (int i = 0; i < PROMPTS; i++) swapped.req[i].seeds = swapped.seed[i];
     sample(m, &swapped, &plain, &other);
-    for (int c = 0; c < COPIES; c++) assert_memory_equal(&one.sample[1][c], &other.sample[1][COPIES - 1 - c], sizeof(Kept));
+    for (int c = 0; c < COPIES; c++)
+        assert_memory_equal(&one.sample[1][c], &other.sample[1][COPIES - 1 - c], sizeof(Kept));
     assert_true(memcmp(&one.sample[0][0], &one.sample[0][1], sizeof(Kept)) != 0);
     model_free(m);
 }
@@ -106,7 +121,8 @@ typedef struct {
     int count[VOCAB], n;
 } Tally;
 
-static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
+                  int stopped)
 {
     (void)request, (void)copy, (void)logp, (void)stopped;
     assert_int_equal(n, 1);
@@ -273,11 +289,13 @@ static void cut_laws(void **state)
     opt.top_p = 1;
     opt.min_p = 0;
     first_tokens(m, &opt, &t);
-    for (int i = 0; i < VOCAB; i++) assert_true(!t.count[i] || (t.count[i] == DRAWS && p[i] == top));
+    for (int i = 0; i < VOCAB; i++)
+        assert_true(!t.count[i] || (t.count[i] == DRAWS && p[i] == top));
     model_free(m);
 }
 
-/* A sample that would go on ends with the first stop sequence in it, and is the same up to there. */
+/* A sample that would go on ends with the first stop sequence in it, and is the same up to there.
+ */
 static void stop_sequences(void **state)
 {
     (void)state;
@@ -301,7 +319,8 @@ static void stop_sequences(void **state)
             int n = 0, here = 0;
             while (n < x->n && !here) {
                 n++;
-                here = x->ids[n - 1] == short_one[0] || (n >= 3 && !memcmp(x->ids + n - 3, long_one, sizeof long_one));
+                here = x->ids[n - 1] == short_one[0] ||
+                       (n >= 3 && !memcmp(x->ids + n - 3, long_one, sizeof long_one));
             }
             assert_int_equal(y->n, n);
             assert_int_equal(y->stopped, here || x->stopped);
@@ -327,7 +346,8 @@ static void adapters(void **state)
     LoraOptions o = {.rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
     if (model_add_lora(m, &o, &err)) fail_msg("%s", err.text);
     random_init(&random, 3, 0);
-    for (size_t i = 0; i < m->lora.size; i++) ((float *)m->lora.data)[i] = (float)(0.2 * random_normal(&random));
+    for (size_t i = 0; i < m->lora.size; i++)
+        ((float *)m->lora.data)[i] = (float)(0.2 * random_normal(&random));
     sample(m, &a, &plain, &r);
     double worst = 0;
     for (int i = 0; i < PROMPTS; i++)
@@ -352,7 +372,8 @@ static void greedy(void **state)
     opt.temperature = 0;
     sample(m, &a, &opt, &r);
     for (int i = 0; i < PROMPTS; i++)
-        for (int c = 1; c < COPIES; c++) assert_memory_equal(&r.sample[i][0], &r.sample[i][c], sizeof(Kept));
+        for (int c = 1; c < COPIES; c++)
+            assert_memory_equal(&r.sample[i][0], &r.sample[i][c], sizeof(Kept));
     const Kept *k = &r.sample[1][0];
     int32_t all[40];
     float logp[40], *row = logp;
@@ -393,7 +414,8 @@ static void draw_edges(void **state)
     assert_int_equal(draw_token(&all, z, almost, probs, order, &logp), VOCAB - 1);
 }
 
-/* A banned id so far above the others that at the temperature none of them has a weight beside it. */
+/* A banned id so far above the others that at the temperature none of them has a weight beside it.
+ */
 static void far_above(void **state)
 {
     (void)state;
@@ -428,7 +450,8 @@ static void bad_requests(void **state)
     uint64_t seed = 1;
     int every[VOCAB];
     for (int i = 0; i < VOCAB; i++) every[i] = i;
-    SampleRequest ok = {prompt, 2, 1, &seed}, bad = {outside, 1, 1, &seed}, none = {prompt, 0, 1, &seed};
+    SampleRequest ok = {prompt, 2, 1, &seed}, bad = {outside, 1, 1, &seed},
+                  none = {prompt, 0, 1, &seed};
     SampleOptions opt = plain, hot = plain, wide = plain, no = plain, far = plain;
     hot.temperature = -1;
     wide.top_p = 1.5f;
@@ -453,7 +476,8 @@ static void bad_requests(void **state)
     model_free(m);
 }
 
-/* A weight that is no number: the first token of every sample would be drawn from what is no law. */
+/* A weight that is no number: the first token of every sample would be drawn from what is no law.
+ */
 static void not_finite(void **state)
 {
     (void)state;
@@ -472,11 +496,16 @@ static void not_finite(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(only_prompt_and_seed),
-                                       cmocka_unit_test(sampling_law),            cmocka_unit_test(greedy),
-                                       cmocka_unit_test(cut_laws),                cmocka_unit_test(stop_sequences),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward),
+                                       cmocka_unit_test(only_prompt_and_seed),
+                                       cmocka_unit_test(sampling_law),
+                                       cmocka_unit_test(greedy),
+                                       cmocka_unit_test(cut_laws),
+                                       cmocka_unit_test(stop_sequences),
                                        cmocka_unit_test(adapters),
-                                       cmocka_unit_test(draw_edges),              cmocka_unit_test(far_above),
-                                       cmocka_unit_test(bad_requests),            cmocka_unit_test(not_finite)};
+                                       cmocka_unit_test(draw_edges),
+                                       cmocka_unit_test(far_above),
+                                       cmocka_unit_test(bad_requests),
+                                       cmocka_unit_test(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Sampling on a GPU: decoding against the full pass, whose bits are its own where tensor cores sum as Hopper's do; bits that
- * depend on prompt and seed alone, the law, few pages. */
+/* Sampling on a GPU: decoding against the full pass, whose bits are its own where tensor cores sum
+ * as Hopper's do; bits that depend on prompt and seed alone, the law, few pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,32 +13,48 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/transformer.h"
 #include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 #include "model/model_device.h"
-#include "model/core/transformer.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
 #include "tests/unit/model/sampler_support.h"
 
 static const Ops *gpu;
 
-/* Seen on Hopper only; elsewhere cuBLASLt may have kernels that sum otherwise, and only bf16's own rounding is asked for. */
-static int exact(void) { return cuda_state()->arch == 90; }
+/* Seen on Hopper only; elsewhere cuBLASLt may have kernels that sum otherwise, and only bf16's own
+ * rounding is asked for. */
+static int exact(void)
+{
+    return cuda_state()->arch == 90;
+}
 
-/* Shapes of small published models of the three families, fewer layers, as they are initialised: what bf16 rounds away is
- * relative to the logits' width. */
+/* Shapes of small published models of the three families, fewer layers, as they are initialised:
+ * what bf16 rounds away is relative to the logits' width. */
 static Model *family(const char *type, int layers)
 {
     static const struct {
         const char *type;
         int hidden, ff, heads, kv_heads, dim;
-    } shapes[] = {{"qwen2", 896, 4864, 14, 2, 64}, {"qwen3", 1024, 3072, 16, 8, 128}, {"llama", 2048, 8192, 32, 8, 64}};
+    } shapes[] = {{"qwen2", 896, 4864, 14, 2, 64},
+                  {"qwen3", 1024, 3072, 16, 8, 128},
+                  {"llama", 2048, 8192, 32, 8, 64}};
     int s = 0;
     while (strcmp(shapes[s].type, type)) s++;
-    ModelConfig c = {.vocab = VOCAB, .hidden = shapes[s].hidden, .ff = shapes[s].ff, .layers = layers, .heads = shapes[s].heads,
-                     .kv_heads = shapes[s].kv_heads, .head_dim = shapes[s].dim, .max_position = 1024, .rope_theta = 1e6f,
-                     .norm_eps = 1e-6f, .eos = {END}, .n_eos = 1, .pad = -1};
+    ModelConfig c = {.vocab = VOCAB,
+                     .hidden = shapes[s].hidden,
+                     .ff = shapes[s].ff,
+                     .layers = layers,
+                     .heads = shapes[s].heads,
+                     .kv_heads = shapes[s].kv_heads,
+                     .head_dim = shapes[s].dim,
+                     .max_position = 1024,
+                     .rope_theta = 1e6f,
+                     .norm_eps = 1e-6f,
+                     .eos = {END},
+                     .n_eos = 1,
+                     .pad = -1};
     Error err;
     Model *m;
     strcpy(c.model_type, type);
@@ -53,7 +69,8 @@ static const int prompt_len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
 
 static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
 {
-    SampleOptions opt = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
+    SampleOptions opt = {
+        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
     Error err;
     memset(out, 0, sizeof *out);
     if (model_sample(m, a->req, PROMPTS, &opt, keep, out, &err)) fail_msg("%s", err.text);
@@ -83,8 +100,8 @@ static int against_forward(Model *m, const Ask *a, const Result *r)
                 spread += (double)logp[len + t] + log(VOCAB);
             }
         }
-    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type, m->lora.size ? " with an adapter" : "",
-           sum / n, worst, n);
+    printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type,
+           m->lora.size ? " with an adapter" : "", sum / n, worst, n);
     assert_true(n > 1000 && spread / n > 0.1); /* not the uniform law */
     /* the logits are the same; their log-sum-exp is taken in fp32 in two orders */
     return exact() ? sum / n < 2e-6 && worst < 2e-5 : sum / n < 8e-3 && worst < 0.05;
@@ -95,8 +112,8 @@ static int against_forward(Model *m, const Ask *a, const Result *r)
 enum { ALL = 320, GIVEN = 100, BESIDE = 5 };
 
 typedef struct {
-    uint16_t *qkv;                 /* [layers][ALL][row] of the full pass */
-    StepGraphs *step;              /* or where a prompt's keys and values go */
+    uint16_t *qkv;    /* [layers][ALL][row] of the full pass */
+    StepGraphs *step; /* or where a prompt's keys and values go */
     const Model *m;
 } Watch;
 
@@ -104,8 +121,10 @@ static void watch(void *ctx, int layer, const Num *qkv, int rows)
 {
     const Watch *w = ctx;
     size_t row = (size_t)head_row(w->m->shape);
-    if (w->step) cuda_store_prompt(&w->step->pages, qkv, w->step->prompt_table, rows, w->m->c.heads, layer);
-    else gpu->download(w->qkv + (size_t)layer * ALL * row, qkv, (size_t)rows * row * 2);
+    if (w->step)
+        cuda_store_prompt(&w->step->pages, qkv, w->step->prompt_table, rows, w->m->c.heads, layer);
+    else
+        gpu->download(w->qkv + (size_t)layer * ALL * row, qkv, (size_t)rows * row * 2);
 }
 
 static void full_pass(Model *m, const int32_t *ids, int n, Watch *w)
@@ -138,18 +157,21 @@ static void steps_of(StepGraphs *g, const int32_t *ids)
 /* Of the keys and values of a layer that decoding computed. */
 static double share_apart(const Model *m, const uint16_t *pages, const uint16_t *qkv, int layer)
 {
-    size_t dim = (size_t)m->c.head_dim, kv = (size_t)m->c.kv_heads, row = (size_t)head_row(m->shape), apart = 0;
+    size_t dim = (size_t)m->c.head_dim, kv = (size_t)m->c.kv_heads,
+           row = (size_t)head_row(m->shape), apart = 0;
     for (size_t t = GIVEN; t < ALL; t++)
         for (size_t h = 0; h < 2 * kv; h++) { /* keys, then values */
             size_t page = t / KV_PAGE * (size_t)m->c.layers + (size_t)layer;
             const uint16_t *a = pages + ((page * 2 * kv + h) * KV_PAGE + t % KV_PAGE) * dim;
-            const uint16_t *b = qkv + ((size_t)layer * ALL + t) * row + ((size_t)m->c.heads + h) * dim;
+            const uint16_t *b =
+                qkv + ((size_t)layer * ALL + t) * row + ((size_t)m->c.heads + h) * dim;
             for (size_t i = 0; i < dim; i++) apart += a[i] != b[i];
         }
     return (double)apart / (double)((ALL - GIVEN) * 2 * kv * dim);
 }
 
-/* The full pass against itself: the same ids alone, and behind others, where the library may cut sums otherwise. */
+/* The full pass against itself: the same ids alone, and behind others, where the library may cut
+ * sums otherwise. */
 static double against_itself(Model *m, const int32_t *ids)
 {
     static float logp[1 + BESIDE][ALL], alone[ALL];
@@ -158,7 +180,8 @@ static double against_itself(Model *m, const int32_t *ids)
     double sum = 0;
     Error err;
     for (int i = 0; i <= BESIDE; i++) s[i] = own, rows[i] = logp[i];
-    if (model_logprobs(m, &own, 1, &one, &err) || model_logprobs(m, s, 1 + BESIDE, rows, &err)) fail_msg("%s", err.text);
+    if (model_logprobs(m, &own, 1, &one, &err) || model_logprobs(m, s, 1 + BESIDE, rows, &err))
+        fail_msg("%s", err.text);
     for (int t = 1; t < ALL; t++) sum += fabs((double)alone[t] - (double)logp[BESIDE][t]);
     return sum / (ALL - 1);
 }
@@ -166,14 +189,18 @@ static double against_itself(Model *m, const int32_t *ids)
 static void where_they_part(Model *m)
 {
     int32_t ids[ALL], table[ALL / KV_PAGE];
-    DecoderPlan plan = {.rows = 1, .prompt = GIVEN, .max_new = ALL - GIVEN, .law = {.vocab = VOCAB, .temperature = 1, .top_p = 1}};
+    DecoderPlan plan = {.rows = 1,
+                        .prompt = GIVEN,
+                        .max_new = ALL - GIVEN,
+                        .law = {.vocab = VOCAB, .temperature = 1, .top_p = 1}};
     StepGraphs g;
     Error err;
     Random r;
     random_init(&r, 9, 0);
     for (int t = 0; t < ALL; t++) ids[t] = (int32_t)random_below(&r, VOCAB);
     for (int i = 0; i < ALL / KV_PAGE; i++) table[i] = i;
-    Watch full = {.m = m, .qkv = memory_array((size_t)m->c.layers * ALL * (size_t)head_row(m->shape), 2)};
+    Watch full = {.m = m,
+                  .qkv = memory_array((size_t)m->c.layers * ALL * (size_t)head_row(m->shape), 2)};
     Watch prompt = {.m = m, .step = &g};
     full_pass(m, ids, ALL, &full);
     model_reserve_positions(m, ALL);
@@ -186,16 +213,22 @@ static void where_they_part(Model *m)
     steps_of(&g, ids);
     gpu->download(pages, g.pages.data, bytes);
     for (int i = 0; i < m->c.layers; i++)
-        printf("# layer %d: %.3f%% of keys and values apart\n", i, 100 * share_apart(m, pages, full.qkv, i));
-    double first = share_apart(m, pages, full.qkv, 0), last = share_apart(m, pages, full.qkv, m->c.layers - 1);
+        printf("# layer %d: %.3f%% of keys and values apart\n", i,
+               100 * share_apart(m, pages, full.qkv, i));
+    double first = share_apart(m, pages, full.qkv, 0),
+           last = share_apart(m, pages, full.qkv, m->c.layers - 1);
     double itself = against_itself(m, ids);
-    printf("# the full pass against itself, alone and behind %d: mean |dlogp| %.2g\n", BESIDE, itself);
+    printf("# the full pass against itself, alone and behind %d: mean |dlogp| %.2g\n", BESIDE,
+           itself);
     stepgraph_release(&g);
     free(pages);
     free(full.qkv);
-    if (exact() && (first > 0 || last > 0)) fail_msg("of the first and the last layer's keys and values %g and %g differ", first, last);
+    if (exact() && (first > 0 || last > 0))
+        fail_msg("of the first and the last layer's keys and values %g and %g differ", first, last);
     if (exact() && itself > 0) fail_msg("the full pass differs from itself by %g", itself);
-    if (first > 0.02) fail_msg("of the first layer's keys and values %g differ", first); /* nothing but the order of one sum */
+    if (first > 0.02)
+        fail_msg("of the first layer's keys and values %g differ",
+                 first); /* nothing but the order of one sum */
 }
 
 static void decoding_equals_forward(void **state)
@@ -241,7 +274,12 @@ static void adapted(void **state)
     static const struct {
         int rank;
         unsigned targets;
-    } some[] = {{16, LORA_O}, {16, LORA_DOWN}, {16, LORA_V}, {16, LORA_GATE}, {8, LORA_Q | LORA_V | LORA_DOWN}, {24, LORA_ALL}};
+    } some[] = {{16, LORA_O},
+                {16, LORA_DOWN},
+                {16, LORA_V},
+                {16, LORA_GATE},
+                {8, LORA_Q | LORA_V | LORA_DOWN},
+                {24, LORA_ALL}};
     Model *m = adapted_family(16, LORA_ALL), *base = family("qwen2", 3);
     Ask a;
     Result plain, r;
@@ -262,7 +300,8 @@ static void adapted(void **state)
     }
 }
 
-/* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy. */
+/* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy.
+ */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -286,17 +325,19 @@ static void only_prompt_and_seed(void **state)
         if (model_sample(m, &alone, 1, &opt, keep, &other, &err)) fail_msg("%s", err.text);
         assert_memory_equal(&one.sample[3][c], &other.sample[0][0], sizeof(Kept));
     }
-    SampleOptions tiny = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4, .cache_tokens = 64};
+    SampleOptions tiny = {
+        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4, .cache_tokens = 64};
     assert_int_equal(model_sample(m, a.req, PROMPTS, &tiny, keep, &other, &err), -1);
     model_free(m);
 }
 
 typedef struct {
     int *count, n;
-    double *logp;                  /* of the ids that were drawn */
+    double *logp; /* of the ids that were drawn */
 } Tally;
 
-static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
+                  int stopped)
 {
     Tally *t = ctx;
     (void)request, (void)copy, (void)stopped;
@@ -319,13 +360,15 @@ static int by_p(const void *a, const void *b)
 
 enum { DRAWS = 40000, CELLS = 40 };
 
-/* Pearson's statistic over the likeliest ids and the rest; mean: cells - 1, variance: twice that. The law then has the
- * probabilities that were recorded, where an id was drawn: near a cut their order counts. */
+/* Pearson's statistic over the likeliest ids and the rest; mean: cells - 1, variance: twice that.
+ * The law then has the probabilities that were recorded, where an id was drawn: near a cut their
+ * order counts. */
 static void check_law(Model *m, SampleOptions opt, Sorted *law, int keep_n)
 {
     int32_t prompt[2] = {3, 8};
     uint64_t *seeds = memory_array(DRAWS, sizeof *seeds);
-    Tally t = {.count = memory_array(VOCAB, sizeof *t.count), .logp = memory_array(VOCAB, sizeof *t.logp)};
+    Tally t = {.count = memory_array(VOCAB, sizeof *t.count),
+               .logp = memory_array(VOCAB, sizeof *t.logp)};
     Error err;
     for (int i = 0; i < DRAWS; i++) seeds[i] = (uint64_t)i;
     SampleRequest req = {prompt, 2, DRAWS, seeds};
@@ -340,11 +383,14 @@ static void check_law(Model *m, SampleOptions opt, Sorted *law, int keep_n)
         mass += want;
         seen += t.count[law[i].id];
     }
-    if (keep_n > CELLS) chi += (seen - mass) * (seen - mass) / (DRAWS - mass);
-    else assert_true(seen == DRAWS); /* nothing else was drawn */
+    if (keep_n > CELLS)
+        chi += (seen - mass) * (seen - mass) / (DRAWS - mass);
+    else
+        assert_true(seen == DRAWS); /* nothing else was drawn */
     int cells = keep_n > CELLS ? CELLS : keep_n - 1;
-    if (!(chi < cells + 5 * sqrt(2.0 * cells))) fail_msg("top_k %d, top_p %g, min_p %g: chi-square %g over %d cells", opt.top_k,
-                                                        (double)opt.top_p, (double)opt.min_p, chi, cells);
+    if (!(chi < cells + 5 * sqrt(2.0 * cells)))
+        fail_msg("top_k %d, top_p %g, min_p %g: chi-square %g over %d cells", opt.top_k,
+                 (double)opt.top_p, (double)opt.min_p, chi, cells);
     for (int i = 0; i < VOCAB; i++)
         if (t.count[law[i].id]) law[i].p = exp(t.logp[law[i].id]);
     qsort(law, VOCAB, sizeof *law, by_p);
@@ -400,7 +446,8 @@ int main(void)
         return 0;
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(adapted),
-                                       cmocka_unit_test(only_prompt_and_seed), cmocka_unit_test(sampling_law)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decoding_equals_forward), cmocka_unit_test(adapted),
+        cmocka_unit_test(only_prompt_and_seed), cmocka_unit_test(sampling_law)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

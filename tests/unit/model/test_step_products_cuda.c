@@ -1,11 +1,11 @@
-/* On a GPU: the products of a decoding step give the bits of the full pass's, whatever the number of rows; adapters, gates, and
- * kernels that start while the one before still runs among them. */
+/* On a GPU: the products of a decoding step give the bits of the full pass's, whatever the number
+ * of rows; adapters, gates, and kernels that start while the one before still runs among them. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 #include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/table.h"
 
-enum { MANY = 70 };                /* rows, in two blocks of 64 */
+enum { MANY = 70 }; /* rows, in two blocks of 64 */
 
 static const int counts[] = {1, 2, 8, 9, 16, 17, 32, 33, 64, MANY};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -26,10 +26,22 @@ static void *halves(size_t n, double size)
 }
 
 /* x w^T of `rows` rows by the full pass: fp32 if wide. */
-static void full(void *d, const void *x, const void *w, int rows, int n, int k, float alpha, int wide)
+static void full(void *d, const void *x, const void *w, int rows, int n, int k, float alpha,
+                 int wide)
 {
-    Gemm g = {.tb = 1, .m = rows, .n = n, .k = k, .a = x, .lda = k, .b = w, .ldb = k, .alpha = alpha, .d = d, .ldd = n,
-              .wide = wide, .ordered = 1};
+    Gemm g = {.tb = 1,
+              .m = rows,
+              .n = n,
+              .k = k,
+              .a = x,
+              .lda = k,
+              .b = w,
+              .ldb = k,
+              .alpha = alpha,
+              .d = d,
+              .ldd = n,
+              .wide = wide,
+              .ordered = 1};
     gpu->gemm(&g);
 }
 
@@ -46,20 +58,30 @@ static void same(const char *what, int rows, const void *a, const void *b, size_
 }
 
 typedef struct {
-    int n, k, r;                   /* r: columns of an adapter */
+    int n, k, r; /* r: columns of an adapter */
 } Shape;
 
 static void sums(Shape s)
 {
     begin("%d outputs of %d numbers, adapter of %d", s.n, s.k, s.r);
     size_t n = (size_t)s.n, k = (size_t)s.k, r = (size_t)s.r, plane = MANY * n;
-    void *x = halves(MANY * k, 1), *w = halves(n * k, 0.1), *low = halves(MANY * r, 1), *up = halves(n * r, 0.1);
-    float *out = gpu->alloc(2 * plane * 4), *main = gpu->alloc(plane * 4), *adapter = gpu->alloc(plane * 4);
+    void *x = halves(MANY * k, 1), *w = halves(n * k, 0.1), *low = halves(MANY * r, 1),
+         *up = halves(n * r, 0.1);
+    float *out = gpu->alloc(2 * plane * 4), *main = gpu->alloc(plane * 4),
+          *adapter = gpu->alloc(plane * 4);
     full(main, x, w, MANY, s.n, s.k, 1, 1);
     if (r) full(adapter, low, up, MANY, s.n, s.r, 1, 1);
     for (int c = 0; c < COUNTS; c++) {
         size_t some = (size_t)counts[c] * n;
-        Product p = {.sums = out, .x = x, .w = w, .low = low, .up = up, .rows = counts[c], .n = s.n, .k = s.k, .r = s.r};
+        Product p = {.sums = out,
+                     .x = x,
+                     .w = w,
+                     .low = low,
+                     .up = up,
+                     .rows = counts[c],
+                     .n = s.n,
+                     .k = s.k,
+                     .r = s.r};
         gpu->zero(out, 2 * plane * 4);
         cuda_product(&p);
         if (r) same("the adapter's sums", counts[c], out, adapter, some, 4);
@@ -70,12 +92,14 @@ static void sums(Shape s)
     end();
 }
 
-/* silu(gate) up of what the full pass has: without an adapter, whose sums are above and whose rounding is test_rows_cuda's. */
+/* silu(gate) up of what the full pass has: without an adapter, whose sums are above and whose
+ * rounding is test_rows_cuda's. */
 static void gated(Shape s)
 {
     begin("%d gates of %d numbers", s.n, s.k);
     size_t n = (size_t)s.n, k = (size_t)s.k;
-    void *x = halves(MANY * k, 1), *w = halves(2 * n * k, 0.1), *both = gpu->alloc(MANY * 2 * n * 2);
+    void *x = halves(MANY * k, 1), *w = halves(2 * n * k, 0.1),
+         *both = gpu->alloc(MANY * 2 * n * 2);
     void *want = gpu->alloc(MANY * n * 2), *out = gpu->alloc(MANY * n * 2);
     full(both, x, w, MANY, 2 * s.n, s.k, 1, 0);
     gpu->swiglu(want, both, MANY, s.n);
@@ -90,23 +114,35 @@ static void gated(Shape s)
     end();
 }
 
-/* As a step has them: what makes x, low of it, then a product that starts before low is there; all overlapping. Its bits are those
- * of the full pass, each time with another x. */
+/* As a step has them: what makes x, low of it, then a product that starts before low is there; all
+ * overlapping. Its bits are those of the full pass, each time with another x. */
 static void overlapping(Shape s)
 {
     begin("%d outputs of %d numbers, adapter of %d: kernels overlap", s.n, s.k, s.r);
     size_t n = (size_t)s.n, k = (size_t)s.k, r = (size_t)s.r, plane = MANY * n;
     enum { TIMES = 6, BEFORE = 1024 };
-    void *first[TIMES], *wide = halves(k * BEFORE, 0.1), *w = halves(n * k, 0.1), *a = halves(r * k, 0.1), *up = halves(n * r, 0.1);
-    void *x = gpu->alloc(MANY * k * 2), *low = gpu->alloc(MANY * r * 2), *want_x = gpu->alloc(MANY * k * 2),
-         *want_low = gpu->alloc(MANY * r * 2);
+    void *first[TIMES], *wide = halves(k * BEFORE, 0.1), *w = halves(n * k, 0.1),
+                        *a = halves(r * k, 0.1), *up = halves(n * r, 0.1);
+    void *x = gpu->alloc(MANY * k * 2), *low = gpu->alloc(MANY * r * 2),
+         *want_x = gpu->alloc(MANY * k * 2), *want_low = gpu->alloc(MANY * r * 2);
     float *out[TIMES], *want = gpu->alloc(2 * plane * 4);
-    for (int t = 0; t < TIMES; t++) first[t] = halves(MANY * BEFORE, 1), out[t] = gpu->alloc(2 * plane * 4);
+    for (int t = 0; t < TIMES; t++)
+        first[t] = halves(MANY * BEFORE, 1), out[t] = gpu->alloc(2 * plane * 4);
     for (int t = 0; t < TIMES; t++) {
         int rows = counts[(t + 1) * 3 % COUNTS];
-        Product before = {.out = x, .x = first[t], .w = wide, .rows = rows, .n = s.k, .k = BEFORE, .scale = 1};
-        Product inner = {.out = low, .x = x, .w = a, .rows = rows, .n = s.r, .k = s.k, .scale = 0.5f};
-        Product p = {.sums = out[t], .x = x, .w = w, .low = low, .up = up, .rows = rows, .n = s.n, .k = s.k, .r = s.r};
+        Product before = {
+            .out = x, .x = first[t], .w = wide, .rows = rows, .n = s.k, .k = BEFORE, .scale = 1};
+        Product inner = {
+            .out = low, .x = x, .w = a, .rows = rows, .n = s.r, .k = s.k, .scale = 0.5f};
+        Product p = {.sums = out[t],
+                     .x = x,
+                     .w = w,
+                     .low = low,
+                     .up = up,
+                     .rows = rows,
+                     .n = s.n,
+                     .k = s.k,
+                     .r = s.r};
         cuda_product(&before);
         cuda_overlap(1);
         cuda_product(&inner);
@@ -129,11 +165,16 @@ static void overlapping(Shape s)
 
 static void all(void)
 {
-    static const Shape shapes[] = {{4608, 3584, 48}, {3584, 3584, 16}, {512, 18944, 16}, {1152, 896, 48}, {896, 896, 16},
-                                   {896, 4864, 64},  {70, 72, 24},     {8, 2056, 8},     {20000, 896, 0}, {40, 64, 144}};
+    static const Shape shapes[] = {
+        {4608, 3584, 48}, {3584, 3584, 16}, {512, 18944, 16}, {1152, 896, 48}, {896, 896, 16},
+        {896, 4864, 64},  {70, 72, 24},     {8, 2056, 8},     {20000, 896, 0}, {40, 64, 144}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) sums(shapes[i]);
     gated((Shape){4864, 896, 0}), gated((Shape){72, 136, 0}), gated((Shape){9472, 3584, 0});
-    overlapping((Shape){4608, 3584, 48}), overlapping((Shape){896, 4864, 16}), overlapping((Shape){512, 18944, 16});
+    overlapping((Shape){4608, 3584, 48}), overlapping((Shape){896, 4864, 16}),
+        overlapping((Shape){512, 18944, 16});
 }
 
-int main(void) { return on_gpu(all); }
+int main(void)
+{
+    return on_gpu(all);
+}

@@ -1,6 +1,7 @@
 /* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals.
- * tests/peers/tokenizer_fuzz.py asks for more: test_tokenizer --ids TOKENIZER.json reads (u32 length, text) and writes
- * (u32 n, n int32 ids) until its input ends; test_tokenizer --speed TOKENIZER.json TEXT... times loading and encoding. */
+ * tests/peers/tokenizer_fuzz.py asks for more: test_tokenizer --ids TOKENIZER.json reads (u32
+ * length, text) and writes (u32 n, n int32 ids) until its input ends; test_tokenizer --speed
+ * TOKENIZER.json TEXT... times loading and encoding. */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,8 @@ static void encodes_to(const Tokenizer *t, const char *text, size_t len, const j
     int32_t *got = NULL;
     size_t n = 0;
     assert_int_equal(tokenizer_encode(t, text, len, &got, &n, &err), 0);
-    if (n != json_array_size(ids)) fail_msg("%zu ids, expected %zu: %s", n, json_array_size(ids), text);
+    if (n != json_array_size(ids))
+        fail_msg("%zu ids, expected %zu: %s", n, json_array_size(ids), text);
     for (size_t i = 0; i < n; i++) {
         json_int_t want = json_integer_value(json_array_get(ids, i));
         if (got[i] != want) fail_msg("id %zu is %d, expected %d: %s", i, got[i], (int)want, text);
@@ -60,7 +62,8 @@ static void encodes_to(const Tokenizer *t, const char *text, size_t len, const j
     free(got);
 }
 
-/* Ids stored by make_tokenizer.py, from Hugging Face's library; twice, so that the cache answers too. */
+/* Ids stored by make_tokenizer.py, from Hugging Face's library; twice, so that the cache answers
+ * too. */
 static void equals_stored_ids(void **state)
 {
     (void)state;
@@ -75,7 +78,8 @@ static void equals_stored_ids(void **state)
             json_t *bytes = json_array_get(texts, i / 2);
             size_t n = json_array_size(bytes);
             char *text = memory_alloc(n + 1);
-            for (size_t b = 0; b < n; b++) text[b] = (char)json_integer_value(json_array_get(bytes, b));
+            for (size_t b = 0; b < n; b++)
+                text[b] = (char)json_integer_value(json_array_get(bytes, b));
             encodes_to(t, text, n, json_array_get(json_object_get(cases, names[k]), i / 2));
             free(text);
         }
@@ -135,7 +139,7 @@ static void repairs_and_normalises(void **state)
     (void)state;
     Tokenizer *t = load(FIXTURES "qwen2.json");
     decodes_back(t, "a\xff\xfe z", "a\uFFFD\uFFFD z");
-    decodes_back(t, "\xE2\x82", "\uFFFD");             /* cut short: one for its longest sound part */
+    decodes_back(t, "\xE2\x82", "\uFFFD"); /* cut short: one for its longest sound part */
     decodes_back(t, "\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"); /* a surrogate */
     decodes_back(t, "\xC0\xAF\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
     decodes_back(t, "\xF0\x9F\x9A(", "\uFFFD(");
@@ -156,7 +160,8 @@ static void pieces(int digits, const char *expected)
         if (*p != '|') text[n++] = *p;
     for (const char *p = expected; *p; at++, p++) {
         size_t len = strcspn(p, "|"), end = pretoken_end(text, n, at, digits);
-        if (end != at + len) fail_msg("'%.*s' where '%.*s' was expected", (int)(end - at), text + at, (int)len, p);
+        if (end != at + len)
+            fail_msg("'%.*s' where '%.*s' was expected", (int)(end - at), text + at, (int)len, p);
         p += len;
         at = end - 1;
         if (!*p) break;
@@ -188,7 +193,8 @@ static Tokenizer *train(int vocab, int repeat)
     for (int i = 0; i < 2 * repeat; i++) lens[i] = strlen(texts[i] = corpus[i % 2]);
     static const char *const names[] = {"<|endoftext|>", "<|im_end|>"};
     Tokenizer *t;
-    if (tokenizer_train(texts, lens, (size_t)(2 * repeat), vocab, 0, names, 2, &t, &err)) fail_msg("%s", err.text);
+    if (tokenizer_train(texts, lens, (size_t)(2 * repeat), vocab, 0, names, 2, &t, &err))
+        fail_msg("%s", err.text);
     return t;
 }
 
@@ -212,7 +218,8 @@ static void trains(void **state)
     assert_int_equal(tokenizer_encode(loaded, corpus[0], strlen(corpus[0]), &b, &nb, &err), 0);
     assert_true(na == nb && na < 60);
     assert_memory_equal(a, b, na * sizeof *a);
-    assert_int_equal(tokenizer_save(loaded, path, &err), 0); /* a loaded file is kept byte for byte */
+    assert_int_equal(tokenizer_save(loaded, path, &err),
+                     0); /* a loaded file is kept byte for byte */
     assert_int_equal(file_read(path, 1 << 20, &again, &err), 0);
     assert_string_equal(first.data, again.data);
     tokenizer_free(t);
@@ -289,7 +296,8 @@ static void refuses_other_files(void **state)
     refuses("\"byte_fallback\":false", "\"byte_fallback\":true", "byte_fallback");
     refuses("\"unk_token\":null", "\"unk_token\":\"x\"", "unk_token");
     refuses("\"dropout\":null", "\"dropout\":0.1", "dropout");
-    refuses("\"continuing_subword_prefix\":null", "\"continuing_subword_prefix\":\"##\"", "continuing_subword_prefix");
+    refuses("\"continuing_subword_prefix\":null", "\"continuing_subword_prefix\":\"##\"",
+            "continuing_subword_prefix");
     refuses("\"vocab\":{", "\"vocab\":[],\"x\":{", "vocab");
     refuses("\"merges\":[", "\"merges\":{},\"x\":[", "merges");
     refuses("\"!\":0", "\"!\":\"0\"", "no integer");
@@ -304,12 +312,16 @@ static void refuses_other_files(void **state)
     refuses("\"merges\":[", "\"merges\":[\"a b c\",", "merges[0]: expected two tokens");
     refuses("\"merges\":[", "\"merges\":[[\"a\",\"bbbbb\"],", "bbbbb is not in the vocabulary");
     refuses("\"merges\":[", "\"merges\":[[\"!\",\"~\"],", "merges[0]: the merge");
-    refuses("\"merges\":[", "\"merges\":[[\"\xC4\xA0\",\"\xC4\xA0\"],[\"\xC4\xA0\",\"\xC4\xA0\"],", "given twice");
+    refuses("\"merges\":[", "\"merges\":[[\"\xC4\xA0\",\"\xC4\xA0\"],[\"\xC4\xA0\",\"\xC4\xA0\"],",
+            "given twice");
     refuses("\"content\":\"<|endoftext|>\"", "\"content\":\"\"", "added_tokens[0]");
     refuses("\"content\":\"<|endoftext|>\"", "\"content\":5", "added_tokens[0]");
     refuses("\"id\":700,", "\"id\":0,", "two tokens have the id 0");
-    refuses("\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":false",
-            "\"single_word\":true,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":false", "single_word");
+    refuses("\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
+            "\"special\":false",
+            "\"single_word\":true,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
+            "\"special\":false",
+            "single_word");
     Error err;
     Tokenizer *t;
     assert_int_equal(tokenizer_load("/nowhere/tokenizer.json", &t, &err), -1);
@@ -359,7 +371,8 @@ static int stream_ids(const char *tokenizer)
         size_t n = 0;
         rc = fread(text, 1, len, stdin) != len || tokenizer_encode(t, text, len, &ids, &n, &err);
         uint32_t count = (uint32_t)n;
-        rc = rc || fwrite(&count, sizeof count, 1, stdout) != 1 || fwrite(ids, sizeof *ids, n, stdout) != n;
+        rc = rc || fwrite(&count, sizeof count, 1, stdout) != 1 ||
+             fwrite(ids, sizeof *ids, n, stdout) != n;
         free(ids);
         free(text);
     }
@@ -390,7 +403,8 @@ static int speed(const char *tokenizer, char **names, int n_names)
             best = took < best ? took : best;
             free(ids);
         }
-        printf("quern: %s: %.2f MB, %zu ids, %.2f MB/s\n", names[i], (double)text.len / 1e6, n, (double)text.len / 1e6 / best);
+        printf("quern: %s: %.2f MB, %zu ids, %.2f MB/s\n", names[i], (double)text.len / 1e6, n,
+               (double)text.len / 1e6 / best);
     }
     buffer_release(&text);
     tokenizer_free(t);
@@ -403,8 +417,12 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "--ids")) return stream_ids(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines),
-        cmocka_unit_test(equals_stored_ids), cmocka_unit_test(specials),         cmocka_unit_test(repairs_and_normalises),
-        cmocka_unit_test(cuts_pieces),       cmocka_unit_test(trains),           cmocka_unit_test(training_by_hand),
+        cmocka_unit_test(equals_stored_ids),
+        cmocka_unit_test(specials),
+        cmocka_unit_test(repairs_and_normalises),
+        cmocka_unit_test(cuts_pieces),
+        cmocka_unit_test(trains),
+        cmocka_unit_test(training_by_hand),
         cmocka_unit_test(refuses_other_files),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

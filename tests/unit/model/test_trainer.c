@@ -22,13 +22,27 @@
 
 enum { N = 6, LEN = 40, VOCAB = 50 };
 
-static const AdamW optimiser = {.lr = 3e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
+static const AdamW optimiser = {
+    .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
 
 static Model *small(uint64_t seed)
 {
-    ModelConfig c = {.model_type = "qwen2", .vocab = VOCAB, .hidden = 48, .ff = 96, .layers = 2, .heads = 4, .kv_heads = 2,
-                     .head_dim = 16, .max_position = 128, .rope_theta = 10000, .norm_eps = 1e-6f, .tied = 1, .qkv_bias = 1,
-                     .eos = {1}, .n_eos = 1, .pad = 0};
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = VOCAB,
+                     .hidden = 48,
+                     .ff = 96,
+                     .layers = 2,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 16,
+                     .max_position = 128,
+                     .rope_theta = 10000,
+                     .norm_eps = 1e-6f,
+                     .tied = 1,
+                     .qkv_bias = 1,
+                     .eos = {1},
+                     .n_eos = 1,
+                     .pad = 0};
     Error err;
     Model *m;
     if (model_create(&c, ops_cpu(), seed, &m, &err)) fail_msg("%s", err.text);
@@ -46,7 +60,8 @@ static void make_text(Text *x)
     for (int i = 0; i < N; i++) {
         x->ids[i][0] = i;
         x->ids[i][1] = 2 * i + 1;
-        for (int t = 2; t < LEN; t++) x->ids[i][t] = (x->ids[i][t - 1] + 3 * x->ids[i][t - 2] + 1) % VOCAB;
+        for (int t = 2; t < LEN; t++)
+            x->ids[i][t] = (x->ids[i][t - 1] + 3 * x->ids[i][t - 2] + 1) % VOCAB;
         x->seqs[i] = (Sequence){x->ids[i], LEN - i};
     }
 }
@@ -62,7 +77,8 @@ static double step(Trainer *t, Text *x, double *norm)
 {
     Error err;
     double loss;
-    if (trainer_accumulate(t, x->seqs, N, mean_loss, x, &loss, &err) || trainer_step(t, &optimiser, norm, &err))
+    if (trainer_accumulate(t, x->seqs, N, mean_loss, x, &loss, &err) ||
+        trainer_step(t, &optimiser, norm, &err))
         fail_msg("%s", err.text);
     return loss;
 }
@@ -85,7 +101,8 @@ static void loss_falls(void **state)
     model_free(m);
 }
 
-/* Two steps against the formulas in double: clipping, bias correction, decay of projections only. */
+/* Two steps against the formulas in double: clipping, bias correction, decay of projections only.
+ */
 static void adamw_formula(void **state)
 {
     (void)state;
@@ -98,7 +115,8 @@ static void adamw_formula(void **state)
     AdamW o = optimiser;
     o.weight_decay = 0.5;
     o.clip = 0.05;
-    double *p = memory_array(m->base.size, sizeof *p), *a = memory_array(m->base.size, sizeof *a), *b = memory_array(m->base.size, sizeof *b);
+    double *p = memory_array(m->base.size, sizeof *p), *a = memory_array(m->base.size, sizeof *a),
+           *b = memory_array(m->base.size, sizeof *b);
     for (size_t i = 0; i < m->base.size; i++) p[i] = (double)((float *)m->base.data)[i];
     for (int k = 1; k <= 2; k++) {
         double loss, norm, sum = 0, scale;
@@ -114,7 +132,8 @@ static void adamw_formula(void **state)
                 a[i] = o.beta1 * a[i] + (1 - o.beta1) * g;
                 b[i] = o.beta2 * b[i] + (1 - o.beta2) * g * g;
                 double mean = a[i] / (1 - pow(o.beta1, k)), square = b[i] / (1 - pow(o.beta2, k));
-                p[i] -= o.lr * (mean / (sqrt(square) + o.eps) + (w->decay ? o.weight_decay * p[i] : 0));
+                p[i] -=
+                    o.lr * (mean / (sqrt(square) + o.eps) + (w->decay ? o.weight_decay * p[i] : 0));
             }
         }
         assert_int_equal(trainer_step(t, &o, &norm, &err), 0);
@@ -200,8 +219,19 @@ static uint64_t digest_after_training(const char *threads)
 
 static int print_digest(int fd)
 {
-    ModelConfig c = {.model_type = "qwen2", .vocab = 300, .hidden = 96, .ff = 200, .layers = 2, .heads = 6, .kv_heads = 2,
-                     .head_dim = 16, .max_position = 256, .rope_theta = 10000, .norm_eps = 1e-6f, .tied = 1, .qkv_bias = 1,
+    ModelConfig c = {.model_type = "qwen2",
+                     .vocab = 300,
+                     .hidden = 96,
+                     .ff = 200,
+                     .layers = 2,
+                     .heads = 6,
+                     .kv_heads = 2,
+                     .head_dim = 16,
+                     .max_position = 256,
+                     .rope_theta = 10000,
+                     .norm_eps = 1e-6f,
+                     .tied = 1,
+                     .qkv_bias = 1,
                      .pad = -1};
     Error err;
     Model *m;
@@ -209,7 +239,9 @@ static int print_digest(int fd)
     Text x;
     double norm;
     make_text(&x);
-    if (model_create(&c, ops_cpu(), 7, &m, &err) || trainer_create(m, &(TrainerOptions){.max_tokens = 4096}, &t, &err)) return 1;
+    if (model_create(&c, ops_cpu(), 7, &m, &err) ||
+        trainer_create(m, &(TrainerOptions){.max_tokens = 4096}, &t, &err))
+        return 1;
     for (int i = 0; i < 3; i++) step(t, &x, &norm);
     uint64_t digest = random_hash(m->base.data, m->base.size * sizeof(float));
     trainer_free(t);
@@ -249,7 +281,8 @@ typedef struct {
     float advantage[512];
 } Pulls;
 
-static void pull(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n, int stopped)
+static void pull(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
+                 int stopped)
 {
     Pulls *b = ctx;
     (void)request, (void)logp, (void)n, (void)stopped;
@@ -286,12 +319,14 @@ static void bandit(void **state)
             seqs[i] = (Sequence){b->ids[i], 2};
         }
         double loss, norm;
-        if (trainer_accumulate(t, seqs, 512, reinforce, b, &loss, &err) || trainer_step(t, &optimiser, &norm, &err))
+        if (trainer_accumulate(t, seqs, 512, reinforce, b, &loss, &err) ||
+            trainer_step(t, &optimiser, &norm, &err))
             fail_msg("%s", err.text);
     }
     probabilities(m, after);
     if (!(before[7] < 0.1f && after[7] > 0.8f && after[7] > 10 * after[9]))
-        fail_msg("the best arm went from %g to %g, the second best to %g", (double)before[7], (double)after[7], (double)after[9]);
+        fail_msg("the best arm went from %g to %g, the second best to %g", (double)before[7],
+                 (double)after[7], (double)after[9]);
     free(b);
     trainer_free(t);
     model_free(m);
@@ -332,10 +367,14 @@ static void refuse(const char *change, const char *field)
     ModelConfig c;
     Error err;
     snprintf(text, sizeof text,
-             "{\"model_type\": \"qwen2\", \"vocab_size\": 100, \"hidden_size\": 64, \"intermediate_size\": 128, "
-             "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-6, "
-             "\"max_position_embeddings\": 512, \"tie_word_embeddings\": true, \"hidden_act\": \"silu\", "
-             "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5e5}, \"eos_token_id\": [3, 4]%s%s}",
+             "{\"model_type\": \"qwen2\", \"vocab_size\": 100, \"hidden_size\": 64, "
+             "\"intermediate_size\": 128, "
+             "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+             "\"rms_norm_eps\": 1e-6, "
+             "\"max_position_embeddings\": 512, \"tie_word_embeddings\": true, \"hidden_act\": "
+             "\"silu\", "
+             "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5e5}, "
+             "\"eos_token_id\": [3, 4]%s%s}",
              *change ? ", " : "", change);
     int rc = model_config_parse(text, strlen(text), "config.json", &c, &err);
     if (!field) {
@@ -380,8 +419,12 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "digest")) return print_digest(atoi(argv[2]));
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loss_falls),  cmocka_unit_test(adamw_formula), cmocka_unit_test(exact_resume),
-                                       cmocka_unit_test(bandit),      cmocka_unit_test(threads_change_nothing),
-                                       cmocka_unit_test(not_finite),  cmocka_unit_test(configs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(loss_falls),
+                                       cmocka_unit_test(adamw_formula),
+                                       cmocka_unit_test(exact_resume),
+                                       cmocka_unit_test(bandit),
+                                       cmocka_unit_test(threads_change_nothing),
+                                       cmocka_unit_test(not_finite),
+                                       cmocka_unit_test(configs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

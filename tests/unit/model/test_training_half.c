@@ -1,5 +1,5 @@
-/* Training where numbers are bf16 and masters fp32, as on a GPU: the CPU's operations behind a table that rounds what they give.
- * What of it: training_on.h. */
+/* Training where numbers are bf16 and masters fp32, as on a GPU: the CPU's operations behind a
+ * table that rounds what they give. What of it: training_on.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

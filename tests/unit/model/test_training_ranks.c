@@ -1,6 +1,7 @@
-/* Training by several ranks on the CPU: the losses and weights of one process to the rounding of sums in another order, with
- * a slice of the optimiser in each; what two ranks saved, two continue bit for bit, one and three to that rounding. In fp32, and
- * in bf16 with masters. Summed in pieces while the way back goes on, each once and after its last write: the same bits. */
+/* Training by several ranks on the CPU: the losses and weights of one process to the rounding of
+ * sums in another order, with a slice of the optimiser in each; what two ranks saved, two continue
+ * bit for bit, one and three to that rounding. In fp32, and in bf16 with masters. Summed in pieces
+ * while the way back goes on, each once and after its last write: the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +26,16 @@ static char *saved_base(const char *type)
 static Run run_of(const char *base, const char *device, int lora)
 {
     make_texts(&texts);
-    return (Run){.device = device, .lora = lora, .lr = 3e-3, .clip = 1, .seqs = texts.seqs, .n = TEXTS, .max_tokens = 20,
-                 .give = given_weights, .ctx = &texts, .base = base};
+    return (Run){.device = device,
+                 .lora = lora,
+                 .lr = 3e-3,
+                 .clip = 1,
+                 .seqs = texts.seqs,
+                 .n = TEXTS,
+                 .max_tokens = 20,
+                 .give = given_weights,
+                 .ctx = &texts,
+                 .base = base};
 }
 
 static void check(int lora, const char *device, Recompute recompute, int slice)
@@ -65,7 +74,8 @@ static void in_pieces(void **state)
     check(3, "half", RECOMPUTE_NO, 1);
 }
 
-/* Nothing is clipped, so that no bit depends on the order of the norm's sum. With one sequence most ranks have none. */
+/* Nothing is clipped, so that no bit depends on the order of the norm's sum. With one sequence most
+ * ranks have none. */
 static void same_bits(void **state)
 {
     (void)state;
@@ -112,7 +122,7 @@ static void two_calls(void **state)
 typedef struct {
     const ParamSet *set;
     const float *grad;
-    float *seen;                   /* the gradients as they were when they were said to be done */
+    float *seen; /* the gradients as they were when they were said to be done */
     size_t from;
     int layer;
 } Seen;
@@ -149,7 +159,8 @@ static void done_of(const char *type, unsigned targets, KeepActs keep)
     Model *m = tiny_on(type, ops_cpu(), 5);
     if (targets) adapt(m, targets, 0);
     const ParamSet *set = targets ? &m->lora : &m->base;
-    float *grad = memory_array(set->size, sizeof *grad), *seen = memory_array(set->size, sizeof *seen);
+    float *grad = memory_array(set->size, sizeof *grad),
+          *seen = memory_array(set->size, sizeof *seen);
     model_reserve_positions(m, TEXT_LEN);
     batch_pack(&b, ops_cpu(), x.seqs, TEXTS);
     acts_reserve(&a, m, b.rows, keep);
@@ -164,7 +175,8 @@ static void done_of(const char *type, unsigned targets, KeepActs keep)
     assert_memory_equal(seen, grad, set->size * sizeof *grad);
     for (int i = 0; i < set->n; i++) { /* of every tensor there was something to be early with */
         double sum = 0;
-        for (size_t k = 0; k < set->tensor[i].count; k++) sum += fabs((double)grad[set->tensor[i].at + k]);
+        for (size_t k = 0; k < set->tensor[i].count; k++)
+            sum += fabs((double)grad[set->tensor[i].at + k]);
         if (!(sum > 0)) fail_msg("%s has no gradient", set->tensor[i].name);
     }
     free(grad), free(seen);
@@ -178,17 +190,20 @@ static void done_once(void **state)
 {
     (void)state;
     static const char *const types[] = {"llama", "qwen2", "qwen3"};
-    static const unsigned targets[] = {0, LORA_ALL, LORA_V | LORA_DOWN, LORA_O | LORA_UP, LORA_GATE, LORA_DOWN};
+    static const unsigned targets[] = {0,         LORA_ALL, LORA_V | LORA_DOWN, LORA_O | LORA_UP,
+                                       LORA_GATE, LORA_DOWN};
     for (int i = 0; i < 3; i++)
-        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) done_of(types[i], targets[k], k % 2 ? KEEP_INPUTS : KEEP_ALL);
+        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
+            done_of(types[i], targets[k], k % 2 ? KEEP_INPUTS : KEEP_ALL);
 }
 
 int main(void)
 {
     setenv("QUERN_THREADS", "1", 0); /* for each of the ranks */
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters), cmocka_unit_test(masters),
-                                       cmocka_unit_test(in_pieces), cmocka_unit_test(same_bits), cmocka_unit_test(two_calls),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters),
+                                       cmocka_unit_test(masters),     cmocka_unit_test(in_pieces),
+                                       cmocka_unit_test(same_bits),   cmocka_unit_test(two_calls),
                                        cmocka_unit_test(done_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Training by several GPUs over NCCL: the losses and norms of one to bf16's rounding, the same bits in a second run and after a
- * resume; and summed in pieces beside the way back, without a clip, the bits of one sum after it (of two numbers, which have
- * no order). Skipped with fewer than two GPUs. */
+/* Training by several GPUs over NCCL: the losses and norms of one to bf16's rounding, the same bits
+ * in a second run and after a resume; and summed in pieces beside the way back, without a clip, the
+ * bits of one sum after it (of two numbers, which have no order). Skipped with fewer than two GPUs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,8 @@
 #include "model/files/safetensors.h"
 #include "tests/unit/model/ranks_on.h"
 
-/* Some milliseconds a layer, so that a sum that came too early would find gradients that are not there. */
+/* Some milliseconds a layer, so that a sum that came too early would find gradients that are not
+ * there. */
 enum { VOCAB = 8192, MANY = 24, LONG = 512, SLICE = 2048 };
 static const double limit = 1e-2;
 
@@ -35,8 +37,18 @@ static int count_gpus(void)
 
 static char *saved_base(const char *type)
 {
-    const ModelConfig c = {.vocab = VOCAB, .hidden = 512, .ff = 1408, .layers = 6, .heads = 8, .kv_heads = 2, .head_dim = 64,
-                           .max_position = LONG, .rope_theta = 10000, .norm_eps = 1e-6f, .pad = -1, .dtype = ST_BF16};
+    const ModelConfig c = {.vocab = VOCAB,
+                           .hidden = 512,
+                           .ff = 1408,
+                           .layers = 6,
+                           .heads = 8,
+                           .kv_heads = 2,
+                           .head_dim = 64,
+                           .max_position = LONG,
+                           .rope_theta = 10000,
+                           .norm_eps = 1e-6f,
+                           .pad = -1,
+                           .dtype = ST_BF16};
     Error err;
     char *dir = temp_dir();
     Model *m = random_model(&c, type, ops_cpu(), 5, 99, 0.02);
@@ -60,8 +72,16 @@ static Run run_of(const char *base, int lora)
         seqs[i] = (Sequence){ids[i], LONG - 7 * i};
         for (int t = 0; t < LONG; t++) ids[i][t] = (int32_t)random_below(&r, VOCAB);
     }
-    return (Run){.device = "cuda:0", .lora = lora, .lr = 1e-4, .clip = 1, .seqs = seqs, .n = MANY, .max_tokens = 4096,
-                 .give = mean_weights, .slice = SLICE, .base = base};
+    return (Run){.device = "cuda:0",
+                 .lora = lora,
+                 .lr = 1e-4,
+                 .clip = 1,
+                 .seqs = seqs,
+                 .n = MANY,
+                 .max_tokens = 4096,
+                 .give = mean_weights,
+                 .slice = SLICE,
+                 .base = base};
 }
 
 static void check(const char *type, int lora)
@@ -109,6 +129,7 @@ int main(void)
         return 0;
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters), cmocka_unit_test(same_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters),
+                                       cmocka_unit_test(same_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Training on a table of 16-bit numbers against the CPU's, on tiny models of the three families: the same weights (rounded to
- * bf16) and texts give the same log-probabilities and gradients to that rounding, recomputation changes no bit, resume is
- * exact. For the CUDA table, and for one that rounds on the CPU. */
+/* Training on a table of 16-bit numbers against the CPU's, on tiny models of the three families:
+ * the same weights (rounded to bf16) and texts give the same log-probabilities and gradients to
+ * that rounding, recomputation changes no bit, resume is exact. For the CUDA table, and for one
+ * that rounds on the CPU. */
 #ifndef TESTS_TRAINING_ON_H
 #define TESTS_TRAINING_ON_H
 
@@ -43,22 +44,36 @@ static void long_weights(void *ctx, int sequence, const float *logp, float *weig
 /* The same directory on both devices: weights that bf16 holds. */
 static char *make_base_of(const char *type, SafetensorsDtype dtype)
 {
-    ModelConfig c = {.vocab = VOCAB, .hidden = 64, .ff = 104, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 32,
-                     .max_position = 128, .rope_theta = 10000, .norm_eps = 1e-6f, .pad = -1, .dtype = (int)dtype};
+    ModelConfig c = {.vocab = VOCAB,
+                     .hidden = 64,
+                     .ff = 104,
+                     .layers = 3,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 32,
+                     .max_position = 128,
+                     .rope_theta = 10000,
+                     .norm_eps = 1e-6f,
+                     .pad = -1,
+                     .dtype = (int)dtype};
     Error err;
     Model *m;
     Random r;
     set_family(&c, type);
     random_init(&r, 8, 1);
     if (model_create(&c, ops_cpu(), 5, &m, &err)) fail_msg("%s", err.text);
-    for (size_t i = 0; i < m->base.size; i++) numbers(&m->base)[i] += (float)(0.08 * random_normal(&r));
+    for (size_t i = 0; i < m->base.size; i++)
+        numbers(&m->base)[i] += (float)(0.08 * random_normal(&r));
     char *dir = temp_dir();
     if (model_save(m, dir, &err)) fail_msg("%s", err.text);
     model_free(m);
     return dir;
 }
 
-static char *make_base(const char *type) { return make_base_of(type, ST_BF16); }
+static char *make_base(const char *type)
+{
+    return make_base_of(type, ST_BF16);
+}
 
 static Model *load_on(const char *dir, const Ops *ops)
 {
@@ -79,7 +94,8 @@ static void adapt_both(Model *m)
     random_init(&r, 5, 5);
     for (int i = 0; i < m->lora.n; i++) /* tables align differently: by tensors */
         for (size_t k = 0; k < m->lora.tensor[i].count; k++)
-            host[m->lora.tensor[i].at + k] = bf16_to_float(float_to_bf16((float)(0.1 * random_normal(&r))));
+            host[m->lora.tensor[i].at + k] =
+                bf16_to_float(float_to_bf16((float)(0.1 * random_normal(&r))));
     m->ops->load(m->lora.data, host, m->lora.size);
     free(host);
 }
@@ -98,8 +114,8 @@ static void compare(const Trainer *t, const float *got, const Trainer *u, const 
         }
         assert_true(b > 0);
         if (!(dot / sqrt(a * b) > 0.99) || !(fabs(sqrt(a / b) - 1) < 0.015))
-            fail_msg("%s: cosine %.5f, norm ratio %.4f (expected over 0.99 and 1 within 0.015)", x->name, dot / sqrt(a * b),
-                     sqrt(a / b));
+            fail_msg("%s: cosine %.5f, norm ratio %.4f (expected over 0.99 and 1 within 0.015)",
+                     x->name, dot / sqrt(a * b), sqrt(a / b));
     }
 }
 
@@ -126,10 +142,14 @@ static void check(const char *type, int lora)
         if (lora) adapt_both(m[k]);
         if (model_logprobs(m[k], x.seqs, 1, &row, &err)) fail_msg("%s", err.text);
     }
-    for (int t = 1; t < LONG; t++) difference += fabs((double)lp[0][t] - (double)lp[1][t]) / (LONG - 1);
-    if (!(difference < 0.02)) fail_msg("%s: log-probabilities differ by %.3g on average", type, difference);
-    const TrainerOptions o[4] = {{.max_tokens = 150}, {.max_tokens = 150, .recompute = RECOMPUTE_NO},
-                                 {.max_tokens = 150, .recompute = RECOMPUTE_YES}, {.max_tokens = 150, .fixed_weights = 1}};
+    for (int t = 1; t < LONG; t++)
+        difference += fabs((double)lp[0][t] - (double)lp[1][t]) / (LONG - 1);
+    if (!(difference < 0.02))
+        fail_msg("%s: log-probabilities differ by %.3g on average", type, difference);
+    const TrainerOptions o[4] = {{.max_tokens = 150},
+                                 {.max_tokens = 150, .recompute = RECOMPUTE_NO},
+                                 {.max_tokens = 150, .recompute = RECOMPUTE_YES},
+                                 {.max_tokens = 150, .fixed_weights = 1}};
     Trainer *t[4];
     for (int k = 0; k < 4; k++) {
         t[k] = trainer_of(m[k > 0], o[k]);
@@ -169,16 +189,20 @@ static void adapters(void **state)
 static void some_weights(void *ctx, int sequence, const float *logp, float *weight)
 {
     (void)ctx, (void)logp;
-    for (int t = 1; t < LONG; t++) weight[t] = t < 20 ? 0 : 0.001f * (float)(sequence % 5 - 2 + t % 3);
+    for (int t = 1; t < LONG; t++)
+        weight[t] = t < 20 ? 0 : 0.001f * (float)(sequence % 5 - 2 + t % 3);
 }
 
-/* Twice the rate makes three times as much of the rounding to bf16: 0.4% after ten steps, by any table that rounds. */
+/* Twice the rate makes three times as much of the rounding to bf16: 0.4% after ten steps, by any
+ * table that rounds. */
 static double train(Trainer *t, LongTexts *x)
 {
-    static const AdamW optimiser = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip = 1};
+    static const AdamW optimiser = {
+        .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip = 1};
     Error err;
     double loss, norm;
-    if (trainer_accumulate(t, x->seqs, MANY, long_weights, x, &loss, &err) || trainer_step(t, &optimiser, &norm, &err))
+    if (trainer_accumulate(t, x->seqs, MANY, long_weights, x, &loss, &err) ||
+        trainer_step(t, &optimiser, &norm, &err))
         fail_msg("%s", err.text);
     return loss;
 }
@@ -208,8 +232,8 @@ static double ten_steps_of(const char *type, int lora)
         if (!i) first = loss[0];
         most = fmax(most, fabs(loss[1] / loss[0] - 1));
     }
-    printf("# %s%s: losses of ten steps from %.4f to %.4f, within %.3f%% of the CPU's\n", type, lora ? ", an adapter" : "", first, loss[0],
-           100 * most);
+    printf("# %s%s: losses of ten steps from %.4f to %.4f, within %.3f%% of the CPU's\n", type,
+           lora ? ", an adapter" : "", first, loss[0], 100 * most);
     assert_true(loss[0] < 0.98 * first);
     for (int k = 0; k < 2; k++) {
         trainer_free(t[k]);
@@ -236,7 +260,8 @@ static float *stored(const Num *p, size_t n)
     return host;
 }
 
-/* lora, lean: a run that is saved after 3 steps and continued has its weights and gives its losses. */
+/* lora, lean: a run that is saved after 3 steps and continued has its weights and gives its losses.
+ */
 static void resume_of(int lora, int lean, SafetensorsDtype dtype)
 {
     enum { BEFORE = 3, AFTER = 3 };
@@ -244,7 +269,8 @@ static void resume_of(int lora, int lean, SafetensorsDtype dtype)
     Error err;
     make_long(&x);
     mean_weights(&x);
-    char *base = make_base_of("qwen3", dtype), *dir = temp_dir(), *opt = memory_printf("%s/optimizer.safetensors", dir);
+    char *base = make_base_of("qwen3", dtype), *dir = temp_dir(),
+         *opt = memory_printf("%s/optimizer.safetensors", dir);
     Model *m = load_on(base, gpu);
     if (lora) adapt_both(m);
     Trainer *t = trainer_of(m, (TrainerOptions){.max_tokens = 150, .lean = lean});
@@ -274,11 +300,14 @@ static void resume_of(int lora, int lean, SafetensorsDtype dtype)
     drop_dir(dir);
 }
 
-/* after = before + in W^T + inner B^T, [rows][n]; rounded to bf16 it would be off by 100 times the limit. */
-static void compare_sum(const Model *m, const Linear *l, int rows, const float *before, const float *after, const Num *in, const Num *inner)
+/* after = before + in W^T + inner B^T, [rows][n]; rounded to bf16 it would be off by 100 times the
+ * limit. */
+static void compare_sum(const Model *m, const Linear *l, int rows, const float *before,
+                        const float *after, const Num *in, const Num *inner)
 {
     size_t n = (size_t)l->n, k = (size_t)l->k, r = (size_t)l->u, all = (size_t)rows * n;
-    float *x = memory_array(all, sizeof *x), *y = memory_array(all, sizeof *y), *a = stored(in, (size_t)rows * k);
+    float *x = memory_array(all, sizeof *x), *y = memory_array(all, sizeof *y),
+          *a = stored(in, (size_t)rows * k);
     float *u = stored(inner, (size_t)rows * r), *w = stored(weight_at(m, l->weight), n * k);
     float *b = stored(num_at(gpu, m->lora.data, l->part[0].b), n * r);
     double off = 0, size = 0;
@@ -291,11 +320,13 @@ static void compare_sum(const Model *m, const Linear *l, int rows, const float *
         off += (sum - (double)y[i]) * (sum - (double)y[i]);
         size += sum * sum;
     }
-    if (!(sqrt(off / size) < 1e-5)) fail_msg("the residual stream is off by %.2g of its size", sqrt(off / size));
+    if (!(sqrt(off / size) < 1e-5))
+        fail_msg("the residual stream is off by %.2g of its size", sqrt(off / size));
     free(x), free(y), free(a), free(u), free(w), free(b);
 }
 
-/* Adapters on all projections: what o and down add to the residual stream is added in fp32 and not rounded. */
+/* Adapters on all projections: what o and down add to the residual stream is added in fp32 and not
+ * rounded. */
 static void residual(void **state)
 {
     (void)state;
@@ -313,7 +344,8 @@ static void residual(void **state)
     for (int i = 0; i < m->c.layers; i++) {
         const LayerActs *l = &a.layer[i];
         compare_sum(m, &m->layer[i].o, batch.rows, l->x, l->mid, l->att, l->u_o);
-        compare_sum(m, &m->layer[i].down, batch.rows, l->mid, i + 1 < m->c.layers ? a.layer[i + 1].x : a.out, l->act, l->u_down);
+        compare_sum(m, &m->layer[i].down, batch.rows, l->mid,
+                    i + 1 < m->c.layers ? a.layer[i + 1].x : a.out, l->act, l->u_down);
     }
     if (gpu->status(&err)) fail_msg("%s", err.text);
     acts_release(&a, m);
@@ -322,7 +354,8 @@ static void residual(void **state)
     drop_dir(dir);
 }
 
-/* More rows than a piece of logits has: in one pass, piece by piece, the gradient is that of logits kept whole. */
+/* More rows than a piece of logits has: in one pass, piece by piece, the gradient is that of logits
+ * kept whole. */
 static void pieces(void **state)
 {
     (void)state;
@@ -338,16 +371,19 @@ static void pieces(void **state)
         seqs[i] = (Sequence){ids[i], LONG};
         for (int t = 0; t < LONG; t++) ids[i][t] = (int32_t)random_below(&r, VOCAB);
     }
-    Trainer *t[2] = {trainer_of(m, (TrainerOptions){.max_tokens = HUGE_MANY * LONG}),
-                     trainer_of(m, (TrainerOptions){.max_tokens = HUGE_MANY * LONG, .fixed_weights = 1})};
+    Trainer *t[2] = {
+        trainer_of(m, (TrainerOptions){.max_tokens = HUGE_MANY * LONG}),
+        trainer_of(m, (TrainerOptions){.max_tokens = HUGE_MANY * LONG, .fixed_weights = 1})};
     double loss[2];
     float *grad[2];
     for (int k = 0; k < 2; k++) {
-        if (trainer_accumulate(t[k], seqs, HUGE_MANY, some_weights, NULL, &loss[k], &err)) fail_msg("%s", err.text);
+        if (trainer_accumulate(t[k], seqs, HUGE_MANY, some_weights, NULL, &loss[k], &err))
+            fail_msg("%s", err.text);
         grad[k] = memory_array(t[k]->set->size, sizeof **grad);
         gpu->download(grad[k], t[k]->grad, t[k]->set->size * sizeof **grad);
     }
-    assert_true(t[0]->acts.logit_rows == HUGE_MANY * LONG && t[1]->acts.logit_rows < HUGE_MANY * LONG);
+    assert_true(t[0]->acts.logit_rows == HUGE_MANY * LONG &&
+                t[1]->acts.logit_rows < HUGE_MANY * LONG);
     compare(t[1], grad[1], t[0], grad[0]);
     assert_true(loss[0] != 0 && fabs(loss[0] - loss[1]) < 1e-3 * fabs(loss[0]));
     for (int k = 0; k < 2; k++) {
@@ -364,15 +400,17 @@ static void resume(void **state)
     resume_of(0, 0, ST_BF16);
     resume_of(0, 1, ST_BF16);
     resume_of(1, 0, ST_BF16);
-    resume_of(0, 0, ST_F16); /* whose smallest numbers are coarser than those of the weights in memory */
+    resume_of(0, 0,
+              ST_F16); /* whose smallest numbers are coarser than those of the weights in memory */
     resume_of(0, 1, ST_F16);
 }
 
 static int run_training_tests(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(full), cmocka_unit_test(adapters), cmocka_unit_test(residual),
-                                       cmocka_unit_test(pieces), cmocka_unit_test(ten_steps), cmocka_unit_test(resume)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(full),      cmocka_unit_test(adapters),
+                                       cmocka_unit_test(residual),  cmocka_unit_test(pieces),
+                                       cmocka_unit_test(ten_steps), cmocka_unit_test(resume)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

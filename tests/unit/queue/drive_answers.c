@@ -1,5 +1,5 @@
-/* A server that greets well and then answers every command with the same wrong thing: each call ends soon, with a sentence or
- * with nothing found, and none is misled into a job or a crash. */
+/* A server that greets well and then answers every command with the same wrong thing: each call
+ * ends soon, with a sentence or with nothing found, and none is misled into a job or a crash. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,15 +21,32 @@
 static char dir[] = "/tmp/quern-test-XXXXXX";
 static char path[64], url[80];
 
-static const char *const answers[] = {
-    ":7\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "+OK\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n",
-    "*5\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n", "*5\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n*0\r\n:4\r\n", "*2\r\n$-1\r\n$-1\r\n", "*2\r\n:1\r\n:2\r\n",
-    "*2\r\n$4\r\ndone\r\n:1\r\n", "*1\r\n$1\r\nx\r\n", "*1\r\n*2\r\n$1\r\nx\r\n*0\r\n",
-    "*1\r\n*2\r\n$1\r\nx\r\n*1\r\n*2\r\n$1\r\n1\r\n*0\r\n", "*1\r\n*2\r\n$-1\r\n*-1\r\n", "*1\r\n*6\r\n$-1\r\n$-1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n",
-    "-OOM command not allowed\r\n", "-NOAUTH x\r\n", "-\r\n", "-BUSY x\r\n", "$-7\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"};
+static const char *const answers[] = {":7\r\n",
+                                      "$-1\r\n",
+                                      "*-1\r\n",
+                                      "*0\r\n",
+                                      "+OK\r\n",
+                                      "*1\r\n*1\r\n*1\r\n:1\r\n",
+                                      "*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n",
+                                      "*5\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n",
+                                      "*5\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n*0\r\n:4\r\n",
+                                      "*2\r\n$-1\r\n$-1\r\n",
+                                      "*2\r\n:1\r\n:2\r\n",
+                                      "*2\r\n$4\r\ndone\r\n:1\r\n",
+                                      "*1\r\n$1\r\nx\r\n",
+                                      "*1\r\n*2\r\n$1\r\nx\r\n*0\r\n",
+                                      "*1\r\n*2\r\n$1\r\nx\r\n*1\r\n*2\r\n$1\r\n1\r\n*0\r\n",
+                                      "*1\r\n*2\r\n$-1\r\n*-1\r\n",
+                                      "*1\r\n*6\r\n$-1\r\n$-1\r\n:1\r\n:1\r\n:1\r\n$-1\r\n",
+                                      "-OOM command not allowed\r\n",
+                                      "-NOAUTH x\r\n",
+                                      "-\r\n",
+                                      "-BUSY x\r\n",
+                                      "$-7\r\n",
+                                      "HTTP/1.1 400 Bad Request\r\n\r\n"};
 
-/* Good answers to the `greetings` commands of one connection, then what is wrong. No text that is sent here has a line that
- * begins like a command. */
+/* Good answers to the `greetings` commands of one connection, then what is wrong. No text that is
+ * sent here has a line that begins like a command. */
 static void serve(int fd, int greetings, const char *wrong)
 {
     char chunk[65536];
@@ -61,7 +78,8 @@ static pid_t start(int greetings, const char *wrong)
     return pid;
 }
 
-static int no_result(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err)
+static int no_result(void *ctx, size_t index, QueueState state, const void *result, size_t len,
+                     Error *err)
 {
     (void)ctx, (void)index, (void)state, (void)len, (void)err;
     assert_null(result);
@@ -101,17 +119,21 @@ static void test_wrong_answers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        for (int greetings = 4; greetings <= 5; greetings++) { /* SETNAME, ID, PING, FUNCTION LOAD; and where the outbox ends */
+        for (int greetings = 4; greetings <= 5;
+             greetings++) { /* SETNAME, ID, PING, FUNCTION LOAD; and where the outbox ends */
             pid_t pid = start(greetings, answers[i]);
             Error err = {0};
             Queue *q = NULL;
             double began = clock_seconds();
-            if (!queue_open(url, "q", "1", &q, &err)) ask_everything(q);
-            else assert_true(err.text[0]);
+            if (!queue_open(url, "q", "1", &q, &err))
+                ask_everything(q);
+            else
+                assert_true(err.text[0]);
             queue_close(q);
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
-            if (clock_seconds() - began > 20) fail_msg("answer %zu: %.1f s", i, clock_seconds() - began);
+            if (clock_seconds() - began > 20)
+                fail_msg("answer %zu: %.1f s", i, clock_seconds() - began);
         }
     }
 }

@@ -1,5 +1,6 @@
-/* The life of a job against a private server: each test has a queue of its own name. A lease is the usual one of 30 s,
- * which no busy machine lets end; where its end is tested, the server is told that the holder was silent for longer. */
+/* The life of a job against a private server: each test has a queue of its own name. A lease is the
+ * usual one of 30 s, which no busy machine lets end; where its end is tested, the server is told
+ * that the holder was silent for longer. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -47,7 +48,8 @@ static int take(Queue *q, const char *who, double wait_s, QueueJob *job)
     return rc;
 }
 
-/* A handle's first take looks for expired leases and what was handed back; later ones once a second. */
+/* A handle's first take looks for expired leases and what was handed back; later ones once a
+ * second. */
 static int take_afresh(Queue **q, const char *name, const char *who, QueueJob *job)
 {
     queue_close(*q);
@@ -68,7 +70,8 @@ typedef struct {
     char result[64];
 } Polled;
 
-static int keep(void *ctx, size_t index, QueueState state, const void *result, size_t len, Error *err)
+static int keep(void *ctx, size_t index, QueueState state, const void *result, size_t len,
+                Error *err)
 {
     Polled *p = ctx;
     (void)index;
@@ -107,7 +110,11 @@ static void raw_command(const char *text)
 static void fall_silent(const char *name, const QueueJob *job, const char *who)
 {
     char text[256];
-    snprintf(text, sizeof text, "XCLAIM {%s." "6" "}:s:sim:a workers %s 0 %s IDLE 31000 JUSTID", name, who, job->id);
+    snprintf(text, sizeof text,
+             "XCLAIM {%s."
+             "6"
+             "}:s:sim:a workers %s 0 %s IDLE 31000 JUSTID",
+             name, who, job->id);
     raw_command(text);
 }
 
@@ -151,7 +158,8 @@ static void test_fence(void **state)
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0);
     fall_silent("fence", &old, "zombie");
     assert_int_equal(queue_renew(q, &old, "zombie", &err), 1); /* late, but nobody has taken it */
-    assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0); /* renewed: not idle for the lease yet */
+    assert_int_equal(take_afresh(&q, "fence", "heir", &now),
+                     0); /* renewed: not idle for the lease yet */
     fall_silent("fence", &old, "zombie");
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 1);
     assert_int_equal(now.delivery, 2);
@@ -202,7 +210,8 @@ static void test_three_deliveries(void **state)
     queue_close(q);
 }
 
-/* What only waited was not tried: neither the end of its lease nor of its holder counts, until it is begun. */
+/* What only waited was not tried: neither the end of its lease nor of its holder counts, until it
+ * is begun. */
 static void test_begin(void **state)
 {
     (void)state;
@@ -248,7 +257,8 @@ static void test_order_and_pause(void **state)
     Error err;
     QueueJob job;
     QueueState states[3];
-    QueueNew jobs[] = {{"sim:a", "slow", "x", 1, 0}, {"sim:b", "other", "x", 1, 0}, {"sim:a", "soon", "x", 1, 1}};
+    QueueNew jobs[] = {
+        {"sim:a", "slow", "x", 1, 0}, {"sim:b", "other", "x", 1, 0}, {"sim:a", "soon", "x", 1, 1}};
     assert_int_equal(queue_enqueue_many(q, jobs, 3, states, &err), 0);
     assert_int_equal(queue_pause(q, 1, &err), 0);
     assert_int_equal(take(q, "w", 0.1, &job), 0);
@@ -274,7 +284,9 @@ static void test_lost_reply(void **state)
     Error err;
     assert_int_equal(take(q, "w", 0, &job), 0);
     put(q, "k");
-    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost." "6" "}:s:sim:a >"); /* what w would have got */
+    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost."
+                "6"
+                "}:s:sim:a >"); /* what w would have got */
     assert_int_equal(take(q, "w", 0, &job), 0);
     raw_command("CLIENT KILL TYPE normal SKIPME yes");
     int rc = 0;
@@ -302,7 +314,9 @@ static void test_flushall(void **state)
     assert_int_equal(take(q, "w", 0.1, &job), 0);
     raw_command("FUNCTION FLUSH");
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
-    raw_command("DEL {flush." "6" "}:s:sim:a"); /* the entry alone: known as queued, but gone */
+    raw_command("DEL {flush."
+                "6"
+                "}:s:sim:a"); /* the entry alone: known as queued, but gone */
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
     assert_int_equal(take(q, "w", 1, &job), 1);
     assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
@@ -340,7 +354,8 @@ static void test_server_killed(void **state)
     queue_close(q);
 }
 
-/* A server that answers, but will change nothing: each call says so after a time, and none goes on for ever. */
+/* A server that answers, but will change nothing: each call says so after a time, and none goes on
+ * for ever. */
 static void test_replica(void **state)
 {
     (void)state;
@@ -379,7 +394,8 @@ static void test_limits(void **state)
         QueueJob job;
         Queue *mine = open_queue("limits");
         clock_sleep(0.2);
-        int ok = take(mine, "w", 1, &job) == 1 && queue_complete(mine, &job, "w", "r", 1, &err) == 1;
+        int ok =
+            take(mine, "w", 1, &job) == 1 && queue_complete(mine, &job, "w", "r", 1, &err) == 1;
         _exit(!ok);
     }
     int status = -1;
@@ -396,7 +412,8 @@ static void test_limits(void **state)
     queue_close(q);
 }
 
-/* Devices out of service: named once each, in order, with the last reason; forgotten when they serve again. */
+/* Devices out of service: named once each, in order, with the last reason; forgotten when they
+ * serve again. */
 static void test_quarantine(void **state)
 {
     (void)state;
@@ -418,7 +435,8 @@ static void test_quarantine(void **state)
     assert_int_equal(queue_quarantined(q, sick, 1, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_true(sick[0].at > clock_unix() - 60 && sick[0].at <= clock_unix());
-    assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err), 0); /* a worker of before knows nothing of it */
+    assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err),
+                     0); /* a worker of before knows nothing of it */
     assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);
@@ -456,10 +474,16 @@ int main(void)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),          cmocka_unit_test(test_fence),      cmocka_unit_test(test_three_deliveries),
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_three_deliveries),
         cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_order_and_pause), cmocka_unit_test(test_lost_reply), cmocka_unit_test(test_flushall),
-        cmocka_unit_test(test_server_killed), cmocka_unit_test(test_limits), cmocka_unit_test(test_quarantine),
+        cmocka_unit_test(test_order_and_pause),
+        cmocka_unit_test(test_lost_reply),
+        cmocka_unit_test(test_flushall),
+        cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_quarantine),
         cmocka_unit_test(test_replica),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

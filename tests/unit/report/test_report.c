@@ -1,5 +1,5 @@
-/* The report: statistics against numbers worked out by hand, a small run read from artifacts, and what
- * the page must and must not hold. */
+/* The report: statistics against numbers worked out by hand, a small run read from artifacts, and
+ * what the page must and must not hold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,13 +88,18 @@ static Record *verdict(const Row *row, const char *id)
 {
     Record *r = record_new();
     int ok = !strcmp(row->outcome, "ok");
-    static const char *const texts[] = {"id", "task", "outcome", "key", "source_digest", "task_digest", "harness", "compiler"};
+    static const char *const texts[] = {"id",          "task",    "outcome", "key", "source_digest",
+                                        "task_digest", "harness", "compiler"};
     char digest[DIGEST_HEX];
     Digest d;
     digest_of(source, strlen(source), &d);
     digest_hex(&d, digest);
     const char *values[] = {id, row->task, row->outcome, "k", digest, "t", "1", "nvrtc"};
-    record_text(r, "confirmed", row->score == 2 ? "alone" : row->score == 3 ? "no" : row->score == 9 ? "yes" : "");
+    record_text(r, "confirmed",
+                row->score == 2   ? "alone"
+                : row->score == 3 ? "no"
+                : row->score == 9 ? "yes"
+                                  : "");
     for (int i = 0; i < 8; i++) record_text(r, texts[i], values[i]);
     record_text(r, "device", "sim:h100");
     record_text(r, "message", ok ? "" : "index 17 of <y> is 0.5");
@@ -129,7 +134,8 @@ static Record *sample(const Row *row, const char *id)
 }
 
 /* dir/NAME/samples.qa and verdicts.qa; the paths live until the test ends. */
-static void write_pair(const char *name, const Row *rows, int n, const char **samples, const char **verdicts)
+static void write_pair(const char *name, const Row *rows, int n, const char **samples,
+                       const char **verdicts)
 {
     static char paths[16][128];
     static int used;
@@ -158,12 +164,16 @@ static void write_pair(const char *name, const Row *rows, int n, const char **sa
     }
 }
 
-static const Row sft[] = {{"relu", "ok", 2}, {"relu", "wrong_result", 0}, {"softmax", "race", 0}, {"softmax", "ok", 0.7},
-                          {"gelu", "ok", 0.5}, {"gelu", "ok", 3}, {"diag_matmul", "ok", 9}};
+static const Row sft[] = {{"relu", "ok", 2},       {"relu", "wrong_result", 0},
+                          {"softmax", "race", 0},  {"softmax", "ok", 0.7},
+                          {"gelu", "ok", 0.5},     {"gelu", "ok", 3},
+                          {"diag_matmul", "ok", 9}};
 static const Row others[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}, {"gelu", "timeout", 0}};
-static const Row round_1[] = {{"relu", "ok", 4}, {"softmax", "ok", 1.005}, {"softmax", "race", 0}, {"diag_matmul", "ok", 20}};
+static const Row round_1[] = {
+    {"relu", "ok", 4}, {"softmax", "ok", 1.005}, {"softmax", "race", 0}, {"diag_matmul", "ok", 20}};
 
-static const Row again[] = {{"relu", "ok", 1.9}, {"softmax", "evaluator_error", 0}, {"gelu", "wrong_result", 0}};
+static const Row again[] = {
+    {"relu", "ok", 1.9}, {"softmax", "evaluator_error", 0}, {"gelu", "wrong_result", 0}};
 
 static const char *write_results(void)
 {
@@ -202,7 +212,10 @@ static const char *write_results(void)
 static void load_some(Report *r, int n_again)
 {
     Error err = {""};
-    ReportFiles f = {.run = "a<b", .profile = "smoke", .device = "sim:h100", .tasks = "relu,softmax,gelu,diag_matmul",
+    ReportFiles f = {.run = "a<b",
+                     .profile = "smoke",
+                     .device = "sim:h100",
+                     .tasks = "relu,softmax,gelu,diag_matmul",
                      .task_root = QUERN_ROOT "/tasks"};
     const char *unused;
     write_pair("sft", sft, 7, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
@@ -219,8 +232,8 @@ static void load_run(Report *r)
     load_some(r, 0);
 }
 
-static void row_is(const TableRow *w, int tasks, long attempted, long succeeded, int faster, double mean, double geomean,
-                   double median, double p25)
+static void row_is(const TableRow *w, int tasks, long attempted, long succeeded, int faster,
+                   double mean, double geomean, double median, double p25)
 {
     assert_int_equal(w->tasks, tasks);
     assert_int_equal(w->attempted, attempted);
@@ -241,22 +254,28 @@ static void table_of_a_run(void **state)
     load_run(&r);
     table_rows(&r, w);
     assert_string_equal(w[0].stage, "sft");
-    row_is(&w[0], 2, 4, 2, 1, 1.5, sqrt(2), 1.5, 1.25);     /* train: 2 and 1 (0.7 is not better); diag_matmul is left out */
-    row_is(&w[1], 1, 2, 2, 1, 3, 3, 3, 3);                  /* heldout */
-    row_is(&w[2], 3, 6, 4, 2, 2, cbrt(6), 2, 1.5);          /* all: 1, 2, 3 */
-    row_is(&w[7], 1, 1, 0, 0, 1, 1, 1, 1);                  /* crl, heldout: nothing was correct */
-    row_is(&w[9], 2, 11, 8, 2, 2.6, sqrt(4.8), 2.6, 1.9);   /* best, train: 4 of round 1, 1.2 of selfsup */
+    row_is(&w[0], 2, 4, 2, 1, 1.5, sqrt(2), 1.5,
+           1.25); /* train: 2 and 1 (0.7 is not better); diag_matmul is left out */
+    row_is(&w[1], 1, 2, 2, 1, 3, 3, 3, 3);         /* heldout */
+    row_is(&w[2], 3, 6, 4, 2, 2, cbrt(6), 2, 1.5); /* all: 1, 2, 3 */
+    row_is(&w[7], 1, 1, 0, 0, 1, 1, 1, 1);         /* crl, heldout: nothing was correct */
+    row_is(&w[9], 2, 11, 8, 2, 2.6, sqrt(4.8), 2.6,
+           1.9); /* best, train: 4 of round 1, 1.2 of selfsup */
     row_is(&w[10], 1, 4, 2, 1, 3, 3, 3, 3);
     buffer_init(&tsv, 1 << 16);
     table_tsv(w, &tsv);
-    assert_non_null(strstr(tsv.data, "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax\tp25\tp75\n"
-                                     "sft\ttrain\t2\t4\t2\t1\t1.5000\t1.4142\t1.5000\t2.0000\t1.2500\t1.7500\n"));
+    assert_non_null(strstr(
+        tsv.data,
+        "stage\tsplit\ttasks\tattempted\tsucceeded\tfaster\tmean\tgeomean\tmedian\tmax\tp25\tp75\n"
+        "sft\ttrain\t2\t4\t2\t1\t1.5000\t1.4142\t1.5000\t2.0000\t1.2500\t1.7500\n"));
     buffer_release(&tsv);
-    static const char *const doubts[] = {"", "disputed", "unconfirmed", ""}; /* diag_matmul, gelu, relu, softmax */
+    static const char *const doubts[] = {"", "disputed", "unconfirmed",
+                                         ""}; /* diag_matmul, gelu, relu, softmax */
     for (int i = 0; i < 4; i++) assert_string_equal(r.task[i].doubt, doubts[i]);
     near(r.task[2].round[0].best, 4);
     assert_string_equal(r.round_name[0], "crl 1");
-    assert_int_equal(r.failed[OUTCOME_RACE], 2); /* the two messages differ in nothing: counted as one */
+    assert_int_equal(r.failed[OUTCOME_RACE],
+                     2); /* the two messages differ in nothing: counted as one */
     assert_int_equal(r.failed[OUTCOME_TIMEOUT], 2);
     assert_int_equal(r.outcomes[REPORT_SFT][OUTCOME_OK], 4);
     report_release(&r);
@@ -272,8 +291,8 @@ static void judged_again(void **state)
     Error err = {""};
     load_some(&r, 3);
     table_rows(&r, w);
-    row_is(&w[0], 2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225);  /* sft, train: 1.9 after 2 */
-    row_is(&w[1], 1, 2, 2, 0, 1, 1, 1, 1);                    /* heldout: nothing after 3 */
+    row_is(&w[0], 2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225); /* sft, train: 1.9 after 2 */
+    row_is(&w[1], 1, 2, 2, 0, 1, 1, 1, 1);                   /* heldout: nothing after 3 */
     row_is(&w[9], 2, 11, 8, 2, 1.55, sqrt(1.9 * 1.2), 1.55, 1.375);
     near(r.task[2].score, 1.9);
     near(r.task[2].time_us, 12 / 1.9);
@@ -283,8 +302,13 @@ static void judged_again(void **state)
     buffer_init(&b, 1 << 22);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
     static const char *const must[] = {
-        "<td class=\"hi\">1.90×<td class=\"lo\">launch_error<td class=\"hi\">1.30×</tr>", "1.90× predicted", "Found in the report's sft samples at 2.00×", "refused when judged again", "a judgement after the one that chose it",
-        "The fastest kernel (3.00×, found in the report's sft samples) was refused when it was judged again, on other inputs: wrong_result: "
+        "<td class=\"hi\">1.90×<td class=\"lo\">launch_error<td class=\"hi\">1.30×</tr>",
+        "1.90× predicted",
+        "Found in the report's sft samples at 2.00×",
+        "refused when judged again",
+        "a judgement after the one that chose it",
+        "The fastest kernel (3.00×, found in the report's sft samples) was refused when it was "
+        "judged again, on other inputs: wrong_result: "
         "index 17 of &lt;y&gt; is 0.5. The baseline stands."};
     for (size_t i = 0; i < sizeof must / sizeof *must; i++)
         if (!strstr(b.data, must[i])) fail_msg("the page lacks '%s'", must[i]);
@@ -310,12 +334,14 @@ static void explains(void **state)
     near(rows[2].baseline, 640);
     buffer_init(&b, 4096);
     explain_text(relu, &b);
-    assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to and from DRAM: 4.00 MB instead of "
+    assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to "
+                                "and from DRAM: 4.00 MB instead of "
                                 "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
     buffer_clear(&b);
     /* No loads at all are no better coalesced. */
     Counters loads = {1, {{"sectors_per_load", 3.27}}}, none = {1, {{"sectors_per_load", 0}}};
-    ReportTask t = {.source = relu->source, .score = 2, .time_us = NAN, .baseline = loads, .best = none};
+    ReportTask t = {
+        .source = relu->source, .score = 2, .time_us = NAN, .baseline = loads, .best = none};
     explain_text(&t, &b);
     assert_null(strstr(b.data, "coalesces"));
     assert_int_equal(explain_rows(&t, rows), 0);
@@ -332,8 +358,16 @@ static void numbers(void **state)
     static const struct {
         double v;
         const char *unit, *want;
-    } cases[] = {{0, "", "0"}, {7, "", "7"}, {0.5, "", "0.50"}, {42.25, "µs", "42.2 µs"}, {999, "", "999"}, {1000, "", "1,000"},
-                 {1234567, "", "1,234,567"}, {123456, "", "123,456"}, {512, "B", "512 B"}, {1.5e6, "B", "1.50 MB"},
+    } cases[] = {{0, "", "0"},
+                 {7, "", "7"},
+                 {0.5, "", "0.50"},
+                 {42.25, "µs", "42.2 µs"},
+                 {999, "", "999"},
+                 {1000, "", "1,000"},
+                 {1234567, "", "1,234,567"},
+                 {123456, "", "123,456"},
+                 {512, "B", "512 B"},
+                 {1.5e6, "B", "1.50 MB"},
                  {25.6e9, "B", "25.6 GB"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[40];
@@ -347,10 +381,14 @@ static void highlights(void **state)
     (void)state;
     Buffer b;
     buffer_init(&b, 4096);
-    highlight_cuda(&b, "//@ launch k<<<1>>>(x)\n#define A 1.5f // c\nint a = \"x<\\\"\"[0] /* m\n */ & blockIdx.x; 'y");
-    assert_string_equal(b.data, "<i class=p>//@ launch k&lt;&lt;&lt;1&gt;&gt;&gt;(x)</i>\n<i class=k>#define</i> A <i class=n>1.5f</i> "
-                                "<i class=c>// c</i>\n<i class=k>int</i> a = <i class=s>&quot;x&lt;\\&quot;&quot;</i>[<i class=n>0</i>] "
-                                "<i class=c>/* m\n */</i> &amp; <i class=b>blockIdx</i>.x; <i class=s>'y</i>");
+    highlight_cuda(&b, "//@ launch k<<<1>>>(x)\n#define A 1.5f // c\nint a = \"x<\\\"\"[0] /* m\n "
+                       "*/ & blockIdx.x; 'y");
+    assert_string_equal(
+        b.data, "<i class=p>//@ launch k&lt;&lt;&lt;1&gt;&gt;&gt;(x)</i>\n<i class=k>#define</i> A "
+                "<i class=n>1.5f</i> "
+                "<i class=c>// c</i>\n<i class=k>int</i> a = <i "
+                "class=s>&quot;x&lt;\\&quot;&quot;</i>[<i class=n>0</i>] "
+                "<i class=c>/* m\n */</i> &amp; <i class=b>blockIdx</i>.x; <i class=s>'y</i>");
     buffer_clear(&b);
     highlight_cuda(&b, "/* open");
     assert_string_equal(b.data, "<i class=c>/* open</i>");
@@ -368,12 +406,19 @@ static void page(void **state)
     table_rows(&r, w);
     buffer_init(&b, 1 << 22);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
-    static const char *const must[] = {
-        "prefers-color-scheme:dark", "Quern: the run a&lt;b", "2.00× predicted", "degenerate: in no mean", "No GPU was timed",
-        "index 17 of &lt;y&gt; is 0.5", "y = <i class=s>&quot;&lt;/pre&gt;&quot;</i>", "name=&lt;sft&gt;", "</main></body></html>"};
+    static const char *const must[] = {"prefers-color-scheme:dark",
+                                       "Quern: the run a&lt;b",
+                                       "2.00× predicted",
+                                       "degenerate: in no mean",
+                                       "No GPU was timed",
+                                       "index 17 of &lt;y&gt; is 0.5",
+                                       "y = <i class=s>&quot;&lt;/pre&gt;&quot;</i>",
+                                       "name=&lt;sft&gt;",
+                                       "</main></body></html>"};
     for (size_t i = 0; i < sizeof must / sizeof *must; i++)
         if (!strstr(b.data, must[i])) fail_msg("the page lacks '%s'", must[i]);
-    static const char *const must_not[] = {"http:", "https:", "src=", "url(", "@import", "<script", "nan", " inf"};
+    static const char *const must_not[] = {"http:",   "https:",  "src=", "url(",
+                                           "@import", "<script", "nan",  " inf"};
     for (size_t i = 0; i < sizeof must_not / sizeof *must_not; i++)
         if (strstr(b.data, must_not[i])) fail_msg("the page holds '%s'", must_not[i]);
     for (int i = 0; i < r.n_inputs; i++) assert_non_null(strstr(b.data, r.inputs[i].path));
@@ -389,13 +434,19 @@ static void degenerate_only(void **state)
     TableRow w[TABLE_ROWS];
     Buffer b;
     Error err = {""};
-    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "diag_matmul", .task_root = QUERN_ROOT "/tasks"};
-    for (int s = REPORT_SFT; s < REPORT_STAGES; s++) write_pair("degenerate", &sft[6], 1, &f.samples[s], &f.verdicts[s]);
+    ReportFiles f = {.run = "x",
+                     .profile = "y",
+                     .device = "sim:h100",
+                     .tasks = "diag_matmul",
+                     .task_root = QUERN_ROOT "/tasks"};
+    for (int s = REPORT_SFT; s < REPORT_STAGES; s++)
+        write_pair("degenerate", &sft[6], 1, &f.samples[s], &f.verdicts[s]);
     if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
     table_rows(&r, w);
     buffer_init(&b, 1 << 22);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
-    assert_non_null(strstr(b.data, "<b>–</b><span>the crl model has no train sample that counts</span>"));
+    assert_non_null(
+        strstr(b.data, "<b>–</b><span>the crl model has no train sample that counts</span>"));
     assert_null(strstr(b.data, "nan"));
     buffer_release(&b);
     report_release(&r);
@@ -405,7 +456,8 @@ static void in_best(const char *name, int expected)
 {
     char path[200];
     snprintf(path, sizeof path, "%s/out/best/%s", dir, name);
-    if (file_exists(path) != expected) fail_msg("best/%s: expected %s", name, expected ? "it to stay" : "none");
+    if (file_exists(path) != expected)
+        fail_msg("best/%s: expected %s", name, expected ? "it to stay" : "none");
 }
 
 /* An earlier report's kernels go; what is no kernel of a report stays. */
@@ -427,7 +479,8 @@ static void best_files(void **state)
     assert_int_equal(symlink("note.txt", path), 0);
     snprintf(path, sizeof path, "%s/out", dir);
     if (best_write(&r, path, &err)) fail_msg("%s", err.text);
-    static const char *const stay[] = {"relu.cu", "softmax.cu", "note.txt", ".relu.cu", "folder.cu", "link.cu"};
+    static const char *const stay[] = {"relu.cu",  "softmax.cu", "note.txt",
+                                       ".relu.cu", "folder.cu",  "link.cu"};
     for (int i = 0; i < 6; i++) in_best(stay[i], 1);
     in_best("transpose.cu", 0);
     free(r.task[3].source);
@@ -438,15 +491,22 @@ static void best_files(void **state)
     report_release(&r);
 }
 
-/* Requests that failed for good: no attempts, in a stage and in a round; without its samples a round cannot tell. */
+/* Requests that failed for good: no attempts, in a stage and in a round; without its samples a
+ * round cannot tell. */
 static void no_answer(void **state)
 {
     (void)state;
-    static const Row rows[] = {{"relu", "ok", 1.5}, {"relu", "plan_error", 0, "error"}, {"relu", "plan_error", 0, "length"},
+    static const Row rows[] = {{"relu", "ok", 1.5},
+                               {"relu", "plan_error", 0, "error"},
+                               {"relu", "plan_error", 0, "length"},
                                {"relu", "evaluator_error", 0}};
     Error err = {""};
     Report r;
-    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "relu", .task_root = QUERN_ROOT "/tasks"};
+    ReportFiles f = {.run = "x",
+                     .profile = "y",
+                     .device = "sim:h100",
+                     .tasks = "relu",
+                     .task_root = QUERN_ROOT "/tasks"};
     const char *samples;
     write_pair("lost", rows, 4, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
     write_pair("lost/1", rows, 4, &samples, &f.rounds);
@@ -470,26 +530,34 @@ static void no_answer(void **state)
     report_release(&r);
 }
 
-static void doubt_is(const char *name, const Row *round, int n, const Row *later, const char *expected)
+static void doubt_is(const char *name, const Row *round, int n, const Row *later,
+                     const char *expected)
 {
     Error err = {""};
     Report r;
-    ReportFiles f = {.run = "x", .profile = "y", .device = "cuda:0", .tasks = "relu", .task_root = QUERN_ROOT "/tasks"};
+    ReportFiles f = {.run = "x",
+                     .profile = "y",
+                     .device = "cuda:0",
+                     .tasks = "relu",
+                     .task_root = QUERN_ROOT "/tasks"};
     char folder[64];
     const char *unused;
     snprintf(folder, sizeof folder, "%s/1", name);
     write_pair(folder, round, n, &unused, &f.rounds);
     write_pair(name, later, 1, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
     if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    if (strcmp(r.task[0].doubt, expected)) fail_msg("%s: '%s', expected '%s'", name, r.task[0].doubt, expected);
+    if (strcmp(r.task[0].doubt, expected))
+        fail_msg("%s: '%s', expected '%s'", name, r.task[0].doubt, expected);
     report_release(&r);
 }
 
-/* One source, judged more than once: by its score alone (2), disputed (3), confirmed (9) or no record (1). */
+/* One source, judged more than once: by its score alone (2), disputed (3), confirmed (9) or no
+ * record (1). */
 static void doubts(void **state)
 {
     (void)state;
-    static const Row none = {"relu", "ok", 1}, alone = {"relu", "ok", 2}, no = {"relu", "ok", 3}, yes = {"relu", "ok", 9};
+    static const Row none = {"relu", "ok", 1}, alone = {"relu", "ok", 2}, no = {"relu", "ok", 3},
+                     yes = {"relu", "ok", 9};
     const Row yes_no[] = {yes, no}, no_yes[] = {no, yes};
     doubt_is("alone-yes", &alone, 1, &yes, "");
     doubt_is("yes-alone", &yes, 1, &alone, "");
@@ -515,7 +583,11 @@ static void many_rounds(void **state)
     static const Row round_2[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}};
     Error err = {""};
     Report r;
-    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "relu,softmax", .task_root = QUERN_ROOT "/tasks"};
+    ReportFiles f = {.run = "x",
+                     .profile = "y",
+                     .device = "sim:h100",
+                     .tasks = "relu,softmax",
+                     .task_root = QUERN_ROOT "/tasks"};
     const char *unused, *pair[2];
     Buffer list, b;
     write_pair("many/1", round_1, 4, &unused, &pair[0]);
@@ -533,7 +605,8 @@ static void many_rounds(void **state)
     TableRow w[TABLE_ROWS];
     table_rows(&r, w);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
-    assert_int_equal(figure_rounds_a_point(&r), 3); /* 201 points after collect's, each the best of three: relu's 4 */
+    assert_int_equal(figure_rounds_a_point(&r),
+                     3); /* 201 points after collect's, each the best of three: relu's 4 */
     assert_non_null(strstr(b.data, "There are 601 rounds: each point is the best of 3"));
     assert_int_equal(count_of(b.data, "4.00×, "), 200); /* between them */
     assert_int_equal(count_of(b.data, "<circle class=\"dot\""), 0);
@@ -555,7 +628,11 @@ static void refuses(void **state)
     Error err = {""};
     Report r;
     const char *unused;
-    ReportFiles f = {.run = "x", .profile = "y", .device = "sim:h100", .tasks = "relu", .task_root = QUERN_ROOT "/tasks"};
+    ReportFiles f = {.run = "x",
+                     .profile = "y",
+                     .device = "sim:h100",
+                     .tasks = "relu",
+                     .task_root = QUERN_ROOT "/tasks"};
     static const Row wrong[] = {{"relu", "fine", 1}};
     write_pair("bad/1", wrong, 1, &unused, &f.rounds);
     assert_int_equal(report_load(&f, &r, &err), -1);
@@ -569,10 +646,12 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles), cmocka_unit_test(statistics), cmocka_unit_test(table_of_a_run), cmocka_unit_test(judged_again),
-        cmocka_unit_test(explains),    cmocka_unit_test(numbers),    cmocka_unit_test(highlights),
-        cmocka_unit_test(page),        cmocka_unit_test(refuses),    cmocka_unit_test(no_answer),
-        cmocka_unit_test(doubts),      cmocka_unit_test(many_rounds),
+        cmocka_unit_test(percentiles),     cmocka_unit_test(statistics),
+        cmocka_unit_test(table_of_a_run),  cmocka_unit_test(judged_again),
+        cmocka_unit_test(explains),        cmocka_unit_test(numbers),
+        cmocka_unit_test(highlights),      cmocka_unit_test(page),
+        cmocka_unit_test(refuses),         cmocka_unit_test(no_answer),
+        cmocka_unit_test(doubts),          cmocka_unit_test(many_rounds),
         cmocka_unit_test(degenerate_only), cmocka_unit_test(best_files),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,4 +1,5 @@
-/* Work in child processes: what is killed there, or starts threads there, leaves the test as it was. */
+/* Work in child processes: what is killed there, or starts threads there, leaves the test as it
+ * was. */
 #ifndef TESTS_CHILDREN_H
 #define TESTS_CHILDREN_H
 
@@ -14,8 +15,8 @@
 #include "base/log.h"
 #include "base/stop.h"
 
-/* Run work(ctx) in a child; its return value is the exit status. delay 0: wait for its end; else send sig after
- * so many seconds. Returns the wait status. */
+/* Run work(ctx) in a child; its return value is the exit status. delay 0: wait for its end; else
+ * send sig after so many seconds. Returns the wait status. */
 static inline int child(int (*work)(void *), void *ctx, double delay, int sig)
 {
     fflush(stdout);
@@ -48,7 +49,8 @@ static inline void assert_equal_files(const char *a, const char *b)
     Error err;
     buffer_init(&x, 1 << 28);
     buffer_init(&y, 1 << 28);
-    if (file_read(a, 1 << 28, &x, &err) || file_read(b, 1 << 28, &y, &err)) fail_msg("%s", err.text);
+    if (file_read(a, 1 << 28, &x, &err) || file_read(b, 1 << 28, &y, &err))
+        fail_msg("%s", err.text);
     if (x.len != y.len || memcmp(x.data, y.data, x.len)) fail_msg("%s and %s differ", a, b);
     buffer_release(&x);
     buffer_release(&y);

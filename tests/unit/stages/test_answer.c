@@ -1,4 +1,5 @@
-/* The answer's format: what is written can be cut out again; what is truncated is not taken for code. */
+/* The answer's format: what is written can be cut out again; what is truncated is not taken for
+ * code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Batches in a journal: what was committed survives a kill, what was not does not, and the artifact comes out
- * as from a run that was never interrupted. */
+/* Batches in a journal: what was committed survives a kill, what was not does not, and the artifact
+ * comes out as from a run that was never interrupted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { BATCHES = 4, PER_BATCH = 3 };
 typedef struct {
     const char *target;
     int seed;
-    int kill_in;           /* batch in whose middle the process is killed; -1: none */
+    int kill_in; /* batch in whose middle the process is killed; -1: none */
 } Job;
 
 typedef struct {
@@ -137,8 +137,9 @@ static void full_disk(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_every_batch), cmocka_unit_test(torn_tail),
-                                       cmocka_unit_test(another_configuration), cmocka_unit_test(full_disk)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_every_batch), cmocka_unit_test(torn_tail),
+        cmocka_unit_test(another_configuration), cmocka_unit_test(full_disk)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("batchlog", tests, NULL, NULL);
 }

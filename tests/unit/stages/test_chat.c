@@ -1,5 +1,5 @@
-/* Chat templates: ids of prompts and answers against transformers' (tests/fixtures/make_chat.py wrote them), which template
- * a directory has, and what a policy may never sample. */
+/* Chat templates: ids of prompts and answers against transformers' (tests/fixtures/make_chat.py
+ * wrote them), which template a directory has, and what a policy may never sample. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,8 +44,9 @@ static Tokenizer *load(const char *name)
 
 static ChatKind kind_named(const char *name)
 {
-    static const char *const names[] = {[CHAT_SMALL] = "small", [CHAT_CHATML] = "chatml", [CHAT_QWEN2_5] = "qwen2.5",
-                                        [CHAT_QWEN3] = "qwen3", [CHAT_LLAMA3] = "llama3", [CHAT_LLAMA3_1] = "llama3.1"};
+    static const char *const names[] = {
+        [CHAT_SMALL] = "small", [CHAT_CHATML] = "chatml", [CHAT_QWEN2_5] = "qwen2.5",
+        [CHAT_QWEN3] = "qwen3", [CHAT_LLAMA3] = "llama3", [CHAT_LLAMA3_1] = "llama3.1"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i])) return (ChatKind)i;
     fail_msg("unknown kind %s", name);
@@ -60,12 +61,15 @@ static char *text_of(const json_t *bytes, size_t *n)
     return text;
 }
 
-static void same(const json_t *want, const int32_t *ids, size_t n, const char *kind, const char *text)
+static void same(const json_t *want, const int32_t *ids, size_t n, const char *kind,
+                 const char *text)
 {
     for (size_t i = 0; i < n && i < json_array_size(want); i++)
         if (ids[i] != json_integer_value(json_array_get(want, i)))
-            fail_msg("%s: id %zu is %d, expected %d: %s", kind, i, ids[i], (int)json_integer_value(json_array_get(want, i)), text);
-    if (n != json_array_size(want)) fail_msg("%s: %zu ids, expected %zu: %s", kind, n, json_array_size(want), text);
+            fail_msg("%s: id %zu is %d, expected %d: %s", kind, i, ids[i],
+                     (int)json_integer_value(json_array_get(want, i)), text);
+    if (n != json_array_size(want))
+        fail_msg("%s: %zu ids, expected %zu: %s", kind, n, json_array_size(want), text);
 }
 
 static void equals_stored_ids(void **state)
@@ -76,12 +80,15 @@ static void equals_stored_ids(void **state)
     if (!all) fail_msg("%s", err.text);
     const char *name;
     size_t i, count = 0;
-    json_object_foreach(all, name, cases) {
+    json_object_foreach(all, name, cases)
+    {
         Tokenizer *t = load(name);
-        json_array_foreach(cases, i, v) {
+        json_array_foreach(cases, i, v)
+        {
             const char *kind = json_string_value(json_object_get(v, "kind"));
             size_t nu, na, n = 0;
-            char *user = text_of(json_object_get(v, "user"), &nu), *answer = text_of(json_object_get(v, "answer"), &na);
+            char *user = text_of(json_object_get(v, "user"), &nu),
+                 *answer = text_of(json_object_get(v, "answer"), &na);
             int32_t *ids = NULL;
             Chat c;
             if (chat_make(t, kind_named(kind), "the fixture", &c, &err)) fail_msg("%s", err.text);
@@ -130,7 +137,8 @@ static void put(const char *name, const char *text)
 }
 
 /* kind < 0: refused with these words. */
-static void decides(const Tokenizer *t, const char *jinja, const char *config, int kind, const char *words)
+static void decides(const Tokenizer *t, const char *jinja, const char *config, int kind,
+                    const char *words)
 {
     Error err;
     Chat c;
@@ -155,24 +163,32 @@ static void which_template(void **state)
     Tokenizer *qwen = load("qwen3"), *llama = load("llama3");
     decides(qwen, NULL, NULL, CHAT_SMALL, NULL);
     decides(qwen, NULL, "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", CHAT_SMALL, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>system\\\\n" SYSTEM "' }}\"}", CHAT_QWEN2_5, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' }}{% if enable_thinking %}\"}", CHAT_QWEN3, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' + message.role }}\"}", CHAT_CHATML, NULL);
+    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>system\\\\n" SYSTEM "' }}\"}",
+            CHAT_QWEN2_5, NULL);
+    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' }}{% if enable_thinking %}\"}",
+            CHAT_QWEN3, NULL);
+    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' + message.role }}\"}", CHAT_CHATML,
+            NULL);
     decides(qwen, NULL,
             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"<tools>\"}, "
             "{\"name\": \"default\", \"template\": \"<|im_start|>{% if enable_thinking %}\"}]}",
             CHAT_QWEN3, NULL);
     /* the file of its own is newer than the field */
-    decides(qwen, "{{ '<|im_start|>' }}{% if enable_thinking %}", "{\"chat_template\": \"<|im_start|>" SYSTEM "\"}", CHAT_QWEN3, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>' }}\"}", -1,
-            "tokenizer_config.json: the chat template");
-    decides(qwen, "{{ '<|im_start|>assistant\\n<think>\\n' }}", NULL, -1, "chat_template.jinja: the chat template");
+    decides(qwen, "{{ '<|im_start|>' }}{% if enable_thinking %}",
+            "{\"chat_template\": \"<|im_start|>" SYSTEM "\"}", CHAT_QWEN3, NULL);
+    decides(qwen, NULL,
+            "{\"chat_template\": \"{{ '<|im_start|>system\\nYou are a helpful "
+            "assistant.<|im_end|>' }}\"}",
+            -1, "tokenizer_config.json: the chat template");
+    decides(qwen, "{{ '<|im_start|>assistant\\n<think>\\n' }}", NULL, -1,
+            "chat_template.jinja: the chat template");
     decides(qwen, "{{ '[INST]' }}", NULL, -1, "chat_template.jinja: the chat template");
     decides(qwen, NULL, "{\"chat_template\": ", -1, "tokenizer_config.json");
     decides(qwen, "{{ '<|start_header_id|>' }}", NULL, -1, "<|begin_of_text|>");
     decides(llama, NULL, NULL, CHAT_LLAMA3, NULL);
     decides(llama, "{{ '<|start_header_id|>' + message.role }}", NULL, CHAT_LLAMA3, NULL);
-    decides(llama, "<|start_header_id|>Cutting Knowledge Date: December 2023", NULL, CHAT_LLAMA3_1, NULL);
+    decides(llama, "<|start_header_id|>Cutting Knowledge Date: December 2023", NULL, CHAT_LLAMA3_1,
+            NULL);
     decides(llama, "{{ '<|im_start|>' }}", NULL, -1, "<|im_start|>");
     put("chat_template.jinja", NULL);
     put("tokenizer_config.json", NULL);
@@ -187,11 +203,23 @@ static void banned(void **state)
     Error err;
     Policy p = {.tokenizer = load("llama3")};
     int size = tokenizer_size(p.tokenizer), ids[64];
-    ModelConfig c = {.model_type = "llama", .vocab = size + 5, .hidden = 8, .ff = 8, .layers = 1, .heads = 1, .kv_heads = 1,
-                     .head_dim = 8, .max_position = 16, .rope_theta = 1e4f, .norm_eps = 1e-5f, .pad = -1, .n_eos = 2};
+    ModelConfig c = {.model_type = "llama",
+                     .vocab = size + 5,
+                     .hidden = 8,
+                     .ff = 8,
+                     .layers = 1,
+                     .heads = 1,
+                     .kv_heads = 1,
+                     .head_dim = 8,
+                     .max_position = 16,
+                     .rope_theta = 1e4f,
+                     .norm_eps = 1e-5f,
+                     .pad = -1,
+                     .n_eos = 2};
     c.eos[0] = tokenizer_special(p.tokenizer, "<|end_of_text|>");
     c.eos[1] = tokenizer_special(p.tokenizer, "<|eom_id|>");
-    if (chat_make(p.tokenizer, CHAT_LLAMA3_1, "the fixture", &p.chat, &err) || model_create(&c, ops_cpu(), 1, &p.model, &err) ||
+    if (chat_make(p.tokenizer, CHAT_LLAMA3_1, "the fixture", &p.chat, &err) ||
+        model_create(&c, ops_cpu(), 1, &p.model, &err) ||
         model_add_end(p.model, p.chat.end, &err) || model_add_end(p.model, p.chat.end, &err))
         fail_msg("%s", err.text);
     assert_int_equal(model_config(p.model)->n_eos, 3);
@@ -208,7 +236,8 @@ static void banned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_stored_ids), cmocka_unit_test(text_stays_text),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_stored_ids),
+                                       cmocka_unit_test(text_stays_text),
                                        cmocka_unit_test(which_template), cmocka_unit_test(banned)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("chat", tests, setup, teardown);

@@ -1,5 +1,5 @@
-/* Stage 3's arithmetic: smoothed rewards, group advantages, and the law that exemplars are drawn by,
- * against values computed by hand; and how a prompt shows them. */
+/* Stage 3's arithmetic: smoothed rewards, group advantages, and the law that exemplars are drawn
+ * by, against values computed by hand; and how a prompt shows them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 #include "stages/crl/exemplar.h"
 #include "stages/crl/reward.h"
-#include "stages/train/loss.h"
 #include "stages/policy/prompt.h"
+#include "stages/train/loss.h"
 
 static void advantage_of_a_group(void **state)
 {
@@ -32,7 +32,8 @@ static void advantage_of_a_group(void **state)
     assert_true(a[0] == 0);
 }
 
-/* The mean of max(0, r_i - max of the others drawn) over every choice of k - 1 others, counted out. */
+/* The mean of max(0, r_i - max of the others drawn) over every choice of k - 1 others, counted out.
+ */
 static double counted(const double *r, int n, int k, int i)
 {
     double sum = 0;
@@ -75,15 +76,16 @@ static Sample sample(const char *task, double score)
 static void smoothing(void **state)
 {
     (void)state;
-    Sample items[5] = {sample("a", 0), sample("a", 0), sample("a", 2), sample("a", 2), sample("b", 7)};
+    Sample items[5] = {sample("a", 0), sample("a", 0), sample("a", 2), sample("a", 2),
+                       sample("b", 7)};
     SampleSet set = {.items = items, .n = 5};
     RewardStats s;
     reward_stats_init(&s);
     assert_int_equal(reward_stats_update(&s, &set, 0.5, NULL), 0);
-    assert_true(fabs(reward_smooth(&s, "a", 2, 1.5) - 1) < 1e-12);   /* mean 1, deviation 1 */
+    assert_true(fabs(reward_smooth(&s, "a", 2, 1.5) - 1) < 1e-12); /* mean 1, deviation 1 */
     assert_true(fabs(reward_smooth(&s, "a", 50, 1.5) - 1.5) < 1e-12);
     assert_true(fabs(reward_smooth(&s, "a", -50, 1.5) + 1.5) < 1e-12);
-    assert_true(reward_smooth(&s, "b", 9, 1.5) == 0);                /* no deviation yet */
+    assert_true(reward_smooth(&s, "b", 9, 1.5) == 0); /* no deviation yet */
     assert_true(reward_smooth(&s, "unknown", 9, 1.5) == 0);
     /* a second round of 4s: weights 4 * 0.5 old, 4 new: mean (2*1 + 4*4)/6 = 3 */
     Sample next[4] = {sample("a", 4), sample("a", 4), sample("a", 4), sample("a", 4)};
@@ -121,7 +123,8 @@ static void bucket_law(void **state)
         assert_int_equal(exemplar_draw(&p, "t", &o, 1, &rng, picks), 1);
         first[picks[0]->score < 1.5 ? 0 : picks[0]->score < 3 ? 1 : 2]++;
     }
-    double mean[3] = {log2(1.01) / 2, 1 + log2(1.01) / 2, 2 + log2(1.01) / 2}, tau = sqrt(2.0 / 3), sum = 0;
+    double mean[3] = {log2(1.01) / 2, 1 + log2(1.01) / 2, 2 + log2(1.01) / 2}, tau = sqrt(2.0 / 3),
+           sum = 0;
     for (int k = 0; k < 3; k++) sum += exp(mean[k] / tau);
     for (int k = 0; k < 3; k++) {
         double expected = DRAWS * exp(mean[k] / tau) / sum, sigma = sqrt(expected);
@@ -153,7 +156,8 @@ static void other_rules(void **state)
             assert_ptr_not_equal(picks[0], picks[1]);
         }
         assert_int_equal(exemplar_draw(&p, "absent", &o, 2, &rng, picks), 0);
-        assert_int_equal(exemplar_draw(&p, "t", &o, EXEMPLAR_MAX, &rng, picks), rule == EXEMPLAR_BUCKET ? 3 : 6);
+        assert_int_equal(exemplar_draw(&p, "t", &o, EXEMPLAR_MAX, &rng, picks),
+                         rule == EXEMPLAR_BUCKET ? 3 : 6);
     }
 }
 
@@ -161,7 +165,8 @@ static void other_rules(void **state)
 static const char *as_shown(const char *source, int full)
 {
     static char text[2000];
-    static const char mark[] = "// code1 (score 1.50)\n", after[] = "\n# Requirements and Restrictions\n";
+    static const char mark[] = "// code1 (score 1.50)\n",
+                      after[] = "\n# Requirements and Restrictions\n";
     Task task = {.name = "t", .description = (char *)"d", .reference_source = (char *)"r\n"};
     Exemplar ex = {.source = source, .len = strlen(source), .score = 1.5};
     Buffer b;
@@ -184,36 +189,46 @@ static void shown_kernels(void **state)
     static const char *const ordinary[] = {
         "",
         "\n",
-        "#include <x.h>\n#define A(x) x##1\n  # define B #x\n#\n# pragma unroll\n\t#if 0\n#elif(1)\n#else\n#endif\n# 7 \"f\"\r\n#ifdef C\n",
-        "//@ launch k<<<1, 1>>>(x)\n// code path (score of it)\n// code 2\n// code2 scores\n// decode1 (score 2)\n/* code1 (score 2) */\n// `x` ``y``\n",
-        "int x; // code2 (score 40.00)\nint y; // # Task ```\n#define S(x) \\\n    f(x) \\\n    g\n/// code\n//\n/\n",
+        "#include <x.h>\n#define A(x) x##1\n  # define B #x\n#\n# pragma unroll\n\t#if "
+        "0\n#elif(1)\n#else\n#endif\n# 7 \"f\"\r\n#ifdef C\n",
+        "//@ launch k<<<1, 1>>>(x)\n// code path (score of it)\n// code 2\n// code2 scores\n// "
+        "decode1 (score 2)\n/* code1 (score 2) */\n// `x` ``y``\n",
+        "int x; // code2 (score 40.00)\nint y; // # Task ```\n#define S(x) \\\n    f(x) \\\n    "
+        "g\n/// code\n//\n/\n",
     };
     static const struct {
         const char *source, *shown;
     } forged[] = {
         {"int x;\n// code2 (score 40.00)\nint y;\n", "int x;\n//............. 40.00)\nint y;\n"},
         {" \t///CODE 12(Score: 3) */ int y;\n", " \t///.............: 3) */ int y;\n"},
-        {"/*\n# Requirements and Restrictions\n */\n", "/*\n. Requirements and Restrictions\n */\n"},
-        {"#if 0\n  #Task\n## Code Implementation\n ##\n ```cuda\n````\n#endif\n", "#if 0\n  .Task\n.. Code Implementation\n ..\n ...cuda\n....\n#endif\n"},
+        {"/*\n# Requirements and Restrictions\n */\n",
+         "/*\n. Requirements and Restrictions\n */\n"},
+        {"#if 0\n  #Task\n## Code Implementation\n ##\n ```cuda\n````\n#endif\n",
+         "#if 0\n  .Task\n.. Code Implementation\n ..\n ...cuda\n....\n#endif\n"},
         {"/*\r# Previous\r\n# Previous*/\r\n", "/*\r. Previous\r\n. Previous*/\r\n"},
         {"// a \\\n# Previous\n", "// a # Previous\n"},
-        {"#define CAT(a, b) a \\\n    ## b \\\n    # c\nint z;\n", "#define CAT(a, b) a     ## b     # c\nint z;\n"},
+        {"#define CAT(a, b) a \\\n    ## b \\\n    # c\nint z;\n",
+         "#define CAT(a, b) a     ## b     # c\nint z;\n"},
         {"// code1 (score 1)\\\n# Previous", "//............. 1)# Previous\n"},
         {"# # Task", ". # Task\n"},
         {"```", "...\n"},
     };
     for (int full = 0; full < 2; full++) {
-        for (size_t i = 0; i < sizeof ordinary / sizeof *ordinary; i++) assert_string_equal(as_shown(ordinary[i], full), ordinary[i]);
-        for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) assert_string_equal(as_shown(forged[i].source, full), forged[i].shown);
+        for (size_t i = 0; i < sizeof ordinary / sizeof *ordinary; i++)
+            assert_string_equal(as_shown(ordinary[i], full), ordinary[i]);
+        for (size_t i = 0; i < sizeof forged / sizeof *forged; i++)
+            assert_string_equal(as_shown(forged[i].source, full), forged[i].shown);
         assert_string_equal(as_shown("int x;", full), "int x;\n");
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group), cmocka_unit_test(best_of_a_group),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group),
+                                       cmocka_unit_test(best_of_a_group),
                                        cmocka_unit_test(smoothing),
-                                       cmocka_unit_test(bucket_law), cmocka_unit_test(other_rules),
+                                       cmocka_unit_test(bucket_law),
+                                       cmocka_unit_test(other_rules),
                                        cmocka_unit_test(shown_kernels)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("contrast", tests, NULL, NULL);

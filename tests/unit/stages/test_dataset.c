@@ -1,5 +1,5 @@
-/* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples whose prompt shows two
- * other kernels and whose answer compares them rightly. */
+/* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples whose
+ * prompt shows two other kernels and whose answer compares them rightly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,24 +27,32 @@ static const struct {
     int variant;
     Outcome outcome;
     double score;
-} plan[KERNELS] = {{"relu", 0, OUTCOME_OK, 1.25},  {"relu", 1, OUTCOME_OK, 0.5},          {"relu", 2, OUTCOME_OK, 2.0},
-                   {"relu", 3, OUTCOME_OK, 2.0},   {"relu", 3, OUTCOME_OK, 2.0},          {"row_sum", 0, OUTCOME_OK, 1.0},
-                   {"row_sum", 1, OUTCOME_OK, 1.5}, {"relu", 5, OUTCOME_WRONG_RESULT, 0}, {"gelu", 0, OUTCOME_OK, 3.0}};
+} plan[KERNELS] = {{"relu", 0, OUTCOME_OK, 1.25},   {"relu", 1, OUTCOME_OK, 0.5},
+                   {"relu", 2, OUTCOME_OK, 2.0},    {"relu", 3, OUTCOME_OK, 2.0},
+                   {"relu", 3, OUTCOME_OK, 2.0},    {"row_sum", 0, OUTCOME_OK, 1.0},
+                   {"row_sum", 1, OUTCOME_OK, 1.5}, {"relu", 5, OUTCOME_WRONG_RESULT, 0},
+                   {"gelu", 0, OUTCOME_OK, 3.0}};
 
 static void make_samples(Sample items[KERNELS], Storage store[KERNELS])
 {
     for (int i = 0; i < KERNELS; i++) {
         Storage *s = &store[i];
         snprintf(s->id, sizeof s->id, "collect/%s/template/%d", plan[i].task, i);
-        snprintf(s->source, sizeof s->source, "//@ launch k<<<ceil_div(n, %d), %d>>>(x, y, n)\n__global__ void k() {}\n",
+        snprintf(s->source, sizeof s->source,
+                 "//@ launch k<<<ceil_div(n, %d), %d>>>(x, y, n)\n__global__ void k() {}\n",
                  64 << plan[i].variant, 64 << plan[i].variant);
         Buffer b;
         buffer_init(&b, sizeof s->text - 1);
         answer_write(&b, "Bytes decide.", "One thread an element.", s->source);
         memcpy(s->text, b.data, b.len + 1);
         buffer_release(&b);
-        items[i] = (Sample){.id = s->id, .task = (char *)plan[i].task, .source = s->source, .text = s->text,
-                            .outcome = plan[i].outcome, .score = plan[i].score, .heldout = !strcmp(plan[i].task, "gelu")};
+        items[i] = (Sample){.id = s->id,
+                            .task = (char *)plan[i].task,
+                            .source = s->source,
+                            .text = s->text,
+                            .outcome = plan[i].outcome,
+                            .score = plan[i].score,
+                            .heldout = !strcmp(plan[i].task, "gelu")};
         Digest d;
         digest_of(s->source, strlen(s->source), &d);
         digest_hex(&d, items[i].source_digest);
@@ -98,7 +106,8 @@ static void check_contrastive(const char *prompt, const char *answer)
     assert_int_equal(winner, plan[a].score > plan[b].score ? 1 : 2);
     assert_int_equal(other, 3 - winner);
     char described[40];
-    snprintf(described, sizeof described, "\ncode%d: ", winner); /* the faster one alone, on a line of its own */
+    snprintf(described, sizeof described,
+             "\ncode%d: ", winner); /* the faster one alone, on a line of its own */
     const char *line = strstr(text, described);
     assert_non_null(line);
     snprintf(described, sizeof described, "%d threads", 64 << plan[winner == 1 ? a : b].variant);
@@ -209,7 +218,8 @@ static int release_tasks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(examples), cmocka_unit_test(repeats), cmocka_unit_test(nothing_correct)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(examples), cmocka_unit_test(repeats),
+                                       cmocka_unit_test(nothing_correct)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("dataset", tests, load_tasks, release_tasks);
 }

@@ -1,4 +1,5 @@
-/* What GRPO makes of answers that an endpoint gave: those that never came, and those without token ids. */
+/* What GRPO makes of answers that an endpoint gave: those that never came, and those without token
+ * ids. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,10 +22,18 @@ typedef struct {
 static Record *sample(const Row *row, const char *id)
 {
     Record *r = record_new();
-    const char *const fields[][2] = {{"id", id}, {"task", "relu"}, {"split", "train"}, {"stage", "crl-1"}, {"producer", "openai:m"},
-                                     {"group", row->group}, {"finish", row->finish}, {"text", row->text}, {"source", row->text},
+    const char *const fields[][2] = {{"id", id},
+                                     {"task", "relu"},
+                                     {"split", "train"},
+                                     {"stage", "crl-1"},
+                                     {"producer", "openai:m"},
+                                     {"group", row->group},
+                                     {"finish", row->finish},
+                                     {"text", row->text},
+                                     {"source", row->text},
                                      {"prompt", row->prompt}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) record_text(r, fields[i][0], fields[i][1]);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        record_text(r, fields[i][0], fields[i][1]);
     record_int(r, "trial", 0);
     record_int(r, "seed", 0);
     return r;
@@ -33,12 +42,21 @@ static Record *sample(const Row *row, const char *id)
 static Record *verdict(const Row *row, const char *id)
 {
     Record *r = record_new();
-    const char *const fields[][2] = {{"id", id}, {"task", "relu"}, {"key", "k"}, {"device", "sim:h100"}, {"outcome", row->outcome},
-                                     {"message", ""}, {"source_digest", "d"}, {"task_digest", "t"}, {"harness", "1"},
+    const char *const fields[][2] = {{"id", id},
+                                     {"task", "relu"},
+                                     {"key", "k"},
+                                     {"device", "sim:h100"},
+                                     {"outcome", row->outcome},
+                                     {"message", ""},
+                                     {"source_digest", "d"},
+                                     {"task_digest", "t"},
+                                     {"harness", "1"},
                                      {"compiler", "c"}};
     static const char *const numbers[] = {"speedup", "low", "high", "time_us", "baseline_us"};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) record_text(r, fields[i][0], fields[i][1]);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) record_float(r, numbers[i], row->score);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        record_text(r, fields[i][0], fields[i][1]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        record_float(r, numbers[i], row->score);
     record_float(r, "score", row->score);
     record_int(r, "line", 0);
     record_bool(r, "predicted", 1);
@@ -52,7 +70,8 @@ static void load(const Row *rows, int n, SampleSet *out)
         ArtifactSpec spec;
         ArtifactWriter *w;
         artifact_spec_init(&spec, k ? "verdicts" : "samples", "test_grpo");
-        if (artifact_create(k ? "verdicts.qa" : "samples.qa", &spec, &w, &err)) fail_msg("%s", err.text);
+        if (artifact_create(k ? "verdicts.qa" : "samples.qa", &spec, &w, &err))
+            fail_msg("%s", err.text);
         for (int i = 0; i < n; i++) {
             char id[16];
             snprintf(id, sizeof id, "%d", i);
@@ -79,10 +98,16 @@ static int setup(void **state)
     artifact_spec_init(&spec, "dataset", "test_grpo");
     if (artifact_create("dataset.qa", &spec, &w, &err)) return -1;
     Record *r = record_new();
-    static const char *const fields[][2] = {{"id", "1"}, {"task", "relu"}, {"kind", "plain"}, {"prompt", "# Task\n"}, {"answer", "one"}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) record_text(r, fields[i][0], fields[i][1]);
+    static const char *const fields[][2] = {{"id", "1"},
+                                            {"task", "relu"},
+                                            {"kind", "plain"},
+                                            {"prompt", "# Task\n"},
+                                            {"answer", "one"}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        record_text(r, fields[i][0], fields[i][1]);
     record_float(r, "score", 1);
-    int rc = artifact_write(w, r, &err) || artifact_finish(w, &err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &policy, &err);
+    int rc = artifact_write(w, r, &err) || artifact_finish(w, &err) ||
+             sft_new_policy("dataset.qa", &shape, ops_cpu(), &policy, &err);
     record_free(r);
     artifact_spec_release(&spec);
     return rc ? -1 : 0;
@@ -107,7 +132,9 @@ static Made make(const SampleSet *set, const GrpoOptions *o)
     Error err;
     RewardStats stats;
     reward_stats_init(&stats);
-    if (reward_stats_update(&stats, set, 0.5, &err) || grpo_examples(set, &stats, o, &m.ex, &m.n, &m.g, &err)) fail_msg("%s", err.text);
+    if (reward_stats_update(&stats, set, 0.5, &err) ||
+        grpo_examples(set, &stats, o, &m.ex, &m.n, &m.g, &err))
+        fail_msg("%s", err.text);
     reward_stats_release(&stats);
     return m;
 }
@@ -131,14 +158,18 @@ static void near(double found, double expected)
 static void no_answer(void **state)
 {
     (void)state;
-    static const Row rows[] = {{"a", "p", "fast", "stop", "ok", 2}, {"a", "p", "", "error", "plan_error", 0},
-                               {"a", "p", "slow", "stop", "ok", 1}, {"a", "p", "", "error", "plan_error", 0},
-                               {"b", "q", "", "error", "plan_error", 0}, {"c", "r", "", "length", "plan_error", 0}};
-    const GrpoOptions o = {.clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy};
+    static const Row rows[] = {
+        {"a", "p", "fast", "stop", "ok", 2},      {"a", "p", "", "error", "plan_error", 0},
+        {"a", "p", "slow", "stop", "ok", 1},      {"a", "p", "", "error", "plan_error", 0},
+        {"b", "q", "", "error", "plan_error", 0}, {"c", "r", "", "length", "plan_error", 0}};
+    const GrpoOptions o = {
+        .clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy};
     SampleSet set;
     load(rows, 6, &set);
     assert_int_equal(set.items[1].outcome, OUTCOME_EVALUATOR_ERROR);
-    assert_int_equal(set.items[5].outcome, OUTCOME_PLAN_ERROR); /* all tokens went into its thoughts: an answer, a bad one */
+    assert_int_equal(
+        set.items[5].outcome,
+        OUTCOME_PLAN_ERROR); /* all tokens went into its thoughts: an answer, a bad one */
     assert_int_equal(samples_without_ids(&set), 3);
     Made m = make(&set, &o);
     assert_int_equal(m.n, 2);
@@ -165,7 +196,8 @@ static const char longer[] = "a longer answer, word after word after word after 
 static void without_ids(void **state)
 {
     (void)state;
-    const Row rows[] = {{"a", "p", "fast", "stop", "ok", 2}, {"a", "p", longer, "stop", "timeout", 0}};
+    const Row rows[] = {{"a", "p", "fast", "stop", "ok", 2},
+                        {"a", "p", longer, "stop", "timeout", 0}};
     SampleSet set;
     load(rows, 2, &set);
     GrpoOptions o = {.clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy};
@@ -191,11 +223,19 @@ static void penalised(void **state)
     const Row rows[] = {{"a", "p", "fast", "stop", "ok", 1}, {"a", "p", longer, "stop", "ok", 1}};
     SampleSet set;
     load(rows, 2, &set);
-    GrpoOptions o = {.clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy, .overlong = OVERLONG_PENALTY,
-                     .longest = tokens(longer) + 4, .margin = 8, .advantage = LOSS_CENTRED};
+    GrpoOptions o = {.clip = 1.5,
+                     .floor_std = 0,
+                     .best_of = 1,
+                     .max_len = 1000,
+                     .policy = &policy,
+                     .overlong = OVERLONG_PENALTY,
+                     .longest = tokens(longer) + 4,
+                     .margin = 8,
+                     .advantage = LOSS_CENTRED};
     assert_true(tokens("fast") <= o.longest - o.margin);
     Made m = make(&set, &o);
-    assert_int_equal(m.n, 2); /* both are as good: they differ in length alone, the longer is in the middle of the margin */
+    assert_int_equal(m.n, 2); /* both are as good: they differ in length alone, the longer is in the
+                                 middle of the margin */
     near(m.ex[0].advantage, 0.25);
     near(m.ex[1].advantage, -0.25);
     examples_free(m.ex, m.n);
@@ -205,9 +245,11 @@ static void penalised(void **state)
 static void grouped_by_text(void **state)
 {
     (void)state;
-    static const Row rows[] = {{"relu/plain-0", "p", "fast", "stop", "ok", 2}, {"relu/plain-1", "p", "wrong", "stop", "timeout", 0},
+    static const Row rows[] = {{"relu/plain-0", "p", "fast", "stop", "ok", 2},
+                               {"relu/plain-1", "p", "wrong", "stop", "timeout", 0},
                                {"relu/0", "q", "other", "stop", "ok", 1}};
-    const GrpoOptions o = {.clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy};
+    const GrpoOptions o = {
+        .clip = 1.5, .floor_std = 0, .best_of = 1, .max_len = 1000, .policy = &policy};
     static int32_t ids[] = {1, 2};
     SampleSet set;
     load(rows, 3, &set);
@@ -226,7 +268,8 @@ static void grouped_by_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_answer), cmocka_unit_test(without_ids), cmocka_unit_test(penalised),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_answer), cmocka_unit_test(without_ids),
+                                       cmocka_unit_test(penalised),
                                        cmocka_unit_test(grouped_by_text)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("grpo", tests, setup, teardown);

@@ -1,5 +1,6 @@
-/* The losses as weights of tokens: numbers worked out by hand, the derivative of every loss as it is written (central
- * differences in double), and torch's autograd of the same (tests/fixtures/make_losses.py). */
+/* The losses as weights of tokens: numbers worked out by hand, the derivative of every loss as it
+ * is written (central differences in double), and torch's autograd of the same
+ * (tests/fixtures/make_losses.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,8 @@ static float one(const Loss *l, const LossBatch *b, double advantage, double log
 
 static void near(double found, double expected)
 {
-    if (!(fabs(found - expected) <= 1e-6 * fmax(1e-2, fabs(expected)))) fail_msg("found %.9g, expected %.9g", found, expected);
+    if (!(fabs(found - expected) <= 1e-6 * fmax(1e-2, fabs(expected))))
+        fail_msg("found %.9g, expected %.9g", found, expected);
 }
 
 static void supervised_by_hand(void **state)
@@ -47,7 +49,8 @@ static void supervised_by_hand(void **state)
     LossCounts c = {0};
     loss_weights(&l, &b, &a, w, &c);
     for (int i = 0; i < 3; i++) assert_true(w[i] == (float)(-1.0 / 8));
-    const LossAnswer failed = {.n = 3, .advantage = 0}; /* a failure under REINFORCE without a baseline */
+    const LossAnswer failed = {.n = 3,
+                               .advantage = 0}; /* a failure under REINFORCE without a baseline */
     loss_weights(&l, &b, &failed, w, &c);
     for (int i = 0; i < 3; i++) assert_true(w[i] == 0);
     assert_true(c.clipped == 0 && c.kl == 0 && c.correction == 0);
@@ -61,25 +64,26 @@ static void ratios_by_hand(void **state)
     assert_int_equal(loss_preset("dapo", &l), 0);
     assert_true(loss_needs_logp(&l));
     near(one(&l, &b, 2, log(1.1)), -2 * 1.1 / 10);
-    near(one(&l, &b, 2, log(1.27)), -2 * 1.27 / 10);   /* clip-higher: 1.28, where PPO has 1.2 */
+    near(one(&l, &b, 2, log(1.27)), -2 * 1.27 / 10); /* clip-higher: 1.28, where PPO has 1.2 */
     near(one(&l, &b, 2, log(1.29)), 0);
-    near(one(&l, &b, 2, log(0.1)), -2 * 0.1 / 10);     /* a good answer that has become rare is always pulled back */
+    near(one(&l, &b, 2, log(0.1)),
+         -2 * 0.1 / 10); /* a good answer that has become rare is always pulled back */
     near(one(&l, &b, -2, log(0.81)), 2 * 0.81 / 10);
     near(one(&l, &b, -2, log(0.79)), 0);
     near(one(&l, &b, -2, log(5.0)), 2 * 5.0 / 10);
     l.dual_clip = 3;
     near(one(&l, &b, -2, log(2.9)), 2 * 2.9 / 10);
     near(one(&l, &b, -2, log(3.1)), 0);
-    near(one(&l, &b, 2, log(0.5)), -2 * 0.5 / 10);     /* for bad answers alone */
+    near(one(&l, &b, 2, log(0.5)), -2 * 0.5 / 10); /* for bad answers alone */
     assert_int_equal(loss_preset("grpo", &l), 0);
-    near(one(&l, &b, 2, log(1.19)), -2 * 1.19 / 4);    /* B |y|: 4 answers, 1 token */
+    near(one(&l, &b, 2, log(1.19)), -2 * 1.19 / 4); /* B |y|: 4 answers, 1 token */
     near(one(&l, &b, 2, log(1.21)), 0);
     assert_int_equal(loss_preset("dr-grpo", &l), 0);
     l.longest = 50;
     near(one(&l, &b, 2, 0), -2.0 / (4 * 50));
     assert_int_equal(loss_preset("cispo", &l), 0);
     near(one(&l, &b, 2, log(3.0)), -2 * 3.0 / 10);
-    near(one(&l, &b, 2, log(9.0)), -2 * 5.0 / 10);     /* held at 1 + 4, never 0 */
+    near(one(&l, &b, 2, log(9.0)), -2 * 5.0 / 10); /* held at 1 + 4, never 0 */
     near(one(&l, &b, -2, log(9.0)), 2 * 5.0 / 10);
     assert_int_equal(loss_preset("reinforce", &l), 0);
     near(one(&l, &b, 2, log(9.0)), -2.0 / 10);
@@ -99,7 +103,8 @@ static void sequence_by_hand(void **state)
     LossAnswer a = {.n = 2, .advantage = 3, .logp = lp, .old = old};
     float w[2];
     LossCounts c = {0};
-    loss_weights(&l, &b, &a, w, &c); /* s = exp(0.0003), inside 1.0004, though the first token alone is not */
+    loss_weights(&l, &b, &a, w,
+                 &c); /* s = exp(0.0003), inside 1.0004, though the first token alone is not */
     near(w[0], -3 * exp(0.0003) / (4 * 2));
     assert_true(w[0] == w[1] && c.clipped == 0);
     a.old = far;
@@ -113,7 +118,9 @@ static void corrections_by_hand(void **state)
     Loss l;
     assert_int_equal(loss_preset("dapo", &l), 0);
     const LossBatch b = {2, 1};
-    const float lp[2] = {-1, -1}, sampler[2] = {(float)(-1 - log(3)), (float)(-1 + log(2))}; /* old over sampler: 3, 1/2 */
+    const float lp[2] = {-1, -1},
+                sampler[2] = {(float)(-1 - log(3)),
+                              (float)(-1 + log(2))}; /* old over sampler: 3, 1/2 */
     const LossAnswer a = {.n = 2, .advantage = 1, .logp = lp, .old = lp, .sampler = sampler};
     static const double expected[][2] = {{1, 1}, {2, 0.5}, {0, 0.5}, {1.5, 1.5}, {1.5, 1.5}};
     float w[2];
@@ -144,7 +151,8 @@ static void kl_by_hand(void **state)
     const LossBatch b = {1, 1};
     const float lp[1] = {-1}, ref[1] = {(float)(-1 + log(2))};
     const LossAnswer a = {.n = 1, .advantage = 0, .logp = lp, .ref = ref};
-    static const double slope[] = {1, -0.69314718, 1 - 2.0}, value[] = {-0.69314718, 0.24022651, 2 - 0.69314718 - 1};
+    static const double slope[] = {1, -0.69314718, 1 - 2.0},
+                        value[] = {-0.69314718, 0.24022651, 2 - 0.69314718 - 1};
     for (int form = 0; form < 3; form++) {
         LossCounts c = {0};
         float w;
@@ -205,11 +213,15 @@ typedef struct {
     int n;
 } Batch;
 
-static double held(double d) { return fmax(-20, fmin(20, d)); }
+static double held(double d)
+{
+    return fmax(-20, fmin(20, d));
+}
 
 static double clipped(const Loss *l, double ratio, double a)
 {
-    double inside = fmin(fmax(ratio, 1 - l->eps_low), 1 + l->eps_high), loss = -fmin(ratio * a, inside * a);
+    double inside = fmin(fmax(ratio, 1 - l->eps_low), 1 + l->eps_high),
+           loss = -fmin(ratio * a, inside * a);
     return l->dual_clip > 0 && a < 0 ? fmin(loss, -l->dual_clip * a) : loss;
 }
 
@@ -217,8 +229,9 @@ static double clipped(const Loss *l, double ratio, double a)
 static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
 {
     double loss = 0, shift = 0, c = 1, whole = 0;
-    int own = l->correction == LOSS_TOKEN || l->correction == LOSS_TOKEN_MASK; /* each token has a constant of its own: the
-                                                            answer's ratio is then a term of its own of each, as verl has it */
+    int own = l->correction == LOSS_TOKEN ||
+              l->correction == LOSS_TOKEN_MASK; /* each token has a constant of its own: the
+                             answer's ratio is then a term of its own of each, as verl has it */
     for (int i = 0; i < a->n; i++) {
         shift += ((own ? (double)a->logp[i] : x[i]) - (double)a->old[i]) / a->n;
         whole += (double)a->old[i] - (double)a->sampler[i];
@@ -227,14 +240,20 @@ static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
     switch (l->ratio) {
     case LOSS_NO_RATIO: loss = -a->advantage * x[t]; break;
     case LOSS_CLIP: loss = clipped(l, exp(held(x[t] - (double)a->old[t])), a->advantage); break;
-    case LOSS_CISPO: loss = -a->advantage * fmin(exp(held((double)a->logp[t] - (double)a->old[t])), 1 + l->eps_high) * x[t]; break;
+    case LOSS_CISPO:
+        loss = -a->advantage *
+               fmin(exp(held((double)a->logp[t] - (double)a->old[t])), 1 + l->eps_high) * x[t];
+        break;
     case LOSS_SEQUENCE: loss = clipped(l, exp(held(shift)), a->advantage); break;
     }
     int sums = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
     double r = exp(held(sums ? whole : (double)a->old[t] - (double)a->sampler[t]));
     if (l->correction == LOSS_TOKEN || l->correction == LOSS_WHOLE) c = fmin(r, l->cap);
-    if (l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK) c = r > l->cap ? 0 : r;
-    double d = held((double)a->ref[t] - x[t]), kl = l->kl_form == LOSS_K1 ? -d : l->kl_form == LOSS_K2 ? d * d / 2 : exp(d) - d - 1;
+    if (l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK)
+        c = r > l->cap ? 0 : r;
+    double d = held((double)a->ref[t] - x[t]), kl = l->kl_form == LOSS_K1   ? -d
+                                                    : l->kl_form == LOSS_K2 ? d * d / 2
+                                                                            : exp(d) - d - 1;
     if (l->kl_max > 0) kl = fmax(-l->kl_max, fmin(l->kl_max, kl));
     return c * loss + l->kl * kl;
 }
@@ -283,7 +302,8 @@ static int check_slopes(const Loss *l, const Batch *b)
             double slope = (up - batch_loss(l, b, x)) / (2 * h);
             x[i][t] = at;
             if (!(fabs((double)w[t] - slope) <= 1e-5 * fmax(1e-3, fabs(slope))))
-                fail_msg("answer %d, token %d: weight %.9g, central difference %.9g", i, t, (double)w[t], slope);
+                fail_msg("answer %d, token %d: weight %.9g, central difference %.9g", i, t,
+                         (double)w[t], slope);
             alive += w[t] != 0;
         }
     }
@@ -318,9 +338,16 @@ static void central_differences(void **state)
             for (int form = 0; form < 3; form++)
                 for (int correction = 0; correction < 5; correction++)
                     for (int variant = 0; variant < 4; variant++) {
-                        Loss l = {.ratio = (LossRatio)ratio, .aggregation = (LossAggregation)how, .kl_form = (LossKl)form,
-                                  .correction = (LossCorrection)correction, .eps_low = 0.2, .eps_high = 0.28, .longest = 9,
-                                  .cap = 1.2, .kl = variant & 1 ? 0.1 : 0, .kl_max = variant & 1 ? 0.05 : 0,
+                        Loss l = {.ratio = (LossRatio)ratio,
+                                  .aggregation = (LossAggregation)how,
+                                  .kl_form = (LossKl)form,
+                                  .correction = (LossCorrection)correction,
+                                  .eps_low = 0.2,
+                                  .eps_high = 0.28,
+                                  .longest = 9,
+                                  .cap = 1.2,
+                                  .kl = variant & 1 ? 0.1 : 0,
+                                  .kl_max = variant & 1 ? 0.05 : 0,
                                   .dual_clip = variant & 2 ? 1.5 : 0};
                         Batch b;
                         draw(&r, &b, variant & 2 ? 1 : 0.4);
@@ -351,7 +378,8 @@ static int choice(const json_t *obj, const char *key, const char *names)
 {
     const char *text = json_string_value(json_object_get(obj, key));
     int i = text ? loss_choice(names, text) : -1;
-    if (i < 0) fail_msg("losses.json: %s is '%s', expected one of %s", key, text ? text : "", names);
+    if (i < 0)
+        fail_msg("losses.json: %s is '%s', expected one of %s", key, text ? text : "", names);
     return i;
 }
 
@@ -362,8 +390,13 @@ static void one_case(const json_t *c)
                     .aggregation = (LossAggregation)choice(o, "aggregation", LOSS_AGGREGATIONS),
                     .kl_form = (LossKl)choice(o, "kl_form", LOSS_KLS),
                     .correction = (LossCorrection)choice(o, "correction", LOSS_CORRECTIONS),
-                    .eps_low = number(o, "eps_low"), .eps_high = number(o, "eps_high"), .dual_clip = number(o, "dual_clip"),
-                    .kl = number(o, "kl"), .kl_max = number(o, "kl_max"), .cap = number(o, "cap"), .longest = (int)number(o, "longest")};
+                    .eps_low = number(o, "eps_low"),
+                    .eps_high = number(o, "eps_high"),
+                    .dual_clip = number(o, "dual_clip"),
+                    .kl = number(o, "kl"),
+                    .kl_max = number(o, "kl_max"),
+                    .cap = number(o, "cap"),
+                    .longest = (int)number(o, "longest")};
     Batch b = {.n = (int)json_array_size(answers)};
     float expected[ANSWERS][MOST], w[MOST];
     size_t k;
@@ -381,9 +414,11 @@ static void one_case(const json_t *c)
     for (int i = 0; i < b.n; i++) {
         weights_of(&l, &b, i, w);
         for (int t = 0; t < b.items[i].n; t++)
-            if (!(fabs((double)w[t] - (double)expected[i][t]) <= 1e-5 * fmax(1e-2, fabs((double)expected[i][t]))))
-                fail_msg("%s, answer %d, token %d: weight %.9g, torch %.9g", json_string_value(json_object_get(c, "name")), i, t,
-                         (double)w[t], (double)expected[i][t]);
+            if (!(fabs((double)w[t] - (double)expected[i][t]) <=
+                  1e-5 * fmax(1e-2, fabs((double)expected[i][t]))))
+                fail_msg("%s, answer %d, token %d: weight %.9g, torch %.9g",
+                         json_string_value(json_object_get(c, "name")), i, t, (double)w[t],
+                         (double)expected[i][t]);
     }
 }
 
@@ -393,7 +428,8 @@ static void autograd(void **state)
     static const char path[] = QUERN_ROOT "/tests/fixtures/losses/losses.json";
     Error err;
     if (!file_exists(path)) {
-        print_message("# tests/fixtures/losses/losses.json is not there: make_losses.py makes it where torch is\n");
+        print_message("# tests/fixtures/losses/losses.json is not there: make_losses.py makes it "
+                      "where torch is\n");
         return;
     }
     json_t *j = json_read_file(path, 1 << 24, &err), *item;
@@ -404,23 +440,27 @@ static void autograd(void **state)
     assert_true(json_array_size(json_object_get(j, "advantages")) >= 12);
     json_array_foreach(json_object_get(j, "advantages"), i, item)
     {
-        const json_t *rewards = json_object_get(item, "rewards"), *expected = json_object_get(item, "advantages");
+        const json_t *rewards = json_object_get(item, "rewards"),
+                     *expected = json_object_get(item, "advantages");
         double r[MOST], a[MOST];
         int n = (int)json_array_size(rewards);
         assert_in_range(n, 1, MOST);
         for (int k = 0; k < n; k++) r[k] = json_number_value(json_array_get(rewards, (size_t)k));
-        loss_advantages((LossAdvantage)choice(item, "form", LOSS_ADVANTAGES), r, n, number(item, "floor"), a);
-        for (int k = 0; k < n; k++) assert_true(fabs(a[k] - json_number_value(json_array_get(expected, (size_t)k))) < 1e-9);
+        loss_advantages((LossAdvantage)choice(item, "form", LOSS_ADVANTAGES), r, n,
+                        number(item, "floor"), a);
+        for (int k = 0; k < n; k++)
+            assert_true(fabs(a[k] - json_number_value(json_array_get(expected, (size_t)k))) < 1e-9);
     }
     json_decref(j);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(supervised_by_hand),  cmocka_unit_test(ratios_by_hand),
-                                       cmocka_unit_test(sequence_by_hand),    cmocka_unit_test(corrections_by_hand),
-                                       cmocka_unit_test(kl_by_hand),          cmocka_unit_test(advantages_by_hand),
-                                       cmocka_unit_test(central_differences), cmocka_unit_test(autograd)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(supervised_by_hand),  cmocka_unit_test(ratios_by_hand),
+        cmocka_unit_test(sequence_by_hand),    cmocka_unit_test(corrections_by_hand),
+        cmocka_unit_test(kl_by_hand),          cmocka_unit_test(advantages_by_hand),
+        cmocka_unit_test(central_differences), cmocka_unit_test(autograd)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
 }

@@ -13,9 +13,14 @@
 #include "stages/crl/grpo.h"
 #include "stages/data/pool.h"
 
-static Sample sample(const char *id, const char *task, const char *source, Outcome outcome, double score)
+static Sample sample(const char *id, const char *task, const char *source, Outcome outcome,
+                     double score)
 {
-    Sample s = {.id = (char *)id, .task = (char *)task, .source = (char *)source, .outcome = outcome, .score = score,
+    Sample s = {.id = (char *)id,
+                .task = (char *)task,
+                .source = (char *)source,
+                .outcome = outcome,
+                .score = score,
                 .speedup = score};
     Digest d;
     digest_of(source, strlen(source), &d);
@@ -26,10 +31,14 @@ static Sample sample(const char *id, const char *task, const char *source, Outco
 static void what_enters(void **state)
 {
     (void)state;
-    Sample items[] = {sample("1", "relu", "A", OUTCOME_OK, 1.5),          sample("2", "relu", "A", OUTCOME_OK, 1.5),
-                      sample("3", "softmax", "A", OUTCOME_OK, 0.7),       sample("4", "relu", "B", OUTCOME_WRONG_RESULT, 0),
-                      sample("5", "gelu", "C", OUTCOME_OK, 3.0),          sample("6", "relu", "D", OUTCOME_OK, 2.5),
-                      sample("7", "relu", "E", OUTCOME_EVALUATOR_ERROR, 0), sample("8", "relu", "F", OUTCOME_OK, 2.5)};
+    Sample items[] = {sample("1", "relu", "A", OUTCOME_OK, 1.5),
+                      sample("2", "relu", "A", OUTCOME_OK, 1.5),
+                      sample("3", "softmax", "A", OUTCOME_OK, 0.7),
+                      sample("4", "relu", "B", OUTCOME_WRONG_RESULT, 0),
+                      sample("5", "gelu", "C", OUTCOME_OK, 3.0),
+                      sample("6", "relu", "D", OUTCOME_OK, 2.5),
+                      sample("7", "relu", "E", OUTCOME_EVALUATOR_ERROR, 0),
+                      sample("8", "relu", "F", OUTCOME_OK, 2.5)};
     items[4].heldout = 1;
     SampleSet set = {.items = items, .n = 8};
     Pool p = {0}, again;
@@ -41,7 +50,8 @@ static void what_enters(void **state)
     assert_null(pool_best(&p, "gelu"));
     ArtifactSpec spec;
     artifact_spec_init(&spec, "pool", "test_pool");
-    if (pool_write(&p, "pool.qa", &spec, &err) || pool_load("pool.qa", &again, &err)) fail_msg("%s", err.text);
+    if (pool_write(&p, "pool.qa", &spec, &err) || pool_load("pool.qa", &again, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(again.n, p.n);
     for (long i = 0; i < p.n; i++) {
         assert_string_equal(again.items[i].id, p.items[i].id);
@@ -67,12 +77,14 @@ static void examples_of_groups(void **state)
     (void)state;
     static int32_t ids[ANSWER] = {5, 6, 7}, prompt[PROMPT] = {1, 2}, other[PROMPT] = {1, 3};
     static float lp[ANSWER] = {-1, -2, -3};
-    Sample items[] = {sample("a0", "relu", "A", OUTCOME_OK, 2),    sample("a1", "relu", "B", OUTCOME_TIMEOUT, 0),
-                      sample("a2", "relu", "C", OUTCOME_EVALUATOR_ERROR, 0), sample("b0", "relu", "D", OUTCOME_OK, 1),
-                      sample("b1", "relu", "E", OUTCOME_OK, 1)};
+    Sample items[] = {
+        sample("a0", "relu", "A", OUTCOME_OK, 2), sample("a1", "relu", "B", OUTCOME_TIMEOUT, 0),
+        sample("a2", "relu", "C", OUTCOME_EVALUATOR_ERROR, 0),
+        sample("b0", "relu", "D", OUTCOME_OK, 1), sample("b1", "relu", "E", OUTCOME_OK, 1)};
     for (int i = 0; i < 5; i++) {
         items[i].group = (char *)(i < 3 ? "a" : "b");
-        items[i].ids = ids, items[i].n_ids = ANSWER, items[i].prompt_ids = i < 3 ? prompt : other, items[i].n_prompt = PROMPT;
+        items[i].ids = ids, items[i].n_ids = ANSWER, items[i].prompt_ids = i < 3 ? prompt : other,
+        items[i].n_prompt = PROMPT;
         items[i].logprobs = lp;
     }
     SampleSet set = {.items = items, .n = 5};
@@ -85,7 +97,8 @@ static void examples_of_groups(void **state)
     assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
     /* The evaluator's failure is no reward: mean 1 and variance 1/2 of 2, 0, 1, 1. */
     assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
-    const GrpoOptions o = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = 100};
+    const GrpoOptions o = {
+        .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(g.groups, 2);
@@ -98,20 +111,28 @@ static void examples_of_groups(void **state)
     assert_memory_equal(ex[0].ids + PROMPT, ids, sizeof ids);
     assert_memory_equal(ex[0].old_logp, lp, sizeof lp);
     examples_free(ex, n);
-    const GrpoOptions tight = {.clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = PROMPT + ANSWER - 1};
+    const GrpoOptions tight = {
+        .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = PROMPT + ANSWER - 1};
     assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 0); /* longer than fits */
     examples_free(ex, n);
-    items[3].prompt_ids = items[4].prompt_ids = prompt; /* one prompt under two names is one group */
+    items[3].prompt_ids = items[4].prompt_ids =
+        prompt; /* one prompt under two names is one group */
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
     assert_int_equal(g.groups, 1);
     assert_int_equal(n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
     examples_free(ex, n);
-    const GrpoOptions best = {.clip = 1.5, .floor_std = 0.1, .best_of = 2, .success_worth = 0.5, .with_old = 1, .max_len = 100};
+    const GrpoOptions best = {.clip = 1.5,
+                              .floor_std = 0.1,
+                              .best_of = 2,
+                              .success_worth = 0.5,
+                              .with_old = 1,
+                              .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &best, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 4);
     /* worth: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice */
-    double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3}, expected[4];
+    double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3},
+           expected[4];
     loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
     for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
     examples_free(ex, n);
@@ -124,7 +145,8 @@ static void examples_of_groups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_enters), cmocka_unit_test(examples_of_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_enters),
+                                       cmocka_unit_test(examples_of_groups)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Sampling from a small policy, killed and stopped on the way: the artifact is the one of an uninterrupted run;
- * ids, log-probabilities and text belong together. The policy's directory survives a round trip. */
+/* Sampling from a small policy, killed and stopped on the way: the artifact is the one of an
+ * uninterrupted run; ids, log-probabilities and text belong together. The policy's directory
+ * survives a round trip. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,10 @@ static int write_dataset(Error *err)
         Record *r = record_new();
         char id[32], answer[300];
         snprintf(id, sizeof id, "d%d", i);
-        snprintf(answer, sizeof answer, "## Code Implementation\n```cuda\n//@ launch k<<<%d, 256>>>(x)\n__global__ void k() {}\n```", i);
+        snprintf(answer, sizeof answer,
+                 "## Code Implementation\n```cuda\n//@ launch k<<<%d, 256>>>(x)\n__global__ void "
+                 "k() {}\n```",
+                 i);
         record_text(r, "id", id);
         record_text(r, "task", "relu");
         record_text(r, "kind", "plain");
@@ -45,7 +49,8 @@ static int write_dataset(Error *err)
     return artifact_finish(w, err);
 }
 
-/* longer: the prompt that is longer than the model's positions leave room for, of that kind; -1: none */
+/* longer: the prompt that is longer than the model's positions leave room for, of that kind; -1:
+ * none */
 static int write_prompts(const char *path, int longer, const char *kind, Error *err)
 {
     ArtifactSpec spec;
@@ -57,8 +62,10 @@ static int write_prompts(const char *path, int longer, const char *kind, Error *
         Record *r = record_new();
         char id[32], text[2048];
         snprintf(id, sizeof id, "test/relu/%d", i);
-        int n = snprintf(text, sizeof text, "# Task relu\naxes n%d <|im_end|>\n", i); /* text, not a special token */
-        for (int k = 0; is_longer && k < 300; k++) n += snprintf(text + n, sizeof text - (size_t)n, "%d;", k % 7);
+        int n = snprintf(text, sizeof text, "# Task relu\naxes n%d <|im_end|>\n",
+                         i); /* text, not a special token */
+        for (int k = 0; is_longer && k < 300; k++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%d;", k % 7);
         record_text(r, "id", id);
         record_text(r, "task", "relu");
         record_text(r, "split", "train");
@@ -78,7 +85,9 @@ static int make_policy(void *ctx)
     const SmallModel shape = {400, 96, 256, 3, 4, 2, 256, 3};
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
-    if (write_dataset(&err) || write_prompts("prompts.qa", -1, "", &err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) || policy_save(&p, "model", NULL, &spec, &err)) {
+    if (write_dataset(&err) || write_prompts("prompts.qa", -1, "", &err) ||
+        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+        policy_save(&p, "model", NULL, &spec, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 4;
     }
@@ -101,9 +110,18 @@ static int sample(void *ctx)
     artifact_spec_init(&spec, "samples", "test_sampling");
     artifact_spec_config(&spec, "batch", "%d", job->batch);
     const EngineFlags engine = ENGINE_DEFAULTS;
-    const SamplingOptions o = {.engine = &engine, .prompts = job->prompts ? job->prompts : "prompts.qa", .output = job->output, .stage = "test", .copies = COPIES,
-                               .max_new = MAX_NEW, .batch = job->batch, .temperature = 1, .top_p = 1, .seed = 11};
-    int rc = artifact_spec_input(&spec, "model/manifest.qa", &err) || sampling_native("model", &o, &spec, &err);
+    const SamplingOptions o = {.engine = &engine,
+                               .prompts = job->prompts ? job->prompts : "prompts.qa",
+                               .output = job->output,
+                               .stage = "test",
+                               .copies = COPIES,
+                               .max_new = MAX_NEW,
+                               .batch = job->batch,
+                               .temperature = 1,
+                               .top_p = 1,
+                               .seed = 11};
+    int rc = artifact_spec_input(&spec, "model/manifest.qa", &err) ||
+             sampling_native("model", &o, &spec, &err);
     if (rc && !stop_requested()) fprintf(stderr, "%s\n", err.text);
     artifact_spec_release(&spec);
     return rc ? stop_requested() ? 3 : 4 : 0;
@@ -139,7 +157,8 @@ static void interrupted(const char *output, int sig, int expected)
     snprintf(journal, sizeof journal, "%s.journal", output);
     for (int i = 1; i < 200; i++) {
         status = child(sample, &job, 0.01 * i, sig);
-        if (status == 0 && !resumed && ++again < 9) { /* all was done while this process stood still: once more */
+        if (status == 0 && !resumed &&
+            ++again < 9) { /* all was done while this process stood still: once more */
             unlink(output);
             i = 0;
             continue;
@@ -147,11 +166,13 @@ static void interrupted(const char *output, int sig, int expected)
         if (status == 0) break;
         assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), expected);
         hits++;
-        resumed += !stat(journal, &st) && st.st_size > 200; /* finished batches are in it, not the digest alone */
+        resumed += !stat(journal, &st) &&
+                   st.st_size > 200; /* finished batches are in it, not the digest alone */
     }
     assert_int_equal(status, 0);
     assert_true(resumed > 0);
-    print_message("# %s: interrupted %d times, %d of them with finished batches\n", output, hits, resumed);
+    print_message("# %s: interrupted %d times, %d of them with finished batches\n", output, hits,
+                  resumed);
     assert_false(file_exists(journal));
     same_as_straight(output);
 }
@@ -168,7 +189,8 @@ static void stopped(void **state)
     interrupted("stopped.qa", SIGTERM, 3);
 }
 
-/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too long is an error, and so is that all are. */
+/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too
+ * long is an error, and so is that all are. */
 static void too_long(void **state)
 {
     (void)state;
@@ -179,7 +201,9 @@ static void too_long(void **state)
     same_as_straight("straight.qa");
     if (write_prompts("longer.qa", 2, "contrastive", &err)) fail_msg("%s", err.text);
     assert_int_equal(child(sample, &job, 0, 0), 0);
-    if (artifact_open("shown.qa", "samples", &a, &err) || artifact_open("straight.qa", "samples", &b, &err)) fail_msg("%s", err.text);
+    if (artifact_open("shown.qa", "samples", &a, &err) ||
+        artifact_open("straight.qa", "samples", &b, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(artifact_count(a), TOTAL - COPIES);
     for (long i = 0; i < TOTAL; i++) {
         const void *x, *y;
@@ -187,7 +211,9 @@ static void too_long(void **state)
         assert_int_equal(artifact_next(b, &w, &err), 1);
         if (i / COPIES == 2) continue;
         assert_int_equal(artifact_next(a, &v, &err), 1);
-        assert_int_equal(artifact_raw(a, i < 2 * COPIES ? i : i - COPIES, &x, &nx) || artifact_raw(b, i, &y, &ny), 0);
+        assert_int_equal(artifact_raw(a, i < 2 * COPIES ? i : i - COPIES, &x, &nx) ||
+                             artifact_raw(b, i, &y, &ny),
+                         0);
         assert_int_equal(nx, ny);
         assert_memory_equal(x, y, nx);
     }
@@ -198,7 +224,8 @@ static void too_long(void **state)
     assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4);
     assert_false(file_exists("none.qa"));
     if (write_prompts("longer.qa", PROMPTS, "contrastive", &err)) fail_msg("%s", err.text);
-    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4); /* a round of nothing would go unnoticed */
+    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)),
+                     4); /* a round of nothing would go unnoticed */
     assert_false(file_exists("none.qa"));
 }
 
@@ -210,7 +237,8 @@ static void batch_changes_nothing(void **state)
     same_as_straight("wide.qa");
 }
 
-/* In a child: the recorded log-probabilities are those that the trainer's forward pass gives for these ids. */
+/* In a child: the recorded log-probabilities are those that the trainer's forward pass gives for
+ * these ids. */
 static int check_samples(void *ctx)
 {
     (void)ctx;
@@ -218,28 +246,35 @@ static int check_samples(void *ctx)
     Error err;
     ArtifactReader *r;
     View v;
-    if (policy_load("model", ops_cpu(), &p, &err) || artifact_open("straight.qa", "samples", &r, &err)) return 4;
+    if (policy_load("model", ops_cpu(), &p, &err) ||
+        artifact_open("straight.qa", "samples", &r, &err))
+        return 4;
     long seen = 0, distinct = 0;
     char *before = NULL;
     while (artifact_next(r, &v, &err) == 1) {
         int64_t *ids, *prompt;
         double *lp;
         size_t n, np, nl, code;
-        char id[64], *text = view_strdup(&v, "text", &err), *finish = view_strdup(&v, "finish", &err),
-                     *name = view_strdup(&v, "id", &err);
-        if (!text || !finish || view_ints(&v, "ids", &ids, &n, &err) || view_ints(&v, "prompt_ids", &prompt, &np, &err) ||
+        char id[64], *text = view_strdup(&v, "text", &err),
+                     *finish = view_strdup(&v, "finish", &err), *name = view_strdup(&v, "id", &err);
+        if (!text || !finish || view_ints(&v, "ids", &ids, &n, &err) ||
+            view_ints(&v, "prompt_ids", &prompt, &np, &err) ||
             view_floats(&v, "logprobs", &lp, &nl, &err) || n != nl || n > MAX_NEW || !n)
             return 5;
         snprintf(id, sizeof id, "test/relu/%ld/%ld", seen / COPIES, seen % COPIES);
         int stopped = !strcmp(finish, "stop");
-        if (strcmp(id, name) || stopped != (ids[n - 1] == p.chat.end) || (!stopped && n != MAX_NEW)) return 6;
-        Example e = {.len = (int)(n + np), .prompt = (int)np, .ids = memory_array(n + np, sizeof(int32_t))};
+        if (strcmp(id, name) || stopped != (ids[n - 1] == p.chat.end) || (!stopped && n != MAX_NEW))
+            return 6;
+        Example e = {
+            .len = (int)(n + np), .prompt = (int)np, .ids = memory_array(n + np, sizeof(int32_t))};
         int ends = 0;
         for (size_t i = 0; i < np; i++) ends += (e.ids[i] = (int32_t)prompt[i]) == p.chat.end;
         for (size_t i = 0; i < n; i++) e.ids[np + i] = (int32_t)ids[i];
         Buffer b;
         buffer_init(&b, 1 << 16);
-        if (ends != 1 || tokenizer_decode(p.tokenizer, e.ids + np, n, 0, &b, &err) || strcmp(b.data, text)) return 7;
+        if (ends != 1 || tokenizer_decode(p.tokenizer, e.ids + np, n, 0, &b, &err) ||
+            strcmp(b.data, text))
+            return 7;
         float *again;
         if (training_logprobs(p.model, &e, 1, 1, &again, &err)) return 8;
         for (size_t i = 0; i < n; i++)
@@ -273,7 +308,8 @@ static int save_again(void *ctx)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
     FILE *extra = fopen("model/generation_config.json", "w");
-    int rc = !extra || fputs("{}", extra) < 0 || fclose(extra) || policy_load("model", ops_cpu(), &p, &err) ||
+    int rc = !extra || fputs("{}", extra) < 0 || fclose(extra) ||
+             policy_load("model", ops_cpu(), &p, &err) ||
              policy_save(&p, "copy", "model", &spec, &err);
     if (!rc) policy_release(&p);
     artifact_spec_release(&spec);
@@ -305,8 +341,12 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed), cmocka_unit_test(stopped), cmocka_unit_test(batch_changes_nothing), cmocka_unit_test(too_long),
-                                       cmocka_unit_test(records_belong_together), cmocka_unit_test(policy_round_trip)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed),
+                                       cmocka_unit_test(stopped),
+                                       cmocka_unit_test(batch_changes_nothing),
+                                       cmocka_unit_test(too_long),
+                                       cmocka_unit_test(records_belong_together),
+                                       cmocka_unit_test(policy_round_trip)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("sampling", tests, set_up, NULL);
 }

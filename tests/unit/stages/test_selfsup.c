@@ -17,8 +17,15 @@ static int32_t prompt[2] = {1, 2}, answer[3] = {3, 4, 5};
 
 static Sample sample(const char *task, char digest, Outcome outcome, int heldout)
 {
-    Sample s = {.id = (char *)"id", .task = (char *)task, .source = (char *)"", .outcome = outcome, .heldout = heldout,
-                .ids = answer, .n_ids = 3, .prompt_ids = prompt, .n_prompt = 2};
+    Sample s = {.id = (char *)"id",
+                .task = (char *)task,
+                .source = (char *)"",
+                .outcome = outcome,
+                .heldout = heldout,
+                .ids = answer,
+                .n_ids = 3,
+                .prompt_ids = prompt,
+                .n_prompt = 2};
     memset(s.source_digest, digest, 64);
     return s;
 }
@@ -32,10 +39,12 @@ static void once_each(void **state)
     Sample teacher[1] = {sample("a", 'x', OUTCOME_OK, 0)};
     const SampleSet taught = {.items = teacher, .n = 1};
     assert_int_equal(pool_add(&known, &taught, "collect", 0), 1);
-    Sample first[6] = {sample("a", 'x', OUTCOME_OK, 0),           /* the teacher's */
-                       sample("a", 'y', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0), /* twice */
-                       sample("a", 'z', OUTCOME_WRONG_RESULT, 0), sample("h", 'y', OUTCOME_OK, 1),
-                       sample("b", 'y', OUTCOME_OK, 0)};          /* the same text for another task */
+    Sample first[6] = {sample("a", 'x', OUTCOME_OK, 0), /* the teacher's */
+                       sample("a", 'y', OUTCOME_OK, 0),
+                       sample("a", 'y', OUTCOME_OK, 0), /* twice */
+                       sample("a", 'z', OUTCOME_WRONG_RESULT, 0),
+                       sample("h", 'y', OUTCOME_OK, 1),
+                       sample("b", 'y', OUTCOME_OK, 0)}; /* the same text for another task */
     const SampleSet round1 = {.items = first, .n = 6};
     assert_int_equal(successes_add(&s, &round1, &known, &err), 0);
     assert_int_equal(s.n, 2);
@@ -60,15 +69,16 @@ static void tasks_weigh_the_same(void **state)
     Successes s = {0};
     Pool known = {0};
     Sample items[5];
-    for (int i = 0; i < 5; i++) items[i] = sample(i < 4 ? "easy" : "hard", (char)('a' + i), OUTCOME_OK, 0);
+    for (int i = 0; i < 5; i++)
+        items[i] = sample(i < 4 ? "easy" : "hard", (char)('a' + i), OUTCOME_OK, 0);
     const SampleSet round = {.items = items, .n = 5};
     assert_int_equal(successes_add(&s, &round, &known, &err), 0);
     successes_balance(&s);
     double sum = 0;
     for (int i = 0; i < 5; i++) sum += s.items[i].advantage;
-    assert_true(fabs(sum - 5) < 1e-12);                        /* mean 1 */
-    assert_true(fabs(s.items[4].advantage - 2.5) < 1e-12);     /* 5 / 2 tasks / 1 */
-    assert_true(fabs(s.items[0].advantage - 0.625) < 1e-12);   /* 5 / 2 tasks / 4 */
+    assert_true(fabs(sum - 5) < 1e-12);                      /* mean 1 */
+    assert_true(fabs(s.items[4].advantage - 2.5) < 1e-12);   /* 5 / 2 tasks / 1 */
+    assert_true(fabs(s.items[0].advantage - 0.625) < 1e-12); /* 5 / 2 tasks / 4 */
     successes_release(&s);
     pool_release(&known);
 }
@@ -82,7 +92,8 @@ static void no_ids(void **state)
     Sample one[1] = {sample("a", 'a', OUTCOME_OK, 0)};
     one[0].ids = NULL;
     const SampleSet round = {.items = one, .n = 1};
-    assert_int_equal(successes_add(&s, &round, &known, &err), -1); /* an endpoint's answer trains nothing */
+    assert_int_equal(successes_add(&s, &round, &known, &err),
+                     -1); /* an endpoint's answer trains nothing */
     assert_non_null(strstr(err.text, "no token ids"));
     successes_release(&s);
     pool_release(&known);
@@ -90,7 +101,8 @@ static void no_ids(void **state)
 
 static int write_dataset(const char *path, Error *err)
 {
-    static const char *const answers[3] = {"one", "two", "a longer answer than max_len lets in, word after word after word"};
+    static const char *const answers[3] = {
+        "one", "two", "a longer answer than max_len lets in, word after word after word"};
     ArtifactSpec spec;
     ArtifactWriter *w;
     artifact_spec_init(&spec, "dataset", "test_selfsup");
@@ -111,7 +123,8 @@ static int write_dataset(const char *path, Error *err)
     return rc;
 }
 
-/* Stage 1's examples come beside the model's own, with weight 1 and their prompts masked; the own ones stay as they are. */
+/* Stage 1's examples come beside the model's own, with weight 1 and their prompts masked; the own
+ * ones stay as they are. */
 static void rehearsal(void **state)
 {
     (void)state;
@@ -122,10 +135,12 @@ static void rehearsal(void **state)
     const SmallModel shape = {300, 16, 32, 1, 2, 1, 256, 3};
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_selfsup");
-    if (write_dataset("dataset.qa", &err) || sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+    if (write_dataset("dataset.qa", &err) ||
+        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err))
         fail_msg("%s", err.text);
-    Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0), sample("b", 'z', OUTCOME_OK, 0)};
+    Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0),
+                     sample("b", 'z', OUTCOME_OK, 0)};
     const SampleSet round = {.items = own, .n = 3};
     assert_int_equal(successes_add(&s, &round, &known, &err), 0);
     successes_balance(&s);
@@ -154,7 +169,8 @@ static void rehearsal(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(once_each), cmocka_unit_test(tasks_weigh_the_same),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(once_each),
+                                       cmocka_unit_test(tasks_weigh_the_same),
                                        cmocka_unit_test(no_ids), cmocka_unit_test(rehearsal)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("selfsup", tests, NULL, NULL);

@@ -27,7 +27,8 @@ static void test_repeats(void **state)
     (void)state;
     for (int f = 0; template_family_name(f); f++)
         for (uint64_t seed = 0; seed < 50; seed++) {
-            TemplateKernel a = generate(template_family_name(f), seed, 0.5), b = generate(template_family_name(f), seed, 0.5);
+            TemplateKernel a = generate(template_family_name(f), seed, 0.5),
+                           b = generate(template_family_name(f), seed, 0.5);
             assert_string_equal(a.source, b.source);
             assert_string_equal(a.analysis, b.analysis);
             assert_string_equal(a.design, b.design);
@@ -40,9 +41,20 @@ static void test_repeats(void **state)
 static void test_families(void **state)
 {
     (void)state;
-    static const char *const tasks[] = {"relu", "gelu", "row_sum", "softmax", "layernorm", "transpose", "matmul", "diag_matmul",
-                                        "matmul_bias_relu", "residual_rmsnorm", "conv3d_norm_min_clamp", "attention"};
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) assert_true(template_knows(tasks[i], NULL));
+    static const char *const tasks[] = {"relu",
+                                        "gelu",
+                                        "row_sum",
+                                        "softmax",
+                                        "layernorm",
+                                        "transpose",
+                                        "matmul",
+                                        "diag_matmul",
+                                        "matmul_bias_relu",
+                                        "residual_rmsnorm",
+                                        "conv3d_norm_min_clamp",
+                                        "attention"};
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
+        assert_true(template_knows(tasks[i], NULL));
     assert_true(template_knows("my_softmax", "softmax"));
     assert_false(template_knows("gru", "rnn"));
     TemplateKernel k;
@@ -94,7 +106,8 @@ static void test_variety(void **state)
         qsort(seen, SEEDS, sizeof *seen, compare_u64);
         int distinct = 1;
         for (int i = 1; i < SEEDS; i++) distinct += seen[i] != seen[i - 1];
-        if (distinct < 60) fail_msg("%s: only %d distinct kernels", template_family_name(f), distinct);
+        if (distinct < 60)
+            fail_msg("%s: only %d distinct kernels", template_family_name(f), distinct);
         free(seen);
     }
 }
@@ -112,7 +125,8 @@ static void test_mistakes(void **state)
     int made[64] = {0}, n_kinds = 0;
     for (int f = 0; template_family_name(f); f++)
         for (uint64_t seed = 0; seed < 400; seed++) {
-            TemplateKernel good = generate(template_family_name(f), seed, 0), bad = generate(template_family_name(f), seed, 1);
+            TemplateKernel good = generate(template_family_name(f), seed, 0),
+                           bad = generate(template_family_name(f), seed, 1);
             assert_int_equal(bad.mistake, 1);
             int kind = known_mistake(bad.mistake_name);
             assert_in_range(kind, 0, 63);
@@ -152,22 +166,28 @@ static void test_describe(void **state)
 {
     (void)state;
     describe("//@ launch relu<<<ceil_div(n, 1024), 256>>>(x, y, n)\n"
-             "__global__ void relu(const float *x, float *y, int n) {\n  float4 v = *(const float4 *)(x + 4);\n}\n",
+             "__global__ void relu(const float *x, float *y, int n) {\n  float4 v = *(const float4 "
+             "*)(x + 4);\n}\n",
              "1 launch, 256 threads, float4");
-    describe("//@ buffer float p[n]\n//@ launch a<<<dim3(4, n), dim3(32, 8)>>>(x, p)\n//@ launch b<<<n, 64>>>(p, y)\n"
-             "// __shfl in a comment\n/* atomicAdd */ __shared__ float s[4]; __syncthreads(); __syncthreads();",
+    describe("//@ buffer float p[n]\n//@ launch a<<<dim3(4, n), dim3(32, 8)>>>(x, p)\n//@ launch "
+             "b<<<n, 64>>>(p, y)\n"
+             "// __shfl in a comment\n/* atomicAdd */ __shared__ float s[4]; __syncthreads(); "
+             "__syncthreads();",
              "2 launches, 256 threads, buffers, 2 barriers");
     describe("", "0 launches");
-    describe("//@ launch matmul<64, 32, 8, 4><<<dim3(1, 2), (64 / 4) * (32 / 4)>>>(a)\n  __shared__ float as[K][M];\n  float sum[T][T] = {};",
+    describe("//@ launch matmul<64, 32, 8, 4><<<dim3(1, 2), (64 / 4) * (32 / 4)>>>(a)\n  "
+             "__shared__ float as[K][M];\n  float sum[T][T] = {};",
              "1 launch, 128 threads, template <64, 32, 8, 4>, shared tiles");
-    describe("//@ launch k<<<1, min(n, 4)>>>(x)\n  float sum[4][4] = {};", "1 launch, 16 values in registers");
+    describe("//@ launch k<<<1, min(n, 4)>>>(x)\n  float sum[4][4] = {};",
+             "1 launch, 16 values in registers");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeats),  cmocka_unit_test(test_families), cmocka_unit_test(test_variety),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_rate),     cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_repeats), cmocka_unit_test(test_families),
+        cmocka_unit_test(test_variety), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_rate),    cmocka_unit_test(test_describe),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

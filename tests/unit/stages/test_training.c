@@ -16,11 +16,19 @@
 
 /* ---- resume ---- */
 
-enum { N = 20, VOCAB = 40, EPOCHS = 24, BATCH = 4, FIRST = 12, FIRST_EPOCHS = 4,
-       STEPS = EPOCHS * N / BATCH + FIRST_EPOCHS * FIRST / BATCH };
+enum {
+    N = 20,
+    VOCAB = 40,
+    EPOCHS = 24,
+    BATCH = 4,
+    FIRST = 12,
+    FIRST_EPOCHS = 4,
+    STEPS = EPOCHS * N / BATCH + FIRST_EPOCHS * FIRST / BATCH
+};
 
 typedef struct {
-    const char *name;      /* of the run: model in NAME/, metrics in NAME.qa, checkpoint in NAME.checkpoint */
+    const char
+        *name; /* of the run: model in NAME/, metrics in NAME.qa, checkpoint in NAME.checkpoint */
     double checkpoint_s;
     int epochs, stop_first;
 } Run;
@@ -46,9 +54,22 @@ static Example *make_examples(void)
 static int train(void *ctx)
 {
     const Run *run = ctx;
-    const ModelConfig c = {.model_type = "qwen2", .vocab = VOCAB, .hidden = 32, .ff = 64, .layers = 2, .heads = 4,
-                           .kv_heads = 2, .head_dim = 8, .max_position = 64, .rope_theta = 10000, .norm_eps = 1e-6f,
-                           .tied = 1, .qkv_bias = 1, .eos = {1}, .n_eos = 1, .pad = 0};
+    const ModelConfig c = {.model_type = "qwen2",
+                           .vocab = VOCAB,
+                           .hidden = 32,
+                           .ff = 64,
+                           .layers = 2,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 8,
+                           .max_position = 64,
+                           .rope_theta = 10000,
+                           .norm_eps = 1e-6f,
+                           .tied = 1,
+                           .qkv_bias = 1,
+                           .eos = {1},
+                           .n_eos = 1,
+                           .pad = 0};
     char checkpoint[100], metrics[100];
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", run->name);
     snprintf(metrics, sizeof metrics, "%s.qa", run->name);
@@ -60,7 +81,8 @@ static int train(void *ctx)
     training_defaults(&o);
     loss_preset("dapo", &o.loss);
     o.loss.kl = 0.02;
-    o.batch = BATCH, o.epochs = run->epochs, o.seed = 3, o.n_first = FIRST, o.first_epochs = FIRST_EPOCHS;
+    o.batch = BATCH, o.epochs = run->epochs, o.seed = 3, o.n_first = FIRST,
+    o.first_epochs = FIRST_EPOCHS;
     o.checkpoint = checkpoint;
     o.checkpoint_s = run->checkpoint_s, o.spec = &spec, o.trainer.max_tokens = 64;
     Model *m;
@@ -125,7 +147,8 @@ static void interrupted(const char *name, double checkpoint_s, double first, int
     int status = -1, hits = 0, again = 0;
     for (int i = 1; i < 200; i++) {
         status = child(train, &run, first * i * i, sig);
-        if (status == 0 && !hits && ++again < 9) { /* all was done while this process stood still: once more */
+        if (status == 0 && !hits &&
+            ++again < 9) { /* all was done while this process stood still: once more */
             i = 0;
             continue;
         }
@@ -164,8 +187,9 @@ static void another_configuration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics_of_every_step), cmocka_unit_test(stop_keeps_a_checkpoint), cmocka_unit_test(stopped_often),
-        cmocka_unit_test(killed_often), cmocka_unit_test(another_configuration)};
+        cmocka_unit_test(metrics_of_every_step), cmocka_unit_test(stop_keeps_a_checkpoint),
+        cmocka_unit_test(stopped_often), cmocka_unit_test(killed_often),
+        cmocka_unit_test(another_configuration)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("training", tests, NULL, NULL);
 }

@@ -104,7 +104,8 @@ static void reference(const char *name, const int64_t *axis, const double *const
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-12 * (1 + fabs(want)))) fail_msg("%.17g, expected %.17g", got, want);
+    if (!(fabs(got - want) <= 1e-12 * (1 + fabs(want))))
+        fail_msg("%.17g, expected %.17g", got, want);
 }
 
 /* Values worked out by hand. */
@@ -120,14 +121,16 @@ static void test_references(void **state)
     reference("row_sum", (int64_t[]){2, 3}, in, out);
     near(out[0], 2), near(out[1], 3);
     reference("softmax", (int64_t[]){3, 2}, in, out); /* rows (1,-2) (3,4) (5,-6) */
-    near(out[0], 1 / (1 + exp(-3))), near(out[2], 1 / (1 + exp(1))), near(out[3], 1 / (1 + exp(-1)));
+    near(out[0], 1 / (1 + exp(-3))), near(out[2], 1 / (1 + exp(1))),
+        near(out[3], 1 / (1 + exp(-1)));
     reference("transpose", (int64_t[]){2, 3}, in, out);
     near(out[1], 4), near(out[2], -2), near(out[4], 3);
     reference("layernorm", (int64_t[]){2, 3}, in, out); /* row 0: mean 2/3, var 38/9 */
     near(out[0], (1 - 2.0 / 3) / sqrt(38.0 / 9 + 1e-5) * 2 + 1);
     near(out[2], (3 - 2.0 / 3) / sqrt(38.0 / 9 + 1e-5) * -1 + 2);
     const double *mm[3] = {x, w, b};
-    reference("matmul", (int64_t[]){2, 1, 3}, mm, out); /* (1 -2 3) . (2 .5 -1) = -2; (4 5 -6) . w = 16.5 */
+    reference("matmul", (int64_t[]){2, 1, 3}, mm,
+              out); /* (1 -2 3) . (2 .5 -1) = -2; (4 5 -6) . w = 16.5 */
     near(out[0], -2), near(out[1], 16.5);
     reference("matmul_bias_relu", (int64_t[]){2, 1, 3}, mm, out);
     near(out[0], 0), near(out[1], 17.5);
@@ -185,9 +188,12 @@ static void test_gate(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_set),        cmocka_unit_test(test_only),
-                                       cmocka_unit_test(test_shape_and_cost), cmocka_unit_test(test_references),
-                                       cmocka_unit_test(test_attention),  cmocka_unit_test(test_gate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_set),
+                                       cmocka_unit_test(test_only),
+                                       cmocka_unit_test(test_shape_and_cost),
+                                       cmocka_unit_test(test_references),
+                                       cmocka_unit_test(test_attention),
+                                       cmocka_unit_test(test_gate)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load_all, release_all);
 }

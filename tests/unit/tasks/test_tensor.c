@@ -37,12 +37,13 @@ static void test_half(void **state)
     assert_int_equal(round_to(DTYPE_F16, 65519.0), 0x7bff);
     assert_int_equal(round_to(DTYPE_F16, 65520.0), 0x7c00);
     assert_int_equal(round_to(DTYPE_F16, 0x1p-24), 0x0001);
-    assert_int_equal(round_to(DTYPE_F16, 0x1p-25), 0x0000);              /* tie to even */
-    assert_int_equal(round_to(DTYPE_F16, 0x1.8p-24), 0x0002);            /* tie to even, upwards */
-    assert_int_equal(round_to(DTYPE_F16, 0x1p-14 - 0x1p-26), 0x0400);    /* rounds up into the normal range */
+    assert_int_equal(round_to(DTYPE_F16, 0x1p-25), 0x0000);   /* tie to even */
+    assert_int_equal(round_to(DTYPE_F16, 0x1.8p-24), 0x0002); /* tie to even, upwards */
+    assert_int_equal(round_to(DTYPE_F16, 0x1p-14 - 0x1p-26),
+                     0x0400); /* rounds up into the normal range */
     assert_int_equal(round_to(DTYPE_F16, 1.0 + 0x1p-11), 0x3c00);
     assert_int_equal(round_to(DTYPE_F16, 1.0 + 0x1p-11 + 0x1p-40), 0x3c01);
-    assert_int_equal(round_to(DTYPE_F16, 2.0 - 0x1p-12), 0x4000);        /* carries into the exponent */
+    assert_int_equal(round_to(DTYPE_F16, 2.0 - 0x1p-12), 0x4000); /* carries into the exponent */
     assert_int_equal(round_to(DTYPE_F16, -0.0), 0x8000);
 }
 
@@ -50,8 +51,9 @@ static void test_bfloat(void **state)
 {
     (void)state;
     assert_int_equal(round_to(DTYPE_BF16, 1.0), 0x3f80);
-    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8), 0x3f80);             /* tie to even */
-    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8 + 0x1p-40), 0x3f81);   /* not a tie: one rounding only */
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8), 0x3f80); /* tie to even */
+    assert_int_equal(round_to(DTYPE_BF16, 1.0 + 0x1p-8 + 0x1p-40),
+                     0x3f81); /* not a tie: one rounding only */
     assert_int_equal(round_to(DTYPE_BF16, 1.0 + 3 * 0x1p-8), 0x3f82);
     assert_int_equal(round_to(DTYPE_BF16, 1.0 + 3 * 0x1p-8 - 0x1p-40), 0x3f81);
     assert_int_equal(round_to(DTYPE_BF16, -INFINITY), 0xff80);
@@ -117,7 +119,8 @@ static void test_draws(void **state)
     task_free(t);
 }
 
-/* Tensors of a GPU's size: the same bytes on any number of threads, the same distribution as small ones. */
+/* Tensors of a GPU's size: the same bytes on any number of threads, the same distribution as small
+ * ones. */
 static void test_large_draw(void **state)
 {
     (void)state;
@@ -161,7 +164,8 @@ static void test_variants(void **state)
     Error err;
     int large = 0, noise = 0, subnormal = 0, negative_zero = 0, infinite = 0, end = 0, odd_bits = 0;
     assert_int_equal(task_draw(t, &w, 0, VARIANT_NEEDLES, 3, 1.0, x, &err), 0);
-    for (int i = 0; i < 8192; i++) large += fabsf(x[i]) >= 4 && fabsf(x[i]) <= 8, noise += fabsf(x[i]) < 0.4f;
+    for (int i = 0; i < 8192; i++)
+        large += fabsf(x[i]) >= 4 && fabsf(x[i]) <= 8, noise += fabsf(x[i]) < 0.4f;
     assert_in_range(large, 30, 100);
     assert_int_equal(large + noise, 8192);
     assert_int_equal(task_draw(t, &w, 0, VARIANT_SPECIAL, 3, 1.0, x, &err), 0);
@@ -185,7 +189,8 @@ static void test_variants(void **state)
     task_free(t);
 }
 
-/* Integers: the largest sum stays exact, nothing is allowed where nothing is summed, and a bit lost in a factor shows. */
+/* Integers: the largest sum stays exact, nothing is allowed where nothing is summed, and a bit lost
+ * in a factor shows. */
 static void test_integers(void **state)
 {
     (void)state;
@@ -195,14 +200,19 @@ static void test_integers(void **state)
     if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
     for (int64_t k = 1; k < 5000; k = 2 * k + 1) {
         Workload w = {.role = ROLE_CHECK, .axis = {64, 64, k}};
-        float *a = malloc(64 * (size_t)k * sizeof *a), *b = malloc(64 * (size_t)k * sizeof *b), most_a = 0, most_b = 0;
+        float *a = malloc(64 * (size_t)k * sizeof *a), *b = malloc(64 * (size_t)k * sizeof *b),
+              most_a = 0, most_b = 0;
         assert_true(a && b);
         if (!task_has_variant(t, &w, VARIANT_INTEGERS)) {
             assert_true(k > 4000);
         } else {
-            assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 9, 1.0, a, &err) | task_draw(t, &w, 1, VARIANT_INTEGERS, 9, 1.0, b, &err), 0);
-            for (int64_t i = 0; i < 64 * k; i++) most_a = fmaxf(most_a, fabsf(a[i])), most_b = fmaxf(most_b, fabsf(b[i]));
-            assert_true((double)most_a * (double)most_b * (double)k < 0x1p24 && fmaxf(most_a, most_b) > 2048);
+            assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 9, 1.0, a, &err) |
+                                 task_draw(t, &w, 1, VARIANT_INTEGERS, 9, 1.0, b, &err),
+                             0);
+            for (int64_t i = 0; i < 64 * k; i++)
+                most_a = fmaxf(most_a, fabsf(a[i])), most_b = fmaxf(most_b, fabsf(b[i]));
+            assert_true((double)most_a * (double)most_b * (double)k < 0x1p24 &&
+                        fmaxf(most_a, most_b) > 2048);
         }
         free(a);
         free(b);
@@ -219,7 +229,8 @@ static void test_integers(void **state)
     task_free(t);
 }
 
-static int compare(const Task *t, const Workload *w, const float *got, const double *want, double scale, Error *message)
+static int compare(const Task *t, const Workload *w, const float *got, const double *want,
+                   double scale, Error *message)
 {
     double atol, rtol;
     assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, scale, &atol, &rtol, message), 0);
@@ -278,11 +289,13 @@ static void test_tolerance(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),    cmocka_unit_test(test_bfloat),
-                                       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),    cmocka_unit_test(test_large_draw),
-                                       cmocka_unit_test(test_variants), cmocka_unit_test(test_integers),
-                                      
-                                       cmocka_unit_test(test_compare), cmocka_unit_test(test_tolerance)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_half),       cmocka_unit_test(test_bfloat),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_large_draw), cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_integers),
+
+        cmocka_unit_test(test_compare),    cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Tolerances are calibrated: for every task the largest error of honest float32 arithmetic (several orders of summation,
- * with and without FMA, exp by way of exp2) uses at most half of what is allowed, and not so little that the rest would
- * hide work left out; factors rounded to TF32 or bfloat16 go well beyond it. Prints the table of docs/tasks.md. */
+/* Tolerances are calibrated: for every task the largest error of honest float32 arithmetic (several
+ * orders of summation, with and without FMA, exp by way of exp2) uses at most half of what is
+ * allowed, and not so little that the rest would hide work left out; factors rounded to TF32 or
+ * bfloat16 go well beyond it. Prints the table of docs/tasks.md. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +22,8 @@ typedef enum { FULL, TF32, BFLOAT } Factors;
 typedef struct {
     Order order;
     int fma;
-    int other;                  /* the other usual formula: exp2, variance in one pass, 1 / sqrt */
-    Factors factors;            /* what inputs are rounded to before anything else */
+    int other;       /* the other usual formula: exp2, variance in one pass, 1 / sqrt */
+    Factors factors; /* what inputs are rounded to before anything else */
 } Way;
 
 typedef void Kernel(const int64_t *axis, float **in, float *out, const Way *way);
@@ -52,7 +53,8 @@ static float add_product(float sum, float a, float b, int fma)
 static float pairwise(const float *a, const float *b, int64_t n, int64_t step)
 {
     if (n == 1) return b ? a[0] * b[0] : a[0];
-    return pairwise(a, b, n / 2, step) + pairwise(a + n / 2, b ? b + n / 2 * step : NULL, n - n / 2, step);
+    return pairwise(a, b, n / 2, step) +
+           pairwise(a + n / 2, b ? b + n / 2 * step : NULL, n - n / 2, step);
 }
 
 /* The sum of a[i] * b[i * step], or of a[i] where b is NULL. */
@@ -63,7 +65,8 @@ static float sum(const float *a, const float *b, int64_t n, int64_t step, const 
     int width = lanes[way->order];
     if (way->order == PAIRWISE) return pairwise(a, b, n, step);
     for (int64_t i = 0; i < n; i++)
-        lane[i % width] = b ? add_product(lane[i % width], a[i], b[i * step], way->fma) : lane[i % width] + a[i];
+        lane[i % width] =
+            b ? add_product(lane[i % width], a[i], b[i * step], way->fma) : lane[i % width] + a[i];
     for (int half = width / 2; half; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
@@ -117,7 +120,8 @@ static void softmax_row(const float *x, float *y, int64_t n, const Way *way)
 
 static void do_softmax(const int64_t *axis, float **in, float *out, const Way *way)
 {
-    for (int64_t r = 0; r < axis[0]; r++) softmax_row(in[0] + r * axis[1], out + r * axis[1], axis[1], way);
+    for (int64_t r = 0; r < axis[0]; r++)
+        softmax_row(in[0] + r * axis[1], out + r * axis[1], axis[1], way);
 }
 
 static void do_layernorm(const int64_t *axis, float **in, float *out, const Way *way)
@@ -127,7 +131,8 @@ static void do_layernorm(const int64_t *axis, float **in, float *out, const Way 
         const float *x = in[0] + r * n;
         float *y = out + r * n, mean = sum(x, NULL, n, 1, way) / (float)n;
         for (int64_t c = 0; c < n; c++) y[c] = x[c] - mean;
-        float var = way->other ? sum(x, x, n, 1, way) / (float)n - mean * mean : sum(y, y, n, 1, way) / (float)n;
+        float var = way->other ? sum(x, x, n, 1, way) / (float)n - mean * mean
+                               : sum(y, y, n, 1, way) / (float)n;
         for (int64_t c = 0; c < n; c++) {
             float unit = way->other ? y[c] * (1 / sqrtf(var + 1e-5f)) : y[c] / sqrtf(var + 1e-5f);
             out[r * n + c] = add_product(in[2][c], unit, in[1][c], way->fma);
@@ -142,14 +147,16 @@ static void do_rmsnorm(const int64_t *axis, float **in, float *out, const Way *w
         float *y = out + r * n;
         for (int64_t c = 0; c < n; c++) y[c] = in[0][r * n + c] + in[1][r * n + c];
         float mean = sum(y, y, n, 1, way) / (float)n, root = sqrtf(mean + 1e-6f);
-        for (int64_t c = 0; c < n; c++) y[c] = way->other ? y[c] * (1 / root) * in[2][c] : y[c] / root * in[2][c];
+        for (int64_t c = 0; c < n; c++)
+            y[c] = way->other ? y[c] * (1 / root) * in[2][c] : y[c] / root * in[2][c];
     }
 }
 
 static void do_matmul(const int64_t *axis, float **in, float *out, const Way *way)
 {
     for (int64_t i = 0; i < axis[0]; i++)
-        for (int64_t j = 0; j < axis[1]; j++) out[i * axis[1] + j] = sum(in[0] + i * axis[2], in[1] + j, axis[2], axis[1], way);
+        for (int64_t j = 0; j < axis[1]; j++)
+            out[i * axis[1] + j] = sum(in[0] + i * axis[2], in[1] + j, axis[2], axis[1], way);
 }
 
 static void do_matmul_bias_relu(const int64_t *axis, float **in, float *out, const Way *way)
@@ -163,7 +170,8 @@ static void do_attention(const int64_t *axis, float **in, float *out, const Way 
     int64_t seq = axis[1], dim = axis[2];
     float *p = memory_array((size_t)seq, sizeof *p), scale = 1 / sqrtf((float)dim);
     for (int64_t i = 0; i < axis[0] * seq; i++) {
-        const float *q = in[0] + i * dim, *k = in[1] + i / seq * seq * dim, *v = in[2] + i / seq * seq * dim;
+        const float *q = in[0] + i * dim, *k = in[1] + i / seq * seq * dim,
+                    *v = in[2] + i / seq * seq * dim;
         for (int64_t j = 0; j <= i % seq; j++) p[j] = sum(q, k + j * dim, dim, 1, way) * scale;
         softmax_row(p, p, i % seq + 1, way);
         for (int64_t e = 0; e < dim; e++) out[i * dim + e] = sum(p, v + e, i % seq + 1, dim, way);
@@ -176,8 +184,8 @@ static void do_attention(const int64_t *axis, float **in, float *out, const Way 
 typedef struct {
     const char *name;
     Kernel *kernel;
-    int sums;                   /* has sums: orders matter, and narrow factors must show */
-    int64_t large[4];           /* a workload with the depth of the one that a GPU times, 0: none */
+    int sums;         /* has sums: orders matter, and narrow factors must show */
+    int64_t large[4]; /* a workload with the depth of the one that a GPU times, 0: none */
 } Model;
 
 static const Model models[] = {
@@ -219,11 +227,14 @@ static void example_init(Example *x, Task *t, const Workload *w, Variant v, doub
         x->in[i] = memory_array(x->in_n[i], sizeof(float));
         wide[i] = memory_array(x->in_n[i], sizeof(double));
         if (task_draw(t, w, i, v, 5, scale, x->in[i], &err)) fail_msg("%s", err.text);
-        /* Small tensors are drawn on a grid of 2^-16, where many sums are exact: fill the mantissas. */
-        for (size_t j = 0; j < x->in_n[i] && v != VARIANT_INTEGERS && v != VARIANT_SPECIAL; j++) x->in[i][j] *= 0.9f;
+        /* Small tensors are drawn on a grid of 2^-16, where many sums are exact: fill the
+         * mantissas. */
+        for (size_t j = 0; j < x->in_n[i] && v != VARIANT_INTEGERS && v != VARIANT_SPECIAL; j++)
+            x->in[i][j] *= 0.9f;
         dtype_to_double(DTYPE_F32, x->in[i], wide[i], x->in_n[i]);
     }
-    if (task_elements(t, w, &t->outputs[0], &x->n, &err) || task_tolerance(t, w, 0, v, scale, &x->atol, &x->rtol, &err))
+    if (task_elements(t, w, &t->outputs[0], &x->n, &err) ||
+        task_tolerance(t, w, 0, v, scale, &x->atol, &x->rtol, &err))
         fail_msg("%s", err.text);
     x->want = memory_array(x->n, sizeof(double));
     if (task_reference(t, w, (const double *const *)wide, &x->want, &err)) fail_msg("%s", err.text);
@@ -264,18 +275,21 @@ static double run_way(const Example *x, const Model *m, Way way, double *error)
     return part;
 }
 
-static void measure(Task *t, const Model *m, const Workload *w, Variant v, double scale, Found *found)
+static void measure(Task *t, const Model *m, const Workload *w, Variant v, double scale,
+                    Found *found)
 {
     Example x;
     double unused = 0;
     example_init(&x, t, w, v, scale);
     for (Order order = 0; order < (m->sums ? ORDERS : 1); order++)
         for (int style = 0; style < 4; style++) {
-            double part = run_way(&x, m, (Way){order, style & 1, style >> 1, FULL}, scale == 1.0 && v == VARIANT_DRAWN ? &found->error : &unused);
+            double part = run_way(&x, m, (Way){order, style & 1, style >> 1, FULL},
+                                  scale == 1.0 && v == VARIANT_DRAWN ? &found->error : &unused);
             if (part > found->honest[v]) found->honest[v] = part;
         }
     if (v == VARIANT_DRAWN) {
-        double tf32 = run_way(&x, m, (Way){LANES_32, 1, 0, TF32}, &unused), bfloat = run_way(&x, m, (Way){LANES_32, 1, 0, BFLOAT}, &unused);
+        double tf32 = run_way(&x, m, (Way){LANES_32, 1, 0, TF32}, &unused),
+               bfloat = run_way(&x, m, (Way){LANES_32, 1, 0, BFLOAT}, &unused);
         if (tf32 > found->tf32) found->tf32 = tf32;
         if (bfloat > found->bfloat) found->bfloat = bfloat;
     }
@@ -302,17 +316,20 @@ static void test_calibrated(void **state)
 {
     (void)state;
     int bad = 0;
-    print_message("# task | honest error at scale 1 | honest, part of the tolerance | needles | special | integers | TF32 | bfloat16\n");
+    print_message("# task | honest error at scale 1 | honest, part of the tolerance | needles | "
+                  "special | integers | TF32 | bfloat16\n");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const Model *m = &models[i];
         Task *t = taskset_find(&set, m->name, strlen(m->name));
         Found f = {.error = 0};
         assert_non_null(t);
         measure_task(t, m, &f);
-        print_message("# %s | %.2g | %.3f | %.3f | %.3f | %.3f | %.3g | %.3g\n", m->name, f.error, f.honest[VARIANT_DRAWN],
-                      f.honest[VARIANT_NEEDLES], f.honest[VARIANT_SPECIAL], f.honest[VARIANT_INTEGERS], f.tf32, f.bfloat);
+        print_message("# %s | %.2g | %.3f | %.3f | %.3f | %.3f | %.3g | %.3g\n", m->name, f.error,
+                      f.honest[VARIANT_DRAWN], f.honest[VARIANT_NEEDLES], f.honest[VARIANT_SPECIAL],
+                      f.honest[VARIANT_INTEGERS], f.tf32, f.bfloat);
         for (Variant v = 0; v < VARIANTS; v++) bad += !(f.honest[v] <= 0.5);
-        if (m->sums) bad += !(f.honest[VARIANT_DRAWN] >= 1 / 30.0) + !(f.tf32 >= 4) + !(f.bfloat >= 30);
+        if (m->sums)
+            bad += !(f.honest[VARIANT_DRAWN] >= 1 / 30.0) + !(f.tf32 >= 4) + !(f.bfloat >= 30);
     }
     if (bad) fail_msg("%d tolerances are too loose or too tight: see the table", bad);
 }
