@@ -1,4 +1,4 @@
-/* Rates of the operations that memory bounds, one a line: quern-kernelbench --device cuda:0 --model
+/* Rates of the operations that memory bounds, one a line: quern-opbench --device cuda:0 --model
  * 7b */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
         {"attention", FLAG_BOOL, &attention, "attention too, at three models' shapes: for a GPU"},
         {0},
     };
-    const FlagSpec spec = {"quern-kernelbench", "[--device DEVICE] [--model SIZE]",
+    const FlagSpec spec = {"quern-opbench", "[--device DEVICE] [--model SIZE]",
                            "Time each operation of training that is bound by memory, and print the "
                            "rate at which it reads and "
                            "writes.",
