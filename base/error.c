@@ -26,7 +26,7 @@ int error_set(Error *err, ErrorCode code, const char *fmt, ...)
 
 static ErrorCode code_of(int number)
 {
-    if (number == ENOENT || number == ENOTDIR) return ERROR_NOT_FOUND;
+    if (number == ENOENT) return ERROR_NOT_FOUND;
     return number == ENOMEM ? ERROR_MEMORY : ERROR_IO;
 }
 

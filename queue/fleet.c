@@ -102,7 +102,7 @@ static int lock_dir(Fleet *f, Error *err)
         int holder = lock_holder(f->lock);
         if (holder)
             return error_set(
-                err, ERROR_SERVER,
+                err, ERROR_INVALID,
                 "%s is in use by a run that is going on (process %d): wait for it, or end it first",
                 f->server.dir, holder);
         if (stop_requested())

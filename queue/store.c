@@ -158,7 +158,7 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
 {
     if (!url || !*url) url = getenv("QUERN_REDIS");
     if (!url || !*url)
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "there is no queue: QUERN_REDIS names no server; put `quern-fleet "
                          "run --` in front of the "
                          "command to have a private one");
