@@ -130,12 +130,14 @@ static int check_header(const View *h, Error *err)
     size_t n;
     const char *s;
     if (!text_is(h, "magic", MAGIC))
-        return error_set(err, "%s: expected a Quern artifact (magic \"quern\"), found another file",
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: expected a Quern artifact (magic \"quern\"), found another file",
                          h->where);
     if (view_int(h, "format", &format, err)) return -1;
     if (format != ARTIFACT_FORMAT)
         return error_set(
-            err, "%s, field format: expected %d, found %lld: written by another version of Quern",
+            err, ERROR_CORRUPT,
+            "%s, field format: expected %d, found %lld: written by another version of Quern",
             h->where, ARTIFACT_FORMAT, (long long)format);
     if (view_text(h, "kind", &s, &n, err) || view_int(h, "schema", &schema, err) ||
         view_text(h, "producer", &s, &n, err) || view_text(h, "version", &s, &n, err) ||
@@ -153,18 +155,21 @@ static int check_header(const View *h, Error *err)
     int known = schema_version(kind);
     int rc = 0;
     if (!known)
-        rc = error_set(err, "%s, field kind: '%s' is no kind of artifact", h->where, kind);
+        rc = error_set(err, ERROR_CORRUPT, "%s, field kind: '%s' is no kind of artifact", h->where,
+                       kind);
     else if (schema != known)
-        rc = error_set(err, "%s, field schema: expected version %d of '%s', found %lld", h->where,
-                       known, kind, (long long)schema);
+        rc = error_set(err, ERROR_CORRUPT,
+                       "%s, field schema: expected version %d of '%s', found %lld", h->where, known,
+                       kind, (long long)schema);
     free(kind);
     if (rc) return rc;
     if (count < 0)
-        return error_set(err, "%s, field count: expected 0 or more, found %lld", h->where,
-                         (long long)count);
+        return error_set(err, ERROR_CORRUPT, "%s, field count: expected 0 or more, found %lld",
+                         h->where, (long long)count);
     if (view_text(h, "digest", &s, &n, err)) return -1;
     if (n != DIGEST_HEX - 1)
-        return error_set(err, "%s, field digest: expected %d hex digits, found %zu bytes", h->where,
+        return error_set(err, ERROR_CORRUPT,
+                         "%s, field digest: expected %d hex digits, found %zu bytes", h->where,
                          DIGEST_HEX - 1, n);
     return 0;
 }
@@ -175,7 +180,9 @@ static int decode_header(const char *path, const void *data, size_t len, msgpack
 {
     char where[sizeof out->where];
     snprintf(where, sizeof where, "%s, header", path);
-    if (!len) return error_set(err, "%s: expected a Quern artifact, found an empty file", path);
+    if (!len)
+        return error_set(err, ERROR_CORRUPT, "%s: expected a Quern artifact, found an empty file",
+                         path);
     if (scan_record(data, len, where, used, err) || view_decode(data, *used, where, zone, out, err))
         return -1;
     return check_header(out, err);
@@ -194,10 +201,10 @@ int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err)
     int rc = -1;
     if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE)) {
         free(front);
-        return error_set(err, "out of memory for the header of %s", path);
+        return error_set(err, ERROR_MEMORY, "out of memory for the header of %s", path);
     }
     if (failed) {
-        error_set(err, "cannot read %s", path);
+        error_set(err, ERROR_IO, "cannot read %s", path);
     } else if (!decode_header(path, front, n, &zone, &h, &used, err)) {
         char *digest = view_strdup(&h, "digest", err);
         artifact_spec_input_digest(s, path, digest);
@@ -223,7 +230,7 @@ struct ArtifactWriter {
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
 {
     if (!schema_known(spec->kind))
-        return error_set(err, "%s: '%s' is no kind of artifact", path, spec->kind);
+        return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", path, spec->kind);
     /* Found out now rather than after hours of work. */
     char *dir = memory_strdup(path), *slash = strrchr(dir, '/');
     if (slash) slash[slash == dir] = 0;
@@ -233,7 +240,7 @@ int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter *
     ArtifactWriter *w = memory_alloc(sizeof *w);
     if (!msgpack_zone_init(&w->zone, MSGPACK_ZONE_CHUNK_SIZE)) {
         free(w);
-        return error_set(err, "out of memory for %s", path);
+        return error_set(err, ERROR_MEMORY, "out of memory for %s", path);
     }
     w->path = memory_strdup(path);
     w->spec = spec;
@@ -277,8 +284,8 @@ int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Erro
 {
     size_t start = w->payload.len;
     if (buffer_append(&w->payload, data, len))
-        return error_set(err, "%s, record %ld: more than %zu bytes of records", w->path, w->count,
-                         w->payload.max);
+        return error_set(err, ERROR_LIMIT, "%s, record %ld: more than %zu bytes of records",
+                         w->path, w->count, w->payload.max);
     return accept_record(w, start, err);
 }
 
@@ -354,7 +361,7 @@ static int find_records(ArtifactReader *r, size_t start, Error *err)
     if (view_int(&r->header, "count", &count, err)) return -1;
     size_t left = r->data.len - start;
     if ((uint64_t)count > left / MIN_RECORD)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s, header, field count: %lld records are claimed, %zu bytes are present",
                          r->path, (long long)count, left);
     r->count = (long)count;
@@ -369,8 +376,8 @@ static int find_records(ArtifactReader *r, size_t start, Error *err)
     }
     size_t end = r->offsets[r->count];
     if (end != r->data.len)
-        return error_set(err, "%s: %zu bytes follow the last of %ld records", r->path,
-                         r->data.len - end, r->count);
+        return error_set(err, ERROR_CORRUPT, "%s: %zu bytes follow the last of %ld records",
+                         r->path, r->data.len - end, r->count);
     return 0;
 }
 
@@ -382,7 +389,7 @@ static int check_digest(ArtifactReader *r, Error *err)
     digest_hex(&d, r->digest);
     if (text_is(&r->header, "digest", r->digest)) return 0;
     return error_set(
-        err,
+        err, ERROR_CORRUPT,
         "%s, header, field digest: the payload's digest is %s, the header says another: damaged",
         r->path, r->digest);
 }
@@ -390,13 +397,14 @@ static int check_digest(ArtifactReader *r, Error *err)
 static int open_reader(ArtifactReader *r, const char *kind, Error *err)
 {
     size_t used;
-    if (!r->zone) return error_set(err, "out of memory for %s", r->path);
+    if (!r->zone) return error_set(err, ERROR_MEMORY, "out of memory for %s", r->path);
     if (file_read(r->path, MAX_ARTIFACT, &r->data, err)) return -1;
     if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err))
         return -1;
     if (kind && !text_is(&r->header, "kind", kind)) {
         char *found = view_strdup(&r->header, "kind", err);
-        error_set(err, "%s: expected an artifact of kind '%s', found '%s'", r->path, kind, found);
+        error_set(err, ERROR_CORRUPT, "%s: expected an artifact of kind '%s', found '%s'", r->path,
+                  kind, found);
         free(found);
         return -1;
     }

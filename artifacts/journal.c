@@ -53,8 +53,8 @@ static int record_at(const Buffer *b, size_t at, const unsigned char **payload, 
 static int append(Journal *j, const void *payload, size_t len, Error *err)
 {
     if (!len || len > MAX_PAYLOAD)
-        return error_set(err, "%s: expected a payload of 1 to %d bytes, found %zu", j->path,
-                         MAX_PAYLOAD, len);
+        return error_set(err, ERROR_CORRUPT, "%s: expected a payload of 1 to %d bytes, found %zu",
+                         j->path, MAX_PAYLOAD, len);
     unsigned char *frame = memory_alloc(len + FRAME);
     put_u32(frame, (uint32_t)len);
     memcpy(frame + 4, payload, len);
@@ -89,7 +89,8 @@ static int lock(Journal *j, Error *err)
         if (errno != EACCES && errno != EAGAIN) return error_errno(err, "cannot lock %s", j->path);
         if (fcntl(j->fd, F_GETLK, &l)) l.l_pid = 0;
         if (stop_requested() || clock_seconds() - start > LOCK_WAIT_S)
-            return error_set(err, "%s is being written by process %ld", j->path, (long)l.l_pid);
+            return error_set(err, ERROR_CORRUPT, "%s is being written by process %ld", j->path,
+                             (long)l.l_pid);
         if (!said)
             log_info("%s: waiting for process %ld, which is writing it", j->path, (long)l.l_pid);
         clock_sleep(0.1);
@@ -110,7 +111,8 @@ static int open_locked(Journal *j, Error *err)
         close(j->fd);
         j->fd = -1;
     }
-    return error_set(err, "%s is removed and made again all the time by another process", j->path);
+    return error_set(err, ERROR_CORRUPT,
+                     "%s is removed and made again all the time by another process", j->path);
 }
 
 /* Through the locked descriptor: closing another one of the same file would end a POSIX lock. */
@@ -123,7 +125,8 @@ static int read_all(Journal *j, Buffer *b, Error *err)
         if (n < 0) return error_errno(err, "cannot read %s", j->path);
         if (n == 0) return 0;
         if (buffer_append(b, chunk, (size_t)n))
-            return error_set(err, "%s: expected at most %zu bytes, found more", j->path, b->max);
+            return error_set(err, ERROR_LIMIT, "%s: expected at most %zu bytes, found more",
+                             j->path, b->max);
     }
 }
 

@@ -216,8 +216,8 @@ static int by_key(const void *a, const void *b)
 static int encode(const Record *r, Buffer *out, int depth, Error *err)
 {
     if (r->too_long)
-        return error_set(err, "field %s: the value has more than %d bytes", r->too_long,
-                         MAX_RECORD_VALUE);
+        return error_set(err, ERROR_LIMIT, "field %s: the value has more than %d bytes",
+                         r->too_long, MAX_RECORD_VALUE);
     assert(depth <= 8);
     const Field **order = memory_array(r->n, sizeof *order);
     for (size_t i = 0; i < r->n; i++) order[i] = &r->fields[i];
@@ -246,7 +246,8 @@ int record_encode(const Record *r, Buffer *out, Error *err)
     size_t start = out->len;
     int rc = encode(r, out, 1, err);
     if (!rc && out->full)
-        rc = error_set(err, "a record does not fit a buffer of at most %zu bytes", out->max);
+        rc = error_set(err, ERROR_LIMIT, "a record does not fit a buffer of at most %zu bytes",
+                       out->max);
     if (rc) {
         out->len = start;
         out->full = 0;

@@ -35,7 +35,7 @@ static int refuse(Scan *s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    return error_set(s->err, "%s%s: %s", s->where, field, what);
+    return error_set(s->err, ERROR_CORRUPT, "%s%s: %s", s->where, field, what);
 }
 
 static size_t left(const Scan *s)

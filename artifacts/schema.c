@@ -151,7 +151,7 @@ static const char *type_name(char type)
 int schema_check(const char *kind, const View *v, Error *err)
 {
     const Schema *s = find_schema(kind);
-    if (!s) return error_set(err, "%s: '%s' is no kind of artifact", v->where, kind);
+    if (!s) return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", v->where, kind);
     for (uint32_t i = 0; i < v->map->via.map.size; i++) {
         const msgpack_object_kv *kv = &v->map->via.map.ptr[i];
         const char *name = kv->key.via.str.ptr;
@@ -162,15 +162,15 @@ int schema_check(const char *kind, const View *v, Error *err)
                  !memcmp(f->name, name, kv->key.via.str.size)))
             f++;
         if (f == s->fields + MAX_FIELDS || !f->name)
-            return error_set(err, "%s, field %.*s: the kind '%s' has no such field", v->where, n,
-                             name, kind);
+            return error_set(err, ERROR_CORRUPT, "%s, field %.*s: the kind '%s' has no such field",
+                             v->where, n, name, kind);
         if (!has_type(&kv->val, f->type))
-            return error_set(err, "%s, field %s: expected %s, found another type", v->where,
-                             f->name, type_name(f->type));
+            return error_set(err, ERROR_CORRUPT, "%s, field %s: expected %s, found another type",
+                             v->where, f->name, type_name(f->type));
     }
     for (const SchemaField *f = s->fields; f < s->fields + MAX_FIELDS && f->name; f++)
         if (!f->optional && !view_has(v, f->name))
-            return error_set(err, "%s, field %s: expected %s, found no such field", v->where,
-                             f->name, type_name(f->type));
+            return error_set(err, ERROR_CORRUPT, "%s, field %s: expected %s, found no such field",
+                             v->where, f->name, type_name(f->type));
     return 0;
 }

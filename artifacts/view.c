@@ -12,10 +12,11 @@ int view_decode(const void *data, size_t len, const char *where, msgpack_zone *z
     size_t used, off = 0;
     if (scan_record(data, len, where, &used, err)) return -1;
     if (used != len)
-        return error_set(err, "%s: %zu bytes follow the end of the record", where, len - used);
+        return error_set(err, ERROR_CORRUPT, "%s: %zu bytes follow the end of the record", where,
+                         len - used);
     msgpack_object *root = msgpack_zone_malloc(zone, sizeof *root);
     if (!root || msgpack_unpack(data, len, &off, zone, root) != MSGPACK_UNPACK_SUCCESS)
-        return error_set(err, "%s: msgpack could not decode %zu bytes", where, len);
+        return error_set(err, ERROR_CORRUPT, "%s: msgpack could not decode %zu bytes", where, len);
     out->map = root;
     snprintf(out->where, sizeof out->where, "%s", where);
     return 0;
@@ -61,8 +62,8 @@ static const char *type_word(const msgpack_object *o)
 static int wrong(const View *v, const char *key, const char *expected, const msgpack_object *found,
                  Error *err)
 {
-    return error_set(err, "%s, field %s: expected %s, found %s", v->where, key, expected,
-                     found ? type_word(found) : "no such field");
+    return error_set(err, ERROR_CORRUPT, "%s, field %s: expected %s, found %s", v->where, key,
+                     expected, found ? type_word(found) : "no such field");
 }
 
 /* The value if it has that type; else NULL with the sentence. */
@@ -152,8 +153,8 @@ int view_bool(const View *v, const char *key, int *out, Error *err)
 static int wrong_element(const View *v, const char *key, size_t i, const char *expected,
                          const msgpack_object *found, Error *err)
 {
-    return error_set(err, "%s, field %s[%zu]: expected %s, found %s", v->where, key, i, expected,
-                     type_word(found));
+    return error_set(err, ERROR_CORRUPT, "%s, field %s[%zu]: expected %s, found %s", v->where, key,
+                     i, expected, type_word(found));
 }
 
 int view_ints(const View *v, const char *key, int64_t **out, size_t *n, Error *err)
@@ -210,8 +211,9 @@ int view_item(const View *v, const char *key, size_t i, View *out, Error *err)
     const msgpack_object *o = need(v, key, MSGPACK_OBJECT_ARRAY, "a list of maps", err);
     if (!o) return -1;
     if (i >= o->via.array.size)
-        return error_set(err, "%s, field %s: expected at least %zu elements, found %u", v->where,
-                         key, i + 1, o->via.array.size);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s, field %s: expected at least %zu elements, found %u", v->where, key,
+                         i + 1, o->via.array.size);
     const msgpack_object *item = &o->via.array.ptr[i];
     if (item->type != MSGPACK_OBJECT_MAP) return wrong_element(v, key, i, "a map", item, err);
     char where[sizeof v->where];

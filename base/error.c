@@ -1,3 +1,4 @@
+/* Error values: formatting, codes and their exit statuses. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -11,9 +12,10 @@ static void scrub(char *s)
         if (((unsigned char)*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f) *s = '?';
 }
 
-int error_set(Error *err, const char *fmt, ...)
+int error_set(Error *err, ErrorCode code, const char *fmt, ...)
 {
     if (!err) return -1;
+    err->code = code;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, ap);
@@ -22,10 +24,17 @@ int error_set(Error *err, const char *fmt, ...)
     return -1;
 }
 
+static ErrorCode code_of(int number)
+{
+    if (number == ENOENT) return ERROR_NOT_FOUND;
+    return number == ENOMEM ? ERROR_MEMORY : ERROR_IO;
+}
+
 int error_errno(Error *err, const char *fmt, ...)
 {
     int saved = errno;
     if (!err) return -1;
+    err->code = code_of(saved);
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
@@ -50,4 +59,28 @@ int error_prefix(Error *err, const char *fmt, ...)
         snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old);
     scrub(err->text);
     return -1;
+}
+
+static const struct {
+    const char *name, *meaning;
+    int status;
+} codes[] = {
+#define X(code, exit_status, text) {#code, text, exit_status},
+    ERROR_CODES(X)
+#undef X
+};
+
+const char *error_name(ErrorCode code)
+{
+    return code < ERROR_CODE_COUNT ? codes[code].name : "NONE";
+}
+
+const char *error_meaning(ErrorCode code)
+{
+    return code < ERROR_CODE_COUNT ? codes[code].meaning : "";
+}
+
+int error_exit_status(ErrorCode code)
+{
+    return code < ERROR_CODE_COUNT ? codes[code].status : EXIT_STATUS_FAILED;
 }

@@ -20,8 +20,8 @@ static int ternary(Parser *ps, int64_t *v);
 
 static int fail(Parser *ps, const char *what)
 {
-    return error_set(ps->err, "expression \"%.*s\", column %d: %s", (int)(ps->end - ps->start),
-                     ps->start, (int)(ps->p - ps->start) + 1, what);
+    return error_set(ps->err, ERROR_INVALID, "expression \"%.*s\", column %d: %s",
+                     (int)(ps->end - ps->start), ps->start, (int)(ps->p - ps->start) + 1, what);
 }
 
 static void blanks(Parser *ps)
@@ -100,9 +100,9 @@ static int name_or_call(Parser *ps, int64_t *v)
     if (ps->lookup && !ps->lookup(ps->ctx, name, len, v)) return 0;
     if (ps->skip) return (int)(*v = 0);
     ps->p = name;
-    return error_set(ps->err, "expression \"%.*s\", column %d: unknown name '%.*s'",
-                     (int)(ps->end - ps->start), ps->start, (int)(name - ps->start) + 1, (int)len,
-                     name);
+    return error_set(
+        ps->err, ERROR_UNKNOWN_NAME, "expression \"%.*s\", column %d: unknown name '%.*s'",
+        (int)(ps->end - ps->start), ps->start, (int)(name - ps->start) + 1, (int)len, name);
 }
 
 static int primary(Parser *ps, int64_t *v)
@@ -249,7 +249,8 @@ int expr_eval(const char *text, size_t len, ExprLookup *lookup, void *ctx, int64
               Error *err)
 {
     if (len > EXPR_MAX_TEXT)
-        return error_set(err, "expression of %zu bytes: at most %d are read", len, EXPR_MAX_TEXT);
+        return error_set(err, ERROR_LIMIT, "expression of %zu bytes: at most %d are read", len,
+                         EXPR_MAX_TEXT);
     Parser ps = {
         .start = text, .p = text, .end = text + len, .lookup = lookup, .ctx = ctx, .err = err};
     if (ternary(&ps, value)) return -1;

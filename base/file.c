@@ -23,7 +23,8 @@ int file_read(const char *path, size_t max, Buffer *out, Error *err)
         if (n < 0) rc = error_errno(err, "cannot read %s", path);
         if (n <= 0) break;
         if (out->len + (size_t)n > max || buffer_append(out, chunk, (size_t)n)) {
-            rc = error_set(err, "%s: expected at most %zu bytes, found more", path, max);
+            rc = error_set(err, ERROR_LIMIT, "%s: expected at most %zu bytes, found more", path,
+                           max);
             break;
         }
     }
@@ -49,7 +50,8 @@ int file_sync_dir(const char *path, Error *err)
     char dir[4096];
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
-    if (n >= sizeof dir) return error_set(err, "path of more than %zu bytes: %s", sizeof dir, path);
+    if (n >= sizeof dir)
+        return error_set(err, ERROR_LIMIT, "path of more than %zu bytes: %s", sizeof dir, path);
     if (!slash)
         strcpy(dir, ".");
     else if (n == 0)
@@ -79,8 +81,10 @@ static int is_no_output(const char *path)
 int file_begin(const char *path, char *temp, size_t temp_size, Error *err)
 {
     int n = snprintf(temp, temp_size, "%s.tmp.%ld", path, (long)getpid());
-    if (is_no_output(path)) return error_set(err, "%s is there and no regular file", path);
-    if (n < 0 || (size_t)n >= temp_size) return error_set(err, "path too long: %s", path);
+    if (is_no_output(path))
+        return error_set(err, ERROR_IO, "%s is there and no regular file", path);
+    if (n < 0 || (size_t)n >= temp_size)
+        return error_set(err, ERROR_LIMIT, "path too long: %s", path);
     int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return error_errno(err, "cannot create %s", temp);
     return fd;
@@ -135,7 +139,7 @@ int file_mkdirs(const char *path, Error *err)
 {
     char p[4096];
     size_t n = strlen(path);
-    if (n >= sizeof p) return error_set(err, "path too long: %s", path);
+    if (n >= sizeof p) return error_set(err, ERROR_LIMIT, "path too long: %s", path);
     memcpy(p, path, n + 1);
     for (char *s = p + 1;; s++) {
         if (*s && *s != '/') continue;

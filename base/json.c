@@ -8,8 +8,8 @@ json_t *json_read_text(const char *text, size_t len, const char *where, Error *e
     json_error_t je;
     json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
     if (!v)
-        error_set(err, "%s: not valid JSON at line %d, column %d: %s", where, je.line, je.column,
-                  je.text);
+        error_set(err, ERROR_CORRUPT, "%s: not valid JSON at line %d, column %d: %s", where,
+                  je.line, je.column, je.text);
     return v;
 }
 
@@ -27,11 +27,13 @@ static json_t *need(const json_t *obj, const char *key, const char *where, const
 {
     json_t *v = json_object_get(obj, key);
     if (!v) {
-        error_set(err, "%s: expected the field \"%s\" (%s), found none", where, key, type);
+        error_set(err, ERROR_CORRUPT, "%s: expected the field \"%s\" (%s), found none", where, key,
+                  type);
         return NULL;
     }
     if (!ok_type(v)) {
-        error_set(err, "%s: the field \"%s\" is expected to be %s", where, key, type);
+        error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be %s", where, key,
+                  type);
         return NULL;
     }
     return v;

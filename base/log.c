@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stop.h"
 
 static const char *program_name = "quern";
 static int level = 1; /* 0 quiet, 1 info, 2 debug */
@@ -63,10 +64,16 @@ void log_warn(const char *fmt, ...)
     va_end(ap);
 }
 
-_Noreturn void log_die(int status, const Error *err)
+_Noreturn void log_exit(int status, const Error *err)
 {
     fprintf(stderr, "%s%s: %s\n", line_open ? "\r\033[K" : "", program_name, err->text);
     exit(status);
+}
+
+_Noreturn void log_die(const Error *err)
+{
+    int signal = stop_requested();
+    log_exit(signal ? EXIT_STATUS_SIGNAL + signal : error_exit_status(err->code), err);
 }
 
 static void draw(const Progress *p, double now)
@@ -113,7 +120,7 @@ int log_close(int status)
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "%s: cannot write the result to stdout: %s\n", program_name,
                 strerror(errno));
-        return status ? status : 1;
+        return status ? status : EXIT_STATUS_SYSTEM;
     }
     return status;
 }

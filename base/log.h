@@ -9,7 +9,10 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* With the milliseconds since log_open. */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void log_die(int status, const Error *err); /* main's last word: "program: text" */
+/* main's last word: "program: text". log_die ends with the error's exit status, or with 128 plus
+ * the signal that asked to stop. */
+_Noreturn void log_die(const Error *err);
+_Noreturn void log_exit(int status, const Error *err);
 
 /* Progress with rate and time left: redrawn at most 6 times a second on a terminal, one line a
  * minute elsewhere, nothing under QUERN_LOG=quiet. */

@@ -108,7 +108,8 @@ int process_find_program(const char *name, char *out, size_t size, Error *err)
         int n = snprintf(out, size, "%s%s/%s", self, places[i], name);
         if (n > 0 && (size_t)n < size && !access(out, X_OK)) return 0;
     }
-    return error_set(err, "%s is not beside this program (%s): run make build", name, self);
+    return error_set(err, ERROR_IO, "%s is not beside this program (%s): run make build", name,
+                     self);
 }
 
 static void set_limit(int which, size_t value)
@@ -274,7 +275,8 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
     if (wait_for(pid, &bounds, &status)) return error_errno(err, "cannot wait for %s", argv[0]);
     kill(-pid, SIGKILL); /* grandchildren that stayed behind */
     if (bounds.stopped)
-        return error_set(err, "%s was killed: stopped by signal %d", argv[0], stop_requested());
+        return error_set(err, ERROR_IO, "%s was killed: stopped by signal %d", argv[0],
+                         stop_requested());
     if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
     return 0;

@@ -155,7 +155,7 @@ static int choose(Cublaslt *c, Plan *p, Error *err)
 {
     if (p->shape.ordered && ask(c, p, 1, err)) return -1;
     if (!p->n_choices && ask(c, p, 0, err)) return -1;
-    return p->n_choices ? 0 : error_set(err, "cuBLASLt has no algorithm");
+    return p->n_choices ? 0 : error_set(err, ERROR_DEVICE, "cuBLASLt has no algorithm");
 }
 
 static int describe(Plan *p, Error *err)

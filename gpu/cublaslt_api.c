@@ -30,5 +30,6 @@ const CublasltApi *cublaslt_api(Error *err)
 
 int cublaslt_check(const CublasltApi *lt, int status, const char *what, Error *err)
 {
-    return status ? error_set(err, "%s: %s (%d)", what, lt->status(status), status) : 0;
+    return status ? error_set(err, ERROR_DEVICE, "%s: %s (%d)", what, lt->status(status), status)
+                  : 0;
 }

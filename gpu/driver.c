@@ -8,7 +8,7 @@ static CudaDriver table;
 static int open_library(Error *err)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return error_set(err, "no CUDA driver: %s", dlerror());
+    if (!library) return error_set(err, ERROR_DEVICE, "no CUDA driver: %s", dlerror());
     union {
         void *object;
         void (*function)(void);
@@ -17,7 +17,7 @@ static int open_library(Error *err)
     symbol.object = dlsym(library, #exported);                                                  \
     if (!symbol.object) {                                                                       \
         dlclose(library);                                                                       \
-        return error_set(err,                                                                   \
+        return error_set(err, ERROR_DEVICE,                                                     \
                          "the CUDA driver has no %s; a driver of CUDA 12.4 or later is needed", \
                          #exported);                                                            \
     }                                                                                           \
@@ -37,7 +37,7 @@ const CudaDriver *cuda_driver(Error *err)
         cuda_check(table.device_count(&count), "the CUDA driver does not count its devices", err))
         return NULL;
     if (!count) {
-        error_set(err, "the CUDA driver sees no GPU");
+        error_set(err, ERROR_DEVICE, "the CUDA driver sees no GPU");
         return NULL;
     }
     ready = 1;
@@ -50,5 +50,5 @@ int cuda_check(CuResult r, const char *what, Error *err)
     if (r == CU_OK) return 0;
     if (table.error_string) table.error_string(r, &text);
     if (table.error_name) table.error_name(r, &name);
-    return error_set(err, "%s: %s (%s, %d)", what, text, name, r);
+    return error_set(err, ERROR_DEVICE, "%s: %s (%s, %d)", what, text, name, r);
 }

@@ -46,19 +46,19 @@ int lock_open(const char *uuid, GpuLock **out, Error *err)
     const char *dir = getenv("QUERN_LOCK_DIR");
     struct stat st;
     if (!*uuid || strchr(uuid, '/'))
-        return error_set(err, "a GPU's lock needs its uuid, found \"%s\"", uuid);
+        return error_set(err, ERROR_DEVICE, "a GPU's lock needs its uuid, found \"%s\"", uuid);
     GpuLock *l = memory_alloc(sizeof *l);
     int n =
         snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
     l->fd = n < (int)sizeof l->path ? open_file(l->path) : -1;
     if (n >= (int)sizeof l->path)
-        error_set(err, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
+        error_set(err, ERROR_DEVICE, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
     else if (l->fd < 0)
         error_errno(err, "cannot open the GPU's lock %s", l->path);
     else if (fstat(l->fd, &st))
         error_errno(err, "cannot look at the GPU's lock %s", l->path);
     else if (!S_ISREG(st.st_mode))
-        error_set(err, "the GPU's lock %s is no file", l->path);
+        error_set(err, ERROR_DEVICE, "the GPU's lock %s is no file", l->path);
     else {
         *out = l;
         return 0;
@@ -98,9 +98,11 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
     if (pread(l->fd, who, sizeof who - 1, 0) > 0) pid = atoi(who);
     if (pid > 0)
         return error_set(
-            err, "the GPU's lock %s was not free within %g s; the last to time was process %d",
-            l->path, wait_s, pid);
-    return error_set(err, "the GPU's lock %s was not free within %g s", l->path, wait_s);
+            err, ERROR_DEVICE,
+            "the GPU's lock %s was not free within %g s; the last to time was process %d", l->path,
+            wait_s, pid);
+    return error_set(err, ERROR_DEVICE, "the GPU's lock %s was not free within %g s", l->path,
+                     wait_s);
 }
 
 /* Both bytes, or neither. The gate is kept while waiting for those who share to leave. */
@@ -130,8 +132,8 @@ static int take(GpuLock *l, int type, double wait_s, Error *err)
 static int refuse_nesting(const GpuLock *l, Error *err)
 {
     if (l->held == GPU_FREE) return 0;
-    return error_set(err, "the GPU's lock %s is held %s by this process already", l->path,
-                     l->held == GPU_ALONE ? "alone" : "shared");
+    return error_set(err, ERROR_DEVICE, "the GPU's lock %s is held %s by this process already",
+                     l->path, l->held == GPU_ALONE ? "alone" : "shared");
 }
 
 int lock_alone(GpuLock *l, double wait_s, Error *err)

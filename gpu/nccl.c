@@ -50,7 +50,7 @@ static int check(int status, void *comm, const char *what, Error *err)
 {
     if (!status) return 0;
     const char *more = nccl.last_error(comm);
-    return error_set(err, "%s: %s (%d)%s%s", what, nccl.status(status), status,
+    return error_set(err, ERROR_DEVICE, "%s: %s (%d)%s%s", what, nccl.status(status), status,
                      more && *more ? ": " : "", more ? more : "");
 }
 

@@ -101,7 +101,7 @@ int nvrtc_open(Nvrtc **out, Error *err)
     if (!library) {
         free(n);
         return error_set(
-            err,
+            err, ERROR_DEVICE,
             "no NVRTC found in $CUDA_HOME, %s, %s, %s, %s or the system's library path; "
             "install the CUDA toolkit or run: make deps",
             roots[1], roots[2], roots[3], roots[OWN]);

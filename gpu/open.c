@@ -39,7 +39,7 @@ int open_symbols(void *library, const char *name, const char *expected, const Op
     for (size_t i = 0; i < n; i++) {
         void *f = dlsym(library, symbols[i].name);
         if (!f)
-            return error_set(err, "%s has no %s%s%s", name, symbols[i].name,
+            return error_set(err, ERROR_DEVICE, "%s has no %s%s%s", name, symbols[i].name,
                              *expected ? ": expected " : "", expected);
         memcpy(symbols[i].slot, &f, sizeof f);
     }
@@ -51,7 +51,7 @@ int open_library(const char *const *files, const OpenSymbol *symbols, size_t n, 
     char why[400];
     void *library = open_first(files, why, sizeof why);
     if (!library)
-        return error_set(err,
+        return error_set(err, ERROR_DEVICE,
                          "no %s in $CUDA_HOME, on the loader's path or in /usr/local/cuda (%s)",
                          files[0], why);
     if (!open_symbols(library, files[0], "", symbols, n, err)) return 0;

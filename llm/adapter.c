@@ -74,7 +74,7 @@ static int post(const LlmOptions *opt, const char *route, const char *body, Answ
     llm_endpoint_redact(&e, out->body.data, out->body.len);
     llm_endpoint_release(&e);
     if (code == CURLE_OK) return 0;
-    return error_set(err, "%s: %s", out->where,
+    return error_set(err, ERROR_SERVER, "%s: %s", out->where,
                      stop_requested() ? "stopped" : curl_easy_strerror(code));
 }
 
@@ -114,24 +114,25 @@ static int refuse(const Answer *a, const char *name, const char *path, Error *er
     char why[512];
     reason_of(a, why, sizeof why);
     if (a->status == 401 || a->status == 403)
-        return error_set(err, "%s answered %s: loading adapters needs the server's key", a->where,
-                         why);
+        return error_set(err, ERROR_SERVER,
+                         "%s answered %s: loading adapters needs the server's key", a->where, why);
     if (says(a, "No such file") || says(a, "No adapter found") || says(a, "not found") ||
         says(a, "does not exist"))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "%s cannot find the adapter %s (it answered %s): the server must see this "
                          "folder under the same path",
                          a->where, path, why);
     if (says(a, "max_lora_rank") || says(a, "lora rank"))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "%s does not take the adapter's rank (it answered %s): start it with a "
                          "larger --max-lora-rank",
                          a->where, why);
     if (says(a, "enable_lora") || says(a, "enable-lora") || says(a, "LoRA is not enabled"))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "%s runs without adapters (it answered %s): start it with --enable-lora",
                          a->where, why);
-    return error_set(err, "%s did not load the adapter %s: it answered %s", a->where, name, why);
+    return error_set(err, ERROR_SERVER, "%s did not load the adapter %s: it answered %s", a->where,
+                     name, why);
 }
 
 static char *request(const char *name, const char *path)
@@ -147,7 +148,9 @@ int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, 
                      Error *err)
 {
     char *body = request(name, path);
-    if (!body) return error_set(err, "the adapter's path is not valid UTF-8: JSON cannot carry it");
+    if (!body)
+        return error_set(err, ERROR_CORRUPT,
+                         "the adapter's path is not valid UTF-8: JSON cannot carry it");
     Answer a = {0};
     buffer_init(&a.body, MAX_REPLY);
     int rc = 0, found = 0;
@@ -160,7 +163,7 @@ int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, 
     }
     free(body);
     if (!rc && !found)
-        rc = error_set(err,
+        rc = error_set(err, ERROR_SERVER,
                        "%s has no route to load adapters: start vLLM with "
                        "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and "
                        "--enable-lora, or SGLang with --enable-lora",
@@ -187,7 +190,8 @@ int llm_adapter_unload(const LlmOptions *opt, const LlmAdapter *adapter, const c
     reason_of(&a, why, sizeof why);
     if (!rc && !succeeded(&a) && a.status != 404 && !says(&a, "not found") &&
         !says(&a, "cannot be found"))
-        rc = error_set(err, "%s did not unload the adapter %s: it answered %s", a.where, name, why);
+        rc = error_set(err, ERROR_SERVER, "%s did not unload the adapter %s: it answered %s",
+                       a.where, name, why);
     free(body);
     buffer_release(&a.body);
     return rc;

@@ -55,7 +55,7 @@ static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, c
                                                                  : v->vendor_url;
     e->vendor = !strcmp(base, v->vendor_url);
     CURLU *u = curl_url();
-    if (!u) return error_set(err, "out of memory for a URL");
+    if (!u) return error_set(err, ERROR_MEMORY, "out of memory for a URL");
     int rc = curl_url_set(u, CURLUPART_URL, base, 0) ? -1 : complete_path(u, v->suffix, route);
     char *scheme = url_part(u, CURLUPART_SCHEME), *host = url_part(u, CURLUPART_HOST),
          *port = url_part(u, CURLUPART_PORT);
@@ -63,7 +63,8 @@ static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, c
     if (rc || !whole || !host || !path || !scheme ||
         (strcmp(scheme, "http") && strcmp(scheme, "https"))) {
         /* The text may hold a password: it is not repeated. */
-        rc = error_set(err, "%s: expected an http or https URL such as %s, found something else",
+        rc = error_set(err, ERROR_SERVER,
+                       "%s: expected an http or https URL such as %s, found something else",
                        opt->base_url ? "the endpoint's base URL" : v->base_env, v->vendor_url);
     } else {
         snprintf(e->where, sizeof e->where, "%s://%s%s%s%s", scheme, host, port ? ":" : "",
@@ -85,12 +86,13 @@ static int read_key(LlmEndpoint *e, const Vendor *v, Error *err)
     size_t n = s ? strlen(s) : 0;
     while (n && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ')) n--; /* as files end */
     if (!n)
-        return e->vendor ? error_set(err, "%s is not set: %s needs a key", v->key_env, e->where)
+        return e->vendor ? error_set(err, ERROR_UNSUPPORTED, "%s is not set: %s needs a key",
+                                     v->key_env, e->where)
                          : 0;
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] <= 0x20 || (unsigned char)s[i] >= 0x7f)
-            return error_set(err, "%s: character %zu of %zu is one that no key has", v->key_env,
-                             i + 1, n);
+            return error_set(err, ERROR_SERVER, "%s: character %zu of %zu is one that no key has",
+                             v->key_env, i + 1, n);
     e->key = memory_strndup(s, n);
     return 0;
 }
@@ -123,7 +125,7 @@ static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error 
     }
     if (!rc) return 0;
     llm_endpoint_release(e);
-    return error_set(err, "out of memory for the headers");
+    return error_set(err, ERROR_MEMORY, "out of memory for the headers");
 }
 
 int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err)

@@ -138,7 +138,8 @@ static void give_up(Run *run, Slot *s, int status, const Error *e)
 {
     fail_request(run, s, status, e->text);
     if (++run->given_up_in_row < BREAKER || run->halted) return;
-    error_set(&run->why, "%d requests in a row failed for good; the last: %s", BREAKER, e->text);
+    error_set(&run->why, ERROR_SERVER, "%d requests in a row failed for good; the last: %s",
+              BREAKER, e->text);
     halt(run, DRAIN_S);
 }
 
@@ -159,7 +160,7 @@ static void start(Run *run, Slot *s)
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(s->body));
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->body);
     if (curl_multi_add_handle(run->multi, s->easy)) {
-        error_set(&e, "%s: libcurl took no more requests", run->endpoint.where);
+        error_set(&e, ERROR_SERVER, "%s: libcurl took no more requests", run->endpoint.where);
         give_up(run, s, 0, &e);
         return;
     }
@@ -222,11 +223,12 @@ static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
     if (now + delay - s->first_failure > give_up_s) {
         Error final;
         if (asked > give_up_s)
-            error_set(&final, "%s and asks to wait %.0f s, more than the %.0f s of patience",
-                      e->text, asked, give_up_s);
+            error_set(&final, ERROR_LIMIT,
+                      "%s and asks to wait %.0f s, more than the %.0f s of patience", e->text,
+                      asked, give_up_s);
         else
-            error_set(&final, "%s; given up after %d attempts in %.0f s", e->text, s->attempts,
-                      now - s->first_failure);
+            error_set(&final, ERROR_SERVER, "%s; given up after %d attempts in %.0f s", e->text,
+                      s->attempts, now - s->first_failure);
         give_up(run, s, status, &final);
         return;
     }
@@ -283,8 +285,8 @@ static void take_http(Run *run, Slot *s, int status, double now)
         curl_easy_header(s->easy, "x-should-retry", 0, CURLH_HEADER, -1, &h) ? NULL : h->value;
     if (status != 200) llm_refusal_parse(s->reply.data, s->reply.len, &refusal);
     const char *says = *refusal.message ? refusal.message : refusal.code;
-    error_set(&e, "%s answered %d%s%s%s", run->endpoint.where, status, *says ? " (" : "", says,
-              *says ? ")" : "");
+    error_set(&e, ERROR_SERVER, "%s answered %d%s%s%s", run->endpoint.where, status,
+              *says ? " (" : "", says, *says ? ")" : "");
     llm_endpoint_redact(&run->endpoint, e.text,
                         strlen(e.text)); /* JSON may have hidden it behind escapes */
     switch (llm_classify(status, &refusal, should)) {
@@ -343,10 +345,11 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
         take_http(run, s, (int)status, now);
         return;
     }
-    error_set(&e, "%s: %s", run->endpoint.where,
+    error_set(&e, ERROR_SERVER, "%s: %s", run->endpoint.where,
               *s->curl_says ? s->curl_says : curl_easy_strerror(code));
     if (s->reply.full) {
-        error_set(&e, "%s: a reply of more than %d bytes", run->endpoint.where, MAX_REPLY);
+        error_set(&e, ERROR_LIMIT, "%s: a reply of more than %d bytes", run->endpoint.where,
+                  MAX_REPLY);
         give_up(run, s, (int)status, &e);
     } else if (is_hopeless(code)) {
         run->why = run->halted ? run->why : e;
@@ -355,7 +358,7 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
     } else if (!run->reached && s->first_failure > 0 &&
                now - s->first_failure > run->opt.absent_s) {
         if (!run->halted)
-            error_set(&run->why, "%s; nothing was reached there for %.0f s", e.text,
+            error_set(&run->why, ERROR_SERVER, "%s; nothing was reached there for %.0f s", e.text,
                       run->opt.absent_s);
         halt(run, 0);
         empty_slot(s);
@@ -415,7 +418,7 @@ static void look_for_stop(Run *run)
 {
     int sig = stop_requested();
     if (!sig || run->halted) return;
-    error_set(&run->why, "stopped by signal %d", sig);
+    error_set(&run->why, ERROR_SERVER, "stopped by signal %d", sig);
     halt(run, DRAIN_S);
 }
 
@@ -446,7 +449,7 @@ static int loop(Run *run)
         if (!bad)
             bad = curl_multi_poll(run->multi, &stop, stop.fd >= 0 && !stop_requested(), ms, NULL);
         if (bad)
-            return error_set(&run->why, "%s: libcurl: %s", run->endpoint.where,
+            return error_set(&run->why, ERROR_SERVER, "%s: libcurl: %s", run->endpoint.where,
                              curl_multi_strerror(bad));
     }
 }
@@ -468,15 +471,17 @@ static void release(Run *run)
 static int check_options(LlmOptions *o, Error *err)
 {
     if (!o->model || !*o->model)
-        return error_set(err, "llm: expected the name of a model, found none");
+        return error_set(err, ERROR_SERVER, "llm: expected the name of a model, found none");
     if (o->max_tokens < 1)
-        return error_set(err, "llm: expected max_tokens of 1 or more, found %d", o->max_tokens);
+        return error_set(err, ERROR_SERVER, "llm: expected max_tokens of 1 or more, found %d",
+                         o->max_tokens);
     if (o->concurrency < 1 || o->concurrency > MAX_CONCURRENCY)
-        return error_set(err, "llm: expected a concurrency of 1 to %d, found %d", MAX_CONCURRENCY,
-                         o->concurrency);
+        return error_set(err, ERROR_SERVER, "llm: expected a concurrency of 1 to %d, found %d",
+                         MAX_CONCURRENCY, o->concurrency);
     double hottest = o->api == LLM_ANTHROPIC ? 1 : 2;
     if (!(o->temperature >= 0 && o->temperature <= hottest))
-        return error_set(err, "llm: this API expects a temperature of 0 to %g, found %g", hottest,
+        return error_set(err, ERROR_SERVER,
+                         "llm: this API expects a temperature of 0 to %g, found %g", hottest,
                          o->temperature);
     if (o->connect_timeout_s <= 0) o->connect_timeout_s = 10;
     if (o->request_timeout_s <= 0) o->request_timeout_s = 600;
@@ -492,7 +497,7 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     Run run = {.opt = *opt, .n = n, .prompt = prompt, .done = done, .ctx = ctx};
     if (check_options(&run.opt, err)) return -1;
     if (!started++ && curl_global_init(CURL_GLOBAL_DEFAULT))
-        return error_set(err, "libcurl could not be set up");
+        return error_set(err, ERROR_SERVER, "libcurl could not be set up");
     if (llm_endpoint_init(&run.endpoint, &run.opt, err)) return -1;
     run.n_slots = run.opt.concurrency;
     if (n < (size_t)run.n_slots) run.n_slots = n ? (int)n : 1;
@@ -505,12 +510,13 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     int rc = run.multi ? 0 : -1;
     for (int i = 0; i < run.n_slots && !rc; i++) rc = make_slot(&run, &run.slots[i]) ? -1 : 0;
     if (rc)
-        error_set(&run.why, "out of memory for %d requests at once", run.n_slots);
+        error_set(&run.why, ERROR_MEMORY, "out of memory for %d requests at once", run.n_slots);
     else
         rc = loop(&run) || run.halted ? -1 : 0;
-    if (rc) error_set(err, "%s", run.why.text);
+    if (rc) error_set(err, ERROR_SERVER, "%s", run.why.text);
     if (rc && run.halted)
-        error_set(err, "%s; %zu of %zu requests had ended", run.why.text, run.ended, n);
+        error_set(err, ERROR_SERVER, "%s; %zu of %zu requests had ended", run.why.text, run.ended,
+                  n);
     release(&run);
     return rc;
 }

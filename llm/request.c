@@ -41,7 +41,7 @@ char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const c
     json_t *system = opt->system ? message("system", opt->system) : NULL;
     char *text = NULL;
     if (!user || (opt->system && !system)) {
-        error_set(err, "the prompt is not valid UTF-8: JSON cannot carry it");
+        error_set(err, ERROR_CORRUPT, "the prompt is not valid UTF-8: JSON cannot carry it");
         goto done;
     }
     json_object_set_new(body, "model", json_string(opt->model));
@@ -61,7 +61,8 @@ char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const c
         json_object_set_new(body, "seed", json_integer((json_int_t)(seed & 0x7fffffff)));
     add_sampling(body, opt, dialect);
     text = json_dumps(body, JSON_COMPACT);
-    if (!text) error_set(err, "the model's name is not valid UTF-8: JSON cannot carry it");
+    if (!text)
+        error_set(err, ERROR_CORRUPT, "the model's name is not valid UTF-8: JSON cannot carry it");
 done:
     json_decref(body);
     json_decref(messages);
@@ -221,7 +222,8 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
                        c) /* one was asked for; of more, the one numbered 0, else the first */
         if (!choice || (json_is_integer(json_object_get(c, "index")) &&
                         json_integer_value(json_object_get(c, "index")) == 0)) choice = c;
-    if (!choice) return error_set(err, "reply, choices: expected 1 element, found none");
+    if (!choice)
+        return error_set(err, ERROR_SERVER, "reply, choices: expected 1 element, found none");
     json_t *m = json_need_object(choice, "message", "reply, choices[0]", err);
     if (!m) return -1;
     const char *finish = text_of(choice, "finish_reason"), *refusal = text_of(m, "refusal");
@@ -232,7 +234,8 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
     if (!*thought) thought = text_of(m, "reasoning_content");
     if (!a->filtered && !json_is_string(content) && !json_is_array(content) && !*thought)
         return error_set(
-            err, "reply, choices[0].message: expected \"content\" to be a text, found none");
+            err, ERROR_SERVER,
+            "reply, choices[0].message: expected \"content\" to be a text, found none");
     a->text = joined(content, "text", "text");
     if (*thought) a->reasoning = memory_strdup(thought);
     a->prompt_tokens = tokens(reply, "prompt_tokens");
@@ -303,7 +306,8 @@ int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Er
     if (json_object_get(reply, "error") && !json_is_null(json_object_get(reply, "error"))) {
         LlmRefusal r;
         llm_refusal_parse(body, len, &r);
-        rc = error_set(err, "reply: an error under the status of success: %s", r.message);
+        rc = error_set(err, ERROR_SERVER, "reply: an error under the status of success: %s",
+                       r.message);
     } else {
         rc = api == LLM_OPENAI ? parse_openai(reply, out, err) : parse_anthropic(reply, out, err);
     }

@@ -79,11 +79,13 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
                  Error *err)
 {
     if (o->max_tokens < 0 || o->max_tokens > 1 << 24)
-        return error_set(err, "max_tokens of a micro-batch is expected to be 0 to %d, found %d",
-                         1 << 24, o->max_tokens);
+        return error_set(err, ERROR_INVALID,
+                         "max_tokens of a micro-batch is expected to be 0 to %d, found %d", 1 << 24,
+                         o->max_tokens);
     if (o->lean && m->ops == ops_cpu())
-        return error_set(err, "lean training rounds 16-bit weights stochastically: the CPU "
-                              "computes with 32 bits and has none");
+        return error_set(err, ERROR_INVALID,
+                         "lean training rounds 16-bit weights stochastically: the CPU "
+                         "computes with 32 bits and has none");
     if (o->max_tokens)
         choose(m, o, o->max_tokens, available, out);
     else
@@ -170,7 +172,7 @@ int plan_refuse(const MemoryPlan *p, Error *err)
                         : !p->lora    ? "--lora"
                         : !p->lean    ? "--lean"
                                       : "a smaller model";
-    return error_set(err,
+    return error_set(err, ERROR_MEMORY,
                      "training takes %.2f GiB, %.2f GiB are free: change --max-tokens (%d) or %s",
                      gib(p->total), gib(p->available), p->max_tokens, other);
 }

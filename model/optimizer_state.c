@@ -120,7 +120,8 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
 {
     const Ops *op = t->model->ops;
     if (t->step > MAX_STEP)
-        return error_set(err, "%s: step %lld is too large to store", path, (long long)t->step);
+        return error_set(err, ERROR_LIMIT, "%s: step %lld is too large to store", path,
+                         (long long)t->step);
     State state[3];
     Gathered g = {.t = t};
     int k = states(t, state), rc = 0;
@@ -168,8 +169,8 @@ static int read_number(const Safetensors *st, const char *path, const char *name
     int64_t one[1] = {1};
     if (safetensors_read_f32(st, name, 1, one, out, err)) return -1;
     if (*out >= 0 && *out <= MAX_STEP && floorf(*out) == *out) return 0;
-    return error_set(err, "%s: %s is expected to be a whole number, found %g", path, name,
-                     (double)*out);
+    return error_set(err, ERROR_INVALID, "%s: %s is expected to be a whole number, found %g", path,
+                     name, (double)*out);
 }
 
 /* Where micro-batches were left to the memory that was free, they stay those of the run that is

@@ -189,7 +189,7 @@ int model_add_end(Model *m, int id, Error *err)
     for (int i = 0; i < c->n_eos; i++)
         if (c->eos[i] == id) return 0;
     if (c->n_eos == 8 || id < 0 || id >= c->vocab)
-        return error_set(err,
+        return error_set(err, ERROR_LIMIT,
                          "the end token %d: expected one of the %d ids of the vocabulary, and 8 "
                          "end tokens at most",
                          id, c->vocab);

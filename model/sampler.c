@@ -38,24 +38,30 @@ typedef struct {
 static int check_law(const SampleOptions *opt, Error *err)
 {
     if (!(opt->temperature >= 0) || !isfinite(opt->temperature))
-        return error_set(err, "the temperature is expected to be 0 or above, found %g",
+        return error_set(err, ERROR_INVALID,
+                         "the temperature is expected to be 0 or above, found %g",
                          (double)opt->temperature);
     if (!(opt->top_p > 0 && opt->top_p <= 1))
-        return error_set(err, "top_p is expected to be above 0, at most 1, found %g",
+        return error_set(err, ERROR_LIMIT, "top_p is expected to be above 0, at most 1, found %g",
                          (double)opt->top_p);
     if (!(opt->min_p >= 0 && opt->min_p < 1))
-        return error_set(err, "min_p is expected to be 0 or above, below 1, found %g",
+        return error_set(err, ERROR_INVALID,
+                         "min_p is expected to be 0 or above, below 1, found %g",
                          (double)opt->min_p);
     if (opt->top_k < 0)
-        return error_set(err, "top_k is expected to be 0 or above, found %d", opt->top_k);
+        return error_set(err, ERROR_INVALID, "top_k is expected to be 0 or above, found %d",
+                         opt->top_k);
     if (opt->max_new < 1 || opt->batch < 1 || opt->batch > 65536)
-        return error_set(err, "max_new %d and batch %d are expected to be at least 1", opt->max_new,
+        return error_set(err, ERROR_INVALID,
+                         "max_new %d and batch %d are expected to be at least 1", opt->max_new,
                          opt->batch);
     if (opt->cache_tokens < 0)
-        return error_set(err, "cache_tokens is expected to be 0 or above, found %lld",
+        return error_set(err, ERROR_INVALID,
+                         "cache_tokens is expected to be 0 or above, found %lld",
                          (long long)opt->cache_tokens);
     for (int i = 0; i < opt->n_stops; i++)
-        if (opt->stops[i].n < 1) return error_set(err, "stop sequence %d is empty", i);
+        if (opt->stops[i].n < 1)
+            return error_set(err, ERROR_INVALID, "stop sequence %d is empty", i);
     return 0;
 }
 
@@ -72,16 +78,18 @@ static int check(const Model *m, const SampleRequest *req, int n, const SampleOp
             left--;
     free(banned);
     if (bad >= 0)
-        return error_set(err, "the banned id %d is not in 0..%d", opt->banned[bad], m->c.vocab - 1);
-    if (!left) return error_set(err, "every id is banned: nothing can be sampled");
+        return error_set(err, ERROR_INVALID, "the banned id %d is not in 0..%d", opt->banned[bad],
+                         m->c.vocab - 1);
+    if (!left) return error_set(err, ERROR_INVALID, "every id is banned: nothing can be sampled");
     for (int i = 0; i < n; i++) {
         if (req[i].copies < 0)
-            return error_set(err, "request %d asks for %d samples", i, req[i].copies);
+            return error_set(err, ERROR_INVALID, "request %d asks for %d samples", i,
+                             req[i].copies);
         Sequence s = {req[i].prompt, req[i].prompt_len};
         if (batch_check(m, &s, 1, err)) return error_prefix(err, "request %d", i);
         if (req[i].prompt_len > m->c.max_position - opt->max_new)
             return error_set(
-                err,
+                err, ERROR_INVALID,
                 "request %d: %d tokens of prompt and %d new ones exceed the model's %d positions",
                 i, req[i].prompt_len, opt->max_new, m->c.max_position);
     }
@@ -111,7 +119,8 @@ static int take_token(Sampler *s, const Row *row, const DecoderRow *drawn, Error
     Sample *out = &s->sample[row->sample];
     int32_t id = drawn->id;
     if (!isfinite(drawn->logp))
-        return error_set(err, "request %d, copy %d: the model's logits for token %d are not finite",
+        return error_set(err, ERROR_INVALID,
+                         "request %d, copy %d: the model's logits for token %d are not finite",
                          row->request, row->copy, out->n);
     out->logp[out->n] = drawn->logp;
     out->ids[out->n++] = id;
@@ -232,10 +241,12 @@ static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
 {
     while (s->delivered < s->total) {
         if (stop_requested())
-            return error_set(err, "sampling was stopped by signal %d", stop_requested());
+            return error_set(err, ERROR_INVALID, "sampling was stopped by signal %d",
+                             stop_requested());
         if (admit(s, err)) return -1;
         if (!s->active)
-            return error_set(err, "there is no room for the keys and values of one sample");
+            return error_set(err, ERROR_MEMORY,
+                             "there is no room for the keys and values of one sample");
         retire(s); /* a first token may end a sample */
         deliver(s, done, ctx);
         if (s->active && step(s, err)) return -1;
@@ -256,7 +267,8 @@ int model_sample(Model *m, const SampleRequest *req, int n, const SampleOptions 
         if (req[i].prompt_len > plan.prompt) plan.prompt = req[i].prompt_len;
     }
     if (total > INT32_MAX)
-        return error_set(err, "%lld samples are too many for one call", (long long)total);
+        return error_set(err, ERROR_LIMIT, "%lld samples are too many for one call",
+                         (long long)total);
     if (!total) return 0;
     plan.rows = opt->batch < total ? opt->batch : (int)total;
     plan.law = (DrawLaw){opt->temperature, opt->top_p, m->c.vocab, opt->banned,

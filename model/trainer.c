@@ -266,7 +266,8 @@ int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
     if (reduce(t, norm, err)) return -1;
     if (!isfinite(*norm)) { /* dropped, so that the caller may go on with other sequences */
         op->zero(t->grad, t->set->size * sizeof *t->grad);
-        return error_set(err, "the gradient of step %lld is not finite", (long long)t->step + 1);
+        return error_set(err, ERROR_INVALID, "the gradient of step %lld is not finite",
+                         (long long)t->step + 1);
     }
     t->step++;
     AdamStep s = {.lr = opt->lr,

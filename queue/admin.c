@@ -149,7 +149,8 @@ static int purge_page(Queue *q, const char *pattern, char cursor[32], Error *err
     if (queue_exchange(q, &scan, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
     if (reply_at(r, 1)->type != REDIS_REPLY_ARRAY || !*reply_text(reply_at(r, 0))) {
         freeReplyObject(r);
-        return error_set(err, "the queue's server answered SCAN with something else than a page");
+        return error_set(err, ERROR_SERVER,
+                         "the queue's server answered SCAN with something else than a page");
     }
     snprintf(cursor, 32, "%s", reply_text(r->element[0]));
     const redisReply *page = r->element[1];

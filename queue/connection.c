@@ -73,7 +73,7 @@ static void drop(Connection *c)
 static int broken(Connection *c, Error *err)
 {
     const char *why = c->context && c->context->err ? c->context->errstr : "the connection is gone";
-    return error_set(err, "the queue's server %s: %s", c->url.shown, why);
+    return error_set(err, ERROR_SERVER, "the queue's server %s: %s", c->url.shown, why);
 }
 
 /* End the block of this connection's read from a second one, so that a stop costs no wait and no
@@ -109,7 +109,9 @@ static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisRe
             return 0;
         }
         double left = deadline - clock_seconds();
-        if (left <= 0) return error_set(err, "the queue's server %s does not answer", c->url.shown);
+        if (left <= 0)
+            return error_set(err, ERROR_SERVER, "the queue's server %s does not answer",
+                             c->url.shown);
         struct pollfd fds[2] = {{c->context->fd, POLLIN, 0}, {listen ? stop_fd() : -1, POLLIN, 0}};
         int n = poll(fds, 2, (int)(left * 1000) + 1);
         if (n < 0 && errno != EINTR) return error_errno(err, "cannot wait for the queue's server");
@@ -166,7 +168,7 @@ static int greet(Connection *c, const Command *command, long long *value, Error 
     int bad = r->type == REDIS_REPLY_ERROR;
     if (bad) {
         c->refused = !passing(r);
-        error_set(err, "the queue's server %s refuses: %s", c->url.shown, r->str);
+        error_set(err, ERROR_SERVER, "the queue's server %s refuses: %s", c->url.shown, r->str);
     } else if (value) {
         *value = r->integer;
     }
@@ -306,7 +308,7 @@ int connection_exchange(Connection *c, const Command *commands, int n, redisRepl
             if (!rc) {
                 untouched = passing(replies[0]); /* nothing was done: in every mode it may be sent
                                                     again, and not for ever */
-                error_set(err, "the queue's server %s says: %s", c->url.shown,
+                error_set(err, ERROR_SERVER, "the queue's server %s says: %s", c->url.shown,
                           replies[0]->str ? replies[0]->str : "busy");
                 connection_free_replies(replies, n);
             }

@@ -102,13 +102,14 @@ static int lock_dir(Fleet *f, Error *err)
         int holder = lock_holder(f->lock);
         if (holder)
             return error_set(
-                err,
+                err, ERROR_INVALID,
                 "%s is in use by a run that is going on (process %d): wait for it, or end it first",
                 f->server.dir, holder);
         if (stop_requested())
-            return error_set(err, "stopped while an earlier run was still ending");
+            return error_set(err, ERROR_SERVER, "stopped while an earlier run was still ending");
         if (clock_seconds() > end)
-            return error_set(err, "%s is locked, by no process that it names", f->server.dir);
+            return error_set(err, ERROR_SERVER, "%s is locked, by no process that it names",
+                             f->server.dir);
         clock_sleep(0.02);
     }
     char who[64];
@@ -244,9 +245,10 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
     if (crashed)
         log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
     free_lease(f, i);
-    int sick = WIFEXITED(status) && WEXITSTATUS(status) == 3; /* its device left service */
-    int cannot_start =
-        sick || (WIFEXITED(status) && WEXITSTATUS(status) == 2); /* and has said why */
+    int sick =
+        WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STATUS_SICK; /* its device left service */
+    int cannot_start = sick || (WIFEXITED(status) &&
+                                WEXITSTATUS(status) == EXIT_STATUS_USAGE); /* and has said why */
     if (sick)
         log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the "
                  "others",
@@ -259,7 +261,7 @@ static int slot_ended(Fleet *f, int i, int status, Error *err)
                  DEATHS_S);
     for (int k = 0; k < f->opt->workers; k++)
         if (!f->slots[k].given_up) return 0;
-    return error_set(err,
+    return error_set(err, ERROR_SERVER,
                      "no evaluator stays up (quern-evald --device %s); what they said is above",
                      f->opt->devices[0]);
 }
@@ -275,12 +277,12 @@ static int server_ended(Fleet *f, pid_t pid, Error *err)
 {
     guard_forget(&f->guard, pid);
     if (disk_full(f->server.dir))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "the disk that holds the queue's data, %s, is full; make room, and the "
                          "same command continues",
                          f->server.dir);
     if (too_many(&f->server_deaths))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "the private redis-server ended %d times within %d s; see %s/redis.log",
                          DEATHS, DEATHS_S, f->server.dir);
     log_warn("the private redis-server ended; starting it again");
@@ -402,7 +404,7 @@ static void take_down(Fleet *f)
 int fleet_run(const FleetOptions *opt, int *status, Error *err)
 {
     Fleet *f = calloc(1, sizeof *f);
-    if (!f) return error_set(err, "no memory");
+    if (!f) return error_set(err, ERROR_MEMORY, "no memory");
     *f = (Fleet){.opt = opt, .lock = -1, .parent_fd = -1, .guard = {.pipe = -1}};
     if (getrandom(&f->nonce, sizeof f->nonce, 0) < 0) f->nonce = 0;
     sigset_t children;

@@ -37,7 +37,7 @@ int server_prepare(Server *s, const char *dir, Error *err)
     if (file_mkdirs(dir, err)) return -1;
     if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
     if (strpbrk(s->dir, "\"\\\n"))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "the queue's directory may not have quotes or backslashes in its name: %s",
                          s->dir);
     const char *place = s->dir;
@@ -111,22 +111,24 @@ static int wait_until_it_answers(Server *s, Error *err)
         int status = 0;
         if (ended(s, &status)) {
             if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-                return error_set(err, "there is no redis-server in PATH (Debian: apt-get install "
-                                      "redis-server); install it, "
-                                      "or let QUERN_REDIS name a server");
+                return error_set(err, ERROR_SERVER,
+                                 "there is no redis-server in PATH (Debian: apt-get install "
+                                 "redis-server); install it, "
+                                 "or let QUERN_REDIS name a server");
             /* not of its own accord: nothing is said of its data */
             int stopped =
                 WIFEXITED(status) ? WEXITSTATUS(status) != 1 : WTERMSIG(status) == SIGKILL;
-            error_set(err, "redis-server %s as it started; %s/redis.log says why",
+            error_set(err, ERROR_SERVER, "redis-server %s as it started; %s/redis.log says why",
                       stopped ? "was ended" : "ended", s->dir);
             return stopped ? -1 : 1;
         }
-        if (stop_requested()) return error_set(err, "stopped while redis-server was starting");
+        if (stop_requested())
+            return error_set(err, ERROR_SERVER, "stopped while redis-server was starting");
         struct stat st;
         if (!stat(s->socket, &st) && connection_answers(s->url, err)) return 0;
         clock_sleep(0.005);
     }
-    if (!err->text[0]) error_set(err, "it made no socket");
+    if (!err->text[0]) error_set(err, ERROR_SERVER, "it made no socket");
     return error_prefix(err, "redis-server in %s did not answer for %d s", s->dir, START_S);
 }
 
@@ -147,7 +149,7 @@ static int put_data_aside(const Server *s, Aside *a, Error *err)
         return error_errno(err, "cannot rename %s", a->from);
     }
     a->to[0] = 0;
-    return error_set(err, "%s holds a thousand damaged queues; remove them", s->dir);
+    return error_set(err, ERROR_CORRUPT, "%s holds a thousand damaged queues; remove them", s->dir);
 }
 
 /* Without them it does not start either, so they were not the reason. */

@@ -64,7 +64,7 @@ static int load_library(Queue *q, Error *err)
     if (!rc && r->type == REDIS_REPLY_ERROR && !strstr(r->str, "already exists")) {
         const char *hint =
             strstr(r->str, "unknown command") ? "; Redis 7.0 or later is needed" : "";
-        rc = error_set(err, "cannot load the queue's functions into %s: %s%s",
+        rc = error_set(err, ERROR_SERVER, "cannot load the queue's functions into %s: %s%s",
                        connection_name(q->connection), r->str, hint);
     }
     if (!rc) q->loaded = connection_generation(q->connection);
@@ -99,8 +99,8 @@ int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replie
     }
     for (int i = 0; i < n; i++) {
         if (replies[i]->type != REDIS_REPLY_ERROR || expected(replies[i]->str)) continue;
-        error_set(err, "the queue's server %s refuses %s: %s", connection_name(q->connection),
-                  commands[i].argv[0], replies[i]->str);
+        error_set(err, ERROR_SERVER, "the queue's server %s refuses %s: %s",
+                  connection_name(q->connection), commands[i].argv[0], replies[i]->str);
         connection_free_replies(replies, n);
         return -1;
     }
@@ -115,7 +115,7 @@ int queue_call_int(Queue *q, const Command *c, long long *out, Error *err)
     if (ok)
         *out = r->integer;
     else
-        error_set(err, "the queue's server answered %s without a number", c->argv[1]);
+        error_set(err, ERROR_SERVER, "the queue's server answered %s without a number", c->argv[1]);
     freeReplyObject(r);
     return ok ? 0 : -1;
 }
@@ -127,7 +127,8 @@ static int setting(const char *name, double low, double high, double *value, Err
     char *rest;
     double v = strtod(s, &rest);
     if (*rest || !(v >= low && v <= high))
-        return error_set(err, "%s expects a number from %g to %g, found '%s'", name, low, high, s);
+        return error_set(err, ERROR_SERVER, "%s expects a number from %g to %g, found '%s'", name,
+                         low, high, s);
     *value = v;
     return 0;
 }
@@ -157,12 +158,13 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
 {
     if (!url || !*url) url = getenv("QUERN_REDIS");
     if (!url || !*url)
-        return error_set(err, "there is no queue: QUERN_REDIS names no server; put `quern-fleet "
-                              "run --` in front of the "
-                              "command to have a private one");
+        return error_set(err, ERROR_USAGE,
+                         "there is no queue: QUERN_REDIS names no server; put `quern-fleet "
+                         "run --` in front of the "
+                         "command to have a private one");
     if (!name || !*name) name = "quern";
     if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "a queue's name is 1 to 64 printable characters without blanks and "
                          "{}*?[]\\, found '%s'",
                          name);

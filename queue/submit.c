@@ -46,7 +46,8 @@ static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
         return 0;
     }
     if (r->str && !strcmp(r->str, "full")) return 1;
-    return error_set(err, "the queue's server answered enqueue with a reply of type %d", r->type);
+    return error_set(err, ERROR_SERVER,
+                     "the queue's server answered enqueue with a reply of type %d", r->type);
 }
 
 /* One pipeline of at most QUEUE_PIPELINE jobs, in order; how many are on their stream before the
@@ -78,13 +79,14 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
 static int check_new(const QueueNew *job, Error *err)
 {
     if (!queue_text_ok(job->key, 128))
-        return error_set(err, "a job's key is 1 to 128 printable characters");
+        return error_set(err, ERROR_SERVER, "a job's key is 1 to 128 printable characters");
     if (!queue_text_ok(job->device_class, 63))
-        return error_set(err, "a device class is 1 to 63 printable characters, found '%s'",
+        return error_set(err, ERROR_SERVER,
+                         "a device class is 1 to 63 printable characters, found '%s'",
                          job->device_class);
     if (job->len > QUEUE_MAX_BODY)
-        return error_set(err, "job %s has %zu bytes; at most %d go through the queue", job->key,
-                         job->len, QUEUE_MAX_BODY);
+        return error_set(err, ERROR_LIMIT, "job %s has %zu bytes; at most %d go through the queue",
+                         job->key, job->len, QUEUE_MAX_BODY);
     return 0;
 }
 
@@ -101,9 +103,10 @@ int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *sta
         if ((size_t)done == batch) continue;
         double now = clock_seconds();
         if (done || !full_since) full_since = now;
-        if (stop_requested()) return error_set(err, "stopped while the queue was full");
+        if (stop_requested())
+            return error_set(err, ERROR_SERVER, "stopped while the queue was full");
         if (now - full_since > FULL_LIMIT_S)
-            return error_set(err,
+            return error_set(err, ERROR_SERVER,
                              "the queue of %s holds %ld jobs and took none for %d s; are its "
                              "evaluators running?",
                              jobs[at].device_class, q->limit, FULL_LIMIT_S);
@@ -138,7 +141,8 @@ static int hand_over(const redisReply *r, size_t index, QueueResult *callback, v
                      Error *err)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements != 2)
-        return error_set(err, "the queue's server answered HMGET with a reply of type %d", r->type);
+        return error_set(err, ERROR_SERVER,
+                         "the queue's server answered HMGET with a reply of type %d", r->type);
     const redisReply *st = r->element[0], *res = r->element[1];
     QueueState state = QUEUE_ABSENT;
     if (st->str && !strcmp(st->str, "queued")) state = QUEUE_QUEUED;
@@ -146,7 +150,8 @@ static int hand_over(const redisReply *r, size_t index, QueueResult *callback, v
     if (st->str && !strcmp(st->str, "dead")) state = QUEUE_DEAD;
     int finished = state == QUEUE_DONE || state == QUEUE_DEAD;
     if (finished && !res->str)
-        return error_set(err, "a finished job has lost its result on the queue's server");
+        return error_set(err, ERROR_SERVER,
+                         "a finished job has lost its result on the queue's server");
     return callback(ctx, index, state, finished ? res->str : NULL, finished ? (size_t)res->len : 0,
                     err);
 }

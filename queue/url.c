@@ -58,9 +58,10 @@ static int parse_credentials(const char *s, const char *at, QueueUrl *u, Error *
     if (user_end > s) u->user = percent_decode(s, (size_t)(user_end - s));
     if (colon) u->password = percent_decode(colon + 1, (size_t)(at - colon - 1));
     if ((user_end > s && !u->user) || (colon && !u->password))
-        return error_set(err, "the queue's URL has a broken %%XX escape before the '@'");
+        return error_set(err, ERROR_SERVER,
+                         "the queue's URL has a broken %%XX escape before the '@'");
     if (u->user && !u->password)
-        return error_set(err, "the queue's URL names a user without a password");
+        return error_set(err, ERROR_SERVER, "the queue's URL names a user without a password");
     return 0;
 }
 
@@ -70,7 +71,8 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
     const char *host_end;
     if (*s == '[') { /* an IPv6 address */
         host_end = memchr(s, ']', (size_t)(end - s));
-        if (!host_end) return error_set(err, "the queue's URL has a '[' without its ']'");
+        if (!host_end)
+            return error_set(err, ERROR_SERVER, "the queue's URL has a '[' without its ']'");
         u->host = memory_strndup(s + 1, (size_t)(host_end - s - 1));
         host_end++;
     } else {
@@ -80,14 +82,18 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
     }
     if (!*u->host)
         return error_set(
-            err, "the queue's URL names no host; expected redis://user:password@host:port/db");
+            err, ERROR_SERVER,
+            "the queue's URL names no host; expected redis://user:password@host:port/db");
     long port = 6379, db = 0;
     if (host_end < end) port = *host_end == ':' ? number(host_end + 1, end, 65535) : -1;
-    if (port <= 0) return error_set(err, "the queue's URL has no port of 1..65535 after its ':'");
+    if (port <= 0)
+        return error_set(err, ERROR_SERVER,
+                         "the queue's URL has no port of 1..65535 after its ':'");
     if (slash && slash[1]) db = number(slash + 1, slash + strlen(slash), 9999);
     if (db < 0)
-        return error_set(
-            err, "the queue's URL ends in '%s', where the number of a database is expected", slash);
+        return error_set(err, ERROR_CORRUPT,
+                         "the queue's URL ends in '%s', where the number of a database is expected",
+                         slash);
     u->port = (int)port;
     u->db = (int)db;
     u->shown = strchr(u->host, ':') ? memory_printf("redis://[%s]:%d/%d", u->host, u->port, u->db)
@@ -98,23 +104,25 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
 static int parse(const char *text, QueueUrl *u, Error *err)
 {
     if (strlen(text) > URL_MAX)
-        return error_set(err, "the queue's URL is longer than %d bytes", URL_MAX);
+        return error_set(err, ERROR_LIMIT, "the queue's URL is longer than %d bytes", URL_MAX);
     if (!strncasecmp(text, "unix:", 5)) {
         const char *path = text + 5;
         if (!strncmp(path, "//", 2)) path += 2;
         if (!*path || strlen(path) > UNIX_PATH_MAX_BYTES)
-            return error_set(err, "unix: expects the path of a socket of 1 to %d bytes, found %zu",
+            return error_set(err, ERROR_SERVER,
+                             "unix: expects the path of a socket of 1 to %d bytes, found %zu",
                              UNIX_PATH_MAX_BYTES, strlen(path));
         u->unix_path = memory_strdup(path);
         u->shown = memory_printf("unix:%s", path);
         return 0;
     }
     if (!strncasecmp(text, "rediss:", 7))
-        return error_set(err,
+        return error_set(err, ERROR_SERVER,
                          "rediss: (TLS) is not spoken; put a tunnel in front, or use redis://");
     if (strncasecmp(text, "redis://", 8))
         return error_set(
-            err, "expected the queue's URL as redis://user:password@host:port/db or unix:PATH");
+            err, ERROR_SERVER,
+            "expected the queue's URL as redis://user:password@host:port/db or unix:PATH");
     const char *rest = text + 8, *at = strrchr(rest, '@');
     if (at && parse_credentials(rest, at, u, err)) return -1;
     return parse_host(at ? at + 1 : rest, u, err);

@@ -39,7 +39,8 @@ static int job_fill(QueueJob *job, const char *stream, const redisReply *id, con
                     const redisReply *body, int delivery, Error *err)
 {
     if (!*stream || !*reply_text(id) || !*reply_text(key) || body->type != REDIS_REPLY_STRING)
-        return error_set(err, "the queue's server handed out something that is no job");
+        return error_set(err, ERROR_SERVER,
+                         "the queue's server handed out something that is no job");
     job->stream = memory_strdup(stream);
     job->id = memory_strdup(id->str);
     job->key = memory_strdup(key->str);
@@ -84,8 +85,9 @@ static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob 
     if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
         long long index = r->element[0]->integer;
         if (index < 0 || index >= s->n) {
-            took = error_set(
-                err, "the queue's server handed out a job of a stream that was not asked for");
+            took =
+                error_set(err, ERROR_SERVER,
+                          "the queue's server handed out a job of a stream that was not asked for");
         } else {
             took = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
                             (int)r->element[4]->integer, err)
@@ -163,7 +165,8 @@ static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer,
     buffer_init(&result, QUEUE_MAX_BODY);
     int rc = dead_result(ctx, job, &result);
     if (rc)
-        error_set(err, "job %s was given up and its result could not be made", job->key);
+        error_set(err, ERROR_SERVER, "job %s was given up and its result could not be made",
+                  job->key);
     else
         rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
     buffer_release(&result);
@@ -175,7 +178,8 @@ int queue_take(Queue *q, const char *const *classes, int n, const char *consumer
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
 {
     if (n < 1 || n > QUEUE_MAX_CLASSES)
-        return error_set(err, "a worker serves 1 to %d device classes", QUEUE_MAX_CLASSES);
+        return error_set(err, ERROR_SERVER, "a worker serves 1 to %d device classes",
+                         QUEUE_MAX_CLASSES);
     double deadline = clock_seconds() + fmin(timeout_s, 2);
     Streams streams;
     streams_of(q, classes, n, &streams);
@@ -326,8 +330,8 @@ int queue_others(Queue *q, const char *device_class, const char *uuid, long *oth
     *served_s = ok ? (double)r->element[1]->integer / 1000 : 0;
     freeReplyObject(r);
     return ok ? 0
-              : error_set(err, "the queue's server does not say which devices serve %s",
-                          device_class);
+              : error_set(err, ERROR_SERVER,
+                          "the queue's server does not say which devices serve %s", device_class);
 }
 
 int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err)

@@ -385,5 +385,5 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     caveats(r, b);
     provenance(r, b);
     buffer_puts(b, "</main></body></html>\n");
-    return b->full ? error_set(err, "the page takes more than %zu bytes", b->max) : 0;
+    return b->full ? error_set(err, ERROR_LIMIT, "the page takes more than %zu bytes", b->max) : 0;
 }

@@ -340,7 +340,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
     int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
     if (!rc && outcome_from_name(text, &outcome))
-        rc = error_set(err, "%s: unknown outcome '%s'", v->where, text);
+        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         note_unanswered(r);
@@ -380,7 +380,8 @@ static int load_rounds(Report *r, const char *list, Error *err)
     size_t most = 1;
     for (const char *p = list; *p; p++) most += *p == ',';
     if (most > REPORT_MAX_ROUNDS)
-        return error_set(err, "expected at most %d rounds, found %zu", REPORT_MAX_ROUNDS, most);
+        return error_set(err, ERROR_LIMIT, "expected at most %d rounds, found %zu",
+                         REPORT_MAX_ROUNDS, most);
     r->round_name = memory_array(most, sizeof *r->round_name);
     for (int i = 0; i < r->tasks.n; i++)
         r->task[i].round = memory_array(most, sizeof *r->task[i].round);
@@ -427,7 +428,8 @@ static int class_index(Report *r, const char *name, Error *err)
     for (int i = 0; i < r->n_classes; i++)
         if (!strcmp(r->class_name[i], name)) return i;
     if (r->n_classes == REPORT_MAX_CLASSES)
-        return error_set(err, "expected at most %d device classes", REPORT_MAX_CLASSES);
+        return error_set(err, ERROR_LIMIT, "expected at most %d device classes",
+                         REPORT_MAX_CLASSES);
     for (int i = 0; i < r->tasks.n; i++) {
         r->task[i].class_score[r->n_classes] = NAN;
         r->task[i].class_outcome[r->n_classes] = OUTCOME_OK;
@@ -444,7 +446,7 @@ static int load_result(Report *r, const View *v, Error *err)
     int predicted, k = -1;
     Outcome said = OUTCOME_OK;
     if (outcome && outcome_from_name(outcome, &said))
-        error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+        error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
     else if (name && device && source && outcome && !view_float(v, "score", &score, err) &&
              !view_float(v, "time_us", &time_us, err) &&
              !view_float(v, "baseline_us", &baseline_us, err) &&

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     Error err;
     Report r;
     if (file_mkdirs(output, &err) || report_load(&f, &r, &err) || write_report(&r, output, &err))
-        log_die(1, &err);
+        log_die(&err);
     log_info("wrote %s/report.html", output);
     report_release(&r);
     return log_close(0);

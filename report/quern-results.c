@@ -34,7 +34,7 @@ static void copy_counters(Record *r, const char *key, const Sample *s)
 static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, Error *err)
 {
     const Sample *base = find(s, "baseline/", t->name), *best = find(s, "best/", t->name);
-    if (!base) return error_set(err, "no sample baseline/%s", t->name);
+    if (!base) return error_set(err, ERROR_INVALID, "no sample baseline/%s", t->name);
     const Sample *shown = best ? best : base;
     double time_us, baseline_us;
     int predicted;
@@ -92,21 +92,21 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "results", "quern-results");
     config_from_flags(&out, flags);
     if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err))
-        log_die(1, &err);
+        log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     for (int i = 0; i < n; i++)
-        if (artifact_spec_input(&out, words[i], &err)) log_die(1, &err);
+        if (artifact_spec_input(&out, words[i], &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
     ArtifactWriter *w;
-    if (artifact_create(output, &out, &w, &err)) log_die(1, &err);
+    if (artifact_create(output, &out, &w, &err)) log_die(&err);
     for (int i = 0; i < n; i++) {
         SampleSet s;
-        if (samples_load(samples, words[i], &s, &err)) log_die(1, &err);
+        if (samples_load(samples, words[i], &s, &err)) log_die(&err);
         for (int k = 0; k < tasks.n; k++)
-            if (write_task(w, &s, tasks.tasks[k], &err)) log_die(1, &err);
+            if (write_task(w, &s, tasks.tasks[k], &err)) log_die(&err);
         samples_release(&s);
     }
-    if (artifact_finish(w, &err)) log_die(1, &err);
+    if (artifact_finish(w, &err)) log_die(&err);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

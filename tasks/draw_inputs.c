@@ -239,8 +239,8 @@ int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t s
               void *dst, Error *err)
 {
     if (input < 0 || input >= t->n_inputs)
-        return error_set(err, "task %s: input %d asked for, there are %d", t->name, input,
-                         t->n_inputs);
+        return error_set(err, ERROR_CORRUPT, "task %s: input %d asked for, there are %d", t->name,
+                         input, t->n_inputs);
     const TaskTensor *x = &t->inputs[input];
     size_t n;
     if (task_elements(t, w, x, &n, err)) return -1;

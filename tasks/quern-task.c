@@ -18,7 +18,7 @@ static int list(const char *root)
 {
     TaskSet set;
     Error err;
-    if (taskset_load(root, NULL, &set, &err)) log_die(1, &err);
+    if (taskset_load(root, NULL, &set, &err)) log_die(&err);
     printf("%-24s %-5s %-8s %-10s %s\n", "name", "level", "split", "degenerate", "axes");
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
@@ -42,7 +42,7 @@ static int show(const char *root, const char *name)
 {
     TaskSet set;
     Error err;
-    if (taskset_load(root, name, &set, &err)) log_die(1, &err);
+    if (taskset_load(root, name, &set, &err)) log_die(&err);
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
         printf("%s: level %d, %s, %s%s\n%s\n\n", t->name, t->level, t->op_type, split_name(t),
@@ -56,7 +56,7 @@ static int show(const char *root, const char *name)
             task_workload_text(t, w, where, sizeof where);
             if (task_cost(t, w, &bytes, &flops, &err) ||
                 task_tolerance(t, w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err))
-                log_die(1, &err);
+                log_die(&err);
             printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where,
                    bytes, flops, atol, rtol);
         }
@@ -99,7 +99,7 @@ static int gate(const char *root, const char **names, int n_names)
     int n, refused = 0;
     buffer_init(&only, 1 << 16);
     for (int i = 0; i < n_names; i++) buffer_printf(&only, "%s%s", i ? "," : "", names[i]);
-    if (taskset_paths(root, only.data, &paths, &n, &err)) log_die(1, &err);
+    if (taskset_paths(root, only.data, &paths, &n, &err)) log_die(&err);
     for (int i = 0; i < n; i++) refused += gate_one(paths[i]);
     taskset_paths_free(paths, n);
     buffer_release(&only);

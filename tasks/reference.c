@@ -27,14 +27,15 @@ static int find_library(const Task *t, char *path, size_t size, Error *err)
     char source_path[4096];
     if (stat(path, &library))
         return error_set(
-            err, "task %s: its compiled reference was not found (looked for %s): run make build",
+            err, ERROR_NOT_FOUND,
+            "task %s: its compiled reference was not found (looked for %s): run make build",
             t->name, path);
     snprintf(source_path, sizeof source_path, "%s/reference.c", t->dir);
     if (!stat(source_path, &source) && (library.st_mtim.tv_sec < source.st_mtim.tv_sec ||
                                         (library.st_mtim.tv_sec == source.st_mtim.tv_sec &&
                                          library.st_mtim.tv_nsec < source.st_mtim.tv_nsec)))
-        return error_set(err, "task %s: %s is older than %s: run make build", t->name, path,
-                         source_path);
+        return error_set(err, ERROR_CORRUPT, "task %s: %s is older than %s: run make build",
+                         t->name, path, source_path);
     return 0;
 }
 
@@ -45,10 +46,11 @@ int task_reference(Task *t, const Workload *w, const double *const *in, double *
         char path[4096];
         if (find_library(t, path, sizeof path, err)) return -1;
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (!library) return error_set(err, "task %s: %s", t->name, dlerror());
+        if (!library) return error_set(err, ERROR_CORRUPT, "task %s: %s", t->name, dlerror());
         if (!dlsym(library, "reference")) {
             dlclose(library);
-            return error_set(err, "task %s: %s defines no function \"reference\"", t->name, path);
+            return error_set(err, ERROR_CORRUPT, "task %s: %s defines no function \"reference\"",
+                             t->name, path);
         }
         t->library = library;
     }

@@ -39,9 +39,11 @@ static int add_name(const Task *t, char *dst, size_t size, const char *name, con
                     Error *err)
 {
     if (!is_name(name, size))
-        return error_set(err, "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where,
-                         name, size - 1);
-    if (is_taken(t, name)) return error_set(err, "%s: the name \"%s\" is used twice", where, name);
+        return error_set(err, ERROR_LIMIT,
+                         "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where, name,
+                         size - 1);
+    if (is_taken(t, name))
+        return error_set(err, ERROR_CORRUPT, "%s: the name \"%s\" is used twice", where, name);
     snprintf(dst, size, "%s", name);
     return 0;
 }
@@ -54,7 +56,7 @@ static int known_fields(const json_t *obj, const char *const *known, const char 
     {
         int ok = 0;
         for (int i = 0; known[i]; i++) ok |= !strcmp(key, known[i]);
-        if (!ok) return error_set(err, "%s: unknown field \"%s\"", where, key);
+        if (!ok) return error_set(err, ERROR_CORRUPT, "%s: unknown field \"%s\"", where, key);
     }
     return 0;
 }
@@ -67,8 +69,8 @@ static int choose(const char *text, const char *const *names, int n, const char 
         if (!strcmp(text, names[i])) return i;
     buffer_init(&list, 256);
     for (int i = 0; i < n; i++) buffer_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    error_set(err, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"", where, what,
-              list.data, text);
+    error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"",
+              where, what, list.data, text);
     buffer_release(&list);
     return -1;
 }
@@ -82,13 +84,15 @@ static int read_axes(Task *t, const json_t *root, const char *file, Error *err)
     if (!axes) return -1;
     size_t n = json_object_size(axes);
     if (n < 1 || n > TASK_MAX_AXES)
-        return error_set(err, "%s: 1 to %d axes expected, found %zu", file, TASK_MAX_AXES, n);
+        return error_set(err, ERROR_CORRUPT, "%s: 1 to %d axes expected, found %zu", file,
+                         TASK_MAX_AXES, n);
     json_object_foreach(axes, name, axis)
     {
         char where[4200];
         snprintf(where, sizeof where, "%s, axes.%s", file, name);
         if (!json_is_object(axis))
-            return error_set(err, "%s: an object {\"description\": \"...\"} expected", where);
+            return error_set(err, ERROR_CORRUPT,
+                             "%s: an object {\"description\": \"...\"} expected", where);
         if (!json_need_text(axis, "description", where, err)) return -1;
         if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err))
             return -1;
@@ -103,8 +107,8 @@ static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error
     if (!shape) return -1;
     size_t rank = json_array_size(shape);
     if (rank > TASK_MAX_RANK)
-        return error_set(err, "%s: shape of at most %d axes expected, found %zu", where,
-                         TASK_MAX_RANK, rank);
+        return error_set(err, ERROR_LIMIT, "%s: shape of at most %d axes expected, found %zu",
+                         where, TASK_MAX_RANK, rank);
     for (; x->rank < (int)rank; x->rank++) {
         json_t *e = json_array_get(shape, (size_t)x->rank);
         if (json_is_string(e))
@@ -113,8 +117,9 @@ static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error
             x->shape[x->rank] = memory_printf("%lld", (long long)json_integer_value(e));
         else
             return error_set(
-                err, "%s: shape[%d] is expected to be an expression over the axes or an integer",
-                where, x->rank);
+                err, ERROR_CORRUPT,
+                "%s: shape[%d] is expected to be an expression over the axes or an integer", where,
+                x->rank);
     }
     return 0;
 }
@@ -131,7 +136,7 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
         json_need_int(obj, "high", where, &x->draw_high, err))
         return -1;
     if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
-        return error_set(err, "%s: low <= high expected, both of 32 bits", where);
+        return error_set(err, ERROR_CORRUPT, "%s: low <= high expected, both of 32 bits", where);
     return 0;
 }
 
@@ -147,15 +152,16 @@ static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor
     if (!tensors) return -1;
     size_t count = json_object_size(tensors);
     if (count < 1 || count > TASK_MAX_TENSORS)
-        return error_set(err, "%s: 1 to %d %s expected, found %zu", file, TASK_MAX_TENSORS, key,
-                         count);
+        return error_set(err, ERROR_CORRUPT, "%s: 1 to %d %s expected, found %zu", file,
+                         TASK_MAX_TENSORS, key, count);
     json_object_foreach(tensors, name, obj)
     {
         char where[4200];
         snprintf(where, sizeof where, "%s, %s.%s", file, key, name);
         TaskTensor *x = &list[*n];
         if (!json_is_object(obj))
-            return error_set(err, "%s: an object with dtype and shape expected", where);
+            return error_set(err, ERROR_CORRUPT, "%s: an object with dtype and shape expected",
+                             where);
         if (known_fields(obj, list == t->inputs ? in_fields : out_fields, where, err)) return -1;
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
@@ -185,15 +191,15 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
             json_need_number(obj, "rtol", where, &t->rtol[d], err))
             return -1;
         if (!(t->atol[d] >= 0 && t->atol[d] < 1 && t->rtol[d] >= 0 && t->rtol[d] < 1))
-            return error_set(err, "%s: atol and rtol of %s are expected in [0, 1)", where,
-                             dtype_name(d));
+            return error_set(err, ERROR_CORRUPT, "%s: atol and rtol of %s are expected in [0, 1)",
+                             where, dtype_name(d));
     }
     int64_t degree = 1;
     if (json_object_get(tolerance, "degree") &&
         json_need_int(tolerance, "degree", where, &degree, err))
         return -1;
     if (degree < 0 || degree > 8)
-        return error_set(err, "%s: degree is expected in 0..8, found %lld", where,
+        return error_set(err, ERROR_CORRUPT, "%s: degree is expected in 0..8, found %lld", where,
                          (long long)degree);
     t->degree = (int)degree;
     if (!json_object_get(tolerance, "terms")) return 0;
@@ -212,10 +218,12 @@ static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
     if (!axis) return -1;
     for (int i = 0; i < t->n_axes; i++)
         if (!strcmp(t->axis_name[i], axis)) t->turns = i;
-    if (t->turns < 0) return error_set(err, "%s: turns: \"%s\" is no axis", file, axis);
+    if (t->turns < 0)
+        return error_set(err, ERROR_CORRUPT, "%s: turns: \"%s\" is no axis", file, axis);
     for (int i = 0; i < t->n_outputs; i++)
         if (!t->outputs[i].rank || strcmp(t->outputs[i].shape[0], axis))
-            return error_set(err, "%s: turns: the first dimension of output %s is not %s", file,
+            return error_set(err, ERROR_CORRUPT,
+                             "%s: turns: the first dimension of output %s is not %s", file,
                              t->outputs[i].name, axis);
     return 0;
 }
@@ -228,7 +236,8 @@ static int read_extremes(Task *t, const json_t *root, const char *file, Error *e
     json_t *special = json_object_get(root, "special"), *kind;
     size_t i;
     snprintf(where, sizeof where, "%s, special", file);
-    if (special && !json_is_array(special)) return error_set(err, "%s: an array expected", where);
+    if (special && !json_is_array(special))
+        return error_set(err, ERROR_CORRUPT, "%s: an array expected", where);
     json_array_foreach(special, i, kind)
     {
         int k = choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3,
@@ -258,10 +267,12 @@ static int read_workload(Task *t, const json_t *obj, int index, const char *file
     for (int i = 0; i < t->n_axes; i++) {
         if (json_need_int(axes, t->axis_name[i], where, &w->axis[i], err)) return -1;
         if (w->axis[i] < 1)
-            return error_set(err, "%s: %s is expected to be at least 1", where, t->axis_name[i]);
+            return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be at least 1", where,
+                             t->axis_name[i]);
     }
     if (json_object_size(axes) != (size_t)t->n_axes)
-        return error_set(err, "%s: it names an axis that \"axes\" does not declare", where);
+        return error_set(err, ERROR_CORRUPT, "%s: it names an axis that \"axes\" does not declare",
+                         where);
     return 0;
 }
 
@@ -271,14 +282,15 @@ static int read_workloads(Task *t, const json_t *root, const char *file, Error *
     if (!list) return -1;
     size_t n = json_array_size(list);
     if (n > TASK_MAX_WORKLOADS)
-        return error_set(err, "%s: at most %d workloads, found %zu", file, TASK_MAX_WORKLOADS, n);
+        return error_set(err, ERROR_LIMIT, "%s: at most %d workloads, found %zu", file,
+                         TASK_MAX_WORKLOADS, n);
     int count[3] = {0};
     for (size_t i = 0; i < n; i++) {
         if (read_workload(t, json_array_get(list, i), (int)i, file, err)) return -1;
         count[t->workloads[i].role]++;
     }
     if (!count[ROLE_CHECK] || !count[ROLE_TIME] || count[ROLE_SIM] != 1)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: workloads: at least one \"check\" and one \"time\" and exactly one "
                          "\"sim\" expected, found %d, %d and %d",
                          file, count[ROLE_CHECK], count[ROLE_TIME], count[ROLE_SIM]);
@@ -293,7 +305,7 @@ static int read_tags(Task *t, const json_t *root, const char *file, Error *err)
     json_array_foreach(tags, i, tag)
     {
         if (!json_is_string(tag))
-            return error_set(err, "%s: tags[%zu] is expected to be a text", file, i);
+            return error_set(err, ERROR_CORRUPT, "%s: tags[%zu] is expected to be a text", file, i);
         t->degenerate |= !strcmp(json_string_value(tag), "degenerate");
     }
     return 0;
@@ -310,13 +322,15 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
         !(op_type = json_need_text(root, "op_type", file, err)))
         return -1;
     if (!is_name(name, sizeof t->name))
-        return error_set(err, "%s: name \"%s\": letters, digits and _ expected, at most %zu", file,
-                         name, sizeof t->name - 1);
+        return error_set(err, ERROR_LIMIT,
+                         "%s: name \"%s\": letters, digits and _ expected, at most %zu", file, name,
+                         sizeof t->name - 1);
     if (strcmp(name, folder))
-        return error_set(err, "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file,
-                         name, folder);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file, name,
+                         folder);
     if (strlen(op_type) >= sizeof t->op_type)
-        return error_set(err, "%s: op_type of at most %zu bytes expected", file,
+        return error_set(err, ERROR_LIMIT, "%s: op_type of at most %zu bytes expected", file,
                          sizeof t->op_type - 1);
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->op_type, sizeof t->op_type, "%s", op_type);
@@ -324,8 +338,8 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     t->description = memory_strdup(text);
     if (json_need_int(root, "level", file, &level, err)) return -1;
     if (level < 1 || level > 3)
-        return error_set(err, "%s: level is expected to be 1, 2 or 3, found %lld", file,
-                         (long long)level);
+        return error_set(err, ERROR_CORRUPT, "%s: level is expected to be 1, 2 or 3, found %lld",
+                         file, (long long)level);
     t->level = (int)level;
     if (!(text = json_need_text(root, "split", file, err)) ||
         (split = choose(text, splits, 2, "split", file, err)) < 0)
@@ -353,7 +367,8 @@ static int check_workloads(const Task *t, const char *file, Error *err)
             expr_eval(t->exact, strlen(t->exact), task_lookup, &scope, &terms, err))
             bad = error_prefix(err, "exact");
         if (!bad && terms < 1)
-            bad = error_set(err, "exact: at least 1 expected, found %lld", (long long)terms);
+            bad = error_set(err, ERROR_CORRUPT, "exact: at least 1 expected, found %lld",
+                            (long long)terms);
         if (bad || task_cost(t, w, &bytes, &flops, err))
             return error_prefix(err, "%s, workloads[%d]", file, i);
     }
@@ -372,7 +387,7 @@ static int read_source(const Task *t, const char *name, char **out, Error *err)
     }
     if (strlen(b.data) != b.len) {
         buffer_release(&b);
-        return error_set(err, "%s: a text file expected, found a NUL byte", path);
+        return error_set(err, ERROR_CORRUPT, "%s: a text file expected, found a NUL byte", path);
     }
     *out = buffer_detach(&b);
     buffer_release(&b);
@@ -408,7 +423,7 @@ static int parse(Task *t, const char *file, Error *err)
     int rc = -1;
     if (!root) goto out;
     if (!json_is_object(root)) {
-        error_set(err, "%s: an object expected", file);
+        error_set(err, ERROR_CORRUPT, "%s: an object expected", file);
         goto out;
     }
     if (known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
@@ -447,7 +462,8 @@ int task_load(const char *dir, Task **out, Error *err)
 {
     size_t len = strlen(dir);
     while (len > 1 && dir[len - 1] == '/') len--;
-    if (len > 3900) return error_set(err, "task folder: a path of at most 3900 bytes expected");
+    if (len > 3900)
+        return error_set(err, ERROR_LIMIT, "task folder: a path of at most 3900 bytes expected");
     Task *t = memory_alloc(sizeof *t);
     t->dir = memory_strndup(dir, len);
     char file[4096];
@@ -508,7 +524,8 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
         if (expr_eval(x->shape[i], strlen(x->shape[i]), task_lookup, &scope, &shape[i], err))
             return error_prefix(err, "%s.shape[%d]", x->name, i);
         if (shape[i] < 1)
-            return error_set(err, "%s.shape[%d]: \"%s\" is %lld, at least 1 expected", x->name, i,
+            return error_set(err, ERROR_CORRUPT,
+                             "%s.shape[%d]: \"%s\" is %lld, at least 1 expected", x->name, i,
                              x->shape[i], (long long)shape[i]);
     }
     return 0;
@@ -521,7 +538,8 @@ int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t 
     *n = 1;
     for (int i = 0; i < x->rank; i++)
         if (__builtin_mul_overflow(*n, (size_t)shape[i], n) || *n > TASK_MAX_ELEMENTS)
-            return error_set(err, "%s: more than %zu elements", x->name, TASK_MAX_ELEMENTS);
+            return error_set(err, ERROR_LIMIT, "%s: more than %zu elements", x->name,
+                             TASK_MAX_ELEMENTS);
     return 0;
 }
 
@@ -534,8 +552,9 @@ int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Er
     if (expr_eval(t->flops, strlen(t->flops), task_lookup, &scope, &f, err))
         return error_prefix(err, "flops");
     if (b < 0 || f < 0)
-        return error_set(err, "bytes and flops: at least 0 expected, found %lld and %lld",
-                         (long long)b, (long long)f);
+        return error_set(err, ERROR_CORRUPT,
+                         "bytes and flops: at least 0 expected, found %lld and %lld", (long long)b,
+                         (long long)f);
     *bytes = (double)b;
     *flops = (double)f;
     return 0;

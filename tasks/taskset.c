@@ -38,7 +38,8 @@ static int list_folders(const char *root, char ***names, int *n, Error *err)
         if (*n == TASKSET_MAX) {
             closedir(d);
             taskset_paths_free(*names, *n);
-            return error_set(err, "tasks folder %s: more than %d tasks", root, TASKSET_MAX);
+            return error_set(err, ERROR_LIMIT, "tasks folder %s: more than %d tasks", root,
+                             TASKSET_MAX);
         }
         *names = memory_grow(*names, (size_t)*n + 1, sizeof **names);
         (*names)[(*n)++] = memory_strdup(e->d_name);
@@ -66,7 +67,8 @@ static int check_listed(const char *only, char *const *names, int n, const char 
         size_t word = strcspn(p, ",");
         int known = word == 0;
         for (int i = 0; i < n; i++) known |= strlen(names[i]) == word && !memcmp(names[i], p, word);
-        if (!known) return error_set(err, "no task \"%.*s\" in %s", (int)word, p, root);
+        if (!known)
+            return error_set(err, ERROR_CORRUPT, "no task \"%.*s\" in %s", (int)word, p, root);
         p += word + (p[word] == ',');
     }
     return 0;
@@ -84,7 +86,8 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
     if (list_folders(root, &names, &n_names, err)) return -1;
     int rc = check_listed(only, names, n_names, root, err);
     if (!rc && !n_names)
-        rc = error_set(err, "tasks folder %s: no folder in it holds a task.json", root);
+        rc = error_set(err, ERROR_CORRUPT, "tasks folder %s: no folder in it holds a task.json",
+                       root);
     if (!rc) {
         *paths = memory_array((size_t)n_names, sizeof **paths);
         for (int i = 0; i < n_names; i++)

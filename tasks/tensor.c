@@ -173,7 +173,7 @@ void task_difference_text(const Task *t, const Workload *w, int output, double a
     if (task_shape(t, w, y, shape, message) || task_elements(t, w, y, &n, message)) return;
     index_text(shape, y->rank, d->first, first_at, sizeof first_at);
     index_text(shape, y->rank, d->worst, worst_at, sizeof worst_at);
-    error_set(message,
+    error_set(message, ERROR_LIMIT,
               "%zu of %zu elements of %s differ by more than %.3g + %.3g*|expected|: first %s%s is "
               "%.9g, expected %.9g; "
               "worst %s%s is %.9g, expected %.9g",

@@ -15,9 +15,10 @@ static int parse(const char *source, size_t len, int trusted, Candidate *out, Ou
     digest_of(source, len, &d);
     digest_hex(&d, out->digest);
     if (len > CANDIDATE_MAX_SOURCE)
-        return error_set(err, "the source has %zu bytes; at most %d are taken", len,
+        return error_set(err, ERROR_LIMIT, "the source has %zu bytes; at most %d are taken", len,
                          CANDIDATE_MAX_SOURCE);
-    if (memchr(source, 0, len)) return error_set(err, "the source holds a NUL byte; expected text");
+    if (memchr(source, 0, len))
+        return error_set(err, ERROR_INVALID, "the source holds a NUL byte; expected text");
     out->source = memory_strndup(source, len);
     out->len = len;
     *outcome = OUTCOME_PLAN_ERROR;

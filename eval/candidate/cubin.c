@@ -61,22 +61,24 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
 {
     *e = (Elf){.data = data, .len = len, .err = err};
     if (len < sizeof e->head)
-        return error_set(err, "cubin: an ELF header of %zu bytes expected, found %zu bytes",
+        return error_set(err, ERROR_INVALID,
+                         "cubin: an ELF header of %zu bytes expected, found %zu bytes",
                          sizeof e->head, len);
     memcpy(&e->head, data, sizeof e->head);
     const unsigned char *id = e->head.e_ident;
     if (memcmp(id, ELFMAG, SELFMAG) || id[EI_CLASS] != ELFCLASS64 || id[EI_DATA] != ELFDATA2LSB)
-        return error_set(err, "cubin: a 64-bit little-endian ELF file expected");
+        return error_set(err, ERROR_INVALID, "cubin: a 64-bit little-endian ELF file expected");
     if (e->head.e_machine != MACHINE_CUDA)
-        return error_set(err, "cubin: machine %d (CUDA) expected, found %u", MACHINE_CUDA,
-                         e->head.e_machine);
+        return error_set(err, ERROR_INVALID, "cubin: machine %d (CUDA) expected, found %u",
+                         MACHINE_CUDA, e->head.e_machine);
     if (e->head.e_shentsize != sizeof(Elf64_Shdr) ||
         !in_file(e, e->head.e_shoff, (uint64_t)e->head.e_shnum * sizeof(Elf64_Shdr)))
-        return error_set(
-            err, "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes",
-            e->head.e_shnum, e->head.e_shentsize, (unsigned long long)e->head.e_shoff, len);
+        return error_set(err, ERROR_INVALID,
+                         "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes",
+                         e->head.e_shnum, e->head.e_shentsize, (unsigned long long)e->head.e_shoff,
+                         len);
     if (e->head.e_shstrndx >= e->head.e_shnum)
-        return error_set(err, "cubin: the section of names (%u) does not exist",
+        return error_set(err, ERROR_INVALID, "cubin: the section of names (%u) does not exist",
                          e->head.e_shstrndx);
     e->sections = e->data + e->head.e_shoff;
     e->names = section(e, e->head.e_shstrndx);
@@ -97,7 +99,7 @@ static int collect_kernels(const Elf *e, Cubin *out)
         const char *name = section_name(e, i);
         if (strncmp(name, ".text.", 6) || find(out, name + 6)) continue;
         if (out->n == MAX_KERNELS)
-            return error_set(e->err, "cubin: more than %d kernels", MAX_KERNELS);
+            return error_set(e->err, ERROR_LIMIT, "cubin: more than %d kernels", MAX_KERNELS);
         out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
         out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6),
                                                .registers = (int)(section(e, i).sh_info >> 24)};
@@ -162,7 +164,7 @@ static void apply(Cubin *out, const char *kernel, int attribute, uint32_t value)
 static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
 {
     if (info->sh_type == SHT_NOBITS || !in_file(e, info->sh_offset, info->sh_size))
-        return error_set(e->err, "cubin: .nv.info lies outside the file");
+        return error_set(e->err, ERROR_INVALID, "cubin: .nv.info lies outside the file");
     Elf64_Shdr table = {0};
     if (info->sh_link < e->head.e_shnum) table = section(e, info->sh_link);
     const unsigned char *p = e->data + info->sh_offset, *end = p + info->sh_size;
@@ -172,8 +174,8 @@ static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
         p += 4;
         if (format != FORMAT_SIZED) continue;
         if (size > (size_t)(end - p))
-            return error_set(e->err, "cubin: attribute 0x%x of .nv.info is cut short",
-                             (unsigned)attribute);
+            return error_set(e->err, ERROR_INVALID,
+                             "cubin: attribute 0x%x of .nv.info is cut short", (unsigned)attribute);
         if (size >= 8) {
             uint32_t pair[2];
             memcpy(pair, p, sizeof pair);

@@ -67,7 +67,7 @@ __attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fm
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return error_set(ps->err, "line %d: %s", ps->line, text);
+    return error_set(ps->err, ERROR_INVALID, "line %d: %s", ps->line, text);
 }
 
 static PlanText trim(PlanText t)
@@ -440,8 +440,9 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
     ps->line = ps->pending_for ? ps->loop.loop_line : 0;
     if (ps->pending_for) return fail(ps, "no launch follows this for");
     if (ps->plan->n_steps) return 0;
-    return error_set(ps->err, "the source has no launch line; expected one such as "
-                              "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
+    return error_set(ps->err, ERROR_INVALID,
+                     "the source has no launch line; expected one such as "
+                     "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
 }
 
 static int parse(const char *source, size_t len, int trusted, Plan *out, int *line, Error *err)

@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static int fail(Resolver *r, const char *f
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return error_set(r->err, "line %d: %s", r->line, text);
+    return error_set(r->err, ERROR_INVALID, "line %d: %s", r->line, text);
 }
 
 static int same(PlanText t, const char *name)
@@ -106,7 +106,8 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
     *line = 0;
     for (int i = 0; i < p->task->n_outputs; i++)
         if (!passed[i])
-            return error_set(err, "no launch takes the output %s", p->task->outputs[i].name);
+            return error_set(err, ERROR_INVALID, "no launch takes the output %s",
+                             p->task->outputs[i].name);
     return 0;
 }
 
@@ -387,7 +388,8 @@ int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memo
     }
     *line = rc ? r.line : 0;
     if (!rc && !*n)
-        rc = error_set(err, "no launch is left: every for of the plan has an empty range");
+        rc = error_set(err, ERROR_INVALID,
+                       "no launch is left: every for of the plan has an empty range");
     if (rc) {
         free(launches);
         return -1;

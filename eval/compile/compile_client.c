@@ -127,7 +127,7 @@ const char *compiler_version(Compiler *c, Error *err)
     if (c->version[0]) return c->version;
     if (!c->pid && start_server(c, err)) return NULL;
     int rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, START_TIMEOUT_S, &c->reply, err);
-    if (rc == 0) error_set(err, "quern-compile ended before it was ready");
+    if (rc == 0) error_set(err, ERROR_COMPILER, "quern-compile ended before it was ready");
     if (rc > 0) {
         WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
         field_text(&cursor, status, sizeof status);
@@ -139,7 +139,7 @@ const char *compiler_version(Compiler *c, Error *err)
             c->folders = *text != 0;
             return c->version;
         }
-        error_set(err, "the compiler cannot start: %s", text);
+        error_set(err, ERROR_IO, "the compiler cannot start: %s", text);
     }
     stop_server(c);
     return NULL;
@@ -178,10 +178,13 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
              wire_put(&c->frame, r->source, r->len);
     for (int i = 0; i < r->n_names && !rc; i++) rc = wire_puts(&c->frame, r->names[i]);
     if (rc)
-        return error_set(err, "a source of %zu bytes is too large to send to the compiler", r->len);
+        return error_set(err, ERROR_LIMIT,
+                         "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
     rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
-    return rc > 0 ? 0 : rc < 0 ? -1 : error_set(err, "quern-compile ended without a reply");
+    return rc > 0   ? 0
+           : rc < 0 ? -1
+                    : error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
 }
 
 static int find_key(Compiler *c, const CompileRequest *r, Error *err);
@@ -209,7 +212,8 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err)
         field_text(&cursor, status, sizeof status);
         field_text(&cursor, taken, sizeof taken);
         if (strcmp(status, "taken"))
-            return error_set(err, "the compiler process cannot look for headers: %s", taken);
+            return error_set(err, ERROR_COMPILER,
+                             "the compiler process cannot look for headers: %s", taken);
     }
     request_key(c, r, taken, c->key);
     return 0;
@@ -348,14 +352,16 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     const char *log = "";
     size_t len = 0;
     field_text(&cursor, status, sizeof status);
-    if (wire_get(&cursor, &log, &len)) return error_set(err, "a torn reply from quern-compile");
+    if (wire_get(&cursor, &log, &len))
+        return error_set(err, ERROR_CORRUPT, "a torn reply from quern-compile");
     *keep = !strcmp(status, "ok") ||
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
-        return error_set(err, "the compiler process failed: %.*s", (int)len, log);
+        return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);
     if (!strcmp(status, "ok"))
-        return read_success(&cursor, r, out) ? error_set(err, "a torn reply from quern-compile")
-                                             : 0;
+        return read_success(&cursor, r, out)
+                   ? error_set(err, ERROR_CORRUPT, "a torn reply from quern-compile")
+                   : 0;
     digest_log(r, log, len, out);
     if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
     return 0;

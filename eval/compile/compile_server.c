@@ -50,17 +50,17 @@ static int request_parse(const Buffer *b, Request *r, Error *err)
     size_t n_cpu, n_arch, n;
     memset(r, 0, sizeof *r);
     if (wire_get(&c, &cpu, &n_cpu) || wire_get(&c, &arch, &n_arch) || wire_get(&c, &text, &n))
-        return error_set(err, "a torn request: expected cpu seconds, arch, source");
+        return error_set(err, ERROR_CORRUPT, "a torn request: expected cpu seconds, arch, source");
     char digits[16];
     snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
     r->cpu_s = atoi(digits);
     if (r->cpu_s < 0 || n_arch >= sizeof r->arch)
-        return error_set(err, "a request with cpu limit \"%s\"", digits);
+        return error_set(err, ERROR_COMPILER, "a request with cpu limit \"%s\"", digits);
     memcpy(r->arch, arch, n_arch);
     r->source = memory_strndup(text, n);
     while (!wire_get(&c, &text, &n)) {
         if (r->n_names == MAX_NAMES)
-            return error_set(err, "a request for more than %d kernels", MAX_NAMES);
+            return error_set(err, ERROR_LIMIT, "a request for more than %d kernels", MAX_NAMES);
         r->names[r->n_names++] = memory_strndup(text, n);
     }
     return 0;
@@ -264,8 +264,8 @@ static int warm_up(Server *s, Error *err)
     if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
         const char *log = "";
         wire_get(&c, &log, &len);
-        rc = error_set(err, "%s cannot compile a kernel of one line: %.*s", nvrtc_version(s->nvrtc),
-                       (int)len, log);
+        rc = error_set(err, ERROR_COMPILER, "%s cannot compile a kernel of one line: %.*s",
+                       nvrtc_version(s->nvrtc), (int)len, log);
     }
     buffer_release(&out);
     return rc;

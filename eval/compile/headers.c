@@ -115,19 +115,23 @@ static int add_folder(Headers *h, const char *name, size_t len, Error *err)
 {
     char dir[4096], real[PATH_MAX];
     struct stat st;
-    if (len >= sizeof dir) return error_set(err, "QUERN_INCLUDE: a name of %zu bytes", len);
+    if (len >= sizeof dir)
+        return error_set(err, ERROR_COMPILER, "QUERN_INCLUDE: a name of %zu bytes", len);
     memcpy(dir, name, len);
     dir[len] = 0;
     if (*dir != '/')
-        return error_set(err, "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"",
-                         dir);
+        return error_set(err, ERROR_COMPILER,
+                         "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"", dir);
     if (!realpath(dir, real) || stat(real, &st)) return error_errno(err, "QUERN_INCLUDE: %s", dir);
     if (!S_ISDIR(st.st_mode) || !real[1])
-        return error_set(err, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
+        return error_set(err, ERROR_COMPILER, "QUERN_INCLUDE: %s: expected a folder of headers",
+                         dir);
     if (strlen(real) > 4000)
-        return error_set(err, "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
+        return error_set(err, ERROR_LIMIT,
+                         "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
     if (headers_named_folders(h) == FOLDERS_MAX)
-        return error_set(err, "QUERN_INCLUDE: expected at most %d folders", FOLDERS_MAX);
+        return error_set(err, ERROR_LIMIT, "QUERN_INCLUDE: expected at most %d folders",
+                         FOLDERS_MAX);
     add_root(h, real, "", 1);
     return 0;
 }
@@ -139,7 +143,7 @@ static int need_cuda(const char *include_dir, Error *err)
     char path[5000];
     snprintf(path, sizeof path, "%.4096s/cuda_fp16.h", include_dir);
     if (*include_dir && file_exists(path)) return 0;
-    return error_set(err,
+    return error_set(err, ERROR_COMPILER,
                      "NVRTC is there without the CUDA toolkit's headers (expected %s%s): name a "
                      "whole toolkit in CUDA_HOME, or "
                      "run: make deps",

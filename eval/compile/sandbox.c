@@ -75,7 +75,8 @@ int sandbox_open(Sandbox **out, Error *err)
                               SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
     if (rc) {
         sandbox_close(s);
-        return error_set(err, "cannot build the system-call filter: %s", strerror(-rc));
+        return error_set(err, ERROR_COMPILER, "cannot build the system-call filter: %s",
+                         strerror(-rc));
     }
     *out = s;
     return 0;
@@ -103,7 +104,8 @@ static int mapped_bytes(size_t *out, Error *err)
     int found = f && fscanf(f, "%lu", &pages) == 1;
     if (f) fclose(f);
     if (!found)
-        return error_set(err, "cannot read from /proc/self/statm how much memory is mapped");
+        return error_set(err, ERROR_IO,
+                         "cannot read from /proc/self/statm how much memory is mapped");
     *out = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
     return 0;
 }
@@ -137,7 +139,8 @@ static int close_files(int keep_fd, Error *err)
 int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error *err)
 {
     if (keep_fd < 3)
-        return error_set(err, "descriptor %d cannot be kept: 0 to 2 are replaced", keep_fd);
+        return error_set(err, ERROR_COMPILER, "descriptor %d cannot be kept: 0 to 2 are replaced",
+                         keep_fd);
     if (close_files(keep_fd, err)) return -1;
     if (limit_memory(memory_bytes, err)) return -1;
     if (limit(RLIMIT_FSIZE, 0, 0, err) || limit(RLIMIT_CORE, 0, 0, err)) return -1;
@@ -149,5 +152,7 @@ int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error
                               SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()),
                               SCMP_A2(SCMP_CMP_EQ, SIGABRT));
     if (!rc) rc = seccomp_load(s->filter);
-    return rc ? error_set(err, "cannot load the system-call filter: %s", strerror(-rc)) : 0;
+    return rc ? error_set(err, ERROR_COMPILER, "cannot load the system-call filter: %s",
+                          strerror(-rc))
+              : 0;
 }

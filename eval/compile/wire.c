@@ -48,7 +48,8 @@ int wire_get(WireCursor *c, const char **data, size_t *len)
 int wire_write_frame(int fd, const void *payload, size_t len, Error *err)
 {
     unsigned char head[4];
-    if (len > UINT32_MAX) return error_set(err, "a message of %zu bytes does not fit a frame", len);
+    if (len > UINT32_MAX)
+        return error_set(err, ERROR_COMPILER, "a message of %zu bytes does not fit a frame", len);
     store_u32(head, (uint32_t)len);
     if (file_write_all(fd, head, 4, "the compiler's pipe", err)) return -1;
     return file_write_all(fd, payload, len, "the compiler's pipe", err);
@@ -64,13 +65,14 @@ static int read_exactly(int fd, void *data, size_t len, double deadline, Error *
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
         if (ready < 0 && errno == EINTR) continue;
         if (ready <= 0 && deadline > 0)
-            return error_set(err, "no answer from the compiler process in time");
+            return error_set(err, ERROR_COMPILER, "no answer from the compiler process in time");
         if (ready <= 0) continue;
         ssize_t n = read(fd, (char *)data + done, len - done);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0) return error_errno(err, "cannot read from the compiler process");
         if (n == 0)
-            return done ? error_set(err, "the compiler process ended in the middle of a message")
+            return done ? error_set(err, ERROR_COMPILER,
+                                    "the compiler process ended in the middle of a message")
                         : 0;
         done += (size_t)n;
     }
@@ -86,14 +88,18 @@ int wire_read_frame(int fd, size_t max, double timeout_s, Buffer *out, Error *er
     int rc = read_exactly(fd, head, 4, deadline, err);
     if (rc <= 0) return rc;
     size_t len = load_u32(head);
-    if (len > max) return error_set(err, "a message of %zu bytes; expected at most %zu", len, max);
+    if (len > max)
+        return error_set(err, ERROR_LIMIT, "a message of %zu bytes; expected at most %zu", len,
+                         max);
     while (len) {
         size_t n = len < sizeof chunk ? len : sizeof chunk;
         rc = read_exactly(fd, chunk, n, deadline, err);
-        if (rc == 0) return error_set(err, "the compiler process ended in the middle of a message");
+        if (rc == 0)
+            return error_set(err, ERROR_COMPILER,
+                             "the compiler process ended in the middle of a message");
         if (rc < 0) return -1;
         if (buffer_append(out, chunk, n))
-            return error_set(err, "a message of more than %zu bytes", out->max);
+            return error_set(err, ERROR_LIMIT, "a message of more than %zu bytes", out->max);
         len -= n;
     }
     return 1;

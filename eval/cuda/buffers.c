@@ -37,7 +37,8 @@ int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Er
         rc = grow(d, more, err) ? -1 : arena_place(&d->arena, bytes, label, &at, &more, err);
     if (rc)
         return rc < 0 ? -1
-                      : error_set(err, "%s does not fit the memory that was made for it", label);
+                      : error_set(err, ERROR_DEVICE,
+                                  "%s does not fit the memory that was made for it", label);
     d->zones_changed = 1;
     *out = d->space.base + at;
     return 0;
@@ -74,8 +75,9 @@ void buffers_free(Device *d, DevicePtr p)
 int buffers_hold(Device *d, DevicePtr p, size_t bytes, Error *err)
 {
     if (p >= d->space.base && arena_holds(&d->arena, p - d->space.base, bytes)) return 0;
-    return error_set(err, "a host access of %zu bytes at 0x%llx is in no buffer of the device",
-                     bytes, (unsigned long long)p);
+    return error_set(err, ERROR_DEVICE,
+                     "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes,
+                     (unsigned long long)p);
 }
 
 void buffers_close(Device *d)

@@ -116,7 +116,7 @@ static int open_arena(Device *d, const CudaDriver *cu, Error *err)
         return -1;
     arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
     if (d->arena.limit < least_arena)
-        return error_set(err, "only %zu MiB of %zu MiB of the GPU's memory are free",
+        return error_set(err, ERROR_DEVICE, "only %zu MiB of %zu MiB of the GPU's memory are free",
                          free_bytes >> 20, total >> 20);
     d->info.memory_bytes =
         d->arena.limit / PLAN_SHARE; /* of one plan; the tensors of two sides take the rest */
@@ -184,9 +184,11 @@ static int cuda_open(const char *arg, Device **out, Error *err)
     Harness *harness = NULL;
     int number = ordinal_of(arg), ordinal = gpus_here(number);
     if (number < 0)
-        return error_set(err, "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
+        return error_set(err, ERROR_DEVICE,
+                         "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
     if (ordinal < 0)
-        return error_set(err, "device cuda:%s: this process has opened another GPU", arg);
+        return error_set(err, ERROR_DEVICE, "device cuda:%s: this process has opened another GPU",
+                         arg);
     want_few_channels();
     Device *d = memory_alloc(sizeof *d);
     random_init(&d->copies, (uint64_t)number, random_hash("copies", 6));
@@ -267,7 +269,7 @@ static int cuda_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err
 static const ArenaBuffer *buffer_at(Device *d, DevicePtr p, Error *err)
 {
     const ArenaBuffer *b = arena_at(&d->arena, p - d->space.base);
-    if (!b) error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!b) error_set(err, ERROR_DEVICE, "no buffer starts at 0x%llx", (unsigned long long)p);
     return b;
 }
 
@@ -351,7 +353,7 @@ static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, si
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes))
-        return error_set(err, "%zu elements are too many", n);
+        return error_set(err, ERROR_LIMIT, "%zu elements are too many", n);
     if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
     return device_leave(
         d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
@@ -363,7 +365,7 @@ static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards,
         const DeviceExpected *x = &list[i];
         size_t bytes = x->golden->bytes;
         if (x->dtype >= 0 && __builtin_mul_overflow(x->n, dtype_size((Dtype)x->dtype), &bytes))
-            return error_set(err, "%zu elements are too many", x->n);
+            return error_set(err, ERROR_LIMIT, "%zu elements are too many", x->n);
         if (buffers_hold(d, x->p, bytes, err)) return -1;
     }
     if (device_enter(d, err)) return -1;

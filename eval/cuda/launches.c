@@ -18,17 +18,19 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
     const DeviceModule *home = launches[0].module;
     unsigned char *records = remote_of(d, home)->runner.mailbox;
     if (n > PROTOCOL_MAX_LAUNCHES)
-        return error_set(err, "%d launches in a sequence; %d are allowed", n,
+        return error_set(err, ERROR_DEVICE, "%d launches in a sequence; %d are allowed", n,
                          PROTOCOL_MAX_LAUNCHES);
     for (int i = 0; i < n; i++) {
         const DeviceLaunch *l = &launches[i];
         const ModuleKernel *k = NULL;
         if (l->module->trusted != home->trusted || (l->library_args > 0 && !home->trusted))
-            return error_set(err, "launch %d of %d has another home than the first", i + 1, n);
+            return error_set(err, ERROR_DEVICE, "launch %d of %d has another home than the first",
+                             i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
         if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records,
                           PROTOCOL_MAILBOX, used))
-            return error_set(err, "%d launches take more than %d MiB", n, PROTOCOL_MAILBOX >> 20);
+            return error_set(err, ERROR_LIMIT, "%d launches take more than %d MiB", n,
+                             PROTOCOL_MAILBOX >> 20);
     }
     return 0;
 }
@@ -37,7 +39,8 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
 static int gone(Device *d, const DeviceModule *m, DeviceFault *fault, Error *err)
 {
     const Remote *r = remote_of(d, m);
-    if (m->generation != r->died) return error_set(err, "the process that had the module is gone");
+    if (m->generation != r->died)
+        return error_set(err, ERROR_DEVICE, "the process that had the module is gone");
     *fault = r->death;
     return 1;
 }
@@ -47,9 +50,10 @@ static int ended(const LaunchEnd *end, const DeviceLaunch *launches, int n, Devi
 {
     if (end->step == END_OK) return 0;
     if (fault_explain(end, launches, n, fault)) return 1;
-    Error why = {""};
+    Error why = {0};
     if (end->result != CU_OK) cuda_check(end->result, "the driver", &why);
-    return error_set(err, "the runner fails: %s%s%s", end->text, *why.text ? ": " : "", why.text);
+    return error_set(err, ERROR_DEVICE, "the runner fails: %s%s%s", end->text,
+                     *why.text ? ": " : "", why.text);
 }
 
 /* Every module is where its launches go: 0; 1 a candidate's is gone; -1. */
@@ -72,7 +76,7 @@ static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *cal
                    DeviceFault *fault, Error *err)
 {
     size_t used = 0;
-    if (n < 1) return error_set(err, "a sequence of %d launches", n);
+    if (n < 1) return error_set(err, ERROR_DEVICE, "a sequence of %d launches", n);
     int rc = have_modules(d, launches, n, fault, err);
     if (rc) return rc;
     if (encode(d, launches, n, &used, err)) return -1;
@@ -94,8 +98,9 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
     rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
     if (rc == 1) *fault = r->death;
     if (!rc) rc = ended(&a->end, launches, n, fault, err);
-    return rc == 1 && trusted ? error_set(err, "of the harness's own launches, %s", fault->message)
-                              : rc;
+    return rc == 1 && trusted
+               ? error_set(err, ERROR_DEVICE, "of the harness's own launches, %s", fault->message)
+               : rc;
 }
 
 int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)

@@ -36,7 +36,7 @@ static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
     if (r == CU_OUT_OF_MEMORY)
         return refuse(fault, OUTCOME_LAUNCH_ERROR,
                       "its variables need more memory than the device has");
-    return error_set(err, "a module cannot be loaded: %s", why.text);
+    return error_set(err, ERROR_DEVICE, "a module cannot be loaded: %s", why.text);
 }
 
 static int check_image(const DeviceCode *code, int *has_state, DeviceFault *fault)
@@ -67,7 +67,8 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
     memcpy(r->runner.mailbox, image, bytes);
     if (remote_ask(d, r, &call, -1, LOAD_S, NULL, 0, &a, err)) return -1;
     if (a.end.step == END_LAUNCH) return refuse_image(a.end.result, fault, err);
-    if (a.end.step != END_OK) return error_set(err, "a module cannot be loaded: %s", a.end.text);
+    if (a.end.step != END_OK)
+        return error_set(err, ERROR_DEVICE, "a module cannot be loaded: %s", a.end.text);
     m->id = (uint32_t)a.value;
     m->generation = r->runner.generation;
     return 0;
@@ -142,7 +143,7 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
     m->empty = !code;
     int rc = code      ? check_image(code, &has_state, fault)
              : trusted ? 0
-                       : error_set(err, "a candidate's module has no code");
+                       : error_set(err, ERROR_DEVICE, "a candidate's module has no code");
     if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
     if (rc) {
         free(m);
@@ -208,12 +209,14 @@ static int find_kernel(Device *d, DeviceModule *m, const char *name, ModuleKerne
     CudaAnswer a;
     CudaCall call = {.kind = CALL_KERNEL, .value = m->id};
     if (!remote_has(d, m))
-        return error_set(err, "kernel %.200s: the process that had its module is gone", name);
+        return error_set(err, ERROR_DEVICE,
+                         "kernel %.200s: the process that had its module is gone", name);
     if (strlen(name) >= sizeof call.name)
-        return error_set(err, "a kernel's name of %zu letters is too long", strlen(name));
+        return error_set(err, ERROR_LIMIT, "a kernel's name of %zu letters is too long",
+                         strlen(name));
     snprintf(call.name, sizeof call.name, "%s", name);
     if (remote_ask(d, remote_of(d, m), &call, -1, KERNEL_S, NULL, 0, &a, err)) return -1;
-    if (a.end.step != END_OK) return error_set(err, "%s", a.end.text);
+    if (a.end.step != END_OK) return error_set(err, ERROR_DEVICE, "%s", a.end.text);
     k->kernel = (uint32_t)a.value;
     k->info = a.u.kernel;
     return 0;
@@ -224,7 +227,7 @@ const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, 
     ModuleKernel k = {0};
     for (int i = 0; i < m->n_kernels; i++)
         if (!strcmp(m->kernels[i].name, name)) return &m->kernels[i];
-    if (m->empty ? error_set(err, "no kernel %.200s in the module", name)
+    if (m->empty ? error_set(err, ERROR_DEVICE, "no kernel %.200s in the module", name)
                  : find_kernel(d, m, name, &k, err))
         return NULL;
     k.name = memory_strdup(name);
@@ -237,7 +240,7 @@ static int load_again(Device *d, DeviceModule *m, Error *err)
 {
     DeviceFault fault;
     int rc = load_image(d, m, m->image, m->image_bytes, &fault, err);
-    if (rc > 0) rc = error_set(err, "%s", fault.message);
+    if (rc > 0) rc = error_set(err, ERROR_DEVICE, "%s", fault.message);
     for (int i = 0; i < m->n_kernels && !rc; i++)
         rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
     if (rc) m->generation = 0; /* half of its kernels are the old ones' numbers */

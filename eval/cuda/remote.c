@@ -65,11 +65,11 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
     } else {
         n = 0;
         if (reply == RUNNER_LATE)
-            error_set(err, "%s did not answer call %u within %.3g s", name_of(r), call->kind,
-                      limit_s);
+            error_set(err, ERROR_DEVICE, "%s did not answer call %u within %.3g s", name_of(r),
+                      call->kind, limit_s);
         if (reply == RUNNER_DIED)
-            error_set(err, "%s ended at call %u (wait status %d)", name_of(r), call->kind,
-                      r->runner.status);
+            error_set(err, ERROR_DEVICE, "%s ended at call %u (wait status %d)", name_of(r),
+                      call->kind, r->runner.status);
     }
     if (n) remember(r, &death);
     replace(d, r);
@@ -83,7 +83,8 @@ static int move_range(Device *d, const Remote *r, Error *err)
     const Remote *other = &d->remotes[r->runner.trusted ? HOME_CANDIDATE : HOME_TRUSTED];
     if (other->set_up)
         return error_set(
-            err, "%s cannot have the buffers' range of addresses, which the other runner has",
+            err, ERROR_DEVICE,
+            "%s cannot have the buffers' range of addresses, which the other runner has",
             name_of(r));
     return space_move(&d->space, err);
 }
@@ -98,9 +99,9 @@ static int set_up(Device *d, Remote *r, Error *err)
         if (reply != RUNNER_ANSWERED)
             return reply == RUNNER_BROKEN
                        ? -1
-                       : error_set(err, "%s does not take its set-up", name_of(r));
+                       : error_set(err, ERROR_DEVICE, "%s does not take its set-up", name_of(r));
         if (a.end.step != END_OK)
-            return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+            return error_set(err, ERROR_DEVICE, "%s cannot be set up: %s", name_of(r), a.end.text);
         if (!a.value) break;
         if (move_range(d, r, err)) return -1;
     }
@@ -110,9 +111,10 @@ static int set_up(Device *d, Remote *r, Error *err)
     if (reply != RUNNER_ANSWERED)
         return reply == RUNNER_BROKEN
                    ? -1
-                   : error_set(err, "%s does not take the harness's kernels", name_of(r));
+                   : error_set(err, ERROR_DEVICE, "%s does not take the harness's kernels",
+                               name_of(r));
     if (a.end.step != END_OK)
-        return error_set(err, "%s cannot be set up: %s", name_of(r), a.end.text);
+        return error_set(err, ERROR_DEVICE, "%s cannot be set up: %s", name_of(r), a.end.text);
     r->set_up = r->runner.generation;
     return 0;
 }
@@ -130,7 +132,8 @@ static int map_extents(Device *d, Remote *r, Error *err)
         close(fd);
         if (rc) return -1;
         if (a.end.step != END_OK)
-            return error_set(err, "%s cannot map the buffers: %s", name_of(r), a.end.text);
+            return error_set(err, ERROR_IO, "%s cannot map the buffers: %s", name_of(r),
+                             a.end.text);
         r->mapped[i] = r->runner.generation;
     }
     return 0;

@@ -13,7 +13,7 @@ const DeviceOps *device_find(const char *name, const char **arg, Error *err)
         if (strlen(tables[i]->prefix) != n || memcmp(tables[i]->prefix, name, n)) continue;
         if (!colon || !colon[1]) {
             error_set(
-                err,
+                err, ERROR_INVALID,
                 "device \"%s\": expected sim:PROFILE, such as sim:h100, or cuda:N, such as cuda:0",
                 name);
             return NULL;
@@ -21,7 +21,7 @@ const DeviceOps *device_find(const char *name, const char **arg, Error *err)
         *arg = colon + 1;
         return tables[i];
     }
-    error_set(err,
+    error_set(err, ERROR_INVALID,
               "device \"%s\": expected cuda:N, a GPU, or sim:PROFILE, where PROFILE is a100, h100, "
               "h200, l40, rtx3090 or h20",
               name);

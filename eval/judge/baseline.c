@@ -78,7 +78,7 @@ int baseline_prepare(const BaselineMaker *m, Task *t, const Workload *w, Baselin
         if (!rc) rc = checks_plan(&b->loaded, w, &f);
         if (!rc) rc = predicted ? predict(m, w, b, &f, err) : run_once(m, t, w, b, &f, err);
         if (rc > 0)
-            rc = error_set(err, "the baseline of task %s fails: %s: %.600s", t->name,
+            rc = error_set(err, ERROR_INVALID, "the baseline of task %s fails: %s: %.600s", t->name,
                            outcome_name(f.outcome), f.message);
     }
     if (rc)

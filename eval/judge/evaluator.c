@@ -129,7 +129,7 @@ static const Workload *timed_workload(const Evaluator *e, const Task *t, Error *
     Role role = evaluator_device(e)->predicted ? ROLE_SIM : ROLE_TIME;
     const Workload *w = workload_of(t, role);
     if (w) return w;
-    error_set(err, "task %s has no workload of role \"%s\"", t->name,
+    error_set(err, ERROR_INVALID, "task %s has no workload of role \"%s\"", t->name,
               role == ROLE_SIM ? "sim" : "time");
     return NULL;
 }
@@ -315,7 +315,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     Candidate c;
     Finding f = {.outcome = OUTCOME_EVALUATOR_ERROR};
     ChecksPassed passed = {0};
-    Error err = {""};
+    Error err = {0};
     const DeviceInfo *d = evaluator_device(e);
     memset(out, 0, sizeof *out);
     snprintf(out->device, sizeof out->device, "%s", d->device_class);
@@ -328,7 +328,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     const char *compiler = compiler_version(e->compiler, &err);
     Task *t = taskset_find(&e->tasks, task, strlen(task));
     if (!compiler || !t) {
-        if (!t) error_set(&err, "no task is named \"%s\"", task);
+        if (!t) error_set(&err, ERROR_UNKNOWN_NAME, "no task is named \"%s\"", task);
         conclude(out, -1, &passed, &f, &err);
         return;
     }

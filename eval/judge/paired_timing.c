@@ -127,7 +127,9 @@ static int run_on(Bench *b, int side, int set, double *us, Finding *f, Error *er
     *us = c.us;
     if (side == BASELINE) {
         b->unseen[BASELINE] += !rc && more_than_events(b, &c);
-        return rc > 0 ? error_set(err, "the baseline failed while timed: %s", fault.message) : rc;
+        return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline failed while timed: %s",
+                                  fault.message)
+                      : rc;
     }
     if (rc > 0) finding_fault(f, &fault, r->where);
     if (rc) return rc;
@@ -186,7 +188,9 @@ static int load_both(Bench *b, Finding *f, Error *err)
     if (rc) return rc;
     rc = loaded_again(b->loaded[BASELINE], &own, err);
     for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[BASELINE][set], &own);
-    return rc > 0 ? error_set(err, "the baseline cannot be loaded again: %s", own.message) : rc;
+    return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline cannot be loaded again: %s",
+                              own.message)
+                  : rc;
 }
 
 /* New contents in both sets, turned by a random way along an axis that all tensors share, where the
@@ -402,7 +406,8 @@ static int couple_on(Bench *b, const Case *c, double *fast, Finding *f, Error *e
     int rc = load_both(b, f, err);
     if (!rc) rc = run_sides(b, first, 0, us, f, err);
     if (!rc && !(us[CANDIDATE] > 0))
-        return error_set(err, "the device gave a time that is none: %g us", us[CANDIDATE]);
+        return error_set(err, ERROR_INVALID, "the device gave a time that is none: %g us",
+                         us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = b->rigs[BASELINE][0].n_launches,
                                    .candidate_launches = b->rigs[CANDIDATE][0].n_launches};
     *fast = rc ? 0

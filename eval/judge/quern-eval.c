@@ -22,7 +22,7 @@ static void read_source(const char *path, Buffer *out)
 {
     Error err;
     buffer_init(out, CANDIDATE_MAX_SOURCE + 1);
-    if (file_read_source(path, SOURCE_MAX, out, &err)) log_die(EXIT_EVALUATOR, &err);
+    if (file_read_source(path, SOURCE_MAX, out, &err)) log_die(&err);
 }
 
 static int judge(Evaluator *e, const char *task, const Buffer *source, int json, int profile)
@@ -36,7 +36,7 @@ static int judge(Evaluator *e, const char *task, const Buffer *source, int json,
     else if (v.outcome != OUTCOME_OK)
         status = EXIT_CANDIDATE;
     if (json) {
-        if (show_json(stdout, task, &v, &err)) log_die(EXIT_EVALUATOR, &err);
+        if (show_json(stdout, task, &v, &err)) log_die(&err);
     } else {
         show_text(stdout, task, &v, profile);
     }
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
                                 .first_source =
                                     first.len <= CANDIDATE_MAX_SOURCE ? first.data : NULL,
                                 .first_len = first.len};
-    if (evaluator_open(&options, &e, &err)) log_die(EXIT_EVALUATOR, &err);
+    if (evaluator_open(&options, &e, &err)) log_die(&err);
     need_task(&spec, evaluator_tasks(e), task);
     for (int i = 0; i < n; i++) {
         if (n > 1 && !json) printf("%s%s:\n", i ? "\n" : "", words[i]);

@@ -177,7 +177,7 @@ int show_json(FILE *out, const char *task, const Verdict *v, Error *err)
         "light_us", v->light_us, "predicted", v->predicted, "registers", v->registers,
         "source_digest", v->source_digest, "task_digest", v->task_digest, "compiler", v->compiler,
         "harness", VERDICT_HARNESS, "key", v->key, "seed", (json_int_t)v->seed, "checks", checks);
-    if (!o) return error_set(err, "cannot build the verdict's JSON");
+    if (!o) return error_set(err, ERROR_INVALID, "cannot build the verdict's JSON");
     json_object_set_new(o, "light_is", json_string(v->light_is_flops ? "flops" : "bytes"));
     json_object_set_new(o, "local_bytes", json_integer((json_int_t)v->local_bytes));
     json_object_set_new(o, "shared_bytes", json_integer((json_int_t)v->shared_bytes));
@@ -193,7 +193,8 @@ int show_json(FILE *out, const char *task, const Verdict *v, Error *err)
             o, "baseline_counters",
             counters_json(v->timing->baseline_counters, v->timing->n_baseline_counters));
     }
-    int rc = json_dumpf(o, out, JSON_COMPACT) ? error_set(err, "cannot write the verdict") : 0;
+    int rc =
+        json_dumpf(o, out, JSON_COMPACT) ? error_set(err, ERROR_IO, "cannot write the verdict") : 0;
     fputc('\n', out);
     json_decref(o);
     return rc;

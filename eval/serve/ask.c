@@ -98,10 +98,10 @@ static int wait_all(Waiting *w, const char *const *keys, double patience_s, Erro
         if (!w->left) return 0;
         if (stop_requested())
             return error_set(
-                err, "stopped with %zu candidates in evaluation; the same command continues",
-                w->left);
+                err, ERROR_INVALID,
+                "stopped with %zu candidates in evaluation; the same command continues", w->left);
         if (clock_seconds() - last > patience_s)
-            return error_set(err,
+            return error_set(err, ERROR_INVALID,
                              "no verdict for %.0f s, %zu candidates are waiting: is an evaluator "
                              "running? (quern-fleet run)",
                              patience_s, w->left);

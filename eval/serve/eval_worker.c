@@ -197,7 +197,7 @@ static int serve_job(Worker *w, const AheadJob *next, Error *err)
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
     buffer_release(&answer.verdict);
     if (rc < 0 || !answer.sick[0]) return rc < 0 ? -1 : 0;
-    error_set(err, "%s", answer.sick);
+    error_set(err, ERROR_INVALID, "%s", answer.sick);
     return leave_service(w, err);
 }
 

@@ -90,7 +90,8 @@ static int load_tasks(Evaluate *e, Error *err)
         char needle[128];
         snprintf(needle, sizeof needle, ",%s,", task);
         if (!*task || strlen(task) > 63 || strpbrk(task, ",/")) {
-            rc = error_set(err, "%s: '%.80s' is no task's name", e->samples[i].view.where, task);
+            rc = error_set(err, ERROR_INVALID, "%s: '%.80s' is no task's name",
+                           e->samples[i].view.where, task);
             break;
         }
         if (names.len && strstr(names.data, needle)) continue;
@@ -186,7 +187,7 @@ static int want_second(Evaluate *e, Unit *u, Error *err)
     int i = 0;
     if (u->is_second) return 0;
     while (strcmp(e->tasks.tasks[i]->name, u->job.task)) i++; /* each sample's task is there */
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory");
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(u->verdict, u->len, "a verdict", &zone, &v, err);
     if (!rc && second_job(&u->job, &v, e->best[i], &job)) u->second = unit_of_job(e, &job, 1);
     msgpack_zone_destroy(&zone);
@@ -208,15 +209,16 @@ static int check_verdict(Evaluate *e, const void *data, size_t len, Unit **unit,
 {
     msgpack_zone zone;
     View v;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory");
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     char *key =
         view_decode(data, len, "a verdict", &zone, &v, err) ? NULL : view_strdup(&v, "key", err);
     msgpack_zone_destroy(&zone);
     if (!key) return -1;
     long at = *slot_of(e, key);
     Unit *u = at ? &e->units[at - 1] : NULL;
-    int rc =
-        u && (!*unit || *unit == u) ? 0 : error_set(err, "a verdict of another job, %.16s", key);
+    int rc = u && (!*unit || *unit == u)
+                 ? 0
+                 : error_set(err, ERROR_INVALID, "a verdict of another job, %.16s", key);
     *unit = u;
     free(key);
     return rc;
@@ -384,7 +386,7 @@ static int hear(Evaluate *e, Error *err)
             "nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?",
             SILENCE_S, e->opt->devices[0]);
     if (silence > e->opt->patience_s)
-        return error_set(err,
+        return error_set(err, ERROR_INVALID,
                          "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator "
                          "(quern-evald --device %s) "
                          "running?",
@@ -408,8 +410,9 @@ static int evaluate_all(Evaluate *e, Error *err)
         progress_set(&progress, e->done);
         if (stop_requested())
             return error_set(
-                err, "stopped with %ld of %ld candidates evaluated; the same command continues",
-                e->done, e->n_units);
+                err, ERROR_INVALID,
+                "stopped with %ld of %ld candidates evaluated; the same command continues", e->done,
+                e->n_units);
         if (e->done == before && hear(e, err)) return -1;
     }
     progress_end(&progress);
@@ -450,7 +453,7 @@ static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Er
         job_verdict(&job, "plan_error", no_code, r);
         record_text(r, "confirmed", "");
     } else if (!msgpack_zone_init(&zone, 4096)) {
-        rc = error_set(err, "no memory");
+        rc = error_set(err, ERROR_MEMORY, "no memory");
     } else {
         rc = final_verdict(e, &e->units[unit], &zone, r, err);
         msgpack_zone_destroy(&zone);

@@ -35,7 +35,8 @@ static int copy_text(const View *v, const char *key, char *out, size_t size, Err
     size_t n;
     if (view_text(v, key, &s, &n, err)) return -1;
     if (n >= size || memchr(s, 0, n))
-        return error_set(err, "%s: %s expects at most %zu bytes of text", v->where, key, size - 1);
+        return error_set(err, ERROR_LIMIT, "%s: %s expects at most %zu bytes of text", v->where,
+                         key, size - 1);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;
@@ -47,7 +48,8 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
     View v;
     int64_t seed = 0;
     *out = (Job){0};
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory to read a job");
+    if (!msgpack_zone_init(&zone, 4096))
+        return error_set(err, ERROR_MEMORY, "no memory to read a job");
     int rc = view_decode(data, len, "a job", &zone, &v, err);
     if (!rc)
         rc = copy_text(&v, "task", out->task, sizeof out->task, err) ||

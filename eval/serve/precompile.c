@@ -166,7 +166,7 @@ static void helper_failed(Ahead *a, Helper *h, const char *why)
 static void helper_hear(Ahead *a, Helper *h)
 {
     Buffer frame;
-    Error err = {"it ended"};
+    Error err = {.code = ERROR_CHILD, .text = "it ended"};
     const char *key, *reply;
     size_t key_len, len;
     buffer_init(&frame, RUNNER_MAX_JOB);
@@ -303,8 +303,8 @@ int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
 int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
 {
     if (opt->compilers < 1 || opt->compilers > AHEAD_MAX_COMPILERS)
-        return error_set(err, "%d compiling processes; expected 1 to %d", opt->compilers,
-                         AHEAD_MAX_COMPILERS);
+        return error_set(err, ERROR_INVALID, "%d compiling processes; expected 1 to %d",
+                         opt->compilers, AHEAD_MAX_COMPILERS);
     Ahead *a = memory_alloc(sizeof *a);
     a->opt = *opt;
     a->n_slots = opt->compilers + SPARE_JOBS;

@@ -78,6 +78,10 @@ int main(int argc, char **argv)
     process_adopt();
     Error err = {0};
     int rc = worker_run(&opt, &err);
-    if (rc) log_die(rc == WORKER_SICK ? 3 : rc == WORKER_CANNOT ? 2 : 1, &err);
+    if (rc)
+        log_exit(rc == WORKER_SICK     ? EXIT_STATUS_SICK
+                 : rc == WORKER_CANNOT ? EXIT_STATUS_USAGE
+                                       : EXIT_STATUS_FAILED,
+                 &err);
     return log_close(0);
 }

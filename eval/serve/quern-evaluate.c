@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     if (!opt.n_devices) flags_usage_error(&spec, "--device names no class");
     opt.seed = (uint64_t)seed;
     Error err = {0};
-    if (evaluate_run(&opt, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (evaluate_run(&opt, &err)) log_die(&err);
     free(text);
     return log_close(0);
 }

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     static Devices list;
     Error err = {0};
     char dir_of_self[4000], beside[4096];
-    if (process_self_dir(dir_of_self, sizeof dir_of_self, &err)) log_die(1, &err);
+    if (process_self_dir(dir_of_self, sizeof dir_of_self, &err)) log_die(&err);
     if (!evaluator) {
         snprintf(beside, sizeof beside, "%s/quern-evald", dir_of_self);
         evaluator = beside;
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     }
     if (workers && access(evaluator, X_OK)) {
         error_errno(&err, "cannot run the evaluator %s", evaluator);
-        log_die(1, &err);
+        log_die(&err);
     }
     const char *redis = getenv("QUERN_REDIS");
     if (redis && !*redis) redis = NULL;
@@ -175,8 +175,7 @@ int main(int argc, char **argv)
                               .parent = (int)parent,
                               .command = (char *const *)(words + 1)};
     int status = 0;
-    if (fleet_run(&opt, &status, &err))
-        log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (fleet_run(&opt, &status, &err)) log_die(&err);
     free(words);
     return log_close(status);
 }

@@ -118,16 +118,16 @@ int main(int argc, char **argv)
     Queue *q = NULL;
     const char *server = redis && *redis ? redis : getenv("QUERN_REDIS");
     if (!server || !*server) {
-        error_set(&err,
+        error_set(&err, ERROR_INVALID,
                   "there is no queue: QUERN_REDIS names no server. A run that is going on has one: "
                   "--redis "
                   "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With "
                   "none going on, put "
                   "`quern-fleet run --dir runs/RUN/queue --workers 0 --` in front of the command");
-        log_die(1, &err);
+        log_die(&err);
     }
     if (queue_open(redis, name, VERDICT_HARNESS, &q, &err) || act(q, verb, as_json, &err))
-        log_die(1, &err);
+        log_die(&err);
     queue_close(q);
     return log_close(0);
 }

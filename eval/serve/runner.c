@@ -35,7 +35,7 @@ static int get_text(const View *v, const char *key, char *out, size_t size, Erro
     const char *s;
     size_t n;
     if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size) return error_set(err, "the runner's %s has %zu bytes", key, n);
+    if (n >= size) return error_set(err, ERROR_INVALID, "the runner's %s has %zu bytes", key, n);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;
@@ -45,11 +45,13 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
 {
     msgpack_zone zone;
     View v;
-    if (!msgpack_zone_init(&zone, 1024)) return error_set(err, "no memory");
+    if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err);
     if (!rc && view_has(&v, "error")) {
         char text[sizeof err->text];
-        rc = get_text(&v, "error", text, sizeof text, err) ? -1 : error_set(err, "%s", text);
+        rc = get_text(&v, "error", text, sizeof text, err)
+                 ? -1
+                 : error_set(err, ERROR_INVALID, "%s", text);
     } else if (!rc) {
         rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
              get_text(&v, "arch", r->arch, sizeof r->arch, err) ||
@@ -86,8 +88,9 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     Buffer frame;
     buffer_init(&frame, 8192);
     int got = wire_read_frame(r->fd, 8192, HELLO_S, &frame, err);
-    int rc = got == 1 ? read_hello(r, &frame, err)
-                      : error_set(err, "the runner of %s did not start", opt->device);
+    int rc = got == 1
+                 ? read_hello(r, &frame, err)
+                 : error_set(err, ERROR_INVALID, "the runner of %s did not start", opt->device);
     if (got == 1 && rc) rc = 1;
     buffer_release(&frame);
     if (rc) runner_kill(r);
@@ -102,7 +105,7 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
     if (!rc && compiled && compiled->len && compiled->len <= RUNNER_MAX_COMPILED)
         rc = wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len);
     rc = rc || wire_write_frame(r->fd, frame.data, frame.len, err)
-             ? error_set(err, "the runner takes no job")
+             ? error_set(err, ERROR_INVALID, "the runner takes no job")
              : 0;
     buffer_release(&frame);
     return rc;
@@ -118,9 +121,9 @@ int runner_answer(Runner *r, Answer *out, Error *err)
     size_t len;
     if (wire_read_frame(r->fd, FRAME_MAX, FRAME_S, &frame, err) != 1) {
         buffer_release(&frame);
-        return error_set(err, "the runner ended without an answer");
+        return error_set(err, ERROR_INVALID, "the runner ended without an answer");
     }
-    int rc = msgpack_zone_init(&zone, 1024) ? 0 : error_set(err, "no memory");
+    int rc = msgpack_zone_init(&zone, 1024) ? 0 : error_set(err, ERROR_MEMORY, "no memory");
     if (!rc) {
         rc = view_decode(frame.data, frame.len, "the runner's answer", &zone, &v, err) ||
              view_bool(&v, "retry", &out->retry, err) ||

@@ -129,7 +129,7 @@ static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
                            : to                            ? 0
                                                            : ptx_take_address(ptx, r->name);
         if (!address || v->element != 8)
-            return error_set(err,
+            return error_set(err, ERROR_INVALID,
                              "variable %s is initialised with %s, which is no variable in global "
                              "memory and no function",
                              v->name, r->name);
@@ -150,7 +150,8 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
     for (PtxVar *v = ptx->vars; v; v = v->next) {
         if (v->space != SPACE_GLOBAL || v->is_extern || !v->size) continue;
         if (v->size > CANDIDATE_BYTES || (total += v->size) > CANDIDATE_BYTES)
-            return error_set(err, "variable %s brings the module's variables over %d MiB", v->name,
+            return error_set(err, ERROR_INVALID,
+                             "variable %s brings the module's variables over %d MiB", v->name,
                              CANDIDATE_BYTES >> 20);
         snprintf(label, sizeof label, "variable %s", v->name);
         if (devmem_new(&d->mem, v->size, label, &v->address, err)) return -1;
@@ -190,7 +191,7 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
     Outcome outcome;
     PtxModule ptx;
     (void)trusted;
-    if (!code) return error_set(err, "a simulator has no vendor libraries to call");
+    if (!code) return error_set(err, ERROR_INVALID, "a simulator has no vendor libraries to call");
     if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
     DeviceModule *m = memory_alloc(sizeof *m);
@@ -217,16 +218,17 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
 static int sim_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)
 {
     const Function *f = code_find_entry(&m->code, lowered);
-    if (!f) return error_set(err, "no kernel %s in the module", lowered);
+    if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", lowered);
     memset(out, 0, sizeof *out);
     if (f->ptx->n_params > KERNEL_MAX_PARAMS)
-        return error_set(err, "kernel %s has %d parameters; %d are allowed", lowered,
+        return error_set(err, ERROR_INVALID, "kernel %s has %d parameters; %d are allowed", lowered,
                          f->ptx->n_params, KERNEL_MAX_PARAMS);
     out->n_params = f->ptx->n_params;
     for (int i = 0; i < out->n_params; i++) {
         const PtxVar *v = f->ptx->params[i];
         if (v->offset + v->size > KERNEL_MAX_PARAM_BYTES)
-            return error_set(err, "the parameters of kernel %s take more than %d bytes", lowered,
+            return error_set(err, ERROR_LIMIT,
+                             "the parameters of kernel %s take more than %d bytes", lowered,
                              KERNEL_MAX_PARAM_BYTES);
         out->params[i].offset = (uint32_t)v->offset;
         out->params[i].size = (uint32_t)v->size;
@@ -262,7 +264,8 @@ static Alloc *range_of(Device *d, DevicePtr p, size_t bytes, Error *err)
     int i = devmem_find(&d->mem, p);
     Alloc *a = i >= 0 ? &d->mem.allocs[i] : devmem_at(&d->mem, p);
     if (a && bytes <= a->bytes - (p - a->base)) return a;
-    error_set(err, "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes,
+    error_set(err, ERROR_INVALID,
+              "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes,
               (unsigned long long)p);
     return NULL;
 }
@@ -285,7 +288,8 @@ static int sim_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
 static int sim_poison(Device *d, DevicePtr p, Error *err)
 {
     Alloc *a = devmem_at(&d->mem, p);
-    if (!a) return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!a)
+        return error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
     devmem_poison(&d->mem, a);
     return 0;
 }
@@ -293,7 +297,8 @@ static int sim_poison(Device *d, DevicePtr p, Error *err)
 static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
     Alloc *a = devmem_at(&d->mem, p);
-    if (!a) return error_set(err, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!a)
+        return error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
     a->read_only = read_only != 0;
     return 0;
 }
@@ -341,9 +346,10 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
 {
     Exec *x = &d->exec;
     if (l->library_args)
-        return error_set(err, "a simulator has no vendor library to call %s of", l->kernel);
+        return error_set(err, ERROR_INVALID, "a simulator has no vendor library to call %s of",
+                         l->kernel);
     const Function *f = code_find_entry(&l->module->code, l->kernel);
-    if (!f) return error_set(err, "no kernel %s in the module", l->kernel);
+    if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", l->kernel);
     size_t shared = (size_t)f->static_shared + l->shared_bytes;
     if (shared > d->info.max_shared_per_block)
         return refuse(fault, l,

@@ -9,11 +9,13 @@ int batch_check(const Model *m, const Sequence *seqs, int n, Error *err)
 {
     for (int i = 0; i < n; i++) {
         if (seqs[i].len < 1 || seqs[i].len > m->c.max_position)
-            return error_set(err, "sequence %d holds %d tokens, 1 to %d are expected", i,
-                             seqs[i].len, m->c.max_position);
+            return error_set(err, ERROR_INVALID,
+                             "sequence %d holds %d tokens, 1 to %d are expected", i, seqs[i].len,
+                             m->c.max_position);
         for (int t = 0; t < seqs[i].len; t++)
             if (seqs[i].ids[t] < 0 || seqs[i].ids[t] >= m->c.vocab)
-                return error_set(err, "sequence %d, token %d: the id %d is not in 0..%d", i, t,
+                return error_set(err, ERROR_INVALID,
+                                 "sequence %d, token %d: the id %d is not in 0..%d", i, t,
                                  (int)seqs[i].ids[t], m->c.vocab - 1);
     }
     return 0;

@@ -52,12 +52,14 @@ static void linear_adapt(Model *m, int layer, Linear *l, int target)
 int lora_layout(Model *m, const LoraOptions *o, Error *err)
 {
     if (o->rank < 1 || o->rank > 4096)
-        return error_set(err, "an adapter's rank is expected to be 1 to 4096, found %d", o->rank);
+        return error_set(err, ERROR_INVALID,
+                         "an adapter's rank is expected to be 1 to 4096, found %d", o->rank);
     if (!(o->alpha > 0) || !isfinite(o->alpha))
-        return error_set(err, "an adapter's alpha is expected to be above 0, found %g", o->alpha);
+        return error_set(err, ERROR_INVALID,
+                         "an adapter's alpha is expected to be above 0, found %g", o->alpha);
     if (!o->targets || o->targets > LORA_ALL)
-        return error_set(err, "an adapter without target projections");
-    if (m->lora.size) return error_set(err, "the model has an adapter already");
+        return error_set(err, ERROR_INVALID, "an adapter without target projections");
+    if (m->lora.size) return error_set(err, ERROR_INVALID, "the model has an adapter already");
     m->lora_options = *o;
     m->lora_scale = (float)(o->alpha / (o->rslora ? sqrt((double)o->rank) : (double)o->rank));
     for (int i = 0; i < m->c.layers; i++) {

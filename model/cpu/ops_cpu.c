@@ -79,7 +79,8 @@ static int memory(size_t *free_bytes, size_t *total_bytes, Error *err)
         sscanf(line, "MemTotal: %llu", &total);
     }
     if (f) fclose(f);
-    if (!total) return error_set(err, "/proc/meminfo: expected MemTotal and MemAvailable");
+    if (!total)
+        return error_set(err, ERROR_INVALID, "/proc/meminfo: expected MemTotal and MemAvailable");
     *free_bytes = (size_t)left << 10;
     *total_bytes = (size_t)total << 10;
     return 0;

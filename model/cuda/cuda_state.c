@@ -54,7 +54,7 @@ void cuda_fail_with(const Error *err)
 {
     if (cuda.failed) return;
     cuda.failed = 1;
-    error_set(&cuda.failure, "%s", err->text);
+    error_set(&cuda.failure, ERROR_DEVICE, "%s", err->text);
 }
 
 void cuda_fail(CuResult r, const char *what)
@@ -72,7 +72,7 @@ int cuda_take_failure(Error *err)
 {
     if (!cuda.failed) return 0;
     cuda.failed = 0;
-    error_set(err, "%s: %s", "the GPU engine", cuda.failure.text);
+    error_set(err, ERROR_DEVICE, "%s: %s", "the GPU engine", cuda.failure.text);
     return 1;
 }
 
@@ -134,8 +134,8 @@ int cuda_open(int ordinal, Error *err)
     s.device = gpu.device;
     s.arch = atoi(gpu.arch + strlen("sm_"));
     if (s.arch < 80)
-        return error_set(err, "cuda:%d is a %s (%s); the engine needs sm_80 or later", ordinal,
-                         gpu.name, gpu.arch);
+        return error_set(err, ERROR_DEVICE, "cuda:%d is a %s (%s); the engine needs sm_80 or later",
+                         ordinal, gpu.name, gpu.arch);
     if (attribute(cu, s.device, CU_ATTRIBUTE_SMS, &s.sms, err) ||
         attribute(cu, s.device, CU_ATTRIBUTE_SHARED_OPTIN, &shared, err))
         return -1;
@@ -168,7 +168,7 @@ static struct {
 int cuda_beside_open(Error *err)
 {
     const CudaDriver *cu = cuda.s.cu;
-    if (cuda_begin()) return error_set(err, "the GPU failed before the ranks met");
+    if (cuda_begin()) return error_set(err, ERROR_DEVICE, "the GPU failed before the ranks met");
     CuResult r = cu->stream_create_first(&beside.stream, CU_STREAM_NON_BLOCKING, FOREMOST);
     if (cuda_check(r, "the GPU gives no second stream", err)) return -1;
     return cuda_check(cu->event_create(&beside.event, CU_EVENT_NO_TIMING),

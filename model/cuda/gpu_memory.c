@@ -34,7 +34,7 @@ static void fail_full(size_t bytes)
     Error err;
     size_t free_bytes = 0, total = 0;
     cuda_state()->cu->memory_info(&free_bytes, &total);
-    error_set(&err,
+    error_set(&err, ERROR_MEMORY,
               "the GPU's memory is full: %.1f MiB more are needed and %.1f of its %.1f MiB are "
               "free; fewer --max-tokens (or a smaller "
               "--batch), --recompute or --lora make it less",

@@ -31,8 +31,8 @@ static int find_family(const char *type)
 static int in_range(int value, int min, int max, const char *field, const char *where, Error *err)
 {
     if (value >= min && value <= max) return 0;
-    return error_set(err, "%s: %s is expected to be %d to %d, found %d", where, field, min, max,
-                     value);
+    return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be %d to %d, found %d", where,
+                     field, min, max, value);
 }
 
 static int check_scaling(const ModelConfig *c, const char *where, Error *err)
@@ -40,16 +40,16 @@ static int check_scaling(const ModelConfig *c, const char *where, Error *err)
     const RopeScaling *r = &c->rope;
     if (r->type == ROPE_DEFAULT) return 0;
     if (!(r->factor >= 1) || !(r->factor <= 1024))
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: factor of the rotary scaling is expected to be 1 to 1024, found %g",
                          where, (double)r->factor);
     if (!(r->slow > 0) || !(r->fast > r->slow) || !isfinite(r->fast))
-        return error_set(err, "%s: %s is expected to be above %s, found %g and %g", where,
-                         r->type == ROPE_LLAMA3 ? "high_freq_factor" : "beta_fast",
+        return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be above %s, found %g and %g",
+                         where, r->type == ROPE_LLAMA3 ? "high_freq_factor" : "beta_fast",
                          r->type == ROPE_LLAMA3 ? "low_freq_factor" : "beta_slow", (double)r->fast,
                          (double)r->slow);
     if (!(r->attention > 0) || !(r->attention <= 16))
-        return error_set(err,
+        return error_set(err, ERROR_LIMIT,
                          "%s: attention_factor is expected to be above 0, 16 at most, found %g",
                          where, (double)r->attention);
     return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
@@ -59,12 +59,12 @@ int model_config_check(const ModelConfig *c, const char *where, Error *err)
 {
     int f = find_family(c->model_type);
     if (f < 0)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, c->model_type);
     if (c->qkv_bias != family[f].qkv_bias || c->qk_norm != family[f].qk_norm)
-        return error_set(err, "%s: %s models have qkv_bias %d and qk_norm %d", where, c->model_type,
-                         family[f].qkv_bias, family[f].qk_norm);
+        return error_set(err, ERROR_CORRUPT, "%s: %s models have qkv_bias %d and qk_norm %d", where,
+                         c->model_type, family[f].qkv_bias, family[f].qk_norm);
     if (in_range(c->vocab, 2, 1 << 20, "vocab_size", where, err) ||
         in_range(c->hidden, 2, 1 << 16, "hidden_size", where, err) ||
         in_range(c->ff, 1, 1 << 18, "intermediate_size", where, err) ||
@@ -79,18 +79,19 @@ int model_config_check(const ModelConfig *c, const char *where, Error *err)
     for (int i = 0; i < c->n_eos; i++)
         if (in_range(c->eos[i], 0, c->vocab - 1, "eos_token_id", where, err)) return -1;
     if (c->heads % c->kv_heads)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: num_attention_heads %d is not a multiple of num_key_value_heads %d",
                          where, c->heads, c->kv_heads);
     if (c->head_dim % 2)
-        return error_set(err, "%s: head_dim is expected to be even, found %d", where, c->head_dim);
+        return error_set(err, ERROR_CORRUPT, "%s: head_dim is expected to be even, found %d", where,
+                         c->head_dim);
     if (!(c->rope_theta > 1) || !isfinite(c->rope_theta))
-        return error_set(err, "%s: rope_theta is expected to be above 1, found %g", where,
-                         (double)c->rope_theta);
+        return error_set(err, ERROR_CORRUPT, "%s: rope_theta is expected to be above 1, found %g",
+                         where, (double)c->rope_theta);
     if (check_scaling(c, where, err)) return -1;
     if (!(c->norm_eps >= 0) || !(c->norm_eps < 1))
-        return error_set(err, "%s: rms_norm_eps is expected to be 0 to 1, found %g", where,
-                         (double)c->norm_eps);
+        return error_set(err, ERROR_CORRUPT, "%s: rms_norm_eps is expected to be 0 to 1, found %g",
+                         where, (double)c->norm_eps);
     return 0;
 }
 
@@ -99,7 +100,8 @@ static int need_int(const json_t *o, const char *key, const char *where, int *ou
     int64_t v;
     if (json_need_int(o, key, where, &v, err)) return -1;
     if (v < -1 || v > INT32_MAX)
-        return error_set(err, "%s: %s is out of range: %lld", where, key, (long long)v);
+        return error_set(err, ERROR_CORRUPT, "%s: %s is out of range: %lld", where, key,
+                         (long long)v);
     *out = (int)v;
     return 0;
 }
@@ -116,7 +118,8 @@ static int maybe_bool(const json_t *o, const char *key, const char *where, int *
     const json_t *v = json_object_get(o, key);
     if (!v || json_is_null(v)) return 0;
     if (!json_is_boolean(v))
-        return error_set(err, "%s: the field \"%s\" is expected to be true or false", where, key);
+        return error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be true or false",
+                         where, key);
     *out = json_is_true(v);
     return 0;
 }
@@ -126,7 +129,7 @@ static int refuse_true(const json_t *o, const char *key, const char *why, const 
 {
     int on = 0;
     if (maybe_bool(o, key, where, &on, err)) return -1;
-    return on ? error_set(err, "%s: %s is true: %s", where, key, why) : 0;
+    return on ? error_set(err, ERROR_CORRUPT, "%s: %s is true: %s", where, key, why) : 0;
 }
 
 static const char *const rope_name[] = {
@@ -149,7 +152,8 @@ static int rope_type(const json_t *r, const char *where, RopeType *out, Error *e
             return 0;
         }
     return error_set(
-        err, "%s: rope_type is expected to be \"default\", \"llama3\" or \"yarn\", found %s", where,
+        err, ERROR_CORRUPT,
+        "%s: rope_type is expected to be \"default\", \"llama3\" or \"yarn\", found %s", where,
         json_is_string(v) ? json_string_value(v) : "no text");
 }
 
@@ -177,7 +181,8 @@ static int rope_fields(const json_t *r, const char *where, Error *err)
                    (!strcmp(key, "partial_rotary_factor") && json_number_value(v) == 1) ||
                    (!strcmp(key, "truncate") && json_is_true(v));
         if (i == n && !idle)
-            return error_set(err, "%s: the field \"%s\" is not supported", where, key);
+            return error_set(err, ERROR_UNSUPPORTED, "%s: the field \"%s\" is not supported", where,
+                             key);
     }
     return 0;
 }
@@ -232,11 +237,12 @@ static int read_rope(const json_t *o, const char *where, ModelConfig *c, Error *
         const json_t *r = json_object_get(o, keys[i]);
         if (!r || json_is_null(r)) continue;
         if (!json_is_object(r))
-            return error_set(err, "%s: the field \"%s\" is expected to be an object", where,
-                             keys[i]);
+            return error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be an object",
+                             where, keys[i]);
         if (found)
-            return error_set(
-                err, "%s: rope_scaling and rope_parameters are both given, expected one", where);
+            return error_set(err, ERROR_CORRUPT,
+                             "%s: rope_scaling and rope_parameters are both given, expected one",
+                             where);
         found = r;
         char *inside = memory_printf("%s, %s", where, keys[i]);
         int rc = read_scaling(o, r, inside, c, err);
@@ -254,11 +260,12 @@ static int read_eos(const json_t *o, const char *where, ModelConfig *c, Error *e
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_is_array(eos) ? json_array_get(eos, i) : eos;
         if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > INT32_MAX)
-            return error_set(err, "%s: eos_token_id is expected to hold ids", where);
+            return error_set(err, ERROR_CORRUPT, "%s: eos_token_id is expected to hold ids", where);
         int id = (int)json_integer_value(v), known = 0;
         for (int j = 0; j < c->n_eos; j++) known |= c->eos[j] == id;
         if (known) continue;
-        if (c->n_eos == 8) return error_set(err, "%s: eos_token_id: more than 8 end tokens", where);
+        if (c->n_eos == 8)
+            return error_set(err, ERROR_LIMIT, "%s: eos_token_id: more than 8 end tokens", where);
         c->eos[c->n_eos++] = id;
     }
     return 0;
@@ -275,7 +282,7 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
         while (k <= ST_BF16 && strcmp(text, dtype_name[k])) k++;
         if (k > ST_BF16)
             return error_set(
-                err,
+                err, ERROR_CORRUPT,
                 "%s: %s is expected to be \"float32\", \"bfloat16\" or \"float16\", found %.40s",
                 where, keys[i], text);
         c->dtype = k;
@@ -302,12 +309,14 @@ static int refuse_fields(const json_t *o, const char *where, Error *err)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const json_t *v = json_object_get(o, others[i].field);
         if (v && !json_is_null(v))
-            return error_set(err, "%s: %s: %s", where, others[i].field, others[i].why);
+            return error_set(err, ERROR_CORRUPT, "%s: %s: %s", where, others[i].field,
+                             others[i].why);
     }
     float partial = 1;
     if (maybe_number(o, "partial_rotary_factor", where, &partial, err)) return -1;
     if (partial < 1 || partial > 1)
-        return error_set(err, "%s: partial_rotary_factor is expected to be 1, found %g", where,
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: partial_rotary_factor is expected to be 1, found %g", where,
                          (double)partial);
     return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
                    refuse_true(o, "attention_bias",
@@ -323,20 +332,20 @@ static int refuse_unsupported(const json_t *o, const char *architecture, const c
     const json_t *act = json_object_get(o, "hidden_act"),
                  *types = json_object_get(o, "layer_types"), *t;
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu")))
-        return error_set(err, "%s: hidden_act is expected to be \"silu\"", where);
+        return error_set(err, ERROR_CORRUPT, "%s: hidden_act is expected to be \"silu\"", where);
     size_t i;
     json_array_foreach(
         types, i,
         t) if (!json_is_string(t) ||
                strcmp(json_string_value(t),
-                      "full_attention")) return error_set(err,
+                      "full_attention")) return error_set(err, ERROR_CORRUPT,
                                                           "%s: layer_types[%zu] is expected to be "
                                                           "\"full_attention\"",
                                                           where, i);
     json_array_foreach(json_object_get(o, "architectures"), i, t) if (
         !json_is_string(t) ||
         strcmp(json_string_value(t),
-               architecture)) return error_set(err,
+               architecture)) return error_set(err, ERROR_CORRUPT,
                                                "%s: architectures[%zu] is expected to be \"%s\"",
                                                where, i, architecture);
     return refuse_fields(o, where, err);
@@ -348,7 +357,7 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
     if (!type) return -1;
     int f = find_family(type);
     if (f < 0)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, type);
     *c = (ModelConfig){
@@ -376,7 +385,7 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         c->head_dim = 128; /* Qwen3's default, whatever the other sizes */
     if (c->head_dim < 0 && c->heads > 0) {
         if (c->hidden % c->heads)
-            return error_set(err,
+            return error_set(err, ERROR_CORRUPT,
                              "%s: hidden_size %d is not a multiple of num_attention_heads %d, and "
                              "head_dim is absent",
                              where, c->hidden, c->heads);
@@ -391,7 +400,7 @@ int model_config_parse(const char *text, size_t len, const char *where, ModelCon
     json_t *o = json_read_text(text, len, where, err);
     if (!o) return -1;
     int rc = json_is_object(o) ? read_config(o, where, out, err)
-                               : error_set(err, "%s: an object is expected", where);
+                               : error_set(err, ERROR_CORRUPT, "%s: an object is expected", where);
     json_decref(o);
     return rc;
 }
@@ -402,7 +411,7 @@ int model_config_add_eos(const char *text, size_t len, const char *where, ModelC
     json_t *o = json_read_text(text, len, where, err);
     if (!o) return -1;
     int rc = json_is_object(o) ? read_eos(o, where, c, err)
-                               : error_set(err, "%s: an object is expected", where);
+                               : error_set(err, ERROR_CORRUPT, "%s: an object is expected", where);
     json_decref(o);
     return rc ? rc : model_config_check(c, where, err);
 }

@@ -96,12 +96,12 @@ static int check_weights(const Model *m, const char *dir, const Safetensors *st,
     for (size_t i = 0; i < safetensors_count(st); i++) {
         const SafetensorsTensor *t = safetensors_at(st, i);
         if (!is_part(m, t->name))
-            return error_set(err, "%s: the tensor %s is no part of a %s model", dir, t->name,
-                             m->c.model_type);
+            return error_set(err, ERROR_CORRUPT, "%s: the tensor %s is no part of a %s model", dir,
+                             t->name, m->c.model_type);
         present += t->elements;
     }
     if (present < m->base.count)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: config.json describes %zu parameters, the weights hold %zu numbers",
                          dir, m->base.count, present);
     for (int i = 0; i < m->base.n; i++) {

@@ -40,14 +40,15 @@ static int refuse_unsupported(const json_t *o, const char *where, Error *err)
                                          "arrow_config"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!is_empty(json_object_get(o, fields[i])))
-            return error_set(err, "%s: the field \"%s\" is set: such adapters are not supported",
-                             where, fields[i]);
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "%s: the field \"%s\" is set: such adapters are not supported", where,
+                             fields[i]);
     const json_t *bias = json_object_get(o, "bias"),
                  *init = json_object_get(o, "init_lora_weights");
     if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none")))
-        return error_set(err, "%s: bias is expected to be \"none\"", where);
+        return error_set(err, ERROR_CORRUPT, "%s: bias is expected to be \"none\"", where);
     if (json_is_string(init) && strcmp(json_string_value(init), "gaussian"))
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: init_lora_weights is \"%s\": such adapters change the base model",
                          where, json_string_value(init));
     return 0;
@@ -65,7 +66,7 @@ static int read_targets(const json_t *o, const char *where, unsigned *targets, E
         int k = 0;
         while (k < LORA_TARGETS && strcmp(name, lora_target(k))) k++;
         if (k == LORA_TARGETS)
-            return error_set(err,
+            return error_set(err, ERROR_CORRUPT,
                              "%s: target_modules[%zu] is expected to be one of q_proj, k_proj, "
                              "v_proj, o_proj, gate_proj, "
                              "up_proj and down_proj, found \"%s\"",
@@ -81,21 +82,21 @@ static int read_options(const json_t *o, const char *where, LoraOptions *out, Er
     const char *type = json_need_text(o, "peft_type", where, err);
     if (!type) return -1;
     if (strcmp(type, "LORA"))
-        return error_set(err, "%s: peft_type is expected to be \"LORA\", found \"%s\"", where,
-                         type);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: peft_type is expected to be \"LORA\", found \"%s\"", where, type);
     *out = (LoraOptions){0};
     if (refuse_unsupported(o, where, err) || read_targets(o, where, &out->targets, err) ||
         json_need_int(o, "r", where, &rank, err) ||
         json_need_number(o, "lora_alpha", where, &out->alpha, err))
         return -1;
     if (rank < 1 || rank > 4096)
-        return error_set(err, "%s: r is expected to be 1 to 4096, found %lld", where,
+        return error_set(err, ERROR_CORRUPT, "%s: r is expected to be 1 to 4096, found %lld", where,
                          (long long)rank);
     out->rank = (int)rank;
     const json_t *rslora = json_object_get(o, "use_rslora");
     if (rslora && !json_is_null(rslora) && !json_is_boolean(rslora))
-        return error_set(err, "%s: the field \"use_rslora\" is expected to be true or false",
-                         where);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: the field \"use_rslora\" is expected to be true or false", where);
     out->rslora = json_is_true(rslora);
     return 0;
 }
@@ -106,14 +107,14 @@ int adapter_config_read(const char *dir, LoraOptions *out, char **base, Error *e
     json_t *o = json_read_file(path, MAX_CONFIG, err);
     int rc = !o                  ? -1
              : json_is_object(o) ? read_options(o, path, out, err)
-                                 : error_set(err, "%s: an object is expected", path);
+                                 : error_set(err, ERROR_CORRUPT, "%s: an object is expected", path);
     const char *name = rc ? NULL : json_need_text(o, "base_model_name_or_path", path, err);
     if (!name) rc = -1;
     if (!rc) {
         *base = *name == '/' ? memory_strdup(name) : memory_printf("%s/%s", dir, name);
         char *config = memory_printf("%s/config.json", *base);
         if (!file_exists(config)) {
-            rc = error_set(err,
+            rc = error_set(err, ERROR_CORRUPT,
                            "%s: base_model_name_or_path is expected to be a model's directory, "
                            "absolute or from %s; "
                            "found \"%s\"",
@@ -152,7 +153,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     const ParamSet *p = &m->lora;
     if (!m->base_dir)
         return error_set(
-            err,
+            err, ERROR_CORRUPT,
             "%s: an adapter names its base model's directory, and the base was not loaded from one",
             dir);
     SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
@@ -164,7 +165,8 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     char *weights = memory_printf("%s/adapter_model.safetensors", dir),
          *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
-    int rc = !text ? error_set(err, "%s: the adapter's configuration cannot be written", config)
+    int rc = !text ? error_set(err, ERROR_CORRUPT,
+                               "%s: the adapter's configuration cannot be written", config)
                    : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) ||
                          m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);
     free(text);
@@ -186,7 +188,8 @@ static int read_adapter(Model *m, const char *path, const Safetensors *st, Error
         int k = 0;
         while (k < p->n && strcmp(p->tensor[k].name, name)) k++;
         if (k == p->n)
-            return error_set(err, "%s: the tensor %s is none of the adapter's", path, name);
+            return error_set(err, ERROR_CORRUPT, "%s: the tensor %s is none of the adapter's", path,
+                             name);
     }
     for (int i = 0; i < p->n; i++) {
         const Tensor *t = &p->tensor[i];

@@ -59,10 +59,12 @@ static int parse_offsets(const json_t *spec, const char *where, size_t data_size
     if (!offsets) return -1;
     json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
-        return error_set(err, "%s: data_offsets is expected to be two integers", where);
+        return error_set(err, ERROR_CORRUPT, "%s: data_offsets is expected to be two integers",
+                         where);
     json_int_t b = json_integer_value(begin), z = json_integer_value(end);
     if (b < 0 || z < b || (uint64_t)z > data_size)
-        return error_set(err, "%s: data_offsets [%lld, %lld] are not within the %zu bytes of data",
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: data_offsets [%lld, %lld] are not within the %zu bytes of data",
                          where, (long long)b, (long long)z, data_size);
     e->begin = (size_t)b;
     e->t.bytes = (size_t)(z - b);
@@ -74,18 +76,18 @@ static int parse_shape(const json_t *spec, const char *where, Entry *e, Error *e
     json_t *shape = json_need_array(spec, "shape", where, err);
     if (!shape) return -1;
     if (json_array_size(shape) > 8)
-        return error_set(err, "%s: expected at most 8 dimensions, found %zu", where,
+        return error_set(err, ERROR_LIMIT, "%s: expected at most 8 dimensions, found %zu", where,
                          json_array_size(shape));
     e->t.rank = (int)json_array_size(shape);
     size_t elements = 1;
     for (int i = 0; i < e->t.rank; i++) {
         json_t *d = json_array_get(shape, (size_t)i);
         if (!json_is_integer(d) || json_integer_value(d) < 0)
-            return error_set(err, "%s: shape[%d] is expected to be an integer of at least 0", where,
-                             i);
+            return error_set(err, ERROR_CORRUPT,
+                             "%s: shape[%d] is expected to be an integer of at least 0", where, i);
         e->t.shape[i] = json_integer_value(d);
         if (__builtin_mul_overflow(elements, (size_t)e->t.shape[i], &elements))
-            return error_set(err, "%s: the product of the shape overflows", where);
+            return error_set(err, ERROR_CORRUPT, "%s: the product of the shape overflows", where);
     }
     e->t.elements = elements;
     return 0;
@@ -97,11 +99,13 @@ static int parse_tensor(const char *name, const json_t *spec, const char *file, 
     char where[400];
     snprintf(where, sizeof where, "%.120s: tensor %.200s", file, name);
     if (strlen(name) >= sizeof e->t.name)
-        return error_set(err, "%s: a name of more than 255 bytes", where);
+        return error_set(err, ERROR_LIMIT, "%s: a name of more than 255 bytes", where);
     strcpy(e->t.name, name);
-    if (!json_is_object(spec)) return error_set(err, "%s: expected an object", where);
+    if (!json_is_object(spec))
+        return error_set(err, ERROR_CORRUPT, "%s: expected an object", where);
     if (json_object_size(spec) != 3)
-        return error_set(err, "%s: expected dtype, shape and data_offsets only", where);
+        return error_set(err, ERROR_CORRUPT, "%s: expected dtype, shape and data_offsets only",
+                         where);
     const char *dtype = json_need_text(spec, "dtype", where, err);
     if (!dtype) return -1;
     int bits = 0;
@@ -110,14 +114,15 @@ static int parse_tensor(const char *name, const json_t *spec, const char *file, 
             e->t.dtype = dtypes[i].dtype;
             bits = dtypes[i].bits;
         }
-    if (!bits) return error_set(err, "%s: unknown dtype %.40s", where, dtype);
+    if (!bits) return error_set(err, ERROR_CORRUPT, "%s: unknown dtype %.40s", where, dtype);
     if (parse_shape(spec, where, e, err) || parse_offsets(spec, where, data_size, e, err))
         return -1;
     size_t total;
     if (__builtin_mul_overflow(e->t.elements, (size_t)bits, &total) || total % 8 ||
         total / 8 != e->t.bytes)
-        return error_set(err, "%s: %zu elements of %s do not take the %zu bytes of data_offsets",
-                         where, e->t.elements, dtype, e->t.bytes);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: %zu elements of %s do not take the %zu bytes of data_offsets", where,
+                         e->t.elements, dtype, e->t.bytes);
     return 0;
 }
 
@@ -141,24 +146,25 @@ static int check_layout(Entry *e, size_t n, const char *file, size_t data_size, 
     for (size_t i = 0; i < n; i++) {
         if (e[i].begin != at)
             return error_set(
-                err, "%s: tensor %s: data_offsets begin at %zu, expected %zu (no hole, no overlap)",
+                err, ERROR_CORRUPT,
+                "%s: tensor %s: data_offsets begin at %zu, expected %zu (no hole, no overlap)",
                 file, e[i].t.name, e[i].begin, at);
         at += e[i].t.bytes;
     }
     if (at != data_size)
-        return error_set(err, "%s: the tensors end at %zu of %zu bytes of data", file, at,
-                         data_size);
+        return error_set(err, ERROR_CORRUPT, "%s: the tensors end at %zu of %zu bytes of data",
+                         file, at, data_size);
     return 0;
 }
 
 static int check_metadata(const json_t *meta, const char *file, Error *err)
 {
     if (!json_is_object(meta))
-        return error_set(err, "%s: __metadata__ is expected to be an object", file);
+        return error_set(err, ERROR_CORRUPT, "%s: __metadata__ is expected to be an object", file);
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)meta, key, value) if (!json_is_string(value)) return error_set(
-        err, "%s: __metadata__.%.100s is expected to be a text", file, key);
+        err, ERROR_CORRUPT, "%s: __metadata__.%.100s is expected to be a text", file, key);
     return 0;
 }
 
@@ -167,8 +173,8 @@ static int parse_header(Safetensors *s, int shard, const json_t *header, size_t 
     const Shard *sh = &s->shards[shard];
     size_t data_size = sh->size - data_at, first = s->n, count = json_object_size(header);
     if (count > MAX_TENSORS - s->n)
-        return error_set(err, "%s: expected at most %d tensors, found %zu", sh->file, MAX_TENSORS,
-                         s->n + count);
+        return error_set(err, ERROR_LIMIT, "%s: expected at most %d tensors, found %zu", sh->file,
+                         MAX_TENSORS, s->n + count);
     s->entries = memory_grow(s->entries, s->n + count, sizeof *s->entries);
     const char *name;
     json_t *spec;
@@ -197,10 +203,10 @@ static int map_file(const char *path, Shard *out, Error *err)
     if (fstat(fd, &st))
         rc = error_errno(err, "cannot stat %s", path);
     else if (!S_ISREG(st.st_mode))
-        rc = error_set(err, "%s: expected a regular file", path);
+        rc = error_set(err, ERROR_CORRUPT, "%s: expected a regular file", path);
     else if (st.st_size < 10)
-        rc = error_set(err, "%s: %lld bytes are too few for a safetensors file", path,
-                       (long long)st.st_size);
+        rc = error_set(err, ERROR_CORRUPT, "%s: %lld bytes are too few for a safetensors file",
+                       path, (long long)st.st_size);
     else {
         void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED)
@@ -225,10 +231,11 @@ static int open_shard(Safetensors *s, const char *path, const char *file, Error 
     for (int i = 7; i >= 0; i--) length = length << 8 | p[i];
     if (length > MAX_HEADER || length > sh.size - 8)
         return error_set(
-            err, "%s: the header claims %llu bytes, the file has %zu (and the format allows %d)",
-            file, (unsigned long long)length, sh.size - 8, MAX_HEADER);
+            err, ERROR_CORRUPT,
+            "%s: the header claims %llu bytes, the file has %zu (and the format allows %d)", file,
+            (unsigned long long)length, sh.size - 8, MAX_HEADER);
     if (length < 2 || p[8] != '{')
-        return error_set(err, "%s: expected '{' at the start of the header", file);
+        return error_set(err, ERROR_CORRUPT, "%s: expected '{' at the start of the header", file);
     char where[300];
     snprintf(where, sizeof where, "%.250s: header", file);
     json_t *header = json_read_text((const char *)p + 8, (size_t)length, where, err);
@@ -243,7 +250,8 @@ static int sort_names(Safetensors *s, const char *path, Error *err)
     qsort(s->entries, s->n, sizeof *s->entries, by_name);
     for (size_t i = 1; i < s->n; i++)
         if (!by_name(&s->entries[i - 1], &s->entries[i]))
-            return error_set(err, "%s: tensor %s is in two shards", path, s->entries[i].t.name);
+            return error_set(err, ERROR_CORRUPT, "%s: tensor %s is in two shards", path,
+                             s->entries[i].t.name);
     return 0;
 }
 
@@ -275,14 +283,16 @@ static int open_index(Safetensors *s, const char *dir, const char *index, Error 
         const char *file = json_string_value(value);
         if (rc) break;
         if (!file || !*file || strchr(file, '/') || *file == '.')
-            rc = error_set(err, "%s: weight_map.%.200s is expected to be a file name", index, name);
+            rc = error_set(err, ERROR_CORRUPT,
+                           "%s: weight_map.%.200s is expected to be a file name", index, name);
         else if (find_shard(s, file) < 0) {
             char path[4096];
             int n = snprintf(path, sizeof path, "%s/%s", dir, file);
             if (s->n_shards == MAX_SHARDS)
-                rc = error_set(err, "%s: expected at most %d files", index, MAX_SHARDS);
+                rc =
+                    error_set(err, ERROR_LIMIT, "%s: expected at most %d files", index, MAX_SHARDS);
             else if (n < 0 || (size_t)n >= sizeof path)
-                rc = error_set(err, "%s: path too long: %.200s", index, file);
+                rc = error_set(err, ERROR_LIMIT, "%s: path too long: %.200s", index, file);
             else
                 rc = open_shard(s, path, file, err);
         }
@@ -293,7 +303,7 @@ static int open_index(Safetensors *s, const char *dir, const char *index, Error 
         if (rc) break;
         const Entry *e = find_entry(s, name);
         if (!e || e->shard != find_shard(s, json_string_value(value)))
-            rc = error_set(err, "%s: tensor %.200s is not in %.200s", index, name,
+            rc = error_set(err, ERROR_CORRUPT, "%s: tensor %.200s is not in %.200s", index, name,
                            json_string_value(value));
     }
     json_decref(doc);
@@ -367,7 +377,8 @@ const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name
 {
     const Entry *e = find_entry(s, name);
     if (!e) {
-        error_set(err, "%s: no tensor %s", s->n_shards ? s->shards[0].file : "safetensors", name);
+        error_set(err, ERROR_CORRUPT, "%s: no tensor %s",
+                  s->n_shards ? s->shards[0].file : "safetensors", name);
         return NULL;
     }
     const char *file = s->shards[e->shard].file;
@@ -376,11 +387,12 @@ const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name
         char want[200], found[200];
         shape_text(rank, shape, want, sizeof want);
         shape_text(t->rank, t->shape, found, sizeof found);
-        error_set(err, "%s: tensor %s: expected the shape %s, found %s", file, name, want, found);
+        error_set(err, ERROR_CORRUPT, "%s: tensor %s: expected the shape %s, found %s", file, name,
+                  want, found);
         return NULL;
     }
     if (t->dtype <= ST_F64) return t;
-    error_set(err, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
+    error_set(err, ERROR_CORRUPT, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
     return NULL;
 }
 

@@ -111,12 +111,13 @@ int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right)
 static Token *new_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error *err)
 {
     if (id < 0 || id >= BPE_MAX_TOKENS) {
-        error_set(err, "the id %lld is not within 0..%d", (long long)id, BPE_MAX_TOKENS - 1);
+        error_set(err, ERROR_CORRUPT, "the id %lld is not within 0..%d", (long long)id,
+                  BPE_MAX_TOKENS - 1);
         return NULL;
     }
     if (len == 0 || len > BPE_MAX_TOKEN_BYTES) {
-        error_set(err, "the token of id %lld has %zu bytes, expected 1 to %d", (long long)id, len,
-                  BPE_MAX_TOKEN_BYTES);
+        error_set(err, ERROR_CORRUPT, "the token of id %lld has %zu bytes, expected 1 to %d",
+                  (long long)id, len, BPE_MAX_TOKEN_BYTES);
         return NULL;
     }
     if (id >= t->n_tokens) {
@@ -130,13 +131,13 @@ static Token *new_token(Tokenizer *t, int64_t id, const char *bytes, size_t len,
     }
     Token *k = &t->tokens[id];
     if (k->kind != TOKEN_NONE) {
-        error_set(err, "two tokens have the id %lld", (long long)id);
+        error_set(err, ERROR_CORRUPT, "two tokens have the id %lld", (long long)id);
         return NULL;
     }
     k->offset = t->bytes.len;
     k->len = (unsigned short)len;
     if (buffer_append(&t->bytes, bytes, len)) {
-        error_set(err, "the tokens take more than %zu bytes", t->bytes.max);
+        error_set(err, ERROR_LIMIT, "the tokens take more than %zu bytes", t->bytes.max);
         return NULL;
     }
     return k;
@@ -151,7 +152,8 @@ int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error
     uint64_t hash = random_hash(bytes, len);
     TextSlot *slot = text_slot(t, bytes, len, hash);
     if (slot->id)
-        return error_set(err, "the ids %d and %lld have equal bytes", slot->id - 1, (long long)id);
+        return error_set(err, ERROR_CORRUPT, "the ids %d and %lld have equal bytes", slot->id - 1,
+                         (long long)id);
     *slot = (TextSlot){(uint32_t)(hash >> 32), (int32_t)id + 1};
     return 0;
 }
@@ -160,7 +162,7 @@ int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int s
                   int normalized, Error *err)
 {
     if (t->n_added == BPE_MAX_ADDED)
-        return error_set(err, "expected at most %d added tokens", BPE_MAX_ADDED);
+        return error_set(err, ERROR_LIMIT, "expected at most %d added tokens", BPE_MAX_ADDED);
     Token *k = id >= 0 && id < t->n_tokens ? &t->tokens[id] : NULL;
     if (!k || k->kind != TOKEN_TEXT || k->len != len ||
         memcmp(bpe_bytes(t, (int32_t)id), bytes, len)) {
@@ -187,11 +189,13 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err)
     if (!t->tokens[merged].in_vocab || !is_text(t, merged, joined, a + b))
         merged = bpe_find(t, joined, a + b);
     if (merged < 0)
-        return error_set(err, "the merge of the ids %d and %d gives no token of the vocabulary",
-                         left, right);
+        return error_set(err, ERROR_CORRUPT,
+                         "the merge of the ids %d and %d gives no token of the vocabulary", left,
+                         right);
     size_t slot = pair_slot(t, left, right);
     if (t->pairs[slot])
-        return error_set(err, "the merge of the ids %d and %d is given twice", left, right);
+        return error_set(err, ERROR_CORRUPT, "the merge of the ids %d and %d is given twice", left,
+                         right);
     t->merges[t->n_merges++] = (Merge){left, right, merged};
     t->pairs[slot] = t->n_merges;
     return 0;
@@ -203,7 +207,8 @@ int bpe_finish(Tokenizer *t, Error *err)
         char c = (char)b;
         t->byte_id[b] = bpe_find(t, &c, 1);
         if (t->byte_id[b] < 0)
-            return error_set(err, "the vocabulary has no token for the byte 0x%02X", b);
+            return error_set(err, ERROR_CORRUPT, "the vocabulary has no token for the byte 0x%02X",
+                             b);
     }
     t->cache = memory_array(BPE_CACHE_SLOTS, sizeof *t->cache);
     return 0;

@@ -75,14 +75,14 @@ static int count_piece(Trainer *r, const char *s, size_t len, Error *err)
         return 0;
     }
     if (r->n_words == UINT32_MAX / 4)
-        return error_set(err, "more than %u distinct words", UINT32_MAX / 4);
+        return error_set(err, ERROR_LIMIT, "more than %u distinct words", UINT32_MAX / 4);
     if (r->n_words == r->words_cap) {
         r->words_cap = r->words_cap ? 2 * r->words_cap : 4096;
         r->words = memory_grow(r->words, r->words_cap, sizeof *r->words);
     }
     r->words[r->n_words] = (Word){.text = r->bytes.len, .len = (uint32_t)len, .count = 1};
     if (buffer_append(&r->bytes, s, len))
-        return error_set(err, "distinct words of more than %zu bytes", r->bytes.max);
+        return error_set(err, ERROR_LIMIT, "distinct words of more than %zu bytes", r->bytes.max);
     r->index[slot] = ++r->n_words;
     if (2 * (size_t)r->n_words > r->index_mask) grow_index(r);
     return 0;
@@ -91,7 +91,8 @@ static int count_piece(Trainer *r, const char *s, size_t len, Error *err)
 static int count_text(Trainer *r, const Tokenizer *t, const char *s, size_t n, Error *err)
 {
     if (n > BPE_MAX_TEXT)
-        return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, n);
+        return error_set(err, ERROR_LIMIT, "expected a text of at most %d bytes, found %zu",
+                         BPE_MAX_TEXT, n);
     Buffer repaired, nfc;
     buffer_init(&repaired, BPE_MAX_TEXT);
     buffer_init(&nfc, BPE_MAX_TEXT);
@@ -335,7 +336,8 @@ static int add_specials(Tokenizer *t, const char *const *specials, int n, Error 
     for (int i = 0; i < n; i++) {
         size_t len = strlen(specials[i]);
         if (tokenizer_special(t, specials[i]) >= 0 || bpe_find(t, specials[i], len) >= 0)
-            return error_set(err, "the special token %.100s is a token already", specials[i]);
+            return error_set(err, ERROR_CORRUPT, "the special token %.100s is a token already",
+                             specials[i]);
         if (bpe_add_added(t, t->n_tokens, specials[i], len, 1, 0, err)) return -1;
     }
     return 0;
@@ -347,7 +349,7 @@ int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int 
 {
     *out = NULL;
     if (n_specials < 0 || vocab_size < 256 + n_specials || vocab_size > BPE_MAX_TOKENS)
-        return error_set(err, "expected a vocabulary of %d to %d tokens, found %d",
+        return error_set(err, ERROR_CORRUPT, "expected a vocabulary of %d to %d tokens, found %d",
                          256 + n_specials, BPE_MAX_TOKENS, vocab_size);
     int n_tokens = vocab_size - n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);

@@ -89,7 +89,8 @@ int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t *
                      Error *err)
 {
     if (len > BPE_MAX_TEXT)
-        return error_set(err, "expected a text of at most %d bytes, found %zu", BPE_MAX_TEXT, len);
+        return error_set(err, ERROR_LIMIT, "expected a text of at most %d bytes, found %zu",
+                         BPE_MAX_TEXT, len);
     if (!len) return 0;
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
@@ -116,12 +117,13 @@ int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_
 {
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
-            return error_set(err, "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
+            return error_set(err, ERROR_CORRUPT,
+                             "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
                              t->n_tokens);
         const Token *k = &t->tokens[ids[i]];
         if (k->kind == TOKEN_SPECIAL && !keep_special) continue;
         if (buffer_append(out, bpe_bytes(t, ids[i]), k->len))
-            return error_set(err, "the text takes more than %zu bytes", out->max);
+            return error_set(err, ERROR_LIMIT, "the text takes more than %zu bytes", out->max);
     }
     return 0;
 }

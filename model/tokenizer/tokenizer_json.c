@@ -34,12 +34,14 @@ static int read_normalizer(const json_t *v, Tokenizer *t, Error *err)
     if (json_is_object(v) && !strcmp(type_of(v), "Sequence")) {
         const json_t *list = json_object_get(v, "normalizers");
         if (!json_is_array(list) || json_array_size(list) > 1)
-            return error_set(err, "normalizer: expected NFC or none, found a sequence of others");
+            return error_set(err, ERROR_CORRUPT,
+                             "normalizer: expected NFC or none, found a sequence of others");
         v = json_array_get(list, 0);
     }
     if (!v || json_is_null(v)) return 0;
     if (strcmp(type_of(v), "NFC"))
-        return error_set(err, "normalizer: expected NFC or none, found %.40s", type_of(v));
+        return error_set(err, ERROR_CORRUPT, "normalizer: expected NFC or none, found %.40s",
+                         type_of(v));
     t->nfc = 1;
     return 0;
 }
@@ -47,23 +49,27 @@ static int read_normalizer(const json_t *v, Tokenizer *t, Error *err)
 static int read_split(const json_t *split, Tokenizer *t, Error *err)
 {
     if (strcmp(type_of(split), "Split"))
-        return error_set(err, "pre_tokenizer: expected Split, then ByteLevel; found %.40s first",
+        return error_set(err, ERROR_CORRUPT,
+                         "pre_tokenizer: expected Split, then ByteLevel; found %.40s first",
                          type_of(split));
     const char *regex =
         json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-    if (!regex) return error_set(err, "pre_tokenizer: pattern.Regex is expected to be a text");
+    if (!regex)
+        return error_set(err, ERROR_CORRUPT,
+                         "pre_tokenizer: pattern.Regex is expected to be a text");
     t->max_digits = !strcmp(regex, pretoken_regex_1)       ? 1
                     : !strcmp(regex, pretoken_regex_3)     ? 3
                     : !strcmp(regex, pretoken_regex_lines) ? PRETOKEN_LINES
                                                            : 0;
     if (!t->max_digits)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "pre_tokenizer: the regular expression is neither Qwen2's nor Llama-3's "
                          "nor the line rule: %.200s",
                          regex);
     const char *behavior = json_string_value(json_object_get(split, "behavior"));
     if (!behavior || strcmp(behavior, "Isolated") || !is_false_or_absent(split, "invert"))
-        return error_set(err, "pre_tokenizer: expected behavior Isolated, not inverted");
+        return error_set(err, ERROR_CORRUPT,
+                         "pre_tokenizer: expected behavior Isolated, not inverted");
     return 0;
 }
 
@@ -71,7 +77,7 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
 {
     const json_t *list = json_object_get(v, "pretokenizers");
     if (strcmp(type_of(v), "Sequence") || !json_is_array(list) || json_array_size(list) != 2)
-        return error_set(err,
+        return error_set(err, ERROR_CORRUPT,
                          "pre_tokenizer: expected a Sequence of Split and ByteLevel, found %.40s",
                          type_of(v));
     if (read_split(json_array_get(list, 0), t, err)) return -1;
@@ -80,7 +86,8 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
         !json_is_false(json_object_get(bytes, "add_prefix_space")) ||
         !json_is_false(json_object_get(bytes, "use_regex")))
         return error_set(
-            err, "pre_tokenizer: expected ByteLevel without add_prefix_space and use_regex");
+            err, ERROR_CORRUPT,
+            "pre_tokenizer: expected ByteLevel without add_prefix_space and use_regex");
     return 0;
 }
 
@@ -89,16 +96,17 @@ static int check_model(const json_t *model, Tokenizer *t, Error *err)
 {
     const json_t *type = json_object_get(model, "type");
     if (type && strcmp(type_of(model), "BPE"))
-        return error_set(err, "model.type: expected BPE, found %.40s", type_of(model));
+        return error_set(err, ERROR_CORRUPT, "model.type: expected BPE, found %.40s",
+                         type_of(model));
     static const char *const off[] = {"dropout", "unk_token", "byte_fallback"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         if (!is_false_or_absent(model, off[i]))
-            return error_set(err, "model.%s: expected none", off[i]);
+            return error_set(err, ERROR_CORRUPT, "model.%s: expected none", off[i]);
     static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
         const json_t *v = json_object_get(model, empty[i]);
         if (v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v)))
-            return error_set(err, "model.%s: expected none", empty[i]);
+            return error_set(err, ERROR_CORRUPT, "model.%s: expected none", empty[i]);
     }
     t->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     return 0;
@@ -107,7 +115,8 @@ static int check_model(const json_t *model, Tokenizer *t, Error *err)
 static int read_added(const json_t *list, Tokenizer *t, Error *err)
 {
     if (!list || json_is_null(list)) return 0;
-    if (!json_is_array(list)) return error_set(err, "added_tokens: expected an array");
+    if (!json_is_array(list))
+        return error_set(err, ERROR_CORRUPT, "added_tokens: expected an array");
     size_t i;
     json_t *v;
     json_array_foreach(list, i, v)
@@ -122,7 +131,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
         static const char *const off[] = {"single_word", "lstrip", "rstrip"};
         for (size_t k = 0; k < 3 && !special; k++)
             if (!is_false_or_absent(v, off[k]))
-                return error_set(err, "%s.%s: expected false", where, off[k]);
+                return error_set(err, ERROR_CORRUPT, "%s.%s: expected false", where, off[k]);
         if (bpe_add_added(t, id, text, strlen(text), special, normalized, err))
             return error_prefix(err, "%s", where);
         const char *nfc = text;
@@ -131,7 +140,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
         buffer_init(&copy, 1 << 16);
         int rc = normalized && !special && t->nfc ? unicode_nfc(&nfc, &len, &copy, err) : 0;
         if (!rc && strcmp(nfc, text))
-            rc = error_set(err, "%s: the content is expected in NFC", where);
+            rc = error_set(err, ERROR_CORRUPT, "%s: the content is expected in NFC", where);
         buffer_release(&copy);
         if (rc) return -1;
     }
@@ -143,20 +152,22 @@ static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpa
                          Tokenizer **out, Error *err)
 {
     const char *where = "the document";
-    if (!json_is_object(doc)) return error_set(err, "expected an object");
+    if (!json_is_object(doc)) return error_set(err, ERROR_CORRUPT, "expected an object");
     json_t *model = json_need_object(doc, "model", where, err);
     if (!model || !json_need_object(model, "vocab", "model", err) ||
         !json_need_array(model, "merges", "model", err))
         return -1;
     if (!vocab->text || !merges->text)
-        return error_set(err, "model: expected vocab and merges, their names without escapes");
+        return error_set(err, ERROR_CORRUPT,
+                         "model: expected vocab and merges, their names without escapes");
     if (vocab->items > BPE_MAX_TOKENS || merges->items > BPE_MAX_TOKENS)
-        return error_set(err, "model: expected at most %d tokens and merges", BPE_MAX_TOKENS);
+        return error_set(err, ERROR_LIMIT, "model: expected at most %d tokens and merges",
+                         BPE_MAX_TOKENS);
     Tokenizer *t = *out = bpe_new((int)vocab->items, (int)merges->items);
     if (read_normalizer(json_object_get(doc, "normalizer"), t, err)) return -1;
     if (read_pretokenizer(json_object_get(doc, "pre_tokenizer"), t, err)) return -1;
     if (strcmp(type_of(json_object_get(doc, "decoder")), "ByteLevel"))
-        return error_set(err, "decoder: expected ByteLevel, found %.40s",
+        return error_set(err, ERROR_CORRUPT, "decoder: expected ByteLevel, found %.40s",
                          type_of(json_object_get(doc, "decoder")));
     if (check_model(model, t, err) || vocabulary_read(t, vocab, merges, err)) return -1;
     return read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err) ? -1 : 0;
@@ -202,7 +213,7 @@ static int quote(Buffer *b, const char *s, size_t n, Error *err)
     json_t *v = json_stringn(s, n);
     char *text = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
     json_decref(v);
-    if (!text) return error_set(err, "\"%.100s\" is not UTF-8", s);
+    if (!text) return error_set(err, ERROR_CORRUPT, "\"%.100s\" is not UTF-8", s);
     buffer_puts(b, text);
     free(text);
     return 0;
@@ -300,5 +311,6 @@ int tokenizer_render(Tokenizer *t, Error *err)
         buffer_puts(b, "\n      ]");
     }
     buffer_puts(b, t->n_merges ? "\n    ]\n  }\n}" : "]\n  }\n}");
-    return b->full ? error_set(err, "the tokenizer takes more than %zu bytes", b->max) : 0;
+    return b->full ? error_set(err, ERROR_LIMIT, "the tokenizer takes more than %zu bytes", b->max)
+                   : 0;
 }

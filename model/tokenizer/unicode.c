@@ -112,7 +112,7 @@ int unicode_repair(const char **text, size_t *len, Buffer *copy, Error *err)
     }
     if (!repaired) return 0;
     if (buffer_append(copy, s + clean, n - clean) || copy->full)
-        return error_set(err, "text of more than %zu bytes", copy->max);
+        return error_set(err, ERROR_LIMIT, "text of more than %zu bytes", copy->max);
     *text = copy->data;
     *len = copy->len;
     return 0;
@@ -146,7 +146,9 @@ static int append_nfc(Buffer *copy, const char *s, size_t n, Error *err)
     utf8proc_uint8_t *out = NULL;
     utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &out,
                                         UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (len < 0) return error_set(err, "the text cannot be normalised: %s", utf8proc_errmsg(len));
+    if (len < 0)
+        return error_set(err, ERROR_CORRUPT, "the text cannot be normalised: %s",
+                         utf8proc_errmsg(len));
     buffer_append(copy, out, (size_t)len);
     free(out);
     return 0;
@@ -172,7 +174,7 @@ int unicode_nfc(const char **text, size_t *len, Buffer *copy, Error *err)
         at += k;
     }
     if (append_nfc(copy, s + done, n - done, err)) return -1;
-    if (copy->full) return error_set(err, "text of more than %zu bytes", copy->max);
+    if (copy->full) return error_set(err, ERROR_LIMIT, "text of more than %zu bytes", copy->max);
     *text = copy->data;
     *len = copy->len;
     return 0;

@@ -191,20 +191,22 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
     if (expect(&s, '}')) return 0;
     do {
         if (!expect(&s, '"'))
-            return error_set(err, "model.vocab: expected a text at byte %zu of it",
+            return error_set(err, ERROR_CORRUPT, "model.vocab: expected a text at byte %zu of it",
                              (size_t)(s.p - span->text));
         const char *key = s.p;
         int n = token_bytes(&s, bytes), long_key = shown(key, s.end);
         if (n < 0 || *s.p != '"')
-            return error_set(err, "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
+            return error_set(err, ERROR_LIMIT,
+                             "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
                              long_key, key);
         s.p++;
         if (!expect(&s, ':') || !integer(&s, &id))
-            return error_set(err, "model.vocab: the id of \"%.*s\" is no integer", long_key, key);
+            return error_set(err, ERROR_CORRUPT, "model.vocab: the id of \"%.*s\" is no integer",
+                             long_key, key);
         if (bpe_add_token(t, id, bytes, (size_t)n, err)) return error_prefix(err, "model.vocab");
     } while (expect(&s, ','));
     if (expect(&s, '}') && s.p == s.end) return 0;
-    return error_set(err, "model.vocab: not valid JSON at byte %zu of it",
+    return error_set(err, ERROR_CORRUPT, "model.vocab: not valid JSON at byte %zu of it",
                      (size_t)(s.p - span->text));
 }
 
@@ -217,7 +219,8 @@ static int merge_part(Tokenizer *t, Scan *s, size_t i, int32_t *id, Error *err)
     *id = n < 0 ? -1 : bpe_find(t, bytes, (size_t)n);
     if (*id >= 0) return 0;
     int len = n < 0 ? shown(text, s->end) : (int)(s->p - text);
-    return error_set(err, "model.merges[%zu]: %.*s is not in the vocabulary", i, len, text);
+    return error_set(err, ERROR_CORRUPT, "model.merges[%zu]: %.*s is not in the vocabulary", i, len,
+                     text);
 }
 
 static int read_merge(Tokenizer *t, Scan *s, size_t i, Error *err)
@@ -228,7 +231,7 @@ static int read_merge(Tokenizer *t, Scan *s, size_t i, Error *err)
     sound = sound && *s->p++ == (pair ? '"' : ' ') && (!pair || (expect(s, ',') && expect(s, '"')));
     if (sound && merge_part(t, s, i, &right, err)) return -1;
     if (!sound || *s->p++ != '"' || (pair && !expect(s, ']')))
-        return error_set(err, "model.merges[%zu]: expected two tokens", i);
+        return error_set(err, ERROR_CORRUPT, "model.merges[%zu]: expected two tokens", i);
     return bpe_add_merge(t, left, right, err) ? error_prefix(err, "model.merges[%zu]", i) : 0;
 }
 
@@ -238,11 +241,13 @@ static int read_merges(Tokenizer *t, const JsonSpan *span, Error *err)
     if (expect(&s, ']')) return 0;
     size_t i = 0;
     do {
-        if (i == span->items) return error_set(err, "model.merges[%zu]: not valid JSON", i);
+        if (i == span->items)
+            return error_set(err, ERROR_CORRUPT, "model.merges[%zu]: not valid JSON", i);
         if (read_merge(t, &s, i++, err)) return -1;
     } while (expect(&s, ','));
-    return expect(&s, ']') && s.p == s.end ? 0
-                                           : error_set(err, "model.merges[%zu]: not valid JSON", i);
+    return expect(&s, ']') && s.p == s.end
+               ? 0
+               : error_set(err, ERROR_CORRUPT, "model.merges[%zu]: not valid JSON", i);
 }
 
 int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err)

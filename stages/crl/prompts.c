@@ -44,8 +44,9 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
         record_text(e, "id", ex[i].id);
         record_float(e, "score", ex[i].score);
     }
-    int rc = text.full ? error_set(err, "prompt %s is longer than %d bytes", id, MAX_PROMPT)
-                       : artifact_write(w, r, err);
+    int rc = text.full
+                 ? error_set(err, ERROR_LIMIT, "prompt %s is longer than %d bytes", id, MAX_PROMPT)
+                 : artifact_write(w, r, err);
     record_free(r);
     buffer_release(&text);
     return rc;

@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     engine_config(&o.engine, &out);
     LearnOptions l = {.spec = &out};
     learning(&o, &loss, &l);
-    if (run(&o, &l, &g, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (run(&o, &l, &g, &out, &err)) log_die(&err);
     artifact_spec_release(&out);
     return log_close(0);
 }

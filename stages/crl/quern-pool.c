@@ -127,18 +127,18 @@ int main(int argc, char **argv)
         (samples && artifact_spec_input(&out, samples, &err)) ||
         (verdicts && artifact_spec_input(&out, verdicts, &err)) ||
         history_inputs(sets, &out, &err) || (best && taskset_load(root, only, &tasks, &err)))
-        log_die(1, &err);
+        log_die(&err);
     if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     Pool pool;
     SampleSet set = {0};
     if (pool_load(pool_path, &pool, &err) ||
         (samples && samples_load(samples, verdicts, &set, &err)))
-        log_die(1, &err);
+        log_die(&err);
     long added = pool_add(&pool, &set, stage, round);
     if (best ? write_best(&pool, &tasks, sets, output, &out, &err)
              : pool_write(&pool, output, &out, &err))
-        log_die(1, &err);
+        log_die(&err);
     if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
     samples_release(&set);
     pool_release(&pool);

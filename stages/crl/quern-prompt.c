@@ -59,11 +59,11 @@ int main(int argc, char **argv)
     Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
         (pool_path && artifact_spec_input(&out, pool_path, &err)))
-        log_die(1, &err);
+        log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     if (pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
-        log_die(1, &err);
+        log_die(&err);
     pool_release(&pool);
     taskset_release(&tasks);
     artifact_spec_release(&out);

@@ -22,7 +22,7 @@ static int slot(RewardStats *s, const char *task, Error *err)
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->task[i], task)) return i;
     if (s->n == REWARD_MAX_TASKS)
-        return error_set(err, "more than %d tasks in one run", REWARD_MAX_TASKS);
+        return error_set(err, ERROR_LIMIT, "more than %d tasks in one run", REWARD_MAX_TASKS);
     s->task[s->n] = memory_strdup(task);
     return s->n++;
 }

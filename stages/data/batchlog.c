@@ -28,7 +28,7 @@ static int replay(void *ctx, const void *payload, size_t len, Error *err)
     BatchLog *b = ctx;
     b->n_batches++;
     if (buffer_append(&b->records, payload, len))
-        return error_set(err, "%s.journal: more than %d bytes", b->target, BATCH_MAX);
+        return error_set(err, ERROR_LIMIT, "%s.journal: more than %d bytes", b->target, BATCH_MAX);
     return 0;
 }
 
@@ -46,7 +46,8 @@ int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, Bat
         if (each) rc = each(ctx, record, len, err);
     }
     if (!rc && more < 0)
-        rc = error_set(err, "%s.journal: a batch whose record lengths do not add up", target);
+        rc = error_set(err, ERROR_INVALID, "%s.journal: a batch whose record lengths do not add up",
+                       target);
     if (!rc) return 0;
     batchlog_keep(b, NULL);
     return -1;
@@ -57,7 +58,8 @@ int batchlog_add(BatchLog *b, const Record *r, Error *err)
     size_t at = b->batch.len;
     unsigned char length[4] = {0};
     if (buffer_append(&b->batch, length, 4) || record_encode(r, &b->batch, err))
-        return error_set(err, "%s: a batch of more than %d bytes", b->target, BATCH_MAX);
+        return error_set(err, ERROR_LIMIT, "%s: a batch of more than %d bytes", b->target,
+                         BATCH_MAX);
     put_length(length, b->batch.len - at - 4);
     memcpy(b->batch.data + at, length, 4);
     b->n_records++;
@@ -68,7 +70,7 @@ int batchlog_commit(BatchLog *b, Error *err)
 {
     int rc = journal_append(b->journal, b->batch.data, b->batch.len, err);
     if (!rc && buffer_append(&b->records, b->batch.data, b->batch.len))
-        rc = error_set(err, "%s: more than %d bytes", b->target, BATCH_MAX);
+        rc = error_set(err, ERROR_LIMIT, "%s: more than %d bytes", b->target, BATCH_MAX);
     b->n_batches++;
     buffer_clear(&b->batch);
     return rc;

@@ -14,7 +14,8 @@ static int each_pair(const char *text, Pair *pair, void *ctx, Error *err)
     for (char *p = strtok_r(list, ",", &save); !rc && p; p = strtok_r(NULL, ",", &save)) {
         char *colon = strchr(p, ':');
         if (!colon || ++n > HISTORY_MAX) {
-            rc = error_set(err, "--history expects at most %d pairs SAMPLES:VERDICTS, found '%s'",
+            rc = error_set(err, ERROR_LIMIT,
+                           "--history expects at most %d pairs SAMPLES:VERDICTS, found '%s'",
                            HISTORY_MAX, p);
             break;
         }

@@ -36,8 +36,8 @@ static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
     qsort(names, (size_t)n, sizeof *names, by_name);
     if (seen <= MAX_FILES) return n;
     while (n) free(names[--n]);
-    return error_set(err, "%s: expected at most %d files of a model, found %d", dir, MAX_FILES,
-                     seen);
+    return error_set(err, ERROR_LIMIT, "%s: expected at most %d files of a model, found %d", dir,
+                     MAX_FILES, seen);
 }
 
 /* A checkpoint's file may be larger than memory: it is read in pieces. */

@@ -28,8 +28,8 @@ static int read_logprobs(const View *v, Sample *s, Error *err)
     if (view_floats(v, "logprobs", &wide, &n, err)) return -1;
     if ((int)n != s->n_ids) {
         free(wide);
-        return error_set(err, "%s: expected %d logprobs, one an id, found %zu", v->where, s->n_ids,
-                         n);
+        return error_set(err, ERROR_INVALID, "%s: expected %d logprobs, one an id, found %zu",
+                         v->where, s->n_ids, n);
     }
     s->logprobs = memory_array(n, sizeof *s->logprobs);
     for (size_t i = 0; i < n; i++) s->logprobs[i] = (float)wide[i];
@@ -77,7 +77,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     int rc = !outcome || !digest || view_float(v, "score", &s->score, err) ||
              view_float(v, "speedup", &s->speedup, err);
     if (!rc && outcome_from_name(outcome, &s->outcome))
-        rc = error_set(err, "%s: unknown outcome '%s'", v->where, outcome);
+        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
     if (s->unanswered) { /* judged all the same, as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
@@ -108,7 +108,8 @@ static int join(SampleSet *s, const char *path, Error *err)
     if (more < 0) rc = -1;
     for (long i = 0; !rc && i < s->n; i++)
         if (!s->items[i].verdict.map)
-            rc = error_set(err, "%s: no verdict for sample %s", path, s->items[i].id);
+            rc =
+                error_set(err, ERROR_INVALID, "%s: no verdict for sample %s", path, s->items[i].id);
     free(index);
     return rc;
 }
@@ -169,7 +170,7 @@ int samples_limit(const char *samples, int *out, Error *err)
     long n = text ? strtol(text, &rest, 10) : 0;
     int rc = n >= 1 && n <= 1 << 20 && !*rest ? 0 : -1;
     if (rc)
-        error_set(err, "%s: expected the configuration's max-new, found %s", samples,
+        error_set(err, ERROR_INVALID, "%s: expected the configuration's max-new, found %s", samples,
                   text ? text : "none");
     *out = (int)n;
     free(text);

@@ -40,7 +40,7 @@ static int special(const Tokenizer *t, const char *name, const char *where, int 
 {
     *id = name ? tokenizer_special(t, name) : -1;
     return name && *id < 0
-               ? error_set(err,
+               ? error_set(err, ERROR_INVALID,
                            "%s: expected the special token %s of its chat template, found none",
                            where, name)
                : 0;
@@ -77,7 +77,8 @@ static int kind_of(const char *template, const char *where, ChatKind *out, Error
                                                    : CHAT_CHATML;
         if (*out != CHAT_CHATML || !other) return 0;
     }
-    return error_set(err, "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
+    return error_set(err, ERROR_INVALID,
+                     "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
                      where);
 }
 
@@ -144,7 +145,7 @@ typedef struct {
 static void flush(Out *o)
 {
     if (o->text.full && !o->failed)
-        o->failed = error_set(o->err, "a prompt of more than %zu bytes", o->text.max);
+        o->failed = error_set(o->err, ERROR_LIMIT, "a prompt of more than %zu bytes", o->text.max);
     if (!o->failed)
         o->failed = tokenizer_encode(o->t, o->text.data, o->text.len, o->ids, o->n, o->err);
     buffer_clear(&o->text);

@@ -102,7 +102,7 @@ int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err)
     if (!e->lora) return 0;
     if (!there) return model_add_lora(m, &wanted, err);
     if (there->rank == wanted.rank) return 0;
-    return error_set(err,
+    return error_set(err, ERROR_INVALID,
                      "--lora %d: the model to start from has an adapter of rank %d already, which "
                      "is trained further",
                      wanted.rank, there->rank);
@@ -163,8 +163,9 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     SamplingPlan p;
     if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err)) return -1;
     if (max_new >= c.max_position)
-        return error_set(err, "--max-new is %d and %s has %d positions, which prompts need too",
-                         max_new, dir, c.max_position);
+        return error_set(err, ERROR_INVALID,
+                         "--max-new is %d and %s has %d positions, which prompts need too", max_new,
+                         dir, c.max_position);
     if (plan_sampling(&c, ops, lora.rank ? &lora : NULL, batch, max_new, &p, err)) return -1;
     Buffer b;
     buffer_init(&b, 1 << 16);

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     Error err;
     ArtifactSpec out;
     config_spec(&out, "samples", &spec, &defaults);
-    if (run(&o, remote, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (run(&o, remote, &out, &err)) log_die(&err);
     artifact_spec_release(&out);
     return log_close(0);
 }

@@ -140,8 +140,9 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
     progress_start(&p, "sample", "samples", done < total ? done : total, total);
     for (; done < total; done += c->o->batch) {
         if (stop_requested())
-            return error_set(err, "stopped after %ld of %ld samples; the same command continues",
-                             done, total);
+            return error_set(err, ERROR_INVALID,
+                             "stopped after %ld of %ld samples; the same command continues", done,
+                             total);
         long end = done + c->o->batch < total ? done + c->o->batch : total;
         if (run_chunk(c, c->first_row + done, c->first_row + end, so, err)) return -1;
         progress_set(&p, end);
@@ -166,7 +167,7 @@ static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **id
             continue;
         }
         if (!p->contrastive)
-            return error_set(err,
+            return error_set(err, ERROR_LIMIT,
                              "prompt %s has %zu tokens; with %d new ones that is more than the "
                              "model's %d positions",
                              p->id, len[i], max_new, limit);
@@ -175,7 +176,7 @@ static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **id
         promptset_remove(prompts, i);
     }
     if (all && !prompts->n)
-        return error_set(err,
+        return error_set(err, ERROR_LIMIT,
                          "all %ld prompts are longer than the model's %d positions with the "
                          "kernels that they show and %d new tokens: "
                          "fewer exemplars or fewer new tokens leave room",
@@ -293,7 +294,7 @@ static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSe
     snprintf(path, sizeof path, "%s.part-%d", o->output, ranks_rank());
     snprintf(part, sizeof part, "%d of %d", ranks_rank(), ranks_size());
     if (s.n_config == ARTIFACT_MAX_CONFIG)
-        return error_set(err, "no room for the part in the header");
+        return error_set(err, ERROR_MEMORY, "no room for the part in the header");
     s.config[s.n_config].key = key;
     s.config[s.n_config++].value = part;
     if (!artifact_same(&s, path) && sample_rows(model_dir, o, prompts, path, &s, err)) return -1;
@@ -409,7 +410,7 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     Digest d;
     snprintf(config, sizeof config, "%s/adapter_config.json", o->adapter);
     if (!file_exists(config))
-        return error_set(err,
+        return error_set(err, ERROR_INVALID,
                          "%s holds whole weights, not an adapter: an endpoint can be given "
                          "adapters only (LORA=16)",
                          o->adapter);
@@ -466,7 +467,7 @@ static int none_answered(const Remote *r, Error *err)
 {
     return !r->n_rows || r->answered
                ? 0
-               : error_set(err, "none of %ld requests was answered", r->n_rows);
+               : error_set(err, ERROR_INVALID, "none of %ld requests was answered", r->n_rows);
 }
 
 int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec,

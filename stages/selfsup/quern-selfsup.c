@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     training_defaults(&lo.training);
     lo.training.lr = o.lr, lo.training.batch = (int)o.batch, lo.training.epochs = (int)o.epochs;
     lo.training.seed = (uint64_t)o.seed;
-    if (run(&o, &lo, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (run(&o, &lo, &out, &err)) log_die(&err);
     artifact_spec_release(&out);
     return log_close(0);
 }

@@ -174,7 +174,8 @@ static int waves(Collection *c, Queue *q, Error *err)
         for (int k = 0; !rc && open && k < c->o->n_teachers; k++)
             rc = ask_wave(c, &c->o->teachers[k], upto, err);
         if (!rc && open) rc = judge_wave(c, q, upto, err);
-        if (!rc && stop_requested()) rc = error_set(err, "stopped; the same command continues");
+        if (!rc && stop_requested())
+            rc = error_set(err, ERROR_INVALID, "stopped; the same command continues");
     }
     free(upto);
     return rc;

@@ -87,7 +87,7 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     buffer_init(&answer, MAX_TEXT);
     prompt_write(&prompt, t, ex, 2, o->full);
     int rc = compare_text(&comparison, two[0], two[1]);
-    if (rc) rc = error_set(err, "sample %s: cannot describe its exemplars", s->id);
+    if (rc) rc = error_set(err, ERROR_INVALID, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
     if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
     buffer_release(&prompt);
@@ -142,7 +142,8 @@ int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions
     for (int i = 0; !rc && i < tasks->n; i++)
         if (!tasks->tasks[i]->heldout) rc = write_task(w, s, tasks->tasks[i], o, kept, err);
     if (!rc && *kept == 0)
-        rc = error_set(err, "no sample of a train task was correct: nothing to learn from");
+        rc = error_set(err, ERROR_INVALID,
+                       "no sample of a train task was correct: nothing to learn from");
     if (rc) {
         artifact_abandon(w);
         return -1;

@@ -18,12 +18,13 @@ static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEA
     char *save = NULL;
     int n = 0;
     for (char *p = strtok_r(list, ", ", &save); p; p = strtok_r(NULL, ", ", &save)) {
-        if (n == MAX_TEACHERS) return error_set(err, "at most %d teachers", MAX_TEACHERS);
+        if (n == MAX_TEACHERS)
+            return error_set(err, ERROR_LIMIT, "at most %d teachers", MAX_TEACHERS);
         if (teacher_check(p, err)) return -1;
         out[n] = *common;
         out[n++].name = p;
     }
-    return n ? n : error_set(err, "--teachers expects at least one");
+    return n ? n : error_set(err, ERROR_INVALID, "--teachers expects at least one");
 }
 
 int main(int argc, char **argv)
@@ -72,16 +73,15 @@ int main(int argc, char **argv)
     Queue *q;
     artifact_spec_init(&out, "samples", "quern-collect");
     config_from_flags(&out, flags);
-    if (taskset_load(root, only, &tasks, &err)) log_die(1, &err);
+    if (taskset_load(root, only, &tasks, &err)) log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     for (int i = 0; i < n; i++)
-        if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(1, &err);
+        if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
     const CollectOptions o = {teachers, n,      (int)trials,        (int)keep,
                               device,   output, (uint64_t)eval_seed};
-    if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(1, &err);
-    if (collect_run(&tasks, q, &o, &out, &err))
-        log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(&err);
+    if (collect_run(&tasks, q, &o, &out, &err)) log_die(&err);
     queue_close(q);
     taskset_release(&tasks);
     artifact_spec_release(&out);

@@ -41,14 +41,14 @@ int main(int argc, char **argv)
     SampleSet set;
     if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err) ||
         artifact_spec_input(&out, verdicts, &err))
-        log_die(1, &err);
+        log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     long kept;
     const DatasetOptions o = {contrastive, style[0] == 'f', (uint64_t)seed};
     if (samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
-        log_die(1, &err);
+        log_die(&err);
     log_info("%ld of %ld samples kept: correct, distinct, of train tasks", kept, set.n);
     samples_release(&set);
     taskset_release(&tasks);

@@ -61,7 +61,7 @@ static int make_examples(const Options *o, LearnOptions *l, const SmallModel *sm
         log_warn("--lr %g is a small model's: a checkpoint forgets at it (1e-5 is usual, 1e-4 for "
                  "an adapter)",
                  o->lr);
-    return *n ? 0 : error_set(err, "no examples to train on");
+    return *n ? 0 : error_set(err, ERROR_INVALID, "no examples to train on");
 }
 
 static int run(const Options *o, LearnOptions *l, ArtifactSpec *out, Error *err)
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     engine_config(&o.engine, &out);
     LearnOptions l = {.spec = &out};
     learning(&o, &l);
-    if (run(&o, &l, &out, &err)) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (run(&o, &l, &out, &err)) log_die(&err);
     artifact_spec_release(&out);
     return log_close(0);
 }

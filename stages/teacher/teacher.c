@@ -35,8 +35,9 @@ int teacher_check(const char *name, Error *err)
     if (!strcmp(name, "template") ||
         (colon && colon[1] && (is_endpoint(name) || is_directory(name))))
         return 0;
-    return error_set(
-        err, "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH", name);
+    return error_set(err, ERROR_INVALID,
+                     "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH",
+                     name);
 }
 
 void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size)
@@ -219,7 +220,8 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
     if (stat(path, &st))
         return error_errno(err, "teacher '%s': expected a folder at %s", t->name, path);
     if (!S_ISDIR(st.st_mode))
-        return error_set(err, "teacher '%s': expected a folder at %s, found a file", t->name, path);
+        return error_set(err, ERROR_INVALID, "teacher '%s': expected a folder at %s, found a file",
+                         t->name, path);
     int n = 0, found = 0;
     digester_init(&d);
     for (int i = 0; n >= 0 && i < tasks->n; i++) {
@@ -232,7 +234,8 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
     if (n < 0) return -1;
     if (!found)
         return error_set(
-            err, "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none",
+            err, ERROR_INVALID,
+            "teacher '%s': expected %s/<task>/NAME.cu for a train task of the run, found none",
             t->name, path);
     warn_ignored(t, tasks);
     artifact_spec_input_digest(out, path, hex);

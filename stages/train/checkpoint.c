@@ -73,7 +73,7 @@ static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log
     ArtifactSpec s = *c->spec;
     snprintf(old, sizeof old, "%s.old", c->dir);
     if (s.n_config == ARTIFACT_MAX_CONFIG)
-        return error_set(err, "no room for the step in the checkpoint's header");
+        return error_set(err, ERROR_MEMORY, "no room for the step in the checkpoint's header");
     snprintf(number, sizeof number, "%ld", step);
     s.config[s.n_config].key = step_key;
     s.config[s.n_config++].value = number;
@@ -111,7 +111,9 @@ static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, l
         s.kind = "metrics";
         s.config[s.n_config].key = step_key;
         s.config[s.n_config++].value = text;
-        rc = artifact_matches(r, &s) ? 0 : error_set(err, "%s is of another configuration", path);
+        rc = artifact_matches(r, &s)
+                 ? 0
+                 : error_set(err, ERROR_INVALID, "%s is of another configuration", path);
     }
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
         int64_t at;

@@ -52,8 +52,8 @@ int learn_example(const Policy *p, const Sample *s, double advantage, int with_o
         recorded(s, out);
     else if (!p)
         return error_set(
-            err, "sample %s holds no token ids, and there is no tokenizer to encode its text",
-            s->id);
+            err, ERROR_INVALID,
+            "sample %s holds no token ids, and there is no tokenizer to encode its text", s->id);
     else if (encoded(p, s, out, err))
         return -1;
     if (with_old && s->ids && s->logprobs) {
@@ -194,7 +194,7 @@ static int is_model(const char *dir)
 static int check_output(const LearnOptions *o, Error *err)
 {
     if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
-        return error_set(err,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s is the folder of the model that is read; the new one needs another",
                          o->output);
     DIR *d = is_model(o->output) ? NULL : opendir(o->output);
@@ -208,7 +208,7 @@ static int check_output(const LearnOptions *o, Error *err)
             known |= !strcmp(dot, endings[i]);
         if (!known)
             rc = error_set(
-                err,
+                err, ERROR_INVALID,
                 "%s holds %s, which is no file of a model: expected an empty folder or a model's",
                 o->output, e->d_name);
     }

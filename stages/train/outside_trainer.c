@@ -62,7 +62,8 @@ static int write_line(int fd, const char *path, const Example *e, Error *err)
     add_messages(line, e);
     char *text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(line);
-    if (!text) return error_set(err, "%s: an example cannot be written as JSON", path);
+    if (!text)
+        return error_set(err, ERROR_INVALID, "%s: an example cannot be written as JSON", path);
     int rc =
         file_write_all(fd, text, strlen(text), path, err) || file_write_all(fd, "\n", 1, path, err)
             ? -1
@@ -120,7 +121,7 @@ static int write_settings(const char *path, const Outside *o, long n, Error *err
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_SORT_KEYS);
     json_decref(j);
     int rc = text ? file_write_atomic(path, text, strlen(text), err)
-                  : error_set(err, "%s: cannot be written as JSON", path);
+                  : error_set(err, ERROR_INVALID, "%s: cannot be written as JSON", path);
     free(text);
     return rc;
 }
@@ -183,9 +184,11 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
     }
     kill(-keeper, SIGKILL); /* what it left behind */
     if (ending == 1)
-        return error_set(err, "the trainer was stopped; the same command calls it again");
+        return error_set(err, ERROR_INVALID,
+                         "the trainer was stopped; the same command calls it again");
     if (ending == 2)
-        return error_set(err, "the trainer took more than %.0f s and was ended", limit_s);
+        return error_set(err, ERROR_LIMIT, "the trainer took more than %.0f s and was ended",
+                         limit_s);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -202,8 +205,9 @@ static int run_command(const Outside *o, const char *const env[][2], size_t n, E
     int status = wait_for(keeper, o->limit_s, err);
     if (status <= 0) return status;
     if (status > 128)
-        return error_set(err, "the trainer '%s' ended by signal %d", o->command, status - 128);
-    return error_set(err, "the trainer '%s' ended with exit %d", o->command, status);
+        return error_set(err, ERROR_INVALID, "the trainer '%s' ended by signal %d", o->command,
+                         status - 128);
+    return error_set(err, ERROR_INVALID, "the trainer '%s' ended with exit %d", o->command, status);
 }
 
 /* ---- back ---- */
@@ -218,14 +222,15 @@ static int check_adapter(const char *dir, Error *err)
     const char *type = json_need_text(j, "peft_type", path, err);
     int rc = !type || json_need_int(j, "r", path, &r, err) ? -1 : 0;
     if (!rc && (strcmp(type, "LORA") || r < 1))
-        rc = error_set(err, "%s: expected peft_type LORA and r of 1 or more, found %s and %lld",
-                       path, type, (long long)r);
+        rc = error_set(err, ERROR_INVALID,
+                       "%s: expected peft_type LORA and r of 1 or more, found %s and %lld", path,
+                       type, (long long)r);
     json_decref(j);
     Safetensors *st = NULL;
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
     if (!rc) rc = safetensors_open(path, &st, err);
     if (!rc && safetensors_count(st) == 0)
-        rc = error_set(err, "%s: expected the adapter's tensors, found none", path);
+        rc = error_set(err, ERROR_INVALID, "%s: expected the adapter's tensors, found none", path);
     if (st) safetensors_close(st);
     return rc;
 }
@@ -246,8 +251,9 @@ static int check_checkpoint(const char *dir, Error *err)
     const SafetensorsTensor *t = safetensors_find(st, "model.embed_tokens.weight");
     if (!t || t->rank != 2 || t->shape[0] != c.vocab || t->shape[1] != c.hidden)
         rc = error_set(
-            err, "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s",
-            dir, c.vocab, c.hidden, t ? "another shape" : "none");
+            err, ERROR_INVALID,
+            "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s", dir,
+            c.vocab, c.hidden, t ? "another shape" : "none");
     safetensors_close(st);
     return rc;
 }
@@ -265,7 +271,7 @@ static int name_base(const char *dir, const char *base, Error *err)
     if (j) json_object_set_new(j, "base_model_name_or_path", json_string(root ? root : base));
     char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
     int rc = text ? file_write_atomic(path, text, strlen(text), err)
-                  : error_set(err, "%s: cannot be written again", path);
+                  : error_set(err, ERROR_INVALID, "%s: cannot be written again", path);
     free(text);
     json_decref(j);
     json_decref(of_base);
@@ -301,8 +307,8 @@ static int take_back(const Outside *o, const char *dir, const char *base, Error 
     else if (file_exists(config))
         rc = check_checkpoint(dir, err);
     else
-        rc =
-            error_set(err, "expected config.json or adapter_config.json in %s, found neither", dir);
+        rc = error_set(err, ERROR_INVALID,
+                       "expected config.json or adapter_config.json in %s, found neither", dir);
     if (rc || add_tokenizer(dir, base, err))
         return error_prefix(err, "what the trainer wrote is no model");
     if (manifest_remove(o->output, err) || file_remove_tree(o->output, err)) return -1;

@@ -137,7 +137,8 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
         }
         if (now[0]) {
             if (ranks_finish(err)) return -1; /* the others end here */
-            return error_set(err, "stopped at step %ld of %ld; the same command continues", step,
+            return error_set(err, ERROR_INVALID,
+                             "stopped at step %ld of %ld; the same command continues", step,
                              l->steps);
         }
         if (one_step(t, l, o, step, log, err)) return -1;
@@ -150,7 +151,7 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
 int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
                  const char *metrics_path, Error *err)
 {
-    if (n == 0) return error_set(err, "no examples to train on");
+    if (n == 0) return error_set(err, ERROR_INVALID, "no examples to train on");
     Trainer *t;
     TrainerOptions to = o->trainer;
     to.fixed_weights = !loss_needs_logp(&o->loss);

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-evalbench");
     if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err))
-        log_die(1, &err);
+        log_exit(1, &err);
     int rc = bench(e, (int)repeats);
     evaluator_close(e);
     return log_close(rc ? 1 : 0);

@@ -40,14 +40,14 @@ static _Noreturn void work(const char *url, const char *name, int index)
     char consumer[32], result[512];
     memset(result, 'r', sizeof result);
     snprintf(consumer, sizeof consumer, "worker-%d", index);
-    if (queue_open(url, name, "bench", &q, &err)) log_die(1, &err);
+    if (queue_open(url, name, "bench", &q, &err)) log_exit(1, &err);
     while (!stop_requested()) {
         QueueJob job;
         int rc = queue_take(q, classes, 1, consumer, 1, dead_result, NULL, &job, &err);
         if (rc > 0)
             rc = queue_complete(q, &job, consumer, result, sizeof result, &err) < 0 ? -1 : 0;
         queue_job_release(&job);
-        if (rc < 0) log_die(1, &err);
+        if (rc < 0) log_exit(1, &err);
     }
     queue_close(q);
     _exit(0);
@@ -65,7 +65,7 @@ static int enqueue_all(Queue *q, long jobs, const char *body, size_t body_len, E
             batch[n] = (QueueNew){classes[0], keys[n], body, body_len, 0};
         }
         if (queue_enqueue_many(q, batch, (size_t)n, states, err)) return -1;
-        if (stop_requested()) return error_set(err, "stopped");
+        if (stop_requested()) return error_set(err, ERROR_INVALID, "stopped");
     }
     return 0;
 }
@@ -78,8 +78,10 @@ static int wait_all(Queue *q, long jobs, Error *err)
         int n = 0;
         if (queue_status(q, &s, 1, &n, err)) return -1;
         if (s.done == jobs && s.waiting + s.leased == 0) return 0;
-        if (s.done > jobs) return error_set(err, "%ld jobs gave %ld results", jobs, s.done);
-        if (stop_requested()) return error_set(err, "stopped after %ld of %ld jobs", s.done, jobs);
+        if (s.done > jobs)
+            return error_set(err, ERROR_INVALID, "%ld jobs gave %ld results", jobs, s.done);
+        if (stop_requested())
+            return error_set(err, ERROR_INVALID, "stopped after %ld of %ld jobs", s.done, jobs);
         clock_sleep(0.01);
     }
 }
@@ -158,13 +160,13 @@ int main(int argc, char **argv)
     char place[64] = "/tmp/quern-bench-XXXXXX";
     if (!dir && !mkdtemp(place)) {
         error_errno(&err, "cannot make a directory in /tmp");
-        log_die(1, &err);
+        log_exit(1, &err);
     }
     int rc = server_prepare(&server, dir ? dir : place, &err);
     if (!rc) rc = server_start(&server, &err);
     if (!rc) rc = measure(server.url, jobs, workers, body_bytes, &err);
     server_release(&server);
     if (!dir) file_remove_tree(place, NULL);
-    if (rc) log_die(stop_requested() ? 128 + stop_requested() : 1, &err);
+    if (rc) log_die(&err);
     return log_close(0);
 }

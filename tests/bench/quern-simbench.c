@@ -43,7 +43,7 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
     if (!r) {
         DeviceCode code = {.ptx = text.data, .ptx_len = text.len};
         r = ops->load(d, &code, 0, m, &fault, err);
-        if (r > 0) r = error_set(err, "%s", fault.message);
+        if (r > 0) r = error_set(err, ERROR_INVALID, "%s", fault.message);
     }
     buffer_release(&text);
     return r;
@@ -78,7 +78,7 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
     for (int i = 0; i < runs; i++) {
         double start = clock_seconds();
         int r = ops->run(d, &l, 1, &fault, err);
-        if (r) return r < 0 ? -1 : error_set(err, "%s", fault.message);
+        if (r) return r < 0 ? -1 : error_set(err, ERROR_INVALID, "%s", fault.message);
         double s = clock_seconds() - start;
         best = s < best ? s : best;
     }
@@ -92,7 +92,7 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
         free(host[i]);
     }
     ops->unload(d, m);
-    return wrong ? error_set(err, "%s: %d outputs are wrong", c->name, wrong) : 0;
+    return wrong ? error_set(err, ERROR_INVALID, "%s: %d outputs are wrong", c->name, wrong) : 0;
 }
 
 int main(int argc, char **argv)
@@ -112,10 +112,10 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-simbench");
     if (n % 64) flags_usage_error(&spec, "--size %d is not a multiple of 64", (int)n);
-    if (ops->open("h100", &d, &err)) log_die(1, &err);
+    if (ops->open("h100", &d, &err)) log_exit(1, &err);
     sim_set_limit(d, (int64_t)1 << 50);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        if (measure(d, &cases[i], (int)n, (int)runs, &err)) log_die(1, &err);
+        if (measure(d, &cases[i], (int)n, (int)runs, &err)) log_exit(1, &err);
     ops->close(d);
     return log_close(0);
 }

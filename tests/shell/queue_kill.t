@@ -254,16 +254,16 @@ rm -rf calm/redis.log; mkdir calm/redis.log
 rmdir calm/redis.log; mkdir killed; printf '#!/bin/sh\nkill -9 $$\n' >killed/redis-server; chmod +x killed/redis-server
 PATH=$tmp/killed:$PATH "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>>log; s+=$?
 "$BIN/quern-fleet" run --workers 0 --dir calm -- "$BIN/quern-queue" status --json >out 2>>log
-[ $s = 11 ] && ! ls calm | grep -q damaged && grep -q '"done": [23][0-9]' out; ok $? 'a server that cannot start for another reason, or is killed as it starts: the data stay'
+[ $s = 33 ] && ! ls calm | grep -q damaged && grep -q '"done": [23][0-9]' out; ok $? 'a server that cannot start for another reason, or is killed as it starts: the data stay'
 printf garbage | dd of=$aof bs=1 conv=notrunc 2>/dev/null
 "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
 [ $s = 0 ] && grep -q 'could not be read; they are kept as .*damaged-1' log; ok $? 'a damaged one is put aside, and that is said'
 "$BIN/quern-fleet" run --workers 0 --dir calm -- false >out 2>log; [ $? = 1 ]; ok $? "the command's failure is the fleet's"
 "$BIN/quern-fleet" run --workers 0 --dir calm -- ./absent >out 2>log; [ $? = 127 ] && grep -q 'cannot run ./absent' log; ok $? 'a command that is not there'
 mkdir nothing; PATH=$tmp/nothing "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
-[ $s = 1 ] && [ "$(wc -l <log)" = 1 ] && grep -q 'there is no redis-server' log; ok $? 'no redis-server: one sentence'
+[ $s = 3 ] && [ "$(wc -l <log)" = 1 ] && grep -q 'there is no redis-server' log; ok $? 'no redis-server: one sentence'
 "$BIN/quern-evaluate" s.qa --output none.qa 2>log; s=$?
-[ $s = 1 ] && [ "$(wc -l <log)" = 1 ] && grep -q 'quern-fleet run' log; ok $? 'no queue: one sentence'
+[ $s = 2 ] && [ "$(wc -l <log)" = 1 ] && grep -q 'quern-fleet run' log; ok $? 'no queue: one sentence'
 "$BIN/quern-evaluate" s.qa --output none.qa --redis redis://u:secret@h 2>log; s=$?
 [ $s = 2 ] && ! grep -q secret log; ok $? 'a password in an argument is refused, and not repeated'
 none_left; ok $? 'no process is left at the end'

@@ -92,10 +92,11 @@ static int read_params(Executor *e, CuFunction f, const char *name, KernelInfo *
         if (e->cu->function_param(f, (size_t)k->n_params, &offset, &bytes) != CU_OK)
             return 0; /* the end of the list */
         if (k->n_params == KERNEL_MAX_PARAMS)
-            return error_set(err, "kernel %.200s has more than %d parameters", name,
+            return error_set(err, ERROR_LIMIT, "kernel %.200s has more than %d parameters", name,
                              KERNEL_MAX_PARAMS);
         if (offset > KERNEL_MAX_PARAM_BYTES || bytes > KERNEL_MAX_PARAM_BYTES - offset)
-            return error_set(err, "the parameters of kernel %.200s take more than %d bytes", name,
+            return error_set(err, ERROR_LIMIT,
+                             "the parameters of kernel %.200s take more than %d bytes", name,
                              KERNEL_MAX_PARAM_BYTES);
         k->params[k->n_params].offset = (uint32_t)offset;
         k->params[k->n_params].size = (uint32_t)bytes;
@@ -129,7 +130,7 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
     uint32_t i, slot = e->n_kernels;
     ExecutorKernel k = {.module = module};
     if (module >= e->n_modules || !e->modules[module])
-        return error_set(err, "module %u is not loaded", module);
+        return error_set(err, ERROR_DEVICE, "module %u is not loaded", module);
     for (i = 0; i < e->n_kernels; i++) {
         if (!e->kernels[i].name) slot = i;
         if (!e->kernels[i].name || e->kernels[i].module != module ||
@@ -140,7 +141,8 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
         return 0;
     }
     CuResult r = e->cu->module_function(&k.function, e->modules[module], name);
-    if (r == CU_NOT_FOUND) return error_set(err, "no kernel %.400s in the module", name);
+    if (r == CU_NOT_FOUND)
+        return error_set(err, ERROR_DEVICE, "no kernel %.400s in the module", name);
     if (cuda_check(r, "the kernel cannot be had", err) ||
         describe(e, k.function, name, &k.info, err))
         return -1;

@@ -126,7 +126,7 @@ static void *compile(void *of)
     CompileRequest request = {.arch = h->arch, .source = h->source, .len = strlen(h->source)};
     h->failed = compiler_run(h->compiler, &request, &r, &h->why) != 0;
     if (!h->failed && (!r.ok || !r.cubin_len || r.cubin_len > MAX_CUBIN)) {
-        error_set(&h->why, "the harness's kernels do not compile: %s", r.message);
+        error_set(&h->why, ERROR_DEVICE, "the harness's kernels do not compile: %s", r.message);
         h->failed = 1;
     }
     if (!h->failed) {
@@ -157,7 +157,7 @@ int harness_cubin(Harness *h, const void **cubin, size_t *len, Error *err)
     h->running = 0;
     if (h->compiler) compiler_close(h->compiler);
     h->compiler = NULL;
-    if (h->failed) return error_set(err, "%s", h->why.text);
+    if (h->failed) return error_set(err, ERROR_DEVICE, "%s", h->why.text);
     if (compiled && h->cache) keep(h);
     *cubin = h->cubin;
     *len = h->len;

@@ -149,7 +149,8 @@ static int has_left(Trusted *t, int part, Error *err)
     CuResult r;
     while ((r = t->executor.cu->event_query(t->left[part])) == CU_NOT_READY)
         if (clock_seconds() > limit)
-            return error_set(err, "a copy to the device did not end within %d s", STAGE_WAIT_S);
+            return error_set(err, ERROR_DEVICE, "a copy to the device did not end within %d s",
+                             STAGE_WAIT_S);
     return cuda_check(r, "a copy to the device", err);
 }
 
@@ -217,7 +218,7 @@ int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out
 {
     CuPtr p = 0;
     if (bytes > t->golden_limit - t->golden_bytes)
-        return error_set(err,
+        return error_set(err, ERROR_MEMORY,
                          "%zu MiB of inputs and expected outputs on the device, of at most %zu "
                          "MiB, leave no room for %zu MiB more",
                          t->golden_bytes >> 20, t->golden_limit >> 20, bytes >> 20);
@@ -246,7 +247,8 @@ void trusted_golden_free(Trusted *t, DeviceGolden *g)
 static int check_turn(const DeviceGolden *g, size_t from, Error *err)
 {
     if (!from || (from < g->bytes && from % 16 == 0 && g->bytes % 16 == 0)) return 0;
-    return error_set(err, "contents of %zu bytes cannot be turned by %zu", g->bytes, from);
+    return error_set(err, ERROR_DEVICE, "contents of %zu bytes cannot be turned by %zu", g->bytes,
+                     from);
 }
 
 int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error *err)
@@ -295,7 +297,8 @@ static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Err
     void *params[] = {&got, &want, &turn, &dtype, &count, &atol, &rtol, &result};
     if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes ||
         (x->from && x->from >= x->n))
-        return error_set(err, "%zu elements cannot be compared with %zu expected bytes", x->n,
+        return error_set(err, ERROR_DEVICE,
+                         "%zu elements cannot be compared with %zu expected bytes", x->n,
                          x->golden->bytes);
     return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);
 }

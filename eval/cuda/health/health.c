@@ -213,7 +213,7 @@ static int fly(Health *h, uint64_t sums[2], Error *err)
         return -1;
     while ((r = h->cu->event_query(h->end)) == CU_NOT_READY) {
         if (clock_seconds() > limit)
-            return error_set(err, "the canary did not end within %d s", LIMIT_S);
+            return error_set(err, ERROR_DEVICE, "the canary did not end within %d s", LIMIT_S);
         clock_sleep(50e-6);
     }
     if (cuda_check(r, "the canary failed", err)) return -1;
@@ -229,13 +229,14 @@ static int ask_driver(Health *h, Error *err)
     int n = nvml_xids(nvml, xids, MAX_XIDS);
     for (int i = 0; i < n; i++) {
         const char *text = health_xid(xids[i]);
-        if (text) return error_set(err, "the driver reported Xid %u: %s", xids[i], text);
+        if (text)
+            return error_set(err, ERROR_DEVICE, "the driver reported Xid %u: %s", xids[i], text);
     }
     nvml_telemetry(nvml, &t);
     if (t.ecc_errors <= h->ecc_errors) return 0;
-    return error_set(err, "%llu uncorrected ECC errors have come to the %llu of before",
-                     (unsigned long long)(t.ecc_errors - h->ecc_errors),
-                     (unsigned long long)h->ecc_errors);
+    return error_set(
+        err, ERROR_DEVICE, "%llu uncorrected ECC errors have come to the %llu of before",
+        (unsigned long long)(t.ecc_errors - h->ecc_errors), (unsigned long long)h->ecc_errors);
 }
 
 static int canary(Health *h, Error *err)
@@ -245,7 +246,8 @@ static int canary(Health *h, Error *err)
     if (!h->known) health_expected(h->expected);
     h->known = 1;
     if (!memcmp(sums, h->expected, sizeof sums)) return 0;
-    return error_set(err, "the canary computed %016llx %016llx, expected %016llx %016llx",
+    return error_set(err, ERROR_DEVICE,
+                     "the canary computed %016llx %016llx, expected %016llx %016llx",
                      (unsigned long long)sums[0], (unsigned long long)sums[1],
                      (unsigned long long)h->expected[0], (unsigned long long)h->expected[1]);
 }
@@ -255,7 +257,7 @@ int health_check(Health *h, Error *err)
     Error why;
     if (!h->sick[0] && (ask_driver(h, &why) || canary(h, &why) || ask_driver(h, &why)))
         snprintf(h->sick, sizeof h->sick, "%s", why.text);
-    return h->sick[0]
-               ? error_set(err, "%s%s, %s: %s", HEALTH_SICK, h->gpu.name, h->gpu.uuid, h->sick)
-               : 0;
+    return h->sick[0] ? error_set(err, ERROR_DEVICE, "%s%s, %s: %s", HEALTH_SICK, h->gpu.name,
+                                  h->gpu.uuid, h->sick)
+                      : 0;
 }

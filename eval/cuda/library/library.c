@@ -26,10 +26,11 @@ static int check_argument(const char *name, int i, char kind, uint64_t arg, Erro
     int64_t v = (int64_t)arg, low = kind == 'i', high = kind == 'b' ? 1 : INT32_MAX;
     if (kind == 'd') return 0;
     if (kind == 'p')
-        return arg ? 0 : error_set(err, "%s: argument %d is a null pointer", name, i + 1);
+        return arg ? 0
+                   : error_set(err, ERROR_DEVICE, "%s: argument %d is a null pointer", name, i + 1);
     if (v >= low && v <= high) return 0;
-    return error_set(err, "%s: argument %d is %lld; expected %lld to %lld", name, i + 1,
-                     (long long)v, (long long)low, (long long)high);
+    return error_set(err, ERROR_DEVICE, "%s: argument %d is %lld; expected %lld to %lld", name,
+                     i + 1, (long long)v, (long long)low, (long long)high);
 }
 
 int library_call(const char *name, const uint64_t *args, int n, void *stream, Error *err)
@@ -37,10 +38,11 @@ int library_call(const char *name, const uint64_t *args, int n, void *stream, Er
     size_t c = 0;
     while (c < sizeof calls / sizeof *calls && strcmp(calls[c].name, name)) c++;
     if (c == sizeof calls / sizeof *calls)
-        return error_set(err, "no library call is named \"%s\"", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "no library call is named \"%s\"", name);
     const char *kinds = library_signature(name)->kinds;
     int expected = (int)strlen(kinds);
-    if (n != expected) return error_set(err, "%s takes %d arguments, found %d", name, expected, n);
+    if (n != expected)
+        return error_set(err, ERROR_DEVICE, "%s takes %d arguments, found %d", name, expected, n);
     for (int i = 0; i < n; i++)
         if (check_argument(name, i, kinds[i], args[i], err)) return -1;
     if (calls[c].call(args, stream, err)) return error_prefix(err, "%s", name);
@@ -52,8 +54,8 @@ int library_workspace(size_t bytes, void **p, Error *err)
     const CudaDriver *cu = cuda_driver(err);
     if (!cu) return -1;
     if (bytes > LIBRARY_MAX_WORKSPACE)
-        return error_set(err, "a workspace of %zu MiB; at most %d MiB are given", bytes >> 20,
-                         LIBRARY_MAX_WORKSPACE >> 20);
+        return error_set(err, ERROR_LIMIT, "a workspace of %zu MiB; at most %d MiB are given",
+                         bytes >> 20, LIBRARY_MAX_WORKSPACE >> 20);
     if (bytes > workspace.bytes) {
         /* Calls enqueued earlier may still use the old one: freeing it waits for them. */
         if (workspace.p) cu->memory_free(workspace.p);

@@ -45,8 +45,8 @@ static struct {
 static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
-    return error_set(err, "%s: %s (%d)", what, blas.status ? blas.status(status) : "unknown status",
-                     status);
+    return error_set(err, ERROR_DEVICE, "%s: %s (%d)", what,
+                     blas.status ? blas.status(status) : "unknown status", status);
 }
 
 int library_cublas_load(Error *err)
@@ -138,7 +138,7 @@ static int choose_algorithm(LtPlan *p, Error *err)
                    "cublasLtMatmulAlgoGetHeuristic", err);
     if (!rc && (!found || p->best.state))
         rc =
-            error_set(err, "cublasLt has no algorithm for %llu x %llu x %llu",
+            error_set(err, ERROR_DEVICE, "cublasLt has no algorithm for %llu x %llu x %llu",
                       (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
     lt.api->preference_destroy(preference);
     return rc;

@@ -60,7 +60,7 @@ static struct {
 static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
-    return error_set(err, "%s: %s (%d)", what, dnn.status(status), status);
+    return error_set(err, ERROR_DEVICE, "%s: %s (%d)", what, dnn.status(status), status);
 }
 
 static int load(Error *err)
@@ -106,7 +106,8 @@ static int make_tensor(void **out, const int dims[5], const char *what, Error *e
     int strides[5];
     int64_t stride = 1;
     for (int i = 4; i >= 0; i--) {
-        if (stride > INT32_MAX) return error_set(err, "%s has more than 2^31 elements", what);
+        if (stride > INT32_MAX)
+            return error_set(err, ERROR_LIMIT, "%s has more than 2^31 elements", what);
         strides[i] = (int)stride;
         stride *= dims[i];
     }
@@ -136,8 +137,8 @@ static int choose_algorithm(DnnPlan *p, Error *err)
         p->bytes = bytes;
         return 0;
     }
-    return error_set(err, "cuDNN offers no float32 algorithm for this convolution (%d were named)",
-                     n);
+    return error_set(err, ERROR_DEVICE,
+                     "cuDNN offers no float32 algorithm for this convolution (%d were named)", n);
 }
 
 static int plan_make(DnnPlan *p, Error *err)
@@ -152,8 +153,8 @@ static int plan_make(DnnPlan *p, Error *err)
     for (int i = 0; i < 3; i++) {
         int64_t room = (int64_t)s[3 + i] + 2 * (int64_t)padding - kernel;
         if (room < 0)
-            return error_set(err, "the kernel of %d is larger than the input of %d", kernel,
-                             s[3 + i]);
+            return error_set(err, ERROR_LIMIT, "the kernel of %d is larger than the input of %d",
+                             kernel, s[3 + i]);
         y[2 + i] = (int)(room / stride) + 1;
     }
     if (make_tensor(&p->x, x, "the input", err) || make_tensor(&p->y, y, "the output", err))

@@ -17,7 +17,7 @@ int cupti_check(const Cupti *c, int result, const char *what, Error *err)
     const char *text = NULL;
     if (result == CUPTI_OK) return 0;
     if (c->result_string(result, &text) || !text) text = "unknown error";
-    return error_set(err, "%s: %s (CUPTI %d)%s", what, text, result,
+    return error_set(err, ERROR_DEVICE, "%s: %s (CUPTI %d)%s", what, text, result,
                      result == CUPTI_NO_PRIVILEGE || result == CUPTI_NO_PRIVILEGE_VIRTUAL
                          ? ": the driver lets only root count (its option "
                            "NVreg_RestrictProfilingToAdminUsers=0 lets everybody)"
@@ -41,8 +41,9 @@ static void *open_library(Error *err)
             if ((library = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return library;
         }
     }
-    error_set(err, "no CUPTI, which counts: libcupti.so is not on the loader's path, in "
-                   "$CUDA_HOME/lib64 or in /usr/local/cuda");
+    error_set(err, ERROR_DEVICE,
+              "no CUPTI, which counts: libcupti.so is not on the loader's path, in "
+              "$CUDA_HOME/lib64 or in /usr/local/cuda");
     return NULL;
 }
 
@@ -57,13 +58,14 @@ static const Cupti *find_cupti(Error *err)
     if (ready) return &table;
     void *library = open_library(err);
     if (!library) return NULL;
-#define X(exported, name, args)                                                             \
-    symbol.object = dlsym(library, #exported);                                              \
-    if (!symbol.object) {                                                                   \
-        dlclose(library);                                                                   \
-        error_set(err, "CUPTI has no %s; that of CUDA 12.6 or later is needed", #exported); \
-        return NULL;                                                                        \
-    }                                                                                       \
+#define X(exported, name, args)                                                               \
+    symbol.object = dlsym(library, #exported);                                                \
+    if (!symbol.object) {                                                                     \
+        dlclose(library);                                                                     \
+        error_set(err, ERROR_DEVICE, "CUPTI has no %s; that of CUDA 12.6 or later is needed", \
+                  #exported);                                                                 \
+        return NULL;                                                                          \
+    }                                                                                         \
     memcpy(&table.name, &symbol, sizeof table.name);
     CUPTI_FUNCTIONS(X)
 #undef X
@@ -132,7 +134,7 @@ static int activity_counters(const Cupti *c, const CuptiWork *work, DeviceCounte
         put(out, n, i, "shared_bytes", (double)k->static_shared + k->dynamic_shared);
         put(out, n, i, "local_bytes_a_thread", k->local_per_thread);
     }
-    return seen.n ? 0 : error_set(err, "CUPTI recorded no kernel");
+    return seen.n ? 0 : error_set(err, ERROR_DEVICE, "CUPTI recorded no kernel");
 }
 
 int cupti_counters(const CuptiWork *work, DeviceCounter *out, int *n, Error *err)

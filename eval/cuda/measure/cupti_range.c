@@ -56,7 +56,7 @@ static int sane(size_t bytes, const char *what, Error *err)
 {
     return bytes && bytes <= max_image
                ? 0
-               : error_set(err, "CUPTI asks for %zu bytes for %s", bytes, what);
+               : error_set(err, ERROR_DEVICE, "CUPTI asks for %zu bytes for %s", bytes, what);
 }
 
 static int open_host(Session *s, void **host, Error *err)
@@ -113,7 +113,8 @@ static int choose_metrics(Session *s, Error *err)
         s->names[s->n] = wanted[i].name;
         s->metrics[s->n++] = metric;
     }
-    return s->n ? 0 : error_set(err, "CUPTI knows none of the counters on %s", s->chip);
+    return s->n ? 0
+                : error_set(err, ERROR_DEVICE, "CUPTI knows none of the counters on %s", s->chip);
 }
 
 static int configure_host(Session *s, Error *err)
@@ -207,7 +208,8 @@ static int read_values(Session *s, DeviceCounter *out, int *n, Error *err)
                            .n = s->n,
                            .values = values};
     if (cupti_check(c, c->decode(&decode), "the counters cannot be decoded", err)) return -1;
-    if (decode.dropped) return error_set(err, "CUPTI dropped %zu ranges", decode.dropped);
+    if (decode.dropped)
+        return error_set(err, ERROR_DEVICE, "CUPTI dropped %zu ranges", decode.dropped);
     if (cupti_check(c, c->host_values(&get), "the counters cannot be evaluated", err)) return -1;
     for (size_t i = 0; i < s->n; i++) {
         snprintf(out[i].name, sizeof out[i].name, "%s", s->names[i]);
@@ -229,7 +231,8 @@ int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *o
                  ? -1
                  : 0;
     for (int pass = 0; !rc && !last && pass < MAX_PASSES; pass++) rc = run_pass(&s, &last, err);
-    if (!rc && !last) rc = error_set(err, "the counters need more than %d passes", MAX_PASSES);
+    if (!rc && !last)
+        rc = error_set(err, ERROR_LIMIT, "the counters need more than %d passes", MAX_PASSES);
     if (!rc) rc = read_values(&s, out, n, err);
     CuptiRange disable = {.size = CUPTI_SIZE(CuptiRange, profiler), .profiler = s.profiler};
     if (s.profiler) c->disable(&disable);

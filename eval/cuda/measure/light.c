@@ -48,7 +48,8 @@ int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
                        "a GPU does not say an attribute", err))
             return -1;
     if (v[SMS] <= 0 || v[CLOCK] <= 0)
-        return error_set(err, "%s says it has %d SMs at %d kHz", gpu->name, v[SMS], v[CLOCK]);
+        return error_set(err, ERROR_DEVICE, "%s says it has %d SMs at %d kHz", gpu->name, v[SMS],
+                         v[CLOCK]);
     const Rates *r = rates_of(10 * v[MAJOR] + v[MINOR]);
     double clocks = 1e3 * v[SMS] * (double)v[CLOCK]; /* of all SMs in a second */
     /* Two transfers a clock. A driver that hides clock or width bounds nothing by them. */
@@ -87,11 +88,12 @@ double light_flops(const Light *l, Dtype dtype)
 
 /* ---- the artifact ---- */
 
-#define MEASURES(X)                                                                     \
-    X(read_bytes_per_s)                                                                 \
-    X(write_bytes_per_s)                                                                \
-    X(copy_bytes_per_s) X(l2_bytes_per_s) X(fp32_flops) X(fp64_flops) X(tensor16_flops) \
-        X(tf32_flops) X(launch_us) X(l2_bytes) X(stall_period_us)
+#define MEASURES(X)                                                                            \
+    X(read_bytes_per_s)                                                                        \
+    X(write_bytes_per_s)                                                                       \
+    X(copy_bytes_per_s)                                                                        \
+    X(l2_bytes_per_s) X(fp32_flops) X(fp64_flops) X(tensor16_flops) X(tf32_flops) X(launch_us) \
+        X(l2_bytes) X(stall_period_us)
 
 typedef struct {
     const char *name;
@@ -114,16 +116,18 @@ int light_path(const char *uuid, char *out, size_t size, Error *err)
 {
     char folder[4096];
     if (!*uuid || strchr(uuid, '/'))
-        return error_set(err, "a GPU's speed of light is kept by its uuid, found \"%s\"", uuid);
+        return error_set(err, ERROR_DEVICE,
+                         "a GPU's speed of light is kept by its uuid, found \"%s\"", uuid);
     if (cache_folder(folder, sizeof folder))
-        return error_set(err,
+        return error_set(err, ERROR_LIMIT,
                          "QUERN_CACHE and HOME name no folder for a GPU's speed of light: unset, "
                          "or longer than %zu bytes",
                          sizeof folder - 1);
     int n = snprintf(out, size, "%s/light-%s.qa", folder, uuid);
     return n > 0 && (size_t)n < size
                ? 0
-               : error_set(err, "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
+               : error_set(err, ERROR_DEVICE,
+                           "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
 }
 
 int light_save(const Light *l, const char *path, Error *err)
@@ -162,7 +166,7 @@ static int read_text(const View *v, const char *key, char *out, size_t size, Err
     const char *s;
     size_t n;
     if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size) return error_set(err, "%s: %s has %zu bytes", v->where, key, n);
+    if (n >= size) return error_set(err, ERROR_DEVICE, "%s: %s has %zu bytes", v->where, key, n);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;
@@ -183,14 +187,15 @@ static int read_measures(ArtifactReader *reader, Light *out, Error *err)
         for (int i = 0; i < N_MEASURES; i++) {
             if (strcmp(name, measures[i].name)) continue;
             if (!(value >= 0) || !isfinite(value))
-                return error_set(err, "%s: %s is %g", v.where, name, value);
+                return error_set(err, ERROR_DEVICE, "%s: %s is %g", v.where, name, value);
             *value_of(out, i) = value;
             seen |= 1u << i;
         }
     }
     if (rc) return -1;
     for (int i = 0; i < N_MEASURES; i++)
-        if (!(seen >> i & 1)) return error_set(err, "%s is not there", measures[i].name);
+        if (!(seen >> i & 1))
+            return error_set(err, ERROR_NOT_FOUND, "%s is not there", measures[i].name);
     return 0;
 }
 
@@ -246,9 +251,9 @@ static int run_quern_light(const Gpu *gpu, Error *err)
         process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_us},
                     NULL, &said, &r, err);
     if (!rc && r.timed_out)
-        rc = error_set(err, "not done after %d s", MEASURE_S);
+        rc = error_set(err, ERROR_DEVICE, "not done after %d s", MEASURE_S);
     else if (!rc && r.exit_code)
-        rc = error_set(err, "%.*s", (int)strcspn((const char *)said.data, "\n"),
+        rc = error_set(err, ERROR_DEVICE, "%.*s", (int)strcspn((const char *)said.data, "\n"),
                        (const char *)said.data);
     buffer_release(&said);
     return rc;

@@ -51,8 +51,8 @@ static int load_code(Bench *b, const char *arch, const char *source, const char 
     drop_code(b);
     int rc = compiler_run(b->compiler, &request, &code, err);
     if (!rc && !code.ok)
-        rc = error_set(err, "the kernels that measure do not compile for %s: %.600s", arch,
-                       code.message);
+        rc = error_set(err, ERROR_DEVICE, "the kernels that measure do not compile for %s: %.600s",
+                       arch, code.message);
     if (!rc)
         rc = cuda_check(b->cu->module_load(&b->module, code.cubin),
                         "the kernels that measure do not load", err);
@@ -71,7 +71,7 @@ static int await(Bench *b, const char *what, Error *err)
         CuResult r = b->cu->event_query(b->end);
         if (r != CU_NOT_READY) return cuda_check(r, what, err);
         if (clock_seconds() > limit)
-            return error_set(err, "%s: not done within %d s", what, RUN_LIMIT_S);
+            return error_set(err, ERROR_DEVICE, "%s: not done within %d s", what, RUN_LIMIT_S);
     }
 }
 
@@ -104,7 +104,8 @@ static int better(Bench *b, const Work *w, double amount, double *best, Error *e
         if (run_once(b, w, &us, err)) return -1;
         if (i >= WARM && us < least_us) least_us = us;
     }
-    if (!(least_us > 0)) return error_set(err, "%s: a kernel took no time", b->gpu->name);
+    if (!(least_us > 0))
+        return error_set(err, ERROR_DEVICE, "%s: a kernel took no time", b->gpu->name);
     double rate = amount / (least_us * 1e-6);
     if (rate > *best) *best = rate;
     return 0;
@@ -191,9 +192,10 @@ static int watch(Bench *b, CuFunction f, double *stall_period_us, Error *err)
              cuda_check(b->cu->event_record(b->end, b->stream), "a copy of times", err) ||
              await(b, "a copy of times", err);
         if (!rc && done[STALL_LOADS - 1] - done[0] < STALL_LOADS * LEAST_LOAD_NS)
-            rc = error_set(
-                err, "%d loads from far apart in memory are said to have taken %.1f us in all",
-                STALL_LOADS, 1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
+            rc =
+                error_set(err, ERROR_DEVICE,
+                          "%d loads from far apart in memory are said to have taken %.1f us in all",
+                          STALL_LOADS, 1e-3 * (double)(done[STALL_LOADS - 1] - done[0]));
         if (!rc) *stall_period_us = 1e-3 * stall_period(done, STALL_LOADS);
     }
     free(done);
@@ -292,7 +294,8 @@ static int prepare(Bench *b, const Light *bounds, Error *err)
     for (b->bytes = largest; b->bytes > free_bytes / 4; b->bytes /= 2) continue;
     b->l2_bytes = bounds->l2_bytes;
     if (b->bytes < least || (double)b->bytes < MANY_L2 * b->l2_bytes)
-        return error_set(err, "%s has %zu MiB of memory free, too few to measure its speed",
+        return error_set(err, ERROR_DEVICE,
+                         "%s has %zu MiB of memory free, too few to measure its speed",
                          b->gpu->name, free_bytes >> 20);
     return cuda_check(b->cu->memory_alloc(&b->from, b->bytes), "no memory to measure with", err) ||
                    cuda_check(b->cu->memory_alloc(&b->to, b->bytes), "no memory to measure with",

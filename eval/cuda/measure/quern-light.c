@@ -131,9 +131,9 @@ int main(int argc, char **argv)
     if (!cu ||
         cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", &err) ||
         compiler_open(&(CompilerOptions){0}, &compiler, &err))
-        log_die(1, &err);
+        log_die(&err);
     for (int i = all ? 0 : ordinal; i < (all ? count : ordinal + 1); i++)
-        if (one(cu, i, compiler, output, again, &err)) log_die(1, &err);
+        if (one(cu, i, compiler, output, again, &err)) log_die(&err);
     compiler_close(compiler);
     return log_close(0);
 }

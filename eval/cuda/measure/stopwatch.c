@@ -251,7 +251,8 @@ static int run_pass(void *of, Error *err)
 {
     Counted *c = of;
     c->stopped = executor_run(c->e, c->l, c->end);
-    return c->stopped ? error_set(err, "the launches fail under the profiler: %s", c->end->text)
+    return c->stopped ? error_set(err, ERROR_DEVICE, "the launches fail under the profiler: %s",
+                                  c->end->text)
                       : 0;
 }
 

@@ -37,11 +37,12 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
                 Error *err)
 {
     if (bytes > a->limit)
-        return error_set(err, "%s takes %llu MiB; buffers may take %llu MiB of this GPU", label,
+        return error_set(err, ERROR_DEVICE,
+                         "%s takes %llu MiB; buffers may take %llu MiB of this GPU", label,
                          (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
     if (a->n == ARENA_MAX_BUFFERS)
-        return error_set(err, "%s would be buffer number %d; %d are allowed", label, a->n + 1,
-                         a->n);
+        return error_set(err, ERROR_DEVICE, "%s would be buffer number %d; %d are allowed", label,
+                         a->n + 1, a->n);
     uint64_t from = 0;
     for (int i = 0; i <= a->n; i++) {
         uint64_t start = start_after(from, bytes), end = i < a->n ? a->buffers[i].at : a->mapped;
@@ -54,9 +55,9 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
     }
     uint64_t needed = round_up(start_after(from, bytes) + bytes + ARENA_GUARD, ARENA_PAGE);
     if (needed > a->limit || a->n_extents == ARENA_MAX_EXTENTS)
-        return error_set(err, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU",
-                         label, (unsigned long long)(bytes >> 20),
-                         (unsigned long long)(a->limit >> 20));
+        return error_set(
+            err, ERROR_DEVICE, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU",
+            label, (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
     *grow = needed - a->mapped;
     return 1;
 }
@@ -65,7 +66,7 @@ int arena_grown(Arena *a, uint64_t bytes, Error *err)
 {
     if (a->n_extents == ARENA_MAX_EXTENTS || bytes % ARENA_PAGE || !bytes ||
         bytes > a->limit - a->mapped)
-        return error_set(err, "the arena cannot grow by %llu bytes beyond %llu",
+        return error_set(err, ERROR_LIMIT, "the arena cannot grow by %llu bytes beyond %llu",
                          (unsigned long long)bytes, (unsigned long long)a->mapped);
     a->extents[a->n_extents++] = (ArenaZone){a->mapped, bytes};
     a->mapped += bytes;

@@ -26,7 +26,7 @@ int space_reserve_at(const CudaDriver *cu, CuPtr base, uint64_t bytes, Error *er
         return -1;
     if (got == base) return 0;
     cu->vm_unreserve(got, bytes);
-    return error_set(err, "the buffers' range of addresses at 0x%llx is taken", base);
+    return error_set(err, ERROR_DEVICE, "the buffers' range of addresses at 0x%llx is taken", base);
 }
 
 static int reserve_from(Space *s, int hint, Error *err)
@@ -49,16 +49,17 @@ int space_open(Space *s, const CudaDriver *cu, CuDevice device, uint64_t bytes, 
     if (cuda_check(cu->vm_granularity(&page, &p, 0), "the size of a page of the device", err))
         return -1;
     if (!page || ARENA_PAGE % page)
-        return error_set(err, "the device has pages of %zu bytes; %d is no multiple", page,
-                         ARENA_PAGE);
+        return error_set(err, ERROR_DEVICE, "the device has pages of %zu bytes; %d is no multiple",
+                         page, ARENA_PAGE);
     return reserve_from(s, 0, err);
 }
 
 int space_move(Space *s, Error *err)
 {
     if (s->n)
-        return error_set(err, "the runner cannot have the buffers' range of addresses, and buffers "
-                              "are there already");
+        return error_set(err, ERROR_DEVICE,
+                         "the runner cannot have the buffers' range of addresses, and buffers "
+                         "are there already");
     if (s->base) s->cu->vm_unreserve(s->base, s->reserved);
     s->base = 0;
     return reserve_from(s, s->hint + 1, err);
@@ -87,7 +88,7 @@ int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
     CuMemProp p = properties(s->device);
     CuMemHandle handle = 0;
     if (s->n == ARENA_MAX_EXTENTS || at > s->reserved || bytes > s->reserved - at)
-        return error_set(err, "the buffers' range of addresses is used up");
+        return error_set(err, ERROR_DEVICE, "the buffers' range of addresses is used up");
     CuResult r = s->cu->vm_create(&handle, bytes, &p, 0);
     if (r != CU_OK) {
         cuda_check(r, "the GPU", err);

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
                      .min_words = 2,
                      .max_words = 3};
     const char *words[3];
-    Error err = {""};
+    Error err = {0};
     int trusted = flags_parse(&spec, argc, argv, words) == 3;
     if ((trusted && strcmp(words[2], "trusted")) || !is_socket(PROTOCOL_FD))
         flags_usage_error(&spec, "it is not started by hand");

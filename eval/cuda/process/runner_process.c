@@ -163,7 +163,7 @@ int cudarunner_stop(CudaRunner *r, Error *err)
         pid_t ended = waitpid(r->pid, &r->status, WNOHANG);
         if (ended == r->pid || (ended < 0 && errno != EINTR)) break;
         if (clock_seconds() - start > END_S)
-            return error_set(err,
+            return error_set(err, ERROR_DEVICE,
                              "the runner (process %d) does not end although it was killed: the GPU "
                              "or its driver hangs",
                              (int)r->pid);
@@ -250,7 +250,7 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
 {
     memset(answer, 0, sizeof *answer);
     if (!r->pid) {
-        error_set(err, "no runner process");
+        error_set(err, ERROR_DEVICE, "no runner process");
         return RUNNER_BROKEN;
     }
     call->sequence = ++r->sequence;
@@ -266,14 +266,14 @@ int cudarunner_wait(CudaRunner *r, Error *err)
     if (r->ready) return 0;
     RunnerReply reply = await(r, &hello, READY_S, &a, err);
     if (reply == RUNNER_LATE)
-        return error_set(err, "quern-cudarunner was not ready after %d s", READY_S);
+        return error_set(err, ERROR_DEVICE, "quern-cudarunner was not ready after %d s", READY_S);
     if (reply == RUNNER_DIED)
-        return error_set(err, "quern-cudarunner ended before it was ready (wait status %d)",
-                         r->status);
+        return error_set(err, ERROR_DEVICE,
+                         "quern-cudarunner ended before it was ready (wait status %d)", r->status);
     if (reply != RUNNER_ANSWERED) return error_prefix(err, "quern-cudarunner");
     if (a.end.step != END_OK) {
         cudarunner_stop(r, NULL);
-        return error_set(err, "quern-cudarunner: %s", a.end.text);
+        return error_set(err, ERROR_DEVICE, "quern-cudarunner: %s", a.end.text);
     }
     r->ready = 1;
     log_debug("%s ready: its driver took %.0f ms, its context %.0f ms",

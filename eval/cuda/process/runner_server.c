@@ -159,7 +159,7 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
             rc = message_send(socket, &a, sizeof a, -1, err);
         }
         if (fd >= 0) close(fd);
-        if (!rc && a.end.dead) rc = error_set(err, "the context is lost");
+        if (!rc && a.end.dead) rc = error_set(err, ERROR_DEVICE, "the context is lost");
     }
     /* No tidying up: the end of the process frees all, and calls into a lost context may not
      * return. */

@@ -490,7 +490,7 @@ static int lay_out_const(Code *c, Error *err)
             at += v->size;
         }
     if (at > 65536)
-        return error_set(err, "constant memory of %llu bytes; 65536 are allowed",
+        return error_set(err, ERROR_INVALID, "constant memory of %llu bytes; 65536 are allowed",
                          (unsigned long long)at);
     c->const_bytes = (uint32_t)at;
     c->const_bank = memory_alloc((size_t)at + 16);

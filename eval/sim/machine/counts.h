@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 /* How an instruction is issued: the pipe that takes it. */
-#define INST_CLASSES(X)                                                                            \
-    X(FP32, "fp32")                                                                                \
-    X(INT, "int")                                                                                  \
-    X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu") X(GLOBAL_LOAD, "global_load") X(                 \
-        GLOBAL_STORE, "global_store") X(SHARED_LOAD, "shared_load")                                \
-        X(SHARED_STORE, "shared_store") X(LOCAL_LOAD, "local_load") X(LOCAL_STORE, "local_store")  \
-            X(CONST_LOAD, "const_load") X(ATOMIC, "atomic") X(BRANCH, "branch")                    \
-                X(BARRIER, "barrier") X(SHUFFLE, "shuffle") X(TENSOR, "tensor")                    \
-                    X(OTHER, "other") /* moves, parameter reads, address-space conversions: mostly \
+#define INST_CLASSES(X)                                                                           \
+    X(FP32, "fp32")                                                                               \
+    X(INT, "int")                                                                                 \
+    X(FP16, "fp16")                                                                               \
+    X(FP64, "fp64") X(SFU, "sfu") X(GLOBAL_LOAD, "global_load") X(GLOBAL_STORE, "global_store")   \
+        X(SHARED_LOAD, "shared_load") X(SHARED_STORE, "shared_store") X(LOCAL_LOAD, "local_load") \
+            X(LOCAL_STORE, "local_store") X(CONST_LOAD, "const_load") X(ATOMIC, "atomic") X(      \
+                BRANCH, "branch") X(BARRIER, "barrier") X(SHUFFLE, "shuffle") X(TENSOR, "tensor") \
+                X(OTHER, "other") /* moves, parameter reads, address-space conversions: mostly \
                                          folded away by the assembler */
 
 typedef enum {

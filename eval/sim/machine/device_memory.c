@@ -70,8 +70,9 @@ void devmem_close(DevMem *m)
 int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Error *err)
 {
     if (bytes > m->bytes || m->n_allocs >= DEVMEM_MAX_ALLOCS)
-        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory",
-                         bytes, m->bytes >> 20);
+        return error_set(err, ERROR_MEMORY,
+                         "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes,
+                         m->bytes >> 20);
     uint64_t size = (bytes + 255) & ~(uint64_t)255, at = ARENA_BASE + ARENA_GAP;
     int i = 0;
     for (; i < m->n_allocs; i++) { /* the first gap that holds it and its guard */
@@ -79,8 +80,9 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
         at = (m->allocs[i].base + m->allocs[i].bytes + ARENA_GAP + 255) & ~(uint64_t)255;
     }
     if (at + size + ARENA_GAP > ARENA_BASE + m->bytes)
-        return error_set(err, "no room for a buffer of %zu bytes in %zu MiB of device memory",
-                         bytes, m->bytes >> 20);
+        return error_set(err, ERROR_MEMORY,
+                         "no room for a buffer of %zu bytes in %zu MiB of device memory", bytes,
+                         m->bytes >> 20);
     if (m->n_allocs == m->cap_allocs) {
         m->cap_allocs = m->cap_allocs ? m->cap_allocs * 2 : 64;
         m->allocs = memory_grow(m->allocs, (size_t)m->cap_allocs, sizeof(Alloc));

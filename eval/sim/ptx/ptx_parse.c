@@ -26,7 +26,7 @@ int ptx_fail(PtxParser *p, const char *what)
 {
     const PtxToken *t = &p->lex.tok;
     int len = t->len > 40 ? 40 : (int)t->len;
-    return error_set(p->err, "PTX line %d: expected %s, found %s%.*s", t->line, what,
+    return error_set(p->err, ERROR_CORRUPT, "PTX line %d: expected %s, found %s%.*s", t->line, what,
                      t->kind == TOK_END ? "the end" : "", len, t->start);
 }
 
@@ -492,7 +492,8 @@ int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err)
 {
     memset(out, 0, sizeof *out);
     if (len > PTX_MAX_TEXT)
-        return error_set(err, "PTX of %zu bytes is over the limit of %d", len, PTX_MAX_TEXT);
+        return error_set(err, ERROR_CORRUPT, "PTX of %zu bytes is over the limit of %d", len,
+                         PTX_MAX_TEXT);
     out->arena = ptx_arena_new();
     PtxParser *p = memory_alloc(sizeof *p);
     p->m = out;
@@ -501,7 +502,8 @@ int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err)
     ptx_lex_init(&p->lex, ptx_arena_text(out->arena, text, len), len);
     int failed = 0;
     while (!failed && p->lex.tok.kind != TOK_END) failed = parse_item(p);
-    if (!failed && !out->version) failed = error_set(err, "PTX without a .version directive");
+    if (!failed && !out->version)
+        failed = error_set(err, ERROR_CORRUPT, "PTX without a .version directive");
     free(p);
     if (failed) {
         ptx_release(out);

@@ -11,10 +11,11 @@ int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, ui
                  Occupancy *out, Error *err)
 {
     if (threads_per_block < 1 || threads_per_block > (uint64_t)p->threads_per_block)
-        return error_set(err, "a block of %llu threads: 1 to %d expected",
+        return error_set(err, ERROR_INVALID, "a block of %llu threads: 1 to %d expected",
                          (unsigned long long)threads_per_block, p->threads_per_block);
     if (shared_bytes > p->shared_per_block)
-        return error_set(err, "%llu bytes of shared memory in a block: at most %u on %s",
+        return error_set(err, ERROR_LIMIT,
+                         "%llu bytes of shared memory in a block: at most %u on %s",
                          (unsigned long long)shared_bytes, p->shared_per_block, p->arch);
     uint64_t warps = round_up(threads_per_block, 32) / 32;
     /* Registers are dealt to warps in units, and a quarter of them belongs to each scheduler. */
@@ -22,7 +23,7 @@ int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, ui
         round_up((uint64_t)(registers > 0 ? registers : 1) * 32, (uint64_t)p->register_unit);
     uint64_t warps_by_registers = (uint64_t)p->registers_per_sm / 4 / per_warp * 4;
     if (warps_by_registers < warps)
-        return error_set(err,
+        return error_set(err, ERROR_LIMIT,
                          "%d registers a thread in a block of %llu threads need more than the %d "
                          "of an SM: use fewer threads, or __launch_bounds__",
                          registers, (unsigned long long)threads_per_block, p->registers_per_sm);

@@ -92,7 +92,7 @@ const Profile *profile_find(const char *name, Error *err)
         }
         buffer_printf(&known, "%s%s", i ? ", " : "", profiles[i].name);
     }
-    error_set(err, "no simulator profile \"%s\" (known: %s)", name, known.data);
+    error_set(err, ERROR_INVALID, "no simulator profile \"%s\" (known: %s)", name, known.data);
     buffer_release(&known);
     return NULL;
 }

@@ -172,9 +172,10 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
                      &out->occupancy, err))
         return -1;
     if (!c->blocks || !c->warps)
-        return error_set(err, "time model: a launch of at least one block expected");
+        return error_set(err, ERROR_INVALID, "time model: a launch of at least one block expected");
     if (slice_sms < 1 || slice_sms > p->sm_count)
-        return error_set(err, "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count,
+        return error_set(err, ERROR_INVALID,
+                         "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count,
                          slice_sms);
 
     Model m = {.p = p};

@@ -26,12 +26,13 @@
 enum { TIMEMODEL_SLICE_SMS = 4 };
 
 /* What can bound T. */
-#define TIME_RESOURCES(X)                                                                 \
-    X(ISSUE, "issue")                                                                     \
-    X(FP32, "fp32")                                                                       \
-    X(INT, "int") X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu") X(TENSOR, "tensor")       \
-        X(SHUFFLE, "shuffle") X(LSU, "lsu") X(L1, "l1") X(L2_PORT, "l2_port") X(L2, "l2") \
-            X(DRAM, "dram") X(ATOMIC, "atomic") X(BLOCK_START, "block_start")
+#define TIME_RESOURCES(X)                                                                   \
+    X(ISSUE, "issue")                                                                       \
+    X(FP32, "fp32")                                                                         \
+    X(INT, "int")                                                                           \
+    X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu") X(TENSOR, "tensor") X(SHUFFLE, "shuffle") \
+        X(LSU, "lsu") X(L1, "l1") X(L2_PORT, "l2_port") X(L2, "l2") X(DRAM, "dram")         \
+            X(ATOMIC, "atomic") X(BLOCK_START, "block_start")
 
 typedef enum {
 #define X(id, name) TIME_##id,

@@ -56,7 +56,7 @@ void gpubench_raw(GpuBench *b, const char *part, const char *what, double value,
 int gpubench_folder(const GpuBench *b, const char *name, char *out, size_t size, Error *err)
 {
     if ((size_t)snprintf(out, size, "%s/%s", b->work, name) >= size)
-        return error_set(err, "too long a path: %s/%s", b->work, name);
+        return error_set(err, ERROR_LIMIT, "too long a path: %s/%s", b->work, name);
     return file_mkdirs(out, err);
 }
 
@@ -111,7 +111,8 @@ static int write_task(const char *from, const char *to, const char *axis, int64_
     size_t i;
     if (!axes) {
         json_decref(task);
-        return error_set(err, "%s: expected workloads of the roles \"time\" and \"sim\"", from);
+        return error_set(err, ERROR_INVALID,
+                         "%s: expected workloads of the roles \"time\" and \"sim\"", from);
     }
     if (axis) json_object_set_new(axes, axis, json_integer(size));
     json_array_foreach(workloads, i, w)
@@ -121,7 +122,7 @@ static int write_task(const char *from, const char *to, const char *axis, int64_
     }
     char *text = json_dumps(task, JSON_INDENT(2));
     int rc = text ? file_write_atomic(to, text, strlen(text), err)
-                  : error_set(err, "cannot write %s as JSON", from);
+                  : error_set(err, ERROR_IO, "cannot write %s as JSON", from);
     free(text);
     json_decref(axes);
     json_decref(task);

@@ -87,9 +87,9 @@ static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
     Verdict v;
     char what[128];
     evaluator_run(e, t->name, t->baseline_source, strlen(t->baseline_source), &v);
-    int rc = v.outcome == OUTCOME_OK
-                 ? 0
-                 : error_set(err, "%s: %s: %.600s", t->name, outcome_name(v.outcome), v.message);
+    int rc = v.outcome == OUTCOME_OK ? 0
+                                     : error_set(err, ERROR_INVALID, "%s: %s: %.600s", t->name,
+                                                 outcome_name(v.outcome), v.message);
     if (!rc) {
         const Eager *g = find(&s->eager, t->name);
         int best = g && g->best_us > 0;

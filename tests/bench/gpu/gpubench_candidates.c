@@ -104,7 +104,8 @@ static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int
     buffer_init(&said, 65536);
     int rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, NULL, &said, &r, err);
     if (!rc && r.exit_code)
-        rc = error_set(err, "quern-template --task %s failed: %.300s", task, said.data);
+        rc = error_set(err, ERROR_INVALID, "quern-template --task %s failed: %.300s", task,
+                       said.data);
     buffer_release(&said);
     return rc;
 }

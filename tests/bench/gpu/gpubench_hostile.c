@@ -87,7 +87,7 @@ static int judge_alone(Hostile *h, Error *err)
     }
     for (int i = kept; i < h->honest.n; i++) free(h->honest.items[i].source);
     h->honest.n = kept;
-    return kept ? 0 : error_set(err, "no honest kernel is ok on %s", h->b->device);
+    return kept ? 0 : error_set(err, ERROR_INVALID, "no honest kernel is ok on %s", h->b->device);
 }
 
 static int gather(Hostile *h, Error *err)
@@ -97,7 +97,7 @@ static int gather(Hostile *h, Error *err)
         "tests/fixtures/kernels/trap.cu", "tests/fixtures/kernels/out_of_bounds.cu"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (gpubench_files(h->b, patterns[i], &h->hostile, err)) return -1;
-    return h->hostile.n ? 0 : error_set(err, "no hostile kernels in tests/cheats");
+    return h->hostile.n ? 0 : error_set(err, ERROR_INVALID, "no hostile kernels in tests/cheats");
 }
 
 /* A hostile one, in a variant of its own, and an honest one after it. */
@@ -173,7 +173,7 @@ int gpubench_hostile(GpuBench *b, Error *err)
     if (h->n)
         report(h);
     else if (!rc)
-        rc = error_set(err, "nothing was judged");
+        rc = error_set(err, ERROR_INVALID, "nothing was judged");
     free(slow);
     if (h->e) evaluator_close(h->e);
     gpubench_list_release(&h->honest);

@@ -47,9 +47,9 @@ static int judged_ok(Evaluator *e, const char *source, Error *err)
 {
     Verdict v;
     evaluator_run(e, "relu", source, strlen(source), &v);
-    int rc = v.outcome == OUTCOME_OK
-                 ? 0
-                 : error_set(err, "relu: %s: %.600s", outcome_name(v.outcome), v.message);
+    int rc = v.outcome == OUTCOME_OK ? 0
+                                     : error_set(err, ERROR_INVALID, "relu: %s: %.600s",
+                                                 outcome_name(v.outcome), v.message);
     verdict_release(&v);
     return rc;
 }
@@ -97,8 +97,8 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, &out, &said, &r, err);
     *seconds = clock_seconds() - start;
     if (!rc && r.exit_code)
-        rc = error_set(err, "quern-eval ended with %d: %.200s%.300s", r.exit_code, said.data,
-                       out.data);
+        rc = error_set(err, ERROR_INVALID, "quern-eval ended with %d: %.200s%.300s", r.exit_code,
+                       said.data, out.data);
     buffer_release(&out);
     buffer_release(&said);
     setenv("QUERN_CACHE", usual, 1);

@@ -28,7 +28,7 @@ static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *t
     int rc = v.outcome == OUTCOME_OK;
     *out = (Pair){v.score, v.speedup, v.low, v.high};
     if (v.outcome == OUTCOME_EVALUATOR_ERROR) {
-        rc = error_set(err, "%s: %.600s", task, v.message);
+        rc = error_set(err, ERROR_INVALID, "%s: %.600s", task, v.message);
     } else if (!rc) {
         printf("  %s is %s%s%s: %s\n", task, outcome_name(v.outcome), v.cheat[0] ? " " : "",
                v.cheat, v.message);
@@ -220,7 +220,7 @@ int gpubench_same(GpuBench *b, Error *err)
     if (s->n || s->n_small || s->refused)
         report_same(b, s, &set);
     else if (!rc)
-        rc = error_set(err, "nothing was compared");
+        rc = error_set(err, ERROR_INVALID, "nothing was compared");
     taskset_release(&set);
     free(s);
     return rc;
@@ -314,7 +314,7 @@ int gpubench_difference(GpuBench *b, Error *err)
                      100.0 * d->right / trials_done(d), "%", ">95");
         gpubench_row(b, "difference", "trials that were refused", d->refused, "", "<0");
     } else if (!rc) {
-        rc = error_set(err, "nothing was compared");
+        rc = error_set(err, ERROR_INVALID, "nothing was compared");
     }
     if (d->n)
         gpubench_row(b, "difference", "median of the ratios",
@@ -408,7 +408,8 @@ static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
     for (int i = 0; i < AGAIN; i++) least = r->judged[i] < least ? r->judged[i] : least;
     gpubench_row(b, "repeat", "times", least, "", ">10");
     gpubench_row(b, "repeat", "refused or failed", r->refused + r->failed, "", "<0");
-    if (least < 2) return error_set(err, "judged %d times: once is no repetition", least);
+    if (least < 2)
+        return error_set(err, ERROR_INVALID, "judged %d times: once is no repetition", least);
     gpubench_row(b, "repeat", "first to last", r->last - r->first, "s", ">600");
     for (int i = 0; i < AGAIN; i++) {
         char what[96];

@@ -205,7 +205,7 @@ static int take_result(void *ctx, size_t at, QueueState state, const void *resul
     const char *text = "";
     size_t n = 0;
     if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, "no memory");
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(result, len, "a verdict", &zone, &v, err) ||
                      view_text(&v, "outcome", &text, &n, err)
                  ? -1
@@ -252,10 +252,12 @@ static int wait_for_all(Sustained *s, Error *err)
         int status;
         if (waitpid(s->evald, &status, WNOHANG) == s->evald) {
             s->evald = 0;
-            return error_set(err, "quern-evald ended; its messages are in %s", s->log);
+            return error_set(err, ERROR_INVALID, "quern-evald ended; its messages are in %s",
+                             s->log);
         }
         if (now - s->heard > PATIENCE_S)
-            return error_set(err, "nothing was judged for %d s; the evaluator's messages are in %s",
+            return error_set(err, ERROR_INVALID,
+                             "nothing was judged for %d s; the evaluator's messages are in %s",
                              PATIENCE_S, s->log);
     }
     return poll_results(s, err);
@@ -376,7 +378,7 @@ static int run(Sustained *s, Error *err)
         print_rates(s, wall);
         print_busy(s, wall);
     } else if (!rc) {
-        rc = error_set(err, "nothing was judged");
+        rc = error_set(err, ERROR_INVALID, "nothing was judged");
     }
     return rc;
 }

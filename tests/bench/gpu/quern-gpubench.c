@@ -68,7 +68,7 @@ static int run_parts(GpuBench *b, const char *list, double limit_s)
 {
     int failed = 0;
     double compared_s = 0;
-    Error err = {""};
+    Error err = {0};
     for (int i = 0; i < PARTS && !stop_requested(); i++) {
         err.text[0] = 0;
         long before = b->rows;
@@ -210,21 +210,21 @@ int main(int argc, char **argv)
     check_names(&spec, list);
     log_open("quern-gpubench");
     stop_install();
-    if (process_self_dir(bin, sizeof bin, &err)) log_die(1, &err);
+    if (process_self_dir(bin, sizeof bin, &err)) log_exit(1, &err);
     if (out && !(b.out = fopen(out, "w"))) {
         error_errno(&err, "cannot create %s", out);
-        log_die(1, &err);
+        log_exit(1, &err);
     }
     if (!work && !mkdtemp(made)) {
         error_errno(&err, "cannot make a folder in /tmp");
-        log_die(1, &err);
+        log_exit(1, &err);
     }
-    if (work && file_mkdirs(work, &err)) log_die(1, &err);
+    if (work && file_mkdirs(work, &err)) log_exit(1, &err);
     b.bin = bin;
     b.work = work ? work : made;
     char cache[4096]; /* the compiler's, and what the harness keeps of a device */
     if (gpubench_folder(&b, "cache", cache, sizeof cache, &err) || setenv("QUERN_CACHE", cache, 1))
-        log_die(1, &err);
+        log_exit(1, &err);
     if (b.out) fprintf(b.out, "part\twhat\tvalue\tunit\tasked\tjudged\n");
     int failed = run_parts(&b, list, limit_s);
     if (b.out && (ferror(b.out) | fclose(b.out))) {

@@ -46,7 +46,8 @@ int bench_shape(const char *name, ModelConfig *c, Error *err)
     int i = 0;
     while (i < SHAPES && strcmp(shapes[i].name, name)) i++;
     if (i == SHAPES)
-        return error_set(err, "a shape is one of %s, found \"%s\"", bench_shape_names(), name);
+        return error_set(err, ERROR_INVALID, "a shape is one of %s, found \"%s\"",
+                         bench_shape_names(), name);
     *c = (ModelConfig){.vocab = shapes[i].vocab,
                        .hidden = shapes[i].hidden,
                        .ff = shapes[i].ff,

@@ -45,8 +45,8 @@ static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double
     free(ids);
     return rc == 1 ? 0
            : rc    ? -1
-                   : error_set(err, "there is no room for %d rows of %d tokens", b->batch,
-                               b->prompt + b->new_tokens);
+                   : error_set(err, ERROR_MEMORY, "there is no room for %d rows of %d tokens",
+                               b->batch, b->prompt + b->new_tokens);
 }
 
 static void print_steps(const Model *m, const BenchDecode *b, double *step, int n, double prompts)

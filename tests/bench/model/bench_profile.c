@@ -165,7 +165,7 @@ static int slower_first(const void *x, const void *y)
 int profile_end(Model *m, Error *err)
 {
     m->ops = profile.real;
-    if (profile.failed) return error_set(err, "%s", profile.err.text);
+    if (profile.failed) return error_set(err, ERROR_INVALID, "%s", profile.err.text);
     double sum = 0;
     for (int i = 0; i < profile.n; i++) sum += profile.entry[i].seconds;
     qsort(profile.entry, (size_t)profile.n, sizeof *profile.entry, slower_first);

@@ -16,7 +16,7 @@ static void touch(const Safetensors *s, size_t i)
     for (size_t b = 0; b < t->bytes; b++) sum += ((const unsigned char *)t->data)[b];
     if (safetensors_find(s, t->name) != t) abort();
     if (t->elements > (1 << 20)) return;
-    Error err = {""};
+    Error err = {0};
     float *dst = malloc(t->elements * sizeof *dst + 1);
     if (safetensors_read_f32(s, t->name, t->rank, t->shape, dst, &err) && !err.text[0]) abort();
     free(dst);
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) abort();
-    Error err = {""};
+    Error err = {0};
     Safetensors *s;
     if (safetensors_open(path, &s, &err)) {
         if (s || !err.text[0]) abort();

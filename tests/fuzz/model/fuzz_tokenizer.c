@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void encode(const Tokenizer *t, const uint8_t *data, size_t size)
 {
-    Error err = {""};
+    Error err = {0};
     int32_t *ids = NULL;
     size_t n = 0;
     if (tokenizer_encode(t, (const char *)data, size, &ids, &n, &err)) abort();
@@ -29,7 +29,7 @@ static void encode(const Tokenizer *t, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static Tokenizer *known;
-    Error err = {""};
+    Error err = {0};
     Tokenizer *t;
     if (!known && tokenizer_load(QUERN_ROOT "/tests/fixtures/tokenizer/qwen2.json", &known, &err))
         abort();

@@ -300,7 +300,7 @@ static void test_disk_full(void **state)
     if (child == 0) {
         struct rlimit l = {300, 300};
         ArtifactWriter *w;
-        Error e = {""};
+        Error e = {0};
         signal(SIGXFSZ, SIG_IGN);
         if (setrlimit(RLIMIT_FSIZE, &l) || artifact_create(path, &s, &w, &e)) _exit(2);
         for (int i = 0; i < 1000; i++) {

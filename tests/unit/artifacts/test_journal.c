@@ -32,11 +32,14 @@ typedef struct {
 static int see(void *ctx, const void *payload, size_t len, Error *e)
 {
     Seen *s = ctx;
-    if (s->refuse_at && s->n + 1 == s->refuse_at) return error_set(e, "refused by the test");
+    if (s->refuse_at && s->n + 1 == s->refuse_at)
+        return error_set(e, ERROR_INVALID, "refused by the test");
     snprintf(s->last, sizeof s->last, "%.*s", (int)len, (const char *)payload);
     char expected[32];
     snprintf(expected, sizeof expected, "item %ld", s->n++);
-    return strncmp(s->last, expected, strlen(expected)) ? error_set(e, "found '%s'", s->last) : 0;
+    return strncmp(s->last, expected, strlen(expected))
+               ? error_set(e, ERROR_INVALID, "found '%s'", s->last)
+               : 0;
 }
 
 static int set_up(void **state)
@@ -280,7 +283,7 @@ static void test_disk_full(void **state)
         struct rlimit l = {100, 100};
         Seen mine = {0};
         Journal *j;
-        Error e = {""};
+        Error e = {0};
         signal(SIGXFSZ, SIG_IGN);
         if (setrlimit(RLIMIT_FSIZE, &l) || journal_open(target, &spec, see, &mine, &j, &e))
             _exit(1);

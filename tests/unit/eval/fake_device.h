@@ -87,7 +87,8 @@ static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelIn
 {
     (void)d, (void)m;
     if (!strcmp(lowered, "unspeakable"))
-        return error_set(err, "kernel unspeakable has 65 parameters; 64 are allowed");
+        return error_set(err, ERROR_INVALID,
+                         "kernel unspeakable has 65 parameters; 64 are allowed");
     *out = (KernelInfo){.n_params = 3,
                         .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}},
                         .param_bytes = 20,
@@ -125,7 +126,7 @@ static int fake_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out
         d->allocated++;
         return fake_poison(d, *out, err);
     }
-    return error_set(err, "no block left");
+    return error_set(err, ERROR_INVALID, "no block left");
 }
 
 static void fake_free(Device *d, DevicePtr p)

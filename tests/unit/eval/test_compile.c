@@ -44,7 +44,7 @@ static int close_compiler(void **state)
 
 static void compile(const char *source, int n_names, const char *const *names, CompileResult *out)
 {
-    Error err = {""};
+    Error err = {0};
     CompileRequest r = {"sm_90", source, strlen(source), n_names, names};
     if (compiler_run(compiler, &r, out, &err)) fail_msg("%s", err.text);
 }
@@ -295,7 +295,7 @@ static Compiler *open_with_folders(const char *dir, const char *one, const char 
 {
     char folders[9000];
     Compiler *c;
-    Error err = {""};
+    Error err = {0};
     snprintf(folders, sizeof folders, "%s/%s%s%s%s%s", dir, one, two ? ":" : "", two ? dir : "",
              two ? "/" : "", two ? two : "");
     setenv("QUERN_INCLUDE", folders, 1);
@@ -308,7 +308,7 @@ static Compiler *open_with_folders(const char *dir, const char *one, const char 
 
 static void run_source(Compiler *c, const char *source, CompileResult *r)
 {
-    Error err = {""};
+    Error err = {0};
     if (compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)},
                      r, &err))
         fail_msg("%s", err.text);
@@ -363,7 +363,7 @@ static pid_t spare_of(pid_t server)
 static Compiler *open_server(int cpu_s, pid_t *server)
 {
     Compiler *c;
-    Error err = {""};
+    Error err = {0};
     if (compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &c, &err) || !compiler_version(c, &err))
         fail_msg("%s", err.text);
     assert_true(children_of(getpid(), server) > 0);
@@ -485,7 +485,7 @@ static void test_nothing_is_left(void **state)
     (void)state;
     pid_t server, newest;
     char command[5000], program[4096];
-    Error err = {""};
+    Error err = {0};
     process_adopt(); /* what a server leaves becomes this process's child */
     int before = children_of(getpid(), &newest);
     Compiler *c = open_server(5, &server);
@@ -537,7 +537,7 @@ static void test_include_folders(void **state)
 {
     (void)state;
     char dir[] = "/tmp/quern-test-XXXXXX", path[4200];
-    Error err = {""};
+    Error err = {0};
     make_tree(dir, tree);
     snprintf(path, sizeof path, "%s/inc/pipe.h", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -587,7 +587,7 @@ static void test_cache_knows_folders(void **state)
         "#define VALUE 111\n", "two/lib/value.h",         "#include \"number.h\"\n",
         "two/lib/number.h",    "#define VALUE 111\n",     NULL};
     char dir[] = "/tmp/quern-test-XXXXXX", cache[4200], path[4200];
-    Error err = {""};
+    Error err = {0};
     CompileResult r;
     make_tree(dir, files);
     snprintf(cache, sizeof cache, "%s/cache", dir);
@@ -623,7 +623,7 @@ static void test_many_headers(void **state)
                                        NULL};
     enum { N = 500, LINES = 120 };
     char dir[] = "/tmp/quern-test-XXXXXX", path[4200], source[200];
-    Error err = {""};
+    Error err = {0};
     Buffer text;
     make_tree(dir, none);
     buffer_init(&text, 1 << 20);
@@ -661,7 +661,7 @@ static void test_cache_that_cannot_be_written(void **state)
 {
     (void)state;
     Compiler *c;
-    Error err = {""};
+    Error err = {0};
     CompileResult r;
     CompileRequest request = {"sm_90", source_templates, strlen(source_templates), 0, NULL};
     setenv("QUERN_LOG", "quiet", 1);
@@ -681,7 +681,7 @@ static void test_cache(void **state)
     char dir[] = "/tmp/quern-test-XXXXXX", path[4200];
     assert_non_null(mkdtemp(dir));
     Compiler *c;
-    Error err = {""};
+    Error err = {0};
     CompileResult first, second, bad;
     const char *name = "plain";
     CompileRequest r = {"sm_90", source_templates, strlen(source_templates), 1, &name};

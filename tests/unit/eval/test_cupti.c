@@ -103,7 +103,7 @@ static int run(void *of, Error *err)
 {
     (void)of;
     work_done.run++;
-    return work_done.fails ? error_set(err, "the kernel trapped") : 0;
+    return work_done.fails ? error_set(err, ERROR_INVALID, "the kernel trapped") : 0;
 }
 
 static const CuptiWork work = {.context = (void *)7, .ordinal = 3, .prepare = prepare, .run = run};
@@ -120,7 +120,7 @@ static double value(const DeviceCounter *c, int n, const char *name)
 static void test_records(void **state)
 {
     DeviceCounter c[DEVICE_MAX_COUNTERS];
-    Error err = {""};
+    Error err = {0};
     int n;
     (void)state;
     setenv("FAKE_REFUSES", "1", 1);
@@ -143,7 +143,7 @@ static void test_records(void **state)
 static void test_counters(void **state)
 {
     DeviceCounter c[DEVICE_MAX_COUNTERS];
-    Error err = {""};
+    Error err = {0};
     int n;
     (void)state;
     memset(&work_done, 0, sizeof work_done);

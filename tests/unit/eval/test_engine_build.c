@@ -161,13 +161,13 @@ static void need(int condition, const char *what)
 {
     Error err;
     if (condition) return;
-    error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
-    log_die(3, &err);
+    error_set(&err, ERROR_INVALID, "%s is wrong in rank %d", what, ranks_rank());
+    log_exit(3, &err);
 }
-#define TRY(call)                      \
-    do {                               \
-        Error err_;                    \
-        if ((call)) log_die(4, &err_); \
+#define TRY(call)                       \
+    do {                                \
+        Error err_;                     \
+        if ((call)) log_exit(4, &err_); \
     } while (0)
 
 static void collectives(int n)
@@ -176,7 +176,7 @@ static void collectives(int n)
     const Ops *ops;
     char device[16], expected[16];
     float x[N];
-    Error err = {""};
+    Error err = {0};
     TRY(ranks_start(n, &err_));
     int rank = ranks_rank();
     TRY(ranks_device("cuda:0", device, &err_));
@@ -251,7 +251,7 @@ static const Ops *gpu;
 static void refused(const char *name, const char *want)
 {
     const Ops *none;
-    Error err = {""};
+    Error err = {0};
     assert_int_equal(model_device(name, &none, &err), -1);
     if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
 }
@@ -285,8 +285,9 @@ static void test_table(void **state)
 #define X(member) assert_true(gpu->member != NULL);
     X(alloc)
     X(release)
-    X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad)
-        X(add) X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
+    X(copy)
+    X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)
+        X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
             X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
                 X(cross_entropy_grad) X(sum_squares) X(adamw)
 #undef X
@@ -328,7 +329,7 @@ static void test_memory(void **state)
 static void test_failures(void **state)
 {
     (void)state;
-    Error err = {""};
+    Error err = {0};
     float four = 4, got = 1;
     float *p = gpu->alloc(4);
     gpu->upload(p, &four, 4);
@@ -416,7 +417,7 @@ static void test_lock(void **state)
 static void test_fault(void **state)
 {
     (void)state;
-    Error err = {""};
+    Error err = {0};
     cuda_launch(KERNEL_add, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0, NULL);
     cuda_launch(KERNEL_spread_bias, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0,
                 NULL); /* $TEST_ANY_KERNEL */

@@ -211,7 +211,7 @@ void cuda_overlap(int on)
 /* There is one rank. */
 int cuda_beside_open(Error *err)
 {
-    return error_set(err, "no second stream here");
+    return error_set(err, ERROR_INVALID, "no second stream here");
 }
 void cuda_beside_close(void)
 {

@@ -57,7 +57,7 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
                                     candidate's at the same time */
     char *source = sources[trusted];
     Finding f;
-    Error err = {""};
+    Error err = {0};
     int line;
     CompileResult code = {.ok = 1, .n_lowered = 1};
     code.lowered = memory_array(1, sizeof *code.lowered);
@@ -91,7 +91,7 @@ static void expect_after(const char *kernel, int n_passed, Outcome want, const c
 {
     Loaded l;
     Finding f = {.outcome = OUTCOME_OK};
-    Error err = {""};
+    Error err = {0};
     ChecksPassed passed = {0};
     load(&l, kernel, "(x, y, n)");
     int rc = checks_plan(&l, sim_workload(), &f);
@@ -154,7 +154,7 @@ static void test_kernel_refused(void **state)
     static const char source[] = "\n//@ launch unspeakable<<<1, 32>>>(x, y, n)\n";
     Loaded l;
     Finding f;
-    Error err = {""};
+    Error err = {0};
     int line;
     CompileResult code = {.ok = 1,
                           .n_lowered = 1,
@@ -178,7 +178,7 @@ static int claims_a_win; /* and is looked at on what it has not seen */
 static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
 {
     Loaded baseline, candidate;
-    Error err = {""};
+    Error err = {0};
     ClockedOptions opt = {CLOCK_COLD, 10, 3, 0};
     random_init(&fake.drift, 3, 5);
     fake.outputs[0] = fake.outputs[1] = 0;
@@ -332,7 +332,7 @@ static void test_buffers_are_shared(void **state)
     Loaded candidate, baseline;
     Rig owner, r;
     Finding f;
-    Error err = {""};
+    Error err = {0};
     buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n//@ buffer float c[5 * n]\n";
     buffers[1] = "//@ buffer float d[2 * n]\n//@ buffer float e[3 * n]\n//@ buffer float f[2 * "
                  "n]\n//@ buffer float g[n]\n";
@@ -449,7 +449,7 @@ static void test_outputs_are_compared_after_prediction(void **state)
     (void)state;
     Loaded l;
     Finding f;
-    Error err = {""};
+    Error err = {0};
     ChecksPassed passed = {0};
     load(&l, "nothing", "(x, y, n)");
     assert_int_equal(timing_predict(&l, cases, sim_workload(), 3, &timing, &passed, &f, &err), 1);

@@ -24,7 +24,7 @@
 
 static void call_fails(const char *name, const uint64_t *args, int n, const char *want)
 {
-    Error err = {""};
+    Error err = {0};
     assert_int_equal(library_call(name, args, n, NULL, &err), -1);
     if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
 }
@@ -60,7 +60,7 @@ static void check_source(const Task *t, const char *file, const char *source, in
                                    .memory_bytes = (size_t)120 << 30};
     Candidate c;
     Outcome outcome;
-    Error err = {""};
+    Error err = {0};
     int line;
     size_t bytes[PLAN_MAX_BUFFERS];
     if (!source) return;
@@ -86,7 +86,7 @@ static void test_tasks(void **state)
 {
     (void)state;
     TaskSet set;
-    Error err = {""};
+    Error err = {0};
     int baselines = 0, best = 0, plain = 0;
     if (taskset_load(QUERN_ROOT "/tasks", NULL, &set, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < set.n; i++) {
@@ -283,7 +283,7 @@ static void test_convolution(void **state)
     convolution(1, 1, 1, 3, 3, 1, 0);
     convolution(2, 3, 5, 7, 3, 1, 0);
     convolution(2, 4, 8, 9, 3, 2, 1);
-    Error err = {""};
+    Error err = {0};
     uint64_t args[] = {4096, 4096, 4096, 1, 1, 1, 2, 2, 2, 3, 1, 0};
     assert_int_equal(library_call("cudnn.conv3d_forward", args, 12, gpu.stream, &err), -1);
     assert_non_null(strstr(err.text, "the kernel of 3 is larger than the input of 2"));

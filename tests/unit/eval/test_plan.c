@@ -15,7 +15,7 @@
 
 static void parse_ok(const char *source, Plan *p)
 {
-    Error err = {""};
+    Error err = {0};
     int line;
     if (plan_parse(source, strlen(source), p, &line, &err)) fail_msg("%s", err.text);
 }
@@ -23,7 +23,7 @@ static void parse_ok(const char *source, Plan *p)
 static void parse_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {""};
+    Error err = {0};
     int line;
     if (!plan_parse(source, strlen(source), &p, &line, &err)) fail_msg("parsed: %s", source);
     if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
@@ -208,7 +208,7 @@ static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n,
 static void resolve_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {""};
+    Error err = {0};
     DeviceLaunch *launches;
     int n, line;
     if (!resolve(source, &p, &launches, &n, &line, &err)) fail_msg("resolved: %s", source);
@@ -221,7 +221,7 @@ static void test_resolve(void **state)
 {
     (void)state;
     Plan p;
-    Error err = {""};
+    Error err = {0};
     DeviceLaunch *l;
     int n, line;
     if (resolve("//@ buffer half b[rows + 1]\n//@ launch f<<<dim3(ceil_div(rows, 2), cols), "
@@ -302,7 +302,7 @@ static void test_resolve_mistakes(void **state)
 static void trusted_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {""};
+    Error err = {0};
     DeviceLaunch *launches = NULL;
     int n, line, rc = plan_parse_trusted(source, strlen(source), &p, &line, &err);
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
@@ -325,7 +325,7 @@ static void test_library(void **state)
         "//@ for t in 1..3\n"
         "//@ library cublas.sgemm(x, x, y, t, 1, 1);\n";
     Plan p;
-    Error err = {""};
+    Error err = {0};
     DeviceLaunch *l;
     int n, line;
     parse_fails(source, 2, "line 2: library calls are the harness's own");

@@ -18,7 +18,7 @@ static int keep(Device *d, const void *src, size_t bytes, DeviceGolden **out, Er
     assert_non_null(d);
     assert_non_null(src);
     assert_true(bytes > 0);
-    if (broken) return error_set(err, "no room");
+    if (broken) return error_set(err, ERROR_MEMORY, "no room");
     uploads++;
     *out = kept;
     return 0;

@@ -42,7 +42,7 @@ static Verdict sample(void)
 
 static void check_schema(const Verdict *v)
 {
-    Error err = {""};
+    Error err = {0};
     Buffer b;
     View view;
     msgpack_zone zone;

@@ -176,7 +176,7 @@ static void test_ordered(void **state)
 
 static void fails(const CublasltProduct *p, const char *want)
 {
-    Error err = {""};
+    Error err = {0};
     assert_int_equal(cublaslt_product(lt, p, NULL, NULL, &err), -1);
     if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
 }

@@ -29,7 +29,7 @@ static int done(void *ctx, const LlmReply *r, Error *err)
 {
     Work *w = ctx;
     if (w->stop_after && ++w->replies > w->stop_after)
-        return error_set(err, "the caller's disk is full");
+        return error_set(err, ERROR_INVALID, "the caller's disk is full");
     printf("%zu %d %d %s %ld %s%s%s\n", r->index, r->http_status, r->attempts, r->finish,
            r->completion_tokens, r->text ? r->text : r->error, r->reasoning ? " | " : "",
            r->reasoning ? r->reasoning : "");
@@ -97,6 +97,6 @@ int main(int argc, char **argv)
     int rc = llm_run(&o, w.n, prompt, done, &w, &err);
     for (size_t i = 0; i < w.n; i++) free(w.prompts[i]);
     free(w.prompts);
-    if (rc) log_die(1, &err);
+    if (rc) log_exit(1, &err);
     return log_close(0);
 }

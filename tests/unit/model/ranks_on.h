@@ -37,7 +37,7 @@ typedef struct {
 
 static inline void must(int rc, const Error *err)
 {
-    if (rc) log_die(4, err);
+    if (rc) log_exit(4, err);
 }
 
 static inline const Ops *open_device(const Run *r)

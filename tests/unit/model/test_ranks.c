@@ -51,13 +51,13 @@ static void need(int condition, const char *what)
 {
     Error err;
     if (condition) return;
-    error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
-    log_die(3, &err);
+    error_set(&err, ERROR_INVALID, "%s is wrong in rank %d", what, ranks_rank());
+    log_exit(3, &err);
 }
-#define TRY(call)                      \
-    do {                               \
-        Error err_;                    \
-        if ((call)) log_die(4, &err_); \
+#define TRY(call)                       \
+    do {                                \
+        Error err_;                     \
+        if ((call)) log_exit(4, &err_); \
     } while (0)
 
 static void begin(int n)
@@ -180,8 +180,8 @@ static void errs(void)
     Error err;
     begin(2);
     if (ranks_rank() == 1) {
-        error_set(&err, "no data for this one");
-        log_die(7, &err);
+        error_set(&err, ERROR_INVALID, "no data for this one");
+        log_exit(7, &err);
     }
     clock_sleep(60);
 }
@@ -203,7 +203,7 @@ static void bad_end(void)
         exit(0);
     }
     if (!ranks_finish(&err)) _exit(9);
-    log_die(5, &err);
+    log_exit(5, &err);
 }
 
 static void too_many(void)

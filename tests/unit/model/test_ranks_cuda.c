@@ -36,13 +36,13 @@ static int count_gpus(void)
 static void die(const char *what)
 {
     Error err;
-    error_set(&err, "%s is wrong in rank %d", what, ranks_rank());
-    log_die(3, &err);
+    error_set(&err, ERROR_INVALID, "%s is wrong in rank %d", what, ranks_rank());
+    log_exit(3, &err);
 }
-#define TRY(call)                      \
-    do {                               \
-        Error err_;                    \
-        if ((call)) log_die(4, &err_); \
+#define TRY(call)                       \
+    do {                                \
+        Error err_;                     \
+        if ((call)) log_exit(4, &err_); \
     } while (0)
 
 static void passed(const char *what)

@@ -436,7 +436,7 @@ static void far_above(void **state)
 
 static void refused(Model *m, const SampleRequest *req, const SampleOptions *opt, const char *word)
 {
-    Error err = {""};
+    Error err = {0};
     Tally t = {0};
     assert_int_equal(model_sample(m, req, 1, opt, tally, &t, &err), -1);
     if (!strstr(err.text, word)) fail_msg("\"%s\" does not say %s", err.text, word);

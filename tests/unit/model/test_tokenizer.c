@@ -41,7 +41,7 @@ static int teardown(void **state)
 
 static Tokenizer *load(const char *name)
 {
-    Error err = {""};
+    Error err = {0};
     Tokenizer *t;
     if (tokenizer_load(name, &t, &err)) fail_msg("%s", err.text);
     return t;
@@ -187,7 +187,7 @@ static const char *const corpus[] = {
 
 static Tokenizer *train(int vocab, int repeat)
 {
-    Error err = {""};
+    Error err = {0};
     const char *texts[8];
     size_t lens[8];
     for (int i = 0; i < 2 * repeat; i++) lens[i] = strlen(texts[i] = corpus[i % 2]);
@@ -263,7 +263,7 @@ static void training_by_hand(void **state)
 /* One change each to a sound file. */
 static void refuses(const char *find, const char *replace, const char *expected)
 {
-    Error err = {""};
+    Error err = {0};
     Buffer b, out;
     buffer_init(&b, 1 << 20);
     buffer_init(&out, 1 << 20);

@@ -139,7 +139,7 @@ static void write_pair(const char *name, const Row *rows, int n, const char **sa
 {
     static char paths[16][128];
     static int used;
-    Error err = {""};
+    Error err = {0};
     ArtifactSpec specs[2];
     ArtifactWriter *w[2];
     char *folder = paths[used++ % 16];
@@ -182,7 +182,7 @@ static const char *write_results(void)
         double score;
     } rows[] = {{"sim:h100", "ok", 1.9}, {"sim:l40", "launch_error", 0}, {"sim:a100", "ok", 1.3}};
     static char path[128];
-    Error err = {""};
+    Error err = {0};
     ArtifactSpec spec;
     ArtifactWriter *w;
     snprintf(path, sizeof path, "%s/results.qa", dir);
@@ -211,7 +211,7 @@ static const char *write_results(void)
 
 static void load_some(Report *r, int n_again)
 {
-    Error err = {""};
+    Error err = {0};
     ReportFiles f = {.run = "a<b",
                      .profile = "smoke",
                      .device = "sim:h100",
@@ -288,7 +288,7 @@ static void judged_again(void **state)
     Report r;
     TableRow w[TABLE_ROWS];
     Buffer b;
-    Error err = {""};
+    Error err = {0};
     load_some(&r, 3);
     table_rows(&r, w);
     row_is(&w[0], 2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225); /* sft, train: 1.9 after 2 */
@@ -401,7 +401,7 @@ static void page(void **state)
     Report r;
     TableRow w[TABLE_ROWS];
     Buffer b;
-    Error err = {""};
+    Error err = {0};
     load_run(&r);
     table_rows(&r, w);
     buffer_init(&b, 1 << 22);
@@ -433,7 +433,7 @@ static void degenerate_only(void **state)
     Report r;
     TableRow w[TABLE_ROWS];
     Buffer b;
-    Error err = {""};
+    Error err = {0};
     ReportFiles f = {.run = "x",
                      .profile = "y",
                      .device = "sim:h100",
@@ -466,7 +466,7 @@ static void best_files(void **state)
     (void)state;
     static const char *const before[] = {"transpose.cu", "relu.cu", "note.txt", ".relu.cu"};
     Report r;
-    Error err = {""};
+    Error err = {0};
     char path[200];
     load_run(&r);
     snprintf(path, sizeof path, "%s/out/best/folder.cu", dir);
@@ -500,7 +500,7 @@ static void no_answer(void **state)
                                {"relu", "plan_error", 0, "error"},
                                {"relu", "plan_error", 0, "length"},
                                {"relu", "evaluator_error", 0}};
-    Error err = {""};
+    Error err = {0};
     Report r;
     ReportFiles f = {.run = "x",
                      .profile = "y",
@@ -533,7 +533,7 @@ static void no_answer(void **state)
 static void doubt_is(const char *name, const Row *round, int n, const Row *later,
                      const char *expected)
 {
-    Error err = {""};
+    Error err = {0};
     Report r;
     ReportFiles f = {.run = "x",
                      .profile = "y",
@@ -581,7 +581,7 @@ static void many_rounds(void **state)
 {
     (void)state;
     static const Row round_2[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}};
-    Error err = {""};
+    Error err = {0};
     Report r;
     ReportFiles f = {.run = "x",
                      .profile = "y",
@@ -625,7 +625,7 @@ static void many_rounds(void **state)
 static void refuses(void **state)
 {
     (void)state;
-    Error err = {""};
+    Error err = {0};
     Report r;
     const char *unused;
     ReportFiles f = {.run = "x",

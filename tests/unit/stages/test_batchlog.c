@@ -33,7 +33,8 @@ static int see(void *ctx, const void *record, size_t len, Error *err)
     msgpack_zone_init(&zone, 1024);
     int rc = view_decode(record, len, "test", &zone, &v, err) || view_int(&v, "step", &step, err);
     msgpack_zone_destroy(&zone);
-    if (!rc && step != s->n) rc = error_set(err, "record %ld holds step %ld", s->n, (long)step);
+    if (!rc && step != s->n)
+        rc = error_set(err, ERROR_INVALID, "record %ld holds step %ld", s->n, (long)step);
     s->n++;
     s->last = (long)step;
     return rc ? -1 : 0;

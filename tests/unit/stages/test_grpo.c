@@ -65,7 +65,7 @@ static Record *verdict(const Row *row, const char *id)
 
 static void load(const Row *rows, int n, SampleSet *out)
 {
-    Error err = {""};
+    Error err = {0};
     for (int k = 0; k < 2; k++) {
         ArtifactSpec spec;
         ArtifactWriter *w;
