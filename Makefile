@@ -13,10 +13,12 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-OPT ?= -O2 -g -march=native
+# x86-64-v3 runs on every x86 server since 2013; NATIVE=1 is for this machine alone.
+ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
+OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation -Wno-missing-field-initializers
-CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -DQUERN_ROOT='"$(CURDIR)"' $(OPT) $(SAN) $(WARN)
+CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
 LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
@@ -72,11 +74,13 @@ FORCE: ;
 TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
 REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
-	$(Q)mkdir -p $(@D); $(CC) -std=gnu11 -O3 -march=native -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
+	$(Q)mkdir -p $(@D); $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
 
 # ---- everything ----
 .PHONY: all build test test-gpu test-san bench bench-gpu clean help
-all build: $(PROGRAMS:%=%) $(REFERENCES)
+# Programs find the source tree by this file, so that a built tree can be moved.
+$(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
+all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
 
 LONG_UNITS := $(patsubst %,$(BUILD)/test/eval/test_engine_%,sampler decode build)
 UNIT_TESTS := $(LONG_UNITS) $(filter-out $(LONG_UNITS),$(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c))))
@@ -97,7 +101,7 @@ test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 test-san:
 	@mkdir -p $(BUILD)/san; [ ! -d $(BUILD)/cuda ] || ln -sfn ../cuda $(BUILD)/san/cuda # the wheels once
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g -march=native" san-run
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g $(ARCH_FLAGS)" san-run
 .PHONY: san-run
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
