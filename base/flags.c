@@ -1,3 +1,4 @@
+/* Parses argv against a table of flags. */
 #include "base/flags.h"
 
 #include <errno.h>

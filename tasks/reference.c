@@ -1,4 +1,4 @@
-/* The compiled references: found beside the programs that make built, loaded on first use. */
+/* Compiled references: shared libraries beside the programs, loaded on first use. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

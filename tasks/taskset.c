@@ -1,4 +1,4 @@
-/* The set of tasks below one folder, by name. */
+/* Loads the tasks below one folder, sorted by name. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void taskset_paths_free(char **paths, int n)
     free(paths);
 }
 
-/* Folders that hold a task.json, sorted. */
+/* Lists the folders that hold a task.json, sorted. */
 static int list_folders(const char *root, char ***names, int *n, Error *err)
 {
     DIR *d = opendir(root);

@@ -19,9 +19,9 @@ compile() { mkdir -p "$DIR/so"; gcc -std=c11 -O2 -fPIC -shared -o "$DIR/so/$1.so
 task list; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 13 ]; ok $? "list names the twelve"
 task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$DIR/out" && grep -q '//@ launch matmul' "$DIR/out"; ok $? "show prints workloads and baseline"
 task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$DIR/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
-task show nosuch; [ $? = 1 ] && grep -q 'no task "nosuch"' "$DIR/err"; ok $? "an unknown task is one sentence"
+task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$DIR/err"; ok $? "an unknown task is one sentence"
 task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
-task list --root "$DIR/nowhere"; [ $? = 1 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
+task list --root "$DIR/nowhere"; [ $? = 2 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
 
 mkdir -p "$DIR/tasks"
 broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
