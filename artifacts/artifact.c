@@ -15,6 +15,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/version.h"
 
 static const char MAGIC[] = "quern";
 enum { MAX_HEADER = 1 << 20, MIN_RECORD = 1 };
@@ -78,7 +79,7 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
     Digester d;
     char versions[64];
     snprintf(versions, sizeof versions, "%d %d %s", ARTIFACT_FORMAT, schema_version(s->kind),
-             QUERN_VERSION);
+             quern_version);
     digester_init(&d);
     add_text(&d, versions);
     add_text(&d, s->kind);
@@ -102,7 +103,7 @@ static Record *header_record(const ArtifactSpec *s, long count, const char *dige
     record_text(r, "kind", s->kind);
     record_int(r, "schema", schema_version(s->kind));
     record_text(r, "producer", s->producer);
-    record_text(r, "version", QUERN_VERSION);
+    record_text(r, "version", quern_version);
     Record *config = record_map(r, "config");
     for (int i = 0; i < s->n_config; i++) record_text(config, s->config[i].key, s->config[i].value);
     for (int i = 0; i < s->n_inputs; i++) {
@@ -472,7 +473,7 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     char *kind = view_strdup(&r->header, "kind", NULL),
          *producer = view_strdup(&r->header, "producer", NULL);
     artifact_spec_init(&found, kind, producer);
-    int same = text_is(&r->header, "version", QUERN_VERSION) &&
+    int same = text_is(&r->header, "version", quern_version) &&
                !view_map(&r->header, "config", &config, NULL) &&
                config.map->via.map.size == (uint32_t)s->n_config &&
                !view_count(&r->header, "inputs", &n, NULL) && n == (size_t)s->n_inputs;

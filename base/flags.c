@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/version.h"
+
 static const char *kind_word(FlagKind k)
 {
     return k == FLAG_INT ? " N" : k == FLAG_FLOAT ? " X" : k == FLAG_TEXT ? " TEXT" : "";
@@ -92,7 +94,7 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     size_t n = eq ? (size_t)(eq - name) : strlen(name);
     if (!strcmp(name, "help")) help(spec);
     if (!strcmp(name, "version")) {
-        printf("%s %s\n", spec->program, QUERN_VERSION);
+        printf("%s %s\n", spec->program, quern_version);
         exit(fflush(stdout) ? 1 : 0);
     }
     const Flag *f = find(spec, name, n);

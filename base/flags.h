@@ -36,6 +36,4 @@ int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
 _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-#define QUERN_VERSION "0.1.0"
-
 #endif
