@@ -17,7 +17,11 @@ endif
 ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
 OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation -Wno-missing-field-initializers
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-missing-field-initializers -Wno-format-truncation
+# gcc checks the warnings; clang, which make fuzz uses, has others.
+ifneq ($(LIBFUZZER),)
+WARN := -w
+endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
 LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
 Q := $(if $(V),,@)
