@@ -27,7 +27,7 @@ typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
-    Spare *spare;
+    Prefork *prefork;
 } Server;
 
 typedef struct {
@@ -118,7 +118,7 @@ static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
 /* In a child that was there before the request. The limit counts what it did until then, a
  * hundredth of a second. Which headers there are is looked at in the cage, where none can be read:
  * the server has found none. */
-static void spare_child(void *context, const Buffer *frame, double used_s, int fd)
+static void prefork_child(void *context, const Buffer *frame, double used_s, int fd)
 {
     Server *s = context;
     Request r;
@@ -220,7 +220,7 @@ static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffe
     int fd;
     End end = {0};
     NvrtcJob job = make_job(s, r);
-    pid_t pid = headers_none(s->headers) ? spare_take(s->spare, frame, &fd) : 0;
+    pid_t pid = headers_none(s->headers) ? prefork_take(s->prefork, frame, &fd) : 0;
     if (!pid) pid = fork_child(s, r, &job, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
@@ -282,7 +282,7 @@ static int start(Server *s, Error *err)
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
-    s->spare = spare_open(spare_child, s);
+    s->prefork = prefork_open(prefork_child, s);
     return 0;
 }
 
@@ -299,7 +299,7 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
     return wire_write_frame(out, reply->data, reply->len, err);
 }
 
-int serve_run(int in, int out, Error *err)
+int compile_server_run(int in, int out, Error *err)
 {
     Server s = {0};
     Buffer frame, reply, flags;
@@ -318,11 +318,11 @@ int serve_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
-        spare_fork(s.spare); /* while the client is busy with the reply */
+        prefork_fork(s.prefork); /* while the client is busy with the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }
-    if (s.spare) spare_close(s.spare);
+    if (s.prefork) prefork_close(s.prefork);
     if (s.headers) headers_close(s.headers);
     if (s.sandbox) sandbox_close(s.sandbox);
     free(s.nvrtc);

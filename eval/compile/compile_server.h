@@ -5,6 +5,6 @@
 #include "base/error.h"
 
 /* Until `in` ends. A failure to start is also told to the client as a hello that says why. */
-int serve_run(int in, int out, Error *err);
+int compile_server_run(int in, int out, Error *err);
 
 #endif

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     int n = flags_parse(&spec, argc, argv, words);
     Error err;
     log_open("quern-compile");
-    if (serve) return serve_run(STDIN_FILENO, STDOUT_FILENO, &err) ? 1 : 0;
+    if (serve) return compile_server_run(STDIN_FILENO, STDOUT_FILENO, &err) ? 1 : 0;
     if (n != 1) flags_usage_error(&spec, "expected one FILE.cu");
     if (print_ptx(arch, words[0], &err)) log_die(&err);
     return log_close(0);

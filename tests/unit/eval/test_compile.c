@@ -350,7 +350,7 @@ static int children_of(pid_t parent, pid_t *newest)
 }
 
 /* The child that waits in a server: its only one, soon after a reply. */
-static pid_t spare_of(pid_t server)
+static pid_t prefork_child_of(pid_t server)
 {
     pid_t spare;
     for (double end = clock_seconds() + 10; clock_seconds() < end; clock_sleep(0.01))
@@ -404,13 +404,13 @@ static void test_many_in_a_row(void **state)
 
 /* A child waits for a source without headers, serves that one, and another waits. It has nothing of
  * the server's open. */
-static void test_spare_serves_one(void **state)
+static void test_prefork_serves_one(void **state)
 {
     (void)state;
     pid_t server, spare, next;
     char command[200];
     Compiler *c = open_server(5, &server);
-    spare = spare_of(server);
+    spare = prefork_child_of(server);
     /* The request, /dev/null twice, the reply: soon after the fork. */
     snprintf(command, sizeof command,
              "for i in $(seq 500); do test \"$(ls /proc/%ld/fd | wc -l)\" = 4 && exit 0; sleep "
@@ -422,16 +422,16 @@ static void test_spare_serves_one(void **state)
     assert_int_equal(system(command), 0);
     expect_compiles(
         c, "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
-    assert_int_equal(spare_of(server), spare);
+    assert_int_equal(prefork_child_of(server), spare);
     char *large = memory_alloc(200001); /* more than a pipe holds */
     memset(large, '\n', 200000);
     memcpy(large, source_templates, sizeof source_templates - 1);
     expect_compiles(c, large, 0);
     free(large);
-    assert_int_equal(spare_of(server), spare);
+    assert_int_equal(prefork_child_of(server), spare);
     for (int i = 0; i < 3; i++, spare = next) {
         expect_compiles(c, source_templates, 0);
-        next = spare_of(server);
+        next = prefork_child_of(server);
         assert_int_not_equal(next, spare);
         assert_true(has_ended(spare));
     }
@@ -445,7 +445,7 @@ static void test_limit_of_spare(void **state)
     pid_t server, spare;
     CompileResult r;
     Compiler *c = open_server(1, &server);
-    spare = spare_of(server);
+    spare = prefork_child_of(server);
     double start = clock_seconds();
     run_source(c, source_endless, &r);
     double took = clock_seconds() - start;
@@ -460,14 +460,14 @@ static void test_limit_of_spare(void **state)
 
 /* Killed while it waits, and with the request on its way: stopped, it does not read it before it is
  * killed. */
-static void test_spare_killed(void **state)
+static void test_prefork_killed(void **state)
 {
     (void)state;
     pid_t server, same, spare;
     char command[100];
     Compiler *c = open_server(5, &server);
     for (int i = 0; i < 8; i++) {
-        spare = spare_of(server);
+        spare = prefork_child_of(server);
         snprintf(command, sizeof command, "(sleep 0.2; kill -9 %ld) &", (long)spare);
         assert_int_equal(kill(spare, i % 2 ? SIGSTOP : SIGKILL), 0);
         if (i % 2) assert_int_equal(system(command), 0);
@@ -489,7 +489,7 @@ static void test_nothing_is_left(void **state)
     process_adopt(); /* what a server leaves becomes this process's child */
     int before = children_of(getpid(), &newest);
     Compiler *c = open_server(5, &server);
-    spare_of(server);
+    prefork_child_of(server);
     compiler_close(c);
     process_reap(server, 10); /* the group: it ends by itself */
     assert_true(has_ended(-server));
@@ -754,9 +754,9 @@ int main(void)
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_server_killed),
         cmocka_unit_test(test_many_in_a_row),
-        cmocka_unit_test(test_spare_serves_one),
+        cmocka_unit_test(test_prefork_serves_one),
         cmocka_unit_test(test_limit_of_spare),
-        cmocka_unit_test(test_spare_killed),
+        cmocka_unit_test(test_prefork_killed),
         cmocka_unit_test(test_nothing_is_left),
         cmocka_unit_test(test_cub),
         cmocka_unit_test(test_include_folders),
