@@ -24,6 +24,8 @@
 
 int schema_known(const char *kind);
 int schema_version(const char *kind); /* 0 for an unknown kind */
+/* Field number i of a kind, its type letter and whether it is optional. NULL past the last. */
+const char *schema_field(const char *kind, int i, char *type, int *optional);
 /* Check one record (as a decoded view) against the kind's table. */
 int schema_check(const char *kind, const View *v, Error *err);
 

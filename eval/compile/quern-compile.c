@@ -20,12 +20,12 @@ static int print_ptx(const char *arch, const char *path, Error *err)
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
     if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
     if (memchr(source.data, 0, source.len))
-        return error_set(err, ERROR_COMPILER, "%s holds a NUL byte; expected text", path);
+        return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text", path);
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
     int rc = compiler_run(
         c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
     if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);
-    if (!rc && !r.ok) rc = error_set(err, ERROR_COMPILER, "%s", r.message);
+    if (!rc && !r.ok) rc = error_set(err, ERROR_INVALID, "%s", r.message);
     compile_result_release(&r);
     compiler_close(c);
     buffer_release(&source);
