@@ -74,7 +74,7 @@ static int evaluate(Resolver *r, PlanText t, const char *what, int64_t *value)
     Error inner;
     char names[300];
     if (!expr_eval(t.p, t.len, lookup, r, value, &inner)) return 0;
-    if (!strstr(inner.text, "unknown name")) return fail(r, "%s: %s", what, inner.text);
+    if (inner.code != ERROR_UNKNOWN_NAME) return fail(r, "%s: %s", what, inner.text);
     known_names(r, names, sizeof names);
     return fail(r, "%s: %s (numbers known here: %s)", what, inner.text, names);
 }
