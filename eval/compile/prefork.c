@@ -1,3 +1,5 @@
+/* One waiting child at a time. The pages that it copies are found in /proc/self/maps and pagemap.
+ */
 #include "eval/compile/prefork.h"
 
 #include <errno.h>
@@ -19,15 +21,14 @@
 #include "eval/compile/wire.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE \
-    23 /* Linux 5.14; an older one refuses it, and the child is merely forked early */
+/* Since Linux 5.14. An older kernel refuses it, and the pages are copied when they are written. */
+#define MADV_POPULATE_WRITE 23
 #endif
 
-/* MAX_REQUEST: a pipe holds it whole, so that the server never waits for a child that does not
- * read. */
+/* MAX_REQUEST: a pipe holds it whole, so the server never waits for a child that does not read. */
 enum { MAX_REQUEST = 60 << 10, MAX_RANGES = 512, TAKE_TIMEOUT_MS = 10000 };
 static const uintptr_t max_mapping = (uintptr_t)256 << 20;
-static const uintptr_t copied_at_once = (uintptr_t)64 << 10; /* 40 microseconds */
+static const uintptr_t copied_at_once = (uintptr_t)64 << 10; /* takes about 40 us */
 
 typedef struct {
     uintptr_t start, end;
@@ -38,11 +39,11 @@ struct Prefork {
     void *context;
     PageRange ranges[MAX_RANGES]; /* of pages that compiling has written */
     int n_ranges;
-    pid_t pid; /* 0: none waits */
+    pid_t pid; /* of the waiting child; 0: none */
     int to, from;
 };
 
-/* The pages of a mapping that are this process's own: those that a child would have to copy. */
+/* Add the pages of a mapping that are private to this process: those that a child would copy. */
 static void add_ranges(Prefork *s, int pagemap, uintptr_t at, uintptr_t end)
 {
     uint64_t pages[512];
@@ -54,7 +55,7 @@ static void add_ranges(Prefork *s, int pagemap, uintptr_t at, uintptr_t end)
             (ssize_t)(n * sizeof *pages))
             return;
         for (size_t i = 0; i < n; i++, at += page) {
-            int own = pages[i] >> 63 && !(pages[i] >> 61 & 1); /* present, and no file's */
+            int own = pages[i] >> 63 && !(pages[i] >> 61 & 1); /* present and anonymous */
             if (!own) {
                 range = NULL;
             } else if (range) {
@@ -67,7 +68,7 @@ static void add_ranges(Prefork *s, int pagemap, uintptr_t at, uintptr_t end)
     }
 }
 
-/* Where /proc does not tell, there are none, and the child is merely forked early. */
+/* Without /proc there are no ranges, and the child copies nothing in advance. */
 static void find_ranges(Prefork *s)
 {
     char line[4400], mode[5];
@@ -92,7 +93,8 @@ Prefork *prefork_open(PreforkWork *work, void *context)
     return s;
 }
 
-/* Requests are its input, `out` stays, and all else that the server has open is closed. */
+/* In the child: `in` becomes descriptor 0, `out` stays, 1 and 2 are /dev/null, all others are
+ * closed. */
 static int keep_files(int in, int out)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -101,7 +103,7 @@ static int keep_files(int in, int out)
     return syscall(SYS_close_range, (unsigned)out + 1, ~0u, 0u) ? -1 : 0;
 }
 
-/* Copy while nobody waits: what is not copied when the request comes is copied as it is written. */
+/* Copy the pages until a request comes. The rest is copied when it is written. */
 static void copy_memory(const Prefork *s)
 {
     struct pollfd request = {0, POLLIN, 0};
@@ -120,7 +122,7 @@ static _Noreturn void child(const Prefork *s, int in, int out)
     Buffer request;
     struct timespec used;
     buffer_init(&request, MAX_REQUEST);
-    process_die_with_parent(); /* and where the parent has died before that, the input has ended */
+    process_die_with_parent(); /* when it died before this call, the input has ended */
     if (keep_files(in, out)) _exit(1);
     copy_memory(s);
     if (wire_read_frame(0, MAX_REQUEST, 0, &request, NULL) <= 0 || write(out, "", 1) != 1) _exit(1);
@@ -156,8 +158,8 @@ void prefork_fork(Prefork *s)
     s->from = reply[0];
 }
 
-/* The child's byte that it has read the request. One that ends without it was killed from outside,
- * and says nothing of what it was to compile. */
+/* Wait for the byte by which the child confirms the request. A child that ends before it was killed
+ * from outside, so the request is compiled by another child. */
 static int said_taken(int fd)
 {
     char byte;

@@ -33,8 +33,8 @@ static int load_module(Loaded *l, Finding *f, Error *err)
     return rc;
 }
 
-/* The PTX names a function of the device's heap. NVRTC declares it as ".extern .func (.param .b64 r)
- * malloc (...) ;", and inline assembly may write it in other ways, so any word counts. */
+/* The PTX names a function of the device's heap. NVRTC declares it as ".extern .func (.param .b64
+ * r) malloc (...) ;", and inline assembly may write it in other ways, so any word counts. */
 static int uses_heap(const char *ptx)
 {
     static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};

@@ -284,8 +284,8 @@ void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
     out->high = out->middle + unknown;
 }
 
-/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair, and
- * up to one for each copy of the code within warm_s. */
+/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
+ * and up to one for each copy of the code within warm_s. */
 static int warm_up(PairedTiming *p, Finding *f, Error *err)
 {
     double us[SIDES], since = clock_seconds();
@@ -401,7 +401,7 @@ static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Findin
     int rc = load_both(p, f, err);
     if (!rc) rc = run_sides(p, first, 0, us, f, err);
     if (!rc && !(us[CANDIDATE] > 0))
-        return error_set(err, ERROR_INVALID, "the device gave a time that is none: %g us",
+        return error_set(err, ERROR_DEVICE, "the device gave an invalid time: %g us",
                          us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
                                    .candidate_launches = p->run[CANDIDATE][0].n_launches};

@@ -1,6 +1,6 @@
-/* Work for the first candidate of a process that does not need the device, done on two threads while
- * the device opens: one draws the contents of the timed workload, one compiles the candidate and
- * its baseline. A failure here is dropped: the work is done again, and fails again, where its
+/* Work for the first candidate of a process that does not need the device, done on two threads
+ * while the device opens: one draws the contents of the timed workload, one compiles the candidate
+ * and its baseline. A failure here is dropped: the work is done again, and fails again, where its
  * result is needed. */
 #ifndef EVAL_JUDGE_PREPARE_H
 #define EVAL_JUDGE_PREPARE_H

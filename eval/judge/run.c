@@ -57,7 +57,8 @@ static int allocate(Run *r, const Run *owner, Error *err)
     return 0;
 }
 
-/* Bytes of one position along the rotated axis, when that is the tensor's first dimension; else 0. */
+/* Bytes of one position along the rotated axis, when that is the tensor's first dimension; else 0.
+ */
 static size_t position_bytes(const Run *r, const TaskTensor *x, size_t bytes)
 {
     const Task *t = r->loaded->task;

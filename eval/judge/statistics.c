@@ -50,7 +50,8 @@ static double sorted_midmean(const double *v, int n)
     return sum / (n - 2 * cut);
 }
 
-/* The mean of the middle half of one resample. drawn counts how often each sorted ratio was drawn. */
+/* The mean of the middle half of one resample. drawn counts how often each sorted ratio was drawn.
+ */
 static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
 {
     double sum = 0;

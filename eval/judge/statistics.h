@@ -1,4 +1,5 @@
-/* Statistics of repeated timings: medians, and the ratio of paired samples with its 95% interval. */
+/* Statistics of repeated timings: medians, and the ratio of paired samples with its 95% interval.
+ */
 #ifndef EVAL_JUDGE_STATISTICS_H
 #define EVAL_JUDGE_STATISTICS_H
 

@@ -10,11 +10,11 @@ Pairs timing_pairs(const DeviceTiming *t)
 
 int timing_makes_sense(const DeviceTiming *t, int paired, Error *err)
 {
-    if (t->n < 1) return error_set(err, ERROR_INVALID, "the device gave no time");
+    if (t->n < 1) return error_set(err, ERROR_DEVICE, "the device gave no time");
     for (int i = 0; i < t->n; i++)
         if (!(t->candidate_us[i] > 0) || !isfinite(t->candidate_us[i]) ||
             (paired && (!(t->baseline_us[i] > 0) || !isfinite(t->baseline_us[i]))))
-            return error_set(err, ERROR_INVALID, "the device gave a time that is none: %g us",
+            return error_set(err, ERROR_DEVICE, "the device gave an invalid time: %g us",
                              t->candidate_us[i]);
     return 0;
 }
