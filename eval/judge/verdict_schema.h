@@ -24,7 +24,7 @@ typedef enum {
 
 /* How a field is kept in the struct. */
 typedef enum {
-    VERDICT_EXTERN,    /* not in the struct: the submitter adds it, or it is a constant */
+    VERDICT_EXTERN,    /* not in the struct: the submitter adds it, or it is the map itself */
     VERDICT_TASK,      /* not in the struct: an argument of the encoder */
     VERDICT_VERSION,   /* not in the struct: VERDICT_HARNESS */
     VERDICT_CHARS,     /* char[size], NUL-terminated */

@@ -1,5 +1,5 @@
-/* Compilers for the tests of eval/compile: one for a whole group of tests, and helpers that compile a
- * source and check the result. They need NVRTC and bin/quern-compile. Include after cmocka.h. */
+/* Compilers for the tests of eval/compile: one for a whole group of tests, and helpers that compile
+ * a source and check the result. They need NVRTC and bin/quern-compile. Include after cmocka.h. */
 #ifndef TESTS_UNIT_EVAL_COMPILE_SUPPORT_H
 #define TESTS_UNIT_EVAL_COMPILE_SUPPORT_H
 

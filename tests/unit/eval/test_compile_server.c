@@ -1,4 +1,5 @@
-/* The compile server: its processes, its preforked children, and what happens when they are killed. */
+/* The compile server: its processes, its preforked children, and what happens when they are killed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,8 @@ static int has_ended(pid_t pid)
     return kill(pid, 0) && errno == ESRCH;
 }
 
-/* A server that is killed between two requests is started again, and the second request succeeds. */
+/* A server that is killed between two requests is started again, and the second request succeeds.
+ */
 static void test_server_killed(void **state)
 {
     (void)state;
@@ -158,8 +160,8 @@ static void test_limit_of_prefork(void **state)
     compiler_close(c);
 }
 
-/* A preforked child is killed while it waits, or while it is stopped with a request in its pipe. The
- * request is compiled by another child. */
+/* A preforked child is killed while it waits, or while it is stopped with a request in its pipe.
+ * The request is compiled by another child. */
 static void test_prefork_killed(void **state)
 {
     (void)state;
