@@ -107,7 +107,10 @@ static int judge(Evaluator *e, const Buffer *source)
     } else {
         show_text(stdout, args.task, &v, args.profile);
     }
-    fflush(stdout);
+    if (fflush(stdout)) {
+        error_errno(&err, "cannot write the result to stdout");
+        log_die(&err);
+    }
     verdict_release(&v);
     return status;
 }
