@@ -299,11 +299,11 @@ static void take_http(Run *run, Slot *s, int status, double now)
         return;
     case LLM_FAIL: break;
     }
-    LlmDialect wanted = s->dialect; /* others may have been refused, and have adapted, meanwhile */
-    if (llm_adapt(&wanted, &run->opt, status, &refusal)) {
-        if (memcmp(&wanted, &run->dialect, sizeof wanted))
+    LlmDialect adapted = s->dialect; /* others may have been refused, and have adapted, meanwhile */
+    if (llm_adapt(&adapted, &run->opt, status, &refusal)) {
+        if (memcmp(&adapted, &run->dialect, sizeof adapted))
             log_warn("%s; the request goes again without that field", e.text);
-        run->dialect = wanted;
+        run->dialect = adapted;
         s->state = SLOT_WAITING;
         s->wake = now;
         run->waiting++;

@@ -79,7 +79,7 @@ int llm_too_long(const LlmRefusal *refusal)
 
 double llm_retry_delay(Random *random, int attempts, double asked)
 {
-    double most = fmin(0.5 * exp2(attempts < 20 ? attempts : 20), 60);
-    double delay = most * random_uniform(random);
+    double ceiling = fmin(0.5 * exp2(attempts < 20 ? attempts : 20), 60);
+    double delay = ceiling * random_uniform(random);
     return asked > delay ? asked : delay;
 }

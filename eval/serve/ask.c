@@ -21,7 +21,7 @@ typedef struct {
     Queue *q;
     const char *device;
     uint64_t seed;
-    JudgeItem *items;
+    AskItem *items;
     char (*keys)[DIGEST_HEX];
     char *state;
     size_t n, left;
@@ -49,7 +49,7 @@ static int on_result(void *ctx, size_t i, QueueState state, const void *result, 
 
 static int submit(Waiting *w, size_t i, Error *err)
 {
-    const JudgeItem *x = &w->items[i];
+    const AskItem *x = &w->items[i];
     Job job = {.source = x->source, .source_len = x->len, .seed = w->seed};
     QueueState state;
     Buffer body;
@@ -115,8 +115,8 @@ static int wait_all(Waiting *w, const char *const *keys, double patience_s, Erro
     return 0;
 }
 
-int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n,
-              double patience_s, Error *err)
+int ask_all(Queue *q, const char *device_class, uint64_t seed, AskItem *items, size_t n,
+            double patience_s, Error *err)
 {
     Waiting w = {
         q, device_class, seed, items, memory_array(n, sizeof *w.keys), memory_alloc(n), n, n, 0};

@@ -11,11 +11,11 @@ typedef struct {
     const char *source;
     size_t len;
     Outcome outcome; /* out */
-} JudgeItem;
+} AskItem;
 
 /* Submit all, wait for all. -1: the queue failed, nothing finished for `patience_s`, or a stop was
  * requested. */
-int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n,
-              double patience_s, Error *err);
+int ask_all(Queue *q, const char *device_class, uint64_t seed, AskItem *items, size_t n,
+            double patience_s, Error *err);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
     int once;                  /* end after one job */
     int compilers; /* processes that compile ahead (eval/serve/precompile.h); 0: none; -1: as many
                       as the device deserves */
-} WorkerOptions;
+} EvalWorkerOptions;
 
 enum { WORKER_CANNOT = 1, WORKER_SICK = 2 };
 
@@ -23,6 +23,6 @@ enum { WORKER_CANNOT = 1, WORKER_SICK = 2 };
  * WORKER_CANNOT when the device cannot be used at all, so that another try would not help, or
  * WORKER_SICK when it had to leave service: its job went back to the queue, undone and uncounted,
  * and the queue remembers the device and the reason until a worker serves it again. */
-int worker_run(const WorkerOptions *opt, Error *err);
+int eval_worker_run(const EvalWorkerOptions *opt, Error *err);
 
 #endif

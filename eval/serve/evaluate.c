@@ -108,7 +108,7 @@ static int load_tasks(Evaluate *e, Error *err)
 static int load_best(Evaluate *e, Error *err)
 {
     e->best = memory_array((size_t)e->tasks.n + 1, sizeof *e->best);
-    return second_best_known(e->opt->best, &e->tasks, e->best, err);
+    return second_device_best_known(e->opt->best, &e->tasks, e->best, err);
 }
 
 static long *slot_of(Evaluate *e, const char *key)
@@ -189,7 +189,8 @@ static int want_second(Evaluate *e, Unit *u, Error *err)
     while (strcmp(e->tasks.tasks[i]->name, u->job.task)) i++; /* each sample's task is there */
     if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(u->verdict, u->len, "a verdict", &zone, &v, err);
-    if (!rc && second_job(&u->job, &v, e->best[i], &job)) u->second = unit_of_job(e, &job, 1);
+    if (!rc && second_device_job(&u->job, &v, e->best[i], &job))
+        u->second = unit_of_job(e, &job, 1);
     msgpack_zone_destroy(&zone);
     return rc;
 }
@@ -324,7 +325,7 @@ static int stay_alone(Evaluate *e, Unit *u, Error *err)
     Record *r = record_new();
     Buffer b;
     buffer_init(&b, QUEUE_MAX_BODY);
-    second_absent(&u->job, r);
+    second_device_absent(&u->job, r);
     int rc = record_encode(r, &b, err) || keep_verdict(e, u, b.data, b.len, err) ||
                      journal_append(e->journal, b.data, b.len, err)
                  ? -1
@@ -433,7 +434,7 @@ static int final_verdict(Evaluate *e, const Unit *u, msgpack_zone *zone, Record 
     const Unit *other = &e->units[u->second - 1];
     if (view_decode(other->verdict, other->len, "a second device's verdict", zone, &second, err))
         return -1;
-    return second_merge(&first, &second, r, err);
+    return second_device_merge(&first, &second, r, err);
 }
 
 static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Error *err)

@@ -43,13 +43,13 @@ typedef struct {
     double until;
 } Helper;
 
-struct Ahead {
-    AheadOptions opt;
+struct Precompile {
+    PrecompileOptions opt;
     int n_slots, restarts;
     unsigned long taken;
     double next_take;
-    Slot slots[AHEAD_MAX_COMPILERS + SPARE_JOBS];
-    Helper helpers[AHEAD_MAX_COMPILERS];
+    Slot slots[PRECOMPILE_MAX_COMPILERS + SPARE_JOBS];
+    Helper helpers[PRECOMPILE_MAX_COMPILERS];
 };
 
 /* ---- a compiling process ---- */
@@ -153,7 +153,7 @@ static void slot_ready(Slot *s)
 }
 
 /* Whatever became of the compilation, the job goes on: without it the runner compiles. */
-static void helper_failed(Ahead *a, Helper *h, const char *why)
+static void helper_failed(Precompile *a, Helper *h, const char *why)
 {
     if (h->slot >= 0) {
         log_warn("job %.12s: compiling ahead failed (%s)", a->slots[h->slot].job.key, why);
@@ -163,7 +163,7 @@ static void helper_failed(Ahead *a, Helper *h, const char *why)
     a->restarts++;
 }
 
-static void helper_hear(Ahead *a, Helper *h)
+static void helper_hear(Precompile *a, Helper *h)
 {
     Buffer frame;
     Error err = {.code = ERROR_CHILD, .text = "it ended"};
@@ -185,7 +185,7 @@ static void helper_hear(Ahead *a, Helper *h)
     buffer_release(&frame);
 }
 
-static void hear_all(Ahead *a)
+static void hear_all(Precompile *a)
 {
     for (int i = 0; i < a->opt.compilers; i++) {
         Helper *h = &a->helpers[i];
@@ -198,7 +198,7 @@ static void hear_all(Ahead *a)
     }
 }
 
-static int renew_all(Ahead *a, Error *err)
+static int renew_all(Precompile *a, Error *err)
 {
     for (int i = 0; i < a->n_slots; i++) {
         Slot *s = &a->slots[i];
@@ -214,9 +214,9 @@ static int renew_all(Ahead *a, Error *err)
 }
 
 /* 1 took one, 0 there is none, -1. */
-static int take_into(Ahead *a, Slot *s, double timeout_s, Error *err)
+static int take_into(Precompile *a, Slot *s, double timeout_s, Error *err)
 {
-    const AheadOptions *o = &a->opt;
+    const PrecompileOptions *o = &a->opt;
     int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s,
                       o->dead_result, o->ctx, &s->job, err);
     if (rc <= 0) return rc;
@@ -226,7 +226,7 @@ static int take_into(Ahead *a, Slot *s, double timeout_s, Error *err)
     return 1;
 }
 
-static int take_all(Ahead *a, Error *err)
+static int take_all(Precompile *a, Error *err)
 {
     if (stop_requested() || clock_seconds() < a->next_take) return 0;
     for (int i = 0; i < a->n_slots; i++) {
@@ -241,7 +241,7 @@ static int take_all(Ahead *a, Error *err)
     return 0;
 }
 
-static Slot *oldest(Ahead *a, SlotState state)
+static Slot *oldest(Precompile *a, SlotState state)
 {
     Slot *first = NULL;
     for (int i = 0; i < a->n_slots; i++) {
@@ -253,7 +253,7 @@ static Slot *oldest(Ahead *a, SlotState state)
 
 /* Oldest first, to whoever is idle. A pool that does not stay up is given up: the runner compiles.
  */
-static void assign(Ahead *a)
+static void assign(Precompile *a)
 {
     Error err;
     for (int i = 0; i < a->opt.compilers; i++) {
@@ -273,7 +273,7 @@ static void assign(Ahead *a)
     }
 }
 
-int ahead_tend(Ahead *a, Error *err)
+int precompile_advance(Precompile *a, Error *err)
 {
     hear_all(a);
     if (renew_all(a, err) || take_all(a, err)) return -1;
@@ -281,7 +281,7 @@ int ahead_tend(Ahead *a, Error *err)
     return 0;
 }
 
-int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
+int precompile_poll_fds(const Precompile *a, struct pollfd *fds, double *due)
 {
     int n = 0, free_slots = 0;
     *due = clock_seconds() + 1;
@@ -300,12 +300,12 @@ int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
 
 /* ---- for the worker ---- */
 
-int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
+int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
 {
-    if (opt->compilers < 1 || opt->compilers > AHEAD_MAX_COMPILERS)
+    if (opt->compilers < 1 || opt->compilers > PRECOMPILE_MAX_COMPILERS)
         return error_set(err, ERROR_INVALID, "%d compiling processes; expected 1 to %d",
-                         opt->compilers, AHEAD_MAX_COMPILERS);
-    Ahead *a = memory_alloc(sizeof *a);
+                         opt->compilers, PRECOMPILE_MAX_COMPILERS);
+    Precompile *a = memory_alloc(sizeof *a);
     a->opt = *opt;
     a->n_slots = opt->compilers + SPARE_JOBS;
     for (int i = 0; i < opt->compilers; i++) a->helpers[i] = (Helper){.fd = -1, .slot = -1};
@@ -315,14 +315,14 @@ int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
     }
     for (int i = 0; i < opt->compilers; i++)
         if (helper_start(&a->helpers[i], opt->arch, err)) {
-            ahead_close(a);
+            precompile_close(a);
             return -1;
         }
     *out = a;
     return 0;
 }
 
-void ahead_close(Ahead *a)
+void precompile_close(Precompile *a)
 {
     Error err;
     int reachable = 1;
@@ -338,11 +338,11 @@ void ahead_close(Ahead *a)
     free(a);
 }
 
-static void sleep_until(const Ahead *a, double end)
+static void sleep_until(const Precompile *a, double end)
 {
-    struct pollfd fds[AHEAD_MAX_COMPILERS + 1];
+    struct pollfd fds[PRECOMPILE_MAX_COMPILERS + 1];
     double due;
-    int n = ahead_watch(a, fds, &due);
+    int n = precompile_poll_fds(a, fds, &due);
     fds[n++] = (struct pollfd){stop_fd(), POLLIN, 0};
     if (end < due) due = end;
     double left = due - clock_seconds();
@@ -350,7 +350,7 @@ static void sleep_until(const Ahead *a, double end)
 }
 
 /* The slot's job becomes the worker's own; 0: its lease was lost meanwhile. */
-static int give(Ahead *a, Slot *s, AheadJob *out, Error *err)
+static int give(Precompile *a, Slot *s, PrecompiledJob *out, Error *err)
 {
     int held = queue_begin(a->opt.queue, &s->job, s->consumer, a->opt.consumer, err);
     if (held > 0) {
@@ -364,12 +364,12 @@ static int give(Ahead *a, Slot *s, AheadJob *out, Error *err)
     return held;
 }
 
-int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err)
+int precompile_next(Precompile *a, double timeout_s, PrecompiledJob *out, Error *err)
 {
     double end = clock_seconds() + timeout_s;
     for (;;) {
         Slot *s;
-        if (ahead_tend(a, err)) return -1;
+        if (precompile_advance(a, err)) return -1;
         while (!stop_requested() && (s = oldest(a, READY))) {
             int rc = give(a, s, out, err);
             if (rc) return rc;
@@ -385,7 +385,7 @@ int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err)
     }
 }
 
-void ahead_job_release(AheadJob *j)
+void precompiled_job_release(PrecompiledJob *j)
 {
     queue_job_release(&j->job);
     buffer_release(&j->compiled);

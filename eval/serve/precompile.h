@@ -14,9 +14,9 @@
 #include "eval/serve/runner.h"
 #include "queue/queue.h"
 
-typedef struct Ahead Ahead;
+typedef struct Precompile Precompile;
 
-enum { AHEAD_MAX_COMPILERS = 64 };
+enum { PRECOMPILE_MAX_COMPILERS = 64 };
 
 typedef struct {
     Queue *queue;
@@ -27,27 +27,27 @@ typedef struct {
     int compilers;    /* processes, at least 1; two jobs more than that are held */
     QueueDeadResult *dead_result;
     void *ctx;
-} AheadOptions;
+} PrecompileOptions;
 
-int ahead_open(const AheadOptions *opt, Ahead **out, Error *err);
+int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err);
 /* Hands back what waits; NULL is none. */
-void ahead_close(Ahead *a);
+void precompile_close(Precompile *a);
 
 /* What must happen now: take jobs where there is room, give them to compilers, hear those, renew
  * leases. Never waits for a compilation. -1: the queue failed. */
-int ahead_tend(Ahead *a, Error *err);
+int precompile_advance(Precompile *a, Error *err);
 /* Descriptors to poll for, and when to tend at the latest (clock_seconds). */
-int ahead_watch(const Ahead *a, struct pollfd *fds, double *due);
+int precompile_poll_fds(const Precompile *a, struct pollfd *fds, double *due);
 
 typedef struct {
     QueueJob job;         /* held by the consumer itself */
     char key[DIGEST_HEX]; /* of the compilation */
     Buffer compiled;      /* empty: none could be had; the runner does it */
-} AheadJob;
+} PrecompiledJob;
 
 /* The job that waits longest among those compiled, waiting at most timeout_s for one: 1, 0 none,
  * -1. Release it. */
-int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err);
-void ahead_job_release(AheadJob *j);
+int precompile_next(Precompile *a, double timeout_s, PrecompiledJob *out, Error *err);
+void precompiled_job_release(PrecompiledJob *j);
 
 #endif

@@ -10,7 +10,7 @@
 
 int main(int argc, char **argv)
 {
-    WorkerOptions opt = {.deadline_s = 120};
+    EvalWorkerOptions opt = {.deadline_s = 120};
     int64_t compilers = -1;
     const char *runner = "evaluator";
     const Flag flags[] = {
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
                  "on a real device, none on a "
                  "simulator",
          .min = -1,
-         .max = AHEAD_MAX_COMPILERS},
+         .max = PRECOMPILE_MAX_COMPILERS},
         {.name = "once", .kind = FLAG_BOOL, .target = &opt.once, .help = "end after one job"},
         {.name = "runner",
          .kind = FLAG_TEXT,
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     stop_install();
     process_adopt();
     Error err = {0};
-    int rc = worker_run(&opt, &err);
+    int rc = eval_worker_run(&opt, &err);
     if (rc)
         log_exit(rc == WORKER_SICK     ? EXIT_STATUS_SICK
                  : rc == WORKER_CANNOT ? EXIT_STATUS_USAGE

@@ -111,7 +111,7 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
     return rc;
 }
 
-int runner_answer(Runner *r, Answer *out, Error *err)
+int runner_answer(Runner *r, RunnerAnswer *out, Error *err)
 {
     Buffer frame;
     buffer_init(&frame, FRAME_MAX);

@@ -37,10 +37,10 @@ typedef struct {
     int retry;
     char sick[600]; /* why the device must leave service, or "" */
     Buffer verdict; /* an encoded record; the caller inits and releases */
-} Answer;
+} RunnerAnswer;
 
 /* When fd is readable: 0 an answer, -1 the runner died or speaks nonsense. */
-int runner_answer(Runner *r, Answer *out, Error *err);
+int runner_answer(Runner *r, RunnerAnswer *out, Error *err);
 void runner_kill(Runner *r); /* with all that it started; also when it is dead already */
 
 /* In a child just forked, to become a process that serves its parent over `fd`: descriptor 3 from

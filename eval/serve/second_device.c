@@ -24,7 +24,7 @@ static int best_of_item(const View *item, const TaskSet *tasks, double *best, Er
     return 0;
 }
 
-int second_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err)
+int second_device_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err)
 {
     ArtifactReader *r;
     View v;
@@ -69,7 +69,7 @@ static double least_record(double best)
     return twice < record_score ? twice : record_score;
 }
 
-int second_job(const Job *first, const View *verdict, double best, Job *out)
+int second_device_job(const Job *first, const View *verdict, double best, Job *out)
 {
     int predicted = 1;
     double score = 0;
@@ -84,7 +84,7 @@ int second_job(const Job *first, const View *verdict, double best, Job *out)
     return 1;
 }
 
-void second_absent(const Job *second, Record *r)
+void second_device_absent(const Job *second, Record *r)
 {
     char why[128];
     snprintf(why, sizeof why, "no other device of the class %s was there", second->device);
@@ -116,7 +116,7 @@ static void put_message(Record *r, const char *format, const char *text)
     record_text(r, "message", message);
 }
 
-int second_merge(const View *first, const View *second, Record *r, Error *err)
+int second_device_merge(const View *first, const View *second, Record *r, Error *err)
 {
     double a, b;
     char text[2048], uuid[2][48];

@@ -9,18 +9,18 @@
 
 /* The best score of each task in a pool artifact, 0 where it has none; pool NULL: of all. `best`
  * has tasks->n places. */
-int second_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err);
+int second_device_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err);
 
 /* 1: the verdict of `first` is a record, and *out the job of the second device, which borrows
  * first's source. */
-int second_job(const Job *first, const View *verdict, double best, Job *out);
+int second_device_job(const Job *first, const View *verdict, double best, Job *out);
 
 /* The verdict that stands in for the second device's when there is none. */
-void second_absent(const Job *second, Record *r);
+void second_device_absent(const Job *second, Record *r);
 
 /* The final verdict of both into r, which may hold fields already: that of the device with the
  * lower score, under the key of the first, with `confirmed` (yes no alone) and the other device's
  * numbers in `other`. */
-int second_merge(const View *first, const View *second, Record *r, Error *err);
+int second_device_merge(const View *first, const View *second, Record *r, Error *err);
 
 #endif
