@@ -1,4 +1,5 @@
-/* The worker's side of the queue: take, renew, complete, bury, hand back. */
+/* The worker's side of the queue: take, renew, complete, bury, hand back. Every change of a leased
+ * job names consumer and delivery, and the Lua library refuses it when the lease was lost. */
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES };
 
-/* The streams that a worker reads, urgent ones first. */
+/* The streams that a worker reads, the urgent ones first. */
 typedef struct {
     int n;
     QueueKey names[STREAMS_MAX];
@@ -50,7 +51,7 @@ static int job_fill(QueueJob *job, const char *stream, const redisReply *id, con
     return 0;
 }
 
-/* The class of a job: what follows "{NAME}:s:". */
+/* The class of a job: the part of its stream's name after "{NAME.VERSION}:s:" or ":u:". */
 static const char *class_of(const Queue *q, const QueueJob *job)
 {
     return job->stream + strlen(q->name) + strlen("{}:s:");
@@ -58,7 +59,8 @@ static const char *class_of(const Queue *q, const QueueJob *job)
 
 typedef enum { TAKE_ERROR = -1, TAKE_NONE, TAKE_JOB, TAKE_PAUSED, TAKE_LOST } TakeResult;
 
-/* Ask without blocking: own lost deliveries, expired leases, then new jobs. */
+/* Take without blocking: first own deliveries whose reply was lost, then expired leases, then new
+ * jobs. */
 static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, QueueJob *job,
                            Error *err)
 {
@@ -100,13 +102,14 @@ static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, Que
     return result;
 }
 
-/* The first job of an XREADGROUP reply goes to `job`; more (COUNT counts per stream) go back. */
+/* Read an XREADGROUP reply. The first job goes to `job`. COUNT holds per stream, so there may be
+ * more: hand them back. */
 static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job,
                             Error *err)
 {
     TakeResult result = TAKE_NONE;
     if (r->type != REDIS_REPLY_ARRAY)
-        return result; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
+        return result; /* nil, or NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
         const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
         QueueJob extra = {0};
@@ -121,7 +124,7 @@ static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer,
     return result;
 }
 
-/* Block for a new job. A pause that came meanwhile gives it back. */
+/* Block for a new job. When a pause or a stop came meanwhile, hand it back. */
 static TakeResult take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s,
                                 QueueJob *job, Error *err)
 {
@@ -167,7 +170,7 @@ static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer,
     buffer_init(&result, QUEUE_MAX_BODY);
     int rc = dead_result(ctx, job, &result);
     if (rc)
-        error_set(err, ERROR_SERVER, "job %s was given up and its result could not be made",
+        error_set(err, ERROR_INVALID, "job %s was given up and its result could not be made",
                   job->key);
     else
         rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
@@ -180,7 +183,7 @@ int queue_take(Queue *q, const char *const *classes, int n, const char *consumer
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
 {
     if (n < 1 || n > QUEUE_MAX_CLASSES)
-        return error_set(err, ERROR_SERVER, "a worker serves 1 to %d device classes",
+        return error_set(err, ERROR_INVALID, "a worker serves 1 to %d device classes",
                          QUEUE_MAX_CLASSES);
     double deadline = clock_seconds() + fmin(timeout_s, 2);
     Streams streams;
@@ -205,7 +208,8 @@ int queue_take(Queue *q, const char *const *classes, int n, const char *consumer
     }
 }
 
-/* Functions on a leased entry begin alike: stream first among the keys; id, consumer, delivery. */
+/* A call on a leased entry. The keys begin with the stream, the arguments with id, consumer and
+ * delivery. */
 typedef struct {
     QueueFunction function;
     QueueKey job, out, stat, dead;
@@ -225,7 +229,7 @@ static int leased_call(Queue *q, Leased *l, Error *err)
     return queue_call_int(q, &l->command, &held, err) ? -1 : held == 1;
 }
 
-/* other: who holds it from now on; NULL: as before. */
+/* other: the consumer that holds the lease from now on; NULL: the same one. */
 static int renew(Queue *q, const QueueJob *job, const char *consumer, const char *other, Error *err)
 {
     Leased l;
@@ -282,7 +286,7 @@ int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *
     return finish(q, "bury", job, consumer, result, len, err);
 }
 
-static int give_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
+static int put_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
 {
     Leased l;
     queue_function(q, &l.command, l.function, "hand_back", 1);
@@ -294,12 +298,12 @@ static int give_back(Queue *q, const QueueJob *job, const char *consumer, int co
 
 int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err)
 {
-    return give_back(q, job, consumer, 0, err);
+    return put_back(q, job, consumer, 0, err);
 }
 
 int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err)
 {
-    return give_back(q, job, consumer, 1, err);
+    return put_back(q, job, consumer, 1, err);
 }
 
 int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *err)
