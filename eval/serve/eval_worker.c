@@ -1,3 +1,5 @@
+/* The worker's loop. A job that this process holds always ends in one call of queue_complete,
+ * queue_bury, queue_give_up or queue_hand_back, or its lease was lost. */
 #include "eval/serve/eval_worker.h"
 
 #include <errno.h>
@@ -24,14 +26,16 @@ typedef struct {
     const EvalWorkerOptions *opt;
     Queue *queue;
     Runner runner;
-    Precompile *precompile; /* NULL: each job is compiled when its turn comes */
+    Precompile *precompile; /* NULL: the runner compiles each job */
     const char *classes[2];
     int n_classes;
     char consumer[128];
-    double born;        /* clock_unix */
+    double started;     /* clock_unix */
     double announce_at; /* clock_seconds */
     long judged;
 } Worker;
+
+/* How the watch over a job ended. */
 
 typedef enum {
     JOB_JUDGED,
@@ -55,25 +59,26 @@ static void set_consumer(Worker *w)
     snprintf(w->consumer, sizeof w->consumer, "%s:%d:%08x", host, (int)getpid(), nonce);
 }
 
-static void place_of(const Worker *w, char out[128])
+/* "HOST DEVICE", the name under which the queue remembers a device out of service. */
+static void name_place(const Worker *w, char out[128])
 {
     char host[64] = "";
     gethostname(host, sizeof host - 1);
     snprintf(out, 128, "%s %.60s", host, w->opt->runner.device);
 }
 
-/* The device is sick, as err says: the queue remembers it, and this worker ends with that sentence.
- */
+/* Record in the queue that the device is sick, as err says. The worker ends with this error. */
 static int leave_service(Worker *w, Error *err)
 {
     char where[128];
     Error failure;
     const char *device_class =
         w->runner.device_class[0] ? w->runner.device_class : w->opt->runner.device;
-    place_of(w, where);
+    name_place(w, where);
     if (w->queue && queue_quarantine(w->queue, where, device_class, err->text, &failure))
         log_warn("the queue does not learn that %s left service: %s", where, failure.text);
-    return WORKER_SICK;
+    err->code = ERROR_DEVICE_SICK;
+    return -1;
 }
 
 static int start_runner(Worker *w, Error *err)
@@ -82,13 +87,12 @@ static int start_runner(Worker *w, Error *err)
     if (rc) return rc;
     w->classes[0] = w->runner.device_class;
     w->classes[1] = w->runner.arch;
-    /* a simulator speaks for its profile alone; real devices also take jobs for their architecture
-     */
+    /* Real devices also take jobs for their architecture. A simulator takes only its own class. */
     w->n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
     return 0;
 }
 
-/* Submitters who want a second device for a record learn from it which there are. */
+/* Tell submitters that this device serves its class: a record needs a second device. */
 static int announce(Worker *w, Error *err)
 {
     double now = clock_seconds();
@@ -97,15 +101,15 @@ static int announce(Worker *w, Error *err)
     return queue_announce(w->queue, w->runner.device_class, w->runner.uuid, err);
 }
 
-/* A verdict without an evaluation. Nothing in it tells of this run, so that a rerun's is the same.
- */
+/* Make a verdict without an evaluation. It holds nothing of this process, so that a rerun makes the
+ * same bytes. */
 static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
 {
     Job j;
     Error err;
     if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
     Record *r = record_new();
-    job_verdict(&j, outcome_name(OUTCOME_EVALUATOR_ERROR), why, r);
+    job_verdict(&j, OUTCOME_EVALUATOR_ERROR, why, r);
     int rc = record_encode(r, out, &err);
     record_free(r);
     return rc;
@@ -119,7 +123,8 @@ static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
     return own_verdict(job, died_thrice, result);
 }
 
-/* Watch over one job: answer, lease, deadline and stop. */
+/* Wait for the runner's answer to one job. Meanwhile renew the lease, watch the deadline and the
+ * stop signal, and let precompilation work. */
 static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error *err)
 {
     double start = clock_seconds(), renew_at = start + queue_renew_interval(w->queue);
@@ -140,7 +145,7 @@ static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error 
             error_errno(err, "cannot wait for the runner");
             return JOB_QUEUE_FAILED;
         }
-        /* before the limits: what is answered counts, however late this process came to look */
+        /* Before the limits: an answer counts, however late this process reads it. */
         if (n > 0 && fds[0].revents)
             return runner_answer(&w->runner, answer, err) ? JOB_RUNNER_DIED : JOB_JUDGED;
         now = clock_seconds();
@@ -155,14 +160,15 @@ static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error 
     }
 }
 
-/* The attempt failed: others may try; after the last, the job is dead with this verdict. */
+/* The attempt failed. Give the job to another worker, or bury it with this verdict after the last
+ * delivery. */
 static int give_up_or_bury(Worker *w, const QueueJob *job, const Buffer *verdict, Error *err)
 {
     if (job->delivery < QUEUE_MAX_DELIVERIES) return queue_give_up(w->queue, job, w->consumer, err);
     return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
 }
 
-/* What follows for the queue: 1 done, 0 the lease was lost, -1. */
+/* End the job in the queue. Returns 1 when done, 0 when the lease was lost, -1 on an error. */
 static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answer, Error *err)
 {
     Buffer *verdict = &answer->verdict;
@@ -205,7 +211,7 @@ static int serve_job(Worker *w, const PrecompiledJob *next, Error *err)
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
     buffer_release(&answer.verdict);
     if (rc < 0 || !answer.sick[0]) return rc < 0 ? -1 : 0;
-    error_set(err, ERROR_INVALID, "%s", answer.sick);
+    error_set(err, ERROR_DEVICE_SICK, "%s", answer.sick);
     return leave_service(w, err);
 }
 
@@ -216,7 +222,7 @@ static int take_job(Worker *w, PrecompiledJob *next, Error *err)
                     w, &next->job, err);
 }
 
-/* A simulator is as busy with a candidate as its compiler is: nothing is gained beside it. */
+/* Open precompilation where it helps: a simulator itself keeps the cores busy. */
 static int open_precompile(Worker *w, Error *err)
 {
     cpu_set_t set;
@@ -253,23 +259,31 @@ static int serve(Worker *w, Error *err)
     return 0;
 }
 
-/* What an earlier worker said of this device is no longer true; what another of now says is. */
+/* Remove an older record that this device is out of service. */
 static int serves_again(Worker *w, Error *err)
 {
     char where[128];
-    place_of(w, where);
-    return queue_serves(w->queue, where, w->born, err);
+    name_place(w, where);
+    return queue_serves(w->queue, where, w->started, err);
+}
+
+/* The runner cannot serve the device. A wrong name keeps its code; otherwise a new start would not
+ * help. */
+static void refuse(Error *err)
+{
+    if (error_exit_status(err->code) != EXIT_STATUS_USAGE) err->code = ERROR_DEVICE_SICK;
 }
 
 int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
 {
-    Worker w = {.opt = opt, .runner = {.fd = -1}, .born = clock_unix()};
+    Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
     Error refusal;
     set_consumer(&w);
     int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
     int rc = started && !sick ? started
                               : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
     if (started) *err = refusal;
+    if (started > 0) refuse(err);
     if (sick) rc = leave_service(&w, err);
     if (!rc) rc = serves_again(&w, err);
     if (!rc) rc = open_precompile(&w, err);

@@ -38,7 +38,7 @@ touch ill
 "$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!; pids+=($submitter)
 wait_for 'status | grep -q "\"waiting\": 2"'
 ./noop --device sim:h100 2>a.log; s=$?
-[ $s = 3 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 3 and one sentence'
+[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 4 and one sentence'
 status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'; ok $? 'its job is in the queue again, neither done nor dead'
 status | grep -qF "\"quarantined\": \"$place\"" && status | grep -q '"reason": "this GPU is out of service: it was told'; ok $? 'the queue says which device, and why'
 "$BIN/quern-queue" status | grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): this GPU is out of service: it was told to be sick"; ok $? 'people read it too'
@@ -55,7 +55,7 @@ sick_over again | "$here/make_samples.pl" >t.qa
 "$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!; pids+=($submitter)
 wait_for 'status | grep -q "\"waiting\": 1"'
 sick=0
-for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 3 ] && sick=$((sick + 1)); done
+for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && sick=$((sick + 1)); done
 [ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'; ok $? 'four devices that fall sick over one job leave it alive'
 ./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth judges it'
