@@ -293,8 +293,7 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     }
     runner_kill(&w.runner);
     precompile_close(w.precompile);
-    process_reap(
-        0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
+    process_reap(0, REAP_S); /* grandchildren that became ours */
     queue_close(w.queue);
     if (!rc) log_debug("judged %ld jobs", w.judged);
     return rc;

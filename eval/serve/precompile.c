@@ -384,9 +384,8 @@ int precompile_next(Precompile *p, double timeout_s, PrecompiledJob *out, Error 
         if (left <= 0 || stop_requested()) return 0;
         if (oldest(p, TAKEN) || oldest(p, COMPILING)) {
             poll_until(p, end);
-        } else if (take_into(p, &p->slots[0], left, err) <
-                   0) { /* no job here: wait for a new one */
-            return -1;
+        } else { /* every slot is free: wait for a new job */
+            if (take_into(p, &p->slots[0], left, err) < 0) return -1;
         }
     }
 }
