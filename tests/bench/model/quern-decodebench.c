@@ -57,6 +57,6 @@ int main(int argc, char **argv)
         "quern-decodebench", "", "Prints tokens a second of decoding.", flags, 0, 0, 0};
     flags_parse(&spec, argc, argv, NULL);
     Error err;
-    if (run(&o, &err)) log_exit(1, &err);
+    if (run(&o, &err)) log_die(&err);
     return log_close(0);
 }

@@ -134,6 +134,6 @@ int main(int argc, char **argv)
                      0};
     flags_parse(&spec, argc, argv, NULL);
     Error err;
-    if (run(&o, &err)) log_exit(1, &err);
+    if (run(&o, &err)) log_die(&err);
     return log_close(0);
 }

@@ -1,4 +1,4 @@
-/* What is a record, and what comes of two verdicts of one. */
+/* Which verdicts are records, and the merge of two verdicts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const Job job = {.task = "relu",
                         .source_len = 1,
                         .seed = 1};
 
-/* A verdict as the queue hands it over; the zone and bytes live until the test ends. */
+/* A verdict as the queue returns it, with the memory behind its view. */
 typedef struct {
     Buffer bytes;
     msgpack_zone zone;
@@ -58,8 +58,7 @@ static int is_record(const char *outcome, double score, int predicted, double be
     int yes = second_device_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
-        assert_string_equal(out.device,
-                            "NVIDIA H200"); /* not the architecture that was asked for */
+        assert_string_equal(out.device, "NVIDIA H200"); /* not the first job's architecture */
         assert_true(out.seed != job.seed);
     }
     drop(&m);
@@ -75,7 +74,7 @@ static void test_record(void **state)
     assert_false(is_record("wrong_result", 0, 0, 0));
     assert_true(is_record("ok", 2.5, 0, 1.2));
     assert_false(is_record("ok", 2.4, 0, 1.2));
-    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the baseline is known */
+    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the baseline counts as known, with 1 */
     assert_true(is_record("ok", 3.1, 0, 9));
 }
 
@@ -106,7 +105,7 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     assert_int_equal(view_float(&merged.view, "score", &got, &err), 0);
     assert_true(got == score);
     assert_non_null(text[0] = view_strdup(&merged.view, "key", &err));
-    assert_string_equal(text[0], "GPU-1"); /* the first job's */
+    assert_string_equal(text[0], "GPU-1"); /* of the first job */
     free(text[0]);
     record_free(r);
     drop(&first);
