@@ -19,7 +19,7 @@
 #include "llm/retry.h"
 
 /* A slot holds one request from its first attempt to its end, so at most `concurrency` requests are
- * begun and not ended. libcurl's own queue is not used: it counts waiting against the time limit. */
+ * begun and not ended. libcurl's own queue is not used, since it counts waiting as running. */
 typedef enum { SLOT_IDLE, SLOT_RUNNING, SLOT_WAITING } SlotState;
 
 typedef struct {
@@ -317,7 +317,7 @@ static void take_http(Run *run, Slot *s, int status, double now)
     }
 }
 
-/* Errors that no retry changes: a URL that libcurl cannot use, a certificate that is not trusted. */
+/* Errors that no retry changes: a URL that libcurl cannot use, an untrusted certificate. */
 static int is_hopeless(CURLcode code)
 {
     return code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION ||
@@ -325,8 +325,8 @@ static int is_hopeless(CURLcode code)
 }
 
 /* Returns whether this attempt made a connection. The CURLcode does not tell: a silent host and a
- * slow answer are both time-outs. A reused connection has no connect time, but the attempt that made
- * it had one. */
+ * slow answer are both time-outs. A reused connection has no connect time, but the attempt that
+ * made it had one. */
 static int connected(const Slot *s)
 {
     curl_off_t us = 0;

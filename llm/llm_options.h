@@ -1,4 +1,4 @@
-/* The options of requests to an endpoint: which API, which model, how to sample, how long to wait. */
+/* The options of requests to an endpoint: which API, which model, how to sample, how to wait. */
 #ifndef LLM_LLM_OPTIONS_H
 #define LLM_LLM_OPTIONS_H
 
@@ -21,8 +21,8 @@ typedef struct {
     double top_p, min_p; /* 0: not sent, the server's default holds */
     int top_k;           /* 0: not sent */
     const char *stop;    /* a text that ends the answer, or NULL */
-    /* Ask for token ids and log-probabilities (vLLM, SGLang). All sampling parameters are then sent,
-     * so that no default of the server changes the model's distribution. */
+    /* Ask for token ids and log-probabilities (vLLM, SGLang). All sampling parameters are then
+     * sent, so that no default of the server changes the model's distribution. */
     int want_ids;
 } LlmOptions;
 

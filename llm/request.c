@@ -99,8 +99,8 @@ static long tokens(const json_t *reply, const char *key)
     return n < 0 || n > 1 << 30 ? 0 : (long)n;
 }
 
-/* Content is a text, null, or a list of parts. Returns the text, or the joined texts of the parts of
- * one type. The caller frees it. */
+/* Content is a text, null, or a list of parts. Returns the text, or the joined texts of the parts
+ * of one type. The caller frees it. */
 static char *joined(const json_t *content, const char *type, const char *key)
 {
     Buffer b;
@@ -282,8 +282,8 @@ static long escaped(const char *s, size_t len)
     return strtol(digits, NULL, 16);
 }
 
-/* Parse a reply. jansson refuses escapes of a NUL and of half a surrogate pair, with which an answer
- * ends that was cut inside a character. They are replaced by U+FFFD first. */
+/* Parse a reply. jansson refuses escapes of a NUL and of half a surrogate pair, with which an
+ * answer ends that was cut inside a character. They are replaced by U+FFFD first. */
 static json_t *read_reply(const char *body, size_t len, Error *err)
 {
     char *text = memory_strndup(body, len);

@@ -12,8 +12,7 @@ typedef enum {
     LLM_STOP   /* no request of this run can succeed: wrong key, no credit, no such model */
 } LlmAction;
 
-/* Classify a reply. status 0: no HTTP reply came. should_retry: the x-should-retry header, or NULL.
- */
+/* Classify a reply. status 0: no HTTP reply came. should_retry: header x-should-retry, or NULL. */
 LlmAction llm_classify(int status, const LlmRefusal *refusal, const char *should_retry);
 
 /* When the server refuses an optional field, remove it from the dialect and return 1; else 0. */

@@ -9,8 +9,7 @@
 enum { FLEET_MAX_WORKERS = 256 };
 
 typedef struct {
-    /* Directory of the private server's data and of the lock. NULL with an outside server: no lock.
-     */
+    /* Directory of the private server's data and of the lock. NULL: an outside server, no lock. */
     const char *dir;
     const char *version; /* as queue_open's */
     const char *redis;   /* URL of an outside server; NULL: start a private one */

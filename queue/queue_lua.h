@@ -27,8 +27,8 @@ static const char queue_library[] =
     /* A wrapper, since redis.call does not exist while the library loads. */
     LUA(local function call(...) return redis.call(...) end)
 
-    /* The consumer "-" owns entries that were handed back. They look idle for a day, so they are taken
-     * over like expired leases. */
+    /* The consumer "-" owns entries that were handed back. They look idle for a day, so they are
+     * taken over like expired leases. */
     LUA(local GROUP = 'workers' local UNOWNED = '-' local DAY_MS = 86400000)
 
     LUA(local function held(s, id, who, n)
@@ -115,7 +115,7 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* An entry that this consumer holds already: its delivery's reply was lost with a connection. */
+    /* An entry that this consumer holds already: its reply was lost with a connection. */
     LUA(local function own(s, i, who)
             local p = call('XPENDING', s, GROUP, '-', '+', 1, who)
             if #p == 0 then return nil end
@@ -123,8 +123,8 @@ static const char queue_library[] =
             if #e == 1 then return job(i, e[1], p[1][4]) end
         end)
 
-    /* Consumer NAME+N holds jobs that wait for NAME. No work was tried, so the end of such a lease does
-     * not count as a delivery. */
+    /* Consumer NAME+N holds jobs that wait for NAME. No work was tried, so the end of such a lease
+     * does not count as a delivery. */
     LUA(local function waits(who) return string.find(who, '%+%d+$') ~= nil end)
 
     LUA(local function expired(s, i, who, lease)
@@ -136,16 +136,18 @@ static const char queue_library[] =
             if #e == 1 then return job(i, e[1], n) end
         end)
 
-    /* Delete consumers that hold nothing and were idle for ten minutes. Redis creates a consumer again
-     * when it comes back. */
+    /* Delete consumers that hold nothing and were idle for ten minutes. Redis creates a consumer
+     * again when it comes back. */
     LUA(local function reap(s)
             for _, c in ipairs(call('XINFO', 'CONSUMERS', s, GROUP)) do
-                if c[4] == 0 and c[6] > 600000 then call('XGROUP', 'DELCONSUMER', s, GROUP, c[2]) end
+                if c[4] == 0 and c[6] > 600000 then
+                    call('XGROUP', 'DELCONSUMER', s, GROUP, c[2])
+                end
             end
         end)
 
-    /* pause stream... | who lease scan fresh -> {index id key body delivery}, 'paused' or nil. Earlier
-     * streams have strict priority. fresh: the first call on this connection. */
+    /* pause stream... | who lease scan fresh -> {index id key body delivery}, 'paused' or nil.
+     * Earlier streams have strict priority. fresh: the first call on this connection. */
     LUA(local function take(k, a)
             if call('EXISTS', k[1]) == 1 then return 'paused' end
             for i = 2, #k do ensure(k[i]) end
@@ -169,8 +171,8 @@ static const char queue_library[] =
             return false
         end)
 
-    /* stream | id who n [other] -> 1 held, 0 lost. With `other`, that consumer holds the entry from now
-     * on. It holds it already when the call is repeated after a lost reply. */
+    /* stream | id who n [other] -> 1 held, 0 lost. With `other`, that consumer holds the entry from
+     * now on. It holds it already when the call is repeated after a lost reply. */
     LUA(local function renew(k, a)
             local who = a[4] or a[2]
             if not held(k[1], a[1], a[2], a[3]) and not held(k[1], a[1], who, a[3]) then
@@ -187,8 +189,8 @@ static const char queue_library[] =
             drop(k[1], a[1])
         end)
 
-    /* A worker repeats a call whose reply was lost, when it no longer holds the entry. The same result
-     * stored already is success. */
+    /* A worker repeats a call whose reply was lost, when it no longer holds the entry. The same
+     * result stored already is success. */
     LUA(local function same(k, a, state)
             local h = call('HMGET', k[2], 'st', 'res')
             if h[1] == state and h[2] == a[6] then return 1 end
@@ -214,8 +216,8 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* stream | id who n counted -> 1 handed back, 0 lost. The entry is available at once, in its old
-     * place. */
+    /* stream | id who n counted -> 1 handed back, 0 lost. The entry is available at once, in its
+     * old place. */
     LUA(local function hand_back(k, a)
             if not held(k[1], a[1], a[2], a[3]) then return 0 end
             call('XCLAIM', k[1], GROUP, UNOWNED, 0, a[1], 'IDLE', DAY_MS,

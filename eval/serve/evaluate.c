@@ -217,8 +217,7 @@ static int keep_verdict(Evaluate *e, Unit *u, const void *data, size_t len, Erro
     return add_second(e, u, err);
 }
 
-/* Check that the data are a verdict of *unit. With *unit NULL, find the unit by the verdict's key.
- */
+/* Check that the data are a verdict of *unit. With *unit NULL, find it by the verdict's key. */
 static int check_verdict(Evaluate *e, const void *data, size_t len, Unit **unit, Error *err)
 {
     msgpack_zone zone;
@@ -379,8 +378,7 @@ static int check_seconds(Evaluate *e, Error *err)
 }
 
 /* Mark all open jobs for another enqueue. A job in state queued may be on no stream: a stream was
- * deleted by hand, by a purge, or to make room. Enqueueing puts it back and does not affect others.
- */
+ * deleted by hand, by a purge, or to make room. Enqueueing puts it back. */
 static void submit_again(Evaluate *e)
 {
     for (long i = 0; i < e->n_units; i++)

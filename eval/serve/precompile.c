@@ -1,5 +1,5 @@
 /* A pool of compiling processes and the jobs that wait for them. A slot holds one leased job from
- * the take to the hand-over. A failed compilation never fails a job: the runner compiles it then. */
+ * the take to the hand-over. After a failed compilation the runner compiles the job. */
 #include "eval/serve/precompile.h"
 
 #include <errno.h>

@@ -33,8 +33,8 @@ static void add_device(Devices *d, const char *name, size_t len, const FlagSpec 
     d->names[d->n++] = memory_strndup(name, len);
 }
 
-/* Add every GPU that quern-devices, beside this program, finds; without one, the simulator sim:h100.
- */
+/* Add every GPU that quern-devices, beside this program, finds; without one, the simulator
+ * sim:h100. */
 static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
 {
     char program[4200];

@@ -31,8 +31,7 @@ typedef struct {
 /* Start the runner and wait for its hello, at most 60 s. Returns 0, 1 when the runner says why it
  * cannot serve the device (*err is then the runner's own error), -1 on any other failure. */
 int runner_start(Runner *r, const RunnerOptions *opt, Error *err);
-/* Send a job. key and compiled: of PrecompiledJob; with compiled NULL or empty the runner compiles.
- */
+/* Send a job. key and compiled: of PrecompiledJob; without compiled the runner compiles. */
 int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *compiled, Error *err);
 
 typedef struct {

@@ -1,6 +1,6 @@
-/* quern-evalbench: the time of a verdict, with every task's baseline as a candidate, in one process.
- * The first verdict of a task also draws inputs, computes references and times the baseline. Later
- * ones, with sources that no cache holds, cost what a candidate of a queue costs. */
+/* quern-evalbench: the time of a verdict, with every task's baseline as a candidate, in one
+ * process. The first verdict of a task also draws inputs, computes references and times the
+ * baseline. Later ones, with sources that no cache holds, cost what a queued candidate costs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

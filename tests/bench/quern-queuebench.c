@@ -1,6 +1,6 @@
 /* quern-queuebench: jobs a second through enqueue, lease and complete, without work between. It
- * starts a private server as quern-fleet does, which fsyncs every change. Workers are processes that
- * take and complete one job at a time. */
+ * starts a private server as quern-fleet does, which fsyncs every change. Workers are processes
+ * that take and complete one job at a time. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

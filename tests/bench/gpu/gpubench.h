@@ -43,8 +43,8 @@ int gpubench_baselines(GpuBench *b, Error *err);
 void gpubench_begin(GpuBench *b, const char *title);
 int gpubench_over(const GpuBench *b); /* the time limit has passed, or a stop signal came */
 
-/* Report a result: print it and write a line of the file. asked: the target, "<0.15" or ">12000", or
- * "" for none. */
+/* Report a result: print it and write a line of the file. asked: the target, "<0.15" or ">12000",
+ * or "" for none. */
 void gpubench_row(GpuBench *b, const char *part, const char *what, double value, const char *unit,
                   const char *asked);
 /* Write a single observation as a line of the file only. */
@@ -53,12 +53,12 @@ void gpubench_raw(GpuBench *b, const char *part, const char *what, double value,
 /* Make the folder "<work>/NAME" and return its path in out. */
 int gpubench_folder(const GpuBench *b, const char *name, char *out, size_t size, Error *err);
 enum { GPUBENCH_HALF = -2 };
-/* Make a folder of the tasks with other timed sizes: those of the simulator, with `axis` set to size
- * when axis is given; or half of the usual ones, with axis NULL and size GPUBENCH_HALF. */
+/* Make a folder of the tasks with other timed sizes: those of the simulator, with `axis` set to
+ * size when axis is given; or half of the usual ones, with axis NULL and size GPUBENCH_HALF. */
 int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis,
                    int64_t size, char *out, size_t out_size, Error *err);
-/* Returns the kernel with a comment after it that is unique to this run and number, so that no cache
- * holds it. The caller frees it. */
+/* Returns the kernel with a comment after it that is unique to this run and number, so that no
+ * cache holds it. The caller frees it. */
 char *gpubench_variant(const char *source, long number);
 
 typedef struct {

@@ -144,8 +144,8 @@ static int first(Latency *l, char *cache, size_t size, Error *err)
     return 0;
 }
 
-/* Measure the cold processes first, before this process opens the driver: a GPU that another process
- * holds opens 90 ms faster. */
+/* Measure the cold processes first, before this process opens the driver: a GPU that another
+ * process holds opens 90 ms faster. */
 int gpubench_latency(GpuBench *b, Error *err)
 {
     Latency *l = memory_alloc(sizeof *l);

@@ -328,8 +328,8 @@ int gpubench_difference(GpuBench *b, Error *err)
 
 /* ---- the same candidate many times ---- */
 
-/* Judge each task's candidate once, with a new evaluator, as a user would. The score counts, not its
- * interval. */
+/* Judge each task's candidate once, with a new evaluator, as a user would. The score counts, not
+ * its interval. */
 static int repeat_once(GpuBench *b, Repeat *r, Error *err)
 {
     Evaluator *e;

@@ -1,5 +1,5 @@
-/* quern-gpubench: measure an evaluator on a device, part by part. A part that fails does not stop the
- * others. */
+/* quern-gpubench: measure an evaluator on a device, part by part. A part that fails does not stop
+ * the others. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +133,7 @@ static const Flag flags[] = {
     {"eager", FLAG_TEXT, &opt.bench.eager, "what tests/gpu/eager.py printed, for part baselines"},
     {0}};
 
-/* Open the result file, the work folder and a cache of its own. `made` is a template for mkdtemp. */
+/* Open the result file, the work folder and a new cache. `made` is a template for mkdtemp. */
 static int prepare(GpuBench *b, char *made, Error *err)
 {
     char cache[4096];

@@ -1,5 +1,5 @@
-/* Rates of the operations that memory bounds, one a line: quern-opbench --device cuda:0 --model
- * 7b */
+/* quern-opbench: the rates of memory-bound operations, one a line:
+ *   quern-opbench --device cuda:0 --model 7b */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* The kernels of quern-gpubench are distinct, and differ between runs, so that no cache holds them.
- */
+/* The kernels of quern-gpubench are distinct, and differ between runs, so no cache holds them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

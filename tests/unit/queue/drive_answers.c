@@ -45,8 +45,8 @@ static const char *const answers[] = {":7\r\n",
                                       "$-7\r\n",
                                       "HTTP/1.1 400 Bad Request\r\n\r\n"};
 
-/* Answer the first `greetings` commands of a connection with OK, then with `wrong`. No argument sent
- * here has a line that begins with '*', so each such line is a command. */
+/* Answer the first `greetings` commands of a connection with OK, then with `wrong`. No argument
+ * sent here has a line that begins with '*', so each such line is a command. */
 static void serve(int fd, int greetings, const char *wrong)
 {
     char chunk[65536];

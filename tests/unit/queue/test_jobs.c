@@ -1,6 +1,5 @@
 /* The states of a job, against a private server. Each test has its own queue. Leases have the usual
- * 30 s and do not end on a busy machine. Tests of an expired lease set its idle time on the server.
- */
+ * 30 s and do not end on a busy machine. Tests of expired leases set the idle time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -209,8 +208,8 @@ static void test_three_deliveries(void **state)
     queue_close(q);
 }
 
-/* A job under NAME+N was not tried: neither the end of its lease nor the end of its holder counts as
- * a delivery, until queue_begin. */
+/* A job under NAME+N was not tried: neither the end of its lease nor the end of its holder counts
+ * as a delivery, until queue_begin. */
 static void test_begin(void **state)
 {
     (void)state;
@@ -406,8 +405,7 @@ static void test_limits(void **state)
     queue_close(q);
 }
 
-/* Devices out of service: listed once each, in order, with the last reason, until they serve again.
- */
+/* Devices out of service: listed once each, in order, with the last reason. */
 static void test_quarantine(void **state)
 {
     (void)state;
