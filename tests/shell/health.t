@@ -1,6 +1,6 @@
 #!/bin/bash
-# A device that falls sick leaves service: its job goes back uncounted and is judged elsewhere, the queue tells of it,
-# and it is not started again before someone does. TAP on stdout.
+# A sick device leaves service: its job is handed back uncounted and judged elsewhere, the queue lists the
+# device, and the fleet does not start its evaluator again. TAP on stdout.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -29,7 +29,7 @@ chmod +x noop
 message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p'; }
 sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
 
-# ---- one evaluator falls sick over a job; another judges it ----
+# ---- a job makes one device sick; another device judges it ----
 "$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!; pids+=($fleet)
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && status >/dev/null'
@@ -49,7 +49,7 @@ wait $submitter; s=$?
 noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator judges the job'
 ! status | grep -q quarantined; ok $? 'and the mark is gone, since the device serves again'
 
-# ---- more sick evaluators than a job has deliveries do not kill it ----
+# ---- a job survives more sick devices than it has deliveries ----
 kill -TERM $worker; wait $worker
 sick_over again | "$here/make_samples.pl" >t.qa
 "$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!; pids+=($submitter)
@@ -62,7 +62,7 @@ for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && 
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
 
-# ---- a fleet: the sick one is not started again, its jobs go to the other ----
+# ---- a fleet: the sick evaluator is not started again, and its jobs go to the other ----
 touch ill
 { sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done; } | "$here/make_samples.pl" >u.qa
 cat >command <<END
