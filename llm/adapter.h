@@ -4,8 +4,7 @@
 #ifndef LLM_ADAPTER_H
 #define LLM_ADAPTER_H
 
-#include "base/error.h"
-#include "llm/llm_options.h"
+#include "llm/llm.h"
 
 typedef enum { LLM_ADAPTERS_VLLM, LLM_ADAPTERS_SGLANG } LlmAdapterApi;
 

@@ -278,7 +278,7 @@ static void take_reply(Run *run, Slot *s, int status, double now)
     llm_answer_release(&a);
 }
 
-/* Handle a complete HTTP reply. */
+/* An HTTP reply came whole. */
 static void take_http(Run *run, Slot *s, int status, double now)
 {
     LlmRefusal refusal = {0};
@@ -290,8 +290,8 @@ static void take_http(Run *run, Slot *s, int status, double now)
     const char *says = *refusal.message ? refusal.message : refusal.code;
     error_set(&e, ERROR_SERVER, "%s answered %d%s%s%s", run->endpoint.where, status,
               *says ? " (" : "", says, *says ? ")" : "");
-    /* JSON escapes may have hidden the key from the redaction of the reply. */
-    llm_endpoint_redact(&run->endpoint, e.text, strlen(e.text));
+    llm_endpoint_redact(&run->endpoint, e.text,
+                        strlen(e.text)); /* JSON may have hidden it behind escapes */
     switch (llm_classify(status, &refusal, should)) {
     case LLM_TAKE: take_reply(run, s, status, now); return;
     case LLM_AGAIN: try_again(run, s, status, &e, now); return;

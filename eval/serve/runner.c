@@ -42,16 +42,6 @@ static int get_text(const View *v, const char *key, char *out, size_t size, Erro
     return 0;
 }
 
-/* The error of a runner that cannot serve its device becomes this process's error. */
-static int read_refusal(const View *v, Error *err)
-{
-    char text[sizeof err->text];
-    int64_t code;
-    if (get_text(v, "error", text, sizeof text, err) || view_int(v, "code", &code, err)) return -1;
-    return error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_CHILD, "%s",
-                     text);
-}
-
 static int read_hello(Runner *r, const Buffer *frame, Error *err)
 {
     msgpack_zone zone;
@@ -59,7 +49,12 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
     if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err);
     if (!rc && view_has(&v, "error")) {
-        rc = read_refusal(&v, err);
+        char text[sizeof err->text];
+        int64_t code;
+        if (!get_text(&v, "error", text, sizeof text, err) && !view_int(&v, "code", &code, err))
+            error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_INVALID,
+                      "%s", text);
+        rc = -1;
     } else if (!rc) {
         rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
              get_text(&v, "arch", r->arch, sizeof r->arch, err) ||

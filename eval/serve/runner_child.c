@@ -79,7 +79,7 @@ static int failed(const Job *job, const char *why, Record *verdict)
     return 1;
 }
 
-/* Note an evaluator's failure that means that its device must leave service. */
+/* A failure of the evaluator that says its device is sick takes the device out of service. */
 static void note_sickness(Child *c, const char *message)
 {
     if (health_is_sick(message)) snprintf(c->sick, sizeof c->sick, "%s", message);
@@ -208,7 +208,8 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
     if (ops && ops->alone) ops->alone(arg);
-    /* 1: the default seed of quern-evaluate. Without a compiler every job would fail. */
+    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there
+     * is. */
     if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err)))
         refuse(fd, &err);
     if (say_hello(&c)) _exit(1);

@@ -9,7 +9,6 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "llm/adapter.h"
-#include "llm/llm.h"
 #include "model/ranks.h"
 #include "stages/data/batchlog.h"
 #include "stages/data/manifest.h"
