@@ -102,7 +102,7 @@ static int judge(Child *c, const Job *job, Record *verdict)
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
     int retry = v->outcome == OUTCOME_EVALUATOR_ERROR;
     if (retry) note_sickness(c, v->message);
-    if (!v->task_digest[0]) { /* it failed before it looked up the task */
+    if (!v->task_digest[0]) { /* it did not come to look at the task */
         failed(job, v->message, verdict);
     } else if (strcmp(v->task_digest, job->task_digest)) {
         retry = failed(job, "the evaluator has another version of the task than the submitter",
