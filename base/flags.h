@@ -17,7 +17,7 @@ typedef struct {
     double min, max;     /* for FLAG_INT and FLAG_FLOAT when min < max */
     const char *choices; /* for FLAG_TEXT: "bucket|island|random", or NULL */
     int required;        /* FLAG_TEXT must be given */
-    int aside; /* a file's name, or a matter of speed: no part of the resolved configuration */
+    int aside; /* not part of the resolved configuration: a file name, or a matter of speed */
 } Flag;
 
 typedef struct {
@@ -29,14 +29,11 @@ typedef struct {
     int stop_at_word; /* the first positional word ends the flags (quern-fleet run -- CMD) */
 } FlagSpec;
 
-/* Positional words are moved to words (at most argc entries, caller's array); returns their number.
- */
+/* Puts the positional words into `words`, the caller's array of argc entries. Returns their number. */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
 
-/* One sentence on stderr, exit 2: for checks between flags. */
+/* Prints one sentence on stderr and exits with 2. For checks between flags. */
 _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-#define QUERN_VERSION "0.1.0"
 
 #endif
