@@ -1,4 +1,4 @@
-/* Which verdicts are records, and the merge of two verdicts. */
+/* Which scores are records, and how the verdicts of two devices are merged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const Job job = {.task = "relu",
                         .source_len = 1,
                         .seed = 1};
 
-/* A verdict as the queue returns it, with the memory behind its view. */
+/* A verdict as it comes from the queue. The zone and the bytes stay valid until the test ends. */
 typedef struct {
     Buffer bytes;
     msgpack_zone zone;
@@ -58,7 +58,8 @@ static int is_record(const char *outcome, double score, int predicted, double be
     int yes = second_device_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
-        assert_string_equal(out.device, "NVIDIA H200"); /* not the first job's architecture */
+        assert_string_equal(
+            out.device, "NVIDIA H200"); /* the class of the GPU, not the requested architecture */
         assert_true(out.seed != job.seed);
     }
     drop(&m);
@@ -74,7 +75,7 @@ static void test_record(void **state)
     assert_false(is_record("wrong_result", 0, 0, 0));
     assert_true(is_record("ok", 2.5, 0, 1.2));
     assert_false(is_record("ok", 2.4, 0, 1.2));
-    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the baseline counts as known, with 1 */
+    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the best known is at least 1, the baseline */
     assert_true(is_record("ok", 3.1, 0, 9));
 }
 
