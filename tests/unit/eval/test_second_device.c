@@ -55,7 +55,7 @@ static int is_record(const char *outcome, double score, int predicted, double be
 {
     Made m;
     Job out;
-    int yes = second_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
+    int yes = second_device_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
         assert_string_equal(
@@ -89,7 +89,7 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     char *text[3];
     make(&first, "ok", a, 0, "GPU-1");
     make(&second, outcome, b, 0, "GPU-2");
-    assert_int_equal(second_merge(&first.view, &second.view, r, &err), 0);
+    assert_int_equal(second_device_merge(&first.view, &second.view, r, &err), 0);
     buffer_init(&merged.bytes, 8192);
     msgpack_zone_init(&merged.zone, 4096);
     assert_int_equal(record_encode(r, &merged.bytes, &err), 0);
