@@ -1,70 +1,52 @@
 #!/bin/bash
 # The device cuda:N (QUERN_TEST_DEVICE, cuda:0 by default): exit statuses, faults by name, a runner that is replaced, two
-# evaluators on one GPU, and what is left when any of the processes is killed. TAP on stdout.
+# evaluators on one GPU, and the processes that are left when one of them is killed. TAP on stdout.
 # limit: 600
-set -u
-cd "$(dirname "$0")/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
+. "$(dirname "$0")/../shell/verdicts.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0}
-case $DEVICE in cuda:*) [ -e /dev/nvidiactl ] || { echo '1..0 # SKIP no NVIDIA GPU here'; exit 0; } ;; esac
-TMP=$(mktemp -d)
-export QUERN_LOG=quiet QUERN_CACHE=$TMP/cache QUERN_MARK=$TMP
-. tests/shell/verdicts.sh
-n=0
-ok() { # STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; sed 's/^/# /' "$TMP/out" "$TMP/err" 2>/dev/null | cut -c1-600 | tail -12; fi
-}
-# Living processes of this test, by the mark in their environment: "PID NAME", evaluators, compilers and runners.
-left() {
-    local p
-    for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$TMP" [0-9]*/environ | cut -d/ -f1); do
-        case "$(cat "/proc/$p/comm" 2>/dev/null)" in quern-*) echo "$p $(cat "/proc/$p/comm")" ;; esac
-    done
-}
-named() { left | awk -v name="$1" '$2 == substr(name, 1, 15) {print $1}'; } # the kernel keeps 15 characters
-none_left() { local i; for i in $(seq 200); do [ -z "$(left)" ] && return 0; sleep 0.05; done; left >"$TMP/out"; return 1; }
-wait_for() { local i; for i in $(seq 600); do eval "$1" && return 0; sleep 0.05; done; return 1; }
-trap 'left | cut -d" " -f1 | xargs -r kill -9 2>/dev/null; rm -rf "$TMP"' EXIT
+need_gpu "$DEVICE"
+export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+left_s=20
+cd "$root" || exit 1
 
-judge() { # TASK FILE [FLAGS]: $status, $outcome, $message
+judge() { # TASK FILE [FLAGS]: sets status, outcome and message
     local task=$1 file=$2; shift 2
     status=0
-    timeout 120 "$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$@" "$file" >"$TMP/out" 2>"$TMP/err" || status=$?
-    outcome=$(json_field outcome <"$TMP/out") message=$(json_field message <"$TMP/out")
+    timeout 120 "$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$@" "$file" >"$tmp/out" 2>"$tmp/err" || status=$?
+    outcome=$(json_field outcome <"$tmp/out") message=$(json_field message <"$tmp/out")
 }
 good=tests/fixtures/kernels/ok.cu
 
 # ---- verdicts and exit statuses ----
 judge relu $good
 [ "$status $outcome" = "0 ok" ]; ok $? 'a right kernel: ok, exit status 0'
-if [ "${DEVICE%%:*}" = cuda ]; then grep -q '"predicted":false' "$TMP/out"; else grep -q '"predicted":true' "$TMP/out"; fi
+if [ "${DEVICE%%:*}" = cuda ]; then grep -q '"predicted":false' "$tmp/out"; else grep -q '"predicted":true' "$tmp/out"; fi
 ok $? 'its times say whether they were measured'
-awk "BEGIN { exit !($(json_field time_us <"$TMP/out") > $(json_field light_us <"$TMP/out") && $(json_field light_us <"$TMP/out") > 0) }"
+awk "BEGIN { exit !($(json_field time_us <"$tmp/out") > $(json_field light_us <"$tmp/out") && $(json_field light_us <"$tmp/out") > 0) }"
 ok $? 'they are above what bytes and flops allow'
-if [ "${DEVICE%%:*}" = cuda ]; then # a simulator has no light to be measured
-    light=$(ls -i "$TMP"/cache/light-*.qa)
+if [ "${DEVICE%%:*}" = cuda ]; then # the speed of light is measured only on a GPU
+    light=$(ls -i "$tmp"/cache/light-*.qa)
     [ -n "$light" ]; ok $? 'the first process has measured the speed of light of the GPU'
     judge relu $good
-    [ "$(ls -i "$TMP"/cache/light-*.qa)" = "$light" ]; ok $? 'the next finds it there'
-    late=$("$BIN/quern-light" --device "$DEVICE" 2>"$TMP/err" | tee "$TMP/out" | awk '/answers late every/ {print $5}')
-    ! grep -q 'NVIDIA H200' "$TMP/out" || awk "BEGIN { exit !(${late:-0} > 99.9 && ${late:-0} < 100.4) }"
+    [ "$(ls -i "$tmp"/cache/light-*.qa)" = "$light" ]; ok $? 'the next finds it there'
+    late=$("$BIN/quern-light" --device "$DEVICE" 2>"$tmp/err" | tee "$tmp/out" | awk '/answers late every/ {print $5}')
+    ! grep -q 'NVIDIA H200' "$tmp/out" || awk "BEGIN { exit !(${late:-0} > 99.9 && ${late:-0} < 100.4) }"
     ok $? 'and how often its memory answers late, which is known of an H200'
 fi
 judge relu tests/fixtures/kernels/wrong_result.cu
 [ "$status $outcome" = "1 wrong_result" ]; ok $? 'a wrong kernel: wrong_result, exit status 1'
 judge no-such-task $good
 [ "$status" = 2 ]; ok $? 'no such task: exit status 2'
-"$BIN/quern-eval" --task relu --device cuda:64 --json $good >"$TMP/out" 2>"$TMP/err"; status=$?
-[ "$status" = 3 ] && grep -q 'quern-eval: ..*' "$TMP/err"; ok $? 'no such device: exit status 3, and a sentence'
+"$BIN/quern-eval" --task relu --device cuda:64 --json $good >"$tmp/out" 2>"$tmp/err"; status=$?
+[ "$status" = 3 ] && grep -q 'quern-eval: ..*' "$tmp/err"; ok $? 'no such device: exit status 3, and a sentence'
 for kernel in compile_error plan_count plan_launch_bounds plan_missing plan_no_kernel include_passwd endless_loop trap; do
-    check_verdict $((++n)) tests/fixtures/kernels/$kernel.cu
+    check_verdict tests/fixtures/kernels/$kernel.cu
 done
 
 # ---- faults by name ----
-fault() { # NAME OUTCOMES TEXT: the kernel is on stdin
-    cat >"$TMP/$1.cu"
-    judge relu "$TMP/$1.cu"
+fault() { # NAME OUTCOMES TEXT: the kernel on stdin gets one of the outcomes, and a message with the text
+    cat >"$tmp/$1.cu"
+    judge relu "$tmp/$1.cu"
     [ "$status" = 1 ] && grep -qE "^($2)$" <<<"$outcome" && grep -qiE -- "$3" <<<"$message"
     ok $? "$1: $outcome"
 }
@@ -85,7 +67,7 @@ fault endless 'timeout' 'relu' <<'END'
 //@ launch relu<<<1, 32>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n) { volatile float *p = y; while (n) *p = x[0]; }
 END
-# Just past the end of an output: no fault of the hardware, found by the zone around the buffer.
+# A write just past the end of an output. The hardware reports no fault; the guard zone around the buffer shows it.
 fault beyond 'out_of_bounds' 'y' <<'END'
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
@@ -97,10 +79,10 @@ extern "C" __global__ void relu(const float *x, float *y, int n)
 END
 
 # ---- limits ----
-limit() { # NAME OUTCOMES: within a minute, with a verdict
-    cat >"$TMP/$1.cu"
+limit() { # NAME OUTCOMES: the kernel on stdin gets one of the outcomes within a minute
+    cat >"$tmp/$1.cu"
     local start=$SECONDS
-    judge relu "$TMP/$1.cu"
+    judge relu "$tmp/$1.cu"
     grep -qE "^($2)$" <<<"$outcome" && [ $((SECONDS - start)) -lt 60 ]
     ok $? "$1: $outcome"
 }
@@ -123,43 +105,43 @@ extern "C" __global__ void relu(const float *x, float *y, int n)
     if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
 }
 END
-check_verdict $((++n)) tests/cheats/hostile_printf_flood.cu
-check_verdict $((++n)) tests/cheats/hostile_recursion.cu
+check_verdict tests/cheats/hostile_printf_flood.cu
+check_verdict tests/cheats/hostile_recursion.cu
 none_left; ok $? 'no process is left'
 
-# ---- one process, hostile kernels and honest ones in turn: the runner is replaced ----
-"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --out "$TMP/hostile.tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
-[ $status = 0 ] && [ "$(awk -F'\t' '$2 == "honest verdicts that changed" {print $3}' "$TMP/hostile.tsv")" = 0 ]
+# ---- one evaluator, hostile and honest kernels alternately: the runner is replaced ----
+"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --out "$tmp/hostile.tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
+[ $status = 0 ] && [ "$(awk -F'\t' '$2 == "honest verdicts that changed" {print $3}' "$tmp/hostile.tsv")" = 0 ]
 ok $? 'honest verdicts between hostile ones are what they are alone'
 
 # ---- two evaluators on one GPU ----
 for i in 1 2; do
-    "$BIN/quern-eval" --task softmax --device "$DEVICE" --json tasks/softmax/baseline.cu >"$TMP/both.$i" 2>"$TMP/err.$i" &
+    "$BIN/quern-eval" --task softmax --device "$DEVICE" --json tasks/softmax/baseline.cu >"$tmp/both.$i" 2>"$tmp/err.$i" &
 done
 wait
-[ "$(json_field outcome <"$TMP/both.1") $(json_field outcome <"$TMP/both.2")" = "ok ok" ]; ok $? 'two at the same time: both ok'
-awk "BEGIN { a = $(json_field speedup <"$TMP/both.1"); b = $(json_field speedup <"$TMP/both.2"); exit !(a > 0 && b / a < 1.03 && a / b < 1.03) }"
-ok $? "and within 3%: $(json_field speedup <"$TMP/both.1") $(json_field speedup <"$TMP/both.2")"
-"$BIN/quern-eval" --task relu --device "$DEVICE" --json "$TMP/endless.cu" >"$TMP/both.1" 2>"$TMP/err.1" &
+[ "$(json_field outcome <"$tmp/both.1") $(json_field outcome <"$tmp/both.2")" = "ok ok" ]; ok $? 'two at the same time: both ok'
+awk "BEGIN { a = $(json_field speedup <"$tmp/both.1"); b = $(json_field speedup <"$tmp/both.2"); exit !(a > 0 && b / a < 1.03 && a / b < 1.03) }"
+ok $? "and within 3%: $(json_field speedup <"$tmp/both.1") $(json_field speedup <"$tmp/both.2")"
+"$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/both.1" 2>"$tmp/err.1" &
 judge softmax tasks/softmax/baseline.cu
 wait
-[ "$(json_field outcome <"$TMP/both.1") $outcome" = "timeout ok" ]; ok $? 'beside one that hangs: ok'
+[ "$(json_field outcome <"$tmp/both.1") $outcome" = "timeout ok" ]; ok $? 'beside one that hangs: ok'
 
 # ---- kill -9 ----
-start() { "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$TMP/endless.cu" >"$TMP/out" 2>"$TMP/err" & evaluator=$!; }
+start() { "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/out" 2>"$tmp/err" & evaluator=$!; }
 if [ "${DEVICE%%:*}" = cuda ]; then
     start
-    wait_for '[ -n "$(named quern-cudarunner)" ]'; sleep 0.5
-    kill -9 $(named quern-cudarunner); killed=$?
+    wait_for '[ -n "$(ours quern-cudarunner)" ]'; sleep 0.5
+    kill -9 $(ours quern-cudarunner); killed=$?
     timeout 60 tail --pid=$evaluator -f /dev/null; s=$?
     wait $evaluator; status=$?
-    [ $killed = 0 ] && [ $s = 0 ] && [ -s "$TMP/out" ] && { [ $status = 1 ] || [ $status = 3 ]; }
-    ok $? "the runner killed in the middle of a job: a verdict ($(json_field outcome <"$TMP/out"))"
+    [ $killed = 0 ] && [ $s = 0 ] && [ -s "$tmp/out" ] && { [ $status = 1 ] || [ $status = 3 ]; }
+    ok $? "the runner killed in the middle of a job: a verdict ($(json_field outcome <"$tmp/out"))"
     none_left; ok $? 'no process is left'
     judge relu $good
     [ "$status $outcome" = "0 ok" ]; ok $? 'the GPU works on'
 else
-    for name in 'the runner killed' 'no process is left' 'the GPU works on'; do echo "ok $((++n)) - $name # skip a simulator has no runner"; done
+    for name in 'the runner killed' 'no process is left' 'the GPU works on'; do ok 0 "$name # skip a simulator has no runner"; done
 fi
 for moment in 0.1 0.4 0.8 1.5; do
     start
@@ -170,4 +152,4 @@ for moment in 0.1 0.4 0.8 1.5; do
 done
 judge relu $good
 [ "$status $outcome" = "0 ok" ]; ok $? 'the GPU works on'
-echo "1..$n"
+done_testing

@@ -1,11 +1,7 @@
 #!/bin/bash
-# Every kernel of tests/cheats gets the verdict that it names.
+# Every kernel of tests/cheats gets the verdict that it names. TAP on stdout.
 # limit: 600
-set -u
-cd "$(dirname "$0")/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-export QUERN_LOG=quiet QUERN_CACHE=$TMP/cache # the baselines are compiled once
-. tests/shell/verdicts.sh
-check_verdicts 2 tests/cheats/*.cu
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache # the baselines are compiled once
+check_verdicts 2 "$root"/tests/cheats/*.cu
+done_testing

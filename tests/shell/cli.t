@@ -1,29 +1,9 @@
 #!/bin/bash
-# What every program has in common: --help, --version, wrong flags, files and tasks that are not there, Ctrl-C.
-# TAP on stdout.
-set -u
-root=${QUERN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
-BIN=$(cd "${QUERN_BUILD:-$root/build}/bin" && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-unset QUERN_REDIS
+# What every program has in common: --help, --version, wrong flags, files and tasks that are not there, Ctrl-C. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
-n=0 failed=0
-ok() { # STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        { echo "rc $rc"; head -20 out err; } | sed 's/^/# /'
-        failed=1
-    fi
-}
-run() { # PROGRAM ARGUMENTS
-    "$BIN/$1" "${@:2}" >out 2>err </dev/null
-    rc=$?
-}
-# One line on stderr that begins with the program's name and holds the words; nothing on stdout.
-sentence() { [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; }
+# Stricter than in tap.sh: stdout is empty, too.
+sentence() { [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
 
 for path in "$BIN"/quern-*; do
     case $path in *.tmp) continue ;; esac
@@ -136,5 +116,4 @@ for _ in $(seq 600); do
     sleep 0.05
 done
 [ $rc = 130 ] && [ "$left" = 0 ]; ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
-echo "1..$n"
-exit $failed
+done_testing

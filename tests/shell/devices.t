@@ -1,23 +1,12 @@
 #!/bin/bash
 # What DEVICES=auto means: quern-devices, quern-fleet and the run's rules agree on devices and classes, with GPUs (a
 # quern-devices made for the test says so) and without. TAP on stdout.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.."
-source_dir=$PWD
-build=$(cd "${QUERN_BUILD:-build}" && pwd)
-BIN=$build/bin
-tmp=$(mktemp -d)
-unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL DEVICE DEVICES CLASSES
+. "$(dirname "$0")/tap.sh"
+unset DEVICE DEVICES CLASSES
+cd "$root" || exit 99
+build=$BUILD
 run=test-devices-$$
-trap 'rm -rf "$tmp" "$source_dir/runs/$run"' EXIT
-n=0 failed=0
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    [ -s "$tmp/out" ] && tail -25 "$tmp/out" | sed 's/^/# /'
-}
+at_exit+=('rm -rf "$root/runs/$run"')
 two='cuda:0=NVIDIA+H200 cuda:1=NVIDIA+H200'
 simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
 
@@ -50,7 +39,7 @@ for setting in 'CLASSES=sim:h100 h100' DEVICE=h100 DEVICES=h100; do
 done
 
 # ---- the fleet: evaluators that only note their device ----
-if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
+command -v redis-server >/dev/null || done_testing
 mkdir "$tmp/bin"; cp "$BIN/quern-fleet" "$tmp/bin/"
 cat >"$tmp/bin/quern-evald" <<'END'
 #!/bin/bash
@@ -74,5 +63,4 @@ said 'echo "quern-devices: the driver is too old" >&2'
 said 'exit 1'
 [ "$(fleet cuda:0,sim:a100 2 | tr ' ' '\n' | sort | uniq -c | tr -s ' \n' ' ')" = " 1 cuda:0 $((cores > 2 ? cores - 1 : 1)) sim:a100 " ]; ok $? 'a GPU has one evaluator beside the simulators'
 grep -q 'evaluators on cuda:0 and others, ' "$tmp/out"; ok $? 'and is not said to be the only device'
-echo "1..$n"
-exit $failed
+done_testing

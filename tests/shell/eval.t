@@ -1,80 +1,66 @@
 #!/bin/bash
-# quern-eval: one kernel per outcome, every task's baseline, exit statuses, determinism, JSON.
-set -u
-cd "$(dirname "$0")/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+# quern-eval: one kernel for each outcome, every task's baseline, exit statuses, determinism, JSON. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-. tests/shell/verdicts.sh
+cd "$root" || exit 1
 
-n=0
-is() { # NAME GOT WANT
-    if [ "$2" = "$3" ]; then
-        echo "ok $((++n)) - $1"
-    else
-        echo "not ok $((++n)) - $1"
-        echo "# got '$2', expected '$3'"
-    fi
-}
+for file in tests/fixtures/kernels/*.cu; do check_verdict "$file"; done
 
-for file in tests/fixtures/kernels/*.cu; do check_verdict $((++n)) "$file"; done
-
-# Every baseline verifies, and is as fast as itself.
+# Every baseline is correct and has a speedup of 1 over itself.
 for dir in tasks/*/; do
     task=$(basename "$dir")
-    json=$("$BIN/quern-eval" --task "$task" --json "$dir/baseline.cu" 2>"$TMP/err")
+    json=$("$BIN/quern-eval" --task "$task" --json "$dir/baseline.cu" 2>"$tmp/err")
     is "the baseline of $task is ok at 1.0" "$(json_field outcome <<<"$json") $(json_field score <<<"$json")" "ok 1.0"
 done
 
 ok=tests/fixtures/kernels/ok.cu
-"$BIN/quern-eval" --task relu --json $ok >"$TMP/a"
-"$BIN/quern-eval" --task relu --json $ok >"$TMP/b"
-is "two runs give equal bytes" "$(cksum <"$TMP/a")" "$(cksum <"$TMP/b")"
-(cd "$TMP" && "$BIN/quern-eval" --task relu --json "$OLDPWD/$ok" >c)
-is "and so in another folder" "$(cksum <"$TMP/a")" "$(cksum <"$TMP/c")"
-"$BIN/quern-eval" --task relu --json --seed 2 $ok >"$TMP/d"
-is "another seed is another key" "$([ "$(json_field key <"$TMP/a")" != "$(json_field key <"$TMP/d")" ] && echo differs)" differs
-"$BIN/quern-eval" --task relu --json --cache "$TMP/cache" $ok >"$TMP/e"
-"$BIN/quern-eval" --task relu --json --cache "$TMP/cache" $ok >"$TMP/f"
-is "a cached compilation gives the same verdict" "$(cksum <"$TMP/a") $(cksum <"$TMP/a")" "$(cksum <"$TMP/e") $(cksum <"$TMP/f")"
+"$BIN/quern-eval" --task relu --json $ok >"$tmp/a"
+"$BIN/quern-eval" --task relu --json $ok >"$tmp/b"
+is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
+(cd "$tmp" && "$BIN/quern-eval" --task relu --json "$OLDPWD/$ok" >c)
+is "and so in another folder" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/c")"
+"$BIN/quern-eval" --task relu --json --seed 2 $ok >"$tmp/d"
+is "another seed is another key" "$([ "$(json_field key <"$tmp/a")" != "$(json_field key <"$tmp/d")" ] && echo differs)" differs
+"$BIN/quern-eval" --task relu --json --cache "$tmp/cache" $ok >"$tmp/e"
+"$BIN/quern-eval" --task relu --json --cache "$tmp/cache" $ok >"$tmp/f"
+is "a cached compilation gives the same verdict" "$(cksum <"$tmp/a") $(cksum <"$tmp/a")" "$(cksum <"$tmp/e") $(cksum <"$tmp/f")"
 
-"$BIN/quern-eval" --task relu --profile $ok >"$TMP/text"
-is "the text shows score and counters" "$(grep -cE '^  (score|time|light|registers  [0-9]+ a|checks|counter) ' "$TMP/text")" 6
+"$BIN/quern-eval" --task relu --profile $ok >"$tmp/text"
+is "the text shows score and counters" "$(grep -cE '^  (score|time|light|registers  [0-9]+ a|checks|counter) ' "$tmp/text")" 6
 "$BIN/quern-eval" --task relu >/dev/null 2>&1
 is "no file: usage" $? 2
-"$BIN/quern-eval" --task nope $ok >/dev/null 2>"$TMP/err"
-is "no such task: usage" "$? $(grep -c 'no task is named "nope"' "$TMP/err")" "2 1"
-"$BIN/quern-eval" --task relu --device cuda:63 $ok >/dev/null 2>"$TMP/err"
-is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cuda:63: ' "$TMP/err") $(wc -l <"$TMP/err")" "3 1 1"
-"$BIN/quern-eval" --task relu --device sim:nope $ok >/dev/null 2>"$TMP/err"
+"$BIN/quern-eval" --task nope $ok >/dev/null 2>"$tmp/err"
+is "no such task: usage" "$? $(grep -c 'no task is named "nope"' "$tmp/err")" "2 1"
+"$BIN/quern-eval" --task relu --device cuda:63 $ok >/dev/null 2>"$tmp/err"
+is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cuda:63: ' "$tmp/err") $(wc -l <"$tmp/err")" "3 1 1"
+"$BIN/quern-eval" --task relu --device sim:nope $ok >/dev/null 2>"$tmp/err"
 is "no such profile: usage" $? 2
 is "a pipe is judged as what is read from it" "$("$BIN/quern-eval" --task relu --json <(cat $ok) | cksum) $("$BIN/quern-eval" --task relu --json /dev/stdin < <(cat $ok) | cksum)" \
-    "$(cksum <"$TMP/a") $(cksum <"$TMP/a")"
-{ printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$TMP/mark.cu"
-is "a byte-order mark is skipped" "$("$BIN/quern-eval" --task relu --json "$TMP/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
-is "and in a baseline, too" "$("$BIN/quern-eval" --task relu --json --baseline "$TMP/mark.cu" $ok | json_field outcome)" ok
-tail -c +4 "$TMP/mark.cu" >"$TMP/unmarked.cu"
-"$BIN/quern-compile" "$TMP/mark.cu" >"$TMP/ptx" 2>/dev/null
-is "and by quern-compile" "$? $(cksum <"$TMP/ptx")" "0 $("$BIN/quern-compile" "$TMP/unmarked.cu" | cksum)"
-{ cat $ok && printf '\0' && cat $ok; } >"$TMP/nul.cu"
-"$BIN/quern-compile" "$TMP/nul.cu" >"$TMP/ptx" 2>"$TMP/err"
-is "which compiles no part of a source that holds a NUL byte" "$? $(wc -c <"$TMP/ptx") $(grep -c 'NUL byte' "$TMP/err")" "1 0 1"
-head -c 100000000 /dev/zero | tr '\0' 'x' >"$TMP/large.cu"
-"$BIN/quern-eval" --task relu --json "$TMP/large.cu" >"$TMP/large" 2>/dev/null
-is "100 MB of source is a compile error" "$? $(json_field outcome <"$TMP/large")" "1 compile_error"
-head -c 5000 /dev/urandom >"$TMP/noise.cu"
-"$BIN/quern-eval" --task relu --json "$TMP/noise.cu" >"$TMP/noise" 2>/dev/null
+    "$(cksum <"$tmp/a") $(cksum <"$tmp/a")"
+{ printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$tmp/mark.cu"
+is "a byte-order mark is skipped" "$("$BIN/quern-eval" --task relu --json "$tmp/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
+is "and in a baseline, too" "$("$BIN/quern-eval" --task relu --json --baseline "$tmp/mark.cu" $ok | json_field outcome)" ok
+tail -c +4 "$tmp/mark.cu" >"$tmp/unmarked.cu"
+"$BIN/quern-compile" "$tmp/mark.cu" >"$tmp/ptx" 2>/dev/null
+is "and by quern-compile" "$? $(cksum <"$tmp/ptx")" "0 $("$BIN/quern-compile" "$tmp/unmarked.cu" | cksum)"
+{ cat $ok && printf '\0' && cat $ok; } >"$tmp/nul.cu"
+"$BIN/quern-compile" "$tmp/nul.cu" >"$tmp/ptx" 2>"$tmp/err"
+is "which compiles no part of a source that holds a NUL byte" "$? $(wc -c <"$tmp/ptx") $(grep -c 'NUL byte' "$tmp/err")" "1 0 1"
+head -c 100000000 /dev/zero | tr '\0' 'x' >"$tmp/large.cu"
+"$BIN/quern-eval" --task relu --json "$tmp/large.cu" >"$tmp/large" 2>/dev/null
+is "100 MB of source is a compile error" "$? $(json_field outcome <"$tmp/large")" "1 compile_error"
+head -c 5000 /dev/urandom >"$tmp/noise.cu"
+"$BIN/quern-eval" --task relu --json "$tmp/noise.cu" >"$tmp/noise" 2>/dev/null
 is "noise is a verdict" "$?" 1
 
-# Killed in the middle of a compilation that takes long: the compiler and its child go too.
-cat >"$TMP/long.cu" <<'EOF'
+# An evaluator that is killed during a long compilation: the compiler and its child end too.
+cat >"$tmp/long.cu" <<'EOF'
 template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << A)>::T b; typedef Q T; };
 template <int B> struct Q<0, B> { typedef int T; };
 //@ launch k<<<1, 1>>>(y)
 extern "C" __global__ void k(float *y) { *y = sizeof(Q<24, 0>); }
 EOF
-"$BIN/quern-eval" --task relu "$TMP/long.cu" >/dev/null 2>&1 &
+"$BIN/quern-eval" --task relu "$tmp/long.cu" >/dev/null 2>&1 &
 pid=$!
 for i in $(seq 600); do
     server=$(pgrep -P $pid quern-compile) && child=$(pgrep -P "$server") && break
@@ -89,4 +75,4 @@ done
 is "a killed evaluator leaves no process" "${server:+server}${child:+child} $(ls -d "/proc/$server" "/proc/$child" 2>/dev/null | wc -l)" "serverchild 0"
 "$BIN/quern-eval" --schema | cmp -s - docs/verdict.md
 is "docs/verdict.md is what quern-eval --schema prints" $? 0
-echo "1..$n"
+done_testing

@@ -2,10 +2,9 @@
 # limit: 900
 # Bad settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows: each is one clear
 # sentence, no process is left, and the same command afterwards continues to what an undisturbed run makes.
-set -u
 . "$(dirname "$0")/pipeline.sh"
 server= full=$(dir full)
-trap '[ -z "$server" ] || kill $server; ! mountpoint -q "$full" || umount "$full"; clear_away' EXIT
+at_exit=('[ -z "$server" ] || kill $server' '! mountpoint -q "$full" || umount "$full"' "${at_exit[@]}")
 says() { grep -qE -- "$1" "$tmp/out"; }
 
 # ---- settings: refused before anything starts ----

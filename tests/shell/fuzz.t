@@ -1,28 +1,25 @@
 #!/bin/bash
-# Every fuzz target on its seeds and, for a short while each, on their mutants. TAP on stdout.
-# QUERN_FUZZ_SECONDS (2) is the time of one target; QUERN_FUZZ_SEED (1) names the mutants. A crashing
-# input is kept in the test's folder as <target>/crash-<digest>.
-set -u
-root=${QUERN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
-fuzz=$(cd "${QUERN_BUILD:-$root/build}/fuzz" && pwd) || { echo "Bail out! no fuzz targets are built (make test builds them)"; exit 1; }
+# Every fuzz target on its seeds and, for a short time, on mutants of them. QUERN_FUZZ_SECONDS (2) is the time of one target;
+# QUERN_FUZZ_SEED (1) selects the mutants. A crashing input stays in the test's folder as <target>/crash-<digest>. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+fuzz=$(cd "$BUILD/fuzz" && pwd) || { echo "Bail out! no fuzz targets are built (make test builds them)"; exit 1; }
 seconds=${QUERN_FUZZ_SECONDS:-2} seed=${QUERN_FUZZ_SEED:-1}
 export QUERN_LOG=quiet
+logs=()
+cd "$kept" || exit 1
 
-# The parsers of foreign bytes; other targets that are there run too.
+# The parsers of untrusted bytes must have a target. All other targets run too.
 required="artifact headers plan ptx reply safetensors tokenizer"
 
-# Beside tests/fuzz/seeds/NAME and tests/fixtures/NAME, which every target takes.
+# Seeds of a target besides tests/fuzz/seeds/NAME and tests/fixtures/NAME.
 more_seeds() { # NAME
     case $1 in
     headers | plan) echo "$root/tests/fixtures/kernels" "$root/tests/cheats" ;;
     esac
 }
 
-n=0 failed=0
 for name in $required; do
-    [ -x "$fuzz/fuzz_$name" ] && continue
-    echo "not ok $((++n)) - the target fuzz_$name exists"
-    failed=1
+    [ -x "$fuzz/fuzz_$name" ] || ok 1 "the target fuzz_$name exists"
 done
 for target in "$fuzz"/fuzz_*; do
     case $target in *.tmp) continue ;; esac
@@ -30,8 +27,7 @@ for target in "$fuzz"/fuzz_*; do
     seeds=()
     for s in "$root/tests/fuzz/seeds/$name" "$root/tests/fixtures/$name" $(more_seeds "$name"); do [ -e "$s" ] && seeds+=("$s"); done
     if [ ${#seeds[@]} = 0 ]; then
-        echo "not ok $((++n)) - fuzz_$name has seeds in tests/fuzz/seeds/$name"
-        failed=1
+        ok 1 "fuzz_$name has seeds in tests/fuzz/seeds/$name"
         continue
     fi
     mkdir -p "$name" && cd "$name" || exit 1
@@ -39,13 +35,11 @@ for target in "$fuzz"/fuzz_*; do
     rc=$?
     cd ..
     if [ $rc = 0 ] && grep -q '^fuzz: [1-9][0-9]* seeds, [1-9][0-9]* mutants, no crash$' "$name/out"; then
-        echo "ok $((++n)) - fuzz_$name: $(sed -n 's/^fuzz: //p' "$name/out")"
+        ok 0 "fuzz_$name: $(sed -n 's/^fuzz: //p' "$name/out")"
         rm -rf "$name"
     else
-        echo "not ok $((++n)) - fuzz_$name ended with $rc: $PWD/$name"
+        ok 1 "fuzz_$name ended with $rc: $PWD/$name"
         tail -n 30 "$name/err" | sed 's/^/# /'
-        failed=1
     fi
 done
-echo "1..$n"
-exit $failed
+done_testing

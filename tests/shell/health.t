@@ -1,24 +1,10 @@
 #!/bin/bash
-# A sick device leaves service: its job is handed back uncounted and judged elsewhere, the queue lists the
-# device, and the fleet does not start its evaluator again. TAP on stdout.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
-tmp=$(mktemp -d)
-cd "$tmp"
-unset QUERN_REDIS
+# A sick device leaves service: its job goes back to the queue without a counted delivery and another device judges it, the queue
+# lists the device, and the fleet does not start its evaluator again. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+need redis-server
 export QUERN_LEASE_S=5
-n=0 failed=0 pids=()
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    for f in log a.log b.log out err; do [ -s $f ] && sed "s/^/# $f: /" $f | tail -15; done
-}
-trap 'for p in "${pids[@]}"; do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
-wait_for() { local i; for i in $(seq 1000); do eval "$1" && return 0; sleep 0.02; done; return 1; }
+logs=(log a.log b.log out err)
 status() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d '\n'; }
 place="$(hostname) sim:h100"
 cat >noop <<END
@@ -30,12 +16,12 @@ message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)
 sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
 
 # ---- a job makes one device sick; another device judges it ----
-"$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!; pids+=($fleet)
+"$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && status >/dev/null'
 touch ill
 { sick_over one; printf 'relu\tfine\n'; } | "$here/make_samples.pl" >s.qa
-"$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!; pids+=($submitter)
+"$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!
 wait_for 'status | grep -q "\"waiting\": 2"'
 ./noop --device sim:h100 2>a.log; s=$?
 [ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 4 and one sentence'
@@ -43,7 +29,7 @@ status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'; ok $? 'its j
 status | grep -qF "\"quarantined\": \"$place\"" && status | grep -q '"reason": "this GPU is out of service: it was told'; ok $? 'the queue says which device, and why'
 "$BIN/quern-queue" status | grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): this GPU is out of service: it was told to be sick"; ok $? 'people read it too'
 "$BIN/quern-queue" status | head -1 | grep -q '^class .*waiting'; ok $? 'below the table'
-./noop --device sim:h100 2>b.log & worker=$!; pids+=($worker)
+./noop --device sim:h100 2>b.log & worker=$!
 wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message v.qa)" = "noop
 noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator judges the job'
@@ -52,7 +38,7 @@ noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator ju
 # ---- a job survives more sick devices than it has deliveries ----
 kill -TERM $worker; wait $worker
 sick_over again | "$here/make_samples.pl" >t.qa
-"$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!; pids+=($submitter)
+"$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!
 wait_for 'status | grep -q "\"waiting\": 1"'
 sick=0
 for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && sick=$((sick + 1)); done
@@ -62,7 +48,7 @@ for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && 
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
 
-# ---- a fleet: the sick evaluator is not started again, and its jobs go to the other ----
+# ---- a fleet: the sick evaluator is not started again, and the other gets its jobs ----
 touch ill
 { sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done; } | "$here/make_samples.pl" >u.qa
 cat >command <<END
@@ -76,5 +62,4 @@ touch ill
 sick_over alone | "$here/make_samples.pl" >y.qa
 timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa --output y.out >out 2>log; s=$?
 [ $s = 1 ] && grep -q 'no evaluator stays up' log; ok $? 'with no evaluator left the fleet ends, and says why'
-echo "1..$n"
-exit $failed
+done_testing

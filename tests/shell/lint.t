@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
-# The source tree passes mk/lint. Its findings are printed as diagnostics.
-set -u
-cd "${QUERN_SOURCE:-.}" || exit 1
-echo 1..1
-if out=$(mk/lint 2>&1); then
-  echo 'ok 1 - the tree is clean'
-else
-  sed 's/^/# /' <<<"$out"
-  echo 'not ok 1 - the tree is clean'
-fi
+# The source tree passes mk/lint. A failure prints its findings. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+diagnose() { sed 's/^/# /' "$tmp/out"; }
+cd "$root" || exit 1
+mk/lint >"$tmp/out" 2>&1; ok $? 'the tree is clean'
+done_testing

@@ -1,32 +1,18 @@
 #!/bin/bash
 # The client of chat endpoints against a server that fails as each prompt asks (fake_llm.py). TAP on stdout.
-set -u
-cd "$(dirname "$0")/../.."
-root=$PWD
-DRIVE=$(cd "${QUERN_BUILD:-build}/test/llm" && pwd)/drive_llm
-command -v python3 >/dev/null || { echo '1..0 # SKIP the fake server needs python3'; exit 0; }
-tmp=$(mktemp -d)
-cd "$tmp"
-python3 "$root/tests/shell/fake_llm.py" "$tmp/log" >port 2>server.err &
+. "$(dirname "$0")/tap.sh"
+DRIVE=$BUILD/test/llm/drive_llm
+need python3 'the fake server needs python3'
+python3 "$here/fake_llm.py" "$tmp/log" >port 2>server.err &
 server=$!
 silent=
-trap 'kill $server $silent 2>/dev/null; rm -rf "$tmp"' EXIT
-wait_for() { local end=$((SECONDS + 60)); until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done; }
+at_exit+=('kill $server $silent 2>/dev/null')
+logs=(out err server.err)
 wait_for '[ -s port ]'
 export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 QUERN_LOG=debug
 export OPENAI_BASE_URL=http://127.0.0.1:$(cat port)/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:$(cat port)
 export OPENAI_API_KEY=sk-secret-0123456789abcdef ANTHROPIC_API_KEY=sk-ant-secret-0123456789
-n=0 failed=0
-ok() {
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        sed 's/^/# /' out err server.err
-        failed=1
-    fi
-    cat out err >>said
-}
-# drive FLAGS -- PROMPT...: run the client; each prompt is "name script: steps"
+# drive FLAGS -- PROMPT...: runs the client; each prompt is "name script: steps". All outputs are collected in said.
 drive() {
     local flags=()
     while [ "$1" != -- ]; do flags+=("$1"); shift; done
@@ -35,8 +21,9 @@ drive() {
     printf '%s\n' "$@" | timeout 120 "$DRIVE" "${flags[@]}" --give-up "${GIVE_UP:-60}" >out 2>err
     rc=$?
     sort -n -o out out
+    cat out err >>said
 }
-# logged EXPRESSION: a Python expression over the list r of logged requests
+# logged EXPRESSION: whether a Python expression over the list r of logged requests is true
 logged() { python3 -c "import json,sys
 r = [json.loads(l) for l in open('log')]
 sys.exit(0 if ($1) else 1)"; }
@@ -151,6 +138,7 @@ drive=$!
 wait_for '[ "$(wc -l <log)" = 2 ]'
 kill -TERM $drive; wait_for 'grep -q "stopped by signal 15; waiting" err'
 rm log.hold; wait $drive; rc=$?
+cat out err >>said
 [ $rc = 1 ] && [ "$(wc -l <out)" = 2 ] && grep -q 'stopped by signal 15; 2 of 3 requests had ended' err && logged 'len(r) == 2'
 ok $? 'a signal: what runs is finished and handed over, nothing new is begun'
 
@@ -169,5 +157,4 @@ drive --api anthropic --temperature 1.5 -- 'h5 script: claude'
 drive -- 'i1 script: echokey' 'i2 script: keyanswer'
 [ $rc = 0 ] && grep -q 'bad header Bearer \*\*\*\*' out; ok $? 'a server that repeats the key'
 ! grep -q 'secret' said; ok $? 'the key is in no output of any run above'
-echo "1..$n"
-exit $failed
+done_testing

@@ -1,12 +1,10 @@
 #!/bin/bash
 # limit: 600
-# Training on a checkpoint: adapters through the three stages, an endpoint that is given them round by round, the losses by
-# name, memory told in advance, and a trainer elsewhere. TAP on stdout.
-set -u
-command -v redis-server >/dev/null || { echo '1..0 # SKIP no redis-server in PATH'; exit 0; }
+# Training on a checkpoint: adapters in the three stages, an endpoint that loads them, the losses by name, --plan, and an
+# outside trainer. TAP on stdout.
 . "$(dirname "$0")/endpoint.sh"
-run() { "$BIN/$1" "${@:2}" >out 2>err; }
-# The last command failed with STATUS and said one sentence that holds TEXT.
+need redis-server
+# sentence RC STATUS TEXT: the last command ended with STATUS and one sentence that has TEXT
 sentence() { [ "$1" = "$2" ] && grep -qF -- "$3" err && [ "$(grep -vc 'quern-[a-z]*: [0-9]\|warning\|log-prob\|the trainer is\|endpoint answers' err)" = 1 ]; }
 header() { "$BIN/quern-artifact" show "$1" --records 0; }
 weights() { sha256sum <"$1" | cut -d' ' -f1; }
@@ -216,4 +214,5 @@ wrong "TRAINER=sh train.sh $start" TRAINER='sh train.sh'
 wrong 'BASE=x: there is no x/config.json, so it is no model directory' POLICY=openai:M BASE=x
 wrong 'BASE=x names the checkpoint that POLICY=openai:MODEL serves; POLICY is small' BASE=x
 
+check_key
 done_testing

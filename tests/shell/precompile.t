@@ -1,36 +1,12 @@
 #!/bin/bash
-# Precompilation: the verdicts equal those of an evaluator that compiles each candidate itself, also when
-# compilers, runners and evaluators are killed. A job that only waited is never counted as tried. TAP on
-# stdout.
+# Precompilation: the verdicts equal those of an evaluator that compiles each candidate itself, also when compilers, runners and
+# evaluators are killed. A job that only waited does not count as delivered. TAP on stdout.
 # limit: 300
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.."
-root=$PWD
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
-tmp=$(mktemp -d)
-cd "$tmp"
-unset QUERN_REDIS QUERN_CACHE
-export QUERN_LEASE_S=1.5 QUERN_MARK=$tmp QUERN_LOG=debug
-n=0 failed=0
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    sed 's/^/# /' log | grep -v ' ms$' | tail -15
-}
-left() {
-    local p
-    for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do
-        [ $p = $$ ] && continue
-        case "$({ tr '\0' ' ' </proc/$p/cmdline; } 2>/dev/null)" in *quern-*|*redis-server*) echo $p ;; esac
-    done
-}
-none_left() { local i; for i in $(seq 100); do [ -z "$(left)" ] && return 0; sleep 0.05; done; return 1; }
-trap 'for p in $(left); do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
-wait_for() { local i; for i in $(seq 1500); do eval "$1" && return 0; sleep 0.02; done; return 1; }
-payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
+. "$(dirname "$0")/tap.sh"
+need redis-server
+export QUERN_LEASE_S=1.5 QUERN_LOG=debug
+left_s=10
+diagnose() { grep -v ' ms$' log | tail -15 | sed 's/^/# /'; }
 status() { QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n'; }
 done_of() { status $1 | sed -n 's/.*"done":\([0-9]*\).*/\1/p'; }
 some_done() { wait_for "[ \"\$(done_of $1)\" -ge $2 ] 2>/dev/null"; }
@@ -38,7 +14,7 @@ for compilers in 0 2; do
     printf '#!/bin/bash\nexec "%s/quern-evald" --compilers %d "$@"\n' "$BIN" $compilers >evald-$compilers
 done
 chmod +x evald-*
-# fleet DIR COMPILERS: in the background, $fleet is its process
+# fleet DIR COMPILERS: starts a fleet in the background; $fleet is its process
 fleet() {
     "$BIN/quern-fleet" run --evaluator ./evald-$2 --devices sim:h100 --workers ${WORKERS:-1} --dir $1 -- \
         sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status" >out 2>log & fleet=$!
@@ -53,12 +29,12 @@ for i in 1 2 3; do
 done | "$here/make_samples.pl" >s.qa
 jobs=24
 fleet plain 0; wait $fleet; s=$?
-want=$(payload plain.qa)
+want=$(digest plain.qa)
 [ $s = 0 ] && [ -n "$want" ] && [ "$("$BIN/quern-artifact" export plain.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
 ok $? 'without precompilation: every candidate has its verdict, of at least five outcomes'
 finish() { # NAME
     wait $fleet; local s=$?
-    [ $s = 0 ] && [ "$(payload $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
+    [ $s = 0 ] && [ "$(digest $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
     tr -d ' \n' <$1.status | grep -q "\"waiting\":0,\"leased\":0,\"done\":$jobs,\"dead\":0"; ok $? "$1: every job done, none dead"
     none_left; ok $? "$1: no process is left"
 }
@@ -97,5 +73,4 @@ fleet polite 2
 some_done polite 1
 kill -TERM "$(evald)"
 finish polite
-echo "1..$n"
-exit $failed
+done_testing

@@ -1,41 +1,15 @@
 #!/bin/bash
-# The queue under SIGKILL of every process, stopped workers, an emptied server, dropped connections and
-# candidates that crash their evaluator. Each time the payload of the verdicts equals that of an
-# undisturbed run, each distinct job is finished once, and no process is left. TAP on stdout.
+# The queue under SIGKILL of every process, stopped workers, an emptied server, dropped connections, and candidates that crash
+# their evaluator. Each time the payload of the verdicts equals that of an undisturbed run, each distinct job is finished once,
+# and no process is left. TAP on stdout.
 #
-# On a busy machine any process may pause for seconds. A fault therefore waits for the state that it
-# needs, and a run that ends before its faults is repeated. Leases have the usual 30 s, but in the tests
-# of an expired lease: a worker that waits for a core must not lose its jobs.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
-tmp=$(mktemp -d)
-cd "$tmp"
-unset QUERN_REDIS
-export QUERN_MARK=$tmp
-n=0 failed=0
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    for f in log out err; do [ -s $f ] && sed "s/^/# $f: /" $f | tail -15; done
-}
-# The running processes with this test's mark, without this shell and its helpers.
-left() {
-    local p
-    for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do
-        [ $p = $$ ] && continue
-        case "$({ tr '\0' ' ' </proc/$p/cmdline; } 2>/dev/null)" in *quern-*|*redis-server*|*'sh -c'*|sleep*) echo $p ;; esac
-    done
-}
-ours() { local p; for p in $(left); do [ "$(cat /proc/$p/comm 2>/dev/null)" = "$1" ] && echo $p; done; }
-wait_for() { local end=$((SECONDS + 60)); until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done; }
-none_left() { local p; wait_for '[ -z "$(left)" ]' && return
-    for p in $(left); do echo "# left: $p $(tr '\0' ' ' </proc/$p/cmdline)"; done; return 1; }
-trap 'for p in $(left); do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
-payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
+# On a busy machine any process may pause for seconds. A fault therefore waits for the state that it needs, and a run that ends
+# before its faults is repeated. Leases have the usual 30 s except in the tests of an expired lease: a worker that waits for a
+# core must not lose its jobs.
+. "$(dirname "$0")/tap.sh"
+need redis-server
+logs=(log out err)
+left_pattern='@(*quern-*|*redis-server*|*sh -c*|sleep*)'
 queue() { QUERN_QUEUE_RETRY_S=${patience:-5} QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" "${@:2}" 2>/dev/null; }
 status() { patience=0.1 queue $1 status --json | tr -d ' \n'; }
 count() { status $1 | sed -n "s/.*\"$2\":\([0-9]*\).*/\1/p"; }
@@ -46,7 +20,7 @@ cat >noop <<END
 exec "$BIN/quern-evald" --runner noop --deadline "\${DEADLINE:-60}" "\$@"
 END
 chmod +x noop
-# fleet DIR COMMAND...: in the background, \$fleet is its process
+# fleet DIR COMMAND...: starts a fleet in the background; $fleet is its process
 fleet() { local d=$1; shift; "$BIN/quern-fleet" run --evaluator ./noop --workers "${WORKERS:-2}" --dir "$d" -- "$@" >out 2>log & fleet=$!; }
 
 # ---- 40 samples, 30 distinct jobs of 80 ms, one answer without code ----
@@ -54,25 +28,25 @@ fleet() { local d=$1; shift; "$BIN/quern-fleet" run --evaluator ./noop --workers
   for i in $(seq 9); do printf 'relu\t// selftest: sleep 0.08\\n// candidate %d\n' $i; done
   printf 'relu\t\n'; } | "$here/make_samples.pl" >s.qa
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir calm -- sh -c "'$BIN/quern-evaluate' s.qa --output calm.qa && '$BIN/quern-queue' status --json >status" >out 2>log; s=$?
-want=$(payload calm.qa)
+want=$(digest calm.qa)
 [ $s = 0 ] && [ -n "$want" ] && tr -d ' \n' <status | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? 'undisturbed: 40 samples are 30 jobs, each done once'
 "$BIN/quern-artifact" export calm.qa | tail -1 | grep -q '"message":"the answer holds no code".*"outcome":"plan_error"'; ok $? 'an answer without code gets its verdict'
 none_left; ok $? 'no process is left'
 "$BIN/quern-fleet" run --evaluator ./noop --workers 0 --dir calm -- "$BIN/quern-evaluate" s.qa --output again.qa >out 2>log; s=$?
-[ $s = 0 ] && [ "$(payload again.qa)" = "$want" ]; ok $? 'the next run finds the jobs done, without an evaluator'
+[ $s = 0 ] && [ "$(digest again.qa)" = "$want" ]; ok $? 'the next run finds the jobs done, without an evaluator'
 
-# finish NAME: check that the fleet ends with the calm run's verdicts and 30 jobs done once
+# finish NAME: checks that the fleet ends with the calm run's verdicts and 30 jobs done once
 finish() {
     wait $fleet; local s=$?
-    [ $s = 0 ] && [ "$(payload $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
+    [ $s = 0 ] && [ "$(digest $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
     tr -d ' \n' <$1.status | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? "$1: every job done, none twice"
     none_left; ok $? "$1: no process is left"
 }
 evaluating() { fleet $1 sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status"; }
 
 
-# strike NAME FAULTS [RUN]: start a run and disturb it. FAULTS NAME returns whether all faults hit it
-# before its end; if not, repeat.
+# strike NAME FAULTS [RUN]: starts a run and disturbs it. FAULTS NAME returns whether all faults hit the run before its end; if
+# not, both are repeated.
 strike() {
     local try
     for try in 1 2 3 4 5 6; do
@@ -143,7 +117,7 @@ finish clients
 flush() { some_done $1 5 && redis-cli -s $1/redis.sock flushall >/dev/null && wait_for 'grep -q "has lost jobs" log || ! running'; grep -q 'has lost jobs' log; }
 strike flush flush
 wait $fleet; s=$?
-[ $s = 0 ] && [ "$(payload flush.qa)" = "$want" ]; ok $? 'flush: the verdicts are the same bytes'
+[ $s = 0 ] && [ "$(digest flush.qa)" = "$want" ]; ok $? 'flush: the verdicts are the same bytes'
 
 # ---- kill -9 the submitter; run it again ----
 twice() { fleet $1 sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa; echo \$? >$1.rc; '$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status"; }
@@ -157,7 +131,7 @@ interrupt() { some_done $1 8 && kill -INT $(ours quern-evaluate) 2>/dev/null && 
 strike keep interrupt once
 [ "$(cat keep.rc)" = 130 ] && [ -s keep.qa.journal ] && [ ! -e keep.qa ]; ok $? 'Ctrl-C keeps the journal and exits 130'
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir fresh -- sh -c "'$BIN/quern-evaluate' s.qa --output keep.qa && '$BIN/quern-queue' status --json" >out 2>log
-[ "$(payload keep.qa)" = "$want" ] && [ ! -e keep.qa.journal ] && [ "$(tr -d ' \n' <out | sed -n 's/.*"done":\([0-9]*\).*/\1/p')" -lt 30 ]; ok $? 'the rerun continues from the journal'
+[ "$(digest keep.qa)" = "$want" ] && [ ! -e keep.qa.journal ] && [ "$(tr -d ' \n' <out | sed -n 's/.*"done":\([0-9]*\).*/\1/p')" -lt 30 ]; ok $? 'the rerun continues from the journal'
 
 # ---- kill -9 the fleet: the next run gets the leased jobs at once ----
 kill_fleet() { some_done $1 6 && kill -9 $fleet && { wait $fleet 2>/dev/null; [ ! -e $1.status ]; }; }
@@ -197,7 +171,7 @@ done
 ok $? 'a worker is stopped with a job in its hands'
 ./noop --device sim:h100 2>b.log & b=$!
 wait $e; s=$?
-[ $s = 0 ] && [ "$(payload hosts.qa)" = "$want" ] && [ "$(count hosts done)" = 30 ]; ok $? 'past its lease another does that job too'
+[ $s = 0 ] && [ "$(digest hosts.qa)" = "$want" ] && [ "$(count hosts done)" = 30 ]; ok $? 'past its lease another does that job too'
 kill -CONT $a; kill -TERM $a; wait $a; s=$?
 [ $s = 0 ] && tr -d ' \n' <<<"$(status hosts)" | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? 'a worker that woke after its lease changes nothing'
 stream() { redis-cli -s $1/redis.sock --scan --pattern '{quern.*}:s:sim:h100'; }
@@ -268,5 +242,4 @@ mkdir nothing; PATH=$tmp/nothing "$BIN/quern-fleet" run --workers 0 --dir calm -
 "$BIN/quern-evaluate" s.qa --output none.qa --redis redis://u:secret@h 2>log; s=$?
 [ $s = 2 ] && ! grep -q secret log; ok $? 'a password in an argument is refused, and not repeated'
 none_left; ok $? 'no process is left at the end'
-echo "1..$n"
-exit $failed
+done_testing

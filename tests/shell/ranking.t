@@ -1,13 +1,9 @@
 #!/bin/bash
-# The simulator ranks kernels as a GPU would: pairs of right kernels, of which the second must score higher.
-set -u
-cd "$(dirname "$0")/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+# The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-. tests/shell/verdicts.sh
-n=0
+cd "$root" || exit 1
+TMP=$tmp
 
 score() { # TASK NAME: of $TMP/NAME.cu; nothing when it is not ok
     local json
@@ -191,4 +187,4 @@ if awk "BEGIN { exit !(${bound:-9} <= ${free:-0} && ${free:-9} < 1) }"; then
 else
     echo "not ok $n - a launch bound that spills wins no occupancy: bound '$bound', free '$free'"
 fi
-echo "1..$n"
+done_testing

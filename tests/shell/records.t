@@ -1,40 +1,24 @@
 #!/bin/bash
-# Records: a measured score above 3, or above twice the best known, is judged again by a second device of
-# its class. The evaluators are noop runners with invented devices. The candidates name their scores. TAP on
-# stdout.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.."
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-if ! command -v redis-server >/dev/null; then echo '1..0 # SKIP no redis-server in PATH'; exit 0; fi
-tmp=$(mktemp -d)
-cd "$tmp"
-unset QUERN_REDIS
+# Records: a second device of the class judges a measured score above 3, or above twice the best known, again. The evaluators are
+# noop runners with invented devices. The candidates name their scores. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+need redis-server
 export QUERN_LEASE_S=3
-n=0 failed=0 pids=()
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    for f in log A.log B.log err verdicts; do [ -s $f ] && sed "s/^/# $f: /" $f | tail -15; done
-}
-trap 'for p in "${pids[@]}"; do kill -9 $p; done 2>/dev/null; rm -rf "$tmp"' EXIT
-wait_for() { local i; for i in $(seq 1500); do eval "$1" && return 0; sleep 0.02; done; return 1; }
+logs=(log A.log B.log err verdicts)
 count() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | grep -o "\"class\":\"${2:-test:gpu}\"[^}]*" | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
-payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
 field() { "$BIN/quern-artifact" export "$1" | sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" | tr '\n' ' '; }
-# start UUID [CLASS]: start an evaluator with that device; $pid is its process
-start() { "$BIN/quern-evald" --runner noop --device ${2:-test:gpu} --uuid $1 2>>$1.log & pid=$!; pids+=($pid); }
+# start UUID [CLASS]: starts an evaluator with that device; $pid is its process
+start() { "$BIN/quern-evald" --runner noop --device ${2:-test:gpu} --uuid $1 2>>$1.log & pid=$!; }
 end() { kill -TERM $1; wait $1; }
-# evaluate NAME SOURCE...: write NAME.qa in the background; $submitter is the process, $options are options
+# evaluate NAME SOURCE...: writes NAME.qa in the background; $submitter is the process, $options are its options
 samples() { local name=$1; shift; printf 'relu\t%s\n' "$@" | "$here/make_samples.pl" >$name.samples; }
 evaluate() { samples "$@"; again $1; }
-again() { "$BIN/quern-evaluate" $1.samples --output $1.qa --device ${class:-test:gpu} ${options:-} 2>err & submitter=$!; pids+=($submitter); }
+again() { "$BIN/quern-evaluate" $1.samples --output $1.qa --device ${class:-test:gpu} ${options:-} 2>err & submitter=$!; }
 finish() { wait $submitter; local s=$?; "$BIN/quern-artifact" export $1.qa >verdicts 2>/dev/null; return $s; }
 fresh() { "$BIN/quern-queue" purge >/dev/null; }
 measured() { printf '// selftest: measured %s' "$*"; }
 
-"$BIN/quern-fleet" run --devices sim:h100 --workers 0 --dir q -- sleep 1000 >out 2>log & fleet=$!; pids+=($fleet)
+"$BIN/quern-fleet" run --devices sim:h100 --workers 0 --dir q -- sleep 1000 >out 2>log & fleet=$!
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && "$BIN/quern-queue" status >/dev/null 2>&1'
 
@@ -55,10 +39,10 @@ finish agree; s=$?
 grep -q '"other":{[^}]*"score":4[^}]*"uuid":"A"' verdicts && grep -q '"other":{[^}]*"score":3.6[^}]*"uuid":"B"' verdicts; ok $? "the other device's numbers are kept"
 
 # ---- the same samples again: nothing is judged twice, the bytes are the same ----
-want=$(payload agree.qa); cp agree.samples same.samples
+want=$(digest agree.qa); cp agree.samples same.samples
 end $a; end $b
 again same; finish same; s=$?
-[ $s = 0 ] && [ -n "$want" ] && [ "$(payload same.qa)" = "$want" ] && [ "$(count done)" = 4 ]; ok $? 'submitted again, without any evaluator: the same bytes'
+[ $s = 0 ] && [ -n "$want" ] && [ "$(digest same.qa)" = "$want" ] && [ "$(count done)" = 4 ]; ok $? 'submitted again, without any evaluator: the same bytes'
 
 # ---- devices that disagree ----
 fresh; start A; a=$pid
@@ -92,7 +76,7 @@ start B; b=$pid
 finish killed; s=$?
 [ $s = 0 ] && [ "$(field killed.qa confirmed)" = 'yes ' ] && [ "$(field killed.qa score)" = '5.9 ' ] && [ "$(wc -l <verdicts)" = 1 ] && [ "$(count done)" = $((before + 2)) ]; ok $? 'kill -9 of the second: one verdict, confirmed, each job done once'
 
-# ---- it does not come back ----
+# ---- the second device's evaluator does not come back ----
 end $b; fresh
 options='--second-wait 15'
 evaluate gone "$(measured 1.5 A=6 B=5.9)"
@@ -126,5 +110,4 @@ evaluate sim "$(measured 0 A=9)"; finish sim; s=$?
 end $a; end $b; end $c
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
-echo "1..$n"
-exit $failed
+done_testing

@@ -1,22 +1,12 @@
 #!/usr/bin/env bash
 # A changed setting makes again what it is used for and what follows from that, and nothing else: the rules, with programs
 # that only make their files; then quern-collect, when a folder of kernels has changed. TAP on stdout.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.." || exit 99
-source_dir=$PWD
-BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
-tmp=$(mktemp -d)
+. "$(dirname "$0")/tap.sh"
+unset DEVICE DEVICES CLASSES
+cd "$root" || exit 99
+source_dir=$root
 run=test-remake-$$
-unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL DEVICE DEVICES CLASSES
-trap 'rm -rf "$tmp" "$source_dir/runs/$run"-*' EXIT
-n=0 failed=0
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
-    echo "not ok $n - $2"; failed=1
-    [ -s "$tmp/out" ] && tail -15 "$tmp/out" | cut -c1-200 | sed 's/^/# /'
-}
+at_exit+=('rm -rf "$root/runs/$run"-*')
 
 # ---- programs that only make their files, and two checkpoints that are none ----
 mkdir -p "$tmp/bin" "$tmp/a" "$tmp/b" "$tmp/kernels/relu"
@@ -208,7 +198,7 @@ done
 "$BIN/quern-collect" --tasks relu --teachers dir:kernels --output none.qa >out 2>&1
 grep -q 'folders of kernels: sofmax$' out && grep -q 'not read: loose.cu$' out && [ "$(grep -c warning out)" = 2 ]; ok $? 'what no task has is warned of'
 rm -r kernels/sofmax kernels/softmax kernels/loose.cu
-if ! command -v redis-server >/dev/null; then echo "1..$n"; exit $failed; fi
+command -v redis-server >/dev/null || done_testing
 export -f collect
 rm kernels/relu/*; kernel b; kernel c
 "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c 'collect & pid=$!
@@ -250,5 +240,4 @@ END2
 "$BIN/quern-artifact" export best.qa | sed -n 's/.*"id": *"\(best[^"]*\)".*A=\([0-9.]*\).*/\1 \2/p' | tr '\n' ';' >ids
 [ "$(cat ids)" = 'best/relu 1.9;best/relu/1 1.9;best/gelu/2 1.4;best/relu/2 0.9;' ]; ok $? "the best of each: $(cat ids)"
 "$BIN/quern-pool" --output no.qa --sets one.samples:one.qa 2>out; [ $? = 2 ] && grep -q -- '--sets goes with --best' out; ok $? '--sets without --best is a usage error'
-echo "1..$n"
-exit $failed
+done_testing

@@ -1,34 +1,26 @@
 #!/bin/bash
-# quern-task: what it lists, what it refuses, and a thirteenth folder.
-set -u
-ROOT=$(cd "$(dirname "$0")/../.." && pwd)
-BUILD=${QUERN_BUILD:-build}
-case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
-BIN=$BUILD/bin
-DIR=$(mktemp -d)
-trap 'rm -rf "$DIR"' EXIT
-n=0
-ok() { n=$((n + 1)); if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; sed 's/^/# /' "$DIR/out" "$DIR/err"; fi; }
-task() { "$BIN/quern-task" "$@" >"$DIR/out" 2>"$DIR/err"; }
-# refused NAME TEXT: gate of that copy exits 1 and says so
-refused() { task gate "$1" --root "$DIR/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$DIR/out"; }
-# broken NAME SED-SCRIPT: a copy of softmax with its task.json edited
-broken() { cp -r "$ROOT/tasks/softmax" "$DIR/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$DIR/tasks/$1/task.json"; }
+# quern-task: its list, the tasks that it refuses, and a thirteenth folder. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+task() { "$BIN/quern-task" "$@" >"$tmp/out" 2>"$tmp/err"; }
+# refused NAME TEXT: gate refuses that copy with exit status 1 and the text
+refused() { task gate "$1" --root "$tmp/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$tmp/out"; }
+# broken NAME SED-SCRIPT: makes a copy of softmax with an edited task.json
+broken() { cp -r "$root/tasks/softmax" "$tmp/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$tmp/tasks/$1/task.json"; }
 compile() { # as the Makefile does
-  local source=$DIR/tasks/$1/reference.c
-  mkdir -p "$DIR/so"
+  local source=$tmp/tasks/$1/reference.c
+  mkdir -p "$tmp/so"
   echo "const char reference_source[] = \"$(sha256sum <"$source" | cut -c1-64)\";" |
-    gcc -std=c11 -O2 -fPIC -shared -o "$DIR/so/$1.so" "$source" -x c - -lm
+    gcc -std=c11 -O2 -fPIC -shared -o "$tmp/so/$1.so" "$source" -x c - -lm
 }
 
-task list; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 13 ]; ok $? "list names the twelve"
-task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$DIR/out" && grep -q '//@ launch matmul' "$DIR/out"; ok $? "show prints workloads and baseline"
-task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$DIR/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
-task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$DIR/err"; ok $? "an unknown task is one sentence"
+task list; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 13 ]; ok $? "list names the twelve"
+task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$tmp/out" && grep -q '//@ launch matmul' "$tmp/out"; ok $? "show prints workloads and baseline"
+task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$tmp/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
+task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$tmp/err"; ok $? "an unknown task is one sentence"
 task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
-task list --root "$DIR/nowhere"; [ $? = 2 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
+task list --root "$tmp/nowhere"; [ $? = 2 ] && grep -q nowhere "$tmp/err"; ok $? "a missing root is an error"
 
-mkdir -p "$DIR/tasks"
+mkdir -p "$tmp/tasks"
 broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
 refused shape "unknown name 'colz'"; ok $? "a wrong shape expression names itself"
 broken missing '/"tolerance"/d'
@@ -47,15 +39,15 @@ broken huge 's/"rows": 8192/"rows": 4611686018427387904/'
 refused huge 'more than 2147483648 elements'; ok $? "a shape that overflows is refused"
 broken cut '10,$d'
 refused cut 'not valid JSON'; ok $? "a truncated task.json is refused"
-broken nosrc 's/level/level/'; rm "$DIR/tasks/nosrc/baseline.cu"
+broken nosrc 's/level/level/'; rm "$tmp/tasks/nosrc/baseline.cu"
 refused nosrc 'baseline.cu'; ok $? "a missing baseline is named"
-rm -rf "$DIR"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,cut,nosrc}
+rm -rf "$tmp"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,cut,nosrc}
 
-# A planted task: subtract the row's mean from the row's mean of itself, which is nothing.
-export QUERN_REFERENCES=$DIR/so
+# A planted task whose reference writes only zeros.
+export QUERN_REFERENCES=$tmp/so
 broken planted 's/level/level/'
 refused planted ': run make build'; ok $? "a reference that is not built asks for make build"
-cat >"$DIR/tasks/planted/reference.c" <<'C'
+cat >"$tmp/tasks/planted/reference.c" <<'C'
 #include <stdint.h>
 void reference(const int64_t *axis, const double *const *in, double *const *out)
 {
@@ -64,31 +56,31 @@ void reference(const int64_t *axis, const double *const *in, double *const *out)
 C
 compile planted
 refused planted 'a kernel that writes zeros into y passes'; ok $? "a task that zeros would pass is refused"
-sed -i 's/in\[0\]\[i\] - in\[0\]\[i\]) \* 3/in[0][i]) * 1/' "$DIR/tasks/planted/reference.c"
+sed -i 's/in\[0\]\[i\] - in\[0\]\[i\]) \* 3/in[0][i]) * 1/' "$tmp/tasks/planted/reference.c"
 refused planted 'was built from another' && refused planted ': run make build'; ok $? "a stale reference asks for make build"
 compile planted
 refused planted 'a kernel that writes a copy of x into y passes'; ok $? "a task that a copy would pass is refused"
-sed -i 's/axis\[0\] \* axis\[1\]/axis[0] * axis[1] - 1/; s/\* 1/* 2/' "$DIR/tasks/planted/reference.c"
+sed -i 's/axis\[0\] \* axis\[1\]/axis[0] * axis[1] - 1/; s/\* 1/* 2/' "$tmp/tasks/planted/reference.c"
 compile planted
 refused planted 'unwritten or not finite'; ok $? "a reference that leaves an element is refused"
-sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % axis[1] % 7);/; s/ - 1//' "$DIR/tasks/planted/reference.c"
+sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % axis[1] % 7);/; s/ - 1//' "$tmp/tasks/planted/reference.c"
 compile planted
 refused planted 'mean of other outputs'; ok $? "outputs that no input moves are refused"
-sed -i 's/= 2.0 + .*;/= in[0][i] * (double)(i \/ axis[1] + 2);/' "$DIR/tasks/planted/reference.c"
+sed -i 's/= 2.0 + .*;/= in[0][i] * (double)(i \/ axis[1] + 2);/' "$tmp/tasks/planted/reference.c"
 compile planted
 refused planted '"turns" says rows, but with the inputs turned by one'; ok $? "a reference that does not turn as the task says is refused"
-rm -rf "$DIR/tasks/planted"
+rm -rf "$tmp/tasks/planted"
 broken inexact 's/"bytes"/"exact": "cols", "bytes"/'
-sed 's/exp(x/0.1 * exp(x/' "$ROOT/tasks/softmax/reference.c" >"$DIR/tasks/inexact/reference.c"
+sed 's/exp(x/0.1 * exp(x/' "$root/tasks/softmax/reference.c" >"$tmp/tasks/inexact/reference.c"
 compile inexact
 refused inexact 'no integers below 2^24 although the task says "exact"'; ok $? "a task that is wrongly called exact is refused"
 broken inexact2 's/"bytes"/"special": ["huge"], "bytes"/'
 refused inexact2 'found "huge"'; ok $? "an unknown special value is named"
-rm -rf "$DIR"/tasks/inexact*
+rm -rf "$tmp"/tasks/inexact*
 
-# A thirteenth folder: scale by three.
+# A thirteenth folder, which scales by three.
 broken triple 's/"op_type": "softmax"/"op_type": "elementwise"/'
-cat >"$DIR/tasks/triple/reference.c" <<'C'
+cat >"$tmp/tasks/triple/reference.c" <<'C'
 #include <stdint.h>
 void reference(const int64_t *axis, const double *const *in, double *const *out)
 {
@@ -96,7 +88,7 @@ void reference(const int64_t *axis, const double *const *in, double *const *out)
 }
 C
 compile triple
-cp -r "$ROOT"/tasks/*/ "$DIR/tasks/"
-task list --root "$DIR/tasks"; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 14 ] && grep -q '^triple' "$DIR/out"; ok $? "a thirteenth folder is listed"
-task gate triple --root "$DIR/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$DIR/out"; ok $? "and passes the gate"
-echo "1..$n"
+cp -r "$root"/tasks/*/ "$tmp/tasks/"
+task list --root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 ] && grep -q '^triple' "$tmp/out"; ok $? "a thirteenth folder is listed"
+task gate triple --root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"; ok $? "and passes the gate"
+done_testing

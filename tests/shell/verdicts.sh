@@ -1,11 +1,13 @@
-# For eval.t and both cheats.t: kernels that say in their first lines what verdict they expect.
-#   // task: NAME                 // expect: OUTCOME [CHEAT]  (several, with " | " between them, where luck decides)
-#   // most: SCORE that an `ok` may reach
-#   // says: TEXT that the message holds    // never: TEXT that it does not    // line: N
-# A field may differ by device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect: ...".
-DEVICE=${DEVICE:-sim:h100}
+# Sourced by eval.t, baselines.t, ranking.t, device.t and both cheats.t. It sources tap.sh and adds checks of kernels whose first
+# lines say which verdict they expect:
+#   // task: NAME                 // expect: OUTCOME [CHEAT]  (several alternatives are separated by " | ")
+#   // most: the largest SCORE that an `ok` may have
+#   // says: TEXT that the message contains    // never: TEXT that it does not contain    // line: N
+# A field may depend on the device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect: ...".
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+DEVICE=${DEVICE:-sim:h100} # of check_verdict and check_verdicts
 
-# The fields of one kernel, as variables of the caller: task expect most says never line
+# Reads the fields of one kernel into variables of the caller: task expect most says never line
 read_fields() { # FILE
     local text name own=" ${DEVICE%%:*}:"
     task= expect= most= says= never= line=
@@ -19,19 +21,20 @@ read_fields() { # FILE
     done <"$1"
 }
 
-json_field() { # NAME: of the JSON line on stdin, a text or a number
+json_field() { # NAME: prints a text or a number of the JSON line on stdin
     sed -E "s/.*\"$1\":(\"(([^\"\\\\]|\\\\.)*)\"|([-0-9.e+]+)).*/\2\4/"
 }
 
-json_value() { # NAME JSON VARIABLE: the same without a process; empty when there is none
+json_value() { # NAME JSON VARIABLE: sets the variable to that field of JSON, or to nothing; starts no process
     local pattern="\"$1\":(\"(([^\"\\\\]|\\\\.)*)\"|[-0-9.e+]+)"
     printf -v "$3" %s ""
     [[ $2 =~ $pattern ]] && printf -v "$3" %s "${BASH_REMATCH[2]:-${BASH_REMATCH[1]#\"\"}}"
 }
 
-# The test line of one kernel: is the verdict what it expects? The score too, where there is one.
-say_verdict() { # N FILE JSON ERRORS [PROBLEM]
-    local n=$1 file=$2 json=$3 problem=${5-} name task expect most says never line got cheat message score at
+# One check: the verdict of a kernel is what the kernel expects. PROBLEM is one that the caller has found. ERRORS is the file
+# with the evaluator's messages.
+say_verdict() { # FILE JSON ERRORS [PROBLEM]
+    local file=$1 json=$2 errors=$3 problem=${4-} name task expect most says never line got cheat message score at
     name=${file##*/} name=${name%.cu}
     read_fields "$file"
     json_value outcome "$json" got
@@ -46,33 +49,33 @@ say_verdict() { # N FILE JSON ERRORS [PROBLEM]
     [ -z "$says" ] || [[ $message == *"$says"* ]] || problem="${problem:+$problem; }the message does not say '$says'"
     [ -z "$never" ] || [[ $message != *"$never"* ]] || problem="${problem:+$problem; }the message says '$never'"
     [ -z "$line" ] || [ "$at" = "$line" ] || problem="${problem:+$problem; }line $at, expected $line"
+    local logs=()
     if [ -z "$problem" ]; then
-        echo "ok $n - $name: $got${score:+, score $score}"
+        ok 0 "$name: $got${score:+, score $score}"
     else
-        echo "not ok $n - $name: $expect"
+        ok 1 "$name: $expect"
         echo "# $problem"
         echo "# message: $message"
-        sed 's/^/# /' "$4"
+        sed 's/^/# /' "$errors"
     fi
 }
 
-# Evaluate one kernel in a process of its own, whose exit status counts too.
-check_verdict() { # N FILE
-    local status=0 json wanted=1 task expect most says never line
-    read_fields "$2"
-    json=$("$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$2" 2>"$TMP/err") || status=$?
-    [ "$(json_field outcome <<<"$json")" != ok ] || wanted=0
-    [ "$status" = "$wanted" ] && wanted= || wanted="exit status $status, expected $wanted"
-    say_verdict "$1" "$2" "$json" "$TMP/err" "$wanted"
+# Evaluates one kernel in one process; the exit status counts too.
+check_verdict() { # FILE
+    local status=0 json expected=1 problem= task expect most says never line
+    read_fields "$1"
+    json=$("$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$1" 2>"$tmp/err") || status=$?
+    [ "$(json_field outcome <<<"$json")" != ok ] || expected=0
+    [ "$status" = "$expected" ] || problem="exit status $status, expected $expected"
+    say_verdict "$1" "$json" "$tmp/err" "$problem"
 }
 
-# A whole list, a process a task, so many at a time: in a mixed order, so that hostile kernels come before honest ones. The
-# lines come in the list's order.
-check_verdicts() { # AT_A_TIME FILES...
+# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with the kernels of one task in a shuffled order, so that
+# hostile kernels come before honest ones. The checks come in the order of the list.
+check_verdicts() { # AT_A_TIME FILE...
     local workers=$1 w i k one tasks task expect most says never line
     shift
     local files=("$@") task_of=() order mine paths jsons
-    echo "1..${#files[@]}"
     for i in "${!files[@]}"; do read_fields "${files[i]}"; task_of[i]=$task; done
     readarray -t order < <(printf '%s\n' "${!files[@]}" | shuf --random-source=<(yes mixed))
     tasks=$(printf '%s\n' "${task_of[@]}" | sort -u)
@@ -83,10 +86,13 @@ check_verdicts() { # AT_A_TIME FILES...
             [ ${#mine[@]} -gt 0 ] || continue
             paths=()
             for i in "${mine[@]}"; do paths+=("${files[i]}"); done
-            readarray -t jsons < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" 2>"$TMP/err.$w")
-            for k in "${!mine[@]}"; do say_verdict $((mine[k] + 1)) "${files[mine[k]]}" "${jsons[k]-}" "$TMP/err.$w" >"$TMP/line.${mine[k]}"; done
+            readarray -t jsons < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" 2>"$tmp/err.$w.$one")
+            for k in "${!mine[@]}"; do
+                printf '%s\n' "${jsons[k]-}" >"$tmp/json.${mine[k]}"
+                ln "$tmp/err.$w.$one" "$tmp/err.${mine[k]}"
+            done
         done &
     done
     wait
-    for i in "${!files[@]}"; do cat "$TMP/line.$i"; done
+    for i in "${!files[@]}"; do say_verdict "${files[i]}" "$(<"$tmp/json.$i")" "$tmp/err.$i"; done
 }

@@ -1,0 +1,87 @@
+# The shell tests' harness, sourced first: . "$(dirname "$0")/tap.sh"
+#
+# It sets root (the source tree), here (tests/shell), BUILD, BIN, kept (the folder in which the test was started; tests/run
+# keeps it when the test fails) and tmp (a new folder), and changes to tmp. TAP goes to stdout. A test calls ok or is once for
+# each check and done_testing at its end. At its exit all processes that it left are killed and tmp is removed.
+set -u
+root=${QUERN_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+here=$root/tests/shell
+kept=$PWD
+BUILD=$(cd "$root" && cd "${QUERN_BUILD:-build}" && pwd) || { echo 'Bail out! there is no build folder'; exit 1; }
+BIN=$BUILD/bin
+tmp=$(mktemp -d)
+cd "$tmp" || exit 1
+unset QUERN_REDIS QUERN_CACHE MAKEFLAGS MFLAGS MAKELEVEL
+# Every process that the test starts inherits this mark; left finds them by it.
+export QUERN_MARK=$tmp
+
+n=0 failed=0 rc=
+logs=("$tmp/out" "$tmp/err")               # the files whose ends a failed check prints
+left_pattern='@(*quern-*|*redis-server*)'  # the command lines that left looks for
+left_s=60                                  # how long none_left waits, in seconds
+at_exit=()                                 # commands to run at the exit, in order, before tmp is removed
+
+end_test() {
+  local p command
+  for p in $(left); do kill -9 "$p"; done 2>/dev/null
+  for command in "${at_exit[@]}"; do eval "$command"; done
+  cd / && rm -rf "$tmp"
+}
+trap end_test EXIT
+
+# ---- checks ----
+diagnose() { # prints the ends of the logs; a test may define its own
+  local f
+  [ -z "$rc" ] || echo "# rc $rc"
+  for f in "${logs[@]}"; do [ ! -s "$f" ] || tail -n 30 "$f" | cut -c1-600 | sed "s/^/# ${f##*/}: /"; done
+}
+ok() { # STATUS NAME: the check passes when STATUS is 0
+  n=$((n + 1))
+  if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
+  failed=1
+  echo "not ok $n - $2"
+  diagnose
+}
+is() { # NAME GOT WANT
+  [ "$2" = "$3" ]; ok $? "$1"
+  [ "$2" = "$3" ] || printf "# got '%s', expected '%s'\n" "$2" "$3"
+}
+skip_all() { echo "1..0 # SKIP $1"; exit 0; } # REASON
+need() { command -v "$1" >/dev/null || skip_all "${2:-no $1 in PATH}"; } # COMMAND [REASON]
+need_gpu() { [[ $1 != cuda:* ]] || [ -e /dev/nvidiactl ] || skip_all 'no NVIDIA GPU here'; } # DEVICE
+done_testing() { echo "1..$n"; exit $failed; }
+
+# ---- programs ----
+run() { # PROGRAM ARGUMENT...: puts stdout into out, stderr into err, and the exit status into rc; returns it too
+  "$BIN/$1" "${@:2}" >out 2>err </dev/null
+  rc=$?
+  return $rc
+}
+# Whether stderr is one line that begins with the program's name and contains the words.
+sentence() { [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
+digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; } # ARTIFACT: prints its payload's digest
+
+# ---- processes ----
+wait_for() { # CONDITION [SECONDS]: returns whether the condition, a command, holds within that time
+  local end=$((SECONDS + ${2:-60}))
+  until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done
+}
+# The ids of the running processes that this test started and whose command line has left_pattern; not this shell and its
+# helpers.
+left() {
+  local p
+  for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do
+    [ "$p" = $$ ] && continue
+    [[ $({ tr '\0' ' ' <"/proc/$p/cmdline"; } 2>/dev/null) == $left_pattern ]] && echo "$p"
+  done
+}
+ours() { # NAME: those of left with this name, of which the kernel keeps 15 characters
+  local p
+  for p in $(left); do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = "${1:0:15}" ] && echo "$p"; done
+}
+none_left() {
+  wait_for '[ -z "$(left)" ]' "$left_s" && return
+  local p
+  for p in $(left); do echo "# left: $p $(tr '\0' ' ' <"/proc/$p/cmdline")"; done
+  return 1
+}
