@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-#include "model/core/decoder.h"
-#include "model/core/lora.h"
+#include "model/core/ranks.h"
 #include "model/core/transformer.h"
-#include "model/files/model_config.h"
-#include "model/ranks.h"
+#include "model/decoder_create.h"
 
 static const char *const part_name[PLAN_PARTS] = {"weights",   "adapter",     "gradients",
                                                   "optimiser", "activations", "backward",
@@ -22,7 +20,7 @@ static int least(int a, int b)
 static size_t workspace(const Model *m, int rows)
 {
     enum { FIXED = 256 << 20 };
-    if (m->ops == ops_cpu()) return 0;
+    if (m->ops->is_cpu) return 0;
     return FIXED +
            (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
 }
@@ -82,7 +80,7 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
         return error_set(err, ERROR_INVALID,
                          "max_tokens of a micro-batch is expected to be 0 to %d, found %d", 1 << 24,
                          o->max_tokens);
-    if (o->lean && m->ops == ops_cpu())
+    if (o->lean && m->ops->is_cpu)
         return error_set(err, ERROR_INVALID,
                          "lean training rounds 16-bit weights stochastically: the CPU "
                          "computes with 32 bits and has none");

@@ -3,7 +3,20 @@
 #define MODEL_MEMORY_PLAN_H
 
 #include "base/buffer.h"
-#include "model/core/model.h"
+#include "model/core/lora.h"
+#include "model/core/ops.h"
+
+typedef enum { RECOMPUTE_AUTO, RECOMPUTE_NO, RECOMPUTE_YES } Recompute;
+
+typedef struct {
+    int max_tokens; /* of one micro-batch (sequences are packed, attention stays within each); 0: by
+                       memory */
+    Recompute recompute; /* activations of a layer made again on the way back; auto: if they do not
+                            fit otherwise */
+    int lean; /* no fp32 masters; m and v as the weights, rounded stochastically. Not on the CPU */
+    int fixed_weights; /* TokenWeights do not depend on logp, which is NULL: the head takes one pass
+                        */
+} TrainerOptions;
 
 typedef enum {
     PLAN_WEIGHTS,
@@ -38,8 +51,6 @@ int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
 void plan_print(const MemoryPlan *p, Buffer *out);
 /* Returns -1 with the sentence: what it takes, what there is, the flags to change. */
 int plan_refuse(const MemoryPlan *p, Error *err);
-
-const MemoryPlan *trainer_plan(const Trainer *t); /* the trainer's own */
 
 /* Sampling: what model/core/decoder.h says of its decoder, in bytes. */
 typedef struct {

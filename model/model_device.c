@@ -4,6 +4,8 @@
 
 #include "gpu/gpus.h"
 #include "model/cpu/blas.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/cuda/ops_cuda.h"
 
 int model_device(const char *name, const Ops **out, Error *err)
 {

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "model/files/model_files.h"
-#include "model/trainer.h"
+#include "model/files/tensor_file.h"
+#include "model/trainer_state.h"
 
 enum { MAX_STEP = 1 << 24, NAME = 128 }; /* whole numbers that fp32 holds */
 

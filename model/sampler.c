@@ -1,6 +1,8 @@
 /* Batched sampling. Rows are refilled as samples end, so that no step is spent on a finished one; a
  * row's bits depend on its prompt, its seed and the options alone, never on what is decoded beside
  * it, so the order of work cannot be seen in the results. They are handed over in order. */
+#include "model/sampler.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "model/core/decoder.h"
+#include "model/decoder_create.h"
 
 typedef struct {
     int32_t *ids;

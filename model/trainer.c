@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/trainer_state.h"
 
 void trainer_take_weights(Trainer *t)
 {
@@ -33,7 +34,7 @@ static size_t piece_size(const ParamSet *set, const Ops *op)
     enum { LEAST = 32 << 20, PIECES = 32 };
     size_t n = (size_t)ranks_size(), want = set->size / PIECES > LEAST ? set->size / PIECES : LEAST;
     size_t size = n * ranks_each(want, (size_t)op->align);
-    return n == 1 || op == ops_cpu() || size > set->size ? set->size : size;
+    return n == 1 || op->is_cpu || size > set->size ? set->size : size;
 }
 
 int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
@@ -42,7 +43,7 @@ int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
     MemoryPlan plan;
     size_t available, total;
     if (op->memory(&available, &total, err) || plan_trainer(m, o, available, &plan, err)) return -1;
-    if (!plan.fits && op != ops_cpu())
+    if (!plan.fits && !op->is_cpu)
         return plan_refuse(&plan, err); /* the CPU's memory is taken as it is touched */
     Trainer *t = memory_alloc(sizeof *t);
     t->model = m;

@@ -1,9 +1,11 @@
 /* Sequences laid end to end, without padding: attention stays within each. */
+#include "model/core/batch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/core/transformer.h"
+#include "model/core/parameters.h"
 
 int batch_check(const Model *m, const Sequence *seqs, int n, Error *err)
 {

@@ -7,7 +7,7 @@
 #ifndef MODEL_CORE_DECODER_H
 #define MODEL_CORE_DECODER_H
 
-#include "model/core/draw.h"
+#include "model/core/draw_law.h"
 #include "model/core/transformer.h"
 
 typedef struct {
@@ -28,7 +28,6 @@ typedef struct {
 
 typedef struct Decoder Decoder;
 
-int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 void decoder_free(Decoder *d);
 
 /* What a decoder takes of the device beside the model, and what it then has for keys and values, in
@@ -42,13 +41,6 @@ typedef struct {
     int64_t tokens;    /* that are held */
     int together; /* all rows have room at a time, each after a prompt of its own, however long */
 } DecoderMemory;
-
-/* 0, or -1: the decoders of its device do not take the model's shape. */
-int decoder_check(const Model *m, Error *err);
-
-/* available: bytes that are free before it is created. Of a model that was not used yet, or is a
- * layout alone. */
-void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
 
 /* These two return 1; or 0: there is no room until a row is detached; or -1 with an error. */
 /* ids[0..len) becomes the prompt that the next `copies` rows are attached to. */
@@ -83,9 +75,6 @@ struct Decoder { /* begins the implementation's own */
     TokenBatch tokens;
 };
 
-int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
-void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available,
-                        DecoderMemory *out);
 size_t decoder_token_bytes(const Model *m); /* keys and values */
 
 /* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last

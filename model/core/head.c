@@ -13,7 +13,7 @@ int head_rows(const Model *m, int rows, HeadUse use)
 {
     size_t kept = KEPT_ON_CPU, free_bytes, total;
     int piece = ROWS_ON_CPU;
-    if (m->ops != ops_cpu()) {
+    if (!m->ops->is_cpu) {
         kept = use != HEAD_TWICE || m->ops->memory(&free_bytes, &total, NULL) ? 0 : total / 16;
         piece = use == HEAD_FORWARD || m->lora.size ? ROWS_ON_GPU : ROWS_WITH_GRADIENT;
     }

@@ -1,4 +1,6 @@
 /* Adapters: where their matrices lie, and how they begin. */
+#include "model/core/lora.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/core/lora.h"
+#include "model/core/parameters.h"
 
 static const struct {
     const char *name, *path;

@@ -74,8 +74,23 @@ typedef struct {
     uint64_t seed; /* of that rounding: of step and tensor */
 } AdamStep;
 
+/* Exchange of arrays between the ranks of model/core/ranks.h, which says what the members do. What
+ * fails is kept for `status`. */
+enum { COLLECTIVE_ID_BYTES = 128 };
+typedef struct {
+    int (*new_id)(void *id, Error *err); /* id: [COLLECTIVE_ID_BYTES], made by rank 0 for all */
+    int (*join)(const void *id, int rank, int n, Error *err); /* called by all ranks at once */
+    void (*leave)(void);
+    void (*all_reduce)(float *x, size_t n);
+    void (*broadcast)(void *p, size_t bytes);
+    void (*reduce_scatter)(float *x, size_t each);
+    void (*all_gather)(void *p, size_t bytes);
+    void (*settle)(void);
+} Collectives;
+
 struct Ops {
     const char *name; /* "cpu", "cuda:0" */
+    int is_cpu;       /* arrays are in host memory */
     int num;          /* bytes of a Num: 4 (float) or 2 (bf16) */
     int align;        /* tensors begin at multiples of this many Nums */
 
@@ -150,6 +165,8 @@ struct Ops {
     /* body(ctx, part, first, rows) for parts of the rows, side by side; parts() of them at most. */
     void (*parallel)(int rows, void (*body)(void *ctx, int part, int first, int rows), void *ctx);
     int (*parts)(void);
+
+    const Collectives *collectives; /* NULL: the ranks exchange arrays through host memory */
 };
 
 /* p + n Nums of the table. */
@@ -157,11 +174,5 @@ static inline Num *num_at(const Ops *op, const Num *p, size_t n)
 {
     return (char *)p + n * (size_t)op->num;
 }
-
-int cpu_threads(void); /* QUERN_THREADS, or the cores that are online */
-
-/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels. The
- * error says what is missing; another N later is one too. */
-int ops_cuda(const char *name, const Ops **out, Error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "model/cpu/blas.h"
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/simd.h"
 
 enum { BLOCK = 64 };

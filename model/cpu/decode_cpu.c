@@ -4,7 +4,7 @@
  * shape). */
 #include <math.h>
 
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/simd.h"
 
 /* Accumulators of a product: 16 of AVX-512's 32 registers, 12 of the 16 there are elsewhere. */

@@ -1,11 +1,13 @@
 /* The decoder on the CPU: packed weights, scratch for each thread, keys and values of a prompt once
  * and of each row's own tokens. A row's bits do not depend on the number of rows or threads. */
+#include "model/cpu/decoder_cpu.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/core/decoder.h"
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
+#include "model/cpu/draw_cpu.h"
 
 /* The keys and values of one prompt, for the rows that continue it. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by
  * shape and runs the pieces, so that the two thread pools never compete and small products scale
  * too. */
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 
 #include <math.h>
 #include <omp.h>
@@ -395,6 +395,7 @@ static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n
 
 static const Ops table = {
     .name = "cpu",
+    .is_cpu = 1,
     .num = sizeof(float),
     .align = 16,
     .alloc = alloc,

@@ -1,9 +1,12 @@
 /* The table of one GPU. */
+#include "model/cuda/ops_cuda.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/gpus.h"
+#include "model/cuda/collectives.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 
@@ -11,12 +14,14 @@ enum { BF16_BYTES = 2, ALIGN_BYTES = 256 };
 
 static char name[16];
 
-static const Ops table = {.name = name,
-                          .num = BF16_BYTES,
-                          .align = ALIGN_BYTES / BF16_BYTES,
+static const Ops table = {
+    .name = name,
+    .num = BF16_BYTES,
+    .align = ALIGN_BYTES / BF16_BYTES,
 #define X(member) .member = cuda_##member,
-                          CUDA_OPS(X)
+    CUDA_OPS(X)
 #undef X
+        .collectives = &cuda_collectives,
 };
 
 static int ordinal_of(const char *text, int *ordinal, Error *err)

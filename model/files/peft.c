@@ -1,5 +1,7 @@
 /* Adapters on disk, as PEFT reads and writes them: adapter_config.json and
  * adapter_model.safetensors. */
+#include "model/files/peft.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/core/lora.h"
-#include "model/files/model_files.h"
+#include "model/files/tensor_file.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 

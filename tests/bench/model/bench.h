@@ -3,6 +3,7 @@
 #define MODEL_BENCH_H
 
 #include "model/core/model.h"
+#include "model/memory_plan.h"
 
 /* The shape by its name ("qwen2.5-7b"); -1 where there is none. */
 int bench_shape(const char *name, ModelConfig *c, Error *err);

@@ -24,10 +24,11 @@
 #include "gpu/lock.h"
 #include "gpu/nvrtc.h"
 #include "model/core/halves.h"
+#include "model/core/ranks.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/sources.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 #include "tests/unit/gpu/fixtures.h"
 
 /* The kernels are cut for sm_90: there a stack of more than a few words, which no loop touches, is
@@ -286,7 +287,8 @@ static void test_table(void **state)
     X(alloc)
     X(release)
     X(copy)
-    X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)
+    X(zero)
+    X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)
         X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
             X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
                 X(cross_entropy_grad) X(sum_squares) X(adamw)

@@ -9,8 +9,11 @@
 
 #include "base/random.h"
 #include "model/core/decoder.h"
+#include "model/core/lora.h"
 #include "model/core/transformer.h"
+#include "model/decoder_create.h"
 #include "model/memory_plan.h"
+#include "model/sampler.h"
 
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args);
 

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/trainer.h"
+#include "model/core/transformer.h"
 
 /* Sequences of ids; weights of their tokens, or NULL. */
 typedef struct {

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "model/core/halves.h"
 #include "model/core/ops.h"
+#include "model/cpu/ops_cpu.h"
 
 static inline float *widen(const Num *p, size_t n)
 {
@@ -228,6 +229,7 @@ static inline const Ops *half_table(void)
 {
     static Ops t;
     t = *ops_cpu();
+    t.is_cpu = 0;
     t.name = "half";
     t.num = 2;
     t.align = 128;

@@ -10,7 +10,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/trainer.h"
+#include "model/core/lora.h"
+#include "model/core/parameters.h"
+#include "model/trainer_state.h"
 
 enum { TEXTS = 5, TEXT_LEN = 11, WORDS = 19 };
 

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "gpu/gpus.h"
 #include "model/core/halves.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/model_device.h"
 
 enum { GUARD = 64, ELEMENT = 8 };

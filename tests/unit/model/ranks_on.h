@@ -8,8 +8,11 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "model/core/lora.h"
+#include "model/core/ranks.h"
+#include "model/files/model_files.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/half_table.h"
 #include "tests/unit/model/model_support.h"
 

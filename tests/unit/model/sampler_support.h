@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "model/core/model.h"
+#include "model/sampler.h"
 
 typedef struct {
     int32_t ids[NEW];

@@ -11,7 +11,10 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "model/core/halves.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/files/model_files.h"
+#include "model/files/tensor_file.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static int count_files(const char *dir, const char *pattern)

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "model/core/rope.h"
-#include "model/files/model_config.h"
+#include "model/files/config_json.h"
 #include "model/files/safetensors.h"
 
 /* The fields that all have, of Qwen2.5-0.5B's sizes; what differs comes behind. */

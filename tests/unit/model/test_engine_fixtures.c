@@ -20,8 +20,12 @@
 
 #include "base/file.h"
 #include "engine_support.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "model/model_device.h"
+#include "model/trainer_state.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };

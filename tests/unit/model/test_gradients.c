@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "model/cpu/ops_cpu.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 enum { LEN = 11 };

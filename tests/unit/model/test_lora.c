@@ -10,7 +10,10 @@
 
 #include "base/json.h"
 #include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static const Tensor *find(const ParamSet *p, const char *name)

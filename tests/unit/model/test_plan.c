@@ -9,7 +9,10 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/memory_plan.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static size_t asked, there;
@@ -31,6 +34,7 @@ static int say_memory(size_t *free_bytes, size_t *total, Error *err)
 static const Ops *device(size_t memory)
 {
     counted = *ops_cpu();
+    counted.is_cpu = 0; /* planned as a device whose memory is limited */
     counted.alloc = count_alloc;
     counted.memory = say_memory;
     there = memory;

@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "model/core/decoder.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/decoder_create.h"
 #include "model/model_device.h"
 
 enum { SLACK = 16 << 20 };

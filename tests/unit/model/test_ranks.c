@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/core/ranks.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 
 /* Runs it as rank 0's process; its exit status (or 128 and the signal), with stderr and stdout in
  * `said`. */

@@ -1,5 +1,5 @@
 /* Ranks on the GPUs of this machine, as many as there are up to 4: what each collective of
- * model/ranks.h gives over NCCL, and how fast. Skipped with fewer than two GPUs. Plain TAP by rank
+ * model/core/ranks.h gives over NCCL, and how fast. Skipped with fewer than two GPUs. Plain TAP by rank
  * 0; another rank that finds something wrong ends with a sentence, and the test with it. */
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "gpu/gpus.h"
+#include "model/core/ranks.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 
 enum { MAX = 4, N = 1000003, LARGE = 64 << 20 };
 

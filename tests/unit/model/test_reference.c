@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/core/model.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 
 static void compare(const char *family)
 {

@@ -8,7 +8,10 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "model/core/draw.h"
+#include "model/core/lora.h"
+#include "model/cpu/draw_cpu.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/sampler.h"
 #include "tests/unit/model/model_support.h"
 
 enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5, PROMPT_MAX = 40 };

@@ -13,10 +13,13 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/lora.h"
 #include "model/core/transformer.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 #include "model/model_device.h"
+#include "model/sampler.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
 #include "tests/unit/model/sampler_support.h"

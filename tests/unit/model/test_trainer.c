@@ -17,8 +17,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/files/model_config.h"
-#include "model/trainer.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/config_json.h"
+#include "model/files/model_files.h"
+#include "model/sampler.h"
+#include "model/trainer_state.h"
 
 enum { N = 6, LEN = 40, VOCAB = 50 };
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
 #include "model/model_device.h"
 #include "tests/unit/model/training_on.h"
 

@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
+#include "model/memory_plan.h"
 #include "tests/unit/model/ranks_on.h"
 
 static Texts texts;

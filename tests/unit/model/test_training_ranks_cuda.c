@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "gpu/gpus.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "tests/unit/model/ranks_on.h"
 

@@ -8,7 +8,11 @@
 #include <math.h>
 
 #include "model/core/halves.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static const Ops *gpu; /* the table under test */

@@ -1,4 +1,6 @@
 /* Parameters: one flat array, a table of named views, and how a new model is drawn. */
+#include "model/core/parameters.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +9,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/core/halves.h"
+#include "model/core/ranks.h"
 #include "model/core/rope.h"
-#include "model/core/transformer.h"
-#include "model/files/model_config.h"
-#include "model/ranks.h"
 
 size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int decay)
 {

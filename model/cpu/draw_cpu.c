@@ -1,4 +1,5 @@
-#include "model/core/draw.h"
+/* Drawing from the logits of one row: the softmax in vectors, the sums in fixed runs. */
+#include "model/cpu/draw_cpu.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
  *
  * A rank that ends early takes the others with it, with a sentence on rank 0's stderr: files are
  * written atomically, so a run that is started again goes on from its last checkpoint. */
-#ifndef MODEL_RANKS_H
-#define MODEL_RANKS_H
+#ifndef MODEL_CORE_RANKS_H
+#define MODEL_CORE_RANKS_H
 
 #include <stddef.h>
 

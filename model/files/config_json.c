@@ -1,4 +1,4 @@
-#include "model/files/model_config.h"
+#include "model/files/config_json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,91 +9,8 @@
 #include "model/core/rope.h"
 #include "model/files/safetensors.h"
 
-static const struct {
-    const char *type, *architecture;
-    int qkv_bias, qk_norm;
-} family[] = {
-    {"qwen2", "Qwen2ForCausalLM", 1, 0},
-    {"qwen3", "Qwen3ForCausalLM", 0, 1},
-    {"llama", "LlamaForCausalLM", 0, 0},
-};
-
 static const char *const dtype_name[] = {
     [ST_F32] = "float32", [ST_F16] = "float16", [ST_BF16] = "bfloat16"};
-
-static int find_family(const char *type)
-{
-    for (int i = 0; i < (int)(sizeof family / sizeof *family); i++)
-        if (!strcmp(type, family[i].type)) return i;
-    return -1;
-}
-
-static int in_range(int value, int min, int max, const char *field, const char *where, Error *err)
-{
-    if (value >= min && value <= max) return 0;
-    return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be %d to %d, found %d", where,
-                     field, min, max, value);
-}
-
-static int check_scaling(const ModelConfig *c, const char *where, Error *err)
-{
-    const RopeScaling *r = &c->rope;
-    if (r->type == ROPE_DEFAULT) return 0;
-    if (!(r->factor >= 1) || !(r->factor <= 1024))
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: factor of the rotary scaling is expected to be 1 to 1024, found %g",
-                         where, (double)r->factor);
-    if (!(r->slow > 0) || !(r->fast > r->slow) || !isfinite(r->fast))
-        return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be above %s, found %g and %g",
-                         where, r->type == ROPE_LLAMA3 ? "high_freq_factor" : "beta_fast",
-                         r->type == ROPE_LLAMA3 ? "low_freq_factor" : "beta_slow", (double)r->fast,
-                         (double)r->slow);
-    if (!(r->attention > 0) || !(r->attention <= 16))
-        return error_set(err, ERROR_LIMIT,
-                         "%s: attention_factor is expected to be above 0, 16 at most, found %g",
-                         where, (double)r->attention);
-    return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
-}
-
-int model_config_check(const ModelConfig *c, const char *where, Error *err)
-{
-    int f = find_family(c->model_type);
-    if (f < 0)
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
-                         where, c->model_type);
-    if (c->qkv_bias != family[f].qkv_bias || c->qk_norm != family[f].qk_norm)
-        return error_set(err, ERROR_CORRUPT, "%s: %s models have qkv_bias %d and qk_norm %d", where,
-                         c->model_type, family[f].qkv_bias, family[f].qk_norm);
-    if (in_range(c->vocab, 2, 1 << 20, "vocab_size", where, err) ||
-        in_range(c->hidden, 2, 1 << 16, "hidden_size", where, err) ||
-        in_range(c->ff, 1, 1 << 18, "intermediate_size", where, err) ||
-        in_range(c->layers, 1, 512, "num_hidden_layers", where, err) ||
-        in_range(c->heads, 1, 1024, "num_attention_heads", where, err) ||
-        in_range(c->kv_heads, 1, c->heads, "num_key_value_heads", where, err) ||
-        in_range(c->head_dim, 2, 1024, "head_dim", where, err) ||
-        in_range(c->max_position, 1, 1 << 24, "max_position_embeddings", where, err) ||
-        in_range(c->n_eos, 0, 8, "eos_token_id (number of)", where, err) ||
-        in_range(c->pad, -1, c->vocab - 1, "pad_token_id", where, err))
-        return -1;
-    for (int i = 0; i < c->n_eos; i++)
-        if (in_range(c->eos[i], 0, c->vocab - 1, "eos_token_id", where, err)) return -1;
-    if (c->heads % c->kv_heads)
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: num_attention_heads %d is not a multiple of num_key_value_heads %d",
-                         where, c->heads, c->kv_heads);
-    if (c->head_dim % 2)
-        return error_set(err, ERROR_CORRUPT, "%s: head_dim is expected to be even, found %d", where,
-                         c->head_dim);
-    if (!(c->rope_theta > 1) || !isfinite(c->rope_theta))
-        return error_set(err, ERROR_CORRUPT, "%s: rope_theta is expected to be above 1, found %g",
-                         where, (double)c->rope_theta);
-    if (check_scaling(c, where, err)) return -1;
-    if (!(c->norm_eps >= 0) || !(c->norm_eps < 1))
-        return error_set(err, ERROR_CORRUPT, "%s: rms_norm_eps is expected to be 0 to 1, found %g",
-                         where, (double)c->norm_eps);
-    return 0;
-}
 
 static int need_int(const json_t *o, const char *key, const char *where, int *out, Error *err)
 {
@@ -355,14 +272,14 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
 {
     const char *type = json_need_text(o, "model_type", where, err);
     if (!type) return -1;
-    int f = find_family(type);
-    if (f < 0)
+    const ModelFamily *family = model_family(type);
+    if (!family)
         return error_set(err, ERROR_CORRUPT,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, type);
     *c = (ModelConfig){
-        .qkv_bias = family[f].qkv_bias, .qk_norm = family[f].qk_norm, .pad = -1, .head_dim = -1};
-    strcpy(c->model_type, family[f].type);
+        .qkv_bias = family->qkv_bias, .qk_norm = family->qk_norm, .pad = -1, .head_dim = -1};
+    strcpy(c->model_type, family->type);
     double eps;
     if (need_int(o, "vocab_size", where, &c->vocab, err) ||
         need_int(o, "hidden_size", where, &c->hidden, err) ||
@@ -377,7 +294,7 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         maybe_int(o, "pad_token_id", where, &c->pad, err) ||
         maybe_bool(o, "tie_word_embeddings", where, &c->tied, err) ||
         json_need_number(o, "rms_norm_eps", where, &eps, err) || read_eos(o, where, c, err) ||
-        read_rope(o, where, c, err) || refuse_unsupported(o, family[f].architecture, where, err) ||
+        read_rope(o, where, c, err) || refuse_unsupported(o, family->architecture, where, err) ||
         read_dtype(o, where, c, err))
         return -1;
     c->norm_eps = (float)eps;
@@ -432,9 +349,8 @@ static void print_scaling(const RopeScaling *r, Buffer *out)
 
 void model_config_print(const ModelConfig *c, Buffer *out)
 {
-    int f = find_family(c->model_type);
     buffer_printf(out, "{\n  \"architectures\": [\"%s\"],\n  \"attention_dropout\": 0.0,\n",
-                  family[f].architecture);
+                  model_family(c->model_type)->architecture);
     if (strcmp(c->model_type, "qwen2")) buffer_puts(out, "  \"attention_bias\": false,\n");
     if (c->n_eos == 1) buffer_printf(out, "  \"eos_token_id\": %d,\n", c->eos[0]);
     if (c->n_eos > 1) {

@@ -1,12 +1,10 @@
 /* ModelConfig to and from config.json as transformers writes it (versions 4 and 5). */
-#ifndef MODEL_FILES_MODEL_CONFIG_H
-#define MODEL_FILES_MODEL_CONFIG_H
+#ifndef MODEL_FILES_CONFIG_JSON_H
+#define MODEL_FILES_CONFIG_JSON_H
 
 #include "base/buffer.h"
-#include "model/core/model.h"
+#include "model/core/model_config.h"
 
-/* Sizes and switches that the engine can run; anything else is refused by the field's name. */
-int model_config_check(const ModelConfig *c, const char *where, Error *err);
 int model_config_parse(const char *text, size_t len, const char *where, ModelConfig *out,
                        Error *err);
 /* Add the end tokens of a generation_config.json (chat models stop at more than config.json says).

@@ -1,4 +1,4 @@
-#include "model/ranks.h"
+#include "model/core/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "gpu/gpus.h"
-#include "model/cuda/cuda_state.h"
-#include "model/cuda/together.h"
 
 /* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation
  * minutes. */
@@ -31,7 +29,7 @@ static struct {
     pid_t child[RANKS_MAX];
     pthread_t watcher;
     atomic_int finishing;
-    int on_gpu;
+    const Collectives *collectives; /* of the device, or NULL */
 } group = {.up = -1};
 
 int ranks_rank(void)
@@ -194,14 +192,13 @@ int ranks_device(const char *name, char out[16], Error *err)
 
 int ranks_join(const Ops *ops, Error *err)
 {
-    NcclId id;
-    int gpu = !strncmp(ops->name, "cuda:", 5);
+    unsigned char id[COLLECTIVE_ID_BYTES] = {0};
+    const Collectives *of = ops->collectives;
     if (!group.size) return 0;
-    memset(&id, 0, sizeof id);
-    if (gpu && !group.rank && nccl_new_id(&id, err)) return -1;
-    if (ranks_host_share(&id, sizeof id, err)) return -1;
-    if (gpu && cuda_join(&id, group.rank, group.size, err)) return -1;
-    group.on_gpu = gpu;
+    if (of && !group.rank && of->new_id(id, err)) return -1;
+    if (ranks_host_share(id, sizeof id, err)) return -1;
+    if (of && of->join(id, group.rank, group.size, err)) return -1;
+    group.collectives = of;
     return 0;
 }
 
@@ -214,7 +211,7 @@ static _Noreturn void finish_child(void)
     char byte = 0;
     Error err;
     if (put(group.up, &byte, 1, &err) || get(group.up, &byte, 1, &err)) log_die(&err);
-    if (group.on_gpu) cuda_part();
+    if (group.collectives) group.collectives->leave();
     fflush(NULL);
     _exit(0);
 }
@@ -229,7 +226,7 @@ int ranks_finish(Error *err)
         if (get(group.down[r], &byte, 1, err)) return error_prefix(err, "rank %d", r);
     atomic_store(&group.finishing, 1);
     for (int r = 1; r < group.size && !rc; r++) rc = put(group.down[r], &byte, 1, err);
-    if (group.on_gpu && !rc) cuda_part();
+    if (group.collectives && !rc) group.collectives->leave();
     pthread_join(group.watcher, NULL); /* which the first to end wakes */
     for (int r = 1; r < group.size && !rc; r++) {
         double end = clock_seconds() + 60;
@@ -239,7 +236,8 @@ int ranks_finish(Error *err)
         if (describe_end(r, what, sizeof what)) rc = error_set(err, ERROR_INVALID, "%s", what);
         close(group.down[r]);
     }
-    group.size = group.on_gpu = 0;
+    group.size = 0;
+    group.collectives = NULL;
     return rc;
 }
 
@@ -295,17 +293,17 @@ static int gather_sum(float *x, size_t n, Error *err)
 int ranks_all_reduce(float *x, size_t n, Error *err)
 {
     if (!group.size || !n) return 0;
-    if (!group.on_gpu)
+    if (!group.collectives)
         return gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err) ? -1 : 0;
-    cuda_all_reduce(x, n);
+    group.collectives->all_reduce(x, n);
     return 0;
 }
 
 int ranks_reduce_scatter(float *x, size_t each, Error *err)
 {
     if (!group.size || !each) return 0;
-    if (group.on_gpu) {
-        cuda_reduce_scatter(x, each);
+    if (group.collectives) {
+        group.collectives->reduce_scatter(x, each);
         return 0;
     }
     size_t mine = each * (size_t)group.rank, rest = each * (size_t)(group.size - 1 - group.rank);
@@ -319,8 +317,8 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
 {
     int rc = 0;
     if (!group.size || !bytes) return 0;
-    if (group.on_gpu) {
-        cuda_all_gather(p, bytes);
+    if (group.collectives) {
+        group.collectives->all_gather(p, bytes);
         return 0;
     }
     if (group.rank) rc = put(group.up, (char *)p + (size_t)group.rank * bytes, bytes, err);
@@ -331,13 +329,13 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
 
 void ranks_settle(void)
 {
-    if (group.on_gpu) cuda_settle();
+    if (group.collectives) group.collectives->settle();
 }
 
 int ranks_broadcast(void *p, size_t bytes, Error *err)
 {
     if (!group.size || !bytes) return 0;
-    if (!group.on_gpu) return ranks_host_share(p, bytes, err);
-    cuda_broadcast(p, bytes);
+    if (!group.collectives) return ranks_host_share(p, bytes, err);
+    group.collectives->broadcast(p, bytes);
     return 0;
 }
