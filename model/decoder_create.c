@@ -1,4 +1,4 @@
-/* Choose the decoder by the model's table of operations. */
+/* Choose the decoder by the table of operations of the model. */
 #include "model/decoder_create.h"
 
 #include "model/cpu/decoder_cpu.h"

@@ -1,4 +1,4 @@
-/* The decoder of a model's device. */
+/* Create the decoder of the model's device, and compute its memory in advance. */
 #ifndef MODEL_DECODER_CREATE_H
 #define MODEL_DECODER_CREATE_H
 
@@ -6,11 +6,11 @@
 
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 
-/* 0, or -1: the decoders of its device do not take the model's shape. */
+/* Returns 0, or -1 when the decoder of the device does not support the shape of the model. */
 int decoder_check(const Model *m, Error *err);
 
-/* available: bytes that are free before it is created. Of a model that was not used yet, or is a
- * layout alone. */
+/* available: bytes that are free before the decoder is created. The model has not been used yet, or
+ * is a layout without memory. */
 void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
 
 #endif

@@ -1,3 +1,5 @@
+/* Count the bytes of every part by the functions that later allocate them, so that the plan is
+ * exact except for workspaces. */
 #include "model/memory_plan.h"
 
 #include <string.h>
@@ -15,8 +17,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* What the operations of a GPU take for themselves: cuBLASLt's workspace, kernels, and for the
- * attention's way back sums of dk and dv, of each query head at most. */
+/* Memory that the operations of a GPU allocate: cuBLASLt's workspace, the kernels, and, for the
+ * backward pass of attention, sums of dk and dv for each query head. */
 static size_t workspace(const Model *m, int rows)
 {
     enum { FIXED = 256 << 20 };
@@ -51,7 +53,8 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
     p->fits = p->total <= p->available;
 }
 
-/* As asked; with `auto` recomputation only where it does not fit without. */
+/* Plan as requested. With RECOMPUTE_AUTO recompute only if it does not fit otherwise. Returns
+ * whether it fits. */
 static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t available,
                   MemoryPlan *p)
 {
@@ -60,8 +63,8 @@ static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t av
     return p->fits;
 }
 
-/* A GPU is busy with 4096 tokens, and faster by little with more: as many without recomputation, up
- * to 16384, as fit; with it only where 4096 do not. */
+/* 4096 tokens keep a GPU busy, and more are a little faster. Take up to 16384 tokens without
+ * recomputation if they fit, and recompute only if 4096 do not fit. */
 static void choose_tokens(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *p)
 {
     enum { MOST = 16384, ENOUGH = 4096, LEAST = 512 };
@@ -91,7 +94,7 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
     return 0;
 }
 
-/* The model without its numbers, and what is free before they are there. */
+/* Create the model without memory for its parameters, and query the free memory. */
 static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available,
                    Model **out, Error *err)
 {
@@ -133,7 +136,7 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num,
            left = available > weights ? available - weights : 0;
     int fit = 0;
-    for (int step = 1 << 24; step; step /= 2) { /* the longer the prompt, the less is left */
+    for (int step = 1 << 24; step; step /= 2) { /* binary search: longer prompts leave less room */
         plan.prompt = fit + step;
         if (plan.prompt > c->max_position - max_new) continue;
         decoder_memory(m, &plan, left, &memory);
@@ -175,7 +178,7 @@ int plan_refuse(const MemoryPlan *p, Error *err)
                      gib(p->total), gib(p->available), p->max_tokens, other);
 }
 
-/* On the CPU all of the room is held. */
+/* On the CPU `held` is all of the room. */
 void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out)
 {
     int64_t a_row = p->fits ? p->prompt + p->max_new : p->tokens / p->rows;

@@ -1,3 +1,4 @@
+/* Only the table of the chosen device is opened. */
 #include "model/model_device.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The way back through the layers, from the gradient of the last hidden states. */
+/* The backward pass through the layers, from the gradient of the last hidden states. Gradients are
+ * added in the order of the layers from last to first. */
 #include "model/core/transformer.h"
 
 static int widest_u(const Model *m)
@@ -62,7 +63,7 @@ static void mlp_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *
                          weight_at(m, at->post_norm), rows, h, m->c.norm_eps);
 }
 
-/* `last`: nothing below wants dx (the base is frozen, and this is the first layer). */
+/* `last`: dx is not needed below, since the base is frozen and this is the first layer. */
 static void attention_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *at,
                                const TokenBatch *b, int last, float *grad)
 {
@@ -86,8 +87,8 @@ static void attention_backward(Model *m, const LayerActs *l, Grads *g, const Lay
                      weight_at(m, at->in_norm), rows, h, c->norm_eps);
 }
 
-/* Where the layer begins in the trained set; what is behind it is of layers above, or of the head.
- */
+/* Returns the position of the layer in the trained set. Positions after it belong to later layers
+ * or to the head. */
 static size_t layer_begin(const Model *m, const LayerAt *at)
 {
     const Linear *adapted[] = {&at->qkv, &at->o, &at->gate_up, &at->down};

@@ -1,4 +1,4 @@
-/* Sequences laid end to end, without padding: attention stays within each. */
+/* Packing: six arrays in one upload, so that attention stays within each sequence. */
 #include "model/core/batch.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ int batch_fit(const Sequence *seqs, int n, int max_tokens)
     return k;
 }
 
-/* ids, pos, target, order and run (one more), start (one more): six arrays of a multiple of 4
- * numbers, so that all are aligned, and so that any number of sequences fits. */
+/* ids, pos, target, order, run (one more) and start (one more): six arrays with a multiple of 4
+ * numbers each, so that all are aligned and any number of sequences fits. */
 static size_t stride_of(int rows)
 {
     return ((size_t)rows + 4) & ~(size_t)3;
@@ -64,7 +64,7 @@ static void place(TokenBatch *b)
     b->start = b->run + stride;
 }
 
-/* Rows by their ids: two stable counting sorts, of 11 bits each (ids are below 2^20). */
+/* Sort the rows by id with two stable counting sorts of 11 bits each (ids are below 2^20). */
 static void sort_rows(TokenBatch *b)
 {
     enum { BITS = 11, SIZE = 1 << BITS };

@@ -1,4 +1,4 @@
-/* What the decoders of all devices share. */
+/* The parts of a decoder that are the same on all devices. */
 #include "model/core/decoder.h"
 
 size_t decoder_token_bytes(const Model *m)

@@ -2,14 +2,15 @@
 #ifndef MODEL_CORE_DRAW_LAW_H
 #define MODEL_CORE_DRAW_LAW_H
 
-/* What is left out one after another: banned ids; all but the top_k likeliest; of these all but the
- * fewest likeliest that hold top_p of their mass; of these what is less than min_p times as likely
- * as the likeliest. Of equally likely ids the smaller one goes before. */
+/* Ids are left out in this order: the banned ids; all but the top_k most probable; of these, all
+ * but the smallest set of the most probable that holds top_p of their mass; of these, ids less than
+ * min_p times as probable as the most probable one. Equal probabilities are ordered by id, the
+ * smaller id first. */
 typedef struct {
-    float temperature; /* 0: the likeliest token, logp at temperature 1 */
+    float temperature; /* 0: the most probable token, with logp at temperature 1 */
     float top_p;       /* 1: off */
     int vocab;
-    const int *banned; /* ids, at least one other is left */
+    const int *banned; /* ids; at least one other id is left */
     int n_banned;
     int top_k;   /* 0: off */
     float min_p; /* 0: off */

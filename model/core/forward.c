@@ -1,4 +1,4 @@
-/* The forward pass over a batch of whole sequences. */
+/* The forward pass over a batch of whole sequences, and the memory of its activations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
     linear_forward(m, &at->o, l->att, rows, l->u_o, l->x, l->mid);
 }
 
-/* The MLP up to what goes into the down projection. */
+/* The MLP up to the input of the down projection. */
 static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
     const ModelConfig *c = &m->c;

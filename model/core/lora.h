@@ -1,4 +1,4 @@
-/* Adapters (LoRA): y = W x + scale B A x, W frozen. */
+/* Adapters (LoRA): y = W x + scale B A x, where W is frozen. */
 #ifndef MODEL_CORE_LORA_H
 #define MODEL_CORE_LORA_H
 
@@ -19,19 +19,19 @@ enum {
 
 typedef struct {
     int rank;
-    double alpha; /* scale: alpha / rank, or alpha / sqrt(rank) */
+    double alpha; /* the scale is alpha / rank, or alpha / sqrt(rank) with rslora */
     int rslora;
-    unsigned targets; /* LORA_Q and so on */
-    uint64_t seed;    /* of A: uniform within 1/sqrt(inputs); B is 0 */
+    unsigned targets; /* LORA_Q and so on, or-ed */
+    uint64_t seed;    /* of A, uniform within 1/sqrt(inputs); B is 0 */
 } LoraOptions;
 
 int model_add_lora(Model *m, const LoraOptions *o, Error *err);
-const LoraOptions *model_lora(const Model *m); /* NULL: there is none */
+const LoraOptions *model_lora(const Model *m); /* NULL when the model has no adapter */
 
 enum { LORA_TARGETS = 7 };
-const char *lora_target(int i); /* "q_proj": bit i of LoraOptions.targets */
+const char *lora_target(int i); /* "q_proj": the name of bit i of LoraOptions.targets */
 
-/* Everything but the numbers: the adapter's parameters have no memory. */
+/* Lay out the adapter's parameters without allocating memory for them. */
 int lora_layout(Model *m, const LoraOptions *o, Error *err);
 
 #endif

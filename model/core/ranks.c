@@ -1,3 +1,5 @@
+/* The ranks: child processes connected to rank 0 by socket pairs. Rank 0 adds in the order of the
+ * ranks, so that sums do not depend on timing. */
 #include "model/core/ranks.h"
 
 #include <errno.h>
@@ -18,8 +20,7 @@
 #include "base/process.h"
 #include "gpu/gpus.h"
 
-/* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation
- * minutes. */
+/* Timeout of an exchange: a step takes seconds, a checkpoint or an evaluation minutes. */
 static const double wait_s = 3600;
 
 static struct {
@@ -41,9 +42,9 @@ int ranks_size(void)
     return group.size ? group.size : 1;
 }
 
-/* ---- sockets: between rank 0 and each of the others ---- */
+/* ---- sockets between rank 0 and each of the others ---- */
 
-/* All of the bytes, in or out; -1 when the other side is gone or silent. */
+/* Send or receive all of the bytes. Returns -1 when the other side is gone or silent. */
 static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
 {
     double end = clock_seconds() + wait_s;
@@ -64,8 +65,8 @@ static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
     return 0;
 }
 
-/* In rank 0 a rank that has ended is the watcher's to tell, who knows how it ended and ends this
- * process too. */
+/* In rank 0 the watcher reports a rank that has ended, since it knows how, and ends this process.
+ * Wait for it. */
 static int lost(int rc)
 {
     if (rc && !group.rank && !atomic_load(&group.finishing)) clock_sleep(5);
@@ -84,12 +85,12 @@ static int get(int fd, void *data, size_t bytes, Error *err)
 
 /* ---- start ---- */
 
-/* How a child ended, in words: 1 when it ended badly. */
+/* Describe how a child ended. Returns 1 when it failed. */
 static int describe_end(int rank, char *out, size_t size)
 {
     int status = 0;
     pid_t got = 0;
-    for (int i = 0; i < 100 && !got; i++) { /* its socket closes a moment before it is gone */
+    for (int i = 0; i < 100 && !got; i++) { /* the socket closes shortly before the process ends */
         got = waitpid(group.child[rank], &status, WNOHANG);
         if (!got) clock_sleep(0.01);
     }
@@ -104,8 +105,8 @@ static int describe_end(int rank, char *out, size_t size)
     return got == 0 || status != 0;
 }
 
-/* In rank 0: sees a rank end while the others still wait for it, perhaps within the driver, where
- * nothing else ends them. */
+/* In rank 0: detect a rank that ends while the others still wait for it. They may wait within the
+ * driver, where nothing else would end them. */
 static void *watch(void *unused)
 {
     struct pollfd p[RANKS_MAX];
@@ -118,11 +119,11 @@ static void *watch(void *unused)
         if (atomic_load(&group.finishing)) return NULL;
         for (int r = 1; r < group.size && n > 0; r++) {
             if (!(p[r - 1].revents & (POLLRDHUP | POLLHUP | POLLERR))) continue;
-            clock_sleep(0.2); /* if rank 0 has something to say about it, its own sentence is the
-                                 better one */
+            /* Let rank 0 print its own, more precise sentence first. */
+            clock_sleep(0.2);
             describe_end(r, what, sizeof what);
             log_warn("%s; the others cannot go on without it", what);
-            _exit(1); /* no destructor of the driver's may wait for what will not come */
+            _exit(1); /* skip the driver's destructors, which would wait for the lost rank */
         }
     }
 }
@@ -133,7 +134,7 @@ static void become_child(int rank, int fd)
     pid_t parent = getppid();
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     process_die_with_parent();
-    setpgid(0, 0); /* Ctrl-C is for rank 0 */
+    setpgid(0, 0); /* Ctrl-C goes to rank 0 */
     if (getppid() != parent || parent == 1) _exit(1);
     for (int r = 1; r < rank; r++) close(group.down[r]);
     if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
@@ -142,7 +143,7 @@ static void become_child(int rank, int fd)
     group.up = fd;
     snprintf(name, sizeof name, "rank %d", rank);
     setenv("QUERN_LOG", "quiet", 1);
-    log_open(name); /* warnings and errors only, and whose they are */
+    log_open(name); /* warnings and errors only, with the name of the rank */
 }
 
 int ranks_start(int n, Error *err)
@@ -204,8 +205,8 @@ int ranks_join(const Ops *ops, Error *err)
 
 /* ---- the end ---- */
 
-/* A child says that it is done and waits to be let go, so that no rank ends while another may still
- * need it. */
+/* A child reports that it is done and waits for the release by rank 0, so that no rank ends while
+ * another needs it. */
 static _Noreturn void finish_child(void)
 {
     char byte = 0;
@@ -227,7 +228,7 @@ int ranks_finish(Error *err)
     atomic_store(&group.finishing, 1);
     for (int r = 1; r < group.size && !rc; r++) rc = put(group.down[r], &byte, 1, err);
     if (group.collectives && !rc) group.collectives->leave();
-    pthread_join(group.watcher, NULL); /* which the first to end wakes */
+    pthread_join(group.watcher, NULL); /* the first rank to end wakes it */
     for (int r = 1; r < group.size && !rc; r++) {
         double end = clock_seconds() + 60;
         while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
@@ -241,7 +242,7 @@ int ranks_finish(Error *err)
     return rc;
 }
 
-/* ---- memory of the host ---- */
+/* ---- host memory ---- */
 
 int ranks_host_sum(double *x, int n, Error *err)
 {
@@ -268,7 +269,7 @@ int ranks_host_share(void *p, size_t bytes, Error *err)
     return rc;
 }
 
-/* ---- memory of the device: NCCL on GPUs, through rank 0 on the CPU ---- */
+/* ---- device memory: NCCL on GPUs, through rank 0 on the CPU ---- */
 
 size_t ranks_each(size_t n, size_t align)
 {
@@ -276,7 +277,7 @@ size_t ranks_each(size_t n, size_t align)
     return (each + align - 1) / align * align;
 }
 
-/* The sum of all in rank 0. */
+/* Compute the sum of all ranks in rank 0. */
 static int gather_sum(float *x, size_t n, Error *err)
 {
     if (group.rank) return put(group.up, x, n * sizeof *x, err);

@@ -1,3 +1,4 @@
+/* Fields that the engine would ignore but that change the model are errors. */
 #include "model/files/config_json.h"
 
 #include <math.h>
@@ -85,7 +86,8 @@ static int maybe_number(const json_t *o, const char *key, const char *where, flo
     return 0;
 }
 
-/* What the type does not know and is not idle is refused: it would change the angles. */
+/* Keys that the scaling type does not use, with a value, are an error: they would change the
+ * angles. */
 static int rope_fields(const json_t *r, const char *where, Error *err)
 {
     const char *key;
@@ -104,7 +106,8 @@ static int rope_fields(const json_t *r, const char *where, Error *err)
     return 0;
 }
 
-/* The original length: of config.json itself, else of the scaling, else what the model has now. */
+/* The original length: from config.json itself, else from the scaling, else the current
+ * positions. */
 static int read_scaling(const json_t *o, const json_t *r, const char *where, ModelConfig *c,
                         Error *err)
 {
@@ -134,16 +137,17 @@ static int read_scaling(const json_t *o, const json_t *r, const char *where, Mod
             maybe_number(r, "beta_fast", where, &s.fast, err) ||
             maybe_number(r, "attention_factor", where, &s.attention, err))
             return -1;
-        double reach = (double)s.factor *
-                       s.original; /* the model's texts may be that long, whatever the file says */
+        /* Texts may be as long as the scaling allows, whatever
+         * max_position_embeddings says. */
+        double reach = (double)s.factor * s.original;
         if (reach > c->max_position && reach < 1 << 24) c->max_position = (int)reach;
     }
     c->rope = s;
     return 0;
 }
 
-/* rope_theta beside an optional rope_scaling (version 4), or both in rope_parameters (version 5).
- */
+/* Read rope_theta beside an optional rope_scaling (version 4), or both in rope_parameters (version
+ * 5). */
 static int read_rope(const json_t *o, const char *where, ModelConfig *c, Error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
@@ -207,7 +211,7 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
     return 0;
 }
 
-/* Fields that make another model of it than the three families are, whatever model_type says. */
+/* Refuse fields that describe a model outside of the three families, whatever model_type says. */
 static int refuse_fields(const json_t *o, const char *where, Error *err)
 {
     static const struct {
@@ -298,8 +302,7 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         read_dtype(o, where, c, err))
         return -1;
     c->norm_eps = (float)eps;
-    if (c->head_dim < 0 && c->qk_norm)
-        c->head_dim = 128; /* Qwen3's default, whatever the other sizes */
+    if (c->head_dim < 0 && c->qk_norm) c->head_dim = 128; /* the default of Qwen3, for all sizes */
     if (c->head_dim < 0 && c->heads > 0) {
         if (c->hidden % c->heads)
             return error_set(err, ERROR_CORRUPT,

@@ -1,4 +1,4 @@
-/* Models on disk. */
+/* Models on disk: the configuration, then the weights, checked against each other. */
 #include "model/files/model_files.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { MAX_CONFIG = 1 << 20 };
 
-/* Of one file, as the reference writes them. */
+/* Maximal bytes of one file, as in the reference. */
 static const size_t FILE_BYTES = 5000000000u;
 
 static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *err)
@@ -37,7 +37,8 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
 static int is_part(const Model *m, const char *name)
 {
     static const char inv_freq[] =
-        ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
+        /* Buffers of old versions, which are computed instead. */
+        ".rotary_emb.inv_freq";
     size_t n = strlen(name), k = sizeof inv_freq - 1;
     if ((n > k && !strcmp(name + n - k, inv_freq)) ||
         (m->c.tied && !strcmp(name, "lm_head.weight")))
@@ -47,8 +48,8 @@ static int is_part(const Model *m, const char *name)
     return 0;
 }
 
-/* The files must hold what the configuration claims, and nothing that it knows nothing of, before
- * anything is allocated. */
+/* The files must hold the tensors that the configuration claims, and no others. They are checked
+ * before anything is allocated. */
 static int check_weights(const Model *m, const char *dir, const Safetensors *st, Error *err)
 {
     size_t present = 0;
@@ -134,7 +135,7 @@ int model_restore(Model *m, const char *dir, Error *err)
     return m->lora.size ? adapter_restore(m, dir, err) : read_weights(m, dir, err);
 }
 
-/* Weights first: a directory whose config.json is new has its weights. */
+/* The weights are written first: a directory with the new config.json has its weights. */
 int model_save(const Model *m, const char *dir, Error *err)
 {
     if (m->lora.size) return adapter_save(m, dir, err);

@@ -1,5 +1,5 @@
-/* Adapters on disk, as PEFT reads and writes them: adapter_config.json and
- * adapter_model.safetensors. */
+/* The fields of adapter_config.json, and the tensors of adapter_model.safetensors. Every tensor of
+ * the file is used, and every tensor of the adapter is in the file. */
 #include "model/files/peft.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static int is_empty(const json_t *v)
            (json_is_object(v) && !json_object_size(v)) || (json_is_array(v) && !json_array_size(v));
 }
 
-/* Switches of PEFT that change the formula or the set of weights. */
+/* Refuse PEFT fields that change the formula or the set of weights. */
 static int refuse_unsupported(const json_t *o, const char *where, Error *err)
 {
     static const char *const fields[] = {"use_dora",

@@ -4,10 +4,10 @@
 
 #include "model/core/lora.h"
 
-/* adapter_config.json of dir: the options, and the base model's directory (freed by the caller).
- * What the engine cannot follow is refused by the field's name. */
+/* Read adapter_config.json of dir: the options, and the base model's directory, which the caller
+ * frees. The error names a field that the engine does not support. */
 int adapter_config_read(const char *dir, LoraOptions *o, char **base, Error *err);
-/* adapter_model.safetensors and adapter_config.json, the latter last. */
+/* Write adapter_model.safetensors, then adapter_config.json. */
 int adapter_save(const Model *m, const char *dir, Error *err);
 int adapter_restore(Model *m, const char *dir, Error *err);
 

@@ -1,4 +1,4 @@
-/* Writing safetensors files as the reference writer does. */
+/* The writer: atomic files, with the index after the shards that it names. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "model/core/halves.h"
 #include "model/files/safetensors.h"
 
-enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* what readers accept */
+enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* limits of readers */
 
 static const char *dtype_name(SafetensorsDtype d)
 {
@@ -37,8 +37,8 @@ static size_t out_elements(const SafetensorsOut *t)
     return n;
 }
 
-/* The header of the reference writer: metadata first, tensors in the order of their data, spaces
- * until the data is 8-byte aligned. */
+/* Write the header as the reference writer does: metadata first, tensors in the order of their
+ * data, and spaces until the data is 8-byte aligned. */
 static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored,
                          Buffer *b, Error *err)
 {
@@ -75,7 +75,7 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
                    : 0;
 }
 
-/* Numbers [first, first + n) as they are stored. */
+/* Convert numbers [first, first + n) to the stored type. */
 static void render(const SafetensorsOut *t, size_t first, size_t n, SafetensorsDtype stored,
                    float *wide, uint16_t *half)
 {
@@ -139,10 +139,10 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
     return rc;
 }
 
-/* ---- a model's directory ---- */
+/* ---- the directory of a model ---- */
 
-/* Files of an earlier save that this one did not write: model-0000i-of-0000n of another n, or the
- * other kind's. */
+/* Remove files of an earlier save that this one did not write: model-0000i-of-0000n of another n,
+ * or files of the other kind. */
 static int remove_others(const char *dir, int files, Error *err)
 {
     DIR *d = opendir(dir);
@@ -165,7 +165,7 @@ static int remove_others(const char *dir, int files, Error *err)
     return rc;
 }
 
-/* Whole tensors, in order; returns the number of files. */
+/* Assign whole tensors, in order, to files. Returns the number of files. */
 static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored,
                   size_t max_bytes, int *file)
 {
