@@ -1,3 +1,5 @@
+/* Load OpenBLAS with dlopen once per process, and reload it with OPENBLAS_CORETYPE where its own
+ * choice is poor. */
 #include "model/cpu/blas.h"
 
 #include <dlfcn.h>
@@ -18,7 +20,7 @@ typedef struct {
 } Blas;
 
 static Blas blas;
-static Error failure; /* text empty: it is open */
+static Error failure; /* empty text: OpenBLAS is open */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const char *blas_better_core(const char *core, int wide)

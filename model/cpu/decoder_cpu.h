@@ -1,4 +1,4 @@
-/* The decoder on the CPU. The functions are those of model/decoder_create.h. */
+/* The decoder on the CPU; model/decoder_create.h documents the functions. */
 #ifndef MODEL_CPU_DECODER_CPU_H
 #define MODEL_CPU_DECODER_CPU_H
 

@@ -1,4 +1,4 @@
-/* One token from a row of logits, on the CPU. */
+/* Draw one token from a row of logits, on the CPU. */
 #ifndef MODEL_CPU_DRAW_CPU_H
 #define MODEL_CPU_DRAW_CPU_H
 
@@ -11,11 +11,12 @@ typedef struct {
     int32_t id;
 } DrawCandidate;
 
-/* Whether drawing needs `order`. */
+/* Returns whether draw_token needs `order`. */
 int draw_sorts(const DrawLaw *law);
 
-/* u in [0, 1). probs and order: scratch of vocab entries. *logp is of the full softmax at the
- * temperature, whatever was left out included: what a trainer computes for the token. */
+/* u is in [0, 1). probs and order are scratch of vocab entries. *logp is the log-probability under
+ * the full softmax at the temperature, including ids that the law leaves out, as the trainer
+ * computes it. */
 int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs,
                    DrawCandidate *order, float *logp);
 

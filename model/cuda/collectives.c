@@ -1,4 +1,5 @@
-/* Collectives over NCCL. A failure is kept, and later calls do nothing. */
+/* Collectives over NCCL, in the second stream. The first failure is kept, and later calls do
+ * nothing. */
 #include "model/cuda/collectives.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ static void leave(void)
     comm.nccl = NULL;
 }
 
-/* `s` is the stream. */
+/* `s` is the stream in `call`. */
 #define COLLECTIVE(call)                        \
     do {                                        \
         Error err_;                             \

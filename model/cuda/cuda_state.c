@@ -1,3 +1,5 @@
+/* One context, one stream and one kept failure per process. The shared lock of the GPU is held from
+ * the first launch to the next wait. */
 #include "model/cuda/cuda_state.h"
 
 #include <stdio.h>
@@ -12,8 +14,7 @@
 
 enum { RECENT = 4, SCRATCH_STEP = 2 << 20, PLAIN_SHARED = 48 << 10 };
 
-/* An evaluator times for seconds, never for minutes; it is asked for every few milliseconds, which
- * costs one system call. */
+/* An evaluator measures for seconds, never for minutes. Polling the lock costs one system call. */
 static const double lock_wait_s = 900, lock_poll_s = 5e-3;
 
 static const struct {
@@ -29,8 +30,8 @@ static struct {
     CudaState s;
     CuModule module[SOURCE_COUNT + 1];
     CuFunction function[KERNEL_COUNT + 1];
-    size_t shared[KERNEL_COUNT + 1]; /* that a function was told it may have */
-    CudaKernel recent[RECENT];       /* the last launches, for what a fault says */
+    size_t shared[KERNEL_COUNT + 1]; /* dynamic shared memory that each kernel may use */
+    CudaKernel recent[RECENT];       /* the last launches, for messages about faults */
     int launches;                    /* since the last wait, at most RECENT */
     int overlap;
     void *scratch;
@@ -76,7 +77,7 @@ int cuda_take_failure(Error *err)
     return 1;
 }
 
-/* Faults are told at the next wait: the last launches are all that is known. */
+/* A fault is reported by the next wait, so only the last launches can be named. */
 static void fail_with_launches(CuResult r)
 {
     char what[400];
@@ -153,16 +154,16 @@ int cuda_open(int ordinal, Error *err)
 
 /* ---- the second stream ---- */
 
-/* The driver takes the nearest priority that it has. How many blocks NCCL has is its own choice
- * (NCCL_MAX_CTAS in the environment makes them fewer): a product cut for every SM waits for its
- * last block, whether one or twenty were kept from their places, so that a short sum costs it less
- * than a narrow one. */
+/* The driver takes the nearest priority that it supports. NCCL chooses the number of its blocks
+ * (NCCL_MAX_CTAS reduces it). A product with one block per SM waits for its last block, whether one
+ * or twenty blocks are delayed; a short sum with many blocks therefore delays it less than a long
+ * sum with few. */
 enum { FOREMOST = -100 };
 
 static struct {
     CuStream stream;
-    CuEvent event; /* of whichever stream is waited for; a wait keeps what was recorded before it */
-    int apart;     /* something in `stream` that the engine's does not wait for */
+    CuEvent event; /* of the stream that is waited for; a wait keeps the work recorded before it */
+    int apart;     /* `stream` has work that the engine's stream does not wait for */
 } beside;
 
 int cuda_beside_open(Error *err)
@@ -227,7 +228,7 @@ static int synchronize(void)
     return r ? -1 : 0;
 }
 
-/* Another process wants the GPU for itself: let it. Not while a graph is captured, which cannot
+/* Let another process have the GPU for itself. Not during the capture of a graph, which cannot
  * wait. */
 static int give_way(void)
 {
@@ -264,7 +265,7 @@ int cuda_wait(void)
 
 /* ---- launching ---- */
 
-/* Above 48 KiB a kernel must be told what it may ask for. */
+/* Allow a kernel more than 48 KiB of shared memory. */
 static int allow_shared(CudaKernel k, size_t shared)
 {
     char what[200];
@@ -309,7 +310,8 @@ void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args
     cuda.recent[cuda.launches - 1] = k;
 }
 
-/* Only growing moves it: what was launched with the old address is waited for. */
+/* The address changes only when the scratch grows, after a wait for the work that uses the old
+ * one. */
 void *cuda_scratch(size_t bytes)
 {
     if (cuda.failed) return NULL;

@@ -1,5 +1,5 @@
-/* Memory of the GPU and the ways there and back. Host memory goes through a ring of pinned memory,
- * so that it may be reused at once while the copy waits its turn in the stream. */
+/* Device memory, and copies to and from the host. Copies go through a circular buffer of pinned
+ * memory, so that the caller may reuse its memory at once while the copy waits in the stream. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 
 enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
 
-/* A part of the ring that a copy reads until its event. */
+/* A part of the buffer that a copy reads until its event. */
 typedef struct {
     size_t begin, end;
     CuEvent done;
@@ -18,7 +18,7 @@ typedef struct {
 static struct {
     char *data;
     size_t head;
-    Slot slot[SLOTS]; /* a queue: the oldest is `first` */
+    Slot slot[SLOTS]; /* a queue; `first` is the oldest */
     int first, n;
 } ring;
 
@@ -69,7 +69,7 @@ void *cuda_alloc(size_t bytes)
 
 void cuda_release(void *p)
 {
-    cuda_wait(); /* nothing in the stream may still use it */
+    cuda_wait(); /* no work in the stream may still use it */
     cuda_device_free(p);
 }
 
@@ -94,7 +94,7 @@ void cuda_copy(void *to, const void *from, size_t bytes)
         "a copy on the GPU failed");
 }
 
-/* ---- the ring ---- */
+/* ---- the circular buffer ---- */
 
 static void drop_oldest(void)
 {
@@ -117,7 +117,7 @@ static int open_ring(void)
     return 0;
 }
 
-/* A part of the ring that no copy reads any more; NULL after a failure. */
+/* Take a part of the buffer that no copy reads any more. NULL after a failure. */
 static Slot *take_slot(size_t bytes)
 {
     if (cuda_begin() || (!ring.data && open_ring())) return NULL;
@@ -140,7 +140,7 @@ static Slot *take_slot(size_t bytes)
     return s;
 }
 
-/* The slot's part goes to the device; from then on its event says when it is free. */
+/* Copy the part of the slot to the device, and record its event. */
 static void send_slot(Slot *s, void *to)
 {
     const CudaState *c = cuda_state();
@@ -175,22 +175,21 @@ void cuda_load(Num *to, const float *host, size_t n)
     }
 }
 
-/* At most a chunk, by way of the ring, into pinned memory that stays until the next call; NULL
- * after a failure. */
+/* Copy at most a chunk to pinned memory, which is valid until the next call. NULL after a
+ * failure. */
 static const void *fetch(const void *from, size_t bytes)
 {
     const CudaState *c = cuda_state();
     Slot *s = take_slot(bytes);
     if (!s) return NULL;
-    cuda_settle(); /* the copy comes after sums of several ranks too */
+    cuda_settle(); /* the copy also waits for the collectives */
     CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream),
              "a copy from the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy from the GPU failed");
     return cuda_wait() ? NULL : ring.data + s->begin;
 }
 
-/* After a failure the host's memory is zero, so that nothing is computed from what was never read.
- */
+/* After a failure the host memory is zeroed, so that it does not keep uninitialized values. */
 void cuda_download(void *host, const void *from, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CHUNK_BYTES) {

@@ -1,10 +1,10 @@
-/* Every kernel of the engine and the .cu file of this folder, or of decode/, that it is in. Each
- * source is compiled by NVRTC for the GPU at hand when the engine is opened, and kept in the cache.
- * To add one is to add its line: a list ends with its first empty line. */
+/* The kernels of the engine, and the .cu file of this folder or of decode/ that has each. NVRTC
+ * compiles each source for the GPU when the engine is opened, and the cache keeps the binaries. A
+ * new kernel or source is one more line below. */
 #ifndef MODEL_CUDA_KERNELS_H
 #define MODEL_CUDA_KERNELS_H
 
-/* X(folder, file): device code that sources include by its bare name, file.cuh */
+/* X(folder, file): device code that sources include as "file.cuh" */
 #define CUDA_HEADERS(X) \
     X(., attention)     \
     X(., engine)        \
@@ -31,7 +31,7 @@
     X(decode, paged)     \
     X(decode, draw)
 
-/* X(source, kernel), lines of one source together; names of kernels are unique */
+/* X(source, kernel), grouped by source; names of kernels are unique */
 #define CUDA_KERNELS(X)                                                                    \
     X(attention, attention_32) X(attention, attention_64) X(attention, attention_128)      \
     X(attention, attention_256)                                                            \

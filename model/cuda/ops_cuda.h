@@ -4,8 +4,8 @@
 
 #include "model/core/ops.h"
 
-/* The table of one GPU ("cuda:N"), opened once a process: libcuda, cuBLASLt and the kernels. The
- * error says what is missing; another N later is one too. */
+/* Return the table of one GPU ("cuda:N"). The first call opens libcuda, cuBLASLt and the kernels,
+ * and the error says what is missing. A later call with another N is an error. */
 int ops_cuda(const char *name, const Ops **out, Error *err);
 
 #endif

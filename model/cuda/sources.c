@@ -1,3 +1,4 @@
+/* Embed the device code, and compile it with NVRTC in several threads. */
 #include "model/cuda/sources.h"
 
 #include <pthread.h>
@@ -10,8 +11,8 @@
 #include "base/memory.h"
 #include "gpu/nvrtc.h"
 
-/* The assembler reads the files, from the folder that make runs in; the Makefile makes this object
- * depend on them. */
+/* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
+ * them. */
 #define EMBED(symbol, file)                                                         \
     extern const char symbol[];                                                     \
     __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n" \
@@ -48,7 +49,7 @@ const char *cuda_source_text(CudaSource s)
     return sources[s][1];
 }
 
-/* What is shared by the threads that compile; one of them takes a source at a time. */
+/* Shared by the compiling threads. Each takes one source at a time. */
 typedef struct {
     Nvrtc *nvrtc;
     const char *arch;

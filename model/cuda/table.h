@@ -1,6 +1,5 @@
 /* Inside model/cuda: member `foo` of the Ops table is the function cuda_foo, of the same signature,
- * in the file of its concern. The last four members of Ops are for decoding on the CPU and NULL
- * here. */
+ * in the file of its topic. The members for decoding on the CPU are NULL. */
 #ifndef MODEL_CUDA_TABLE_H
 #define MODEL_CUDA_TABLE_H
 

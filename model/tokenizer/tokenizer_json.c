@@ -1,5 +1,5 @@
-/* tokenizer.json: read with every claim checked, since other programs write it; written as Hugging
- * Face's tokenizers would. A pipeline that is not Qwen2's or Llama-3's is refused, never
+/* Read tokenizer.json with every claim checked, since other programs write it, and write it as
+ * Hugging Face's tokenizers do. A pipeline other than Qwen2's or Llama-3's is an error, never
  * approximated. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* What would change the ids and is not done here must be off. */
+/* Refuse options that change the ids and are not implemented. */
 static int check_model(const json_t *model, Tokenizer *t, Error *err)
 {
     const json_t *type = json_object_get(model, "type");
@@ -147,7 +147,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* vocab and merges are in the file's text, not in the document. */
+/* vocab and merges are in the text of the file, not in the document. */
 static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpan *merges,
                          Tokenizer **out, Error *err)
 {
@@ -178,7 +178,7 @@ static int parse(const Buffer *text, const char *path, Tokenizer **out, Error *e
     JsonSpan vocab, merges;
     Buffer rest;
     buffer_init(&rest, MAX_FILE);
-    /* what is no JSON is read whole, for a message with its line */
+    /* Text that is not JSON is parsed whole, for a message with its line. */
     const Buffer *read =
         vocabulary_cut(text->data, text->len, &rest, &vocab, &merges) ? text : &rest;
     json_t *doc = json_read_text(read->data, read->len, path, err);

@@ -1,7 +1,7 @@
-/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of decode.h),
- * so that neither the number of rows nor which of them wait can be seen in a sample. A step is one
- * graph for each bucket of rows: the host puts ids, positions, pages and random numbers into pinned
- * memory, launches, and reads ids and log-probabilities there. */
+/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of
+ * step_kernels.h), so that a sample depends neither on the number of rows nor on which of them
+ * wait. A step is one graph per bucket of rows: the host writes ids, positions, pages and random
+ * numbers to pinned memory, launches, and reads ids and log-probabilities from there. */
 #include "model/cuda/decode/decoder_cuda.h"
 
 #include <stdlib.h>
@@ -14,18 +14,18 @@
 #include "model/cuda/table.h"
 
 typedef struct {
-    int len; /* tokens that have keys and values */
+    int len; /* tokens with keys and values */
     PageList pages;
 } Slot;
 
 typedef struct {
     Decoder base;
-    StepGraphs step; /* the device's side */
+    StepGraphs step; /* the part on the device */
     PagePool pool;
-    int ld;     /* pages of a row at most */
-    Slot *slot; /* [rows], their pages in `room` */
+    int ld;     /* pages of a row, at most */
+    Slot *slot; /* [rows]; their pages are in `room` */
     int32_t *room;
-    Slot prompt; /* the last one: held until all its copies are attached */
+    Slot prompt; /* the last prompt, held until all its copies are attached */
     int32_t *prompt_room;
     int copies;
 } CudaDecoder;
@@ -35,13 +35,13 @@ static int pages_of(int tokens)
     return (tokens + KV_PAGE - 1) / KV_PAGE;
 }
 
-/* Of a row: the last token drawn is never appended. */
+/* Returns the pages of a row. The last drawn token is never appended. */
 static int pages_wanted(const DecoderPlan *plan, int prompt_len)
 {
     return pages_of(prompt_len + plan->max_new - 1);
 }
 
-/* Of a row of the table at most. */
+/* Returns the pages of a row of the table, at most. */
 static int table_width(const DecoderPlan *plan)
 {
     return pages_of(plan->prompt + plan->max_new);
@@ -66,7 +66,7 @@ static void store_layer(void *ctx, int layer, const Num *qkv, int rows)
     cuda_store_prompt(s->pages, qkv, s->table, rows, s->heads, layer);
 }
 
-/* Only when a row that continues it has room too. */
+/* Succeeds only if a row that continues the prompt has room too. */
 static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
@@ -90,7 +90,7 @@ static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error
     return told(d, err) ? -1 : 1;
 }
 
-/* Whole pages are shared; what the prompt has of a last one is copied. */
+/* Whole pages are shared, and the tokens of the prompt in a partial last page are copied. */
 static int attach(Decoder *base, int slot, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
@@ -171,7 +171,7 @@ static void cuda_free(Decoder *base)
 
 static const DecoderType cuda_type = {cuda_free, prefill, attach, detach, first, step};
 
-/* ---- memory: what is reserved once, for the longest prompt; then pages ---- */
+/* ---- memory: reserved once for the longest prompt, then pages ---- */
 
 static void reserve(CudaDecoder *d)
 {
@@ -188,8 +188,9 @@ static size_t reserved_bytes(const Model *m, const DecoderPlan *plan)
            acts_bytes(m, plan->prompt, KEEP_ONE) + batch_bytes(plan->prompt);
 }
 
-/* What rows may come to need, as far as memory and the caller let it: something is left for the
- * products' workspaces. left: what is free once all else is there. Returns the pages. */
+/* Reserve the pages that rows may come to need, within the limits of memory and of the caller, and
+ * leave memory for the workspaces of the products. left: bytes that are free after everything else.
+ * Returns the pages. */
 static int share_out(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
 {
     size_t spare = (size_t)512 << 20,
@@ -207,8 +208,8 @@ static int share_out(const Model *m, const DecoderPlan *plan, size_t left, Decod
     return (int)pages;
 }
 
-/* A prompt whose last page is not full holds it beside its last row's copy of it: one page more
- * than the rows have. */
+/* A prompt with a partial last page holds it in addition to its last row's copy: one page more than
+ * the rows have. */
 void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available,
                          DecoderMemory *out)
 {
@@ -219,7 +220,7 @@ void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t availab
     out->together = (int64_t)plan->rows * pages_wanted(plan, plan->prompt) + 1 <= pages;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 int decoder_check_cuda(const Model *m, Error *err)
 {

@@ -2,15 +2,15 @@
 #include "model/cuda/decode/step_kernels.h"
 #include "model/cuda/launch.h"
 
-/* as in gemv.cu */
+/* As in gemv.cu. */
 enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4 };
 
-/* As in gemv.cu: number by number. */
+/* The layout in gemv.cu. */
 typedef struct {
     int sides, tile, stages, deep, row_blocks, items;
 } Division;
 
-/* Which kernel: rows of x of a block, 8 << size. */
+/* Selects the kernel: 8 << size rows of x per block. */
 typedef struct {
     int size, narrow;
 } Kind;
@@ -37,13 +37,13 @@ static size_t chunk_bytes(const Division *d, int n)
     return (size_t)(d->sides * d->tile + n) * CHUNK * 2;
 }
 
-/* What wgmma reads behind the last tile. */
+/* Bytes that wgmma reads after the last tile. */
 static size_t room_behind(const Division *d, int n)
 {
     return (size_t)(d->tile + n < TILE ? TILE - d->tile - n : 0) * CHUNK * 2;
 }
 
-/* Few and long steps: each ends with a barrier. */
+/* Prefer few and long stages: each ends with a barrier. */
 static void cut_ring(Division *d, size_t shared, int n, int chunks)
 {
     int places = (int)((shared - room_behind(d, n)) / chunk_bytes(d, n));
@@ -51,8 +51,8 @@ static void cut_ring(Division *d, size_t shared, int n, int chunks)
     d->deep = least(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
 }
 
-/* Cycles that a chunk takes a block, about, on an H200: what comes into the SM at 37 bytes a cycle;
- * the links of the chain; and of a narrow product what the warps read of shared memory. */
+/* Estimate the cycles of a chunk in a block, on an H200: 37 bytes per cycle into the SM, the links
+ * of the chain, and for a narrow product the shared memory that the warps read. */
 static double chunk_cycles(const Division *d, int n, int rows, int narrow)
 {
     int strips = (d->tile + 15) / 16, parts = least(strips == 1 ? 4 : strips == 2 ? 2 : 1, n / 8);
@@ -61,7 +61,8 @@ static double chunk_cycles(const Division *d, int n, int rows, int narrow)
     return most(in, links) + in / 8;
 }
 
-/* How rows of w and x are cut changes no sum: what makes a block's way shortest. */
+/* Choose the division of rows of w and x with the shortest time of a block. It does not change any
+ * sum. */
 static Division divide(const Product *p, Kind *kind)
 {
     const CudaState *s = cuda_state();
@@ -96,8 +97,8 @@ void cuda_product(const Product *p)
     Division d = divide(p, &kind);
     int n = 8 << kind.size;
     size_t shared = (size_t)(d.stages * d.deep) * chunk_bytes(&d, n) + room_behind(&d, n);
-    int groups =
-        (int)ceil_div(chunk_bytes(&d, n), 128 * 16); /* a thread copies 16 bytes of a chunk or so */
+    /* A thread copies about 16 bytes of a chunk. */
+    int groups = (int)ceil_div(chunk_bytes(&d, n), 128 * 16);
     groups = least(groups > d.sides ? groups : d.sides + 1, sides_most());
     cuda_launch(kernels[kind.narrow][kind.size],
                 ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),

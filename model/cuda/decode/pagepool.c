@@ -1,3 +1,4 @@
+/* Reference counts and promises of pages. Free pages are never fewer than promised ones. */
 #include "model/cuda/decode/pagepool.h"
 
 #include <stdlib.h>
