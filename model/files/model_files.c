@@ -36,9 +36,8 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
 
 static int is_part(const Model *m, const char *name)
 {
-    static const char inv_freq[] =
-        /* Buffers of old versions, which are computed instead. */
-        ".rotary_emb.inv_freq";
+    /* Buffers of old versions, which are computed instead. */
+    static const char inv_freq[] = ".rotary_emb.inv_freq";
     size_t n = strlen(name), k = sizeof inv_freq - 1;
     if ((n > k && !strcmp(name + n - k, inv_freq)) ||
         (m->c.tied && !strcmp(name, "lm_head.weight")))

@@ -11,11 +11,9 @@
  * A model with an adapter is a PEFT directory: adapter_model.safetensors, and adapter_config.json,
  * which names the directory of the base model, absolute or relative to its own. */
 int model_load(const char *dir, const Ops *ops, Model **out, Error *err);
-int model_save(const Model *m, const char *dir,
-               /* Save weights and configuration. The directory exists. */
-               Error *err);
-int model_restore(Model *m, const char *dir,
-                  /* Load the weights of an equal configuration into m. */
-                  Error *err);
+/* Save weights and configuration. The directory exists. */
+int model_save(const Model *m, const char *dir, Error *err);
+/* Load the weights of an equal configuration into m. */
+int model_restore(Model *m, const char *dir, Error *err);
 
 #endif

@@ -85,9 +85,8 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err);
 int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the pair does not merge */
 /* checks that every byte has a token; called before any use */
 int bpe_finish(Tokenizer *t, Error *err);
-int32_t bpe_find(const Tokenizer *t, const char *bytes,
-                 /* Returns a token of the vocabulary, or -1. */
-                 size_t len);
+/* Returns a token of the vocabulary, or -1. */
+int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len);
 static inline const char *bpe_bytes(const Tokenizer *t, int32_t id)
 {
     return t->bytes.data + t->tokens[id].offset;
