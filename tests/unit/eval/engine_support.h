@@ -52,6 +52,28 @@ static inline void engine_stop(void)
     memset(&engine, 0, sizeof engine);
 }
 
+/* Setup and teardown of a cmocka test. */
+static inline int engine_setup(void **state)
+{
+    (void)state;
+    engine_start("sm_90");
+    return 0;
+}
+
+static inline int engine_setup_sm_80(void **state)
+{
+    (void)state;
+    engine_start("sm_80");
+    return 0;
+}
+
+static inline int engine_teardown(void **state)
+{
+    (void)state;
+    engine_stop();
+    return 0;
+}
+
 /* Device memory of exactly so many bytes, aligned to 256; data NULL: undefined, and reading it
  * before it is written is a fault. The label names it in faults. */
 static inline void *engine_new(const char *label, const void *data, size_t bytes)
@@ -120,6 +142,14 @@ static inline float engine_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (float)((double)(*state >> 40) / 8388608.0 - 1);
+}
+
+/* n uniform numbers in [-size, size), freed by the caller. */
+static inline float *engine_randoms(uint64_t *state, size_t n, float size)
+{
+    float *v = memory_array(n + 1, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = size * engine_random(state);
+    return v;
 }
 
 /* |got - want| over |want|, as vectors: of a row, or of a whole array. */

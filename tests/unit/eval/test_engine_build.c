@@ -284,14 +284,12 @@ static void test_table(void **state)
 {
     (void)state;
 #define X(member) assert_true(gpu->member != NULL);
-    X(alloc)
-    X(release)
-    X(copy)
-    X(zero)
-    X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)
-        X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
-            X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
-                X(cross_entropy_grad) X(sum_squares) X(adamw)
+    /* clang-format off */
+    X(alloc) X(release) X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status)
+    X(memory) X(gemm) X(bias_grad) X(add) X(rmsnorm) X(rmsnorm_grad) X(head_norm)
+    X(head_norm_grad) X(rope) X(attention) X(attention_grad) X(swiglu) X(swiglu_grad) X(embed)
+    X(embed_grad) X(cross_entropy) X(cross_entropy_grad) X(sum_squares) X(adamw)
+    /* clang-format on */
 #undef X
 }
 

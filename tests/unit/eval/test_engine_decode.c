@@ -8,25 +8,16 @@
 
 static uint64_t seed;
 
-static float *randoms(size_t n, float spread)
+static float *randoms(size_t n, float size)
 {
-    float *v = memory_array(n, sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = spread * engine_random(&seed);
-    return v;
+    return engine_randoms(&seed, n, size);
 }
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     seed = 7;
     engine_start("sm_90");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
     return 0;
 }
 
@@ -401,9 +392,10 @@ static void wide_draws(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, starts, stops),
-                                       cmocka_unit_test_setup_teardown(prompts, starts, stops),
-                                       cmocka_unit_test_setup_teardown(draws, starts, stops),
-                                       cmocka_unit_test_setup_teardown(wide_draws, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(attention, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(prompts, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(draws, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(wide_draws, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,27 +13,6 @@ static inline void same_free(void *p)
 #define same_fail(...) fail_msg(__VA_ARGS__)
 #include "tests/unit/model/attention_same.h"
 
-static int starts(void **state)
-{
-    (void)state;
-    engine_start("sm_90");
-    return 0;
-}
-
-static int starts_older(void **state)
-{
-    (void)state;
-    engine_start("sm_80");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
-    return 0;
-}
-
 static void dim_64(void **state)
 {
     (void)state;
@@ -77,12 +56,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(dim_64, starts, stops),
-        {"dim_64_older", dim_64, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(dim_128, starts, stops),
-        {"dim_128_older", dim_128, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(odd_dims, starts, stops),
-        cmocka_unit_test_setup_teardown(other_cuts, starts, stops),
+        cmocka_unit_test_setup_teardown(dim_64, engine_setup, engine_teardown),
+        {"dim_64_older", dim_64, engine_setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(dim_128, engine_setup, engine_teardown),
+        {"dim_128_older", dim_128, engine_setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(odd_dims, engine_setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(other_cuts, engine_setup, engine_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,9 @@
 
 static uint64_t seed;
 
-static float *randoms(size_t n, float spread)
+static float *randoms(size_t n, float size)
 {
-    float *v = memory_array(n + 1, sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = spread * engine_random(&seed);
-    return v;
+    return engine_randoms(&seed, n, size);
 }
 
 /* ---- the chain alone: a warp for 16 rows of x and 8 of w, each number loaded for itself ---- */
@@ -90,23 +88,16 @@ static int begins(const char *arch)
     return 0;
 }
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     return begins("sm_90");
 }
 
-static int starts_older(void **state)
+static int setup_sm_80(void **state)
 {
     (void)state;
     return begins("sm_80");
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
-    return 0;
 }
 
 /* ---- a product, and what it must be ---- */
@@ -388,12 +379,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(products, starts, stops),
-        {"products_older", products, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(cuts, starts, stops),
-        {"cuts_older", cuts, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(rows_alone, starts, stops),
-        cmocka_unit_test_setup_teardown(adapter_matrices, starts, stops),
-        cmocka_unit_test_setup_teardown(adapter_parts, starts, stops)};
+        cmocka_unit_test_setup_teardown(products, setup, engine_teardown),
+        {"products_older", products, setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(cuts, setup, engine_teardown),
+        {"cuts_older", cuts, setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(rows_alone, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(adapter_matrices, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(adapter_parts, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

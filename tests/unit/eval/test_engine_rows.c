@@ -13,18 +13,11 @@ static inline void rows_free(void *p)
 #define rows_fail(...) fail_msg(__VA_ARGS__)
 #include "tests/unit/model/rows_same.h"
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     random_init(&row_numbers, 5, 0);
     engine_start("sm_90");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
     return 0;
 }
 
@@ -49,8 +42,9 @@ static void gates(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(norms, starts, stops),
-                                       cmocka_unit_test_setup_teardown(heads, starts, stops),
-                                       cmocka_unit_test_setup_teardown(gates, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(norms, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(heads, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(gates, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "engine_support.h"
+#include "fixture_support.h"
 #include "model/core/lora.h"
 #include "model/cpu/ops_cpu.h"
 #include "model/files/model_files.h"

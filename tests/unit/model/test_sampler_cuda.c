@@ -22,6 +22,7 @@
 #include "model/sampler.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
+#include "tests/unit/model/model_support.h"
 #include "tests/unit/model/sampler_support.h"
 
 static const Ops *gpu;
@@ -60,9 +61,7 @@ static Model *family(const char *type, int layers)
                      .pad = -1};
     Error err;
     Model *m;
-    strcpy(c.model_type, type);
-    c.qkv_bias = !strcmp(type, "qwen2");
-    c.qk_norm = !strcmp(type, "qwen3");
+    set_family(&c, type);
     c.tied = 0; /* else a random model repeats its last token */
     if (model_create(&c, gpu, 11, &m, &err)) fail_msg("%s", err.text);
     return m;
@@ -70,44 +69,15 @@ static Model *family(const char *type, int layers)
 
 static const int prompt_len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
 
-static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
-{
-    SampleOptions opt = {
-        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
-    Error err;
-    memset(out, 0, sizeof *out);
-    if (model_sample(m, a->req, PROMPTS, &opt, keep, out, &err)) fail_msg("%s", err.text);
-    assert_int_equal(out->done, PROMPTS * COPIES);
-}
-
 /* Whether they are as near as they must be. */
 static int against_forward(Model *m, const Ask *a, const Result *r)
 {
-    double sum = 0, worst = 0, spread = 0;
-    int n = 0;
-    for (int i = 0; i < PROMPTS; i++)
-        for (int c = 0; c < COPIES; c++) {
-            const Kept *k = &r->sample[i][c];
-            int len = a->req[i].prompt_len;
-            int32_t all[PROMPT_MAX + NEW];
-            float logp[PROMPT_MAX + NEW], *row = logp;
-            Error err;
-            memcpy(all, a->prompt[i], (size_t)len * sizeof *all);
-            memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
-            Sequence s = {all, len + k->n};
-            if (model_logprobs(m, &s, 1, &row, &err)) fail_msg("%s", err.text);
-            for (int t = 0; t < k->n; t++, n++) {
-                double d = fabs((double)logp[len + t] - (double)k->logp[t]);
-                sum += d;
-                worst = d > worst ? d : worst;
-                spread += (double)logp[len + t] + log(VOCAB);
-            }
-        }
+    Distance d = forward_distance(m, a, r);
     printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type,
-           m->lora.size ? " with an adapter" : "", sum / n, worst, n);
-    assert_true(n > 1000 && spread / n > 0.1); /* not the uniform law */
+           m->lora.size ? " with an adapter" : "", d.mean, d.worst, d.tokens);
+    assert_true(d.tokens > 1000 && d.above_uniform > 0.1); /* not the uniform law */
     /* the logits are the same; their log-sum-exp is taken in fp32 in two orders */
-    return exact() ? sum / n < 2e-6 && worst < 2e-5 : sum / n < 8e-3 && worst < 0.05;
+    return exact() ? d.mean < 2e-6 && d.worst < 2e-5 : d.mean < 8e-3 && d.worst < 0.05;
 }
 
 /* ---- where they part: one continuation, its tokens given ---- */
@@ -247,7 +217,7 @@ static void decoding_equals_forward(void **state)
         Ask a;
         Result r;
         make_ask(&a, prompt_len);
-        sample(m, &a, 36, 0, &r);
+        sample_all(m, &a, 36, 0, &r);
         near += against_forward(m, &a, &r);
         where_they_part(m);
         model_free(m);
@@ -287,8 +257,8 @@ static void adapted(void **state)
     Ask a;
     Result plain, r;
     make_ask(&a, prompt_len);
-    sample(base, &a, 36, 0, &plain);
-    sample(m, &a, 36, 0, &r);
+    sample_all(base, &a, 36, 0, &plain);
+    sample_all(m, &a, 36, 0, &r);
     int near = against_forward(m, &a, &r);
     where_they_part(m);
     assert_true(near);
@@ -313,13 +283,13 @@ static void only_prompt_and_seed(void **state)
     Result one, other;
     Error err;
     make_ask(&a, prompt_len);
-    sample(m, &a, 36, 0, &one);
+    sample_all(m, &a, 36, 0, &one);
     static const int batches[] = {1, 3, 8, 9, 20, 32, 64};
     for (int i = 0; i < 7; i++) {
-        sample(m, &a, batches[i], 0, &other);
+        sample_all(m, &a, batches[i], 0, &other);
         assert_memory_equal(&one, &other, sizeof one);
     }
-    sample(m, &a, 36, 40 * 32, &other);
+    sample_all(m, &a, 36, 40 * 32, &other);
     assert_memory_equal(&one, &other, sizeof one);
     for (int c = 0; c < COPIES; c += 4) {
         SampleRequest alone = {a.prompt[3], PROMPT_MAX, 1, &a.seed[3][c]};

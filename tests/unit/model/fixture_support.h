@@ -1,7 +1,7 @@
 /* What test_engine_fixtures.c needs beside the public API: the logits of sequences, and ids from a
  * JSON file. */
-#ifndef TESTS_ENGINE_SUPPORT_H
-#define TESTS_ENGINE_SUPPORT_H
+#ifndef TESTS_FIXTURE_SUPPORT_H
+#define TESTS_FIXTURE_SUPPORT_H
 
 #include <stdlib.h>
 #include <string.h>
