@@ -12,7 +12,7 @@ enum { MOST = 1 << 17 };
 static float host[6][MOST], got[MOST];
 static double want[MOST];
 
-/* n random numbers of about `size` in host[k], and in a buffer of bf16 */
+/* n random numbers in [-size, size), in host[k] and in a buffer of bf16. */
 static inline void *numbers(int k, size_t n, float size)
 {
     assert_true(n <= MOST);
@@ -27,8 +27,8 @@ static inline void *floats(int k, size_t n, float size)
     return engine_new("floats", host[k], n * 4);
 }
 
-/* Each number within `bound` of what is wanted, relative to it, or of the largest when that is 0.
- */
+/* Check that each number is within `bound` of the expected one, relative to it, or to the largest
+ * if it is 0. */
 static inline void close_to(const char *what, size_t n, double bound)
 {
     double top = 0;
@@ -39,11 +39,11 @@ static inline void close_to(const char *what, size_t n, double bound)
                      want[i]);
 }
 
-static const double HALF_STEP =
-    1.0 / 256 * 1.01; /* one rounding to bf16, and a little for fp32 before it */
+/* One rounding to bf16, plus a margin for fp32 before it. */
+static const double HALF_STEP = 1.0 / 256 * 1.01;
 
-/* All but one in a hundred are what is wanted, rounded once: fp32 may fall on the other side of a
- * tie. */
+/* Check that at least 99 of 100 numbers are the expected ones rounded once. fp32 may round a tie
+ * the other way. */
 static inline void rounded_from(const char *what, size_t n)
 {
     size_t same = 0;

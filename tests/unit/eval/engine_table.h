@@ -5,7 +5,7 @@
 #ifndef TESTS_ENGINE_TABLE_H
 #define TESTS_ENGINE_TABLE_H
 
-#define cuda_launch engine_cuda_launch /* launches below are recorded too */
+#define cuda_launch engine_cuda_launch /* launches below can be recorded */
 #include "engine_support.h"
 #undef cuda_launch
 
@@ -31,11 +31,11 @@ typedef struct {
 static struct {
     Recording *open;
     int launches, graphs;
-    size_t memory; /* of which cuda_memory says what is free */
+    size_t memory; /* total memory, from which cuda_memory computes the free memory */
     struct {
         void *p;
         size_t bytes;
-    } block[64]; /* of cuda_alloc; p NULL: none */
+    } block[64]; /* of cuda_alloc; p NULL: free */
 } fake;
 
 static Node *record(void)
@@ -276,7 +276,7 @@ static float *floats_at(const void *p, size_t n)
     return f;
 }
 
-/* As the simulator's tensor cores have it: 16 products a link. */
+/* A dot product in the order of the simulator's tensor cores: 16 products a link. */
 static float chain(const float *a, const float *b, int n)
 {
     float sum = 0;
@@ -288,7 +288,7 @@ static float chain(const float *a, const float *b, int n)
     return sum;
 }
 
-/* As cuBLASLt has it: of bf16, what is added is added to the rounded sum. */
+/* The product as cuBLASLt computes it: for bf16, c and bias are added to the rounded sum. */
 void cuda_gemm(const Gemm *g)
 {
     assert_true(!g->ta && g->tb);

@@ -17,13 +17,13 @@ static const NormShape norm_shapes[] = {
     {3, 2, 37, 75},    {70, 0, 8, 8},      {3, 2, 38, 78},     {2, 0, 1001, 1001},
     {3, 2, 64, 131},   {3, 0, 38, 38},     {9, 0, 168, 168},   {2, 0, 16384, 16384},
     {1, 0, 8191, 8191}};
-/* Where rows share a word, the simulator takes neighbours' accesses for a race when they both read
- * and write there. */
+/* Where rows share a word, the simulator reports a race between adjacent accesses that read and
+ * write it. */
 #define ODD(k) ((norm_shapes[k].n | norm_shapes[k].ld) & 1)
 enum { NORM_SHAPES = sizeof norm_shapes / sizeof *norm_shapes };
 static const float EPS = 1e-3f;
 
-/* x: of floats that bf16 does not have where it is the residual stream's. */
+/* x of the residual stream has floats that are not bf16 numbers. */
 static void *norm_input(const NormShape *s, float size)
 {
     size_t all = (size_t)s->rows * (size_t)s->ld;
@@ -51,7 +51,7 @@ static double inverse_rms(const float *x, int n)
 static void test_rmsnorm(void **state)
 {
     (void)state;
-    seed = 9740384467461837450u; /* other operands may have ties of the inner rounding, which is exact here */
+    seed = 9740384467461837450u; /* operands without ties in the inner rounding */
     engine_start("sm_90");
     for (int k = 0; k < NORM_SHAPES; k++)
         for (int in_place = 0; in_place < (norm_shapes[k].groups && !ODD(k) ? 2 : 1); in_place++) {
@@ -83,7 +83,7 @@ static void test_rmsnorm(void **state)
     engine_stop();
 }
 
-/* One shape: dx into its own array (0), added to (1), over dy (2). */
+/* One shape: dx in its own array (0), added to (1), or in place of dy (2). */
 static void rmsnorm_grad_case(int k, int how, int with_dw)
 {
     const NormShape *s = &norm_shapes[k];
@@ -140,14 +140,13 @@ static void test_rmsnorm_grad(void **state)
     engine_stop();
 }
 
-/* Blocks that go round several times, as those of large batches do, the last one less often than
- * the others. */
+/* Blocks with several rounds, as large batches have, and fewer rounds in the last block. */
 static void test_rmsnorm_grad_rounds(void **state)
 {
     (void)state;
     static const struct {
         const char *kernel;
-        int rows, groups, n, lanes, each, threads; /* lanes 0: a block a vector */
+        int rows, groups, n, lanes, each, threads; /* lanes 0: one block per vector */
     } cases[] = {{"head_norm_grad_team", 50, 3, 8, 1, 64, 32},
                  {"head_norm_grad_team", 23, 5, 40, 8, 24, 64},
                  {"head_norm_grad_any", 11, 2, 38, 0, 5, 32},

@@ -1,5 +1,5 @@
-/* On the simulator: decoding's attention gives the bits of the full pass's. That these are right is
- * for test_engine_attention.c. */
+/* On the simulator: the attention of decoding equals that of the full pass bit for bit.
+ * test_engine_attention.c checks that the latter is right. */
 #include "engine_support.h"
 
 static inline void *same_new(const char *label, const void *data, size_t bytes)
@@ -11,7 +11,7 @@ static inline void same_free(void *p)
     engine_free(p);
 }
 #define same_fail(...) fail_msg(__VA_ARGS__)
-#include "tests/unit/model/attention_same.h"
+#include "tests/unit/model/attention_checks.h"
 
 static void dim_64(void **state)
 {
@@ -39,8 +39,8 @@ static void odd_dims(void **state)
     same_attention((AttentionCase){256, 1, 1, 0, 0, 2, 1, {66, 16}});
 }
 
-/* Neither the GPU's size nor the rows beside show: columns are cut in other ways, warps have
- * several groups of keys. */
+/* Neither the number of multiprocessors nor other rows change the result: columns are divided
+ * differently, and warps have several groups of keys. */
 static void other_cuts(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* On the simulator: what a decoding step does to a row between its products gives the bits of the
- * full pass's kernels. That those compute what they should is for test_engine_train.c. */
+/* On the simulator: the kernels between the products of a decoding step equal those of the full
+ * pass bit for bit. test_engine_train.c and test_engine_norm.c check that the latter are right. */
 #include "engine_support.h"
 
 static inline void *rows_new(const char *label, const void *data, size_t bytes)
@@ -11,7 +11,7 @@ static inline void rows_free(void *p)
     engine_free(p);
 }
 #define rows_fail(...) fail_msg(__VA_ARGS__)
-#include "tests/unit/model/rows_same.h"
+#include "tests/unit/model/row_checks.h"
 
 static int setup(void **state)
 {

@@ -1,6 +1,6 @@
-/* The whole decoder of a GPU on the simulator: prompts, pages, graphs, drawing, adapters, behind
- * model_sample. The matrix products of the full pass, which NVIDIA's library does on a GPU, are
- * done here by the host; everything else is the engine's own. */
+/* The whole GPU decoder on the simulator: prompts, pages, graphs, drawing and adapters, through
+ * model_sample. engine_table.h computes the matrix products of the full pass on the host;
+ * everything else is the engine's code. */
 #include "engine_table.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "model/memory_plan.h"
 #include "model/sampler.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* a simulated decoder takes half a minute then: one of each kind */
+#ifdef __SANITIZE_ADDRESS__ /* a simulated decoder then takes half a minute: one of each kind */
 enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };
@@ -66,11 +66,11 @@ static Model *small(const char *type)
     return m;
 }
 
-static const int prompt_len[PROMPTS] = {3, 32, 45}; /* less than a page, a page, more */
+static const int prompt_len[PROMPTS] = {3, 32, 45}; /* less than a page, a page, more than a page */
 
-/* The recorded log-probabilities against a full pass over the same ids: the same sums in the same
- * order but for the last one, of the vocabulary. A rounding that is elsewhere makes 0.001 of it, a
- * wrong kernel a tenth and more. */
+/* Compare the recorded log-probabilities with a full pass over the same ids. Both have the same
+ * sums in the same order, except the last one, over the vocabulary. A different rounding would give
+ * differences of 0.001, a wrong kernel 0.1 and more. */
 static void against_forward(Model *m, const Ask *a, const Result *r, double mean)
 {
     Distance d = forward_distance(m, a, r);
@@ -112,7 +112,7 @@ static void decoding_equals_forward(void **state)
     }
 }
 
-/* On all projections; on some parts of one. */
+/* Adapters on all projections, and on some parts of one. */
 static void adapted(void **state)
 {
     (void)state;
@@ -134,8 +134,8 @@ static void adapted(void **state)
     }
 }
 
-/* Bit for bit the same whatever is decoded beside a row, however often rows are refilled, and where
- * pages are so few that rows wait; an error where one row does not fit. */
+/* The bits of a sample depend neither on the other rows, nor on the number of refills, nor on a
+ * lack of pages that makes rows wait. It is an error if one row does not fit. */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void only_prompt_and_seed(void **state)
         fake.graphs = 0;
         sample_all(m, &a, batches[i], 0, &other);
         assert_memory_equal(&one, &other, sizeof one);
-        assert_in_range(fake.graphs, 1, 4); /* of the buckets, not of the steps */
+        assert_in_range(fake.graphs, 1, 4); /* one graph per bucket, not per step */
     }
     int before = fake.launches;
     sample_all(m, &a, 9, 6 * 32, &other);
@@ -165,11 +165,11 @@ static void only_prompt_and_seed(void **state)
     assert_int_equal(model_sample(m, a.req, PROMPTS, &opt, keep, &other, &err), -1);
     if (!strstr(err.text, "45 tokens")) fail_msg("%s", err.text);
     assert_true(other.done > 0 &&
-                other.done < PROMPTS * COPIES); /* those that fit were delivered */
+                other.done < PROMPTS * COPIES); /* the samples that fit were delivered */
     model_free(m);
 }
 
-/* Rows that find room beside each other, each with a prompt of its own of the plan's length. */
+/* Returns how many rows fit at the same time, each with its own prompt of the plan's length. */
 static int rows_together(Decoder *d, const DecoderPlan *plan)
 {
     int32_t *ids = memory_array((size_t)plan->prompt, sizeof *ids);
@@ -184,8 +184,8 @@ static int rows_together(Decoder *d, const DecoderPlan *plan)
     return rows;
 }
 
-/* `quern-sample --plan`, byte by byte: what is taken, what is left, and the longest prompt that
- * lets all rows in. */
+/* The plan of `quern-sample --plan` equals the memory of the decoder, byte for byte: what it takes,
+ * what it leaves, and the longest prompt with which all rows fit. */
 static void taken_as_planned(void **state)
 {
     enum { ROWS = 3, PAGES = 12 };
@@ -231,7 +231,7 @@ static void taken_as_planned(void **state)
     }
 }
 
-/* What a decoder would refuse has no plan either. */
+/* A shape that the decoder refuses has no plan either. */
 static void not_planned(void **state)
 {
     (void)state;

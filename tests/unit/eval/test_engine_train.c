@@ -1,6 +1,6 @@
-/* The engine's training kernels, on the simulator, against plain double arithmetic on the same bf16
- * inputs. Where transformers rounds between two steps, so does the arithmetic here: what is left is
- * the last rounding, 2^-8 of a number. */
+/* The elementwise, sum, loss and optimizer kernels on the simulator, against double precision on
+ * the same bf16 inputs. Where transformers rounds between two steps, the reference does too: only
+ * the last rounding remains, 2^-8 of a number. */
 #include "engine_numbers.h"
 
 /* ---- pointwise ---- */
@@ -276,9 +276,9 @@ static void test_cross_entropy(void **state)
     cross_entropy_case(4, 8196, 3);
     cross_entropy_case(3, 24580, 12);
     cross_entropy_case(1, 81920, 20); /* ten rounds of a block */
-    cross_entropy_case(8, 1001, 10);  /* rows not aligned */
+    cross_entropy_case(8, 1001, 10);  /* rows that are not aligned */
     cross_entropy_case(2, 9001, 50);
-    cross_entropy_case(5, 260, 400); /* no exponential of a difference that is positive */
+    cross_entropy_case(5, 260, 400); /* differences that must not overflow the exponential */
     cross_entropy_case(4, 4, 1);
     cross_entropy_case(4, 1, 1000);
     engine_stop();
@@ -296,7 +296,7 @@ static const AdamStep adam = {.lr = 0.01,
                               .correct2 = 1 - 0.99 * 0.99,
                               .seed = 99};
 
-/* What AdamW makes of weight w, gradient g and moments. */
+/* AdamW of weight w, gradient g and moments; returns the new weight. */
 static double adam_one(double w, double g, double *m, double *v)
 {
     double d = g * adam.scale;
@@ -342,7 +342,8 @@ static void test_adamw(void **state)
     engine_stop();
 }
 
-/* x is the bf16 number or between it and the next, as far as fp32 can tell. */
+/* Returns whether x is between the bf16 number and an adjacent one, within the precision of
+ * fp32. */
 static int neighbour(float number, double x)
 {
     uint16_t h = bf16_from((double)number);
@@ -350,7 +351,7 @@ static int neighbour(float number, double x)
     return fabs((double)number - x) < step * 1.001 + 2e-8;
 }
 
-/* What is rounded stochastically is a neighbour of the exact number, and right in the mean. */
+/* A stochastically rounded number is one of the two nearest, and the mean is exact. */
 static void test_adamw_lean(void **state)
 {
     (void)state;
@@ -383,7 +384,7 @@ static void test_adamw_lean(void **state)
             }
         }
         for (int j = 0; j < 3 && constant;
-             j++) /* a step times 1/2 over the root of n is the most one may expect: four of it */
+             j++) /* the standard error is a step / 2 / sqrt(n): allow four of it */
             if (fabs(mean[j] - exact[j]) > 2 * steps[j] / sqrt((double)n))
                 fail_msg("the mean of %d is %g, %g expected", j, mean[j], exact[j]);
         engine_get(g, got, n * 4);

@@ -1,4 +1,4 @@
-/* What the tests of training share: a tiny model of each family, texts, weights. */
+/* Support of the training tests: a tiny model of each family, texts and weights. */
 #ifndef TESTS_MODEL_SUPPORT_H
 #define TESTS_MODEL_SUPPORT_H
 
@@ -28,7 +28,7 @@ static inline void disturb(ParamSet *p, Random *r, double by)
             numbers(p)[p->tensor[i].at + j] += (float)(by * random_normal(r));
 }
 
-/* What sets the families apart. */
+/* Set the switches of a family. */
 static inline void set_family(ModelConfig *c, const char *type)
 {
     strcpy(c->model_type, type);
@@ -37,7 +37,7 @@ static inline void set_family(ModelConfig *c, const char *type)
     c->tied = strcmp(type, "llama") != 0;
 }
 
-/* A random model `spread` away from the start, so that norms and biases matter. */
+/* A random model, `spread` away from the initial weights, so that norms and biases matter. */
 static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *op,
                                   uint64_t seed, uint64_t stream, double spread)
 {

@@ -1,4 +1,4 @@
-/* Samples asked for and kept, for tests of samplers. Define NEW, PROMPTS, COPIES, PROMPT_MAX and
+/* Requests and recorded samples for tests of samplers. Define NEW, PROMPTS, COPIES, PROMPT_MAX and
  * VOCAB before. */
 #ifndef TESTS_SAMPLER_SUPPORT_H
 #define TESTS_SAMPLER_SUPPORT_H
@@ -40,7 +40,7 @@ typedef struct {
     SampleRequest req[PROMPTS];
 } Ask;
 
-/* Prompts of those lengths; the same ids and seeds every time. */
+/* Prompts of these lengths, with the same ids and seeds every time. */
 static void make_ask(Ask *a, const int len[PROMPTS])
 {
     Random r;

@@ -1,6 +1,6 @@
-/* What a run takes: the plan against what is really asked for, the choices made by memory, and that
- * none of them changes a gradient. The device is the CPU's table behind a counter, with as much
- * memory as a test says. */
+/* The plan of a run against the memory that it allocates, the choices made by memory, and that they
+ * do not change a gradient. The device is the CPU's table with a counter, and with as much memory
+ * as a test sets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static const Ops *device(size_t memory)
     return &counted;
 }
 
-/* One text that fills the micro-batch, so that all that is reserved is reserved for it. */
+/* One text that fills the micro-batch, so that everything is allocated for it. */
 static void accounts(int lora, Recompute recompute)
 {
     Texts x;
@@ -82,7 +82,7 @@ static void chosen_by_memory(void **state)
     TrainerOptions o = {.max_tokens = 8192};
     assert_int_equal(plan_trainer(m, &o, (size_t)1 << 40, &p, &err), 0);
     assert_true(p.fits && !p.recompute);
-    size_t whole = p.total - p.bytes[PLAN_WEIGHTS]; /* the weights are there */
+    size_t whole = p.total - p.bytes[PLAN_WEIGHTS]; /* the weights are allocated */
     assert_int_equal(plan_trainer(m, &o, whole, &p, &err), 0);
     assert_true(p.fits && !p.recompute);
     assert_int_equal(plan_trainer(m, &o, whole - 1, &p, &err), 0);
@@ -115,8 +115,8 @@ static void chosen_by_memory(void **state)
     model_free(m);
 }
 
-/* Micro-batches left to memory: a run that is continued where less or more of it is free has those
- * it began with, as long as they fit. */
+/* Micro-batches chosen by memory: a run that continues with less or more free memory keeps its own,
+ * as long as they fit. */
 static void continued(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void continued(void **state)
     }
     t = trainer_of(m, (TrainerOptions){.max_tokens = 100});
     assert_int_equal(trainer_load(t, path, &err), 0);
-    assert_int_equal(t->o.max_tokens, 100); /* as asked */
+    assert_int_equal(t->o.max_tokens, 100); /* as requested */
     trainer_free(t);
     model_free(m);
     free(path);
@@ -184,8 +184,8 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     return p;
 }
 
-/* tests/unit/eval/test_engine_sampler.c compares it with a decoder: here what is made of it. The
- * CPU has keys and values alone. */
+/* test_engine_sampler compares the plan with a decoder; this tests how it is used. The CPU has keys
+ * and values only. */
 static void sampled(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void sampled(void **state)
     const Ops *gpu = device((size_t)1 << 40);
     char want[80];
     longer.max_position = 4096;
-    longer.hidden = longer.ff = 16, longer.head_dim = 8; /* what a GPU's decoder takes */
+    longer.hidden = longer.ff = 16, longer.head_dim = 8; /* a shape that a GPU's decoder supports */
     snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits",
              c->max_position);
     SamplingPlan p = sampling(c, gpu, (size_t)1 << 40, 5, want), q;
@@ -231,7 +231,7 @@ static void refused(void **state)
     model_free(m);
 }
 
-/* Activations made again are the same bits: so are the gradients. */
+/* Recomputed activations have the same bits, and so have the gradients. */
 static void recomputed(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void recomputed(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked),
                                        cmocka_unit_test(chosen_by_memory),

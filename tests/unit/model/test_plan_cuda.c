@@ -1,6 +1,6 @@
-/* On a GPU: what model/core/decoder.h tells of a decoder's memory against what the driver says is
- * gone once there is one; of much memory, and of so little that it decides. The driver gives memory
- * in blocks of 2 MiB, which the plan does not know. */
+/* On a GPU: the memory of a decoder by model/core/decoder.h against the driver's free memory, with
+ * much memory and with so little that it decides. The driver allocates blocks of 2 MiB, which the
+ * plan does not include. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,8 +49,8 @@ static void one_decoder(Model *m, const DecoderPlan *plan, int together)
     decoder_free(d);
 }
 
-/* leave: bytes that are free when the decoder is made, or 0: all. First with pages for few tokens,
- * which shows the rest; then with as many as there is room for. */
+/* leave: free bytes when the decoder is created, or 0 for all. First with pages for few tokens,
+ * which shows the rest; then with all pages that fit. */
 static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t leave)
 {
     ModelConfig c = {.model_type = "qwen2",
@@ -82,7 +82,7 @@ static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t
            (double)available() / 1048576);
     one_decoder(m, &plan, 0);
     plan.cache_tokens = 0;
-    one_decoder(m, &plan, leave == 0); /* memory decides where little is left */
+    one_decoder(m, &plan, leave == 0); /* memory decides if little is left */
     gpu->release(rest);
     model_free(m);
 }

@@ -1,5 +1,5 @@
-/* Sampling on a GPU: decoding against the full pass, whose bits are its own where tensor cores sum
- * as Hopper's do; bits that depend on prompt and seed alone, the law, few pages. */
+/* Sampling on a GPU: decoding against the full pass, bit for bit where tensor cores add as Hopper's
+ * do; dependence on prompt and seed only; the law; few pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,15 +27,15 @@ enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END =
 
 static const Ops *gpu;
 
-/* Seen on Hopper only; elsewhere cuBLASLt may have kernels that sum otherwise, and only bf16's own
- * rounding is asked for. */
+/* Verified on Hopper only. Elsewhere cuBLASLt may have kernels with another order of sums, and the
+ * limit is the rounding of bf16. */
 static int exact(void)
 {
     return cuda_state()->arch == 90;
 }
 
-/* Shapes of small published models of the three families, fewer layers, as they are initialised:
- * what bf16 rounds away is relative to the logits' width. */
+/* Shapes of small published models of the three families with fewer layers and initial weights. The
+ * rounding of bf16 is relative to the range of the logits. */
 static Model *family(const char *type, int layers)
 {
     static const struct {
@@ -62,31 +62,31 @@ static Model *family(const char *type, int layers)
     Error err;
     Model *m;
     set_family(&c, type);
-    c.tied = 0; /* else a random model repeats its last token */
+    c.tied = 0; /* otherwise a random model repeats its last token */
     if (model_create(&c, gpu, 11, &m, &err)) fail_msg("%s", err.text);
     return m;
 }
 
 static const int prompt_len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
 
-/* Whether they are as near as they must be. */
+/* Returns whether the differences are within the limits. */
 static int against_forward(Model *m, const Ask *a, const Result *r)
 {
     Distance d = forward_distance(m, a, r);
     printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type,
            m->lora.size ? " with an adapter" : "", d.mean, d.worst, d.tokens);
-    assert_true(d.tokens > 1000 && d.above_uniform > 0.1); /* not the uniform law */
-    /* the logits are the same; their log-sum-exp is taken in fp32 in two orders */
+    assert_true(d.tokens > 1000 && d.above_uniform > 0.1); /* not the uniform distribution */
+    /* The logits are equal; their log-sum-exp is computed in fp32 in two orders. */
     return exact() ? d.mean < 2e-6 && d.worst < 2e-5 : d.mean < 8e-3 && d.worst < 0.05;
 }
 
-/* ---- where they part: one continuation, its tokens given ---- */
+/* ---- where the two differ: one continuation of given tokens ---- */
 
 enum { ALL = 320, GIVEN = 100, BESIDE = 5 };
 
 typedef struct {
     uint16_t *qkv;    /* [layers][ALL][row] of the full pass */
-    StepGraphs *step; /* or where a prompt's keys and values go */
+    StepGraphs *step; /* or the destination of a prompt's keys and values */
     const Model *m;
 } Watch;
 
@@ -127,7 +127,7 @@ static void steps_of(StepGraphs *g, const int32_t *ids)
     }
 }
 
-/* Of the keys and values of a layer that decoding computed. */
+/* The share of different keys and values in a layer, of those that decoding computed. */
 static double share_apart(const Model *m, const uint16_t *pages, const uint16_t *qkv, int layer)
 {
     size_t dim = (size_t)m->c.head_dim, kv = (size_t)m->c.kv_heads,
@@ -143,8 +143,8 @@ static double share_apart(const Model *m, const uint16_t *pages, const uint16_t 
     return (double)apart / (double)((ALL - GIVEN) * 2 * kv * dim);
 }
 
-/* The full pass against itself: the same ids alone, and behind others, where the library may cut
- * sums otherwise. */
+/* The full pass against itself: the same ids alone and after others, where the library may add in
+ * another order. */
 static double against_itself(Model *m, const int32_t *ids)
 {
     static float logp[1 + BESIDE][ALL], alone[ALL];
@@ -201,7 +201,7 @@ static void where_they_part(Model *m)
     if (exact() && itself > 0) fail_msg("the full pass differs from itself by %g", itself);
     if (first > 0.02)
         fail_msg("of the first layer's keys and values %g differ",
-                 first); /* nothing but the order of one sum */
+                 first); /* only the order of one sum */
 }
 
 static void decoding_equals_forward(void **state)
@@ -225,7 +225,7 @@ static void decoding_equals_forward(void **state)
     assert_int_equal(near, 3);
 }
 
-/* An adapter on those projections alone, its numbers as if trained. */
+/* An adapter on these projections only, with numbers as after training. */
 static Model *adapted_family(int rank, unsigned targets)
 {
     Model *m = family("qwen2", 3);
@@ -273,8 +273,7 @@ static void adapted(void **state)
     }
 }
 
-/* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy.
- */
+/* Bit-identical for any batch, with few pages, and with a separate request for each copy. */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -306,7 +305,7 @@ static void only_prompt_and_seed(void **state)
 
 typedef struct {
     int *count, n;
-    double *logp; /* of the ids that were drawn */
+    double *logp; /* of the drawn ids */
 } Tally;
 
 static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
@@ -333,9 +332,8 @@ static int by_p(const void *a, const void *b)
 
 enum { DRAWS = 40000, CELLS = 40 };
 
-/* Pearson's statistic over the likeliest ids and the rest; mean: cells - 1, variance: twice that.
- * The law then has the probabilities that were recorded, where an id was drawn: near a cut their
- * order counts. */
+/* Pearson's statistic over the most probable ids and the rest. Mean: cells - 1; variance: twice
+ * that. Drawn ids have the recorded probabilities, since their order matters near a cut. */
 static void check_law(Model *m, SampleOptions opt, Sorted *law, int keep_n)
 {
     int32_t prompt[2] = {3, 8};
