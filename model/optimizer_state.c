@@ -169,7 +169,7 @@ static int read_number(const Safetensors *st, const char *path, const char *name
     int64_t one[1] = {1};
     if (safetensors_read_f32(st, name, 1, one, out, err)) return -1;
     if (*out >= 0 && *out <= MAX_STEP && floorf(*out) == *out) return 0;
-    return error_set(err, ERROR_INVALID, "%s: %s is expected to be a whole number, found %g", path,
+    return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be a whole number, found %g", path,
                      name, (double)*out);
 }
 

@@ -44,7 +44,7 @@ static int check_law(const SampleOptions *opt, Error *err)
                          "the temperature is expected to be 0 or above, found %g",
                          (double)opt->temperature);
     if (!(opt->top_p > 0 && opt->top_p <= 1))
-        return error_set(err, ERROR_LIMIT, "top_p is expected to be above 0, at most 1, found %g",
+        return error_set(err, ERROR_INVALID, "top_p is expected to be above 0, at most 1, found %g",
                          (double)opt->top_p);
     if (!(opt->min_p >= 0 && opt->min_p < 1))
         return error_set(err, ERROR_INVALID,
@@ -242,7 +242,7 @@ static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
 {
     while (s->delivered < s->total) {
         if (stop_requested())
-            return error_set(err, ERROR_INVALID, "sampling was stopped by signal %d",
+            return error_set(err, ERROR_STOPPED, "sampling was stopped by signal %d",
                              stop_requested());
         if (admit(s, err)) return -1;
         if (!s->active)

@@ -39,7 +39,7 @@ static int check_scaling(const ModelConfig *c, const char *where, Error *err)
                          r->type == ROPE_LLAMA3 ? "low_freq_factor" : "beta_slow", (double)r->fast,
                          (double)r->slow);
     if (!(r->attention > 0) || !(r->attention <= 16))
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_CORRUPT,
                          "%s: attention_factor is expected to be above 0, 16 at most, found %g",
                          where, (double)r->attention);
     return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
@@ -49,7 +49,7 @@ int model_config_check(const ModelConfig *c, const char *where, Error *err)
 {
     const ModelFamily *family = model_family(c->model_type);
     if (!family)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, c->model_type);
     if (c->qkv_bias != family->qkv_bias || c->qk_norm != family->qk_norm)

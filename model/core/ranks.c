@@ -53,13 +53,12 @@ static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
         double left = end - clock_seconds();
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
         if (ready < 0 && errno == EINTR) continue;
-        if (!ready)
-            return error_set(err, ERROR_INVALID, "a rank did not answer within %g s", wait_s);
+        if (!ready) return error_set(err, ERROR_CHILD, "a rank did not answer within %g s", wait_s);
         ssize_t n = out ? send(fd, (char *)data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
                         : recv(fd, (char *)data + done, bytes - done, MSG_DONTWAIT);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0) return error_errno(err, "a rank cannot be reached");
-        if (!n) return error_set(err, ERROR_INVALID, "a rank has ended");
+        if (!n) return error_set(err, ERROR_CHILD, "a rank has ended");
         done += (size_t)n;
     }
     return 0;
@@ -149,7 +148,7 @@ static void become_child(int rank, int fd)
 int ranks_start(int n, Error *err)
 {
     if (n < 1 || n > RANKS_MAX)
-        return error_set(err, ERROR_INVALID, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
+        return error_set(err, ERROR_USAGE, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
     if (group.size) return error_set(err, ERROR_INVALID, "the ranks are started already");
     fflush(NULL);
     if (n == 1) return 0;
@@ -170,7 +169,7 @@ int ranks_start(int n, Error *err)
         group.child[r] = pid;
     }
     if (pthread_create(&group.watcher, NULL, watch, NULL))
-        return error_set(err, ERROR_INVALID, "cannot watch the ranks");
+        return error_set(err, ERROR_IO, "cannot watch the ranks");
     return 0;
 }
 
@@ -183,7 +182,8 @@ int ranks_device(const char *name, char out[16], Error *err)
     if (gpus < 0) return -1;
     if (end ? *end || end == name + 5 || first < 0 || first >= GPUS_MAX
             : strcmp(name, "cpu") && strcmp(name, "auto"))
-        return error_set(err, ERROR_INVALID, "a device is cpu, cuda:N or auto, found \"%s\"", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "a device is cpu, cuda:N or auto, found \"%s\"",
+                         name);
     if (end || gpus)
         snprintf(out, 16, "cuda:%ld", first + group.rank);
     else
@@ -234,7 +234,7 @@ int ranks_finish(Error *err)
         while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
                clock_seconds() < end)
             clock_sleep(0.005);
-        if (describe_end(r, what, sizeof what)) rc = error_set(err, ERROR_INVALID, "%s", what);
+        if (describe_end(r, what, sizeof what)) rc = error_set(err, ERROR_CHILD, "%s", what);
         close(group.down[r]);
     }
     group.size = 0;

@@ -56,7 +56,7 @@ static void *load(Error *err)
                                   {"openblas_set_num_threads", &blas.set_num_threads},
                                   {"openblas_get_corename", &blas.get_corename}};
     if (!library) {
-        error_set(err, ERROR_INVALID, "no OpenBLAS found: %s", dlerror());
+        error_set(err, ERROR_IO, "no OpenBLAS found: %s", dlerror());
         return NULL;
     }
     return open_symbols(library, names[0], "", symbols, sizeof symbols / sizeof *symbols, err)
@@ -83,7 +83,7 @@ static void open_once(void)
 int blas_open(Error *err)
 {
     pthread_once(&once, open_once);
-    return failure.text[0] ? error_set(err, ERROR_INVALID, "%s", failure.text) : 0;
+    return failure.text[0] ? error_set(err, failure.code, "%s", failure.text) : 0;
 }
 
 const char *blas_core(void)

@@ -80,7 +80,7 @@ static int memory(size_t *free_bytes, size_t *total_bytes, Error *err)
     }
     if (f) fclose(f);
     if (!total)
-        return error_set(err, ERROR_INVALID, "/proc/meminfo: expected MemTotal and MemAvailable");
+        return error_set(err, ERROR_IO, "/proc/meminfo: expected MemTotal and MemAvailable");
     *free_bytes = (size_t)left << 10;
     *total_bytes = (size_t)total << 10;
     return 0;

@@ -55,7 +55,7 @@ void cuda_fail_with(const Error *err)
 {
     if (cuda.failed) return;
     cuda.failed = 1;
-    error_set(&cuda.failure, ERROR_DEVICE, "%s", err->text);
+    cuda.failure = *err;
 }
 
 void cuda_fail(CuResult r, const char *what)
@@ -73,7 +73,7 @@ int cuda_take_failure(Error *err)
 {
     if (!cuda.failed) return 0;
     cuda.failed = 0;
-    error_set(err, ERROR_DEVICE, "%s: %s", "the GPU engine", cuda.failure.text);
+    error_set(err, cuda.failure.code, "the GPU engine: %s", cuda.failure.text);
     return 1;
 }
 

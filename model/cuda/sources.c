@@ -103,7 +103,7 @@ static void compile_one(Compilation *c, CudaSource s)
     } else {
         pthread_mutex_lock(&c->lock);
         if (!c->failed++)
-            error_set(&c->err, ERROR_DEVICE, "%s does not compile for %s: %s", sources[s][0],
+            error_set(&c->err, ERROR_COMPILER, "%s does not compile for %s: %s", sources[s][0],
                       c->arch, o.log);
         pthread_mutex_unlock(&c->lock);
     }
@@ -168,7 +168,7 @@ int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_
         if (!had[s] && out[s].data) cache_put(cache, keys[s], out[s].data, out[s].len);
     if (cache) cache_close(cache);
     nvrtc_close(c.nvrtc);
-    return c.failed ? error_set(err, ERROR_DEVICE, "%s", c.err.text) : 0;
+    return c.failed ? error_set(err, c.err.code, "%s", c.err.text) : 0;
 }
 
 void cuda_compile_release(CudaBinary cubins[SOURCE_COUNT + 1])

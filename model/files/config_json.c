@@ -47,7 +47,7 @@ static int refuse_true(const json_t *o, const char *key, const char *why, const 
 {
     int on = 0;
     if (maybe_bool(o, key, where, &on, err)) return -1;
-    return on ? error_set(err, ERROR_CORRUPT, "%s: %s is true: %s", where, key, why) : 0;
+    return on ? error_set(err, ERROR_UNSUPPORTED, "%s: %s is true: %s", where, key, why) : 0;
 }
 
 static const char *const rope_name[] = {
@@ -70,7 +70,7 @@ static int rope_type(const json_t *r, const char *where, RopeType *out, Error *e
             return 0;
         }
     return error_set(
-        err, ERROR_CORRUPT,
+        err, ERROR_UNSUPPORTED,
         "%s: rope_type is expected to be \"default\", \"llama3\" or \"yarn\", found %s", where,
         json_is_string(v) ? json_string_value(v) : "no text");
 }
@@ -203,7 +203,7 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
         while (k <= ST_BF16 && strcmp(text, dtype_name[k])) k++;
         if (k > ST_BF16)
             return error_set(
-                err, ERROR_CORRUPT,
+                err, ERROR_UNSUPPORTED,
                 "%s: %s is expected to be \"float32\", \"bfloat16\" or \"float16\", found %.40s",
                 where, keys[i], text);
         c->dtype = k;
@@ -230,13 +230,13 @@ static int refuse_fields(const json_t *o, const char *where, Error *err)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const json_t *v = json_object_get(o, others[i].field);
         if (v && !json_is_null(v))
-            return error_set(err, ERROR_CORRUPT, "%s: %s: %s", where, others[i].field,
+            return error_set(err, ERROR_UNSUPPORTED, "%s: %s: %s", where, others[i].field,
                              others[i].why);
     }
     float partial = 1;
     if (maybe_number(o, "partial_rotary_factor", where, &partial, err)) return -1;
     if (partial < 1 || partial > 1)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: partial_rotary_factor is expected to be 1, found %g", where,
                          (double)partial);
     return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
@@ -253,20 +253,21 @@ static int refuse_unsupported(const json_t *o, const char *architecture, const c
     const json_t *act = json_object_get(o, "hidden_act"),
                  *types = json_object_get(o, "layer_types"), *t;
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu")))
-        return error_set(err, ERROR_CORRUPT, "%s: hidden_act is expected to be \"silu\"", where);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: hidden_act is expected to be \"silu\"",
+                         where);
     size_t i;
     json_array_foreach(
         types, i,
         t) if (!json_is_string(t) ||
                strcmp(json_string_value(t),
-                      "full_attention")) return error_set(err, ERROR_CORRUPT,
+                      "full_attention")) return error_set(err, ERROR_UNSUPPORTED,
                                                           "%s: layer_types[%zu] is expected to be "
                                                           "\"full_attention\"",
                                                           where, i);
     json_array_foreach(json_object_get(o, "architectures"), i, t) if (
         !json_is_string(t) ||
         strcmp(json_string_value(t),
-               architecture)) return error_set(err, ERROR_CORRUPT,
+               architecture)) return error_set(err, ERROR_UNSUPPORTED,
                                                "%s: architectures[%zu] is expected to be \"%s\"",
                                                where, i, architecture);
     return refuse_fields(o, where, err);
@@ -278,7 +279,7 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
     if (!type) return -1;
     const ModelFamily *family = model_family(type);
     if (!family)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, type);
     *c = (ModelConfig){

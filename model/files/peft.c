@@ -47,9 +47,9 @@ static int refuse_unsupported(const json_t *o, const char *where, Error *err)
     const json_t *bias = json_object_get(o, "bias"),
                  *init = json_object_get(o, "init_lora_weights");
     if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none")))
-        return error_set(err, ERROR_CORRUPT, "%s: bias is expected to be \"none\"", where);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: bias is expected to be \"none\"", where);
     if (json_is_string(init) && strcmp(json_string_value(init), "gaussian"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: init_lora_weights is \"%s\": such adapters change the base model",
                          where, json_string_value(init));
     return 0;
@@ -67,7 +67,7 @@ static int read_targets(const json_t *o, const char *where, unsigned *targets, E
         int k = 0;
         while (k < LORA_TARGETS && strcmp(name, lora_target(k))) k++;
         if (k == LORA_TARGETS)
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_UNSUPPORTED,
                              "%s: target_modules[%zu] is expected to be one of q_proj, k_proj, "
                              "v_proj, o_proj, gate_proj, "
                              "up_proj and down_proj, found \"%s\"",
@@ -83,7 +83,7 @@ static int read_options(const json_t *o, const char *where, LoraOptions *out, Er
     const char *type = json_need_text(o, "peft_type", where, err);
     if (!type) return -1;
     if (strcmp(type, "LORA"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: peft_type is expected to be \"LORA\", found \"%s\"", where, type);
     *out = (LoraOptions){0};
     if (refuse_unsupported(o, where, err) || read_targets(o, where, &out->targets, err) ||
@@ -154,7 +154,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     const ParamSet *p = &m->lora;
     if (!m->base_dir)
         return error_set(
-            err, ERROR_CORRUPT,
+            err, ERROR_INVALID,
             "%s: an adapter names its base model's directory, and the base was not loaded from one",
             dir);
     SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
@@ -166,7 +166,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     char *weights = memory_printf("%s/adapter_model.safetensors", dir),
          *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
-    int rc = !text ? error_set(err, ERROR_CORRUPT,
+    int rc = !text ? error_set(err, ERROR_INVALID,
                                "%s: the adapter's configuration cannot be written", config)
                    : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) ||
                          m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);

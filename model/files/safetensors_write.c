@@ -47,13 +47,13 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
     for (size_t i = 0; i < n; i++) {
         const SafetensorsOut *t = order[i];
         if (i && !strcmp(t->name, order[i - 1]->name))
-            return error_set(err, ERROR_CORRUPT, "tensor %s is given twice", t->name);
+            return error_set(err, ERROR_INVALID, "tensor %s is given twice", t->name);
         json_t *name = json_string(t->name);
         char *quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
         json_decref(name);
         if (!quoted || strlen(t->name) > 255 || t->rank < 0 || t->rank > 8) {
             free(quoted);
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_INVALID,
                              "tensor %.300s cannot be written: its name or its rank", t->name);
         }
         size_t bytes = out_elements(t) * dtype_bytes(stored);
@@ -111,7 +111,7 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
                       SafetensorsDtype stored, Error *err)
 {
     if (stored != ST_F32 && stored != ST_BF16 && stored != ST_F16)
-        return error_set(err, ERROR_CORRUPT, "%s: only F32, BF16 and F16 are written", path);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: only F32, BF16 and F16 are written", path);
     const SafetensorsOut **order = memory_array(n, sizeof *order);
     for (size_t i = 0; i < n; i++) order[i] = &tensors[i];
     qsort(order, n, sizeof *order, out_by_name);
@@ -198,7 +198,7 @@ static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n,
     char *text = doc ? json_dumps(doc, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
     char *path = memory_printf("%s/model.safetensors.index.json", dir);
     int rc = text ? file_write_atomic(path, text, strlen(text), err)
-                  : error_set(err, ERROR_CORRUPT, "%s: the index cannot be written", path);
+                  : error_set(err, ERROR_INVALID, "%s: the index cannot be written", path);
     free(path);
     free(text);
     json_decref(doc);

@@ -336,7 +336,7 @@ static int add_specials(Tokenizer *t, const char *const *specials, int n, Error 
     for (int i = 0; i < n; i++) {
         size_t len = strlen(specials[i]);
         if (tokenizer_special(t, specials[i]) >= 0 || bpe_find(t, specials[i], len) >= 0)
-            return error_set(err, ERROR_CORRUPT, "the special token %.100s is a token already",
+            return error_set(err, ERROR_INVALID, "the special token %.100s is a token already",
                              specials[i]);
         if (bpe_add_added(t, t->n_tokens, specials[i], len, 1, 0, err)) return -1;
     }
@@ -349,7 +349,7 @@ int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int 
 {
     *out = NULL;
     if (n_specials < 0 || vocab_size < 256 + n_specials || vocab_size > BPE_MAX_TOKENS)
-        return error_set(err, ERROR_CORRUPT, "expected a vocabulary of %d to %d tokens, found %d",
+        return error_set(err, ERROR_INVALID, "expected a vocabulary of %d to %d tokens, found %d",
                          256 + n_specials, BPE_MAX_TOKENS, vocab_size);
     int n_tokens = vocab_size - n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);

@@ -118,7 +118,7 @@ int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_
 {
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_INVALID,
                              "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
                              t->n_tokens);
         const Token *k = &t->tokens[ids[i]];

@@ -149,7 +149,7 @@ static int append_nfc(Buffer *copy, const char *s, size_t n, Error *err)
     utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &out,
                                         UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (len < 0)
-        return error_set(err, ERROR_CORRUPT, "the text cannot be normalised: %s",
+        return error_set(err, ERROR_INVALID, "the text cannot be normalised: %s",
                          utf8proc_errmsg(len));
     buffer_append(copy, out, (size_t)len);
     free(out);

@@ -198,7 +198,7 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
         const char *key = s.p;
         int n = token_bytes(&s, bytes), long_key = shown(key, s.end);
         if (n < 0 || *s.p != '"')
-            return error_set(err, ERROR_LIMIT,
+            return error_set(err, ERROR_CORRUPT,
                              "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
                              long_key, key);
         s.p++;

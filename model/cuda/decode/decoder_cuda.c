@@ -73,7 +73,7 @@ static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error
     int pages = pages_of(len), row = pages_wanted(&base->plan, len) - len / KV_PAGE;
     pagelist_end(&d->prompt.pages, &d->pool);
     if (pages + row > d->pool.pages)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_MEMORY,
                          "a prompt of %d tokens and %d new ones need %d pages of keys and values "
                          "(%d tokens each), and there is room for "
                          "%d: a smaller --batch, or a smaller --max-new, make it fit",
@@ -226,13 +226,13 @@ int decoder_check_cuda(const Model *m, Error *err)
 {
     const ModelConfig *c = &m->c;
     if (c->hidden % 8 || c->ff % 8 || c->head_dim % 8 || c->head_dim > 256)
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "sampling on a GPU needs hidden_size, intermediate_size and head_dim to "
                          "be multiples of 8, and head_dim at "
                          "most 256; found %d, %d and %d",
                          c->hidden, c->ff, c->head_dim);
     if (c->heads / c->kv_heads > 16)
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "sampling on a GPU has at most 16 query heads for a key head, found %d",
                          c->heads / c->kv_heads);
     return 0;
