@@ -12,7 +12,7 @@ static const char *const part_name[PLAN_PARTS] = {"weights",   "adapter",     "g
                                                   "optimiser", "activations", "backward",
                                                   "logits",    "batch",       "workspace"};
 
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -27,8 +27,8 @@ static size_t workspace(const Model *m, int rows)
            (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
 }
 
-static void fill(const Model *m, const TrainerOptions *o, int tokens, int recompute,
-                 size_t available, MemoryPlan *p)
+static void fill_plan(const Model *m, const TrainerOptions *o, int tokens, int recompute,
+                      size_t available, MemoryPlan *p)
 {
     const ParamSet *set = m->lora.size ? &m->lora : &m->base;
     size_t num = (size_t)m->ops->num, moment = o->lean ? num : sizeof(float);
@@ -39,12 +39,12 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
     p->bytes[PLAN_WEIGHTS] = m->base.size * num;
     p->bytes[PLAN_ADAPTER] = m->lora.size * num;
     p->bytes[PLAN_GRADIENTS] = set->size * sizeof(float);
-    p->bytes[PLAN_OPTIMISER] = set->size / (size_t)ranks_size() * (2 * moment + master);
+    p->bytes[PLAN_OPTIMIZER] = set->size / (size_t)ranks_size() * (2 * moment + master);
     p->bytes[PLAN_ACTIVATIONS] = acts_bytes(m, tokens, recompute ? KEEP_INPUTS : KEEP_ALL);
     p->bytes[PLAN_BACKWARD] = grads_bytes(m, tokens);
     p->bytes[PLAN_LOGITS] = head_bytes(m, p->logit_rows);
     p->bytes[PLAN_BATCH] =
-        batch_bytes(tokens) + model_position_bytes(m, least(tokens, m->c.max_position));
+        batch_bytes(tokens) + model_position_bytes(m, min_int(tokens, m->c.max_position));
     p->bytes[PLAN_WORKSPACE] = workspace(m, tokens);
     for (int i = 0; i < PLAN_PARTS; i++) p->total += p->bytes[i];
     p->available = available;
@@ -55,11 +55,11 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
 
 /* Plan as requested. With RECOMPUTE_AUTO recompute only if it does not fit otherwise. Returns
  * whether it fits. */
-static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t available,
-                  MemoryPlan *p)
+static int fits_with(const Model *m, const TrainerOptions *o, int tokens, size_t available,
+                     MemoryPlan *p)
 {
-    fill(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
-    if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill(m, o, tokens, 1, available, p);
+    fill_plan(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
+    if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill_plan(m, o, tokens, 1, available, p);
     return p->fits;
 }
 
@@ -71,9 +71,9 @@ static void choose_tokens(const Model *m, const TrainerOptions *o, size_t availa
     TrainerOptions plain = *o;
     if (plain.recompute == RECOMPUTE_AUTO) plain.recompute = RECOMPUTE_NO;
     for (int tokens = MOST; tokens >= ENOUGH; tokens /= 2)
-        if (choose(m, &plain, tokens, available, p)) return;
+        if (fits_with(m, &plain, tokens, available, p)) return;
     for (int tokens = MOST; tokens >= LEAST; tokens /= 2)
-        if (choose(m, o, tokens, available, p)) return;
+        if (fits_with(m, o, tokens, available, p)) return;
 }
 
 int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out,
@@ -88,7 +88,7 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
                          "lean training rounds 16-bit weights stochastically: the CPU "
                          "computes with 32 bits and has none");
     if (o->max_tokens)
-        choose(m, o, o->max_tokens, available, out);
+        fits_with(m, o, o->max_tokens, available, out);
     else
         choose_tokens(m, o, available, out);
     return 0;
@@ -140,7 +140,7 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
         plan.prompt = fit + step;
         if (plan.prompt > c->max_position - max_new) continue;
         decoder_memory(m, &plan, left, &memory);
-        if (memory.together) fit = plan.prompt;
+        if (memory.all_fit) fit = plan.prompt;
     }
     plan.prompt = fit ? fit : 1;
     decoder_memory(m, &plan, left, &memory);

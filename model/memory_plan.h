@@ -25,7 +25,7 @@ typedef enum {
     PLAN_WEIGHTS,
     PLAN_ADAPTER,
     PLAN_GRADIENTS,
-    PLAN_OPTIMISER, /* masters, m and v */
+    PLAN_OPTIMIZER, /* masters, m and v */
     PLAN_ACTIVATIONS,
     PLAN_BACKWARD, /* gradients of the activations of one layer */
     PLAN_LOGITS,

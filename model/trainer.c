@@ -97,23 +97,23 @@ const MemoryPlan *trainer_plan(const Trainer *t)
 static void reserve(Trainer *t)
 {
     Model *m = t->model;
-    int longer = t->batch.rows > t->o.max_tokens, most = longer ? t->batch.rows : t->o.max_tokens;
-    model_reserve_positions(m, most < m->c.max_position ? most : m->c.max_position);
-    acts_reserve(&t->acts, m, most, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
+    int longer = t->batch.rows > t->o.max_tokens, rows = longer ? t->batch.rows : t->o.max_tokens;
+    model_reserve_positions(m, rows < m->c.max_position ? rows : m->c.max_position);
+    acts_reserve(&t->acts, m, rows, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
     HeadUse use = t->o.fixed_weights ? HEAD_ONCE : HEAD_TWICE;
-    head_reserve(&t->acts, m, longer ? head_rows(m, most, use) : t->plan.logit_rows);
-    grads_reserve(&t->grads, m, most);
-    if (most <= t->weight_cap) return;
-    t->weight_cap = most;
-    t->weight = memory_grow(t->weight, (size_t)most, sizeof *t->weight);
-    t->logp = memory_grow(t->logp, 2 * (size_t)most, sizeof *t->logp);
-    t->given = memory_grow(t->given, (size_t)most, sizeof *t->given);
+    head_reserve(&t->acts, m, longer ? head_rows(m, rows, use) : t->plan.logit_rows);
+    grads_reserve(&t->grads, m, rows);
+    if (rows <= t->weight_cap) return;
+    t->weight_cap = rows;
+    t->weight = memory_grow(t->weight, (size_t)rows, sizeof *t->weight);
+    t->logp = memory_grow(t->logp, 2 * (size_t)rows, sizeof *t->logp);
+    t->given = memory_grow(t->given, (size_t)rows, sizeof *t->given);
 }
 
 /* Get t->weight from the caller. The weight at start + t belongs to row t, which predicts token t +
  * 1. */
-static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
-                        void *ctx)
+static void collect_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
+                            void *ctx)
 {
     float *all = t->logp, *logp = t->logp + t->batch.rows;
     if (!t->o.fixed_weights)
@@ -172,18 +172,18 @@ static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeig
     Model *m = t->model;
     TokenBatch *b = &t->batch;
     reserve(t);
-    if (t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    if (t->o.fixed_weights) collect_weights(t, seqs, first, weights, ctx);
     forward_hidden(m, &t->acts, b, NULL, NULL);
     int fused = t->o.fixed_weights && t->acts.logit_rows < b->rows;
     if (!fused) head_logp(m, &t->acts, b);
-    if (!t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    if (!t->o.fixed_weights) collect_weights(t, seqs, first, weights, ctx);
     head_backward(m, &t->acts, &t->grads, b, t->weight, fused, t->grad);
     backward(m, &t->acts, &t->grads, b, t->grad, summing ? sum_done : NULL, summing);
     return sum_loss(t);
 }
 
 /* The sequences of this rank, [*first, *last): about as many tokens as the other ranks have. */
-static void share(const Sequence *seqs, int n, int *first, int *last)
+static void share_sequences(const Sequence *seqs, int n, int *first, int *last)
 {
     int64_t total = 0, before = 0;
     for (int i = 0; i < n; i++) total += seqs[i].len;
@@ -203,23 +203,23 @@ int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *we
     if (batch_check(t->model, seqs, n, err)) return -1;
     const Ops *op = t->model->ops;
     Summing summing = {t, err, 0};
-    int first, last, beside = t->piece < t->set->size;
+    int first, last, in_pieces = t->piece < t->set->size;
     *loss = 0;
     /* The sums of an earlier call are in one rank's slice, and the others have 0 there, so that
      * summing again keeps them. */
     t->summed = t->set->size;
-    share(seqs, n, &first, &last);
+    share_sequences(seqs, n, &first, &last);
     batch_reserve(&t->batch, op, t->o.max_tokens);
     while (first < last) {
         int k = batch_fit(seqs + first, last - first, t->o.max_tokens);
         batch_pack(&t->batch, op, seqs + first, k);
         *loss += micro_batch(t, seqs + first, first, weights, ctx,
-                             beside && first + k == last ? &summing : NULL);
+                             in_pieces && first + k == last ? &summing : NULL);
         if (summing.failed) return -1;
         if (op->status(err)) return error_prefix(err, "a micro-batch of %d tokens", t->batch.rows);
         first += k;
     }
-    if (beside && sum_from(t, 0, err)) return -1; /* for a rank without sequences */
+    if (in_pieces && sum_from(t, 0, err)) return -1; /* for a rank without sequences */
     ranks_settle();
     return ranks_host_sum(loss, 1, err);
 }

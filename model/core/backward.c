@@ -4,14 +4,14 @@
 
 static int widest_u(const Model *m)
 {
-    int most = 0;
+    int widest = 0;
     for (int i = 0; i < m->c.layers; i++) {
         const LayerAt *at = &m->layer[i];
         const int u[] = {at->qkv.u, at->o.u, at->gate_up.u, at->down.u};
         for (int k = 0; k < 4; k++)
-            if (u[k] > most) most = u[k];
+            if (u[k] > widest) widest = u[k];
     }
-    return most;
+    return widest;
 }
 
 static void grads_place(Grads *g, const Model *m, Arena *from)
@@ -107,7 +107,7 @@ void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, Gra
                          weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
     for (int i = c->layers - 1; i >= 0; i--) {
         if (a->keep == KEEP_INPUTS && i + 1 < c->layers)
-            forward_again(m, a, i, b); /* the last layer's are still there */
+            recompute_layer(m, a, i, b); /* the last layer's are still there */
         mlp_backward(m, &a->layer[i], g, &m->layer[i], b->rows, grad);
         attention_backward(m, &a->layer[i], g, &m->layer[i], b, frozen && !i, grad);
         if (done) done(ctx, layer_begin(m, &m->layer[i]));

@@ -40,7 +40,7 @@ typedef struct {
     size_t room, held;
     size_t token;   /* keys and values of one token */
     int64_t tokens; /* tokens that fit `held` */
-    int together;   /* all rows fit at the same time, each after its own prompt of any length */
+    int all_fit;    /* all rows fit at the same time, each after its own prompt of any length */
 } DecoderMemory;
 
 /* Compute the prompt ids[0..len), which the next `copies` rows continue. decoder_prefill and

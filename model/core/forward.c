@@ -122,7 +122,7 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
     m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
 }
 
-void forward_again(Model *m, Acts *a, int layer, const TokenBatch *b)
+void recompute_layer(Model *m, Acts *a, int layer, const TokenBatch *b)
 {
     LayerActs *l = &a->layer[layer];
     layer_attention(m, l, &m->layer[layer], b);
@@ -149,9 +149,9 @@ int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Er
     for (int i = 0; i < n && !rc;) {
         int k = batch_fit(seqs + i, n - i, MAX_TOKENS);
         batch_pack(&batch, m->ops, seqs + i, k);
-        int most = batch.rows > usual ? batch.rows : usual;
-        acts_reserve(&acts, m, most, KEEP_ONE);
-        head_reserve(&acts, m, head_rows(m, most, HEAD_FORWARD));
+        int rows = batch.rows > usual ? batch.rows : usual;
+        acts_reserve(&acts, m, rows, KEEP_ONE);
+        head_reserve(&acts, m, head_rows(m, rows, HEAD_FORWARD));
         forward_logp(m, &acts, &batch);
         host = memory_grow(host, (size_t)batch.rows, sizeof *host);
         m->ops->download(host, acts.logp, (size_t)batch.rows * sizeof *host);

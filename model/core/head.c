@@ -114,7 +114,7 @@ void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float
                    float *grad)
 {
     enum { GAP = 32 };
-    int kept = a->logit_rows >= b->rows && !fused, most = kept ? b->rows : a->logit_rows;
+    int kept = a->logit_rows >= b->rows && !fused, max_rows = kept ? b->rows : a->logit_rows;
     m->ops->upload(g->weight, weight, (size_t)b->rows * sizeof *weight);
     m->ops->zero(g->dn, (size_t)b->rows * (size_t)m->c.hidden * (size_t)m->ops->num);
     for (int at = 0; at < b->rows;) {
@@ -123,7 +123,7 @@ void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float
             continue;
         }
         int last = at;
-        for (int t = at; t < b->rows && t - last <= GAP && t - at < most; t++)
+        for (int t = at; t < b->rows && t - last <= GAP && t - at < max_rows; t++)
             if (weight[t] != 0) last = t;
         int rows = last + 1 - at;
         if (!kept) logits_of(m, a, at, rows);

@@ -66,7 +66,7 @@ static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
 
 /* In rank 0 the watcher reports a rank that has ended, since it knows how, and ends this process.
  * Wait for it. */
-static int lost(int rc)
+static int wait_if_lost(int rc)
 {
     if (rc && !group.rank && !atomic_load(&group.finishing)) clock_sleep(5);
     return rc;
@@ -74,12 +74,12 @@ static int lost(int rc)
 
 static int put(int fd, const void *data, size_t bytes, Error *err)
 {
-    return lost(transfer(fd, (void *)(uintptr_t)data, bytes, 1, err));
+    return wait_if_lost(transfer(fd, (void *)(uintptr_t)data, bytes, 1, err));
 }
 
 static int get(int fd, void *data, size_t bytes, Error *err)
 {
-    return lost(transfer(fd, data, bytes, 0, err));
+    return wait_if_lost(transfer(fd, data, bytes, 0, err));
 }
 
 /* ---- start ---- */

@@ -60,7 +60,7 @@ typedef void LayerDone(void *ctx, int layer, const Num *qkv, int rows);
 /* Run the forward pass up to a->normed. */
 void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, void *ctx);
 /* Recompute the activations of a layer from its input. */
-void forward_again(Model *m, Acts *a, int layer, const TokenBatch *b);
+void recompute_layer(Model *m, Acts *a, int layer, const TokenBatch *b);
 
 /* ---- the head: logits of all rows, or of pieces of them ---- */
 /* The use of the head: log-probabilities only, or gradients in a second pass, or gradients in the

@@ -344,5 +344,5 @@ void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t availabl
 {
     *out = (DecoderMemory){.room = available, .held = available, .token = decoder_token_bytes(m)};
     out->tokens = (int64_t)(available / out->token);
-    out->together = (int64_t)plan->rows * ((int64_t)plan->prompt + plan->max_new) <= out->tokens;
+    out->all_fit = (int64_t)plan->rows * ((int64_t)plan->prompt + plan->max_new) <= out->tokens;
 }

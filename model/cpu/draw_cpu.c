@@ -92,9 +92,9 @@ static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, Dra
         for (int i = 0; i < n; i++) total += (double)order[i].weight;
     }
     double want = law->top_p < 1 ? (double)law->top_p * total : INFINITY,
-           least = (double)law->min_p * (double)order[0].weight;
+           threshold = (double)law->min_p * (double)order[0].weight;
     int keep = 0;
-    while (keep < n && kept < want && (double)order[keep].weight >= least)
+    while (keep < n && kept < want && (double)order[keep].weight >= threshold)
         kept += (double)order[keep++].weight;
     if (!keep) keep = 1;
     double at = 0;
@@ -117,11 +117,11 @@ static float top_of(const float *z, int vocab)
 
 /* Set the probabilities of banned ids to 0. If the remaining ids are negligible beside a banned
  * one, compute their probabilities again relative to their own maximum. */
-static void leave_out(const DrawLaw *law, const float *logits, float *probs, float inverse)
+static void clear_banned(const DrawLaw *law, const float *logits, float *probs, float inverse)
 {
-    const float hardly = 1e-17f;
+    const float negligible = 1e-17f;
     for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = 0;
-    if (!law->n_banned || top_of(probs, law->vocab) > hardly) return;
+    if (!law->n_banned || top_of(probs, law->vocab) > negligible) return;
     memcpy(probs, logits, (size_t)law->vocab * sizeof *probs);
     for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = -INFINITY;
     weights_of(probs, law->vocab, probs, inverse, top_of(probs, law->vocab));
@@ -133,7 +133,7 @@ int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *pro
     int greedy = law->temperature == 0;
     float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = top_of(logits, law->vocab);
     double sum = weights_of(logits, law->vocab, probs, inverse, top);
-    leave_out(law, logits, probs, inverse);
+    clear_banned(law, logits, probs, inverse);
     int32_t id;
     if (greedy) {
         id = 0;

@@ -28,14 +28,14 @@ static int join(const void *id, int rank, int n, Error *err)
     memcpy(&copy, id, sizeof copy);
     comm.rank = (size_t)rank;
     comm.n = (size_t)n;
-    return cuda_beside_open(err) || nccl_open(&copy, rank, n, &comm.nccl, err) ? -1 : 0;
+    return cuda_second_open(err) || nccl_open(&copy, rank, n, &comm.nccl, err) ? -1 : 0;
 }
 
 static void leave(void)
 {
     cuda_wait();
     nccl_close(comm.nccl);
-    cuda_beside_close();
+    cuda_second_close();
     comm.nccl = NULL;
 }
 
@@ -43,7 +43,7 @@ static void leave(void)
 #define COLLECTIVE(call)                        \
     do {                                        \
         Error err_;                             \
-        CuStream s = cuda_beside();             \
+        CuStream s = cuda_second_stream();      \
         if (s && (call)) cuda_fail_with(&err_); \
     } while (0)
 
@@ -69,7 +69,7 @@ static void clear(CuStream s, float *x, size_t n)
 static void reduce_scatter(float *x, size_t each)
 {
     Error err;
-    CuStream s = cuda_beside();
+    CuStream s = cuda_second_stream();
     size_t mine = comm.rank * each;
     if (!s) return;
     if (nccl_reduce_scatter(comm.nccl, x, each, s, &err)) cuda_fail_with(&err);

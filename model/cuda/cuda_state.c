@@ -158,52 +158,52 @@ int cuda_open(int ordinal, Error *err)
  * (NCCL_MAX_CTAS reduces it). A product with one block per SM waits for its last block, whether one
  * or twenty blocks are delayed; a short sum with many blocks therefore delays it less than a long
  * sum with few. */
-enum { FOREMOST = -100 };
+enum { HIGHEST_PRIORITY = -100 };
 
 static struct {
     CuStream stream;
     CuEvent event; /* of the stream that is waited for; a wait keeps the work recorded before it */
-    int apart;     /* `stream` has work that the engine's stream does not wait for */
-} beside;
+    int unsettled; /* `stream` has work that the engine's stream does not wait for */
+} second;
 
-int cuda_beside_open(Error *err)
+int cuda_second_open(Error *err)
 {
     const CudaDriver *cu = cuda.s.cu;
     if (cuda_begin()) return error_set(err, ERROR_DEVICE, "the GPU failed before the ranks met");
-    CuResult r = cu->stream_create_first(&beside.stream, CU_STREAM_NON_BLOCKING, FOREMOST);
+    CuResult r = cu->stream_create_first(&second.stream, CU_STREAM_NON_BLOCKING, HIGHEST_PRIORITY);
     if (cuda_check(r, "the GPU gives no second stream", err)) return -1;
-    return cuda_check(cu->event_create(&beside.event, CU_EVENT_NO_TIMING),
+    return cuda_check(cu->event_create(&second.event, CU_EVENT_NO_TIMING),
                       "the driver gives no event", err);
 }
 
-void cuda_beside_close(void)
+void cuda_second_close(void)
 {
-    cuda.s.cu->event_destroy(beside.event);
-    cuda.s.cu->stream_destroy(beside.stream);
-    beside.stream = NULL;
+    cuda.s.cu->event_destroy(second.event);
+    cuda.s.cu->stream_destroy(second.stream);
+    second.stream = NULL;
 }
 
 static void follow(CuStream later, CuStream first)
 {
-    CUDA_TRY(cuda.s.cu->event_record(beside.event, first),
+    CUDA_TRY(cuda.s.cu->event_record(second.event, first),
              "one stream of the GPU cannot wait for another");
-    CUDA_TRY(cuda.s.cu->stream_wait(later, beside.event, 0),
+    CUDA_TRY(cuda.s.cu->stream_wait(later, second.event, 0),
              "one stream of the GPU cannot wait for another");
 }
 
-CuStream cuda_beside(void)
+CuStream cuda_second_stream(void)
 {
     if (cuda_begin()) return NULL;
-    follow(beside.stream, cuda.s.stream);
-    beside.apart = 1;
-    return cuda_failed() ? NULL : beside.stream;
+    follow(second.stream, cuda.s.stream);
+    second.unsettled = 1;
+    return cuda_failed() ? NULL : second.stream;
 }
 
 void cuda_settle(void)
 {
-    if (!beside.apart) return;
-    follow(cuda.s.stream, beside.stream);
-    beside.apart = 0;
+    if (!second.unsettled) return;
+    follow(cuda.s.stream, second.stream);
+    second.unsettled = 0;
 }
 
 /* ---- the lock, and waiting ---- */
@@ -230,7 +230,7 @@ static int synchronize(void)
 
 /* Let another process have the GPU for itself. Not during the capture of a graph, which cannot
  * wait. */
-static int give_way(void)
+static int yield_lock(void)
 {
     int capturing = 0;
     if (cuda.s.cu->capture_status(cuda.s.stream, &capturing) || capturing) return 0;
@@ -251,7 +251,7 @@ int cuda_begin(void)
     double now = clock_seconds();
     if (now - cuda.polled < lock_poll_s) return 0;
     cuda.polled = now;
-    return lock_wanted(cuda.lock) ? give_way() : 0;
+    return lock_wanted(cuda.lock) ? yield_lock() : 0;
 }
 
 int cuda_wait(void)

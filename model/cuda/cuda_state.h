@@ -46,11 +46,11 @@ int cuda_wait(void);
 
 /* The second stream, for work in parallel to the engine's. Its blocks have priority: NCCL's blocks
  * wait for each other across GPUs, so they finish sooner if all of them start soon. */
-int cuda_beside_open(Error *err);
-void cuda_beside_close(void);
+int cuda_second_open(Error *err);
+void cuda_second_close(void);
 /* Returns the second stream for new work. The work starts after the engine's earlier work and runs
  * in parallel to its later work, until cuda_settle or a wait. NULL after a failure. */
-CuStream cuda_beside(void);
+CuStream cuda_second_stream(void);
 /* Make the engine's stream wait for the second one. Every wait for the engine's stream calls it. */
 void cuda_settle(void);
 

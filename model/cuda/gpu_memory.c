@@ -7,7 +7,7 @@
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 
-enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
+enum { STAGING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
 
 /* A part of the buffer that a copy reads until its event. */
 typedef struct {
@@ -20,7 +20,7 @@ static struct {
     size_t head;
     Slot slot[SLOTS]; /* a queue; `first` is the oldest */
     int first, n;
-} ring;
+} staging;
 
 static CuPtr device(const void *p)
 {
@@ -98,45 +98,45 @@ void cuda_copy(void *to, const void *from, size_t bytes)
 
 static void drop_oldest(void)
 {
-    CUDA_TRY(cuda_state()->cu->event_synchronize(ring.slot[ring.first].done),
+    CUDA_TRY(cuda_state()->cu->event_synchronize(staging.slot[staging.first].done),
              "a copy to the GPU failed");
-    ring.first = (ring.first + 1) % SLOTS;
-    ring.n--;
+    staging.first = (staging.first + 1) % SLOTS;
+    staging.n--;
 }
 
-static int open_ring(void)
+static int open_staging(void)
 {
     const CudaDriver *cu = cuda_state()->cu;
     void *data = NULL;
-    CUDA_TRY(cu->host_alloc(&data, RING_BYTES, 0), "the driver gives no pinned memory");
+    CUDA_TRY(cu->host_alloc(&data, STAGING_BYTES, 0), "the driver gives no pinned memory");
     for (int i = 0; i < SLOTS; i++)
-        CUDA_TRY(cu->event_create(&ring.slot[i].done, CU_EVENT_NO_TIMING),
+        CUDA_TRY(cu->event_create(&staging.slot[i].done, CU_EVENT_NO_TIMING),
                  "the driver gives no event");
     if (cuda_failed()) return -1;
-    ring.data = data;
+    staging.data = data;
     return 0;
 }
 
 /* Take a part of the buffer that no copy reads any more. NULL after a failure. */
 static Slot *take_slot(size_t bytes)
 {
-    if (cuda_begin() || (!ring.data && open_ring())) return NULL;
-    if (ring.head + bytes > RING_BYTES) ring.head = 0;
-    size_t begin = ring.head, end = begin + bytes;
+    if (cuda_begin() || (!staging.data && open_staging())) return NULL;
+    if (staging.head + bytes > STAGING_BYTES) staging.head = 0;
+    size_t begin = staging.head, end = begin + bytes;
     for (;;) {
-        int overlap = ring.n == SLOTS;
-        for (int i = 0; i < ring.n && !overlap; i++) {
-            const Slot *s = &ring.slot[(ring.first + i) % SLOTS];
+        int overlap = staging.n == SLOTS;
+        for (int i = 0; i < staging.n && !overlap; i++) {
+            const Slot *s = &staging.slot[(staging.first + i) % SLOTS];
             overlap = s->begin < end && begin < s->end;
         }
         if (!overlap) break;
         drop_oldest();
         if (cuda_failed()) return NULL;
     }
-    Slot *s = &ring.slot[(ring.first + ring.n++) % SLOTS];
+    Slot *s = &staging.slot[(staging.first + staging.n++) % SLOTS];
     s->begin = begin;
     s->end = end;
-    ring.head = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    staging.head = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return s;
 }
 
@@ -144,9 +144,9 @@ static Slot *take_slot(size_t bytes)
 static void send_slot(Slot *s, void *to)
 {
     const CudaState *c = cuda_state();
-    CUDA_TRY(
-        c->cu->copy_to_device_async(device(to), ring.data + s->begin, s->end - s->begin, c->stream),
-        "a copy to the GPU failed");
+    CUDA_TRY(c->cu->copy_to_device_async(device(to), staging.data + s->begin, s->end - s->begin,
+                                         c->stream),
+             "a copy to the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy to the GPU failed");
 }
 
@@ -156,7 +156,7 @@ void cuda_upload(void *to, const void *host, size_t bytes)
         size_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         Slot *s = take_slot(n);
         if (!s) return;
-        memcpy(ring.data + s->begin, (const char *)host + at, n);
+        memcpy(staging.data + s->begin, (const char *)host + at, n);
         send_slot(s, (char *)to + at);
     }
 }
@@ -168,7 +168,7 @@ void cuda_load(Num *to, const float *host, size_t n)
         size_t count = n - at < chunk ? n - at : chunk;
         Slot *s = take_slot(count * sizeof(uint16_t));
         if (!s) return;
-        uint16_t *half = (uint16_t *)(void *)(ring.data + s->begin);
+        uint16_t *half = (uint16_t *)(void *)(staging.data + s->begin);
 #pragma omp parallel for schedule(static) if (count > 65536)
         for (size_t i = 0; i < count; i++) half[i] = float_to_bf16(host[at + i]);
         send_slot(s, (uint16_t *)to + at);
@@ -183,10 +183,10 @@ static const void *fetch(const void *from, size_t bytes)
     Slot *s = take_slot(bytes);
     if (!s) return NULL;
     cuda_settle(); /* the copy also waits for the collectives */
-    CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream),
+    CUDA_TRY(c->cu->copy_to_host_async(staging.data + s->begin, device(from), bytes, c->stream),
              "a copy from the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy from the GPU failed");
-    return cuda_wait() ? NULL : ring.data + s->begin;
+    return cuda_wait() ? NULL : staging.data + s->begin;
 }
 
 /* After a failure the host memory is zeroed, so that it does not keep uninitialized values. */

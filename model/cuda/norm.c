@@ -76,8 +76,9 @@ static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, i
     if (rows < 1) return;
     unsigned count = (unsigned)rows * (unsigned)groups,
              teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
-    unsigned most = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
-    unsigned each = ceil_div(ceil_div(count, most), teams) * teams, blocks = ceil_div(count, each);
+    unsigned max_blocks = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
+    unsigned each = ceil_div(ceil_div(count, max_blocks), teams) * teams,
+             blocks = ceil_div(count, each);
     float *parts = dw ? cuda_scratch((size_t)blocks * (size_t)n * sizeof *parts) : NULL;
     Dim3 grid = {blocks, 1, 1}, threads = {s.threads, 1, 1};
     if (s.lanes)

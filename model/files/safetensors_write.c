@@ -92,9 +92,9 @@ static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, 
                       Error *err)
 {
     enum { PIECE = 1 << 20 };
-    size_t n = out_elements(t), most = n < PIECE ? n : PIECE;
-    float *wide = memory_array(most, sizeof *wide);
-    uint16_t *half = memory_array(most, sizeof *half);
+    size_t n = out_elements(t), piece = n < PIECE ? n : PIECE;
+    float *wide = memory_array(piece, sizeof *wide);
+    uint16_t *half = memory_array(piece, sizeof *half);
     int rc = 0;
     for (size_t at = 0; at < n && !rc; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;

@@ -52,9 +52,9 @@ static size_t contraction(const char *s, size_t n, size_t at)
     return 0;
 }
 
-static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int most)
+static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int limit)
 {
-    for (int i = 0; i < most || !most; i++) {
+    for (int i = 0; i < limit || !limit; i++) {
         Char c = char_at(s, n, at);
         if (!c.size || c.class != class) break;
         at += c.size;

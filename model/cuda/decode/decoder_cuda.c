@@ -36,7 +36,7 @@ static int pages_of(int tokens)
 }
 
 /* Returns the pages of a row. The last drawn token is never appended. */
-static int pages_wanted(const DecoderPlan *plan, int prompt_len)
+static int pages_needed(const DecoderPlan *plan, int prompt_len)
 {
     return pages_of(prompt_len + plan->max_new - 1);
 }
@@ -47,7 +47,7 @@ static int table_width(const DecoderPlan *plan)
     return pages_of(plan->prompt + plan->max_new);
 }
 
-static int told(const CudaDecoder *d, Error *err)
+static int device_status(const CudaDecoder *d, Error *err)
 {
     return d->base.model->ops->status(err);
 }
@@ -70,7 +70,7 @@ static void store_layer(void *ctx, int layer, const Num *qkv, int rows)
 static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
-    int pages = pages_of(len), row = pages_wanted(&base->plan, len) - len / KV_PAGE;
+    int pages = pages_of(len), row = pages_needed(&base->plan, len) - len / KV_PAGE;
     pagelist_end(&d->prompt.pages, &d->pool);
     if (pages + row > d->pool.pages)
         return error_set(err, ERROR_MEMORY,
@@ -87,7 +87,7 @@ static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error
     cuda_upload(d->step.prompt_table, d->prompt_room, (size_t)pages * sizeof *d->prompt_room);
     StorePrompt store = {&d->step.pages, d->step.prompt_table, base->model->c.heads};
     stepgraph_prompt(&d->step, decoder_forward(base, ids, len, store_layer, &store));
-    return told(d, err) ? -1 : 1;
+    return device_status(d, err) ? -1 : 1;
 }
 
 /* Whole pages are shared, and the tokens of the prompt in a partial last page are copied. */
@@ -99,7 +99,7 @@ static int attach(Decoder *base, int slot, Error *err)
     int32_t *room = d->room + (size_t)slot * (size_t)d->ld;
     (void)err;
     if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole,
-                        pages_wanted(&base->plan, len)))
+                        pages_needed(&base->plan, len)))
         return 0;
     s->len = len;
     if (len % KV_PAGE) {
@@ -123,7 +123,7 @@ static void detach(Decoder *base, int slot)
 
 static int drawn(const CudaDecoder *d, DecoderRow *rows, int n, Error *err)
 {
-    if (told(d, err)) return -1;
+    if (device_status(d, err)) return -1;
     for (int i = 0; i < n; i++) {
         rows[i].id = d->step.drawn_ids[i];
         rows[i].logp = d->step.drawn_logp[i];
@@ -191,7 +191,7 @@ static size_t reserved_bytes(const Model *m, const DecoderPlan *plan)
 /* Reserve the pages that rows may come to need, within the limits of memory and of the caller, and
  * leave memory for the workspaces of the products. left: bytes that are free after everything else.
  * Returns the pages. */
-static int share_out(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
+static int plan_pages(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
 {
     size_t spare = (size_t)512 << 20,
            want = ((size_t)plan->rows + 1) * ((size_t)table_width(plan) + 1);
@@ -216,8 +216,8 @@ void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t availab
     *out = (DecoderMemory){.own = reserved_bytes(m, plan) +
                                   stepgraph_bytes(m, plan, table_width(plan))};
     size_t left = available > out->own ? available - out->own : 0;
-    int64_t pages = share_out(m, plan, left, out);
-    out->together = (int64_t)plan->rows * pages_wanted(plan, plan->prompt) + 1 <= pages;
+    int64_t pages = plan_pages(m, plan, left, out);
+    out->all_fit = (int64_t)plan->rows * pages_needed(plan, plan->prompt) + 1 <= pages;
 }
 
 /* ---- creation ---- */
@@ -252,9 +252,9 @@ int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error 
     int rc = stepgraph_init(&d->step, m, plan, d->ld, err);
     if (!rc) rc = m->ops->memory(&left, &total, err);
     if (!rc) {
-        pagepool_init(&d->pool, share_out(m, plan, left, &memory));
+        pagepool_init(&d->pool, plan_pages(m, plan, left, &memory));
         d->step.pages.data = m->ops->alloc(memory.held);
-        rc = told(d, err);
+        rc = device_status(d, err);
     }
     if (rc)
         cuda_free(&d->base);

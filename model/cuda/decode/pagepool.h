@@ -21,10 +21,10 @@ void pagepool_init(PagePool *p, int pages);
 void pagepool_release(PagePool *p);
 int pagepool_left(const PagePool *p); /* neither held nor promised */
 
-/* Begin a list of up to `most` pages. Its first pages are those of `shared`, which both lists use;
+/* Begin a list of up to `max_pages` pages. Its first pages are those of `shared`, which both lists use;
  * the rest is promised. Returns 0, and changes nothing, if too few pages are left. */
 int pagelist_begin(PageList *l, PagePool *p, int32_t *room, const int32_t *shared, int n_shared,
-                   int most);
+                   int max_pages);
 int32_t pagelist_add(PageList *l, PagePool *p); /* takes a promised page */
 void pagelist_end(PageList *l, PagePool *p);
 

@@ -165,7 +165,7 @@ static void copy_out(const StepGraphs *g)
 }
 
 /* Launch all kernels of a step. */
-static void all_of(const StepGraphs *g, int rows)
+static void launch_step(const StepGraphs *g, int rows)
 {
     const Model *m = g->model;
     StepInput in = input_at(g, g->input);
@@ -195,7 +195,7 @@ static void record(StepGraphs *g, int bucket)
     CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL),
              "a step of decoding is not recorded");
     if (cuda_failed()) return;
-    all_of(g, bucket_rows(bucket));
+    launch_step(g, bucket_rows(bucket));
     CuResult r = s->cu->capture_end(s->stream, &graph);
     if (r) cuda_fail(r, "a step of decoding is not recorded");
     CUDA_TRY(s->cu->graph_instantiate(&g->graph[bucket], graph, 0),

@@ -200,14 +200,14 @@ void cuda_overlap(int on)
 }
 
 /* There is one rank. */
-int cuda_beside_open(Error *err)
+int cuda_second_open(Error *err)
 {
     return error_set(err, ERROR_INVALID, "no second stream here");
 }
-void cuda_beside_close(void)
+void cuda_second_close(void)
 {
 }
-CuStream cuda_beside(void)
+CuStream cuda_second_stream(void)
 {
     return NULL;
 }

@@ -62,8 +62,8 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
     };
     Cubin parsed[SOURCE_COUNT + 1];
     Error err;
-    int most = 0, bad = 0;
-    const char *hungriest = "";
+    int max_registers = 0, bad = 0;
+    const char *largest = "";
     for (int s = 0; s < SOURCE_COUNT; s++)
         if (cubin_parse(binaries[s].data, binaries[s].len, &parsed[s], &err))
             fail_msg("%s: %s", cuda_source_name((CudaSource)s), err.text);
@@ -71,7 +71,7 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
         const CubinKernel *k = cubin_find(&parsed[kernels[i].source], kernels[i].name);
         if (!k)
             fail_msg("%s has no kernel %s", cuda_source_name(kernels[i].source), kernels[i].name);
-        if (k->registers > most) most = k->registers, hungriest = k->name;
+        if (k->registers > max_registers) max_registers = k->registers, largest = k->name;
         if (k->local_bytes) {
             printf("# %s: kernel %s has %u bytes of stack (%d registers)\n", arch, k->name,
                    k->local_bytes, k->registers);
@@ -83,7 +83,7 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
                           k->static_shared);
     }
     printf("# %s: %zu kernels; the most registers are %d (%s)\n", arch,
-           sizeof kernels / sizeof *kernels, most, hungriest);
+           sizeof kernels / sizeof *kernels, max_registers, largest);
     for (int s = 0; s < SOURCE_COUNT; s++) cubin_release(&parsed[s]);
     assert_int_equal(bad, 0);
 }

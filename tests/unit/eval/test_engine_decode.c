@@ -283,7 +283,7 @@ static int by_p(const void *a, const void *b)
 static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, double *p)
 {
     Sorted *s = memory_array((size_t)law->vocab, sizeof *s);
-    double top = -INFINITY, total = 0, mass = 0, most;
+    double top = -INFINITY, total = 0, mass = 0, max_p;
     int n = 0, keep = 0;
     for (int i = 0; i < law->vocab; i++)
         if (!(banned[i / 32] >> (i % 32) & 1) && (double)z[i] > top) top = (double)z[i];
@@ -295,9 +295,9 @@ static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, 
     qsort(s, (size_t)n, sizeof *s, by_p);
     if (law->top_k && law->top_k < n) n = law->top_k;
     for (int i = 0; i < n; i++) total += s[i].p;
-    most = s[0].p;
+    max_p = s[0].p;
     while (keep < n && (!keep || mass < (double)law->top_p * total) &&
-           s[keep].p >= (double)law->min_p * most)
+           s[keep].p >= (double)law->min_p * max_p)
         mass += s[keep++].p;
     for (int i = 0; i < keep; i++) p[s[i].id] = s[i].p / mass;
     free(s);
@@ -359,16 +359,16 @@ static void draws(void **state)
                 z[5] = 9, z[68] = 9, banned[0] |= 1u << 5, banned[2] |= 1u << 4,
                 banned[0] |= 0xff00u;
             DrawRows law = {.vocab = vocab, .inverse = 1, .top_p = 1};
-            DrawRows greedy = law, warm = law, nucleus = law, few = law, least = law, mixed = law,
+            DrawRows greedy = law, warm = law, nucleus = law, few = law, cutoff = law, mixed = law,
                      one = law;
             greedy.greedy = 1;
             warm.inverse = 1 / 1.7f;
             nucleus.top_p = 0.8f;
             few.top_k = 13;
-            least.min_p = 0.11f; /* between ties: e^-2 is 0.135, e^-3 is 0.05 */
+            cutoff.min_p = 0.11f; /* between ties: e^-2 is 0.135, e^-3 is 0.05 */
             mixed.top_k = 30, mixed.top_p = 0.7f, mixed.min_p = 0.03f, mixed.inverse = 1.3f;
             one.top_k = 1;
-            const DrawRows laws[] = {law, greedy, warm, nucleus, few, least, mixed, one};
+            const DrawRows laws[] = {law, greedy, warm, nucleus, few, cutoff, mixed, one};
             for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) check_draws(laws[i], z, banned);
             free(z);
         }

@@ -208,21 +208,22 @@ static void taken_as_planned(void **state)
                                 .prompt = p.prompt + longer,
                                 .max_new = NEW,
                                 .law = {.vocab = VOCAB, .temperature = 1, .top_p = 1}};
-            DecoderMemory told;
+            DecoderMemory memory;
             Decoder *d;
             Model *m = small(type);
             if (lora && model_add_lora(m, lora, &err)) fail_msg("%s", err.text);
             assert_int_equal(taken(), p.weights);
-            decoder_memory(m, &plan, fake.memory - taken(), &told);
+            decoder_memory(m, &plan, fake.memory - taken(), &memory);
             if (decoder_create(m, &plan, &d, &err)) fail_msg("%s", err.text);
             printf("# %s%s: prompts of %d, %zu bytes, and %zu of %zu for %lld tokens\n", type,
-                   lora ? " with an adapter" : "", plan.prompt, told.own, told.held, told.room,
-                   (long long)told.tokens);
-            assert_int_equal(taken(), p.weights + told.own + told.held);
-            assert_int_equal(told.together, !longer);
+                   lora ? " with an adapter" : "", plan.prompt, memory.own, memory.held,
+                   memory.room, (long long)memory.tokens);
+            assert_int_equal(taken(), p.weights + memory.own + memory.held);
+            assert_int_equal(memory.all_fit, !longer);
             assert_int_equal(rows_together(d, &plan) == ROWS, !longer);
             if (!longer)
-                assert_true(told.own == p.decoder && told.spare == p.spare && told.held == p.held);
+                assert_true(memory.own == p.decoder && memory.spare == p.spare &&
+                            memory.held == p.held);
             decoder_free(d);
             model_free(m);
             assert_int_equal(taken(), 0);

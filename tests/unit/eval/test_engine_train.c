@@ -344,7 +344,7 @@ static void test_adamw(void **state)
 
 /* Returns whether x is between the bf16 number and an adjacent one, within the precision of
  * fp32. */
-static int neighbour(float number, double x)
+static int adjacent(float number, double x)
 {
     uint16_t h = bf16_from((double)number);
     double step = fabs((double)bf16_to((uint16_t)(h + 1)) - (double)number);
@@ -377,7 +377,7 @@ static void test_adamw_lean(void **state)
                    w = adam_one((double)host[0][i], (double)host[1][i], &a, &b);
             const double values[] = {w, a, b};
             for (int j = 0; j < 3; j++) {
-                if (!neighbour(out[j][i], values[j]))
+                if (!adjacent(out[j][i], values[j]))
                     fail_msg("%g became %g, of %zu", values[j], (double)out[j][i], n);
                 mean[j] += (double)out[j][i] / (double)n, exact[j] = values[j];
                 steps[j] = ldexp(1, ilogb(values[j]) - 7);

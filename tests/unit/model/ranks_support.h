@@ -173,8 +173,8 @@ static inline void compare_runs(const Result *a, const Result *b, int first, dou
         assert_true(fabs((double)a->weights[i] - (double)b->weights[i]) < limit);
 }
 
-/* Two ranks against one, and again; and the saved run continued by one to `most` ranks. */
-static inline void check_ranks(const Run *run, double limit, int most)
+/* Two ranks against one, and again; and the saved run continued by one to `max_ranks` ranks. */
+static inline void check_ranks(const Run *run, double limit, int max_ranks)
 {
     char *dir = temp_dir(), *other = temp_dir();
     Run one = *run, two = *run, again = *run;
@@ -187,7 +187,7 @@ static inline void check_ranks(const Run *run, double limit, int most)
     compare_runs(&alone, &pair, 0, limit);
     assert_memory_equal(&pair, &twin, sizeof pair); /* a second run: the same bits */
     assert_true(alone.share == 1 && pair.share == 0.5);
-    for (again.ranks = 1; again.ranks <= most; again.ranks++) {
+    for (again.ranks = 1; again.ranks <= max_ranks; again.ranks++) {
         Result continued = result_of(&again);
         compare_runs(&pair, &continued, BEFORE, limit);
         if (again.ranks != 2) continue;

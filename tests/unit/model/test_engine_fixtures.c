@@ -80,7 +80,7 @@ typedef struct {
     Safetensors *expected;
     Ids ids;
     Model *m;
-    int turn; /* index over all cases */
+    int index; /* index over all cases */
 } Case;
 
 static double number(const json_t *doc, const char *key)
@@ -221,7 +221,7 @@ static void each_case(void (*compare)(const Device *d, const Case *c, int adapte
     for (int i = 0; i < n * MODELS * 2; i++) {
         int adapter = i / (n * MODELS);
         Case c = case_open(names[i % MODELS], d[i / MODELS % n].ops, adapter);
-        c.turn = i;
+        c.index = i;
         compare(&d[i / MODELS % n], &c, adapter);
         case_close(&c);
     }
@@ -286,7 +286,7 @@ static void compare_gradients(const Device *d, const Case *c, const char *prefix
 static void check_gradients(const Device *d, const Case *c, int adapter)
 {
     Error err;
-    TrainerOptions o = {.max_tokens = 64, .recompute = c->turn % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
+    TrainerOptions o = {.max_tokens = 64, .recompute = c->index % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
     Trainer *t;
     Ids x = c->ids;
     double loss, want = 0, scale = 0;

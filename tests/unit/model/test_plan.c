@@ -15,31 +15,31 @@
 #include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
-static size_t asked, there;
-static Ops counted;
+static size_t allocated, device_bytes;
+static Ops counting_table;
 
 static void *count_alloc(size_t bytes)
 {
-    asked += bytes;
+    allocated += bytes;
     return ops_cpu()->alloc(bytes);
 }
 
 static int say_memory(size_t *free_bytes, size_t *total, Error *err)
 {
     (void)err;
-    *free_bytes = *total = there;
+    *free_bytes = *total = device_bytes;
     return 0;
 }
 
 static const Ops *device(size_t memory)
 {
-    counted = *ops_cpu();
-    counted.is_cpu = 0; /* planned as a device whose memory is limited */
-    counted.alloc = count_alloc;
-    counted.memory = say_memory;
-    there = memory;
-    asked = 0;
-    return &counted;
+    counting_table = *ops_cpu();
+    counting_table.is_cpu = 0; /* planned as a device whose memory is limited */
+    counting_table.alloc = count_alloc;
+    counting_table.memory = say_memory;
+    device_bytes = memory;
+    allocated = 0;
+    return &counting_table;
 }
 
 /* One text that fills the micro-batch, so that everything is allocated for it. */
@@ -55,10 +55,10 @@ static void accounts(int lora, Recompute recompute)
     assert_int_equal(trainer_accumulate(t, x.seqs, 1, given_weights, &x, &loss, &err), 0);
     const MemoryPlan *p = trainer_plan(t);
     assert_int_equal(p->recompute, recompute == RECOMPUTE_YES);
-    assert_int_equal(asked, p->total - p->bytes[PLAN_WORKSPACE]);
+    assert_int_equal(allocated, p->total - p->bytes[PLAN_WORKSPACE]);
     MemoryPlan before;
     const LoraOptions *l = model_lora(m);
-    assert_int_equal(plan_training(&m->c, &counted, l, &t->o, &before, &err), 0);
+    assert_int_equal(plan_training(&m->c, &counting_table, l, &t->o, &before, &err), 0);
     assert_memory_equal(before.bytes, p->bytes, sizeof before.bytes);
     trainer_free(t);
     model_free(m);
@@ -106,12 +106,12 @@ static void chosen_by_memory(void **state)
     assert_true(p.fits && p.max_tokens == 8192 && !p.recompute);
     assert_int_equal(plan_trainer(m, &o, (size_t)300 << 20, &q, &err), 0);
     assert_true(q.fits && q.max_tokens <= 16384);
-    there = less - 1;
+    device_bytes = less - 1;
     Trainer *t;
     o = (TrainerOptions){.max_tokens = 8192};
-    size_t was = asked;
+    size_t was = allocated;
     assert_int_equal(trainer_create(m, &o, &t, &err), -1);
-    assert_int_equal(asked, was); /* before anything is allocated */
+    assert_int_equal(allocated, was); /* before anything is allocated */
     model_free(m);
 }
 
@@ -131,7 +131,7 @@ static void continued(void **state)
     trainer_free(t);
     const size_t now[] = {much, less, little};
     for (int k = 0; k < 3; k++) {
-        there = now[k];
+        device_bytes = now[k];
         t = trainer_of(m, (TrainerOptions){0});
         int own = t->o.max_tokens;
         assert_true(k == 0 ? own > tokens : k == 1 ? own == tokens : own < tokens);
@@ -174,7 +174,7 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     SamplingPlan p;
     Error err;
     Buffer b;
-    there = memory;
+    device_bytes = memory;
     if (plan_sampling(c, ops, NULL, rows, 10, &p, &err)) fail_msg("%s", err.text);
     buffer_init(&b, 4096);
     plan_print_sampling(&p, c->max_position, &b);

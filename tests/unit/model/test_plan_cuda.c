@@ -36,16 +36,16 @@ static void near(const char *what, size_t got, size_t want)
         fail_msg("%s: %zu bytes, planned %zu", what, got, want);
 }
 
-static void one_decoder(Model *m, const DecoderPlan *plan, int together)
+static void one_decoder(Model *m, const DecoderPlan *plan, int all_fit)
 {
-    DecoderMemory told;
+    DecoderMemory memory;
     Decoder *d;
     Error err;
     size_t before = available();
-    decoder_memory(m, plan, before, &told);
+    decoder_memory(m, plan, before, &memory);
     if (decoder_create(m, plan, &d, &err)) fail_msg("%s", err.text);
-    near("a decoder", before - available(), told.own + told.held);
-    assert_int_equal(told.together, together);
+    near("a decoder", before - available(), memory.own + memory.held);
+    assert_int_equal(memory.all_fit, all_fit);
     decoder_free(d);
 }
 

@@ -275,13 +275,13 @@ static void cut_laws(void **state)
     opt.top_k = 12;
     opt.top_p = 0.7f;
     opt.min_p = 0.01f;
-    double mass = 0, least = 1;
+    double mass = 0, last = 1;
     likeliest(p, 12, q);
     for (n = 0; mass < 0.7; n++) {
         double best = 0;
         for (int i = 0; i < VOCAB; i++)
-            if (q[i] > best && q[i] < least) best = q[i];
-        mass += least = best;
+            if (q[i] > best && q[i] < last) best = q[i];
+        mass += last = best;
     }
     assert_in_range(n, 4, 11);
     likeliest(p, n, q);
