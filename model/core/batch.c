@@ -1,4 +1,4 @@
-/* Packing: six arrays in one upload, so that attention stays within each sequence. */
+/* Pack sequences into six host arrays, which are uploaded together. */
 #include "model/core/batch.h"
 
 #include <stdlib.h>

@@ -31,7 +31,7 @@ typedef struct Decoder Decoder;
 
 void decoder_free(Decoder *d);
 
-/* The memory of a decoder on its device, beside the model, in bytes. The CPU allocates memory when
+/* The memory of a decoder on its device, without the model, in bytes. The CPU allocates memory when
  * it is first used, so it reports keys and values only. */
 typedef struct {
     size_t own;   /* activations of a prompt and buffers of a step */

@@ -54,7 +54,7 @@ static int32_t draw_in_order(const float *probs, int vocab, double u)
         else
             at += sum;
     }
-    if (last < 0) /* the sum of the last run was rounded up, and the run holds only zeros */
+    if (last < 0) /* rounding led to the last run, and it holds only zeros */
         for (last = vocab - 1; last > 0 && probs[last] <= 0; last--) {
         }
     return last;
