@@ -1,4 +1,4 @@
-/* Inside model/cuda: how launchers cut work into blocks, by shape alone. */
+/* Inside model/cuda: how launchers divide work into blocks, by shape only. */
 #ifndef MODEL_CUDA_LAUNCH_H
 #define MODEL_CUDA_LAUNCH_H
 
@@ -16,14 +16,14 @@ static inline unsigned whole_warps(unsigned threads)
     return (threads + 31) / 32 * 32;
 }
 
-/* Whether a kernel may read 16 bytes at a time there; NULL may. */
+/* Returns whether a kernel may access p with 16 bytes at a time. NULL is aligned. */
 static inline int aligned16(const void *p)
 {
     return (uintptr_t)p % 16 == 0;
 }
 
-/* `vectors` of a row in pieces, a block each, of `each` vectors a thread and 256 threads at most:
- * as even as whole warps allow. */
+/* Divide the `vectors` of a row into pieces, one block each, of `each` vectors per thread and at
+ * most 256 threads: as evenly as whole warps allow. */
 static inline void cut_row(size_t vectors, unsigned each, unsigned *pieces, unsigned *threads)
 {
     *pieces = ceil_div(vectors, (size_t)256 * each);

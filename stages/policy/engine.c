@@ -7,7 +7,9 @@
 #include "base/file.h"
 #include "model/core/lora.h"
 #include "model/core/ops.h"
-#include "model/files/model_config.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/config_json.h"
+#include "model/files/peft.h"
 #include "model/memory_plan.h"
 #include "model/model_device.h"
 

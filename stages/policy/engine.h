@@ -4,7 +4,9 @@
 #define STAGES_POLICY_ENGINE_H
 
 #include "base/flags.h"
-#include "model/ranks.h"
+#include "model/core/lora.h"
+#include "model/core/ranks.h"
+#include "model/memory_plan.h"
 #include "stages/data/stage_config.h"
 #include "stages/policy/policy.h"
 
@@ -90,7 +92,7 @@ void engine_config(const EngineFlags *e, ArtifactSpec *s);
 LoraOptions engine_lora(const EngineFlags *e, uint64_t seed);
 /* fixed_weights: as in TrainerOptions. */
 TrainerOptions engine_training(const EngineFlags *e, int fixed_weights);
-/* Several GPUs: a process for each, which all go on from here (model/ranks.h). Before a device is
+/* Several GPUs: a process for each, which all go on from here (model/core/ranks.h). Before a device is
  * opened or a file written. */
 int engine_start(const EngineFlags *e, Error *err);
 /* The last act: the other processes end here. */

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/files/model_files.h"
 #include "stages/data/manifest.h"
 
 enum { MAX_FILE = 1 << 30 };

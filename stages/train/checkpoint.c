@@ -7,7 +7,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "model/ranks.h"
+#include "model/core/ranks.h"
+#include "model/files/model_files.h"
+#include "model/trainer.h"
 
 static char step_key[] =
     "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */

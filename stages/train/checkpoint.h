@@ -6,6 +6,7 @@
 
 #include "artifacts/artifact.h"
 #include "model/core/model.h"
+#include "model/trainer.h"
 
 typedef struct {
     long step;
@@ -29,7 +30,7 @@ typedef struct {
     const ArtifactSpec *spec;
 } Checkpoint;
 
-/* With ranks (model/ranks.h) all of them call it, and the first writes. */
+/* With ranks (model/core/ranks.h) all of them call it, and the first writes. */
 int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log,
                     long step, Error *err);
 /* *step stays 0 when there is none, or one of another configuration (which is said, and left

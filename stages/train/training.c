@@ -10,8 +10,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "model/core/ranks.h"
 #include "model/memory_plan.h"
-#include "model/ranks.h"
+#include "model/trainer.h"
 #include "stages/train/checkpoint.h"
 
 void training_defaults(TrainingOptions *o)

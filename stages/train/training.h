@@ -6,6 +6,7 @@
 
 #include "artifacts/artifact.h"
 #include "model/core/model.h"
+#include "model/memory_plan.h"
 #include "stages/train/loss.h"
 
 typedef struct {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "model/cpu/ops_cpu.h"
 #include "stages/policy/policy.h"
 #include "tests/fixture_path.h"
 

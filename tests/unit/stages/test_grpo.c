@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
 #include "stages/crl/grpo.h"
 #include "stages/sft/sft.h"
 

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "model/cpu/ops_cpu.h"
 #include "stages/policy/policy.h"
 #include "stages/policy/sampling.h"
 #include "stages/sft/sft.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
 #include "stages/selfsup/selfsup.h"
 #include "stages/sft/sft.h"
 

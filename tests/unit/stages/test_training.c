@@ -11,6 +11,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 

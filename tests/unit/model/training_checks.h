@@ -1,14 +1,18 @@
-/* Training on a table of 16-bit numbers against the CPU's, on tiny models of the three families:
- * the same weights (rounded to bf16) and texts give the same log-probabilities and gradients to
- * that rounding, recomputation changes no bit, resume is exact. For the CUDA table, and for one
- * that rounds on the CPU. */
-#ifndef TESTS_TRAINING_ON_H
-#define TESTS_TRAINING_ON_H
+/* Training on a table of 16-bit numbers against the CPU's, on tiny models of the three families.
+ * The same weights (rounded to bf16) and texts give the same log-probabilities and gradients up to
+ * that rounding. Recomputation does not change a bit, and resume is exact. For the CUDA table, and
+ * for a table that rounds on the CPU. */
+#ifndef TESTS_TRAINING_CHECKS_H
+#define TESTS_TRAINING_CHECKS_H
 
 #include <math.h>
 
 #include "model/core/halves.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static const Ops *gpu; /* the table under test */
@@ -41,7 +45,7 @@ static void long_weights(void *ctx, int sequence, const float *logp, float *weig
     memcpy(weight, x->weight[sequence], (size_t)x->seqs[sequence].len * sizeof *weight);
 }
 
-/* The same directory on both devices: weights that bf16 holds. */
+/* A directory for both devices, with weights that bf16 holds. */
 static char *make_base_of(const char *type, SafetensorsDtype dtype)
 {
     ModelConfig c = {.vocab = VOCAB,
@@ -83,7 +87,7 @@ static Model *load_on(const char *dir, const Ops *ops)
     return m;
 }
 
-/* Adapters with a B that is not 0, as bf16 holds them. */
+/* Adapters with a nonzero B of bf16 numbers. */
 static void adapt_both(Model *m)
 {
     Error err;
@@ -92,7 +96,7 @@ static void adapt_both(Model *m)
     float *host = memory_array(m->lora.size, sizeof *host);
     Random r;
     random_init(&r, 5, 5);
-    for (int i = 0; i < m->lora.n; i++) /* tables align differently: by tensors */
+    for (int i = 0; i < m->lora.n; i++) /* by tensors, since tables align differently */
         for (size_t k = 0; k < m->lora.tensor[i].count; k++)
             host[m->lora.tensor[i].at + k] =
                 bf16_to_float(float_to_bf16((float)(0.1 * random_normal(&r))));
@@ -100,7 +104,7 @@ static void adapt_both(Model *m)
     free(host);
 }
 
-/* Gradients of two trainers, each laid out as its table aligns. */
+/* Compare the gradients of two trainers, each in the layout of its table. */
 static void compare(const Trainer *t, const float *got, const Trainer *u, const float *want)
 {
     for (int i = 0; i < t->set->n; i++) {
@@ -193,8 +197,8 @@ static void some_weights(void *ctx, int sequence, const float *logp, float *weig
         weight[t] = t < 20 ? 0 : 0.001f * (float)(sequence % 5 - 2 + t % 3);
 }
 
-/* Twice the rate makes three times as much of the rounding to bf16: 0.4% after ten steps, by any
- * table that rounds. */
+/* Twice the learning rate makes the effect of the rounding to bf16 three times as large: 0.4% after
+ * ten steps, for any table that rounds. */
 static double train(Trainer *t, LongTexts *x)
 {
     static const AdamW optimiser = {
@@ -213,7 +217,7 @@ static void mean_weights(LongTexts *x)
         for (int t = 0; t < LONG; t++) x->weight[i][t] = t > 8 ? -0.003f : 0;
 }
 
-/* Ten steps of AdamW: how far, as a share of it, a loss is from the CPU's at most. */
+/* Ten steps of AdamW. Returns the largest relative difference of a loss to the CPU's. */
 static double ten_steps_of(const char *type, int lora)
 {
     LongTexts x;
@@ -222,7 +226,7 @@ static double ten_steps_of(const char *type, int lora)
     char *dir = make_base(type);
     Model *m[2] = {load_on(dir, ops_cpu()), load_on(dir, gpu)};
     Trainer *t[2];
-    double first = 0, loss[2] = {0}, most = 0;
+    double first = 0, loss[2] = {0}, worst = 0;
     for (int k = 0; k < 2; k++) {
         if (lora) adapt_both(m[k]);
         t[k] = trainer_of(m[k], (TrainerOptions){.max_tokens = 150});
@@ -230,27 +234,27 @@ static double ten_steps_of(const char *type, int lora)
     for (int i = 0; i < 10; i++) {
         for (int k = 0; k < 2; k++) loss[k] = train(t[k], &x);
         if (!i) first = loss[0];
-        most = fmax(most, fabs(loss[1] / loss[0] - 1));
+        worst = fmax(worst, fabs(loss[1] / loss[0] - 1));
     }
     printf("# %s%s: losses of ten steps from %.4f to %.4f, within %.3f%% of the CPU's\n", type,
-           lora ? ", an adapter" : "", first, loss[0], 100 * most);
+           lora ? ", an adapter" : "", first, loss[0], 100 * worst);
     assert_true(loss[0] < 0.98 * first);
     for (int k = 0; k < 2; k++) {
         trainer_free(t[k]);
         model_free(m[k]);
     }
     drop_dir(dir);
-    return most;
+    return worst;
 }
 
 static void ten_steps(void **state)
 {
     (void)state;
-    double most = ten_steps_of("qwen2", 0);
-    most = fmax(most, ten_steps_of("qwen3", 0));
-    most = fmax(most, ten_steps_of("llama", 0));
-    most = fmax(most, ten_steps_of("qwen3", 1));
-    assert_true(most < 0.005);
+    double worst = ten_steps_of("qwen2", 0);
+    worst = fmax(worst, ten_steps_of("qwen3", 0));
+    worst = fmax(worst, ten_steps_of("llama", 0));
+    worst = fmax(worst, ten_steps_of("qwen3", 1));
+    assert_true(worst < 0.005);
 }
 
 static float *stored(const Num *p, size_t n)
@@ -260,8 +264,7 @@ static float *stored(const Num *p, size_t n)
     return host;
 }
 
-/* lora, lean: a run that is saved after 3 steps and continued has its weights and gives its losses.
- */
+/* A run that is saved after 3 steps and continued has the same weights and losses. */
 static void resume_of(int lora, int lean, SafetensorsDtype dtype)
 {
     enum { BEFORE = 3, AFTER = 3 };
@@ -300,8 +303,8 @@ static void resume_of(int lora, int lean, SafetensorsDtype dtype)
     drop_dir(dir);
 }
 
-/* after = before + in W^T + inner B^T, [rows][n]; rounded to bf16 it would be off by 100 times the
- * limit. */
+/* Check after = before + in W^T + inner B^T, [rows][n]. Rounding it to bf16 would exceed the limit
+ * 100 times. */
 static void compare_sum(const Model *m, const Linear *l, int rows, const float *before,
                         const float *after, const Num *in, const Num *inner)
 {
@@ -325,8 +328,8 @@ static void compare_sum(const Model *m, const Linear *l, int rows, const float *
     free(x), free(y), free(a), free(u), free(w), free(b);
 }
 
-/* Adapters on all projections: what o and down add to the residual stream is added in fp32 and not
- * rounded. */
+/* Adapters on all projections: the terms of o and down are added to the residual stream in fp32,
+ * without rounding. */
 static void residual(void **state)
 {
     (void)state;
@@ -354,7 +357,7 @@ static void residual(void **state)
     drop_dir(dir);
 }
 
-/* More rows than a piece of logits has: in one pass, piece by piece, the gradient is that of logits
+/* More rows than a piece of logits: in one pass, piece by piece, the gradient equals that of logits
  * kept whole. */
 static void pieces(void **state)
 {
@@ -401,7 +404,7 @@ static void resume(void **state)
     resume_of(0, 1, ST_BF16);
     resume_of(1, 0, ST_BF16);
     resume_of(0, 0,
-              ST_F16); /* whose smallest numbers are coarser than those of the weights in memory */
+              ST_F16); /* its smallest numbers are coarser than those of the weights in memory */
     resume_of(0, 1, ST_F16);
 }
 

@@ -1,14 +1,14 @@
-/* Whether decoding's attention gives the bits of the full pass's: on the simulator
+/* Check that the attention of decoding equals that of the full pass bit for bit: on the simulator
  * (tests/unit/eval/test_engine_paged.c) and on a GPU (test_attention_cuda.c). Rounding to bf16
- * hides the last bits of what it rounds; so values are chosen that bring results to the middle
- * between two bf16 numbers, where these bits decide. Who includes it has made, before that,
+ * hides the last bits of a result. Therefore some values are chosen so that results are in the
+ * middle between two bf16 numbers, where these bits decide. The including file defines:
  *
- *     void *same_new(const char *label, const void *data, size_t bytes);     device memory; data
- * NULL: of any content void same_free(void *p); same_fail(fmt, ...) which says that a test has
- * failed
- */
-#ifndef TESTS_ATTENTION_SAME_H
-#define TESTS_ATTENTION_SAME_H
+ *    void *same_new(const char *label, const void *data, size_t bytes);
+ *        device memory; data NULL: undefined
+ *    void same_free(void *p);
+ *    same_fail(fmt, ...), which reports a failed test */
+#ifndef TESTS_ATTENTION_CHECKS_H
+#define TESTS_ATTENTION_CHECKS_H
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,18 +24,19 @@ enum {
     SAME_SEQUENCES = 12,
     SAME_LAYERS = 2,
     SAME_LAYER = 1,
-    SAME_SPARE = 70 /* tokens that rows could still grow by */
+    SAME_SPARE = 70 /* tokens by which rows could grow */
 };
 
 typedef struct {
     int dim, heads, kv;
-    int idle;    /* rows of the decoding step that have no sequence */
-    int later;   /* tokens of a sequence, if it has more, that only the full pass has: after the row
-                    compared */
-    double size; /* of the numbers of q and k: scores are of size^2 log2(e) in powers of two */
-    int trend;   /* 1: keys grow along a sequence, -1: they shrink, 0: neither */
-    int lengths[SAME_SEQUENCES]; /* of the sequences, one behind another in the full pass; up to the
-                                    first 0 */
+    int idle; /* rows of the decoding step without a sequence */
+    /* Tokens of a sequence after the compared row, which only the full pass has, if it has more. */
+    int later;
+    /* Size of the numbers of q and k: scores are of size^2 log2(e), as powers of two. */
+    double size;
+    int trend; /* 1: keys grow along a sequence, -1: they shrink, 0: neither */
+    /* Lengths of the sequences, adjacent in the full pass, up to the first 0. */
+    int lengths[SAME_SEQUENCES];
 } AttentionCase;
 
 typedef struct {
@@ -71,7 +72,7 @@ static inline int same_length(const AttentionWork *w, int sequence)
     return len > later ? len - later : len;
 }
 
-/* Which row of the decoding step has a sequence; the others idle. */
+/* The row of a sequence in the decoding step; the others are idle. */
 static inline int same_row(const AttentionWork *w, int sequence)
 {
     return sequence * w->decoded / w->n;
@@ -96,8 +97,8 @@ static inline void same_numbers(AttentionWork *w)
             }
 }
 
-/* The weights of a sequence's keys for its new token, as far as double precision knows them:
- * rounded, in p; returns their sum before that. */
+/* The rounded weights of a sequence's keys for its new token, in double precision, in p. Returns
+ * their sum before the rounding. */
 static inline double same_weights(const AttentionWork *w, int sequence, int head, double *p)
 {
     const AttentionCase *c = w->c;
@@ -121,9 +122,9 @@ static inline double same_weights(const AttentionWork *w, int sequence, int head
     return sum;
 }
 
-/* Columns of values, each for one of the query heads: the three keys of the largest weights get
- * values that bring the result to the middle between two bf16 numbers, each for what the one before
- * left. */
+/* Choose columns of values, each for one of the query heads: the three keys of the largest weights
+ * get values that move the result to the middle between two bf16 numbers, each by the remainder of
+ * the previous one. */
 static inline void same_sharpen(AttentionWork *w, int sequence, int head)
 {
     const AttentionCase *c = w->c;
@@ -163,7 +164,7 @@ static inline void same_full_pass(AttentionWork *w)
     same_free(start), same_free(lse);
 }
 
-/* Pages lie in falling order; what no token has written is NaN. */
+/* Pages are in descending order. Places without a token are NaN. */
 static inline void same_pages(AttentionWork *w)
 {
     const AttentionCase *c = w->c;
@@ -191,7 +192,7 @@ static inline void same_pages(AttentionWork *w)
     free(pos), free(nan);
 }
 
-/* What an idle row's output is before and after: NaN, as its q. */
+/* The output of an idle row is NaN before and after, like its q. */
 static inline void same_decode(AttentionWork *w)
 {
     const AttentionCase *c = w->c;
@@ -213,7 +214,7 @@ static inline void same_decode(AttentionWork *w)
     free(q);
 }
 
-/* The new token of each sequence, and that idle rows are as they were. */
+/* Check the new token of each sequence, and that idle rows are unchanged. */
 static inline void same_check(const AttentionWork *w)
 {
     const AttentionCase *c = w->c;
@@ -255,8 +256,7 @@ static inline void same_attention(AttentionCase c)
     free(w.qkv), free(w.table);
 }
 
-/* Scores that spread by up to +-40 powers of two, tops that rise along a sequence and that do not.
- */
+/* Scores over up to +-40 powers of two, with and without tops that rise along a sequence. */
 static inline void same_spreads(AttentionCase c)
 {
     static const struct {

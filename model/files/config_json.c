@@ -1,4 +1,5 @@
-#include "model/files/model_config.h"
+/* Fields that the engine would ignore but that change the model are errors. */
+#include "model/files/config_json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,91 +10,8 @@
 #include "model/core/rope.h"
 #include "model/files/safetensors.h"
 
-static const struct {
-    const char *type, *architecture;
-    int qkv_bias, qk_norm;
-} family[] = {
-    {"qwen2", "Qwen2ForCausalLM", 1, 0},
-    {"qwen3", "Qwen3ForCausalLM", 0, 1},
-    {"llama", "LlamaForCausalLM", 0, 0},
-};
-
 static const char *const dtype_name[] = {
     [ST_F32] = "float32", [ST_F16] = "float16", [ST_BF16] = "bfloat16"};
-
-static int find_family(const char *type)
-{
-    for (int i = 0; i < (int)(sizeof family / sizeof *family); i++)
-        if (!strcmp(type, family[i].type)) return i;
-    return -1;
-}
-
-static int in_range(int value, int min, int max, const char *field, const char *where, Error *err)
-{
-    if (value >= min && value <= max) return 0;
-    return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be %d to %d, found %d", where,
-                     field, min, max, value);
-}
-
-static int check_scaling(const ModelConfig *c, const char *where, Error *err)
-{
-    const RopeScaling *r = &c->rope;
-    if (r->type == ROPE_DEFAULT) return 0;
-    if (!(r->factor >= 1) || !(r->factor <= 1024))
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: factor of the rotary scaling is expected to be 1 to 1024, found %g",
-                         where, (double)r->factor);
-    if (!(r->slow > 0) || !(r->fast > r->slow) || !isfinite(r->fast))
-        return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be above %s, found %g and %g",
-                         where, r->type == ROPE_LLAMA3 ? "high_freq_factor" : "beta_fast",
-                         r->type == ROPE_LLAMA3 ? "low_freq_factor" : "beta_slow", (double)r->fast,
-                         (double)r->slow);
-    if (!(r->attention > 0) || !(r->attention <= 16))
-        return error_set(err, ERROR_LIMIT,
-                         "%s: attention_factor is expected to be above 0, 16 at most, found %g",
-                         where, (double)r->attention);
-    return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
-}
-
-int model_config_check(const ModelConfig *c, const char *where, Error *err)
-{
-    int f = find_family(c->model_type);
-    if (f < 0)
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
-                         where, c->model_type);
-    if (c->qkv_bias != family[f].qkv_bias || c->qk_norm != family[f].qk_norm)
-        return error_set(err, ERROR_CORRUPT, "%s: %s models have qkv_bias %d and qk_norm %d", where,
-                         c->model_type, family[f].qkv_bias, family[f].qk_norm);
-    if (in_range(c->vocab, 2, 1 << 20, "vocab_size", where, err) ||
-        in_range(c->hidden, 2, 1 << 16, "hidden_size", where, err) ||
-        in_range(c->ff, 1, 1 << 18, "intermediate_size", where, err) ||
-        in_range(c->layers, 1, 512, "num_hidden_layers", where, err) ||
-        in_range(c->heads, 1, 1024, "num_attention_heads", where, err) ||
-        in_range(c->kv_heads, 1, c->heads, "num_key_value_heads", where, err) ||
-        in_range(c->head_dim, 2, 1024, "head_dim", where, err) ||
-        in_range(c->max_position, 1, 1 << 24, "max_position_embeddings", where, err) ||
-        in_range(c->n_eos, 0, 8, "eos_token_id (number of)", where, err) ||
-        in_range(c->pad, -1, c->vocab - 1, "pad_token_id", where, err))
-        return -1;
-    for (int i = 0; i < c->n_eos; i++)
-        if (in_range(c->eos[i], 0, c->vocab - 1, "eos_token_id", where, err)) return -1;
-    if (c->heads % c->kv_heads)
-        return error_set(err, ERROR_CORRUPT,
-                         "%s: num_attention_heads %d is not a multiple of num_key_value_heads %d",
-                         where, c->heads, c->kv_heads);
-    if (c->head_dim % 2)
-        return error_set(err, ERROR_CORRUPT, "%s: head_dim is expected to be even, found %d", where,
-                         c->head_dim);
-    if (!(c->rope_theta > 1) || !isfinite(c->rope_theta))
-        return error_set(err, ERROR_CORRUPT, "%s: rope_theta is expected to be above 1, found %g",
-                         where, (double)c->rope_theta);
-    if (check_scaling(c, where, err)) return -1;
-    if (!(c->norm_eps >= 0) || !(c->norm_eps < 1))
-        return error_set(err, ERROR_CORRUPT, "%s: rms_norm_eps is expected to be 0 to 1, found %g",
-                         where, (double)c->norm_eps);
-    return 0;
-}
 
 static int need_int(const json_t *o, const char *key, const char *where, int *out, Error *err)
 {
@@ -129,7 +47,7 @@ static int refuse_true(const json_t *o, const char *key, const char *why, const 
 {
     int on = 0;
     if (maybe_bool(o, key, where, &on, err)) return -1;
-    return on ? error_set(err, ERROR_CORRUPT, "%s: %s is true: %s", where, key, why) : 0;
+    return on ? error_set(err, ERROR_UNSUPPORTED, "%s: %s is true: %s", where, key, why) : 0;
 }
 
 static const char *const rope_name[] = {
@@ -152,7 +70,7 @@ static int rope_type(const json_t *r, const char *where, RopeType *out, Error *e
             return 0;
         }
     return error_set(
-        err, ERROR_CORRUPT,
+        err, ERROR_UNSUPPORTED,
         "%s: rope_type is expected to be \"default\", \"llama3\" or \"yarn\", found %s", where,
         json_is_string(v) ? json_string_value(v) : "no text");
 }
@@ -168,7 +86,8 @@ static int maybe_number(const json_t *o, const char *key, const char *where, flo
     return 0;
 }
 
-/* What the type does not know and is not idle is refused: it would change the angles. */
+/* Keys that the scaling type does not use, with a value, are an error: they would change the
+ * angles. */
 static int rope_fields(const json_t *r, const char *where, Error *err)
 {
     const char *key;
@@ -187,7 +106,8 @@ static int rope_fields(const json_t *r, const char *where, Error *err)
     return 0;
 }
 
-/* The original length: of config.json itself, else of the scaling, else what the model has now. */
+/* The original length: from config.json itself, else from the scaling, else the current
+ * positions. */
 static int read_scaling(const json_t *o, const json_t *r, const char *where, ModelConfig *c,
                         Error *err)
 {
@@ -217,16 +137,17 @@ static int read_scaling(const json_t *o, const json_t *r, const char *where, Mod
             maybe_number(r, "beta_fast", where, &s.fast, err) ||
             maybe_number(r, "attention_factor", where, &s.attention, err))
             return -1;
-        double reach = (double)s.factor *
-                       s.original; /* the model's texts may be that long, whatever the file says */
+        /* Texts may be as long as the scaling allows, whatever
+         * max_position_embeddings says. */
+        double reach = (double)s.factor * s.original;
         if (reach > c->max_position && reach < 1 << 24) c->max_position = (int)reach;
     }
     c->rope = s;
     return 0;
 }
 
-/* rope_theta beside an optional rope_scaling (version 4), or both in rope_parameters (version 5).
- */
+/* Read rope_theta beside an optional rope_scaling (version 4), or both in rope_parameters (version
+ * 5). */
 static int read_rope(const json_t *o, const char *where, ModelConfig *c, Error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
@@ -282,7 +203,7 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
         while (k <= ST_BF16 && strcmp(text, dtype_name[k])) k++;
         if (k > ST_BF16)
             return error_set(
-                err, ERROR_CORRUPT,
+                err, ERROR_UNSUPPORTED,
                 "%s: %s is expected to be \"float32\", \"bfloat16\" or \"float16\", found %.40s",
                 where, keys[i], text);
         c->dtype = k;
@@ -290,7 +211,7 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
     return 0;
 }
 
-/* Fields that make another model of it than the three families are, whatever model_type says. */
+/* Refuse fields that describe a model outside of the three families, whatever model_type says. */
 static int refuse_fields(const json_t *o, const char *where, Error *err)
 {
     static const struct {
@@ -309,13 +230,13 @@ static int refuse_fields(const json_t *o, const char *where, Error *err)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const json_t *v = json_object_get(o, others[i].field);
         if (v && !json_is_null(v))
-            return error_set(err, ERROR_CORRUPT, "%s: %s: %s", where, others[i].field,
+            return error_set(err, ERROR_UNSUPPORTED, "%s: %s: %s", where, others[i].field,
                              others[i].why);
     }
     float partial = 1;
     if (maybe_number(o, "partial_rotary_factor", where, &partial, err)) return -1;
     if (partial < 1 || partial > 1)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: partial_rotary_factor is expected to be 1, found %g", where,
                          (double)partial);
     return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
@@ -332,20 +253,21 @@ static int refuse_unsupported(const json_t *o, const char *architecture, const c
     const json_t *act = json_object_get(o, "hidden_act"),
                  *types = json_object_get(o, "layer_types"), *t;
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu")))
-        return error_set(err, ERROR_CORRUPT, "%s: hidden_act is expected to be \"silu\"", where);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: hidden_act is expected to be \"silu\"",
+                         where);
     size_t i;
     json_array_foreach(
         types, i,
         t) if (!json_is_string(t) ||
                strcmp(json_string_value(t),
-                      "full_attention")) return error_set(err, ERROR_CORRUPT,
+                      "full_attention")) return error_set(err, ERROR_UNSUPPORTED,
                                                           "%s: layer_types[%zu] is expected to be "
                                                           "\"full_attention\"",
                                                           where, i);
     json_array_foreach(json_object_get(o, "architectures"), i, t) if (
         !json_is_string(t) ||
         strcmp(json_string_value(t),
-               architecture)) return error_set(err, ERROR_CORRUPT,
+               architecture)) return error_set(err, ERROR_UNSUPPORTED,
                                                "%s: architectures[%zu] is expected to be \"%s\"",
                                                where, i, architecture);
     return refuse_fields(o, where, err);
@@ -355,14 +277,14 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
 {
     const char *type = json_need_text(o, "model_type", where, err);
     if (!type) return -1;
-    int f = find_family(type);
-    if (f < 0)
-        return error_set(err, ERROR_CORRUPT,
+    const ModelFamily *family = model_family(type);
+    if (!family)
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, type);
     *c = (ModelConfig){
-        .qkv_bias = family[f].qkv_bias, .qk_norm = family[f].qk_norm, .pad = -1, .head_dim = -1};
-    strcpy(c->model_type, family[f].type);
+        .qkv_bias = family->qkv_bias, .qk_norm = family->qk_norm, .pad = -1, .head_dim = -1};
+    strcpy(c->model_type, family->type);
     double eps;
     if (need_int(o, "vocab_size", where, &c->vocab, err) ||
         need_int(o, "hidden_size", where, &c->hidden, err) ||
@@ -377,12 +299,11 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         maybe_int(o, "pad_token_id", where, &c->pad, err) ||
         maybe_bool(o, "tie_word_embeddings", where, &c->tied, err) ||
         json_need_number(o, "rms_norm_eps", where, &eps, err) || read_eos(o, where, c, err) ||
-        read_rope(o, where, c, err) || refuse_unsupported(o, family[f].architecture, where, err) ||
+        read_rope(o, where, c, err) || refuse_unsupported(o, family->architecture, where, err) ||
         read_dtype(o, where, c, err))
         return -1;
     c->norm_eps = (float)eps;
-    if (c->head_dim < 0 && c->qk_norm)
-        c->head_dim = 128; /* Qwen3's default, whatever the other sizes */
+    if (c->head_dim < 0 && c->qk_norm) c->head_dim = 128; /* the default of Qwen3, for all sizes */
     if (c->head_dim < 0 && c->heads > 0) {
         if (c->hidden % c->heads)
             return error_set(err, ERROR_CORRUPT,
@@ -432,9 +353,8 @@ static void print_scaling(const RopeScaling *r, Buffer *out)
 
 void model_config_print(const ModelConfig *c, Buffer *out)
 {
-    int f = find_family(c->model_type);
     buffer_printf(out, "{\n  \"architectures\": [\"%s\"],\n  \"attention_dropout\": 0.0,\n",
-                  family[f].architecture);
+                  model_family(c->model_type)->architecture);
     if (strcmp(c->model_type, "qwen2")) buffer_puts(out, "  \"attention_bias\": false,\n");
     if (c->n_eos == 1) buffer_printf(out, "  \"eos_token_id\": %d,\n", c->eos[0]);
     if (c->n_eos > 1) {

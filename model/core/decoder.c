@@ -1,22 +1,5 @@
+/* The parts of a decoder that are the same on all devices. */
 #include "model/core/decoder.h"
-
-#include "model/cuda/decode/decoder_cuda.h"
-
-int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)
-{
-    if (decoder_check(m, err)) return -1;
-    return (m->ops == ops_cpu() ? decoder_create_cpu : decoder_create_cuda)(m, plan, out, err);
-}
-
-int decoder_check(const Model *m, Error *err)
-{
-    return m->ops == ops_cpu() ? 0 : decoder_check_cuda(m, err);
-}
-
-void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out)
-{
-    (m->ops == ops_cpu() ? decoder_memory_cpu : decoder_memory_cuda)(m, plan, available, out);
-}
 
 size_t decoder_token_bytes(const Model *m)
 {

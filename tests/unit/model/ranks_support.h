@@ -1,15 +1,18 @@
-/* Training by several ranks, for the CPU's tables and CUDA's: each run is a process, and its ranks
- * are children of it. */
-#ifndef TESTS_RANKS_ON_H
-#define TESTS_RANKS_ON_H
+/* Training by several ranks, for the tables of the CPU and of CUDA. Each run is a process, whose
+ * children are the ranks. */
+#ifndef TESTS_RANKS_SUPPORT_H
+#define TESTS_RANKS_SUPPORT_H
 
 #include <math.h>
 #include <sys/wait.h>
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "model/core/lora.h"
+#include "model/core/ranks.h"
+#include "model/files/model_files.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/half_table.h"
 #include "tests/unit/model/model_support.h"
 
@@ -22,10 +25,11 @@ typedef struct {
 } Result;
 
 typedef struct {
-    const char *device;       /* "cpu", "half" or "cuda:0" */
-    int ranks, lora, resumed; /* lora: the adapter's rank; resumed: from `dir`, at step BEFORE */
-    int slice; /* of a piece, in units of the device's alignment; 0: as the trainer has it */
-    int parts; /* a step's sequences in so many calls */
+    const char *device; /* "cpu", "half" or "cuda:0" */
+    /* lora: the rank of the adapter; resumed: from `dir`, at step BEFORE */
+    int ranks, lora, resumed;
+    int slice; /* of a piece, in units of the device's alignment; 0: the trainer's own */
+    int parts; /* the calls for the sequences of a step */
     Recompute recompute;
     double lr, clip;
     const Sequence *seqs;
@@ -50,7 +54,7 @@ static inline const Ops *open_device(const Run *r)
     return ops;
 }
 
-/* A part's sequences are numbered from 0 on. */
+/* The sequences of a part are numbered from 0. */
 typedef struct {
     const Run *run;
     int first;
@@ -93,7 +97,7 @@ static inline void read_weights(const Trainer *t, Result *out)
     size_t n = 0;
     ops->store(host, p->data, p->size);
     for (int i = 0; i < p->n;
-         n += p->tensor[i++].count) /* what pads them depends on the number of ranks */
+         n += p->tensor[i++].count) /* the padding depends on the number of ranks */
         memcpy(dense + n, host + p->tensor[i].at, p->tensor[i].count * sizeof *host);
     out->all = random_hash(dense, n * sizeof *dense);
     for (int i = 0; i < 8; i++) out->weights[i] = host[p->tensor[p->n * i / 8].at + 2];
@@ -101,7 +105,7 @@ static inline void read_weights(const Trainer *t, Result *out)
     free(dense);
 }
 
-/* In every rank. */
+/* Runs in every rank. */
 static inline void train(const Run *r, Result *out)
 {
     Error err;
@@ -156,7 +160,7 @@ static inline Result result_of(const Run *r)
     return out;
 }
 
-/* The same up to the rounding of sums, which may turn that of a 16-bit weight. */
+/* Compare up to the rounding of sums, which may change the rounding of a 16-bit weight. */
 static inline void compare_runs(const Result *a, const Result *b, int first, double limit)
 {
     for (int i = first; i < STEPS; i++) {
@@ -169,8 +173,8 @@ static inline void compare_runs(const Result *a, const Result *b, int first, dou
         assert_true(fabs((double)a->weights[i] - (double)b->weights[i]) < limit);
 }
 
-/* Two ranks against one, and again; and what they saved, continued by one to `most`. */
-static inline void check_ranks(const Run *run, double limit, int most)
+/* Two ranks against one, and again; and the saved run continued by one to `max_ranks` ranks. */
+static inline void check_ranks(const Run *run, double limit, int max_ranks)
 {
     char *dir = temp_dir(), *other = temp_dir();
     Run one = *run, two = *run, again = *run;
@@ -183,7 +187,7 @@ static inline void check_ranks(const Run *run, double limit, int most)
     compare_runs(&alone, &pair, 0, limit);
     assert_memory_equal(&pair, &twin, sizeof pair); /* a second run: the same bits */
     assert_true(alone.share == 1 && pair.share == 0.5);
-    for (again.ranks = 1; again.ranks <= most; again.ranks++) {
+    for (again.ranks = 1; again.ranks <= max_ranks; again.ranks++) {
         Result continued = result_of(&again);
         compare_runs(&pair, &continued, BEFORE, limit);
         if (again.ranks != 2) continue;

@@ -1,13 +1,13 @@
-/* Whether what a decoding step does to a row between its products gives the bits of the full pass's
- * kernels: on the simulator (tests/unit/eval/test_engine_rows.c) and on a GPU (test_rows_cuda.c).
- * Who includes it has made, before that,
+/* Check that the kernels between the products of a decoding step equal those of the full pass bit
+ * for bit: on the simulator (tests/unit/eval/test_engine_rows.c) and on a GPU (test_rows_cuda.c).
+ * The including file defines:
  *
- *     void *rows_new(const char *label, const void *data, size_t bytes);     device memory; data
- * NULL: of any content void rows_free(void *p); rows_fail(fmt, ...) which says that a test has
- * failed
- */
-#ifndef TESTS_ROWS_SAME_H
-#define TESTS_ROWS_SAME_H
+ *    void *rows_new(const char *label, const void *data, size_t bytes);
+ *        device memory; data NULL: undefined
+ *    void rows_free(void *p);
+ *    rows_fail(fmt, ...), which reports a failed test */
+#ifndef TESTS_ROW_CHECKS_H
+#define TESTS_ROW_CHECKS_H
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,15 +41,15 @@ static inline float row_round(float v)
     return bf16_to_float(float_to_bf16(v));
 }
 
-/* Makes of the vectors of v, n numbers each, the first one rounded to bf16, each time in another
- * order. Returns an epsilon that leaves a norm 2^-12 of their mean square: bf16 then shows the last
- * bit of a sum, and with it in which order it was made. */
+/* Fill the vectors of v, n numbers each, with permutations of the first one, rounded to bf16.
+ * Returns an epsilon that leaves a norm 2^-12 of their mean square: bf16 then shows the last bit of
+ * a sum, and therefore the order of the sum. */
 static inline float row_orders(float *v, size_t vectors, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        v[i] = row_round(ldexpf(
-            v[i], -(int)random_below(&row_numbers, 8))); /* squares that no fp32 sum holds whole */
+        /* squares whose sum fp32 does not hold exactly */
+        v[i] = row_round(ldexpf(v[i], -(int)random_below(&row_numbers, 8)));
         sum += (double)v[i] * (double)v[i];
     }
     for (size_t r = 1; r < vectors; r++) {
@@ -64,7 +64,7 @@ static inline float row_orders(float *v, size_t vectors, size_t n)
     return (float)(sum / (double)n * (0x1p-12 - 1));
 }
 
-/* `bytes` at two places of the device, or at one and on the host. */
+/* Compare `bytes` at two places of the device, or on the device and the host. */
 static inline void check_bits(const char *what, const void *got, const void *host, const void *want,
                               size_t bytes, size_t each)
 {
@@ -147,7 +147,7 @@ typedef struct {
     double size;
 } FreshCase;
 
-enum { ROW_POSITIONS = 70, ROW_LAYERS = 2, ROW_LAYER = 1, ROW_PAGES = 3 }; /* ROW_PAGES: of a row */
+enum { ROW_POSITIONS = 70, ROW_LAYERS = 2, ROW_LAYER = 1, ROW_PAGES = 3 }; /* ROW_PAGES: per row */
 
 static const int32_t row_positions[] = {37, 0, -1, 65, 31, 32, -1, 69, 8};
 
@@ -156,7 +156,7 @@ static inline int row_pos(int row)
     return row_positions[row % 9];
 }
 
-/* What q|k|v is in the full pass: [rows][heads + 2 kv][dim], as its product rounds it. */
+/* q|k|v of the full pass: [rows][heads + 2 kv][dim], rounded as by its product. */
 static inline uint16_t *full_qkv(const FreshCase *c, const float *parts, const uint16_t *bias)
 {
     size_t row = (size_t)((c->heads + 2 * c->kv) * c->dim), all = row * (size_t)c->rows;
@@ -171,8 +171,8 @@ static inline uint16_t *full_qkv(const FreshCase *c, const float *parts, const u
     return qkv;
 }
 
-/* Where keys or values of a row's newest token are, in a store of ROW_PAGES pages a row, the last
- * one first. */
+/* The offset of the keys or values of a row's newest token, in a store of ROW_PAGES pages per row,
+ * the last one first. */
 static inline size_t page_slot(const FreshCase *c, int row, int values, int head)
 {
     int pos = row_pos(row), page = row * ROW_PAGES + ROW_PAGES - 1 - pos / KV_PAGE;
@@ -181,8 +181,8 @@ static inline size_t page_slot(const FreshCase *c, int row, int values, int head
     return (at * KV_PAGE + (size_t)(pos % KV_PAGE)) * (size_t)c->dim;
 }
 
-/* q and the pages as they are expected: what the full pass made of the rows, and elsewhere what was
- * there. */
+/* The expected q and pages: the full pass's numbers for the rows, and unchanged numbers
+ * elsewhere. */
 static inline void expect_heads(const FreshCase *c, const uint16_t *qkv, uint16_t *q,
                                 uint16_t *pages)
 {

@@ -1,4 +1,6 @@
-/* Parameters: one flat array, a table of named views, and how a new model is drawn. */
+/* Parameters: one flat array, a table of named views, and the initial weights of a new model. */
+#include "model/core/parameters.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +9,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/core/halves.h"
+#include "model/core/ranks.h"
 #include "model/core/rope.h"
-#include "model/core/transformer.h"
-#include "model/files/model_config.h"
-#include "model/ranks.h"
 
 size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int decay)
 {
@@ -24,7 +24,7 @@ size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int
     return t->at;
 }
 
-/* Groups begin at the device's alignment; the padding stays zero. */
+/* Groups begin at the alignment of the device. The padding stays zero. */
 void set_align(ParamSet *s, const Ops *op)
 {
     size_t mask = (size_t)op->align - 1;
@@ -57,7 +57,7 @@ static size_t norm_add(Model *m, int layer, const char *suffix, int64_t n)
     return at;
 }
 
-/* A projection of up to three matrices that lie one after another, and their biases. */
+/* A projection of up to three adjacent matrices, and their biases. */
 static Linear linear_add(Model *m, int layer, int parts, const char *const *name, const int *rows,
                          int columns, int bias)
 {
@@ -127,7 +127,8 @@ static int ends_with(const char *s, const char *end)
     return a >= b && !strcmp(s + a - b, end);
 }
 
-/* Norms are 1, biases 0, matrices random: made in pieces, so that no whole tensor is held twice. */
+/* Norms are 1, biases 0 and matrices random. They are made in pieces, so that no whole tensor is in
+ * host memory. */
 static void draw_tensor(Model *m, const Tensor *t, uint64_t seed)
 {
     enum { PIECE = 1 << 16 };
@@ -202,13 +203,13 @@ size_t model_position_bytes(const Model *m, int positions)
     return (size_t)positions * (size_t)m->c.head_dim * sizeof(float);
 }
 
-/* transformers casts cosines and sines to the activations' number. */
+/* transformers rounds cosines and sines to the type of the activations. */
 static float as_activation(const Ops *op, float x)
 {
     return op->num == 2 ? bf16_to_float(float_to_bf16(x)) : x;
 }
 
-/* Angles are fp32 as the reference has them. The table grows by doubling. */
+/* Angles are fp32 as in the reference. The table grows by doubling. */
 void model_reserve_positions(Model *m, int positions)
 {
     if (positions <= m->rope_len) return;

@@ -1,16 +1,15 @@
-/* What test_engine_fixtures.c needs beside the public API: the logits of sequences, and ids from a
- * JSON file. */
-#ifndef TESTS_ENGINE_SUPPORT_H
-#define TESTS_ENGINE_SUPPORT_H
+/* Support of test_engine_fixtures.c: the logits of sequences, and ids from a JSON file. */
+#ifndef TESTS_FIXTURE_SUPPORT_H
+#define TESTS_FIXTURE_SUPPORT_H
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/trainer.h"
+#include "model/core/transformer.h"
 
-/* Sequences of ids; weights of their tokens, or NULL. */
+/* Sequences of ids, and the weights of their tokens, or NULL. */
 typedef struct {
     Sequence *seqs;
     int32_t **ids;
@@ -25,7 +24,7 @@ static inline float *floats_of(const json_t *list, int n)
     return x;
 }
 
-/* From {"sequences": [[...]], "weights": [[...]]}. */
+/* Read {"sequences": [[...]], "weights": [[...]]}. */
 static inline Ids ids_of(const json_t *doc)
 {
     const json_t *lists = json_object_get(doc, "sequences"),
@@ -58,7 +57,8 @@ static inline void ids_release(Ids *x)
     free(x->seqs);
 }
 
-/* Logits [rows][vocab] of all sequences in one packed batch; caller frees. NULL with an error. */
+/* Returns the logits [rows][vocab] of all sequences in one packed batch, which the caller frees, or
+ * NULL with an error. */
 static inline float *logits_of(Model *m, const Ids *x, Error *err)
 {
     if (batch_check(m, x->seqs, x->n, err)) return NULL;

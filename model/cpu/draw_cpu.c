@@ -1,4 +1,5 @@
-#include "model/core/draw.h"
+/* Draw from the logits of one row. The softmax uses vectors, and sums have a fixed order. */
+#include "model/cpu/draw_cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,9 +7,9 @@
 
 #include "model/cpu/simd.h"
 
-enum { RUN = 64 }; /* probabilities are summed in runs, so that the search looks at few of them */
+enum { RUN = 64 }; /* probabilities are summed in runs, so that the search reads few of them */
 
-/* probs = e^((z - top) inverse); returns their sum. */
+/* probs = e^((z - top) inverse). Returns their sum. */
 static double weights_of(const float *z, int vocab, float *probs, float inverse, float top)
 {
     Vec sum = {0};
@@ -33,7 +34,7 @@ static double run_sum(const float *p, int n)
     return (double)v_sum(sum);
 }
 
-/* The first id at which the running sum passes u times the total. */
+/* Returns the first id at which the running sum exceeds u times the total. */
 static int32_t draw_in_order(const float *probs, int vocab, double u)
 {
     double total = 0, at = 0;
@@ -53,13 +54,13 @@ static int32_t draw_in_order(const float *probs, int vocab, double u)
         else
             at += sum;
     }
-    if (last < 0) /* rounding: the sum of the last run fell short, and it holds nothing */
+    if (last < 0) /* rounding led to the last run, and it holds only zeros */
         for (last = vocab - 1; last > 0 && probs[last] <= 0; last--) {
         }
     return last;
 }
 
-/* Larger first, then the smaller id. */
+/* Order by descending weight, then by ascending id. */
 static int by_weight(const void *a, const void *b)
 {
     const DrawCandidate *x = a, *y = b;
@@ -73,7 +74,7 @@ int draw_sorts(const DrawLaw *law)
            (law->top_p < 1 || law->min_p > 0 || (law->top_k > 0 && law->top_k < law->vocab));
 }
 
-/* From the likeliest ids that the law keeps. */
+/* Draw from the most probable ids that the law keeps. */
 static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, DrawCandidate *order)
 {
     int n = 0;
@@ -91,9 +92,9 @@ static int32_t draw_sorted(const DrawLaw *law, const float *probs, double u, Dra
         for (int i = 0; i < n; i++) total += (double)order[i].weight;
     }
     double want = law->top_p < 1 ? (double)law->top_p * total : INFINITY,
-           least = (double)law->min_p * (double)order[0].weight;
+           threshold = (double)law->min_p * (double)order[0].weight;
     int keep = 0;
-    while (keep < n && kept < want && (double)order[keep].weight >= least)
+    while (keep < n && kept < want && (double)order[keep].weight >= threshold)
         kept += (double)order[keep++].weight;
     if (!keep) keep = 1;
     double at = 0;
@@ -114,13 +115,13 @@ static float top_of(const float *z, int vocab)
     return top;
 }
 
-/* Where banned ids are so far above the others that these have hardly a weight beside them, they
- * get weights on their own scale. */
-static void leave_out(const DrawLaw *law, const float *logits, float *probs, float inverse)
+/* Set the probabilities of banned ids to 0. If the remaining ids are negligible beside a banned
+ * one, compute their probabilities again relative to their own maximum. */
+static void clear_banned(const DrawLaw *law, const float *logits, float *probs, float inverse)
 {
-    const float hardly = 1e-17f;
+    const float negligible = 1e-17f;
     for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = 0;
-    if (!law->n_banned || top_of(probs, law->vocab) > hardly) return;
+    if (!law->n_banned || top_of(probs, law->vocab) > negligible) return;
     memcpy(probs, logits, (size_t)law->vocab * sizeof *probs);
     for (int i = 0; i < law->n_banned; i++) probs[law->banned[i]] = -INFINITY;
     weights_of(probs, law->vocab, probs, inverse, top_of(probs, law->vocab));
@@ -132,7 +133,7 @@ int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *pro
     int greedy = law->temperature == 0;
     float inverse = greedy ? 1.0f : 1.0f / law->temperature, top = top_of(logits, law->vocab);
     double sum = weights_of(logits, law->vocab, probs, inverse, top);
-    leave_out(law, logits, probs, inverse);
+    clear_banned(law, logits, probs, inverse);
     int32_t id;
     if (greedy) {
         id = 0;

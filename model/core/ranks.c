@@ -1,4 +1,6 @@
-#include "model/ranks.h"
+/* The ranks: child processes connected to rank 0 by socket pairs. Rank 0 adds in the order of the
+ * ranks, so that sums do not depend on timing. */
+#include "model/core/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +19,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "gpu/gpus.h"
-#include "model/cuda/cuda_state.h"
-#include "model/cuda/together.h"
 
-/* The slowest rank is waited for this long: a step takes seconds, a checkpoint or an evaluation
- * minutes. */
+/* Timeout of an exchange: a step takes seconds, a checkpoint or an evaluation minutes. */
 static const double wait_s = 3600;
 
 static struct {
@@ -31,7 +30,7 @@ static struct {
     pid_t child[RANKS_MAX];
     pthread_t watcher;
     atomic_int finishing;
-    int on_gpu;
+    const Collectives *collectives; /* of the device, or NULL */
 } group = {.up = -1};
 
 int ranks_rank(void)
@@ -43,9 +42,9 @@ int ranks_size(void)
     return group.size ? group.size : 1;
 }
 
-/* ---- sockets: between rank 0 and each of the others ---- */
+/* ---- sockets between rank 0 and each of the others ---- */
 
-/* All of the bytes, in or out; -1 when the other side is gone or silent. */
+/* Send or receive all of the bytes. Returns -1 when the other side is gone or silent. */
 static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
 {
     double end = clock_seconds() + wait_s;
@@ -54,21 +53,20 @@ static int transfer(int fd, void *data, size_t bytes, int out, Error *err)
         double left = end - clock_seconds();
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
         if (ready < 0 && errno == EINTR) continue;
-        if (!ready)
-            return error_set(err, ERROR_INVALID, "a rank did not answer within %g s", wait_s);
+        if (!ready) return error_set(err, ERROR_CHILD, "a rank did not answer within %g s", wait_s);
         ssize_t n = out ? send(fd, (char *)data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
                         : recv(fd, (char *)data + done, bytes - done, MSG_DONTWAIT);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0) return error_errno(err, "a rank cannot be reached");
-        if (!n) return error_set(err, ERROR_INVALID, "a rank has ended");
+        if (!n) return error_set(err, ERROR_CHILD, "a rank has ended");
         done += (size_t)n;
     }
     return 0;
 }
 
-/* In rank 0 a rank that has ended is the watcher's to tell, who knows how it ended and ends this
- * process too. */
-static int lost(int rc)
+/* In rank 0 the watcher reports a rank that has ended, since it knows how, and ends this process.
+ * Wait for it. */
+static int wait_if_lost(int rc)
 {
     if (rc && !group.rank && !atomic_load(&group.finishing)) clock_sleep(5);
     return rc;
@@ -76,22 +74,22 @@ static int lost(int rc)
 
 static int put(int fd, const void *data, size_t bytes, Error *err)
 {
-    return lost(transfer(fd, (void *)(uintptr_t)data, bytes, 1, err));
+    return wait_if_lost(transfer(fd, (void *)(uintptr_t)data, bytes, 1, err));
 }
 
 static int get(int fd, void *data, size_t bytes, Error *err)
 {
-    return lost(transfer(fd, data, bytes, 0, err));
+    return wait_if_lost(transfer(fd, data, bytes, 0, err));
 }
 
 /* ---- start ---- */
 
-/* How a child ended, in words: 1 when it ended badly. */
+/* Describe how a child ended. Returns 1 when it failed. */
 static int describe_end(int rank, char *out, size_t size)
 {
     int status = 0;
     pid_t got = 0;
-    for (int i = 0; i < 100 && !got; i++) { /* its socket closes a moment before it is gone */
+    for (int i = 0; i < 100 && !got; i++) { /* the socket closes shortly before the process ends */
         got = waitpid(group.child[rank], &status, WNOHANG);
         if (!got) clock_sleep(0.01);
     }
@@ -106,8 +104,8 @@ static int describe_end(int rank, char *out, size_t size)
     return got == 0 || status != 0;
 }
 
-/* In rank 0: sees a rank end while the others still wait for it, perhaps within the driver, where
- * nothing else ends them. */
+/* In rank 0: detect a rank that ends while the others still wait for it. They may wait within the
+ * driver, where nothing else would end them. */
 static void *watch(void *unused)
 {
     struct pollfd p[RANKS_MAX];
@@ -120,11 +118,11 @@ static void *watch(void *unused)
         if (atomic_load(&group.finishing)) return NULL;
         for (int r = 1; r < group.size && n > 0; r++) {
             if (!(p[r - 1].revents & (POLLRDHUP | POLLHUP | POLLERR))) continue;
-            clock_sleep(0.2); /* if rank 0 has something to say about it, its own sentence is the
-                                 better one */
+            /* Let rank 0 print its own, more precise sentence first. */
+            clock_sleep(0.2);
             describe_end(r, what, sizeof what);
             log_warn("%s; the others cannot go on without it", what);
-            _exit(1); /* no destructor of the driver's may wait for what will not come */
+            _exit(1); /* skip the driver's destructors, which would wait for the lost rank */
         }
     }
 }
@@ -135,7 +133,7 @@ static void become_child(int rank, int fd)
     pid_t parent = getppid();
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     process_die_with_parent();
-    setpgid(0, 0); /* Ctrl-C is for rank 0 */
+    setpgid(0, 0); /* Ctrl-C goes to rank 0 */
     if (getppid() != parent || parent == 1) _exit(1);
     for (int r = 1; r < rank; r++) close(group.down[r]);
     if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
@@ -144,13 +142,13 @@ static void become_child(int rank, int fd)
     group.up = fd;
     snprintf(name, sizeof name, "rank %d", rank);
     setenv("QUERN_LOG", "quiet", 1);
-    log_open(name); /* warnings and errors only, and whose they are */
+    log_open(name); /* warnings and errors only, with the name of the rank */
 }
 
 int ranks_start(int n, Error *err)
 {
     if (n < 1 || n > RANKS_MAX)
-        return error_set(err, ERROR_INVALID, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
+        return error_set(err, ERROR_USAGE, "expected 1 to %d ranks, found %d", RANKS_MAX, n);
     if (group.size) return error_set(err, ERROR_INVALID, "the ranks are started already");
     fflush(NULL);
     if (n == 1) return 0;
@@ -171,7 +169,7 @@ int ranks_start(int n, Error *err)
         group.child[r] = pid;
     }
     if (pthread_create(&group.watcher, NULL, watch, NULL))
-        return error_set(err, ERROR_INVALID, "cannot watch the ranks");
+        return error_set(err, ERROR_IO, "cannot watch the ranks");
     return 0;
 }
 
@@ -184,7 +182,8 @@ int ranks_device(const char *name, char out[16], Error *err)
     if (gpus < 0) return -1;
     if (end ? *end || end == name + 5 || first < 0 || first >= GPUS_MAX
             : strcmp(name, "cpu") && strcmp(name, "auto"))
-        return error_set(err, ERROR_INVALID, "a device is cpu, cuda:N or auto, found \"%s\"", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "a device is cpu, cuda:N or auto, found \"%s\"",
+                         name);
     if (end || gpus)
         snprintf(out, 16, "cuda:%ld", first + group.rank);
     else
@@ -194,27 +193,26 @@ int ranks_device(const char *name, char out[16], Error *err)
 
 int ranks_join(const Ops *ops, Error *err)
 {
-    NcclId id;
-    int gpu = !strncmp(ops->name, "cuda:", 5);
+    unsigned char id[COLLECTIVE_ID_BYTES] = {0};
+    const Collectives *of = ops->collectives;
     if (!group.size) return 0;
-    memset(&id, 0, sizeof id);
-    if (gpu && !group.rank && nccl_new_id(&id, err)) return -1;
-    if (ranks_host_share(&id, sizeof id, err)) return -1;
-    if (gpu && cuda_join(&id, group.rank, group.size, err)) return -1;
-    group.on_gpu = gpu;
+    if (of && !group.rank && of->new_id(id, err)) return -1;
+    if (ranks_host_share(id, sizeof id, err)) return -1;
+    if (of && of->join(id, group.rank, group.size, err)) return -1;
+    group.collectives = of;
     return 0;
 }
 
 /* ---- the end ---- */
 
-/* A child says that it is done and waits to be let go, so that no rank ends while another may still
- * need it. */
+/* A child reports that it is done and waits for the release by rank 0, so that no rank ends while
+ * another needs it. */
 static _Noreturn void finish_child(void)
 {
     char byte = 0;
     Error err;
     if (put(group.up, &byte, 1, &err) || get(group.up, &byte, 1, &err)) log_die(&err);
-    if (group.on_gpu) cuda_part();
+    if (group.collectives) group.collectives->leave();
     fflush(NULL);
     _exit(0);
 }
@@ -229,21 +227,22 @@ int ranks_finish(Error *err)
         if (get(group.down[r], &byte, 1, err)) return error_prefix(err, "rank %d", r);
     atomic_store(&group.finishing, 1);
     for (int r = 1; r < group.size && !rc; r++) rc = put(group.down[r], &byte, 1, err);
-    if (group.on_gpu && !rc) cuda_part();
-    pthread_join(group.watcher, NULL); /* which the first to end wakes */
+    if (group.collectives && !rc) group.collectives->leave();
+    pthread_join(group.watcher, NULL); /* the first rank to end wakes it */
     for (int r = 1; r < group.size && !rc; r++) {
         double end = clock_seconds() + 60;
         while (recv(group.down[r], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
                clock_seconds() < end)
             clock_sleep(0.005);
-        if (describe_end(r, what, sizeof what)) rc = error_set(err, ERROR_INVALID, "%s", what);
+        if (describe_end(r, what, sizeof what)) rc = error_set(err, ERROR_CHILD, "%s", what);
         close(group.down[r]);
     }
-    group.size = group.on_gpu = 0;
+    group.size = 0;
+    group.collectives = NULL;
     return rc;
 }
 
-/* ---- memory of the host ---- */
+/* ---- host memory ---- */
 
 int ranks_host_sum(double *x, int n, Error *err)
 {
@@ -270,7 +269,7 @@ int ranks_host_share(void *p, size_t bytes, Error *err)
     return rc;
 }
 
-/* ---- memory of the device: NCCL on GPUs, through rank 0 on the CPU ---- */
+/* ---- device memory: NCCL on GPUs, through rank 0 on the CPU ---- */
 
 size_t ranks_each(size_t n, size_t align)
 {
@@ -278,7 +277,7 @@ size_t ranks_each(size_t n, size_t align)
     return (each + align - 1) / align * align;
 }
 
-/* The sum of all in rank 0. */
+/* Compute the sum of all ranks in rank 0. */
 static int gather_sum(float *x, size_t n, Error *err)
 {
     if (group.rank) return put(group.up, x, n * sizeof *x, err);
@@ -295,17 +294,17 @@ static int gather_sum(float *x, size_t n, Error *err)
 int ranks_all_reduce(float *x, size_t n, Error *err)
 {
     if (!group.size || !n) return 0;
-    if (!group.on_gpu)
+    if (!group.collectives)
         return gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err) ? -1 : 0;
-    cuda_all_reduce(x, n);
+    group.collectives->all_reduce(x, n);
     return 0;
 }
 
 int ranks_reduce_scatter(float *x, size_t each, Error *err)
 {
     if (!group.size || !each) return 0;
-    if (group.on_gpu) {
-        cuda_reduce_scatter(x, each);
+    if (group.collectives) {
+        group.collectives->reduce_scatter(x, each);
         return 0;
     }
     size_t mine = each * (size_t)group.rank, rest = each * (size_t)(group.size - 1 - group.rank);
@@ -319,8 +318,8 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
 {
     int rc = 0;
     if (!group.size || !bytes) return 0;
-    if (group.on_gpu) {
-        cuda_all_gather(p, bytes);
+    if (group.collectives) {
+        group.collectives->all_gather(p, bytes);
         return 0;
     }
     if (group.rank) rc = put(group.up, (char *)p + (size_t)group.rank * bytes, bytes, err);
@@ -331,13 +330,13 @@ int ranks_all_gather(void *p, size_t bytes, Error *err)
 
 void ranks_settle(void)
 {
-    if (group.on_gpu) cuda_settle();
+    if (group.collectives) group.collectives->settle();
 }
 
 int ranks_broadcast(void *p, size_t bytes, Error *err)
 {
     if (!group.size || !bytes) return 0;
-    if (!group.on_gpu) return ranks_host_share(p, bytes, err);
-    cuda_broadcast(p, bytes);
+    if (!group.collectives) return ranks_host_share(p, bytes, err);
+    group.collectives->broadcast(p, bytes);
     return 0;
 }
