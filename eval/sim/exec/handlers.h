@@ -71,7 +71,7 @@ Handler h_add_carry32, h_add_carry64, h_mad_carry32; /* k0: CARRY_* */
 Handler h_mov32, h_mov64;
 Handler h_mov_pred;                            /* f: the mask that flips a */
 Handler h_pack32, h_pack64, h_pack64_16;       /* h_pack64_16: e: row of the fourth part */
-Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE: not wanted */
+Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE: unused */
 Handler h_special;          /* k0: PtxSpecial, k1: 64-bit; f: mask of the value */
 Handler h_local_address;    /* imm: offset in the frame's local memory; k1: 64-bit */
 Handler h_cvta;             /* k0: PtxSpace, k1: from generic addresses */

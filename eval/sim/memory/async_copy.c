@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     AsyncCopy *copies; /* in the order of issue */
     int n, cap;
-    uint32_t groups[LANES]; /* committed so far */
+    uint32_t groups[LANES]; /* groups that each lane has committed */
 } WarpCopies;
 
 struct AsyncCopies {
