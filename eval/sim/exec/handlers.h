@@ -80,14 +80,14 @@ Handler h_selp32, h_selp64; /* c: predicate, flipped by f */
 Handler h_slct32, h_slct64; /* k0: c is a float */
 Handler h_pred_to32;        /* a: predicate; k0: the result is a float */
 Handler h_pred_logic;       /* predicates, a flipped by e and b by f; k0: LOGIC_* */
-/* p|q = (a op b) combined with c. d: p, e: q, c: predicate flipped by f; k0: CMP_*, k1: COMBINE_*.
- */
+/* p|q = (a op b) combined with c. d: p, e: q; c: predicate, flipped by f; k0: CMP_*; k1: COMBINE_*.
+ * The predicate index 0 means "no destination". */
 Handler *setp_handler(int bits, int is_signed);
 
 /* ---- exec_float.c: k0: FP_* ---- */
 
 Handler *float_handler(const char *name, int bits, int mode);
-Handler h_setp_f32, h_setp_f64, h_setp_f16;    /* as setp_handler; k2: flush, k3: HALF_BF16 ... */
+Handler h_setp_f32, h_setp_f64;                /* as setp_handler; k2: flush */
 Handler h_testp32, h_testp64;                  /* d: predicate; k0: TESTP_* */
 int float_compare(int op, double a, double b); /* op: CMP_* */
 
@@ -98,8 +98,8 @@ Handler *math_handler(const char *name);
 /* ---- exec_half.c: f16 and bf16, scalar and packed; k0: HALF_* flags ---- */
 
 Handler *half_handler(const char *name, int is_bf16, int packed);
-Handler h_set_f16; /* f: the value of true; k0: CMP_*, k2: flush, k3: HALF_BF16 and HALF_PACKED */
-int half_compare(const Inst *in, uint32_t a, uint32_t b);
+Handler h_setp_f16; /* as setp_handler; k2: flush, k3: HALF_BF16 and HALF_PACKED */
+Handler h_set_f16;  /* f: the value of true; k0: CMP_*, k2: flush, k3: HALF_BF16 and HALF_PACKED */
 float half_to_float(uint32_t h);
 uint32_t half_from_double(double v); /* to the nearest, ties to even */
 float bf16_to_float(uint32_t h);
