@@ -1,5 +1,5 @@
-/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop. Other
- * rounding modes and flushing run the same loop under another MXCSR. */
+/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop.
+ * Other rounding modes and flushing run the same loop under another MXCSR. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The handlers that the decoder chooses from, by file, with the fields of Inst that each one reads
- * beyond d, a, b, c. The constants are in values.h. A lookup returns NULL for an operation that does
- * not exist. */
+ * beyond d, a, b, c. The constants are in values.h. A lookup returns NULL for an operation that
+ * does not exist. */
 #ifndef EVAL_SIM_EXEC_HANDLERS_H
 #define EVAL_SIM_EXEC_HANDLERS_H
 

@@ -1,5 +1,5 @@
-/* A warp has places for 66 joins. A place is free again when the last lanes have left its join. When
- * no place is free, a branch opens no join, and its lanes meet at the join outside. */
+/* A warp has places for 66 joins. A place is free again when the last lanes have left its join.
+ * When no place is free, a branch opens no join, and its lanes meet at the join outside. */
 #include "eval/sim/exec/splits.h"
 
 enum { SLICE = 20000 /* instructions */ };

@@ -1,6 +1,6 @@
-/* The counters of one launch: the simulator fills them and the time model reads them. Every number is
- * exact and the same on every run. A warp-instruction is one issue of an instruction for a warp, or
- * for a split of it. Thread-instructions are warp-instructions times their active lanes. */
+/* The counters of one launch: the simulator fills them and the time model reads them. Every number
+ * is exact and the same on every run. A warp-instruction is one issue of an instruction for a warp,
+ * or for a split of it. Thread-instructions are warp-instructions times their active lanes. */
 #ifndef EVAL_SIM_MACHINE_COUNTS_H
 #define EVAL_SIM_MACHINE_COUNTS_H
 

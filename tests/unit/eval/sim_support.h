@@ -93,8 +93,9 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 
 /* ---- NVRTC ---- */
 
-/* Compiles a CUDA source to PTX for an architecture such as "sm_90". folders: two folders of headers,
- * or NULL. The caller frees the result. Returns NULL with a reason when there is no toolkit. */
+/* Compiles a CUDA source to PTX for an architecture such as "sm_90". folders: two folders of
+ * headers, or NULL. The caller frees the result. Returns NULL with a reason when there is no
+ * toolkit. */
 static inline char *cuda_to_ptx_for(const char *source, const char *arch,
                                     const char *const folders[2], const char **reason)
 {

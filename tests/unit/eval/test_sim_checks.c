@@ -1,5 +1,5 @@
-/* Faults of memory accesses, limits and unknown instructions, each with kernel, line, block and thread;
- * and similar kernels that must pass. */
+/* Faults of memory accesses, limits and unknown instructions, each with kernel, line, block and
+ * thread; and similar kernels that must pass. */
 #include "sim_checks.h"
 
 static void test_bounds(void **state)
@@ -59,7 +59,8 @@ static void test_bounds(void **state)
            "thread (255,0,0): reads 16 bytes at offset 4080 of input x, which has 4088 bytes");
 }
 
-/* Copies 16 bytes per thread from p0 to p1 by way of shared memory: the first p2 bytes, then zeros. */
+/* Copies 16 bytes per thread from p0 to p1 by way of shared memory: the first p2 bytes, then zeros.
+ */
 static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t bytes)
 {
     return sim_try(&sim, shape(1, threads), 3, A(from), A(to), A(bytes));

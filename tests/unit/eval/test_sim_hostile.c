@@ -1,6 +1,6 @@
 /* Attacks of a kernel on the simulator itself: addresses whose sums wrap, more of everything than
- * there is room for, and endless waits. A sanitizer finds errors here that a plain build may survive.
- */
+ * there is room for, and endless waits. A sanitizer finds errors here that a plain build may
+ * survive. */
 #include <malloc.h>
 
 #include "sim_support.h"
@@ -165,7 +165,8 @@ static void test_copies_looked_at(void **state)
     limit = 0;
 }
 
-/* Lanes wait for each other at barriers in two places while another lane spins until they have met. */
+/* Lanes wait for each other at barriers in two places while another lane spins until they have met.
+ */
 static void test_spin_beside_sync(void **state)
 {
     (void)state;

@@ -5,9 +5,9 @@ static Sim sim;
 
 /* ---- mma, ldmatrix ---- */
 
-/* One warp multiplies halves of 16 x 16 by 16 x 8 with fp32 sums (a, b, c to y) and of 16 x 8 by 8 x 8
- * with half sums (yh), tf32 of 16 x 8 by 8 x 8 (ta, tb to yt) and bytes of 16 x 32 by 32 x 8 (ia, ib
- * to yi). */
+/* One warp multiplies halves of 16 x 16 by 16 x 8 with fp32 sums (a, b, c to y) and of 16 x 8 by 8
+ * x 8 with half sums (yh), tf32 of 16 x 8 by 8 x 8 (ta, tb to yt) and bytes of 16 x 32 by 32 x 8
+ * (ia, ib to yi). */
 static const char *mma_source =
     "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef unsigned u;\n"
     "extern \"C\" __global__ void k(const __half *a, const __half *b, const float *c, float "

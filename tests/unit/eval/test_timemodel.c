@@ -1,5 +1,5 @@
-/* Occupancies and times worked out by hand, rankings that hold on every GPU, and times measured on an
- * H200. */
+/* Occupancies and times worked out by hand, rankings that hold on every GPU, and times measured on
+ * an H200. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,8 +213,8 @@ static void finish_product(SimCounts *c, uint64_t warp_insts, uint64_t waits, ui
     c->l2_load_sectors = c->global_load_sectors - c->l1_hit_sectors - c->dram_read_sectors;
 }
 
-/* One output per thread without shared memory: two loads per step, one of a row (one address), one of
- * a column (128 bytes). */
+/* One output per thread without shared memory: two loads per step, one of a row (one address), one
+ * of a column (128 bytes). */
 static SimCounts product_naive(void)
 {
     SimCounts c = product(2048 * 2048 / 256, 256);
@@ -269,8 +269,8 @@ static SimCounts transposed(int tiled, int wavefronts)
     return c;
 }
 
-/* Kernel times of an H200 in microseconds, less 2.75 us of launch. The model is within a third of them
- * and keeps their order. */
+/* Kernel times of an H200 in microseconds, less 2.75 us of launch. The model is within a third of
+ * them and keeps their order. */
 static void test_h200_kernels(void **state)
 {
     (void)state;
@@ -383,8 +383,8 @@ static void test_junk_loads(void **state)
     }
 }
 
-/* Extra blocks without work make no launch faster: neither its last wave nor a launch of fewer blocks
- * than SMs. */
+/* Extra blocks without work make no launch faster: neither its last wave nor a launch of fewer
+ * blocks than SMs. */
 static void test_idle_blocks(void **state)
 {
     (void)state;
