@@ -1,5 +1,5 @@
-/* The device "sim:PROFILE": buffers, modules, launches, and predicted times. Launches run on the CPU,
- * with every access checked; the time model turns their counters into times. */
+/* The device "sim:PROFILE": buffers, modules, launches, and predicted times. Launches run on the
+ * CPU, with every access checked; the time model turns their counters into times. */
 #include "eval/device/device.h"
 
 #include <stdio.h>
@@ -326,9 +326,9 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own arrays
- * counts as registers, as long as a block still fits. A launch bound that forces spills thus gains no
- * occupancy. */
+/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
+ * arrays counts as registers, as long as a block still fits. A launch bound that forces spills thus
+ * gains no occupancy. */
 static int registers_of(const Device *d, const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
