@@ -74,8 +74,9 @@ int protocol_check_call(const CudaCall *call, size_t size, Error *err)
 {
     if (size != sizeof *call || call->kind <= CALL_HELLO || call->kind >= CALL_KINDS)
         return error_set(err, ERROR_DEVICE, "a call of %zu bytes, kind %u", size, call->kind);
-    int in_mailbox = call->kind == CALL_ARM || call->kind == CALL_LOAD || call->kind == CALL_RUN ||
-                     call->kind == CALL_CLOCK || call->kind == CALL_COUNTERS;
+    int in_mailbox = call->kind == CALL_LOAD_STOPWATCH || call->kind == CALL_LOAD ||
+                     call->kind == CALL_RUN || call->kind == CALL_CLOCK ||
+                     call->kind == CALL_COUNTERS;
     int waits = call->kind == CALL_CLOCK && call->period_ns;
     if (waits && (call->period_ns > PROTOCOL_MAX_WAIT_NS || call->phase_ns >= call->period_ns))
         return error_set(err, ERROR_DEVICE, "a call that waits for %u of %u ns", call->phase_ns,

@@ -20,17 +20,17 @@ enum {
 };
 
 typedef enum {
-    CALL_HELLO,  /* answered without being asked, when the context is there; opened */
-    CALL_SETUP,  /* at, bytes: reserve this range of addresses; the mailbox comes as a descriptor */
-    CALL_ARM,    /* bytes of the harness's cubin in the mailbox: what the clock needs of it */
-    CALL_MAP,    /* at, bytes: map there the memory that comes as a descriptor */
-    CALL_UNMAP,  /* at, bytes */
-    CALL_LOAD,   /* bytes of cubin in the mailbox; value: the module */
-    CALL_UNLOAD, /* value: the module */
-    CALL_KERNEL, /* value: the module, name; value: the kernel, info */
-    CALL_RUN,    /* launches, in `bytes` of records in the mailbox */
-    CALL_CLOCK,  /* the same, and mode; clock */
-    CALL_COUNTERS, /* the same; counters */
+    CALL_HELLO, /* answered without being asked, when the context is there; opened */
+    CALL_SETUP, /* at, bytes: reserve this range of addresses; the mailbox comes as a descriptor */
+    CALL_LOAD_STOPWATCH, /* bytes of the harness's cubin in the mailbox: what the clock needs of it */
+    CALL_MAP,            /* at, bytes: map there the memory that comes as a descriptor */
+    CALL_UNMAP,          /* at, bytes */
+    CALL_LOAD,           /* bytes of cubin in the mailbox; value: the module */
+    CALL_UNLOAD,         /* value: the module */
+    CALL_KERNEL,         /* value: the module, name; value: the kernel, info */
+    CALL_RUN,            /* launches, in `bytes` of records in the mailbox */
+    CALL_CLOCK,          /* the same, and mode; clock */
+    CALL_COUNTERS,       /* the same; counters */
     CALL_KINDS
 } CallKind;
 
@@ -48,10 +48,10 @@ typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS } EndStep;
 typedef struct {
     uint32_t
         step; /* EndStep: refused at launch, while running, or in what the harness does around it */
-    int32_t result;      /* the driver's */
-    int32_t first, last; /* launches among which the one at fault is */
-    int32_t dead;        /* the context cannot be used again */
-    char text[256];      /* what was being done */
+    int32_t result;       /* the driver's */
+    int32_t first, last;  /* launches among which the one at fault is */
+    int32_t context_lost; /* the context cannot be used again */
+    char text[256];       /* what was being done */
 } LaunchEnd;
 
 typedef struct {

@@ -9,7 +9,6 @@
 #ifndef EVAL_CUDA_MEASURE_LIGHT_H
 #define EVAL_CUDA_MEASURE_LIGHT_H
 
-#include "eval/compile/compile_client.h"
 #include "gpu/gpus.h"
 #include "tasks/task.h"
 
@@ -31,10 +30,6 @@ typedef struct {
 /* From attributes. What an unknown architecture can do is bounded so high that nothing is refused
  * by it. */
 int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err);
-
-/* Measured, in the current context, which nobody else should use meanwhile (gpu/lock.h): some
- * seconds and up to 4 GiB. Tensor figures are 0 where there are no such tensor cores. */
-int light_measure(const CudaDriver *cu, const Gpu *gpu, Compiler *compiler, Light *out, Error *err);
 
 /* ${QUERN_CACHE:-~/.cache/quern}/light-UUID.qa: a `metrics` artifact, uuid, device and driver in
  * its configuration. */

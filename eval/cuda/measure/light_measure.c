@@ -1,3 +1,7 @@
+/* Kernels that do one thing as fast as they can, in many shapes: the best rate counts. Each run is
+ * limited in time, so that a GPU that hangs does not hang this process. */
+#include "eval/cuda/measure/light_measure.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/measure/light_code.h"
 #include "eval/cuda/measure/stall.h"
 

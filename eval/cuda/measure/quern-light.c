@@ -1,11 +1,11 @@
-/* Measure a GPU's speed of light once and keep it. */
+/* quern-light: measure a GPU's speed of light once and keep it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "artifacts/artifact.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "eval/cuda/measure/light.h"
+#include "eval/cuda/measure/light_measure.h"
 #include "gpu/lock.h"
 
 enum { LOCK_WAIT_S = 300 };

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "eval/cuda/cuda_device.h"
 #include "eval/cuda/measure/light.h"
+#include "eval/cuda/remote.h"
 
 enum { N = 1000 };
 

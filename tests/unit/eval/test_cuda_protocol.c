@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "eval/cuda/fault.h"
+#include "eval/cuda/launch_fault.h"
 #include "gpu/driver.h"
 
 static void test_records(void **state)

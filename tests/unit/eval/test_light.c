@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/measure/light_code.h"
+#include "eval/cuda/measure/light_measure.h"
 
 static char dir[] = "/tmp/quern-test-XXXXXX";
 static Error err;

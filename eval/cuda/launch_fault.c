@@ -1,4 +1,6 @@
-#include "eval/cuda/fault.h"
+/* The driver's error numbers, as outcomes and sentences. A number that is not in the tables is never
+ * blamed on a candidate. */
+#include "eval/cuda/launch_fault.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,7 +132,7 @@ void fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFa
              who, seconds);
 }
 
-void fault_death(const DeviceLaunch *launches, int n, int status, DeviceFault *fault)
+void fault_exit(const DeviceLaunch *launches, int n, int status, DeviceFault *fault)
 {
     char who[300];
     begin(launches, n - 1, OUTCOME_LAUNCH_ERROR, fault);
