@@ -14,6 +14,7 @@ typedef struct {
     Outcome outcome;
     char cheat[64];            /* the cheat's name, or "" */
     char message[2048];        /* "" when ok; else what to change, for a model to read */
+    ErrorCode error;           /* the evaluator's own error, not in the record; NONE: it had none */
     int line;                  /* of the source, 0 none */
     double score;              /* 0 unless ok: lower bound of the speedup, rounded towards 1 */
     double speedup, low, high; /* median paired ratio and its 95% interval */

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/cuda/health/health.h"
 #include "eval/device/outcome.h"
 #include "eval/serve/job.h"
 #include "eval/serve/precompile.h"
@@ -197,7 +196,7 @@ static int serve_job(Worker *w, const AheadJob *next, Error *err)
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
     buffer_release(&answer.verdict);
     if (rc < 0 || !answer.sick[0]) return rc < 0 ? -1 : 0;
-    error_set(err, ERROR_INVALID, "%s", answer.sick);
+    error_set(err, ERROR_DEVICE_SICK, "%s", answer.sick);
     return leave_service(w, err);
 }
 
@@ -231,7 +230,7 @@ static int serve(Worker *w, Error *err)
 {
     while (!stop_requested()) {
         if (!w->runner.pid && start_runner(w, err))
-            return health_is_sick(err->text) ? leave_service(w, err) : -1;
+            return err->code == ERROR_DEVICE_SICK ? leave_service(w, err) : -1;
         if (announce(w, err)) return -1;
         AheadJob next = {.key = ""};
         int rc = take_job(w, &next, err);
@@ -258,7 +257,7 @@ int worker_run(const WorkerOptions *opt, Error *err)
     Worker w = {.opt = opt, .runner = {.fd = -1}, .born = clock_unix()};
     Error refusal;
     set_consumer(&w);
-    int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
+    int started = start_runner(&w, &refusal), sick = started && refusal.code == ERROR_DEVICE_SICK;
     int rc = started && !sick ? started
                               : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
     if (started) *err = refusal;

@@ -49,9 +49,11 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
     int rc = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err);
     if (!rc && view_has(&v, "error")) {
         char text[sizeof err->text];
-        rc = get_text(&v, "error", text, sizeof text, err)
-                 ? -1
-                 : error_set(err, ERROR_INVALID, "%s", text);
+        int64_t code;
+        if (!get_text(&v, "error", text, sizeof text, err) && !view_int(&v, "code", &code, err))
+            error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_INVALID,
+                      "%s", text);
+        rc = -1;
     } else if (!rc) {
         rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
              get_text(&v, "arch", r->arch, sizeof r->arch, err) ||

@@ -1,11 +1,11 @@
 /* The runner: a child process that owns the device and judges one job after another, so that a
  * candidate that takes the process down, or never ends, costs only the runner. Its parent holds the
  * lease and never touches a kernel. They speak in frames of eval/compile/wire.h over a socket pair:
- *   hello   {class, arch, predicted, uuid} or {error}
+ *   hello   {class, arch, predicted, uuid} or {error, code}
  *   job     fields of eval/compile/wire.h: the job's body (eval/serve/job.h); when it was compiled
  * ahead, the key and the reply of that compilation (eval/compile/compile_client.h) answer  {retry,
  * verdict, sick?}: retry: the evaluator failed, another attempt may not; sick: the device must
- * leave service, a sentence that says why (eval/cuda/health/health.h) */
+ * leave service, a sentence that says why */
 #ifndef EVAL_SERVE_RUNNER_H
 #define EVAL_SERVE_RUNNER_H
 
