@@ -88,7 +88,7 @@ static int device_files(void)
     return n;
 }
 
-void gpus_alone(int ordinal)
+void gpus_use_only(int ordinal)
 {
     static const char name[] = "CUDA_VISIBLE_DEVICES";
     const char *list = getenv(name);

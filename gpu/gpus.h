@@ -25,8 +25,8 @@ int gpus_list(Gpu *out, int max, Error *err);
 /* This process and those that it starts will use cuda:N and no other: the driver starts the sooner
  * the fewer GPUs it has to look at. Before it starts, and before there are threads. Nothing changes
  * where there is one GPU, or no such one. */
-void gpus_alone(int ordinal);
-/* The driver's number of cuda:N in this process; -1: gpus_alone has left it another one. */
+void gpus_use_only(int ordinal);
+/* The driver's number of cuda:N in this process; -1: gpus_use_only has left it another one. */
 int gpus_here(int ordinal);
 
 /* "580.159.03" of the kernel module when it can be read, else the CUDA version that the driver

@@ -133,14 +133,14 @@ static int refuse_nesting(const GpuLock *l, Error *err)
 {
     if (l->held == GPU_FREE) return 0;
     return error_set(err, ERROR_DEVICE, "the GPU's lock %s is held %s by this process already",
-                     l->path, l->held == GPU_ALONE ? "alone" : "shared");
+                     l->path, l->held == GPU_EXCLUSIVE ? "alone" : "shared");
 }
 
-int lock_alone(GpuLock *l, double wait_s, Error *err)
+int lock_exclusive(GpuLock *l, double wait_s, Error *err)
 {
     char who[32];
     if (refuse_nesting(l, err) || take(l, F_WRLCK, wait_s, err)) return -1;
-    l->held = GPU_ALONE;
+    l->held = GPU_EXCLUSIVE;
     int n = snprintf(who, sizeof who, "%-11d\n", (int)getpid());
     if (pwrite(l->fd, who, (size_t)n, 0) == n) return 0;
     error_errno(err, "cannot write %s", l->path);
@@ -160,7 +160,7 @@ void lock_release(GpuLock *l)
 {
     if (l->held == GPU_FREE) return;
     free_byte(l, ROOM);
-    if (l->held == GPU_ALONE) free_byte(l, GATE);
+    if (l->held == GPU_EXCLUSIVE) free_byte(l, GATE);
     l->held = GPU_FREE;
 }
 
@@ -169,7 +169,7 @@ GpuHold lock_held(const GpuLock *l)
     return l->held;
 }
 
-int lock_wanted(const GpuLock *l)
+int lock_is_contended(const GpuLock *l)
 {
     struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = GATE, .l_len = 1};
     while (fcntl(l->fd, F_OFD_GETLK, &f))

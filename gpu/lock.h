@@ -15,7 +15,7 @@
 
 typedef struct GpuLock GpuLock;
 
-typedef enum { GPU_FREE, GPU_SHARED, GPU_ALONE } GpuHold;
+typedef enum { GPU_FREE, GPU_SHARED, GPU_EXCLUSIVE } GpuHold;
 
 /* No one is kept out yet. A symbolic link or anything but a file in its place is an error. */
 int lock_open(const char *uuid, GpuLock **out, Error *err);
@@ -23,12 +23,12 @@ void lock_close(GpuLock *l); /* releases too; NULL is none */
 
 /* Wait at most wait_s seconds; after them -1, and the error names the last who timed. Holding
  * either side already is an error: nothing is nested, and a shared side is not raised. */
-int lock_alone(GpuLock *l, double wait_s, Error *err);
+int lock_exclusive(GpuLock *l, double wait_s, Error *err);
 int lock_shared(GpuLock *l, double wait_s, Error *err);
 void lock_release(GpuLock *l);       /* of what is held; nothing is no error */
 GpuHold lock_held(const GpuLock *l); /* by this handle */
 /* Whether another process has it alone or waits to: who shares it for long asks now and then, and
  * lets go. */
-int lock_wanted(const GpuLock *l);
+int lock_is_contended(const GpuLock *l);
 
 #endif

@@ -63,4 +63,6 @@ struct DeviceModule {
     DeviceModule *next;
 };
 
+extern const DeviceOps cuda_device_ops; /* eval/cuda/device.c */
+
 #endif

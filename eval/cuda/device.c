@@ -48,7 +48,7 @@ static int cuda_lock(Device *d, int on, Error *err)
     trusted_enter(&d->trusted);
     if (trusted_settle(&d->trusted, err)) return -1;
     leave(d, 0);
-    if (on) return lock_alone(d->lock, LOCK_S, err);
+    if (on) return lock_exclusive(d->lock, LOCK_S, err);
     lock_release(d->lock);
     return 0;
 }
@@ -178,9 +178,9 @@ static int ordinal_of(const char *arg)
     return *end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX ? -1 : (int)ordinal;
 }
 
-static void cuda_alone(const char *arg)
+static void cuda_use_only(const char *arg)
 {
-    gpus_alone(ordinal_of(arg));
+    gpus_use_only(ordinal_of(arg));
 }
 
 /* Three things start concurrently: the runners, each with its driver and context; the compiler of
@@ -404,7 +404,10 @@ static int cuda_canary(Device *d, Error *err)
 
 const DeviceOps cuda_device_ops = {
     .prefix = "cuda",
-    .alone = cuda_alone,
+    .form = "cuda:N",
+    .meaning = "a GPU",
+    .example = "cuda:0",
+    .use_only = cuda_use_only,
     .expected_arch = cuda_expected_arch,
     .open = cuda_open,
     .close = cuda_close,
@@ -433,3 +436,8 @@ const DeviceOps cuda_device_ops = {
     .expect = cuda_expect,
     .digest = cuda_digest,
 };
+
+__attribute__((constructor)) static void register_backend(void)
+{
+    device_register(&cuda_device_ops);
+}

@@ -1,9 +1,10 @@
 /* A device that runs kernels: one function table, chosen by name. "sim:PROFILE" is the PTX
- * simulator (eval/sim), "cuda:N" the real one (eval/cuda). All host memory, buffers, launches and
- * clocks are the harness's; a candidate is device code only. A device belongs to one thread.
+ * simulator (eval/sim), "cuda:N" a GPU (eval/cuda); each registers its table before main. All host
+ * memory, buffers, launches and clocks belong to the harness; a candidate is device code only. A
+ * device belongs to one thread.
  *
- * A module has a home: one for what is trusted (baselines), or one where nothing of that and no
- * expected output ever is (candidates). On a simulator the two are one. */
+ * A module has a home. Trusted modules (baselines) have one home, candidates another, which holds no
+ * baseline and no expected output. On a simulator the two homes are one. */
 #ifndef EVAL_DEVICE_DEVICE_H
 #define EVAL_DEVICE_DEVICE_H
 
@@ -152,11 +153,14 @@ typedef struct {
 /* Every entry: 0 ok, -1 the device failed (err says why). `run` and `time` may also return 1: the
  * candidate's fault, in *fault. */
 typedef struct {
-    const char *prefix;                                     /* "sim" */
+    const char *prefix;  /* "sim" */
+    const char *form;    /* "sim:PROFILE" */
+    const char *meaning; /* of the form, for an error: "where PROFILE is ..." */
+    const char *example; /* "sim:h100" */
     int (*open)(const char *arg, Device **out, Error *err); /* arg: what follows "sim:" */
-    /* This process will open this one and no other: before there are threads. NULL: that makes no
-     * difference. */
-    void (*alone)(const char *arg);
+    /* This process will open this device and no other. To be called before there are threads. NULL:
+     * it makes no difference. */
+    void (*use_only)(const char *arg);
     /* What info's arch will be, as far as it is known without opening; -1: it is not. NULL: opening
      * takes no time. */
     int (*expected_arch)(const char *arg, char out[16]);
@@ -236,10 +240,12 @@ typedef struct {
 /* The name as in the source of a kernel's lowered (mangled) name: "_Z3addPf" gives "add". */
 void device_kernel_name(const char *lowered, char *out, size_t size);
 
-/* "sim:h100" to its table and argument; NULL with a sentence that lists what there is. */
-const DeviceOps *device_find(const char *name, const char **arg, Error *err);
+/* Make a table known to device_find. Backends call it from a constructor function, so that every
+ * program that links a backend has its devices. The table must outlive the program. */
+void device_register(const DeviceOps *ops);
 
-extern const DeviceOps sim_device_ops;  /* eval/sim/device.c */
-extern const DeviceOps cuda_device_ops; /* eval/cuda/device.c */
+/* The table of "sim:h100", and its argument "h100". NULL, with an error that lists the registered
+ * forms, when no backend has this name. */
+const DeviceOps *device_find(const char *name, const char **arg, Error *err);
 
 #endif

@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     /* A GPU's driver takes 0.2 s to clear away a process with a context: nobody has to wait for
      * that. */
     if (ops->clock) process_answer_early();
-    if (ops->alone) ops->alone(arg);
+    if (ops->use_only) ops->use_only(arg);
     Buffer first; /* the evaluator begins with it; a pipe can be read once only */
     read_source(words[0], &first);
     EvaluatorOptions options = {.device = device,

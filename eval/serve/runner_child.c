@@ -202,7 +202,7 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     Error err = {0};
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
-    if (ops && ops->alone) ops->alone(arg);
+    if (ops && ops->use_only) ops->use_only(arg);
     /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there
      * is. */
     if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err)))

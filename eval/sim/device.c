@@ -1,5 +1,5 @@
 /* "sim:PROFILE" as a device: buffers, modules, launches, and times by the model. */
-#include "eval/device/device.h"
+#include "eval/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
-#include "eval/sim/sim.h"
 #include "eval/sim/time/time_model.h"
 
 /* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the
@@ -426,6 +425,9 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
 
 const DeviceOps sim_device_ops = {
     .prefix = "sim",
+    .form = "sim:PROFILE",
+    .meaning = "where PROFILE is a100, h100, h200, l40, rtx3090 or h20",
+    .example = "sim:h100",
     .open = sim_open,
     .close = sim_close,
     .info = sim_info,
@@ -443,3 +445,8 @@ const DeviceOps sim_device_ops = {
     .disturb = sim_disturb,
     .predict = sim_predict,
 };
+
+__attribute__((constructor)) static void register_backend(void)
+{
+    device_register(&sim_device_ops);
+}

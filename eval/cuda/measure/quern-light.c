@@ -63,7 +63,7 @@ static int measure(const Job *j, Compiler *compiler, Light *out, Error *err)
 {
     GpuLock *lock = NULL;
     CuContext context = NULL;
-    int rc = lock_open(j->gpu.uuid, &lock, err) || lock_alone(lock, LOCK_WAIT_S, err);
+    int rc = lock_open(j->gpu.uuid, &lock, err) || lock_exclusive(lock, LOCK_WAIT_S, err);
     if (!rc && !kept(j, out))
         rc = cuda_check(j->cu->context_create(&context, 0, j->gpu.device),
                         "the GPU gives no context", err) ||

@@ -12,14 +12,14 @@
 
 #include "gpu/gpus.h"
 
-/* What the variable says and which number cuda:`ask` has, after gpus_alone(ordinal) in a child. */
+/* What the variable says and which number cuda:`ask` has, after gpus_use_only(ordinal) in a child. */
 static void alone(const char *list, int ordinal, const char *expected, int ask, int here)
 {
     pid_t child = fork();
     int status;
     if (!child) {
         setenv("CUDA_VISIBLE_DEVICES", list, 1);
-        gpus_alone(ordinal);
+        gpus_use_only(ordinal);
         _exit(strcmp(getenv("CUDA_VISIBLE_DEVICES"), expected) ? 1
               : gpus_here(ask) != here                         ? 2
                                                                : 0);

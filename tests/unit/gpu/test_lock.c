@@ -37,7 +37,7 @@ static pid_t holder(int alone, int *ready)
     if (pid == 0) {
         GpuLock *l;
         Error e;
-        if (lock_open(uuid, &l, &e) || (alone ? lock_alone(l, 20, &e) : lock_shared(l, 20, &e)))
+        if (lock_open(uuid, &l, &e) || (alone ? lock_exclusive(l, 20, &e) : lock_shared(l, 20, &e)))
             _exit(1);
         if (write(fds[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
@@ -68,15 +68,15 @@ static void test_sides(void **state)
     assert_int_equal(lock_shared(a, 0, &err), 0);
     assert_int_equal(lock_shared(b, 0, &err), 0);
     assert_int_equal(lock_held(a), GPU_SHARED);
-    assert_int_equal(lock_alone(c, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(c, 0.02, &err), -1);
     assert_int_equal(lock_held(c), GPU_FREE);
     lock_release(a);
-    assert_int_equal(lock_alone(c, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(c, 0.02, &err), -1);
     lock_release(b);
-    assert_int_equal(lock_alone(c, 0, &err), 0);
-    assert_int_equal(lock_held(c), GPU_ALONE);
+    assert_int_equal(lock_exclusive(c, 0, &err), 0);
+    assert_int_equal(lock_held(c), GPU_EXCLUSIVE);
     assert_int_equal(lock_shared(a, 0.02, &err), -1);
-    assert_int_equal(lock_alone(b, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(b, 0.02, &err), -1);
     lock_close(c); /* closing releases */
     assert_int_equal(lock_shared(a, 0, &err), 0);
     lock_close(a);
@@ -89,20 +89,20 @@ static void test_wanted(void **state)
     (void)state;
     GpuLock *a = open_one(), *b = open_one();
     int ready;
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     assert_int_equal(lock_shared(a, 0, &err), 0);
     assert_int_equal(lock_shared(b, 0, &err), 0);
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     lock_close(b);
     pid_t pid = holder(1, &ready);
     double end_s = clock_seconds() + 5;
-    while (!lock_wanted(a) && clock_seconds() < end_s) clock_sleep(0.001);
-    assert_int_equal(lock_wanted(a), 1); /* it waits */
+    while (!lock_is_contended(a) && clock_seconds() < end_s) clock_sleep(0.001);
+    assert_int_equal(lock_is_contended(a), 1); /* it waits */
     lock_release(a);
     assert_true(says(ready));
-    assert_int_equal(lock_wanted(a), 1); /* it has it */
+    assert_int_equal(lock_is_contended(a), 1); /* it has it */
     end(pid);
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     lock_close(a);
 }
 
@@ -110,14 +110,14 @@ static void test_nested(void **state)
 {
     (void)state;
     GpuLock *a = open_one();
-    assert_int_equal(lock_alone(a, 0, &err), 0);
-    assert_int_equal(lock_alone(a, 0, &err), -1);
+    assert_int_equal(lock_exclusive(a, 0, &err), 0);
+    assert_int_equal(lock_exclusive(a, 0, &err), -1);
     assert_non_null(strstr(err.text, "held alone by this process already"));
     assert_int_equal(lock_shared(a, 0, &err), -1);
     lock_release(a);
     lock_release(a);
     assert_int_equal(lock_shared(a, 0, &err), 0);
-    assert_int_equal(lock_alone(a, 0, &err), -1);
+    assert_int_equal(lock_exclusive(a, 0, &err), -1);
     assert_non_null(strstr(err.text, "held shared by this process already"));
     lock_close(a);
 }
@@ -148,9 +148,9 @@ static void test_death(void **state)
     for (int alone = 0; alone < 2; alone++) {
         pid_t pid = holder(alone, &ready);
         assert_true(says(ready));
-        assert_int_equal(lock_alone(a, 0.02, &err), -1);
+        assert_int_equal(lock_exclusive(a, 0.02, &err), -1);
         end(pid);
-        assert_int_equal(lock_alone(a, 5, &err), 0);
+        assert_int_equal(lock_exclusive(a, 5, &err), 0);
         lock_release(a);
     }
     lock_close(a);
