@@ -85,7 +85,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     i->dram_bytes_per_s = light_dram(&bound);
     i->flops_per_s = light_flops(&bound, DTYPE_F16);
     i->l2_bytes = bound.l2_bytes;
-    if (!light_once(gpu, i->driver, &measured)) return 0;
+    if (!light_find(gpu, i->driver, &measured)) return 0;
     if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
     if (light_flops(&measured, DTYPE_F16) > i->flops_per_s)
         i->flops_per_s = light_flops(&measured, DTYPE_F16);

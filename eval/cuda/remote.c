@@ -62,14 +62,14 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
         if (!n || !fault_explain(&answer->end, launches, n, &failure)) n = 0;
     } else if (n && reply == RUNNER_LATE) {
         fault_timeout(launches, n, limit_s, &failure);
-    } else if (n && reply == RUNNER_DIED && !killed_from_outside(r)) {
+    } else if (n && reply == RUNNER_ENDED && !killed_from_outside(r)) {
         fault_exit(launches, n, r->runner.status, &failure);
     } else {
         n = 0;
         if (reply == RUNNER_LATE)
             error_set(err, ERROR_DEVICE, "%s did not answer call %u within %.3g s", name_of(r),
                       call->kind, limit_s);
-        if (reply == RUNNER_DIED)
+        if (reply == RUNNER_ENDED)
             error_set(err, ERROR_DEVICE, "%s ended at call %u (wait status %d)", name_of(r),
                       call->kind, r->runner.status);
     }
@@ -144,7 +144,7 @@ static int map_extents(Device *d, Remote *r, Error *err)
 
 int remote_need(Device *d, Remote *r, Error *err)
 {
-    cudarunner_look(&r->runner);
+    cudarunner_poll(&r->runner);
     /* A process that was killed between two calls is replaced without an error. */
     for (int attempt = 0; attempt < 2; attempt++) {
         if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;

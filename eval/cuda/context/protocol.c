@@ -1,10 +1,11 @@
+/* Checks of calls and answers, and the encoding of launches in the mailbox. */
 #include "eval/cuda/context/protocol.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What stands before the parameters of a record; then they, filled up to a multiple of 8. */
+/* A record: this head, then the parameters, padded to a multiple of 8 bytes. */
 typedef struct {
     uint32_t kernel, library_args, grid[3], block[3], shared, param_bytes;
     char name[64];

@@ -24,9 +24,10 @@ static int check_argument(const char *name, int i, char kind, uint64_t arg, Erro
     if (kind == 'd') return 0;
     if (kind == 'p')
         return arg ? 0
-                   : error_set(err, ERROR_DEVICE, "%s: argument %d is a null pointer", name, i + 1);
+                   : error_set(err, ERROR_INVALID, "%s: argument %d is a null pointer", name,
+                               i + 1);
     if (v >= low && v <= high) return 0;
-    return error_set(err, ERROR_DEVICE, "%s: argument %d is %lld; expected %lld to %lld", name,
+    return error_set(err, ERROR_INVALID, "%s: argument %d is %lld; expected %lld to %lld", name,
                      i + 1, (long long)v, (long long)low, (long long)high);
 }
 
@@ -39,7 +40,7 @@ int library_call(const char *name, const uint64_t *args, int n, void *stream, Er
     const char *kinds = library_signature(name)->kinds;
     int expected = (int)strlen(kinds);
     if (n != expected)
-        return error_set(err, ERROR_DEVICE, "%s takes %d arguments, found %d", name, expected, n);
+        return error_set(err, ERROR_INVALID, "%s takes %d arguments, found %d", name, expected, n);
     for (int i = 0; i < n; i++)
         if (check_argument(name, i, kinds[i], args[i], err)) return -1;
     if (calls[c].call(args, stream, err)) return error_prefix(err, "%s", name);
