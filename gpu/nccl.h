@@ -1,5 +1,5 @@
-/* NCCL, opened at run time: sums and copies between the GPUs of one host, a process each, put into
- * a stream. */
+/* NCCL, opened at run time: collective operations between the GPUs of one host, with one process per
+ * GPU, enqueued in a stream. */
 #ifndef GPU_NCCL_H
 #define GPU_NCCL_H
 
@@ -14,11 +14,11 @@ typedef struct {
 
 typedef struct Nccl Nccl;
 
-/* What the ranks find one another by: made by one of them, sent to the others. */
+/* The id by which the ranks connect: one rank makes it and sends it to the others. */
 int nccl_new_id(NcclId *out, Error *err);
-/* All n ranks call it, each with its GPU's context current; it returns when they have met. NVLink's
- * multicast is not used unless NCCL_NVLS_ENABLE says so: drivers in containers often refuse it,
- * with an error that names no cause. */
+/* To be called by all n ranks, each with its GPU's context current; it returns when all are connected.
+ * NVLink multicast is off unless NCCL_NVLS_ENABLE is set: drivers in containers often refuse it with
+ * an error that names no cause. */
 int nccl_open(const NcclId *id, int rank, int n, Nccl **out, Error *err);
 void nccl_close(Nccl *c); /* all ranks, with nothing in flight; NULL is none */
 

@@ -189,7 +189,7 @@ static void cuda_use_only(const char *arg)
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
     Harness *harness = NULL;
-    int number = ordinal_of(arg), ordinal = gpus_here(number);
+    int number = ordinal_of(arg), ordinal = gpus_driver_ordinal(number);
     if (number < 0)
         return error_set(err, ERROR_DEVICE,
                          "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);

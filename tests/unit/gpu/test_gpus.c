@@ -21,7 +21,7 @@ static void alone(const char *list, int ordinal, const char *expected, int ask, 
         setenv("CUDA_VISIBLE_DEVICES", list, 1);
         gpus_use_only(ordinal);
         _exit(strcmp(getenv("CUDA_VISIBLE_DEVICES"), expected) ? 1
-              : gpus_here(ask) != here                         ? 2
+              : gpus_driver_ordinal(ask) != here               ? 2
                                                                : 0);
     }
     assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));

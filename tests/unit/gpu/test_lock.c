@@ -112,7 +112,7 @@ static void test_nested(void **state)
     GpuLock *a = open_one();
     assert_int_equal(lock_exclusive(a, 0, &err), 0);
     assert_int_equal(lock_exclusive(a, 0, &err), -1);
-    assert_non_null(strstr(err.text, "held alone by this process already"));
+    assert_non_null(strstr(err.text, "held exclusively by this process already"));
     assert_int_equal(lock_shared(a, 0, &err), -1);
     lock_release(a);
     lock_release(a);
