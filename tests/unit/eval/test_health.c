@@ -42,12 +42,12 @@ static void test_on_simulator(void **state)
     sim_stop(&sim);
 }
 
-/* ---- a driver whose GPU does as told ---- */
+/* ---- a driver whose GPU can be made to fail ---- */
 
 static struct {
-    uint64_t flip; /* bits of the first sum that come out wrong */
+    uint64_t flip; /* bits of the first sum that are wrong */
     CuResult launch, query;
-    int launches, modules, events, streams, memory; /* alive */
+    int launches, modules, events, streams, memory; /* objects that exist */
 } gpu;
 
 static CuResult get_attribute(int *value, int which, CuDevice device)
@@ -206,7 +206,7 @@ static void test_canary(void **state)
     assert_int_equal(health_check(h, &err), -1);
     assert_int_equal(err.code, ERROR_DEVICE_SICK);
     assert_non_null(strstr(err.text, "NVIDIA H200, GPU-of-no-machine: the canary computed"));
-    gpu.flip = 0; /* a GPU that was wrong once stays out */
+    gpu.flip = 0; /* a GPU that was wrong once stays out of service */
     assert_int_equal(health_check(h, &err), -1);
     assert_int_equal(gpu.launches, 6);
     close_health(h);
@@ -229,7 +229,7 @@ static void test_failures(void **state)
     close_health(h);
 }
 
-/* On a machine without NVML, or where it does not know the GPU, everything reads as nothing. */
+/* Without NVML, or when it does not know the GPU, all values are 0. */
 static void test_no_nvml(void **state)
 {
     (void)state;
