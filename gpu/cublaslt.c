@@ -75,7 +75,7 @@ void cublaslt_close(Cublaslt *c)
 
 /* ---- plans ---- */
 
-/* The alignment of an address. The library derives that of rows from their stride. */
+/* The alignment of an address. the library derives the alignment of rows from their stride. */
 static int alignment(const void *p)
 {
     uintptr_t bits = (uintptr_t)p | ALIGNMENT_MAX;

@@ -20,7 +20,7 @@ enum { CUBLASLT_WORKSPACE = 32 << 20 };
 
 /* d = alpha op(a) op(b) + beta c, all row-major: op(a) is [m,k], op(b) [k,n], c and d [m,n]. ta: a is
  * stored as [k,m]; tb: b is stored as [n,k]. lda, ldb, ldd: elements from one stored row to the next;
- * c has that of d. Device addresses of any alignment. */
+ * c has the stride of d. Device addresses of any alignment. */
 typedef struct {
     int ta, tb, m, n, k;
     const void *a, *b;

@@ -27,7 +27,7 @@ int gpus_get(const CudaDriver *cu, int ordinal, Gpu *out, Error *err)
     if (cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err))
         return -1;
     if (ordinal < 0 || ordinal >= count)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "cuda:%d: there is no such GPU; the CUDA driver has %d, from cuda:0 on",
                          ordinal, count);
     if (cuda_check(cu->device_get(&out->device, ordinal),

@@ -20,14 +20,17 @@ int nccl_new_id(NcclId *out, Error *err);
  * NVLink multicast is off unless NCCL_NVLS_ENABLE is set: drivers in containers often refuse it with
  * an error that names no cause. */
 int nccl_open(const NcclId *id, int rank, int n, Nccl **out, Error *err);
-void nccl_close(Nccl *c); /* all ranks, with nothing in flight; NULL is none */
+/* To be called by all ranks, with no work enqueued. NULL is allowed. */
+void nccl_close(Nccl *c);
 
-/* Device memory, in place; 0, or -1 and what NCCL said. */
+/* In place, in device memory. x: n floats; their sums over all ranks replace them. */
 int nccl_all_reduce(Nccl *c, float *x, size_t n, CuStream stream, Error *err);
-int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream,
-                        Error *err); /* slice `rank` of x is the sum */
-int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream,
-                    Error *err); /* slices of so many bytes */
-int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err); /* from rank 0 */
+/* x: a slice of `each` floats for every rank. Slice `rank` becomes the sum of that slice over all
+ * ranks. */
+int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream, Error *err);
+/* p: a slice of `bytes` bytes for every rank. Each rank's slice is copied to all ranks. */
+int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
+/* The bytes of rank 0 are copied to all ranks. */
+int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
 
 #endif

@@ -40,7 +40,7 @@ int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Er
         rc = grow(d, more, err) ? -1 : arena_place(&d->arena, bytes, label, &at, &more, err);
     if (rc)
         return rc < 0 ? -1
-                      : error_set(err, ERROR_DEVICE,
+                      : error_set(err, ERROR_INVALID,
                                   "%s does not fit the memory that was made for it", label);
     d->zones_changed = 1;
     *out = d->space.base + at;

@@ -59,7 +59,7 @@ struct DeviceModule {
     void *image;         /* the cubin of a module that parks or is trusted, else NULL */
     size_t image_bytes;
     int n_kernels;
-    ModuleKernel *kernels; /* those that were asked for */
+    ModuleKernel *kernels; /* kernels that were asked for */
     DeviceModule *next;
 };
 

@@ -124,7 +124,7 @@ static int open_arena(Device *d, const CudaDriver *cu, Error *err)
         return -1;
     arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
     if (d->arena.limit < least_arena)
-        return error_set(err, ERROR_DEVICE, "only %zu MiB of %zu MiB of the GPU's memory are free",
+        return error_set(err, ERROR_MEMORY, "only %zu MiB of %zu MiB of the GPU's memory are free",
                          free_bytes >> 20, total >> 20);
     /* The limit of one plan; the tensors of two sides take the rest. */
     d->info.memory_bytes = d->arena.limit / PLAN_SHARE;
@@ -191,10 +191,10 @@ static int cuda_open(const char *arg, Device **out, Error *err)
     Harness *harness = NULL;
     int number = ordinal_of(arg), ordinal = gpus_driver_ordinal(number);
     if (number < 0)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
     if (ordinal < 0)
-        return error_set(err, ERROR_DEVICE, "device cuda:%s: this process has opened another GPU",
+        return error_set(err, ERROR_INVALID, "device cuda:%s: this process has opened another GPU",
                          arg);
     limit_channels();
     Device *d = memory_alloc(sizeof *d);
@@ -276,7 +276,7 @@ static int cuda_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err
 static const ArenaBuffer *buffer_at(Device *d, DevicePtr p, Error *err)
 {
     const ArenaBuffer *b = arena_at(&d->arena, p - d->space.base);
-    if (!b) error_set(err, ERROR_DEVICE, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!b) error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
     return b;
 }
 

@@ -7,12 +7,13 @@
 
 /* Returns 1 with *fault when the candidate is at fault, 0 when no launch can be blamed and the
  * evaluator failed. */
-int fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n, DeviceFault *fault);
+int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n,
+                         DeviceFault *fault);
 
 /* The runner was killed because the sequence did not end within so many seconds. */
-void fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFault *fault);
+void launch_fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFault *fault);
 
-/* The runner process ended by itself; `status` is that of waitpid. */
-void fault_exit(const DeviceLaunch *launches, int n, int status, DeviceFault *fault);
+/* The runner process ended by itself; `status` comes from waitpid. */
+void launch_fault_exit(const DeviceLaunch *launches, int n, int status, DeviceFault *fault);
 
 #endif

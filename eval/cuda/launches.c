@@ -23,13 +23,13 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
     const DeviceModule *home = launches[0].module;
     unsigned char *records = remote_of(d, home)->runner.mailbox;
     if (n > PROTOCOL_MAX_LAUNCHES)
-        return error_set(err, ERROR_DEVICE, "%d launches in a sequence; %d are allowed", n,
+        return error_set(err, ERROR_LIMIT, "%d launches in a sequence; %d are allowed", n,
                          PROTOCOL_MAX_LAUNCHES);
     for (int i = 0; i < n; i++) {
         const DeviceLaunch *l = &launches[i];
         const ModuleKernel *k = NULL;
         if (l->module->trusted != home->trusted || (l->library_args > 0 && !home->trusted))
-            return error_set(err, ERROR_DEVICE, "launch %d of %d has another home than the first",
+            return error_set(err, ERROR_INVALID, "launch %d of %d has another home than the first",
                              i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
         if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records,
@@ -54,7 +54,7 @@ static int explain_end(const LaunchEnd *end, const DeviceLaunch *launches, int n
                        DeviceFault *fault, Error *err)
 {
     if (end->step == END_OK) return 0;
-    if (fault_explain(end, launches, n, fault)) return 1;
+    if (launch_fault_explain(end, launches, n, fault)) return 1;
     Error why = {0};
     if (end->result != CU_OK) cuda_check(end->result, "the driver", &why);
     return error_set(err, ERROR_DEVICE, "the runner fails: %s%s%s", end->text,
@@ -82,7 +82,7 @@ static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *cal
                    DeviceFault *fault, Error *err)
 {
     size_t used = 0;
-    if (n < 1) return error_set(err, ERROR_DEVICE, "a sequence of %d launches", n);
+    if (n < 1) return error_set(err, ERROR_INVALID, "a sequence of %d launches", n);
     int rc = have_modules(d, launches, n, fault, err);
     if (rc) return rc;
     if (encode(d, launches, n, &used, err)) return -1;

@@ -96,7 +96,7 @@ static void release(Device *d, DeviceModule *m)
     free(m);
 }
 
-/* Keep a module for reuse. When there are too many, those that were unused for longest are
+/* Keep a module for reuse. When there are too many, the modules that were unused for longest are
  * released. */
 static void park(Device *d, DeviceModule *m)
 {
@@ -147,7 +147,7 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
     m->empty = !code;
     int rc = code      ? check_image(code, &has_state, fault)
              : trusted ? 0
-                       : error_set(err, ERROR_DEVICE, "a candidate's module has no code");
+                       : error_set(err, ERROR_INVALID, "a candidate's module has no code");
     if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
     if (rc) {
         free(m);
@@ -231,7 +231,7 @@ const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, 
     ModuleKernel k = {0};
     for (int i = 0; i < m->n_kernels; i++)
         if (!strcmp(m->kernels[i].name, name)) return &m->kernels[i];
-    if (m->empty ? error_set(err, ERROR_DEVICE, "no kernel %.200s in the module", name)
+    if (m->empty ? error_set(err, ERROR_UNKNOWN_NAME, "no kernel %.200s in the module", name)
                  : find_kernel(d, m, name, &k, err))
         return NULL;
     k.name = memory_strdup(name);

@@ -59,11 +59,11 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
     if (reply == RUNNER_ANSWERED && !answer->end.context_lost) return 0;
     if (reply == RUNNER_ANSWERED) {
         /* The context is lost: the answer is valid, but the process must be replaced. */
-        if (!n || !fault_explain(&answer->end, launches, n, &failure)) n = 0;
+        if (!n || !launch_fault_explain(&answer->end, launches, n, &failure)) n = 0;
     } else if (n && reply == RUNNER_LATE) {
-        fault_timeout(launches, n, limit_s, &failure);
+        launch_fault_timeout(launches, n, limit_s, &failure);
     } else if (n && reply == RUNNER_ENDED && !killed_from_outside(r)) {
-        fault_exit(launches, n, r->runner.status, &failure);
+        launch_fault_exit(launches, n, r->runner.status, &failure);
     } else {
         n = 0;
         if (reply == RUNNER_LATE)

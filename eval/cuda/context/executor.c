@@ -129,7 +129,7 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
     uint32_t i, slot = e->n_kernels;
     ExecutorKernel k = {.module = module};
     if (module >= e->n_modules || !e->modules[module])
-        return error_set(err, ERROR_DEVICE, "module %u is not loaded", module);
+        return error_set(err, ERROR_INVALID, "module %u is not loaded", module);
     for (i = 0; i < e->n_kernels; i++) {
         if (!e->kernels[i].name) slot = i;
         if (!e->kernels[i].name || e->kernels[i].module != module ||
@@ -141,7 +141,7 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
     }
     CuResult r = e->cu->module_function(&k.function, e->modules[module], name);
     if (r == CU_NOT_FOUND)
-        return error_set(err, ERROR_DEVICE, "no kernel %.400s in the module", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "no kernel %.400s in the module", name);
     if (cuda_check(r, "the kernel cannot be had", err) ||
         describe(e, k.function, name, &k.info, err))
         return -1;

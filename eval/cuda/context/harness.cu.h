@@ -89,7 +89,7 @@ __device__ bool close_enough(double got, double want, double limit)
     return fabs(got - want) <= limit;
 }
 
-/* The difference in units of the tolerance, as float bits, whose order is that of the numbers. */
+/* The difference in units of the tolerance, as float bits, which order as the numbers do. */
 __device__ u32 excess(double got, double want, double limit)
 {
     double d = fabs(got - want);

@@ -46,8 +46,7 @@ typedef struct {
 typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS } EndStep;
 
 typedef struct {
-    uint32_t
-        step; /* EndStep: refused at launch, while running, or in what the harness does around it */
+    uint32_t step;        /* EndStep */
     int32_t result;       /* the driver's */
     int32_t first, last;  /* one of these launches is at fault */
     int32_t context_lost; /* the context cannot be used again */

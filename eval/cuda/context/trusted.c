@@ -251,7 +251,7 @@ void trusted_golden_free(Trusted *t, DeviceGolden *g)
 static int check_rotation(const DeviceGolden *g, size_t from, Error *err)
 {
     if (!from || (from < g->bytes && from % 16 == 0 && g->bytes % 16 == 0)) return 0;
-    return error_set(err, ERROR_DEVICE, "contents of %zu bytes cannot be rotated by %zu", g->bytes,
+    return error_set(err, ERROR_INVALID, "contents of %zu bytes cannot be rotated by %zu", g->bytes,
                      from);
 }
 
@@ -301,7 +301,7 @@ static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Err
     void *params[] = {&got, &want, &start, &dtype, &count, &atol, &rtol, &result};
     if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes ||
         (x->from && x->from >= x->n))
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_INVALID,
                          "%zu elements cannot be compared with %zu expected bytes", x->n,
                          x->golden->bytes);
     return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);

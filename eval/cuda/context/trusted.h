@@ -15,8 +15,8 @@ typedef struct {
     int sms, busy;       /* busy: work was enqueued since the last wait */
     CuPtr results;       /* table of zones, their results, and the slots of other results */
     unsigned char *host; /* the same, pinned */
-    unsigned char
-        *stage; /* pinned, in TRUSTED_STAGES parts, for large copies; NULL: not needed yet */
+    /* Pinned memory for large copies, in TRUSTED_STAGES parts; NULL before the first large copy. */
+    unsigned char *stage;
     CuEvent copied[TRUSTED_STAGES]; /* the copy out of a part has ended */
     int zones_stale, n_zones;       /* stale: the table on the device must be updated */
     unsigned zone_blocks;           /* blocks for each zone */

@@ -13,8 +13,7 @@ enum { RECORDS_BYTES = 1 << 20, MAX_KERNELS = 6 };
 
 /* ---- activity records ---- */
 
-/* CUPTI's callbacks take no argument of the caller, so that the records go to a static variable. */
-
+/* CUPTI's callbacks take no argument of the caller, so the records go to a static variable. */
 static struct {
     const Cupti *c;
     CuptiKernelRecord kernels[MAX_KERNELS]; /* of the first kernels */

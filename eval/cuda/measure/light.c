@@ -251,9 +251,9 @@ static int run_quern_light(const Gpu *gpu, Error *err)
         process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_parent},
                     NULL, &said, &r, err);
     if (!rc && r.timed_out)
-        rc = error_set(err, ERROR_DEVICE, "not done after %d s", MEASURE_S);
+        rc = error_set(err, ERROR_CHILD, "not done after %d s", MEASURE_S);
     else if (!rc && r.exit_code)
-        rc = error_set(err, ERROR_DEVICE, "%.*s", (int)strcspn((const char *)said.data, "\n"),
+        rc = error_set(err, ERROR_CHILD, "%.*s", (int)strcspn((const char *)said.data, "\n"),
                        (const char *)said.data);
     buffer_release(&said);
     return rc;

@@ -54,8 +54,9 @@ static int load_code(Bench *b, const char *arch, const char *source, const char 
     drop_code(b);
     int rc = compiler_run(b->compiler, &request, &code, err);
     if (!rc && !code.ok)
-        rc = error_set(err, ERROR_DEVICE, "the kernels that measure do not compile for %s: %.600s",
-                       arch, code.message);
+        rc =
+            error_set(err, ERROR_COMPILER, "the kernels that measure do not compile for %s: %.600s",
+                      arch, code.message);
     if (!rc)
         rc = cuda_check(b->cu->module_load(&b->module, code.cubin),
                         "the kernels that measure do not load", err);
@@ -299,7 +300,7 @@ static int prepare(Bench *b, const Light *bounds, Error *err)
     for (b->bytes = largest; b->bytes > free_bytes / 4; b->bytes /= 2) continue;
     b->l2_bytes = bounds->l2_bytes;
     if (b->bytes < least || (double)b->bytes < MANY_L2 * b->l2_bytes)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_MEMORY,
                          "%s has %zu MiB of memory free, too few to measure its speed",
                          b->gpu->name, free_bytes >> 20);
     return cuda_check(b->cu->memory_alloc(&b->from, b->bytes), "no memory to measure with", err) ||

@@ -154,7 +154,7 @@ static void explained(LaunchEnd end, int n, Outcome outcome, const char *start, 
     for (int i = 0; i < 3; i++)
         l[i] = (DeviceLaunch){
             .kernel = i == 1 ? "_Z7softmaxPfi" : "scale", .grid = {7, 1, 1}, .block = {256, 1, 1}};
-    assert_int_equal(fault_explain(&end, l, n, &f), 1);
+    assert_int_equal(launch_fault_explain(&end, l, n, &f), 1);
     assert_int_equal(f.outcome, outcome);
     assert_int_equal(f.launch, end.last);
     if (strncmp(f.message, start, strlen(start)) || !strstr(f.message, word))
@@ -181,12 +181,13 @@ static void test_faults(void **state)
     explained((LaunchEnd){END_RUN, CU_LAUNCH_TIMEOUT, 0, 0, 1, ""}, 1, OUTCOME_TIMEOUT,
               "kernel scale did not end", "time");
     /* A memory error, a failure of the harness and invalid indices are not blamed on a candidate. */
-    assert_int_equal(fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);
+    assert_int_equal(launch_fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);
     assert_int_equal(
-        fault_explain(&(LaunchEnd){END_HARNESS, CU_ILLEGAL_ADDRESS, 0, 0, 1, ""}, &l, 1, &f), 0);
+        launch_fault_explain(&(LaunchEnd){END_HARNESS, CU_ILLEGAL_ADDRESS, 0, 0, 1, ""}, &l, 1, &f),
+        0);
     assert_int_equal(
-        fault_explain(&(LaunchEnd){END_RUN, CU_ILLEGAL_ADDRESS, 0, 1, 1, ""}, &l, 1, &f), 0);
-    fault_timeout(&l, 1, 5, &f);
+        launch_fault_explain(&(LaunchEnd){END_RUN, CU_ILLEGAL_ADDRESS, 0, 1, 1, ""}, &l, 1, &f), 0);
+    launch_fault_timeout(&l, 1, 5, &f);
     assert_int_equal(f.outcome, OUTCOME_TIMEOUT);
     assert_non_null(strstr(f.message, "kernel k did not end within 5 s"));
 }
