@@ -189,8 +189,8 @@ static size_t hash_of(const Shape *s)
     return (size_t)(h ^ h >> 32);
 }
 
-/* The plan of a shape. Shapes change with the lengths of batches; a full table is cleared, which costs
- * a few calls of the heuristic. */
+/* The plan of a shape. Shapes change with the lengths of batches; a full table is cleared, which
+ * costs a few calls of the heuristic. */
 static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Error *err)
 {
     const Shape shape = shape_of(product);

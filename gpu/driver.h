@@ -1,5 +1,6 @@
-/* The functions of the CUDA driver API (libcuda, opened at run time) that Quern calls, declared here so
- * that a build needs no CUDA header. Types and constants are the driver's ABI, CUDA 12.4 and later. */
+/* The functions of the CUDA driver API (libcuda, opened at run time) that Quern calls, declared
+ * here so that a build needs no CUDA header. Types and constants are the driver's ABI, CUDA 12.4
+ * and later. */
 #ifndef GPU_DRIVER_H
 #define GPU_DRIVER_H
 

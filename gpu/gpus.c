@@ -64,8 +64,8 @@ int gpus_list(Gpu *out, int max, Error *err)
 
 static int only_ordinal = -1; /* the argument of gpus_use_only; -1: all GPUs are visible */
 
-/* Copy word `number` of a list separated by commas. Returns 0 when there is none, or when it is the only
- * word. */
+/* Copy word `number` of a list separated by commas. Returns 0 when there is none, or when it is the
+ * only word. */
 static int word_of(const char *list, int number, char *out, size_t size)
 {
     for (int i = 0; i < number; i++) {
@@ -108,7 +108,8 @@ int gpus_driver_ordinal(int ordinal)
     return only_ordinal < 0 ? ordinal : ordinal == only_ordinal ? 0 : -1;
 }
 
-/* The first word of the kernel module's banner that is a version: "NVRM version: ... 580.159.03 ..." */
+/* The first word of the kernel module's banner that is a version: "NVRM version: ... 580.159.03
+ * ..." */
 static int module_version(char *out, size_t size)
 {
     Buffer text;

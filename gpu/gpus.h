@@ -18,8 +18,8 @@ typedef struct {
 /* The properties of one GPU; -1: there is no such GPU. */
 int gpus_get(const CudaDriver *cu, int ordinal, Gpu *out, Error *err);
 
-/* All GPUs, at most max. Returns their number, or -1 when a device file exists and the driver fails.
- * Without a device file the driver is not opened, so that this takes no time. */
+/* All GPUs, at most max. Returns their number, or -1 when a device file exists and the driver
+ * fails. Without a device file the driver is not opened, so that this takes no time. */
 int gpus_list(Gpu *out, int max, Error *err);
 
 /* Hide all GPUs but cuda:N from this process and its children, since the driver starts faster with
@@ -29,8 +29,8 @@ void gpus_use_only(int ordinal);
 /* The driver's number of cuda:N in this process; -1: gpus_use_only has hidden it. */
 int gpus_driver_ordinal(int ordinal);
 
-/* The version of the kernel module, "580.159.03", when it can be read, else the CUDA version that the
- * driver supports, "CUDA 13.0". */
+/* The version of the kernel module, "580.159.03", when it can be read, else the CUDA version that
+ * the driver supports, "CUDA 13.0". */
 void gpus_driver(const CudaDriver *cu, char *out, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
-/* The lock of a GPU as two byte locks of one file. A process that wants the exclusive side holds the
- * entry byte while it waits, and every process that wants the shared side must pass through it. */
+/* The lock of a GPU as two byte locks of one file. A process that wants the exclusive side holds
+ * the entry byte while it waits, and every process that wants the shared side must pass through
+ * it. */
 #include "gpu/lock.h"
 
 #include <errno.h>
@@ -23,8 +24,8 @@ struct GpuLock {
     char path[PATH_MAX];
 };
 
-/* Some kernels refuse O_CREAT on another user's file in a sticky folder, so it is used only for a new
- * file. */
+/* Some kernels refuse O_CREAT on another user's file in a sticky folder, so it is used only for a
+ * new file. */
 static int open_file(const char *path)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -105,8 +106,8 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
                      wait_s);
 }
 
-/* Lock both bytes, or neither. A process that wants the exclusive side keeps the entry byte while it
- * waits for the shared holders. */
+/* Lock both bytes, or neither. A process that wants the exclusive side keeps the entry byte while
+ * it waits for the shared holders. */
 static int take(GpuLock *l, int type, double wait_s, Error *err)
 {
     double end = clock_seconds() + wait_s, pause = shortest_s;

@@ -1,5 +1,5 @@
-/* NCCL, opened at run time: collective operations between the GPUs of one host, with one process per
- * GPU, enqueued in a stream. */
+/* NCCL, opened at run time: collective operations between the GPUs of one host, with one process
+ * per GPU, enqueued in a stream. */
 #ifndef GPU_NCCL_H
 #define GPU_NCCL_H
 
@@ -16,9 +16,9 @@ typedef struct Nccl Nccl;
 
 /* The id by which the ranks connect: one rank makes it and sends it to the others. */
 int nccl_new_id(NcclId *out, Error *err);
-/* To be called by all n ranks, each with its GPU's context current; it returns when all are connected.
- * NVLink multicast is off unless NCCL_NVLS_ENABLE is set: drivers in containers often refuse it with
- * an error that names no cause. */
+/* To be called by all n ranks, each with its GPU's context current; it returns when all are
+ * connected. NVLink multicast is off unless NCCL_NVLS_ENABLE is set: drivers in containers often
+ * refuse it with an error that names no cause. */
 int nccl_open(const NcclId *id, int rank, int n, Nccl **out, Error *err);
 /* To be called by all ranks, with no work enqueued. NULL is allowed. */
 void nccl_close(Nccl *c);

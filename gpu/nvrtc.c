@@ -55,7 +55,8 @@ static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
                         sizeof symbols / sizeof *symbols, err);
 }
 
-/* Load the library of device functions, which lies beside NVRTC. NVRTC opens it by its bare name. */
+/* Load the library of device functions, which lies beside NVRTC. NVRTC opens it by its bare
+ * name. */
 static void open_builtins(const char *dir)
 {
     char pattern[4200];
@@ -133,7 +134,8 @@ const char *nvrtc_include_dir(const Nvrtc *n)
     return n->include_dir;
 }
 
-/* From sm_90 on an architecture has instructions that later ones do not have (wgmma, setmaxnreg). */
+/* From sm_90 on an architecture has instructions that later ones do not have (wgmma,
+ * setmaxnreg). */
 static int own_instructions(const char *arch)
 {
     char *end;

@@ -12,8 +12,8 @@ enum { NVRTC_MAX_PTX = 8 << 20, NVRTC_MAX_CUBIN = 32 << 20, NVRTC_MAX_LOG = 64 <
 
 typedef struct Nvrtc Nvrtc;
 
-/* Searches $CUDA_HOME, /usr/local/cuda, /opt/cuda, /usr/lib/cuda, <directory of the program>/../cuda
- * and the loader's path. */
+/* Searches $CUDA_HOME, /usr/local/cuda, /opt/cuda, /usr/lib/cuda, <directory of the
+ * program>/../cuda and the loader's path. */
 int nvrtc_open(Nvrtc **out, Error *err);
 void nvrtc_close(Nvrtc *n);                    /* the library stays loaded; NULL is allowed */
 const char *nvrtc_version(const Nvrtc *n);     /* "NVRTC 13.0" */

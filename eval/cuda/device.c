@@ -75,8 +75,8 @@ static void cuda_close(Device *d)
     free(d);
 }
 
-/* The speed of light, which no honest kernel exceeds: the greater of the chip's theoretical bound and
- * the measured ceiling. */
+/* The speed of light, which no honest kernel exceeds: the greater of the chip's theoretical bound
+ * and the measured ceiling. */
 static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
 {
     Light bound, measured;

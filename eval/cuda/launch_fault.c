@@ -1,5 +1,5 @@
-/* The driver's error numbers, as outcomes and sentences. A number that is not in the tables is never
- * blamed on a candidate. */
+/* The driver's error numbers, as outcomes and sentences. A number that is not in the tables is
+ * never blamed on a candidate. */
 #include "eval/cuda/launch_fault.h"
 
 #include <stdio.h>

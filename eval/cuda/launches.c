@@ -1,5 +1,5 @@
-/* Launch sequences of the device "cuda:N". Every call has a time limit: a candidate may be slow, but
- * its sequence always ends. */
+/* Launch sequences of the device "cuda:N". Every call has a time limit: a candidate may be slow,
+ * but its sequence always ends. */
 #include "eval/cuda/launches.h"
 
 #include <stdio.h>

@@ -79,8 +79,9 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
     return 0;
 }
 
-/* ---- modules without state ----
- * Loading a module resets its variables. A module without variables does not change, so that timing,
+/* ---- modules without state ---- */
+
+/* Loading a module resets its variables. A module without variables does not change, so that timing,
  * which loads both sides many times, can reuse it without waiting for the driver. The address of
  * code changes a kernel's time by up to 0.75%, so that a result must not depend on one address:
  * DEVICE_COPIES copies of a module lie at different addresses, and each use draws one of them. */
@@ -115,9 +116,9 @@ static void park(Device *d, DeviceModule *m)
     }
 }
 
-/* One of the copies of this code, once all of them exist; NULL: load another. The copy is drawn from
- * the half that was unused for longest. So no copy is used twice in a row, all are used equally
- * often, and each copy of a candidate is paired with each copy of the baseline. */
+/* One of the copies of this code, once all of them exist; NULL: load another. The copy is drawn
+ * from the half that was unused for longest. So no copy is used twice in a row, all are used
+ * equally often, and each copy of a candidate is paired with each copy of the baseline. */
 static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
 {
     DeviceModule **copies[DEVICE_COPIES];

@@ -14,7 +14,8 @@ void modules_close(Device *d);
 /* Make sure that a trusted module is loaded. It outlives its runner: after a restart it is loaded
  * again, with the kernels that were asked for. */
 int module_present(Device *d, DeviceModule *m, Error *err);
-/* The kernel of this lowered name; NULL: the module has none. It stays valid until the next call. */
+/* The kernel of this lowered name; NULL: the module has none. It stays valid until the next
+ * call. */
 const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, Error *err);
 
 #endif

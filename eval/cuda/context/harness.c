@@ -1,5 +1,6 @@
 /* The cache entry of the harness's kernels is keyed by the device's number and the source; it holds
- * the architecture and the cubin, since the architecture is not known before the driver has started. */
+ * the architecture and the cubin, since the architecture is not known before the driver has
+ * started. */
 #include "eval/cuda/context/harness.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* The harness's own kernels: their source, and the cubin for this GPU. The compilation runs while the
- * driver starts, and its result is kept in the compile cache. */
+/* The harness's own kernels: their source, and the cubin for this GPU. The compilation runs while
+ * the driver starts, and its result is kept in the compile cache. */
 #ifndef EVAL_CUDA_CONTEXT_HARNESS_H
 #define EVAL_CUDA_CONTEXT_HARNESS_H
 
@@ -42,8 +42,8 @@ int harness_expected_arch(const char *arg, char out[16]);
 /* Look up the code of device `arg` in the cache. When it is not there, start a compiler without
  * waiting for it. */
 int harness_begin(const char *arg, Harness **out, Error *err);
-/* To be called when the architecture is known. Starts the compilation in a thread when the cache did
- * not have the code. */
+/* To be called when the architecture is known. Starts the compilation in a thread when the cache
+ * did not have the code. */
 void harness_arch(Harness *h, const char *arch);
 /* Wait for the cubin. It stays valid until harness_end. */
 int harness_cubin(Harness *h, const void **cubin, size_t *len, Error *err);

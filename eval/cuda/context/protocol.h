@@ -22,7 +22,7 @@ enum {
 typedef enum {
     CALL_HELLO,          /* the answer comes without a call, once the context exists; opened */
     CALL_SETUP,          /* at, bytes: reserve this range of addresses; descriptor: the mailbox */
-    CALL_LOAD_STOPWATCH, /* bytes of the harness's cubin in the mailbox, for the flush and the wait */
+    CALL_LOAD_STOPWATCH, /* bytes of the harness's cubin in the mailbox, for flush and wait */
     CALL_MAP,            /* at, bytes: map memory there; descriptor: the memory */
     CALL_UNMAP,          /* at, bytes */
     CALL_LOAD,           /* bytes of cubin in the mailbox; value: the module */

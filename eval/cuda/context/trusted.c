@@ -158,8 +158,8 @@ static int wait_copied(Trusted *t, int part, Error *err)
     return cuda_check(r, "a copy to the device", err);
 }
 
-/* Copy through pinned memory, which several cores fill: one part is filled while the other is copied
- * to the device. The driver copies memory that is not pinned with one core. */
+/* Copy through pinned memory, which several cores fill: one part is filled while the other is
+ * copied to the device. The driver copies memory that is not pinned with one core. */
 static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t bytes, Error *err)
 {
     int part = 0;
@@ -266,8 +266,8 @@ int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error 
     return queued(t, r, "a copy on the device", err);
 }
 
-/* Compare the bytes of p with those of g. The least offset at which they differ goes to `result`; all
- * ones: none. */
+/* Compare the bytes of p with those of g. The least offset at which they differ goes to `result`;
+ * all ones: none. */
 static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result,
                        Error *err)
 {

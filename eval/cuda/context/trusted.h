@@ -1,6 +1,6 @@
-/* The harness's own context: contents that are kept here, and the kernels that fill buffers, compare
- * them and check guard zones. All work goes through one stream. A function without a result only
- * enqueues its work; trusted_settle waits for it. */
+/* The harness's own context: contents that are kept here, and the kernels that fill buffers,
+ * compare them and check guard zones. All work goes through one stream. A function without a result
+ * only enqueues its work; trusted_settle waits for it. */
 #ifndef EVAL_CUDA_CONTEXT_TRUSTED_H
 #define EVAL_CUDA_CONTEXT_TRUSTED_H
 
@@ -56,8 +56,8 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
 
 /* Set the zones that trusted_zones checks, ordered by address. */
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n);
-/* Returns 1 when a byte of a zone is not poison, with the first such zone and the least and greatest
- * address of such a byte in it. */
+/* Returns 1 when a byte of a zone is not poison, with the first such zone and the least and
+ * greatest address of such a byte in it. */
 int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err);
 
 #endif

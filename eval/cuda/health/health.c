@@ -1,5 +1,5 @@
-/* The canary, and the errors that the driver reports through NVML. NVML starts in a thread, since it
- * takes long and nothing needs it before the first verdict's end. */
+/* The canary, and the errors that the driver reports through NVML. NVML starts in a thread, since
+ * it takes long and nothing needs it before the first verdict's end. */
 #include "eval/cuda/health/health.h"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@
 
 enum { PARTNER = 37, LIMIT_S = 2, MAX_XIDS = 64 };
 
-/* Xid errors that a program can cause by a mistake or by its end. All others are the hardware's or the
- * driver's. */
+/* Xid errors that a program can cause by a mistake or by its end. All others are the hardware's or
+ * the driver's. */
 static const unsigned of_programs[] = {
     8,       /* the GPU stopped processing: a limit was passed */
     11,  32, /* a damaged push buffer */
@@ -62,8 +62,8 @@ const char *health_xid(unsigned xid)
 #define TEXT(...) TEXT_(__VA_ARGS__)
 
 /* The word at index i, computed by the same text on the host and on the GPU: integers, and floats
- * below 2^24, which are exact. The kernels pass it through registers, shared memory, DRAM and atomics
- * of every SM. */
+ * below 2^24, which are exact. The kernels pass it through registers, shared memory, DRAM and
+ * atomics of every SM. */
 #define CANARY_WORD(result, i)                                                                    \
     unsigned result = (i)*0x9e3779b1u;                                                            \
     result ^= result >> 15;                                                                       \
@@ -196,8 +196,8 @@ static int launch(Health *h, CuFunction f, void **params, Error *err)
                       "the canary does not start", err);
 }
 
-/* Run both kernels. The sums are copied only after they have ended, since a copy would wait without a
- * limit for a GPU that hangs. */
+/* Run both kernels. The sums are copied only after they have ended, since a copy would wait without
+ * a limit for a GPU that hangs. */
 static int run_canary(Health *h, uint64_t sums[2], Error *err)
 {
     unsigned n = HEALTH_WORDS;

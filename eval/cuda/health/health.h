@@ -1,6 +1,7 @@
-/* The health of a GPU. After an abnormal end a canary runs on it, and the driver is asked for errors.
- * A GPU must leave service when it computes wrongly, hangs, counts uncorrected memory errors or
- * reports an Xid error that no program can cause, since its verdicts would be worthless. */
+/* The health of a GPU. After an abnormal end a canary runs on it, and the driver is asked for
+ * errors. A GPU must leave service when it computes wrongly, hangs, counts uncorrected memory
+ * errors or reports an Xid error that no program can cause, since its verdicts would be
+ * worthless. */
 #ifndef EVAL_CUDA_HEALTH_HEALTH_H
 #define EVAL_CUDA_HEALTH_HEALTH_H
 
@@ -14,8 +15,8 @@ const char *health_xid(unsigned xid);
 
 typedef struct Health Health;
 
-/* The source of the canary's kernels, extern "C": canary_fill(words, n), canary_sum(words, n, sums).
- * Its cubin is given to health_open. */
+/* The source of the canary's kernels, extern "C": canary_fill(words, n), canary_sum(words, n,
+ * sums). Its cubin is given to health_open. */
 extern const char health_source[];
 enum { HEALTH_WORDS = 1 << 20, HEALTH_BLOCK = 256 };
 /* The sums of HEALTH_WORDS words, computed by the host. */
@@ -29,8 +30,8 @@ void health_close(Health *h);
 /* For telemetry. It stays owned by h. */
 Nvml *health_nvml(Health *h);
 
-/* Takes at most two seconds. Returns -1 with ERROR_DEVICE_SICK when the GPU must leave service. After
- * the first failure it always fails. */
+/* Takes at most two seconds. Returns -1 with ERROR_DEVICE_SICK when the GPU must leave service.
+ * After the first failure it always fails. */
 int health_check(Health *h, Error *err);
 
 #endif

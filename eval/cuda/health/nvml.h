@@ -1,6 +1,6 @@
 /* The state of a GPU through NVML (libnvidia-ml, opened at run time, declared here): clocks,
- * temperature, power, reasons for lower clocks, ECC counts and Xid errors. Without NVML, or when NVML
- * does not know the GPU, all values are 0 and nvml_absent says why; that is no error. */
+ * temperature, power, reasons for lower clocks, ECC counts and Xid errors. Without NVML, or when
+ * NVML does not know the GPU, all values are 0 and nvml_absent says why; that is no error. */
 #ifndef EVAL_CUDA_HEALTH_NVML_H
 #define EVAL_CUDA_HEALTH_NVML_H
 
@@ -20,8 +20,9 @@ const char *nvml_absent(const Nvml *n);
  * purpose. */
 void nvml_telemetry(Nvml *n, DeviceTelemetry *out);
 
-/* The numbers of the Xid errors of this GPU since the last call or nvml_open, caused by any process,
- * oldest first, at most `max`. Does not wait. Returns -1 when NVML does not report Xid errors. */
+/* The numbers of the Xid errors of this GPU since the last call or nvml_open, caused by any
+ * process, oldest first, at most `max`. Does not wait. Returns -1 when NVML does not report Xid
+ * errors. */
 int nvml_xids(Nvml *n, unsigned *xids, int max);
 
 #endif

@@ -1,7 +1,7 @@
-/* Calls of vendor libraries by name, for baselines: `//@ library cublas.sgemm(a, b, c, m, n, k)` in a
- * trusted plan becomes one library_call in the runner of trusted modules. A library is opened at its
- * first use, from $CUDA_HOME/lib64, the loader's path (LD_LIBRARY_PATH names the folders of Python
- * wheels) or /usr/local/cuda/lib64. A build needs none of them.
+/* Calls of vendor libraries by name, for baselines: `//@ library cublas.sgemm(a, b, c, m, n, k)` in
+ * a trusted plan becomes one library_call in the runner of trusted modules. A library is opened at
+ * its first use, from $CUDA_HOME/lib64, the loader's path (LD_LIBRARY_PATH names the folders of
+ * Python wheels) or /usr/local/cuda/lib64. A build needs none of them.
  *
  * Everything is float32 with float32 arithmetic (no TF32). Matrices are dense and row-major as in a
  * task, and sizes are at least 1. An argument is a pointer, an integer or a double, 8 bytes each:
@@ -16,12 +16,12 @@
  *   cudnn.conv3d_forward(x, weight, y, batch, cin, cout, depth, height, width, kernel, stride,
  *                        padding)
  *       y = x[batch,cin,depth,height,width] convolved (cross-correlated) with
- *       weight[cout,cin,kernel,kernel,kernel], without a bias, as torch's conv3d before its bias; the
- *       algorithm is the choice of cuDNN's heuristic
+ *       weight[cout,cin,kernel,kernel,kernel], without a bias, as torch's conv3d before its bias;
+ *       the algorithm is the choice of cuDNN's heuristic
  *
- * Descriptors and choices of the heuristics are kept for each shape. Only the first call for a shape
- * allocates or waits, so that later calls can be captured into a graph. One thread and one context:
- * the state belongs to the context that was current at the first call. */
+ * Descriptors and choices of the heuristics are kept for each shape. Only the first call for a
+ * shape allocates or waits, so that later calls can be captured into a graph. One thread and one
+ * context: the state belongs to the context that was current at the first call. */
 #ifndef EVAL_CUDA_LIBRARY_LIBRARY_H
 #define EVAL_CUDA_LIBRARY_LIBRARY_H
 

@@ -79,7 +79,8 @@ static void plan_destroy(LtPlan *p)
     memset(p, 0, sizeof *p);
 }
 
-/* Prepare the handle for this stream. cublasSetStream resets the workspace, so it is set each time. */
+/* Prepare the handle for this stream. cublasSetStream resets the workspace, so it is set each
+ * time. */
 static int use_blas(void *stream, Error *err)
 {
     void *workspace;

@@ -8,9 +8,9 @@
 #include "eval/cuda/measure/cupti_work.h"
 #include "eval/device/device.h"
 
-/* Returns 0 with out[0..*n) filled (at most DEVICE_MAX_COUNTERS), or -1 when neither way of counting
- * works here, or the work failed. One caller at a time in a process. CUPTI stays open: do not time
- * in a process that has called this. */
+/* Returns 0 with out[0..*n) filled (at most DEVICE_MAX_COUNTERS), or -1 when neither way of
+ * counting works here, or the work failed. One caller at a time in a process. CUPTI stays open: do
+ * not time in a process that has called this. */
 int cupti_counters(const CuptiWork *work, DeviceCounter *out, int *n, Error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* The functions of CUPTI that Quern calls (CUDA 12.6 and later, for the range profiler), declared here
- * so that a build needs no header of CUPTI. The first field of each structure is its size, from which
- * the library knows the fields that exist. */
+/* The functions of CUPTI that Quern calls (CUDA 12.6 and later, for the range profiler), declared
+ * here so that a build needs no header of CUPTI. The first field of each structure is its size,
+ * from which the library knows the fields that exist. */
 #ifndef EVAL_CUDA_MEASURE_CUPTI_API_H
 #define EVAL_CUDA_MEASURE_CUPTI_API_H
 

@@ -11,7 +11,8 @@
 enum { MAX_PASSES = 64 };
 static const size_t max_image = (size_t)256 << 20;
 
-/* Quern's name of a counter and the hardware's. A metric that the chip does not have is left out. */
+/* Quern's name of a counter and the hardware's. A metric that the chip does not have is left
+ * out. */
 static const struct {
     const char *name, *metric;
 } known_metrics[] = {

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/process.h"
 
-/* Dense flops of one SM in one clock at full rate, from NVIDIA's architecture papers; a multiply-add is
- * two. */
+/* Dense flops of one SM in one clock at full rate, from NVIDIA's architecture papers; a
+ * multiply-add is two. */
 typedef struct {
     int arch; /* 10 * major + minor */
     double fp32, fp64, tensor16;
@@ -172,8 +172,8 @@ static int read_text(const View *v, const char *key, char *out, size_t size, Err
     return 0;
 }
 
-/* An unknown name comes from a later version and is skipped. A name that is missing or whose value is
- * no number is an error. */
+/* An unknown name comes from a later version and is skipped. A name that is missing or whose value
+ * is no number is an error. */
 static int read_measures(ArtifactReader *reader, Light *out, Error *err)
 {
     View v;

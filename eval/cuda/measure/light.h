@@ -1,7 +1,7 @@
 /* The speed of light of one GPU: the highest rates of its memory and its arithmetic.
  *
- * Each rate has two values. The *bound* is clocks times widths, from the driver's attributes and the
- * architecture's published throughputs, rounded up. The *measured* ceiling is the best rate of
+ * Each rate has two values. The *bound* is clocks times widths, from the driver's attributes and
+ * the architecture's published throughputs, rounded up. The *measured* ceiling is the best rate of
  * kernels that do nothing else, on this GPU (quern-light); it is kept as an artifact. A kernel is
  * called faster than light only when it exceeds the greater of the two, so that no honest kernel is
  * refused. A kernel's fraction of the speed of light refers to the measured ceiling, which a real
@@ -27,8 +27,8 @@ typedef struct {
     char uuid[48], device[64], driver[32];
 } Light;
 
-/* The bound, from the driver's attributes. The bounds of an unknown architecture are so high that no
- * kernel exceeds them. */
+/* The bound, from the driver's attributes. The bounds of an unknown architecture are so high that
+ * no kernel exceeds them. */
 int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err);
 
 /* The path of the artifact: ${QUERN_CACHE:-~/.cache/quern}/light-UUID.qa, of kind `metrics`, with
@@ -41,12 +41,12 @@ int light_read(const char *path, Light *out, Error *err);
  * be read is logged and counts as missing. */
 int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out);
 /* Read the artifact at light_path. When it is missing, run quern-light, which waits for the GPU and
- * takes some seconds. Returns 0 when that fails, with a warning in the log; the next evaluator tries
- * again. */
+ * takes some seconds. Returns 0 when that fails, with a warning in the log; the next evaluator
+ * tries again. */
 int light_find(const Gpu *gpu, const char *driver, Light *out);
 
-/* The highest flops per second with the accuracy of the dtype. Three products in TF32 make one product
- * in fp32. */
+/* The highest flops per second with the accuracy of the dtype. Three products in TF32 make one
+ * product in fp32. */
 double light_flops(const Light *l, Dtype dtype);
 double light_dram(const Light *l); /* the best of read, write, copy */
 

@@ -74,8 +74,8 @@ static const char light_memory_code[] =
                 for (int u = 0; u < U; u++) __stcs(out + at + u * blockDim.x, v[u]);
             }
         }
-        /* Each block reads `count` tiles. All blocks read the same tiles, each beginning at another one.
-         * The loads bypass L1. */
+        /* Each block reads `count` tiles. All blocks read the same tiles, each beginning at another
+         * one. The loads bypass L1. */
         template <int U> __global__ void l2_tiles(const uint4 *x, uint4 *out, Long tiles, Long count) {
             uint4 s = make_uint4(0, 0, 0, 0);
             Long t = blockIdx.x % tiles;

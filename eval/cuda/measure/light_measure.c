@@ -131,8 +131,8 @@ static int fill_both(Bench *b, CuFunction fill, Error *err)
     return 0;
 }
 
-/* One kernel over buffers of some sizes, with one block per tile and with grids that fill the SMs once
- * or twice. */
+/* One kernel over buffers of some sizes, with one block per tile and with grids that fill the SMs
+ * once or twice. */
 static int stream(Bench *b, CuFunction f, int vectors, double per_byte, double *best, Error *err)
 {
     for (size_t bytes = b->bytes; bytes >= b->bytes / 2 && (double)bytes >= MANY_L2 * b->l2_bytes;
@@ -176,8 +176,8 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
     return 0;
 }
 
-/* Load words that are far apart, from more memory than fits the L2: consecutive words would hide most
- * stalls. */
+/* Load words that are far apart, from more memory than fits the L2: consecutive words would hide
+ * most stalls. */
 static int find_stalls(Bench *b, CuFunction f, double *stall_period_us, Error *err)
 {
     double us;

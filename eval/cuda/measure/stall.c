@@ -6,9 +6,9 @@
 
 #include "base/memory.h"
 
-/* The longest loads, one in ONE_IN, are folded over each period between MIN_NS and MAX_NS. At the right
- * period, loads that met a stall fall into one or two adjacent bins; others fall anywhere. Some loads
- * that meet a stall are no longer than many that do not. */
+/* The longest loads, one in ONE_IN, are folded over each period between MIN_NS and MAX_NS. At the
+ * right period, loads that met a stall fall into one or two adjacent bins; others fall anywhere.
+ * Some loads that meet a stall are no longer than many that do not. */
 enum {
     ONE_IN = 50,
     MIN_LONG = 12,
@@ -77,8 +77,8 @@ static Fold near(const Long *l, double frequency, double step)
     return best;
 }
 
-/* A half or a third of the period gathers as many loads, so the longest period that gathers nearly the
- * most is taken. */
+/* A half or a third of the period gathers as many loads, so the longest period that gathers nearly
+ * the most is taken. */
 static Fold best_fold(const Long *l)
 {
     Fold best = {0};

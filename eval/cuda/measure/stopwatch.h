@@ -1,6 +1,6 @@
-/* The timing of a launch sequence in a context: events around it in the executor's one stream, after
- * a flush that overwrites shared memory and fills the L2 with other, clean lines. Everything is
- * enqueued before the first launch starts, since the host enqueues while the flush runs. */
+/* The timing of a launch sequence in a context: events around it in the executor's one stream,
+ * after a flush that overwrites shared memory and fills the L2 with other, clean lines. Everything
+ * is enqueued before the first launch starts, since the host enqueues while the flush runs. */
 #ifndef EVAL_CUDA_MEASURE_STOPWATCH_H
 #define EVAL_CUDA_MEASURE_STOPWATCH_H
 
@@ -34,7 +34,8 @@ typedef struct {
 
 /* The executor must outlive the stopwatch. */
 int stopwatch_open(Stopwatch *w, Executor *e, Error *err);
-/* Load the kernels of the flush and of the wait from the harness's cubin. Cold timings need them. */
+/* Load the kernels of the flush and of the wait from the harness's cubin. Cold timings need
+ * them. */
 int stopwatch_load(Stopwatch *w, const void *cubin, Error *err);
 /* To be called before the executor is closed, with its context current. */
 void stopwatch_close(Stopwatch *w);

@@ -1,7 +1,7 @@
-/* The layout of the buffers' address range: bookkeeping only, without CUDA calls. Offsets [0, mapped)
- * are backed by extents in order. Each buffer has at least ARENA_GUARD bytes on both sides. All bytes
- * outside of buffers are guard zones and hold poison, so that a write past a bound is found at any
- * distance. */
+/* The layout of the buffers' address range: bookkeeping only, without CUDA calls. Offsets [0,
+ * mapped) are backed by extents in order. Each buffer has at least ARENA_GUARD bytes on both sides.
+ * All bytes outside of buffers are guard zones and hold poison, so that a write past a bound is
+ * found at any distance. */
 #ifndef EVAL_CUDA_MEMORY_ARENA_H
 #define EVAL_CUDA_MEMORY_ARENA_H
 
@@ -37,8 +37,8 @@ typedef struct {
 
 void arena_init(Arena *a, uint64_t limit);
 
-/* Place a buffer. Returns 0 with *at; 1 when *grow more bytes (whole pages) must be mapped first, then
- * call again; -1 when the limit does not allow it or there are too many buffers. */
+/* Place a buffer. Returns 0 with *at; 1 when *grow more bytes (whole pages) must be mapped first,
+ * then call again; -1 when the limit does not allow it or there are too many buffers. */
 int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow,
                 Error *err);
 /* Record that an extent of `bytes` was mapped at the end. */

@@ -1,5 +1,6 @@
-/* The memory of the buffers: one fixed range of addresses, backed on demand. It is mapped at the same
- * addresses in the harness's context and in the runners', so that a pointer is valid in all. */
+/* The memory of the buffers: one fixed range of addresses, backed on demand. It is mapped at the
+ * same addresses in the harness's context and in the runners', so that a pointer is valid in
+ * all. */
 #ifndef EVAL_CUDA_MEMORY_SPACE_H
 #define EVAL_CUDA_MEMORY_SPACE_H
 

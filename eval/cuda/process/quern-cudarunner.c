@@ -41,9 +41,9 @@ int main(int argc, char **argv)
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    /* A module is loaded completely, so that nothing is loaded between two events. Libraries are too
-     * large for that, and a baseline has run before it is timed. The driver compiles nothing, so its
-     * cache is off. */
+    /* A module is loaded completely, so that nothing is loaded between two events. Libraries are
+     * too large for that, and a baseline has run before it is timed. The driver compiles nothing,
+     * so its cache is off. */
     setenv("CUDA_MODULE_LOADING", trusted ? "LAZY" : "EAGER", 1);
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     int rc = runner_server_run(PROTOCOL_FD, atoi(words[0]), trusted, &err);

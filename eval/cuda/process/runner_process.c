@@ -216,7 +216,8 @@ static int wait_readable(int fd, double limit_s)
     }
 }
 
-/* The process has ended, or closed its socket and will end. Its status tells a crash from an exit. */
+/* The process has ended, or closed its socket and will end. Its status tells a crash from an
+ * exit. */
 static RunnerReply wait_ended(CudaRunner *r, Error *err)
 {
     double start = clock_seconds();

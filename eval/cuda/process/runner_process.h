@@ -30,7 +30,8 @@ int cudarunner_wait(CudaRunner *r, Error *err);
 void cudarunner_poll(CudaRunner *r);
 /* Kill the process without waiting for its end. cudarunner_stop or cudarunner_close must follow. */
 void cudarunner_kill(CudaRunner *r);
-/* Kill the process and wait for its end, at most 20 seconds: it may hang in the driver with its GPU. */
+/* Kill the process and wait for its end, at most 20 seconds: it may hang in the driver with its
+ * GPU. */
 int cudarunner_stop(CudaRunner *r, Error *err);
 void cudarunner_close(CudaRunner *r);
 
@@ -45,8 +46,8 @@ typedef enum {
 RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_s,
                             CudaAnswer *answer, Error *err);
 
-/* One message, with or without a descriptor (-1); also for the runner's side. message_receive returns
- * the number of bytes, 0 at the end, or -1. */
+/* One message, with or without a descriptor (-1); also for the runner's side. message_receive
+ * returns the number of bytes, 0 at the end, or -1. */
 int message_send(int socket, const void *data, size_t size, int fd, Error *err);
 ssize_t message_receive(int socket, void *data, size_t size, int *fd);
 /* Wait at most s seconds for a message or the end of the socket; returns whether one has come. It

@@ -170,7 +170,7 @@ int runner_server_run(int socket, int ordinal, int trusted, Error *err)
         if (fd >= 0) close(fd);
         if (!rc && a.end.context_lost) rc = error_set(err, ERROR_DEVICE, "the context is lost");
     }
-    /* Nothing is released: the end of the process frees all, and a call into a lost context might not
-     * return. */
+    /* Nothing is released: the end of the process frees all, and a call into a lost context might
+     * not return. */
     return rc;
 }

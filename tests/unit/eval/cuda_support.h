@@ -1,4 +1,5 @@
-/* Support for tests of the device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda. */
+/* Support for tests of the device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for
+ * libcuda. */
 #ifndef TESTS_CUDA_SUPPORT_H
 #define TESTS_CUDA_SUPPORT_H
 

@@ -1,5 +1,5 @@
-/* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers, guard
- * zones, and runner processes that candidates make fail in every way. */
+/* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
+ * guard zones, and runner processes that candidates make fail in every way. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -65,7 +65,8 @@ static void test_honest(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Buffers of many sizes, which make the arena grow and shrink. Both processes see the same contents. */
+/* Buffers of many sizes, which make the arena grow and shrink. Both processes see the same
+ * contents. */
 static void test_buffers(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void test_idle_holds_nothing(void **state)
     ops->close(d);
 }
 
-/* Many comparisons in one wait, more than there are slots; then one wrong byte, one wrong element, and
- * a written guard zone. */
+/* Many comparisons in one wait, more than there are slots; then one wrong byte, one wrong element,
+ * and a written guard zone. */
 static void expect_all(DevicePtr p, DeviceGolden *bytes)
 {
     enum { MANY = 40 };
@@ -211,8 +212,8 @@ static void golden(void)
     ops->golden_free(d, g);
 }
 
-/* Every way to end a runner gives its outcome and a sentence, and the same again for the lost module.
- * The next candidate is not affected. */
+/* Every way to end a runner gives its outcome and a sentence, and the same again for the lost
+ * module. The next candidate is not affected. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -281,8 +282,8 @@ static void test_not_the_candidates(void **state)
     ops->close(d);
 }
 
-/* Timing at a phase of the memory's stalls; a sequence with two homes, and one that fails while it is
- * timed. */
+/* Timing at a phase of the memory's stalls; a sequence with two homes, and one that fails while it
+ * is timed. */
 static void test_clock(void **state)
 {
     (void)state;
@@ -355,8 +356,8 @@ static void test_begins_anywhere(void **state)
     ops->close(d);
 }
 
-/* Loading a module without variables many times gives one of a few copies, each equally often and none
- * twice in a row. After a runner's end the copies are new. */
+/* Loading a module without variables many times gives one of a few copies, each equally often and
+ * none twice in a row. After a runner's end the copies are new. */
 static void test_copies(void **state)
 {
     (void)state;
@@ -475,8 +476,8 @@ static void test_trusted_runner(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* A candidate's failure does not affect the trusted runner. A failure of trusted code is an error of
- * the evaluator and ends the trusted runner only. */
+/* A candidate's failure does not affect the trusted runner. A failure of trusted code is an error
+ * of the evaluator and ends the trusted runner only. */
 static void test_trusted_runner_faults(void **state)
 {
     (void)state;
@@ -510,7 +511,8 @@ static void test_trusted_runner_faults(void **state)
     ops->close(d);
 }
 
-/* A library is called in the trusted runner. The candidates' runner has none, whatever it receives. */
+/* A library is called in the trusted runner. The candidates' runner has none, whatever it
+ * receives. */
 static void test_library(void **state)
 {
     (void)state;
@@ -562,8 +564,8 @@ static void test_refused_names(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* When quern-light cannot measure, the evaluator uses the bounds, and tries again when it is opened the
- * next time. */
+/* When quern-light cannot measure, the evaluator uses the bounds, and tries again when it is opened
+ * the next time. */
 static void test_unmeasured(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The harness's own device code, compiled by NVRTC and run by the simulator: guard zones, comparison
- * and digests, against the same computed by the host. */
+/* The harness's own device code, compiled by NVRTC and run by the simulator: guard zones,
+ * comparison and digests, against the same computed by the host. */
 #include <math.h>
 
 #include "base/random.h"
@@ -242,8 +242,8 @@ static void test_bytes(void **state)
 
 /* ---- timing ---- */
 
-/* The flush zeroes all words that it reads, for sizes that are a multiple of the stride and others. It
- * does not write behind them. */
+/* The flush zeroes all words that it reads, for sizes that are a multiple of the stride and others.
+ * It does not write behind them. */
 static void test_flush(void **state)
 {
     (void)state;

@@ -1,11 +1,12 @@
 /* The device "cuda:N" over a driver that does all work as late as it is allowed to
- * (tests/fixtures/cuda): contents, graphs and the runs of a verdict. Memory that is reused too early,
- * or a wait that is missing, gives a wrong result. */
+ * (tests/fixtures/cuda): contents, graphs and the runs of a verdict. Memory that is reused too
+ * early, or a wait that is missing, gives a wrong result. */
 #include "eval/judge/paired_timing.h"
 
 #include "cuda_support.h"
 
-/* Contents larger than the pinned memory, rotated and compared, while the host reuses its memory. */
+/* Contents larger than the pinned memory, rotated and compared, while the host reuses its
+ * memory. */
 static void test_large_contents(void **state)
 {
     (void)state;
@@ -39,8 +40,8 @@ static void test_large_contents(void **state)
     ops->close(d);
 }
 
-/* Each of many sequences is captured once, and again after its module was unloaded and another has its
- * number. */
+/* Each of many sequences is captured once, and again after its module was unloaded and another has
+ * its number. */
 static void test_graphs(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Launch records are decoded as they were encoded, and damaged ones are refused. An answer of a runner
- * is refused when it does not belong to the call or exceeds a bound. The driver's error numbers become
- * sentences. */
+/* Launch records are decoded as they were encoded, and damaged ones are refused. An answer of a
+ * runner is refused when it does not belong to the call or exceeds a bound. The driver's error
+ * numbers become sentences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,7 +180,8 @@ static void test_faults(void **state)
               "kernel scale accessed", "misaligned");
     explained((LaunchEnd){END_RUN, CU_LAUNCH_TIMEOUT, 0, 0, 1, ""}, 1, OUTCOME_TIMEOUT,
               "kernel scale did not end", "time");
-    /* A memory error, a failure of the harness and invalid indices are not blamed on a candidate. */
+    /* A memory error, a failure of the harness and invalid indices are not blamed on a
+     * candidate. */
     assert_int_equal(launch_fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);
     assert_int_equal(
         launch_fault_explain(&(LaunchEnd){END_HARNESS, CU_ILLEGAL_ADDRESS, 0, 0, 1, ""}, &l, 1, &f),

@@ -114,7 +114,8 @@ static double value(const DeviceCounter *c, int n, const char *name)
     return -1;
 }
 
-/* Without the right to count, the values come from activity records. A run that fails is an error. */
+/* Without the right to count, the values come from activity records. A run that fails is an
+ * error. */
 static void test_records(void **state)
 {
     DeviceCounter c[DEVICE_MAX_COUNTERS];

@@ -146,7 +146,8 @@ static void test_plan_is_checked_first(void **state)
     loaded_close(&l);
 }
 
-/* A kernel that the device cannot describe is the candidate's fault, at the line of its first launch. */
+/* A kernel that the device cannot describe is the candidate's fault, at the line of its first
+ * launch. */
 static void test_kernel_refused(void **state)
 {
     (void)state;
@@ -206,8 +207,8 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     return rc;
 }
 
-/* The ratio of pairs is right under a drift that both sides share. Each side uses both sets of buffers,
- * and no buffer, also none of a plan, holds the other side's result during a run. */
+/* The ratio of pairs is right under a drift that both sides share. Each side uses both sets of
+ * buffers, and no buffer, also none of a plan, holds the other side's result during a run. */
 static void test_paired_timing(void **state)
 {
     (void)state;
@@ -260,9 +261,9 @@ static void test_orders(void **state)
     assert_true(changes > 0); /* the order changes */
 }
 
-/* Sampling stops early for a candidate that is clearly slower. The interval is as wide as the width at
- * which sampling stopped, widened by the 0.2 us of each side's launch between contexts. A candidate
- * whose ratio that may explain is not timed to a very narrow interval. */
+/* Sampling stops early for a candidate that is clearly slower. The interval is as wide as the width
+ * at which sampling stopped, widened by the 0.2 us of each side's launch between contexts. A
+ * candidate whose ratio that may explain is not timed to a very narrow interval. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
@@ -415,7 +416,8 @@ static void test_two_in_one(void **state)
     assert_true(v.high < 0.8 && v.low > 0.7); /* 15 us to 20 */
 }
 
-/* A candidate that wins runs on contents that it has not seen: it must be correct and as fast there. */
+/* A candidate that wins runs on contents that it has not seen: it must be correct and as fast
+ * there. */
 static void test_unseen(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Vendor libraries by name: the table of calls, and arguments that are refused before a library is
- * called. Every task's baseline and best sources are plans that this build reads. On a GPU, the calls
- * compute what eval/cuda/library/library.h says, on odd shapes and from a graph. */
+ * called. Every task's baseline and best sources are plans that this build reads. On a GPU, the
+ * calls compute what eval/cuda/library/library.h says, on odd shapes and from a graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -85,8 +85,8 @@ static Light measured_light(void)
                    .driver = "580.1"};
 }
 
-/* A product at the speed of tensor cores is no cheat when they can compute it with the accuracy of the
- * dtype; three products in TF32 have the accuracy of fp32. */
+/* A product at the speed of tensor cores is no cheat when they can compute it with the accuracy of
+ * the dtype; three products in TF32 have the accuracy of fp32. */
 static void test_ceilings(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The period of the memory's stalls is found among random long loads, and only a period is found. */
+/* The period of the memory's stalls is found among random long loads, and only a period is
+ * found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +14,9 @@
 
 static uint64_t done[STALL_LOADS];
 
-/* Loads of 340 to 460 ns, in the steps of 32 ns of an H200's clock, with a stall every `period` ns. A
- * share `seen` of the stalls makes a load up to 430 ns longer; a share `strays` of the loads is as
- * much longer by chance. */
+/* Loads of 340 to 460 ns, in the steps of 32 ns of an H200's clock, with a stall every `period` ns.
+ * A share `seen` of the stalls makes a load up to 430 ns longer; a share `strays` of the loads is
+ * as much longer by chance. */
 static uint32_t watched(double period, double seen, double strays, uint64_t seed)
 {
     Random r;
@@ -71,8 +72,8 @@ static void test_none(void **state)
     assert_int_equal(stall_period(done, 0), 0);
 }
 
-/* Bursts of long loads, as caused by another process on the GPU: a burst falls into one or two bins of
- * any long period. */
+/* Bursts of long loads, as caused by another process on the GPU: a burst falls into one or two bins
+ * of any long period. */
 static void test_bursts(void **state)
 {
     (void)state;

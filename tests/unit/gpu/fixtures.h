@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Compile tests/fixtures/cuda/SOURCE to DIR/NAME and load it, so that the loader finds it by its name.
- * Returns 0 or -1. */
+/* Compile tests/fixtures/cuda/SOURCE to DIR/NAME and load it, so that the loader finds it by its
+ * name. Returns 0 or -1. */
 static inline int fixture_build(const char *source, const char *dir, const char *name)
 {
     const char *cc = getenv("QUERN_CC");

@@ -1,8 +1,8 @@
-/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt's documentation says:
- * the row-major mapping with all transposes, leading dimensions and outputs; true alignments; one
- * query per shape, which skips an algorithm that does not run; k that is not split where the order of
- * sums matters; and the error when no algorithm runs. On a GPU test_products_cuda does this with the
- * real library. */
+/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt's documentation
+ * says: the row-major mapping with all transposes, leading dimensions and outputs; true alignments;
+ * one query per shape, which skips an algorithm that does not run; k that is not split where the
+ * order of sums matters; and the error when no algorithm runs. On a GPU test_products_cuda does
+ * this with the real library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +138,8 @@ static void test_once_a_shape(void **state)
     assert_int_equal(calls('s'), 5 + 1 + 1100 + 1);
 }
 
-/* An algorithm that splits k is used only for unordered products, and so is a kernel without a tile. */
+/* An algorithm that splits k is used only for unordered products, and so is a kernel without a
+ * tile. */
 static void test_ordered(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* gpus_use_only picks one GPU of CUDA_VISIBLE_DEVICES. Each case runs in a child, since it cannot be
- * undone. */
+/* gpus_use_only picks one GPU of CUDA_VISIBLE_DEVICES. Each case runs in a child, since it cannot
+ * be undone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 #include "gpu/gpus.h"
 
-/* In a child, after gpus_use_only(ordinal): the variable is `expected`, and cuda:`ask` has the number
- * `number`. */
+/* In a child, after gpus_use_only(ordinal): the variable is `expected`, and cuda:`ask` has the
+ * number `number`. */
 static void check(const char *list, int ordinal, const char *expected, int ask, int number)
 {
     pid_t child = fork();

@@ -1,4 +1,5 @@
-/* The lock of a GPU between processes: exclusive, shared, waiting, and released by a process that ends. */
+/* The lock of a GPU between processes: exclusive, shared, waiting, and released by a process that
+ * ends. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

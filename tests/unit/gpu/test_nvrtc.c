@@ -1,5 +1,5 @@
-/* gpu/nvrtc.c: the outputs of each outcome with the real compiler (skipped where there is none), and
- * the errors with files that are not NVRTC. */
+/* gpu/nvrtc.c: the outputs of each outcome with the real compiler (skipped where there is none),
+ * and the errors with files that are not NVRTC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
