@@ -65,8 +65,7 @@ static void test_honest(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Buffers of many sizes, which make the arena grow and shrink. Both processes see the same
- * contents. */
+/* Buffers of many sizes make the arena grow and shrink. Both processes see the same contents. */
 static void test_buffers(void **state)
 {
     (void)state;
@@ -313,8 +312,7 @@ static void test_clock(void **state)
     ops->close(d);
 }
 
-/* The overhead of a launch depends on its number modulo eight: a timing begins after 0 to 7 empty
- * launches. */
+/* A timing begins after 0 to 7 empty launches (eval/cuda/measure/stopwatch.c). */
 static void test_begins_anywhere(void **state)
 {
     (void)state;
@@ -511,8 +509,7 @@ static void test_trusted_runner_faults(void **state)
     ops->close(d);
 }
 
-/* A library is called in the trusted runner. The candidates' runner has none, whatever it
- * receives. */
+/* A library is called in the trusted runner. The candidates' runner refuses such a call. */
 static void test_library(void **state)
 {
     (void)state;
