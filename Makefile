@@ -41,8 +41,15 @@ up_to = $(if $(filter $(1),$(firstword $(2))),$(1),$(firstword $(2)) $(call up_t
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODULES))))
 
+# Device backends register themselves before main and nothing names them. As one object that defines device_backends,
+# which eval/device/registry.c needs, they come into every program that looks up a device, and into no other.
+BACKENDS := eval/cuda/device.c eval/sim/device.c
+$(BUILD)/obj/eval/backends.o: $(BACKENDS:%.c=$(BUILD)/obj/%.o)
+	$(Q)ld -r --defsym=device_backends=0 -o $@ $^
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS),$(SRC))) $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o)
+
 define module_rules
-$(BUILD)/lib/$(1).a: $(patsubst %.c,$(BUILD)/obj/%.o,$(call SRC,$(1)))
+$(BUILD)/lib/$(1).a: $(call objects,$(1))
 	$$(Q)mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
 $(foreach p,$(call main_files,$(1)),
 $(BUILD)/bin/$(notdir $(p:.c=)): $(BUILD)/obj/$(p:.c=.o) $(call archives,$(1))

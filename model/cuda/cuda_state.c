@@ -251,7 +251,7 @@ int cuda_begin(void)
     double now = clock_seconds();
     if (now - cuda.polled < lock_poll_s) return 0;
     cuda.polled = now;
-    return lock_wanted(cuda.lock) ? yield_lock() : 0;
+    return lock_is_contended(cuda.lock) ? yield_lock() : 0;
 }
 
 int cuda_wait(void)

@@ -388,7 +388,7 @@ static void test_lock(void **state)
     if (!pid) {
         GpuLock *l;
         if (lock_open(info.uuid, &l, NULL) || write(ready[1], "", 1) != 1 ||
-            lock_alone(l, 20, NULL))
+            lock_exclusive(l, 20, NULL))
             _exit(1);
         clock_sleep(0.2);
         lock_close(l);
@@ -406,9 +406,9 @@ static void test_lock(void **state)
     assert_true(longest > 0.15);
     GpuLock *l;
     assert_int_equal(lock_open(info.uuid, &l, &err), 0);
-    assert_int_equal(lock_alone(l, 0.05, &err), -1); /* still shared here */
+    assert_int_equal(lock_exclusive(l, 0.05, &err), -1); /* still shared here */
     if (gpu->status(&err)) fail_msg("%s", err.text);
-    assert_int_equal(lock_alone(l, 0.05, &err), 0); /* released by the wait */
+    assert_int_equal(lock_exclusive(l, 0.05, &err), 0); /* released by the wait */
     lock_close(l);
     close(ready[0]), close(ready[1]);
 }

@@ -1,4 +1,6 @@
-#include "eval/cuda/fault.h"
+/* The driver's error numbers, as outcomes and sentences. A number that is not in the tables is
+ * never blamed on a candidate. */
+#include "eval/cuda/launch_fault.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +104,8 @@ static void shape_text(const DeviceLaunch *l, char *out, size_t size)
              l->shared_bytes);
 }
 
-int fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n, DeviceFault *fault)
+int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n,
+                         DeviceFault *fault)
 {
     char who[300], shape[160] = "";
     if (n < 1 || end->first < 0 || end->last < end->first || end->last >= n) return 0;
@@ -119,7 +122,7 @@ int fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n, Dev
     return 1;
 }
 
-void fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFault *fault)
+void launch_fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFault *fault)
 {
     char who[300];
     begin(launches, n - 1, OUTCOME_TIMEOUT, fault);
@@ -130,7 +133,7 @@ void fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFa
              who, seconds);
 }
 
-void fault_death(const DeviceLaunch *launches, int n, int status, DeviceFault *fault)
+void launch_fault_exit(const DeviceLaunch *launches, int n, int status, DeviceFault *fault)
 {
     char who[300];
     begin(launches, n - 1, OUTCOME_LAUNCH_ERROR, fault);
