@@ -340,7 +340,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
     int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
     if (!rc && outcome_from_name(text, &outcome))
-        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, text);
+        rc = error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         note_unanswered(r);
@@ -446,7 +446,7 @@ static int load_result(Report *r, const View *v, Error *err)
     int predicted, k = -1;
     Outcome said = OUTCOME_OK;
     if (outcome && outcome_from_name(outcome, &said))
-        error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
+        error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
     else if (name && device && source && outcome && !view_float(v, "score", &score, err) &&
              !view_float(v, "time_us", &time_us, err) &&
              !view_float(v, "baseline_us", &baseline_us, err) &&

@@ -46,7 +46,7 @@ int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, Bat
         if (each) rc = each(ctx, record, len, err);
     }
     if (!rc && more < 0)
-        rc = error_set(err, ERROR_INVALID, "%s.journal: a batch whose record lengths do not add up",
+        rc = error_set(err, ERROR_CORRUPT, "%s.journal: a batch whose record lengths do not add up",
                        target);
     if (!rc) return 0;
     batchlog_keep(b, NULL);

@@ -14,7 +14,7 @@ static int each_pair(const char *text, Pair *pair, void *ctx, Error *err)
     for (char *p = strtok_r(list, ",", &save); !rc && p; p = strtok_r(NULL, ",", &save)) {
         char *colon = strchr(p, ':');
         if (!colon || ++n > HISTORY_MAX) {
-            rc = error_set(err, ERROR_LIMIT,
+            rc = error_set(err, ERROR_USAGE,
                            "--history expects at most %d pairs SAMPLES:VERDICTS, found '%s'",
                            HISTORY_MAX, p);
             break;

@@ -28,7 +28,7 @@ static int read_logprobs(const View *v, Sample *s, Error *err)
     if (view_floats(v, "logprobs", &wide, &n, err)) return -1;
     if ((int)n != s->n_ids) {
         free(wide);
-        return error_set(err, ERROR_INVALID, "%s: expected %d logprobs, one an id, found %zu",
+        return error_set(err, ERROR_CORRUPT, "%s: expected %d logprobs, one an id, found %zu",
                          v->where, s->n_ids, n);
     }
     s->logprobs = memory_array(n, sizeof *s->logprobs);
@@ -77,7 +77,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     int rc = !outcome || !digest || view_float(v, "score", &s->score, err) ||
              view_float(v, "speedup", &s->speedup, err);
     if (!rc && outcome_from_name(outcome, &s->outcome))
-        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
+        rc = error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
     if (s->unanswered) { /* judged all the same, as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;

@@ -77,7 +77,7 @@ static int kind_of(const char *template, const char *where, ChatKind *out, Error
                                                    : CHAT_CHATML;
         if (*out != CHAT_CHATML || !other) return 0;
     }
-    return error_set(err, ERROR_INVALID,
+    return error_set(err, ERROR_UNSUPPORTED,
                      "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
                      where);
 }

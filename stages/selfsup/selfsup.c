@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "stages/sft/sft.h"
+#include "stages/train/dataset_examples.h"
 
 int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
 {
@@ -44,7 +44,7 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     Example *ex = NULL;
     long n, plain, dropped;
     if (policy_tokenizer(model_dir, &p, err)) return -1;
-    int rc = sft_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
+    int rc = dataset_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
     policy_release(&p);
     if (rc) return -1;
     s->items = memory_grow(s->items, (size_t)(s->n + n), sizeof *s->items);
@@ -52,6 +52,16 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     s->n += n;
     free(ex);
     return 0;
+}
+
+Example *successes_take(Successes *s, long *n)
+{
+    Example *ex = s->items;
+    *n = s->n;
+    s->items = NULL;
+    s->n = 0;
+    successes_release(s);
+    return ex;
 }
 
 void successes_release(Successes *s)

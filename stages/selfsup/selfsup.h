@@ -30,6 +30,8 @@ void successes_balance(Successes *s);
 /* Add stage 1's examples, weight 1 each; call after successes_balance. */
 int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len,
                        Error *err);
+/* Hands over the *n examples, which the caller frees with examples_free, and releases *s. */
+Example *successes_take(Successes *s, long *n);
 void successes_release(Successes *s);
 
 #endif

@@ -175,7 +175,7 @@ static int waves(Collection *c, Queue *q, Error *err)
             rc = ask_wave(c, &c->o->teachers[k], upto, err);
         if (!rc && open) rc = judge_wave(c, q, upto, err);
         if (!rc && stop_requested())
-            rc = error_set(err, ERROR_INVALID, "stopped; the same command continues");
+            rc = error_set(err, ERROR_STOPPED, "stopped; the same command continues");
     }
     free(upto);
     return rc;

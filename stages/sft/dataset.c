@@ -87,7 +87,7 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     buffer_init(&answer, MAX_TEXT);
     prompt_write(&prompt, t, ex, 2, o->full);
     int rc = compare_text(&comparison, two[0], two[1]);
-    if (rc) rc = error_set(err, ERROR_INVALID, "sample %s: cannot describe its exemplars", s->id);
+    if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
     if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
     buffer_release(&prompt);

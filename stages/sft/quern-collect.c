@@ -19,12 +19,12 @@ static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEA
     int n = 0;
     for (char *p = strtok_r(list, ", ", &save); p; p = strtok_r(NULL, ", ", &save)) {
         if (n == MAX_TEACHERS)
-            return error_set(err, ERROR_LIMIT, "at most %d teachers", MAX_TEACHERS);
+            return error_set(err, ERROR_USAGE, "at most %d teachers", MAX_TEACHERS);
         if (teacher_check(p, err)) return -1;
         out[n] = *common;
         out[n++].name = p;
     }
-    return n ? n : error_set(err, ERROR_INVALID, "--teachers expects at least one");
+    return n ? n : error_set(err, ERROR_USAGE, "--teachers expects at least one");
 }
 
 int main(int argc, char **argv)

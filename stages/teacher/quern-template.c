@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/log.h"
 #include "stages/teacher/template.h"
 
 static void print_texts(const TemplateKernel *k)
@@ -74,11 +75,9 @@ int main(int argc, char **argv)
         .flags = flags};
     const char *words[1];
     flags_parse(&spec, argc, argv, words);
+    log_open("quern-template");
     Error err;
     for (int64_t i = 0; i < count; i++)
-        if (put(task, (uint64_t)(seed + i), mistakes, texts, directory, &err)) {
-            fprintf(stderr, "quern-template: %s\n", err.text);
-            return 1;
-        }
-    return fflush(stdout) || ferror(stdout);
+        if (put(task, (uint64_t)(seed + i), mistakes, texts, directory, &err)) log_die(&err);
+    return log_close(EXIT_STATUS_OK);
 }

@@ -10,19 +10,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "llm/llm.h"
 #include "stages/data/answer.h"
 #include "stages/data/promptset.h"
+#include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
 #include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };
-
-static int is_endpoint(const char *name)
-{
-    return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
-}
 
 static int is_directory(const char *name)
 {
@@ -33,9 +28,9 @@ int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
     if (!strcmp(name, "template") ||
-        (colon && colon[1] && (is_endpoint(name) || is_directory(name))))
+        (colon && colon[1] && (endpoint_is(name) || is_directory(name))))
         return 0;
-    return error_set(err, ERROR_INVALID,
+    return error_set(err, ERROR_USAGE,
                      "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH",
                      name);
 }
@@ -284,13 +279,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
         a.prompt[i] = buffer_detach(&b);
         buffer_release(&b);
     }
-    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI,
-                    .model = strchr(t->name, ':') + 1,
-                    .temperature = 1,
-                    .max_tokens = t->max_tokens,
-                    .concurrency = t->concurrency,
-                    .connect_timeout_s = 10,
-                    .request_timeout_s = 600};
+    const LlmOptions o = endpoint_options(t->name, t->max_tokens, t->concurrency);
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);
     free(a.prompt);
@@ -300,7 +289,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err)
 {
-    if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
+    if (endpoint_is(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
     int directory = is_directory(t->name);
     for (size_t i = 0; i < n; i++) {
         if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;

@@ -194,7 +194,7 @@ int template_generate(const char *task_name, const char *op_type, uint64_t seed,
     *out = (TemplateKernel){0};
     int family = find_family(task_name, op_type);
     if (family < 0)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s)", task_name,
                          op_type ? op_type : "none");
     Grammar g = {.kernel = out, .task = families[family].name};

@@ -73,7 +73,7 @@ static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log
     ArtifactSpec s = *c->spec;
     snprintf(old, sizeof old, "%s.old", c->dir);
     if (s.n_config == ARTIFACT_MAX_CONFIG)
-        return error_set(err, ERROR_MEMORY, "no room for the step in the checkpoint's header");
+        return error_set(err, ERROR_LIMIT, "no room for the step in the checkpoint's header");
     snprintf(number, sizeof number, "%ld", step);
     s.config[s.n_config].key = step_key;
     s.config[s.n_config++].value = number;

@@ -65,6 +65,16 @@ int learn_example(const Policy *p, const Sample *s, double advantage, int with_o
     return 0;
 }
 
+int learn_tokenizer(const SampleSet *s, const char *base, Policy *tokenizer, const Policy **out,
+                    Error *err)
+{
+    long without = samples_without_ids(s);
+    *out = without ? tokenizer : NULL;
+    if (!without) return 0;
+    log_info("%ld of %ld samples came without token ids: their texts are encoded", without, s->n);
+    return tokenizer->tokenizer ? 0 : policy_tokenizer(base, tokenizer, err);
+}
+
 static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error *err)
 {
     Policy ref;
@@ -194,7 +204,7 @@ static int is_model(const char *dir)
 static int check_output(const LearnOptions *o, Error *err)
 {
     if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
-        return error_set(err, ERROR_UNSUPPORTED,
+        return error_set(err, ERROR_INVALID,
                          "%s is the folder of the model that is read; the new one needs another",
                          o->output);
     DIR *d = is_model(o->output) ? NULL : opendir(o->output);

@@ -14,6 +14,11 @@
 int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out,
                   Error *err);
 
+/* The tokenizer that learn_example needs for these samples: *out is NULL when every answer has ids,
+ * else tokenizer, into which base's is loaded unless it holds one. The caller releases it. */
+int learn_tokenizer(const SampleSet *s, const char *base, Policy *tokenizer, const Policy **out,
+                    Error *err);
+
 typedef struct {
     const char *stage;         /* "sft", "selfsup", "crl" */
     const char *base, *output; /* model directories; base NULL: start below */

@@ -184,10 +184,10 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
     }
     kill(-keeper, SIGKILL); /* what it left behind */
     if (ending == 1)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_STOPPED,
                          "the trainer was stopped; the same command calls it again");
     if (ending == 2)
-        return error_set(err, ERROR_LIMIT, "the trainer took more than %.0f s and was ended",
+        return error_set(err, ERROR_CHILD, "the trainer took more than %.0f s and was ended",
                          limit_s);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -205,9 +205,9 @@ static int run_command(const Outside *o, const char *const env[][2], size_t n, E
     int status = wait_for(keeper, o->limit_s, err);
     if (status <= 0) return status;
     if (status > 128)
-        return error_set(err, ERROR_INVALID, "the trainer '%s' ended by signal %d", o->command,
+        return error_set(err, ERROR_CHILD, "the trainer '%s' ended by signal %d", o->command,
                          status - 128);
-    return error_set(err, ERROR_INVALID, "the trainer '%s' ended with exit %d", o->command, status);
+    return error_set(err, ERROR_CHILD, "the trainer '%s' ended with exit %d", o->command, status);
 }
 
 /* ---- back ---- */
@@ -222,7 +222,7 @@ static int check_adapter(const char *dir, Error *err)
     const char *type = json_need_text(j, "peft_type", path, err);
     int rc = !type || json_need_int(j, "r", path, &r, err) ? -1 : 0;
     if (!rc && (strcmp(type, "LORA") || r < 1))
-        rc = error_set(err, ERROR_INVALID,
+        rc = error_set(err, ERROR_CORRUPT,
                        "%s: expected peft_type LORA and r of 1 or more, found %s and %lld", path,
                        type, (long long)r);
     json_decref(j);
@@ -230,7 +230,7 @@ static int check_adapter(const char *dir, Error *err)
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
     if (!rc) rc = safetensors_open(path, &st, err);
     if (!rc && safetensors_count(st) == 0)
-        rc = error_set(err, ERROR_INVALID, "%s: expected the adapter's tensors, found none", path);
+        rc = error_set(err, ERROR_CORRUPT, "%s: expected the adapter's tensors, found none", path);
     if (st) safetensors_close(st);
     return rc;
 }
@@ -251,7 +251,7 @@ static int check_checkpoint(const char *dir, Error *err)
     const SafetensorsTensor *t = safetensors_find(st, "model.embed_tokens.weight");
     if (!t || t->rank != 2 || t->shape[0] != c.vocab || t->shape[1] != c.hidden)
         rc = error_set(
-            err, ERROR_INVALID,
+            err, ERROR_CORRUPT,
             "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s", dir,
             c.vocab, c.hidden, t ? "another shape" : "none");
     safetensors_close(st);
@@ -309,8 +309,10 @@ static int take_back(const Outside *o, const char *dir, const char *base, Error 
     else
         rc = error_set(err, ERROR_INVALID,
                        "expected config.json or adapter_config.json in %s, found neither", dir);
-    if (rc || add_tokenizer(dir, base, err))
+    if (rc || add_tokenizer(dir, base, err)) {
+        if (err && err->code == ERROR_NOT_FOUND) err->code = ERROR_CHILD; /* not the user's file */
         return error_prefix(err, "what the trainer wrote is no model");
+    }
     if (manifest_remove(o->output, err) || file_remove_tree(o->output, err)) return -1;
     if (rename(dir, o->output)) return error_errno(err, "cannot rename %s to %s", dir, o->output);
     return file_sync_dir(o->output, err) ? -1 : manifest_write(o->output, o->spec, err);

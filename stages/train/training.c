@@ -137,7 +137,7 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
         }
         if (now[0]) {
             if (ranks_finish(err)) return -1; /* the others end here */
-            return error_set(err, ERROR_INVALID,
+            return error_set(err, ERROR_STOPPED,
                              "stopped at step %ld of %ld; the same command continues", step,
                              l->steps);
         }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "stages/crl/grpo.h"
-#include "stages/sft/sft.h"
+#include "stages/policy/small_policy.h"
 
 typedef struct {
     const char *group, *prompt, *text, *finish, *outcome;
@@ -107,7 +107,7 @@ static int setup(void **state)
         record_text(r, fields[i][0], fields[i][1]);
     record_float(r, "score", 1);
     int rc = artifact_write(w, r, &err) || artifact_finish(w, &err) ||
-             sft_new_policy("dataset.qa", &shape, ops_cpu(), &policy, &err);
+             small_policy_create("dataset.qa", &shape, ops_cpu(), &policy, &err);
     record_free(r);
     artifact_spec_release(&spec);
     return rc ? -1 : 0;

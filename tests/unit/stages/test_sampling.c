@@ -17,7 +17,7 @@
 #include "base/stop.h"
 #include "stages/policy/policy.h"
 #include "stages/policy/sampling.h"
-#include "stages/sft/sft.h"
+#include "stages/policy/small_policy.h"
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
@@ -86,7 +86,7 @@ static int make_policy(void *ctx)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
     if (write_dataset(&err) || write_prompts("prompts.qa", -1, "", &err) ||
-        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+        small_policy_create("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 4;

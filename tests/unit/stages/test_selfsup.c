@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "stages/policy/small_policy.h"
 #include "stages/selfsup/selfsup.h"
-#include "stages/sft/sft.h"
 
 static int32_t prompt[2] = {1, 2}, answer[3] = {3, 4, 5};
 
@@ -136,7 +136,7 @@ static void rehearsal(void **state)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_selfsup");
     if (write_dataset("dataset.qa", &err) ||
-        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+        small_policy_create("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err))
         fail_msg("%s", err.text);
     Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0),
