@@ -1,3 +1,4 @@
+/* All rules end in a softmax draw without replacement, or in a uniform one. */
 #include "stages/crl/exemplar.h"
 
 #include <math.h>
@@ -37,8 +38,8 @@ static Members members_of(const Pool *p, const char *task)
     return m;
 }
 
-/* Index drawn from weights proportional to exp((level - mu)/tau); taken[i] excludes. -1: none left.
- */
+/* Draws an index with a probability proportional to exp(level/tau), among the ones that are not
+ * taken. Returns -1 when all are taken. */
 static int draw_softmax(const double *level, const char *taken, int n, double tau, Random *rng)
 {
     double top = -INFINITY, sum = 0;
@@ -67,7 +68,7 @@ static double deviation(const double *x, int n)
 
 typedef struct {
     long key;
-    double level; /* mean of its members */
+    double level; /* mean log2 score of its members */
     int count;
 } Bucket;
 
@@ -148,7 +149,7 @@ int exemplar_draw(const Pool *p, const char *task, const ExemplarOptions *opt, i
         got = draw_island(&m, opt, n, rng, picks);
     } else if (m.n) {
         char *taken = memory_alloc((size_t)m.n);
-        got = draw_members(&m, taken, 1e9, n, rng, picks); /* an infinite temperature: uniform */
+        got = draw_members(&m, taken, 1e9, n, rng, picks); /* a high temperature: uniform */
         free(taken);
     }
     for (int i = got - 1; i > 0; i--) {

@@ -1,9 +1,11 @@
+/* Flags hold names; the enums of stages/train/loss.h are found by their place in a list of
+ * names. */
 #include "stages/crl/loss_flags.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The i-th word of "a|b|c" into the flags' own memory. */
+/* Copies word i of "a|b|c" into the flags' own memory. */
 static const char *word_at(LossFlags *f, const char *names, int i)
 {
     char *out = f->word[f->words++];

@@ -1,3 +1,4 @@
+/* One round is in memory at a time. */
 #include "stages/data/history.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static int each_pair(const char *text, Pair *pair, void *ctx, Error *err)
 
 static int add_input(void *ctx, const char *samples, const char *verdicts, Error *err)
 {
-    (void)samples; /* named by the verdicts' own inputs */
+    (void)samples; /* the verdicts name them among their inputs */
     return artifact_spec_input(ctx, verdicts, err);
 }
 

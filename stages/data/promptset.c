@@ -1,3 +1,4 @@
+/* Loads prompts, and makes sample records of their answers. */
 #include "stages/data/promptset.h"
 
 #include <stdio.h>

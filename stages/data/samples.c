@@ -1,3 +1,4 @@
+/* The join is a binary search of the samples, sorted by id. */
 #include "stages/data/samples.h"
 
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     if (!rc && outcome_from_name(outcome, &s->outcome))
         rc = error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
-    if (s->unanswered) { /* judged all the same, as an answer without code */
+    if (s->unanswered) { /* the evaluator judged it as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
         s->score = s->speedup = 0;
     }

@@ -1,3 +1,4 @@
+/* The layouts are a table; text collects in a buffer and is encoded before each special token. */
 #include "stages/policy/chat.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ enum { MAX_FILE = 16 << 20, MAX_TEXT = 1 << 28 };
 static const char qwen_system[] =
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
-/* Special tokens by name. A role's name is followed by the token `header`, or by a line break. */
+/* Special tokens by name. The token `header`, or else a line break, follows the name of a role. */
 static const struct {
     const char *begin, *open, *header, *end, *system;
 } layout[] = {
@@ -57,8 +58,8 @@ int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, E
                : 0;
 }
 
-/* Known by what only they say. A default system prompt of another kind, or a thought that the
- * prompt begins, would change what the model reads: such templates are refused. */
+/* Recognizes a template by a text that only it has. A template with another default system prompt,
+ * or one whose prompt begins a thought, is refused: the model would read another prompt. */
 static int kind_of(const char *template, const char *where, ChatKind *out, Error *err)
 {
     static const char *const others[] = {"<|im_start|>system\nYou", "<|im_start|>system\\nYou",
@@ -82,8 +83,8 @@ static int kind_of(const char *template, const char *where, ChatKind *out, Error
                      where);
 }
 
-/* The text of tokenizer_config.json's chat_template, or NULL: it is a text, or a list of named
- * ones. */
+/* Returns the chat_template of tokenizer_config.json, or NULL. It is a text or a list of named
+ * texts. */
 static const char *template_in(const json_t *config)
 {
     const json_t *v = json_object_get(config, "chat_template"), *entry;
@@ -97,7 +98,7 @@ static const char *template_in(const json_t *config)
     return json_string_value(v);
 }
 
-/* 1 with the kind, 0 when the file is not there or has no template. */
+/* Returns 1 and the kind, or 0 when the file does not exist or has no template. */
 static int kind_in(const char *dir, const char *file, int json, ChatKind *out, Error *err)
 {
     char *path = memory_printf("%s/%s", dir, file);
@@ -174,7 +175,7 @@ static int is_space(uint32_t code)
     return unicode_class(code) == CLASS_SPACE || (code >= 0x1C && code <= 0x1F);
 }
 
-/* White space as Python's strip has it, at both ends. */
+/* Removes white space, as Python's strip does, from both ends. */
 static void trim(const char **text, size_t *len)
 {
     const char *s = *text;
@@ -198,7 +199,7 @@ static void strip_lines(const char **text, size_t *len)
     while (*len && **text == '\n') ++*text, --*len;
 }
 
-/* "<|im_start|>user\n", or "<|start_header_id|>user<|end_header_id|>\n\n" */
+/* Puts "<|im_start|>user\n", or "<|start_header_id|>user<|end_header_id|>\n\n". */
 static void put_role(Out *o, const char *role)
 {
     char line[32];
@@ -210,7 +211,7 @@ static void put_role(Out *o, const char *role)
     put_words(o, "\n\n");
 }
 
-static void put_turn(Out *o, const char *role, const char *text, size_t len)
+static void put_message(Out *o, const char *role, const char *text, size_t len)
 {
     put_role(o, role);
     put_text(o, text, len);
@@ -238,9 +239,9 @@ int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size
     const char *system = layout[c->kind].system;
     Out o = out_to(c, t, ids, n, err);
     if (c->begin >= 0) put_special(&o, c->begin);
-    if (system) put_turn(&o, "system", system, strlen(system));
+    if (system) put_message(&o, "system", system, strlen(system));
     if (is_llama(c)) trim(&text, &len);
-    put_turn(&o, "user", text, len);
+    put_message(&o, "user", text, len);
     put_role(&o, "assistant");
     if (c->kind == CHAT_QWEN3 && !c->thinking) put_words(&o, "<think>\n\n</think>\n\n");
     return done(&o);
@@ -256,8 +257,8 @@ static const char *find(const char *text, size_t len, const char *mark, int last
     return found;
 }
 
-/* A Qwen3 answer: its thought, which is left out where the prompt has an empty one, and what
- * follows it. */
+/* Splits a Qwen3 answer: sets *text and *len to what follows its thought, and puts the thought
+ * unless the prompt has an empty one. */
 static void put_thought(Out *o, const char **text, size_t *len)
 {
     static const char start[] = "<think>", stop[] = "</think>";

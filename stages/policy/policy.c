@@ -1,3 +1,4 @@
+/* The manifest is removed before a file changes and written after all of them. */
 #include "stages/policy/policy.h"
 
 #include <stdlib.h>
@@ -60,7 +61,7 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err)
     return rc;
 }
 
-/* The family's own tokenizer class has another pre-tokeniser than the line rule
+/* The generic class: the model family's own class has another pre-tokenizer than the line rule
  * (docs/tokenizer.md). */
 static const char tokenizer_config[] =
     "{\n  \"eos_token\": \"<|im_end|>\",\n  \"pad_token\": \"<|endoftext|>\",\n"

@@ -1,3 +1,5 @@
+/* The texts of both styles, and the neutralization of lines in exemplars. The prompts are in
+ * digests: a change of a text makes every sample again. */
 #include "stages/policy/prompt.h"
 
 #include <ctype.h>
@@ -19,7 +21,7 @@ static void code(Buffer *out, const char *s, size_t n)
     if (n && s[n - 1] != '\n') buffer_puts(out, "\n");
 }
 
-/* What may follow the # of a directive. */
+/* Words that may follow the # of a directive. */
 static const char *const directives[] = {
     "define", "undef", "include",  "include_next", "if",    "ifdef",   "ifndef", "elif", "elifdef",
     "else",   "endif", "elifndef", "line",         "error", "warning", "pragma", "ident"};
@@ -31,8 +33,8 @@ static size_t blanks(const char *s, size_t n)
     return i;
 }
 
-/* After the slashes of a comment, the length of "codeN (score" as it stands above each exemplar; 0:
- * something else. */
+/* Returns the length of "codeN (score", which stands above each exemplar, at the start of s: the
+ * text after the slashes of a comment. 0: s is something else. */
 static size_t mark(const char *s, size_t n)
 {
     size_t i = blanks(s, n), digits;
@@ -49,7 +51,8 @@ static size_t mark(const char *s, size_t n)
     return n - i < 5 || strncasecmp(s + i, "score", 5) ? 0 : i + 5;
 }
 
-/* The number signs of a heading: such as no directive has, or before a word that is none. */
+/* Returns how many number signs make the line a heading: more than one, or one before a word that
+ * is no directive's. 0: no heading. */
 static size_t heading(const char *s, size_t n)
 {
     size_t signs = 0, at, len = 0;
@@ -63,8 +66,8 @@ static size_t heading(const char *s, size_t n)
     return len ? 1 : 0;
 }
 
-/* Where the line s begins as a part of a prompt does: *at..*at + the length returned is what makes
- * it so. 0: it does not. */
+/* Returns the length of the mark that makes the line s look like a part of a prompt (a fence, a
+ * heading or an exemplar's title), which begins at s + *at. 0: the line has none. */
 static size_t forged(const char *s, size_t n, size_t *at)
 {
     size_t i = *at = blanks(s, n), len = 0;
@@ -85,10 +88,9 @@ static size_t line_length(const char *s, size_t n)
     return len < n ? len + 1 : len;
 }
 
-/* A kernel for a prompt: byte for byte, but what would be read as another exemplar, a heading or a
- * fence is dotted out, or a right kernel could show later prompts exemplars and rules of its own.
- * All of these stand in comments and in groups that are skipped, where dots change nothing; a line
- * that continues another (a macro may, with ##) is joined to it, as compilers do. */
+/* Appends a kernel byte for byte, with forged titles, headings and fences replaced by dots. Such
+ * marks can only stand in comments and in skipped #if groups, where dots change nothing. A marked
+ * line that continues another one (a macro with ## may) is joined to it, as a compiler does. */
 static void kernel(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;

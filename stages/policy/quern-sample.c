@@ -1,4 +1,5 @@
-/* quern-sample: prompts and a policy in, samples out. */
+/* quern-sample: samples answers to a prompts artifact from a model directory or an endpoint, and
+ * writes a samples artifact. */
 #include <string.h>
 
 #include "base/flags.h"

@@ -21,25 +21,25 @@ typedef struct {
     const Policy *policy;
     const PromptSet *prompts;
     BatchLog *log;
-    long first_row, last_row;   /* that this process samples */
-    const long *request_prompt; /* prompt of each request of the chunk */
-    const int *request_copy;    /* its first copy */
+    long first_row, last_row;   /* the share of this process */
+    const long *request_prompt; /* the prompt of each request of the chunk */
+    const int *request_copy;    /* the first copy of each */
     int32_t *const *prompt_ids;
     const size_t *prompt_len;
     Error *err;
     int failed;
 } Chunk;
 
-/* Where the stop text is in the answer: its ids are cut after the token that completes it, its text
- * before it. The engine stops by ids, which cut the same text in more than one way. Returns 1 when
- * it is there. */
+/* Cuts an answer at its stop text: the text before it, the ids after the token that completes it.
+ * Returns 1 when the answer has the stop text. The engine stops at token sequences, but the same
+ * text has more than one of them. */
 static int cut_at_stop(const Chunk *c, const int32_t *ids, int *n, Buffer *text)
 {
     const char *stop = c->o->stop,
                *at = stop ? memmem(text->data, text->len, stop, strlen(stop)) : NULL;
     if (!at) return 0;
     size_t keep = (size_t)(at - text->data), end = keep + strlen(stop);
-    int low = 1, high = *n; /* the fewest ids whose text reaches the end of it */
+    int low = 1, high = *n; /* search the fewest ids whose text reaches the end of the stop text */
     while (low < high && !c->failed) {
         int middle = (low + high) / 2;
         Buffer b;
@@ -83,7 +83,7 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     buffer_release(&text);
 }
 
-/* Rows [first, last) in the order of (prompt, copy): one batch of the journal. */
+/* Samples the rows [first, last) in the order of (prompt, copy), as one batch of the journal. */
 static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, Error *err)
 {
     int copies = c->o->copies;
@@ -134,8 +134,9 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
     return 0;
 }
 
-/* A prompt whose kernels are longer than the model can be shown is left out: the task's others go
- * on, and the pool may hold what a teacher wrote at length for as long as the run lives. */
+/* Encodes the prompts. A contrastive prompt that leaves no room for max_new tokens is removed, with
+ * a warning: the pool may have long kernels of a teacher, and the other prompts are still of
+ * use. */
 static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **ids, size_t *len,
                           int max_new, Error *err)
 {
@@ -172,8 +173,8 @@ static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **id
     return 0;
 }
 
-/* The stop text's ids, by itself and after a blank: a word's first token often has the blank before
- * it. */
+/* Encodes the stop text by itself and after a blank: the first token of a word often includes the
+ * blank. */
 static int encode_stop(const Policy *policy, const char *text, StopSequence stops[2], Error *err)
 {
     if (!text) return 0;
@@ -189,7 +190,7 @@ static int encode_stop(const Policy *policy, const char *text, StopSequence stop
     return 0;
 }
 
-/* The rows of this process, into the artifact `output`. */
+/* Samples the rows of this process into the artifact `output`. */
 static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSet *prompts,
                        const char *output, const ArtifactSpec *spec, Error *err)
 {
@@ -235,7 +236,7 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
     return rc;
 }
 
-/* The parts, which the processes have written, one after another. */
+/* Joins the parts that the processes have written, in their order, and removes them. */
 static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error *err)
 {
     char path[4096];
@@ -266,13 +267,13 @@ static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error 
     return 0;
 }
 
-/* Several GPUs: each process samples its rows into a part of its own, with a journal of its own. */
+/* Samples the share of this process, with a journal of its own, and waits for the others. */
 static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSet *prompts,
                        const ArtifactSpec *spec, Error *err)
 {
     static char key[] = "~part";
     char path[4096], part[32];
-    double together = 1;
+    double barrier = 1;
     ArtifactSpec s = *spec;
     snprintf(path, sizeof path, "%s.part-%d", o->output, ranks_rank());
     snprintf(part, sizeof part, "%d of %d", ranks_rank(), ranks_size());
@@ -281,7 +282,7 @@ static int sample_part(const char *model_dir, const SamplingOptions *o, PromptSe
     s.config[s.n_config].key = key;
     s.config[s.n_config++].value = part;
     if (!artifact_same(&s, path) && sample_rows(model_dir, o, prompts, path, &s, err)) return -1;
-    if (ranks_host_sum(&together, 1, err)) return -1; /* all have come so far */
+    if (ranks_host_sum(&barrier, 1, err)) return -1; /* wait until all parts are written */
     return !ranks_rank() && join_parts(o, spec, err) ? -1 : engine_finish(err);
 }
 

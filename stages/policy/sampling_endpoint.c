@@ -1,5 +1,5 @@
-/* Sampling from an endpoint. The answers come in any order and each is in the journal before the next
- * one is taken; the artifact is in the order of (prompt, copy). */
+/* Sampling from an endpoint. The answers come in any order and each is in the journal before the
+ * next one is taken; the artifact is in the order of (prompt, copy). */
 #include "stages/policy/sampling.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ typedef struct {
     const SamplingOptions *o;
     const char *policy;
     const PromptSet *prompts;
-    BatchLog log;  /* of finished answers, in order of completion */
-    Record **done; /* by row */
+    BatchLog log;  /* finished answers in order of completion */
+    Record **done; /* of each row; NULL: not answered yet */
     long n_rows, answered, without_ids;
 } EndpointRun;
 
@@ -34,6 +34,7 @@ static long row_of(const EndpointRun *r, const char *id, size_t len)
     return -1;
 }
 
+/* Puts an answer of the journal into its row. */
 static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
 {
     EndpointRun *r = ctx;
@@ -83,7 +84,7 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     r->answered += reply->text != NULL;
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
-    if (!reply->text) return 0; /* not journalled: a resumed run asks again */
+    if (!reply->text) return 0; /* not in the journal: a resumed run asks again */
     return batchlog_add(&r->log, rec, err) || batchlog_commit(&r->log, err) ? -1 : 0;
 }
 
@@ -99,8 +100,8 @@ static int write_rows(const EndpointRun *r, const ArtifactSpec *spec, Error *err
     return artifact_finish(w, err);
 }
 
-/* The adapter's name: of its content, so that what a server has loaded under it is this one; and of
- * who asks, so that none unloads what another still uses. */
+/* Makes the adapter's name. It has the digest of the content, so a server that has the name has
+ * this adapter; and a digest of the output, so no run unloads an adapter that another run uses. */
 static int adapter_name(const SamplingOptions *o, char name[64], char path[4096], Error *err)
 {
     char hex[DIGEST_HEX], asker[DIGEST_HEX], config[4096];
@@ -123,8 +124,8 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
     return 0;
 }
 
-/* Asked under the adapter's name. A server that was started again has lost it: its refusal names
- * it, and it is given anew, as long as answers came since the last time. */
+/* Asks under the adapter's name. A server that was restarted does not have the adapter any more: it
+ * is loaded again, as long as answers have come since it was loaded last. */
 static int ask_adapter(EndpointRun *r, const LlmOptions *lo, const char *name, const char *path,
                        LlmAdapter *adapter, Error *err)
 {
@@ -141,7 +142,7 @@ static int ask_adapter(EndpointRun *r, const LlmOptions *lo, const char *name, c
     }
 }
 
-/* All rows, with the adapter loaded for as long as it takes. */
+/* Asks for all rows. The adapter, if there is one, is loaded before and unloaded after. */
 static int ask(EndpointRun *r, const LlmOptions *lo, Error *err)
 {
     char name[64], path[4096];
@@ -160,7 +161,7 @@ static int ask(EndpointRun *r, const LlmOptions *lo, Error *err)
     return rc;
 }
 
-/* Each was refused by itself, for its length say: the settings are wrong, not a prompt. */
+/* When every request was refused by itself, for its length for example, the settings are wrong. */
 static int none_answered(const EndpointRun *r, Error *err)
 {
     return !r->n_rows || r->answered

@@ -1,5 +1,5 @@
-/* quern-selfsup: one round of stage 2. It reads the model's samples of this round and of the earlier
- * ones with their verdicts, and writes the updated model. The scores play no part. */
+/* quern-selfsup: one round of stage 2. It reads the model's samples of this round and of the
+ * earlier ones with their verdicts, and writes the updated model. The scores play no part. */
 #include "base/flags.h"
 #include "base/log.h"
 #include "stages/data/history.h"

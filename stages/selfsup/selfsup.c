@@ -1,3 +1,4 @@
+/* The weight of an example is its advantage. */
 #include "stages/selfsup/selfsup.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static long count_of(const Successes *s, const char *task)
 
 void successes_balance(Successes *s)
 {
-    double inverse = 0; /* sum of 1/n over the examples: the number of tasks */
+    double inverse = 0; /* the sum of 1/n over the examples, which is the number of tasks */
     for (long i = 0; i < s->n; i++) inverse += 1.0 / (double)count_of(s, s->task[i]);
     for (long i = 0; i < s->n; i++)
         s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);

@@ -1,4 +1,4 @@
-/* quern-collect: tasks and teachers in, samples out. */
+/* quern-collect: asks teachers for kernels and writes them as samples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 
 enum { MAX_TEACHERS = 16 };
 
-/* "template,openai:M": split in place; every entry shares the other settings. */
+/* Splits "template,openai:M" in place into teachers with the settings of `common`. Returns how
+ * many, or -1. */
 static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEACHERS], Error *err)
 {
     char *save = NULL;

@@ -1,4 +1,4 @@
-/* Prints kernels of the template teacher, for people to look at and for benchmarks. */
+/* quern-template: prints kernels of the template teacher, to read them and for benchmarks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@ static void print_texts(const TemplateKernel *k)
             k->design);
 }
 
-/* To stdout, or to the file DIRECTORY/TASK-SEED.cu. */
-static int put(const char *task, uint64_t seed, double mistakes, int texts, const char *directory,
-               Error *err)
+/* Writes one kernel to stdout, or to the file DIRECTORY/TASK-SEED.cu. */
+static int write_kernel(const char *task, uint64_t seed, double mistakes, int texts,
+                        const char *directory, Error *err)
 {
     TemplateKernel kernel;
     if (template_generate(task, NULL, seed, mistakes, &kernel, err)) return -1;
@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     log_open("quern-template");
     Error err;
     for (int64_t i = 0; i < count; i++)
-        if (put(task, (uint64_t)(seed + i), mistakes, texts, directory, &err)) log_die(&err);
+        if (write_kernel(task, (uint64_t)(seed + i), mistakes, texts, directory, &err))
+            log_die(&err);
     return log_close(EXIT_STATUS_OK);
 }

@@ -1,3 +1,4 @@
+/* The three kinds of teachers: the grammar, a directory, an endpoint. */
 #include "stages/teacher/teacher.h"
 
 #include <dirent.h>
@@ -40,7 +41,7 @@ void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out,
     snprintf(out, size, "collect/%s/%s/%d", task->name, t->name, trial);
 }
 
-/* The record of an answer; the group is (task, teacher). */
+/* Makes the sample record of an answer; its group is (task, teacher). */
 static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed,
                              const char *finish, const char *prompt, const char *text, size_t len)
 {
@@ -68,9 +69,8 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
     uint64_t seed = seed_of(t, q);
-    if (!template_knows(
-            q->task->name,
-            q->task->op_type)) { /* a task that a user added: other teachers may know it */
+    if (!template_knows(q->task->name,
+                        q->task->op_type)) { /* a user's task, which other teachers may know */
         if (q->trial == 0)
             log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
                      q->task->op_type);
@@ -94,8 +94,8 @@ static int is_source(const struct dirent *e)
     return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
 }
 
-/* The folder of a task's sources and their names in order, each and the list for the caller to
- * free. No folder: none. */
+/* Lists the sources of a task by name and returns how many, or -1; without a folder 0. dir becomes
+ * the path of the folder. The caller frees the names with free_sources. */
 static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names,
                         Error *err)
 {
@@ -137,7 +137,8 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
     return rc;
 }
 
-/* Which text each trial gets: the contents in order, without the names. How many, or -1. */
+/* Adds the texts of a task's sources, in the order of the trials, to the digest. Names do not
+ * count. Returns how many sources there are, or -1. */
 static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *err)
 {
     char dir[4096], path[4400];
@@ -157,7 +158,7 @@ static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *e
     return rc ? -1 : n;
 }
 
-/* Is it the name of a task, of the run or of another? */
+/* Whether it is the name of a task, in the run or not. */
 static int is_task(const TaskSet *tasks, const char *name)
 {
     char path[4400];
@@ -175,7 +176,7 @@ static void add_name(Buffer *list, const char *name)
         buffer_puts(list, ", ...");
 }
 
-/* What lies in the folder and is never looked at: a misspelt task, a source that is no task's. */
+/* Warns of folders that no task is named as, and of sources outside the folders of tasks. */
 static void warn_ignored(const Teacher *t, const TaskSet *tasks)
 {
     const char *dir = t->name + 4;

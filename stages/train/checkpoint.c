@@ -1,3 +1,5 @@
+/* The step is in the header of metrics.qa, among the configuration, under a name that no flag
+ * has. */
 #include "stages/train/checkpoint.h"
 
 #include <math.h>
@@ -9,8 +11,7 @@
 #include "base/memory.h"
 #include "model/ranks.h"
 
-static char step_key[] =
-    "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */
+static char step_key[] = "~step"; /* sorts behind every flag */
 
 void metric_add(MetricLog *l, long step, const char *name, double value)
 {
@@ -59,7 +60,8 @@ void metric_release(MetricLog *l)
     *l = (MetricLog){0};
 }
 
-/* What the first rank writes before and after the optimiser, which all of them write together. */
+/* The first rank writes the model before, and renames after, the optimizer's state, which all ranks
+ * write together. */
 static int begin_save(const char *fresh, const Model *m, Error *err)
 {
     return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1

@@ -1,3 +1,5 @@
+/* The output is emptied before a model is stored in it, so it is checked to be a model's folder
+ * first. */
 #include "stages/train/learn.h"
 
 #include <dirent.h>
@@ -15,7 +17,7 @@
 
 enum { LOGPROB_BATCH = 32 };
 
-/* What the sample does not tell is encoded: the prompt alone, or the answer too. */
+/* Encodes the prompt, and the answer unless the sample has its ids. */
 static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
 {
     int32_t *answer = NULL;
@@ -23,7 +25,7 @@ static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
     int rc = policy_encode_prompt(p, s->prompt, strlen(s->prompt), &out->ids, &n_prompt, err);
     if (!rc && !s->ids) rc = policy_encode_answer(p, s->text, strlen(s->text), &answer, &n, err);
     if (!rc) {
-        n -= s->truncated && n > 0; /* an answer that was cut has no end */
+        n -= s->truncated && n > 0; /* a truncated answer has no end token */
         const int32_t *from = s->ids ? s->ids : answer;
         if (s->ids) n = (size_t)s->n_ids;
         out->ids = memory_grow(out->ids, n_prompt + n + 1, sizeof *out->ids);
@@ -87,7 +89,8 @@ static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error 
     return rc;
 }
 
-/* Log-probabilities under the weights before the update, for those examples that have none. */
+/* Computes the log-probabilities under the weights before the update for the examples without
+ * them. */
 static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *err)
 {
     if (loss->ratio == LOSS_NO_RATIO) return 0;
@@ -114,8 +117,8 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
     return rc;
 }
 
-/* In an empty folder: an adapter or a template of an earlier model there would be taken for this
- * one's. */
+/* Saves the model in an empty folder: an adapter or a template of an earlier model would be taken
+ * for a part of it. */
 static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained,
                       Error *err)
 {
@@ -157,15 +160,15 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
 
 static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
 {
-    const Outside out = {.command = o->engine->trainer,
-                         .limit_s = o->engine->trainer_hours * 3600,
-                         .stage = o->stage,
-                         .base = o->base,
-                         .output = o->output,
-                         .reference = o->reference,
-                         .spec = o->spec,
-                         .training = &o->training,
-                         .lora = engine_lora(o->engine, o->training.seed)};
+    const OutsideTrainer out = {.command = o->engine->trainer,
+                                .limit_s = o->engine->trainer_hours * 3600,
+                                .stage = o->stage,
+                                .base = o->base,
+                                .output = o->output,
+                                .reference = o->reference,
+                                .spec = o->spec,
+                                .training = &o->training,
+                                .lora = engine_lora(o->engine, o->training.seed)};
     if (n) return outside_train(&out, ex, n, err);
     log_warn(
         "nothing to learn from in this round: the trainer is not called, the model stays as it is");
@@ -199,8 +202,8 @@ static int is_model(const char *dir)
     return is;
 }
 
-/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill
- * left of one. */
+/* Refuses an output folder that is the base's or the reference's, or that has files of another kind
+ * than a model's: the output is emptied later. */
 static int check_output(const LearnOptions *o, Error *err)
 {
     if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))

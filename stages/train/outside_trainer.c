@@ -1,3 +1,4 @@
+/* A keeper process leads the group of the command, so that nothing outlives this process. */
 #include "stages/train/outside_trainer.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static void add_logp(json_t *line, const char *key, const float *lp, int n)
     json_object_set_new(line, key, list);
 }
 
-/* Sampled bytes need not be UTF-8: such an example has its ids alone. */
+/* Adds the texts, unless they are not UTF-8, which sampled bytes need not be. */
 static void add_messages(json_t *line, const Example *e)
 {
     if (!e->user || !e->assistant) return;
@@ -104,7 +105,7 @@ static json_t *loss_of(const Loss *l)
     return j;
 }
 
-static int write_settings(const char *path, const Outside *o, long n, Error *err)
+static int write_settings(const char *path, const OutsideTrainer *o, long n, Error *err)
 {
     const TrainingOptions *t = o->training;
     json_t *j = json_pack("{s:s,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:I}", "stage",
@@ -128,7 +129,7 @@ static int write_settings(const char *path, const Outside *o, long n, Error *err
 
 /* ---- the command ---- */
 
-static pid_t group; /* of the keeper: what a signal handler needs */
+static pid_t group; /* the keeper's process group, for the signal handler */
 
 static void end_all(int sig)
 {
@@ -136,8 +137,8 @@ static void end_all(int sig)
     kill(-group, SIGKILL);
 }
 
-/* Leads the command's process group and waits for it. When this program dies, even by kill -9, the
- * kernel tells the keeper, and the group goes with it. */
+/* The keeper: leads the process group of the command and waits for it. When the parent dies, even
+ * by SIGKILL, the system sends the keeper a signal and the keeper kills the group. */
 static _Noreturn void keep(const char *command, pid_t parent)
 {
     setpgid(0, 0);
@@ -154,7 +155,7 @@ static _Noreturn void keep(const char *command, pid_t parent)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], SIG_DFL);
         int null = open("/dev/null", O_RDONLY);
         if (null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0)
-            _exit(127); /* what it prints is status, as ours */
+            _exit(127); /* its stdout goes to stderr, since it is status */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
@@ -163,7 +164,7 @@ static _Noreturn void keep(const char *command, pid_t parent)
     _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Waits for the keeper: its exit status, or -1 with a sentence when it had to be ended. */
+/* Waits for the keeper. Returns its exit status, or -1 when the command had to be ended. */
 static int wait_for(pid_t keeper, double limit_s, Error *err)
 {
     double until = clock_seconds() + limit_s;
@@ -182,7 +183,7 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
         }
         clock_sleep(0.02);
     }
-    kill(-keeper, SIGKILL); /* what it left behind */
+    kill(-keeper, SIGKILL); /* processes that the command has left */
     if (ending == 1)
         return error_set(err, ERROR_STOPPED,
                          "the trainer was stopped; the same command calls it again");
@@ -192,7 +193,7 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_command(const Outside *o, const char *const env[][2], size_t n, Error *err)
+static int run_command(const OutsideTrainer *o, const char *const env[][2], size_t n, Error *err)
 {
     pid_t parent = getpid(), keeper = fork();
     if (keeper < 0) return error_errno(err, "cannot start the trainer");
@@ -258,8 +259,7 @@ static int check_checkpoint(const char *dir, Error *err)
     return rc;
 }
 
-/* Where the adapter's base is on this machine: what the command wrote there may be a name on a hub.
- */
+/* Sets the path of the adapter's base: the command may have written a name on a hub. */
 static int name_base(const char *dir, const char *base, Error *err)
 {
     char path[PATH_MAX], inner[PATH_MAX];
@@ -295,8 +295,8 @@ static int add_tokenizer(const char *dir, const char *base, Error *err)
     return 0;
 }
 
-/* What the command wrote into dir becomes the model directory o->output. */
-static int take_back(const Outside *o, const char *dir, const char *base, Error *err)
+/* Checks what the command has written into dir, and makes it the model directory o->output. */
+static int take_back(const OutsideTrainer *o, const char *dir, const char *base, Error *err)
 {
     char config[PATH_MAX], adapter[PATH_MAX];
     snprintf(config, sizeof config, "%s/config.json", dir);
@@ -318,7 +318,8 @@ static int take_back(const Outside *o, const char *dir, const char *base, Error 
     return file_sync_dir(o->output, err) ? -1 : manifest_write(o->output, o->spec, err);
 }
 
-/* A folder of other work is emptied: its state/ would mislead. */
+/* Empties the folder unless it belongs to the same work: the state/ of other work must not be
+ * used. */
 static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err)
 {
     char path[PATH_MAX], hex[DIGEST_HEX];
@@ -337,7 +338,7 @@ static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err
                : 0;
 }
 
-int outside_train(const Outside *o, const Example *ex, long n, Error *err)
+int outside_train(const OutsideTrainer *o, const Example *ex, long n, Error *err)
 {
     char at[PATH_MAX], base[PATH_MAX], reference[PATH_MAX], folder[PATH_MAX],
         dataset[PATH_MAX + 32], settings[PATH_MAX + 32], output[PATH_MAX + 32],
