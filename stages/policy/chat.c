@@ -119,7 +119,7 @@ static int kind_in(const char *dir, const char *file, int json, ChatKind *out, E
     return rc;
 }
 
-int chat_of(const Tokenizer *t, const char *dir, Chat *out, Error *err)
+int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 {
     ChatKind kind = tokenizer_special(t, "<|start_header_id|>") >= 0 ? CHAT_LLAMA3 : CHAT_SMALL;
     int found = kind_in(dir, "chat_template.jinja", 0, &kind, err);
@@ -141,9 +141,9 @@ typedef struct {
     size_t *n;
     int failed;
     Error *err;
-} Out;
+} Encoder;
 
-static void flush(Out *o)
+static void flush(Encoder *o)
 {
     if (o->text.full && !o->failed)
         o->failed = error_set(o->err, ERROR_LIMIT, "a prompt of more than %zu bytes", o->text.max);
@@ -152,18 +152,18 @@ static void flush(Out *o)
     buffer_clear(&o->text);
 }
 
-static void put_text(Out *o, const char *text, size_t len)
+static void put_text(Encoder *o, const char *text, size_t len)
 {
     buffer_append(&o->text, text, len);
     if (o->c->kind == CHAT_SMALL) flush(o);
 }
 
-static void put_words(Out *o, const char *text)
+static void put_words(Encoder *o, const char *text)
 {
     put_text(o, text, strlen(text));
 }
 
-static void put_special(Out *o, int id)
+static void put_special(Encoder *o, int id)
 {
     flush(o);
     *o->ids = memory_grow(*o->ids, *o->n + 1, sizeof **o->ids);
@@ -200,7 +200,7 @@ static void strip_lines(const char **text, size_t *len)
 }
 
 /* Puts "<|im_start|>user\n", or "<|start_header_id|>user<|end_header_id|>\n\n". */
-static void put_role(Out *o, const char *role)
+static void put_role(Encoder *o, const char *role)
 {
     char line[32];
     put_special(o, o->c->open);
@@ -211,7 +211,7 @@ static void put_role(Out *o, const char *role)
     put_words(o, "\n\n");
 }
 
-static void put_message(Out *o, const char *role, const char *text, size_t len)
+static void put_message(Encoder *o, const char *role, const char *text, size_t len)
 {
     put_role(o, role);
     put_text(o, text, len);
@@ -219,14 +219,15 @@ static void put_message(Out *o, const char *role, const char *text, size_t len)
     if (!is_llama(o->c)) put_words(o, "\n");
 }
 
-static Out out_to(const Chat *c, const Tokenizer *t, int32_t **ids, size_t *n, Error *err)
+static Encoder encoder_start(const Chat *c, const Tokenizer *t, int32_t **ids, size_t *n,
+                             Error *err)
 {
-    Out o = {.c = c, .t = t, .ids = ids, .n = n, .err = err};
+    Encoder o = {.c = c, .t = t, .ids = ids, .n = n, .err = err};
     buffer_init(&o.text, MAX_TEXT);
     return o;
 }
 
-static int done(Out *o)
+static int encoder_finish(Encoder *o)
 {
     flush(o);
     buffer_release(&o->text);
@@ -237,14 +238,14 @@ int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size
                        int32_t **ids, size_t *n, Error *err)
 {
     const char *system = layout[c->kind].system;
-    Out o = out_to(c, t, ids, n, err);
+    Encoder o = encoder_start(c, t, ids, n, err);
     if (c->begin >= 0) put_special(&o, c->begin);
     if (system) put_message(&o, "system", system, strlen(system));
     if (is_llama(c)) trim(&text, &len);
     put_message(&o, "user", text, len);
     put_role(&o, "assistant");
     if (c->kind == CHAT_QWEN3 && !c->thinking) put_words(&o, "<think>\n\n</think>\n\n");
-    return done(&o);
+    return encoder_finish(&o);
 }
 
 static const char *find(const char *text, size_t len, const char *mark, int last)
@@ -259,7 +260,7 @@ static const char *find(const char *text, size_t len, const char *mark, int last
 
 /* Splits a Qwen3 answer: sets *text and *len to what follows its thought, and puts the thought
  * unless the prompt has an empty one. */
-static void put_thought(Out *o, const char **text, size_t *len)
+static void put_thought(Encoder *o, const char **text, size_t *len)
 {
     static const char start[] = "<think>", stop[] = "</think>";
     const char *end = *text + *len, *closed = find(*text, *len, stop, 0),
@@ -287,10 +288,10 @@ static void put_thought(Out *o, const char **text, size_t *len)
 int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len,
                        int32_t **ids, size_t *n, Error *err)
 {
-    Out o = out_to(c, t, ids, n, err);
+    Encoder o = encoder_start(c, t, ids, n, err);
     if (is_llama(c)) trim(&text, &len);
     if (c->kind == CHAT_QWEN3) put_thought(&o, &text, &len);
     put_text(&o, text, len);
     put_special(&o, c->end);
-    return done(&o);
+    return encoder_finish(&o);
 }

@@ -25,7 +25,7 @@ typedef struct {
 
 /* Chooses the template of a model directory: by chat_template.jinja, else by the chat_template of
  * tokenizer_config.json, else by the special tokens of t. Another template is ERROR_UNSUPPORTED. */
-int chat_of(const Tokenizer *t, const char *dir, Chat *out, Error *err);
+int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err);
 /* Makes the template of a kind. It is an error when t lacks one of its special tokens; the message
  * names `where`. */
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err);

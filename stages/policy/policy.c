@@ -23,7 +23,7 @@ int policy_tokenizer(const char *dir, Policy *out, Error *err)
     *out = (Policy){0};
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
     if (tokenizer_load(path, &out->tokenizer, err)) return -1;
-    if (!chat_of(out->tokenizer, dir, &out->chat, err)) return 0;
+    if (!chat_detect(out->tokenizer, dir, &out->chat, err)) return 0;
     policy_release(out);
     return -1;
 }

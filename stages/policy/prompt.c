@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void tensor_list(Buffer *out, const TaskTensor *x, int n)
+static void put_tensors(Buffer *out, const TaskTensor *x, int n)
 {
     for (int i = 0; i < n; i++) {
         buffer_printf(out, " %s %s[", dtype_ctype(x[i].dtype), x[i].name);
@@ -15,7 +15,7 @@ static void tensor_list(Buffer *out, const TaskTensor *x, int n)
     }
 }
 
-static void code(Buffer *out, const char *s, size_t n)
+static void put_code(Buffer *out, const char *s, size_t n)
 {
     buffer_append(out, s, n);
     if (n && s[n - 1] != '\n') buffer_puts(out, "\n");
@@ -35,7 +35,7 @@ static size_t blanks(const char *s, size_t n)
 
 /* Returns the length of "codeN (score", which stands above each exemplar, at the start of s: the
  * text after the slashes of a comment. 0: s is something else. */
-static size_t mark(const char *s, size_t n)
+static size_t title_length(const char *s, size_t n)
 {
     size_t i = blanks(s, n), digits;
     if (n - i < 4 || strncasecmp(s + i, "code", 4)) return 0;
@@ -53,7 +53,7 @@ static size_t mark(const char *s, size_t n)
 
 /* Returns how many number signs make the line a heading: more than one, or one before a word that
  * is no directive's. 0: no heading. */
-static size_t heading(const char *s, size_t n)
+static size_t heading_length(const char *s, size_t n)
 {
     size_t signs = 0, at, len = 0;
     while (signs < n && s[signs] == '#') signs++;
@@ -68,17 +68,17 @@ static size_t heading(const char *s, size_t n)
 
 /* Returns the length of the mark that makes the line s look like a part of a prompt (a fence, a
  * heading or an exemplar's title), which begins at s + *at. 0: the line has none. */
-static size_t forged(const char *s, size_t n, size_t *at)
+static size_t forged_length(const char *s, size_t n, size_t *at)
 {
     size_t i = *at = blanks(s, n), len = 0;
     while (len < n - i && s[i + len] == '`') len++;
     if (len >= 3) return len;
-    if (i < n && s[i] == '#') return heading(s + i, n - i);
+    if (i < n && s[i] == '#') return heading_length(s + i, n - i);
     for (len = 0; len < n - i && s[i + len] == '/'; len++) {
     }
     if (len < 2) return 0;
     *at = i + len;
-    return mark(s + *at, n - *at);
+    return title_length(s + *at, n - *at);
 }
 
 static size_t line_length(const char *s, size_t n)
@@ -91,15 +91,15 @@ static size_t line_length(const char *s, size_t n)
 /* Appends a kernel byte for byte, with forged titles, headings and fences replaced by dots. Such
  * marks can only stand in comments and in skipped #if groups, where dots change nothing. A marked
  * line that continues another one (a macro with ## may) is joined to it, as a compiler does. */
-static void kernel(Buffer *out, const char *s, size_t n)
+static void put_kernel(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;
     char last = '\n';
     for (size_t len, next, at; n; s += len, n -= len) {
         len = line_length(s, n);
-        next = forged(s + len, line_length(s + len, n - len), &at);
+        next = forged_length(s + len, line_length(s + len, n - len), &at);
         int join = next && len >= 2 && s[len - 2] == '\\' && s[len - 1] == '\n';
-        size_t signs = joined ? 0 : forged(s, len, &at), kept = len - (join ? 2 : 0);
+        size_t signs = joined ? 0 : forged_length(s, len, &at), kept = len - (join ? 2 : 0);
         if (!signs) at = 0;
         buffer_append(out, s, at);
         for (size_t i = 0; i < signs; i++) buffer_puts(out, ".");
@@ -153,19 +153,19 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int ful
     buffer_puts(out, "axes");
     for (int i = 0; i < t->n_axes; i++) buffer_printf(out, " %s", t->axis_name[i]);
     buffer_puts(out, "\nin");
-    tensor_list(out, t->inputs, t->n_inputs);
+    put_tensors(out, t->inputs, t->n_inputs);
     buffer_puts(out, "\nout");
-    tensor_list(out, t->outputs, t->n_outputs);
+    put_tensors(out, t->outputs, t->n_outputs);
     buffer_puts(out, full ? "\n\n# Reference Code\n```c\n" : "\n");
     if (full) {
-        code(out, t->reference_source, strlen(t->reference_source));
+        put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");
     }
     if (n)
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
-        kernel(out, ex[i].source, ex[i].len);
+        put_kernel(out, ex[i].source, ex[i].len);
     }
     if (full) buffer_printf(out, "%s%s%s", n ? "\n" : "", full_restrictions, full_protocol);
 }

@@ -18,7 +18,7 @@
 enum { LOGPROB_BATCH = 32 };
 
 /* Encodes the prompt, and the answer unless the sample has its ids. */
-static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
+static int example_from_text(const Policy *p, const Sample *s, Example *out, Error *err)
 {
     int32_t *answer = NULL;
     size_t n_prompt, n = 0;
@@ -37,7 +37,7 @@ static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
     return rc ? error_prefix(err, "sample %s", s->id) : 0;
 }
 
-static void recorded(const Sample *s, Example *out)
+static void example_from_ids(const Sample *s, Example *out)
 {
     out->len = s->n_prompt + s->n_ids;
     out->prompt = s->n_prompt;
@@ -51,12 +51,12 @@ int learn_example(const Policy *p, const Sample *s, double advantage, int with_o
 {
     *out = (Example){.advantage = advantage};
     if (s->ids && s->prompt_ids)
-        recorded(s, out);
+        example_from_ids(s, out);
     else if (!p)
         return error_set(
             err, ERROR_INVALID,
             "sample %s holds no token ids, and there is no tokenizer to encode its text", s->id);
-    else if (encoded(p, s, out, err))
+    else if (example_from_text(p, s, out, err))
         return -1;
     if (with_old && s->ids && s->logprobs) {
         out->old_logp = memory_array((size_t)s->n_ids, sizeof *out->old_logp);
@@ -95,7 +95,7 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
 {
     if (loss->ratio == LOSS_NO_RATIO) return 0;
     long uncorrected = 0;
-    for (long i = 0; i < n && loss->correction != LOSS_UNCORRECTED; i++) {
+    for (long i = 0; i < n && loss->correction != LOSS_CORRECT_NONE; i++) {
         uncorrected += !ex[i].old_logp;
         ex[i].sampler_logp = ex[i].old_logp;
         ex[i].old_logp = NULL;
@@ -193,13 +193,13 @@ static int is_same_folder(const char *a, const char *b)
 static int is_model(const char *dir)
 {
     static const char *const names[] = {"manifest.qa", "config.json", "adapter_config.json"};
-    int is = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !is; i++) {
+    int found = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
         char *path = memory_printf("%s/%s", dir, names[i]);
-        is = file_exists(path);
+        found = file_exists(path);
         free(path);
     }
-    return is;
+    return found;
 }
 
 /* Refuses an output folder that is the base's or the reference's, or that has files of another kind

@@ -26,6 +26,13 @@ int loss_choice(const char *names, const char *name)
     return -1;
 }
 
+const char *loss_name(const char *names, int i, int *len)
+{
+    while (i-- > 0) names = strchr(names, '|') + 1;
+    *len = (int)strcspn(names, "|");
+    return names;
+}
+
 int loss_preset(const char *name, Loss *out)
 {
     static const Loss presets[] = {
@@ -163,32 +170,35 @@ static double mean_shift(const float *a, const float *b, int n)
 }
 
 /* Returns the importance weight of log-ratio d: above the cap it is cut to it, or 0 (masked). */
-static double corrected(const Loss *l, double d)
+static double importance_weight(const Loss *l, double d)
 {
     double unused, r = bounded_exp(d, &unused);
-    int drop = l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK;
+    int drop =
+        l->correction == LOSS_CORRECT_TOKEN_MASK || l->correction == LOSS_CORRECT_SEQUENCE_MASK;
     return r <= l->cap ? r : drop ? 0 : l->cap;
 }
 
 void loss_weights(const Loss *l, const LossBatch *b, const LossAnswer *a, float *weight,
                   LossCounts *counts)
 {
-    double z = normalizer(l, b, a->n), whole_shift = 0, whole_correction = 1;
-    int correct = l->correction != LOSS_UNCORRECTED && a->sampler && a->old;
-    int whole = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
-    if (l->ratio == LOSS_SEQUENCE && a->old) whole_shift = mean_shift(a->logp, a->old, a->n);
-    if (correct && whole)
-        whole_correction = corrected(l, mean_shift(a->old, a->sampler, a->n) * a->n);
+    double z = normalizer(l, b, a->n), sequence_shift = 0, sequence_weight = 1;
+    int correct = l->correction != LOSS_CORRECT_NONE && a->sampler && a->old;
+    int by_sequence =
+        l->correction == LOSS_CORRECT_SEQUENCE || l->correction == LOSS_CORRECT_SEQUENCE_MASK;
+    if (l->ratio == LOSS_SEQUENCE && a->old) sequence_shift = mean_shift(a->logp, a->old, a->n);
+    if (correct && by_sequence)
+        sequence_weight = importance_weight(l, mean_shift(a->old, a->sampler, a->n) * a->n);
     for (int i = 0; i < a->n; i++) {
         double w = -a->advantage;
         if (l->ratio != LOSS_NO_RATIO && a->old) {
             double d =
-                l->ratio == LOSS_SEQUENCE ? whole_shift : (double)a->logp[i] - (double)a->old[i];
+                l->ratio == LOSS_SEQUENCE ? sequence_shift : (double)a->logp[i] - (double)a->old[i];
             w = clipped_term(l, a->advantage, d, counts);
         }
         if (correct) {
-            double c =
-                whole ? whole_correction : corrected(l, (double)a->old[i] - (double)a->sampler[i]);
+            double c = by_sequence
+                           ? sequence_weight
+                           : importance_weight(l, (double)a->old[i] - (double)a->sampler[i]);
             counts->correction += c;
             w *= c;
         }

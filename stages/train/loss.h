@@ -42,11 +42,11 @@ typedef enum {
 } LossAggregation;
 typedef enum { LOSS_K1, LOSS_K2, LOSS_K3 } LossKl;
 typedef enum {
-    LOSS_UNCORRECTED,
-    LOSS_TOKEN,
-    LOSS_TOKEN_MASK,
-    LOSS_WHOLE,
-    LOSS_WHOLE_MASK
+    LOSS_CORRECT_NONE,
+    LOSS_CORRECT_TOKEN,
+    LOSS_CORRECT_TOKEN_MASK,
+    LOSS_CORRECT_SEQUENCE,
+    LOSS_CORRECT_SEQUENCE_MASK
 } LossCorrection;
 
 typedef struct {
@@ -67,6 +67,8 @@ void loss_supervised(Loss *l);
 int loss_preset(const char *name, Loss *out);
 /* Returns the index of name in one of the lists above, or -1. */
 int loss_choice(const char *names, const char *name);
+/* Returns name i of such a list and its length; it is not NUL-terminated. */
+const char *loss_name(const char *names, int i, int *len);
 /* Whether w_t depends on lp_t. If not, the weights are known before the forward pass. */
 int loss_needs_logp(const Loss *l);
 

@@ -86,10 +86,11 @@ static int write_dataset(const char *path, const Example *ex, long n, Error *err
     return file_commit(fd, temp, path, err);
 }
 
-static json_t *word(const char *names, int i)
+static json_t *name_of(const char *names, int i)
 {
-    while (i-- > 0) names = strchr(names, '|') + 1;
-    return json_stringn(names, strcspn(names, "|"));
+    int len;
+    const char *name = loss_name(names, i, &len);
+    return json_stringn(name, (size_t)len);
 }
 
 static json_t *loss_of(const Loss *l)
@@ -97,11 +98,11 @@ static json_t *loss_of(const Loss *l)
     json_t *j = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:i}", "eps_low", l->eps_low, "eps_high",
                           l->eps_high, "dual_clip", l->dual_clip, "kl", l->kl, "kl_max", l->kl_max,
                           "correction_cap", l->cap, "longest", l->longest);
-    json_object_set_new(j, "advantage", word(LOSS_ADVANTAGES, (int)l->advantage));
-    json_object_set_new(j, "ratio", word(LOSS_RATIOS, (int)l->ratio));
-    json_object_set_new(j, "aggregation", word(LOSS_AGGREGATIONS, (int)l->aggregation));
-    json_object_set_new(j, "kl_form", word(LOSS_KLS, (int)l->kl_form));
-    json_object_set_new(j, "correction", word(LOSS_CORRECTIONS, (int)l->correction));
+    json_object_set_new(j, "advantage", name_of(LOSS_ADVANTAGES, (int)l->advantage));
+    json_object_set_new(j, "ratio", name_of(LOSS_RATIOS, (int)l->ratio));
+    json_object_set_new(j, "aggregation", name_of(LOSS_AGGREGATIONS, (int)l->aggregation));
+    json_object_set_new(j, "kl_form", name_of(LOSS_KLS, (int)l->kl_form));
+    json_object_set_new(j, "correction", name_of(LOSS_CORRECTIONS, (int)l->correction));
     return j;
 }
 
@@ -139,7 +140,7 @@ static void end_all(int sig)
 
 /* The keeper: leads the process group of the command and waits for it. When the parent dies, even
  * by SIGKILL, the system sends the keeper a signal and the keeper kills the group. */
-static _Noreturn void keep(const char *command, pid_t parent)
+static _Noreturn void run_keeper(const char *command, pid_t parent)
 {
     setpgid(0, 0);
     group = getpid();
@@ -200,7 +201,7 @@ static int run_command(const OutsideTrainer *o, const char *const env[][2], size
     if (keeper == 0) {
         for (size_t i = 0; i < n; i++)
             if (env[i][1] && setenv(env[i][0], env[i][1], 1)) _exit(127);
-        keep(o->command, parent);
+        run_keeper(o->command, parent);
     }
     setpgid(keeper, keeper);
     int status = wait_for(keeper, o->limit_s, err);

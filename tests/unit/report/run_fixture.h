@@ -101,7 +101,7 @@ static inline Record *sample(const Row *row, const char *id)
     return r;
 }
 
-/* Writes dir/NAME/samples.qa and verdicts.qa. The paths stay valid for the next seven calls. */
+/* Writes dir/NAME/samples.qa and verdicts.qa. The paths stay valid for the next four calls. */
 static inline void write_pair(const char *name, const Row *rows, int n, const char **samples,
                               const char **verdicts)
 {

@@ -1,5 +1,5 @@
-/* Rounds in the report: samples without an answer, doubts about records, many rounds, and inputs that
- * are refused. */
+/* Rounds in the report: samples without an answer, doubts about records, many rounds, and inputs
+ * that are refused. */
 #include "tests/unit/report/run_fixture.h"
 
 /* Samples whose endpoint failed are no attempts, in a stage and in a round. A round without its
