@@ -23,7 +23,7 @@ typedef enum { OVERLONG_KEEP, OVERLONG_DROP, OVERLONG_PENALTY } Overlong;
 typedef struct {
     double clip;          /* k of the smoothing: 1.5 */
     double floor_std;     /* in the advantage's denominator, in smoothed units */
-    int best_of;          /* of so many samples the best counts; 1: the mean */
+    int best_of;          /* k of reward_best_of; 1: the mean counts */
     double success_worth; /* added for a success, in smoothed units */
     int max_len;          /* tokens; longer examples are dropped, since memory is bounded */
     const Policy *policy; /* encodes answers without ids; NULL: they are an error */

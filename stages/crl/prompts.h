@@ -8,7 +8,7 @@
 typedef struct {
     const char *stage; /* in the ids: "crl-3" */
     int groups;        /* prompts per task */
-    int plain;         /* the first so many show no exemplars */
+    int plain;         /* how many of them show no exemplars; they come first */
     int exemplars;     /* N of a contrastive prompt */
     int heldout;       /* heldout tasks too, always plain: the pool has none of their kernels */
     int full;          /* style (stages/policy/prompt.h) */

@@ -16,7 +16,7 @@ typedef struct {
     char *text[64];
 } ConfigDefaults;
 
-/* Remembers the defaults of those flags; called before flags_parse. */
+/* Keeps the defaults of the flags with CONFIG_CHANGED; called before flags_parse. */
 void config_defaults(ConfigDefaults *d, const Flag *flags);
 /* Makes the spec of the program's artifact with its configuration; called after flags_parse.
  * Releases the defaults. */

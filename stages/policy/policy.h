@@ -25,7 +25,7 @@ void policy_release(Policy *p);
 int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec,
                 Error *err);
 
-/* Copies those other files. missing: only the ones that dir does not have. */
+/* Copies these other files. missing: only the ones that dir does not have. */
 int policy_extras(const char *from, const char *dir, int missing, Error *err);
 
 /* Encodes a prompt up to the start of the answer. Text never becomes a special token. The caller
