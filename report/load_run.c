@@ -343,7 +343,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
     int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
     if (!rc && outcome_from_name(text, &outcome))
-        rc = error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, text);
+        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, text);
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         note_unanswered(r);

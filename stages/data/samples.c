@@ -78,7 +78,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     int rc = !outcome || !digest || view_float(v, "score", &s->score, err) ||
              view_float(v, "speedup", &s->speedup, err);
     if (!rc && outcome_from_name(outcome, &s->outcome))
-        rc = error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
+        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
     if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
     if (s->unanswered) { /* the evaluator judged it as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
