@@ -1,4 +1,4 @@
-/* quern-prompt: tasks and a pool in, prompts out. */
+/* quern-prompt: makes prompts for tasks, with exemplars from a pool. */
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"

@@ -1,4 +1,4 @@
-/* quern-filter: samples and their verdicts in, the dataset of stage 1 out. */
+/* quern-filter: makes the dataset of stage 1 from samples and their verdicts. */
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"

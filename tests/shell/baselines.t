@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a real GPU is compared with: every task's baseline_cuda.cu and best.cu is right on the simulator, as far as it
-# calls no library; one that does is refused as a candidate.
+# The baselines of a GPU: every task's baseline_cuda.cu and best.cu is correct on the simulator, unless it calls a library. A
+# source that calls a library is refused as a candidate.
 set -u
 cd "$(dirname "$0")/../.."
 BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)

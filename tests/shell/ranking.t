@@ -1,5 +1,5 @@
 #!/bin/bash
-# The simulator ranks kernels as a GPU would: pairs of right kernels, of which the second must score higher.
+# The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher.
 set -u
 cd "$(dirname "$0")/../.."
 BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
@@ -9,13 +9,13 @@ export QUERN_LOG=quiet
 . tests/shell/verdicts.sh
 n=0
 
-score() { # TASK NAME: of $TMP/NAME.cu; nothing when it is not ok
+score() { # TASK NAME: prints the score of $TMP/NAME.cu, or nothing when it is not ok
     local json
     json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$TMP/$2.cu" 2>"$TMP/$2.err") || { echo "# $2: $json" >&2; return; }
     printf '%.3f' "$(json_field score <<<"$json")"
 }
 
-below() { # TASK LOW HIGH SENTENCE
+below() { # TASK LOW HIGH NAME: kernel LOW scores below kernel HIGH
     local low high
     low=$(score "$1" "$2") high=$(score "$1" "$3")
     n=$((n + 1))
@@ -27,7 +27,7 @@ below() { # TASK LOW HIGH SENTENCE
     fi
 }
 
-# ---- elementwise: how a warp's addresses lie, how much a thread takes, how many launches ----
+# ---- elementwise: coalescing, work per thread, number of launches ----
 
 relu() { # NAME LAUNCH BODY
     printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(const float *x, float *y, int n)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
@@ -67,7 +67,7 @@ below relu two_launches coalesced "two launches below the fused one"
 below relu coalesced vector "4-byte loads below 16-byte loads"
 below relu single strided "one thread a block below 256 uncoalesced"
 
-# ---- matmul: reuse through shared memory, and conflicts of banks in it ----
+# ---- matmul: reuse in shared memory, and bank conflicts ----
 
 cat >"$TMP/naive.cu" <<'EOF'
 //@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
@@ -81,7 +81,7 @@ extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, i
 }
 EOF
 sed 's/blockIdx.y \* 16 + threadIdx.y, col = blockIdx.x \* 16 + threadIdx.x/blockIdx.y * 16 + threadIdx.x, col = blockIdx.x * 16 + threadIdx.y/' \
-    "$TMP/naive.cu" >"$TMP/turned.cu"
+    "$TMP/naive.cu" >"$TMP/transposed.cu"
 tiled() { # PAD
     cat <<EOF
 //@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
@@ -105,10 +105,10 @@ EOF
 tiled 0 >"$TMP/tiled.cu"
 sed 's/bs\[ty\]\[tx\] =/bs[tx][ty] =/; s/bs\[i\]\[tx\]/bs[tx][i]/' "$TMP/tiled.cu" >"$TMP/conflicts.cu"
 below matmul naive tiled "naive below shared-memory tiles"
-below matmul turned naive "a warp along rows of the result below along columns"
+below matmul transposed naive "a warp along rows of the result below along columns"
 below matmul conflicts tiled "tiles with bank conflicts below tiles without"
 
-# ---- row_sum: idle threads, and a launch bound that forces spills ----
+# ---- row_sum: idle threads ----
 
 rows() { # NAME THREADS BODY
     printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(const float *x, float *y, int cols)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
@@ -119,7 +119,7 @@ rows warp 32 'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
 below row_sum one_thread warp "one thread a row below a warp a row"
 
-# ---- what does not pay: set-up that is hidden in the runs before the timed one ----
+# ---- no gain: a table that is filled in the runs before the timed one ----
 
 sed 's/if (ready) return;//' tests/cheats/warm_table.cu >"$TMP/paid.cu"
 cp tests/cheats/warm_table.cu "$TMP/warm.cu"
@@ -131,7 +131,7 @@ else
     echo "not ok $n - a table that was filled in earlier runs is filled again when timed: warm '$warm', paid '$paid'"
 fi
 
-# ---- what does not pay: warps and blocks that have nothing to do ----
+# ---- no gain: warps and blocks without work ----
 
 rows beside 64 'if (threadIdx.x >= 32) return;
     float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
@@ -160,7 +160,9 @@ else
     echo "not ok $n - idle blocks beside two that work spread nothing over more SMs: idle '$idle', alone '$alone'"
 fi
 
-spill() { # NAME BOUND
+# ---- no gain: a launch bound that forces spills ----
+
+spill() { # NAME BOUND: a kernel with 64 values per thread
     cat >"$TMP/$1.cu" <<EOF
 //@ launch k<<<ceil_div(rows, 256), 256>>>(x, y, rows, cols)
 extern "C" __global__ void $2 k(const float *x, float *y, int rows, int cols)
@@ -181,7 +183,7 @@ EOF
 }
 spill free ""
 spill bound "__launch_bounds__(256, 8)"
-occupancy() { # NAME: the simulator's counter, which charges what spills
+occupancy() { # NAME: prints the simulator's occupancy, which counts the registers before spilling
     "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$TMP/$1.cu" | grep -o '"counters":{[^}]*' | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
 }
 n=$((n + 1))

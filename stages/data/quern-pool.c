@@ -1,6 +1,5 @@
-/* quern-pool: an older pool, samples and their verdicts in, the pool with the new kernels out; with
- * --best, the best kernel of every task as samples, to be judged once more and on other hardware.
- */
+/* quern-pool: adds the correct kernels of a set of samples to a pool. With --best it writes the
+ * best kernel of every task as samples, to be judged once more and on other hardware. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +38,8 @@ typedef struct {
     int set;
 } Best;
 
-/* Heldout tasks too: their kernels are in no pool. */
+/* Writes the best sample of each task in one set, of heldout tasks too: the pool has none of their
+ * kernels. */
 static int best_of_set(void *ctx, const SampleSet *s, Error *err)
 {
     Best *b = ctx;
@@ -61,9 +61,8 @@ static int best_of_set(void *ctx, const SampleSet *s, Error *err)
     return rc;
 }
 
-/* For each task its best kernel, and its baseline as "baseline/<task>": the counters of both are
- * shown. Then each set's best as "best/<task>/<set>"; one kernel under several names is judged
- * once. */
+/* Writes for each task its baseline as "baseline/<task>" and the best of the pool as "best/<task>",
+ * then the best of each set as "best/<task>/<set>". A kernel under several ids is judged once. */
 static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, const char *path,
                       const ArtifactSpec *spec, Error *err)
 {
