@@ -139,7 +139,8 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     loss_flags_preset(&o.loss, loss_flags_named(argc, argv));
@@ -155,6 +156,7 @@ int main(int argc, char **argv)
     engine_check(&o.engine, &spec, o.base);
     if (loss.kl > 0 && !o.reference) flags_usage_error(&spec, "--kl above 0 needs --reference");
     engine_required(&o.engine, &spec, "samples|verdicts|output");
+    flags_checked();
     log_open("quern-crl");
     stop_install();
     Error err;

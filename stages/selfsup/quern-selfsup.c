@@ -99,12 +99,14 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     engine_check(&o.engine, &spec, o.base);
     engine_required(&o.engine, &spec, "samples|verdicts|output");
+    flags_checked();
     log_open("quern-selfsup");
     stop_install();
     Error err;

@@ -144,7 +144,8 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
@@ -153,6 +154,7 @@ int main(int argc, char **argv)
     if (!o.base && (o.hidden % o.heads || o.heads % o.kv || (o.hidden / o.heads) % 2))
         flags_usage_error(
             &spec, "heads must divide hidden (an even quotient) and kv-heads must divide heads");
+    flags_checked();
     log_open("quern-sft");
     stop_install();
     Error err;
