@@ -116,13 +116,18 @@ bench-gpu: build
 clean:
 	rm -rf $(BUILD)
 
-# ---- the run: the queue and the evaluators live as long as it does (quern-fleet); pipeline.mk has the rules ----
-PROFILE ?= default
-RUN_SETTINGS := PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
-export $(foreach v,$(RUN_SETTINGS),$(if $(filter command environment,$(firstword $(origin $(v)))),$(v)))
+# ---- the run: the queue and the evaluators live as long as it does; pipeline.mk has the rules ----
+# Make's command line as words of the shell: quern-config checks every name and value.
+define newline
+
+
+endef
+on_command_line = $(filter command,$(firstword $(origin $(1))))
+shell_word = '$(subst $(newline),'$$'\n'',$(subst ','\'',$(1)))'
+command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(call shell_word,$(v)=$($(v)))))
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
-	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' $(MAKE)
+	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

@@ -20,7 +20,9 @@ refused 'CONFIG=/none.mk: there is no such file' CONFIG=/none.mk
 refused 'POLICY=foo: expected small, native:DIR' POLICY=foo
 refused "POLICY=native:$tmp: there is no $tmp/config.json" POLICY=native:"$tmp"
 refused 'ROUNDS=two: expected a whole number' ROUNDS=two
-refused 'sim:x100: expected sim:PROFILE' CLASSES='sim:h100 sim:x100'
+refused 'CLASSES=sim:h100 sim:x100: there is no sim:x100; expected sim:PROFILE' CLASSES='sim:h100 sim:x100'
+refused 'ROUND=3: there is no such variable; did you mean ROUNDS' ROUND=3
+refused 'CRL: --loss expects one of' CRL='--loss gpso'
 none_left; ok $? 'no process is left'
 
 crl calm; ok $? 'a tiny run'
