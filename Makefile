@@ -13,10 +13,16 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-OPT ?= -O2 -g -march=native
+# x86-64-v3 runs on every x86 server since 2013; NATIVE=1 is for this machine alone.
+ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
+OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-format-truncation -Wno-missing-field-initializers
-CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -DQUERN_ROOT='"$(CURDIR)"' $(OPT) $(SAN) $(WARN)
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-missing-field-initializers -Wno-format-truncation
+# gcc checks the warnings; clang, which make fuzz uses, has others.
+ifneq ($(LIBFUZZER),)
+WARN := -w
+endif
+CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
 LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
@@ -24,11 +30,13 @@ include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
 MODULES := base gpu artifacts tasks queue model llm eval stages report bench
-below = $(sort $(patsubst %/,%,$(dir $(shell find $(1) -name '*.c'))))
+SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
+below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 $(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
-SRC = $(foreach d,$(DIRS_$(1)),$(filter-out $(d)/quern-%.c,$(wildcard $(d)/*.c)))
-MAINS := $(foreach m,$(MODULES),$(foreach d,$(DIRS_$(m)),$(wildcard $(d)/quern-*.c)))
+main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
+SRC = $(filter-out $(main_files),$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/*.c)))
+MAINS := $(foreach m,$(MODULES),$(call main_files,$(m)))
 PROGRAMS := $(patsubst %.c,$(BUILD)/bin/%,$(notdir $(MAINS)))
 up_to = $(if $(filter $(1),$(firstword $(2))),$(1),$(firstword $(2)) $(call up_to,$(1),$(wordlist 2,99,$(2))))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
@@ -37,7 +45,7 @@ archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODU
 define module_rules
 $(BUILD)/lib/$(1).a: $(patsubst %.c,$(BUILD)/obj/%.o,$(call SRC,$(1)))
 	$$(Q)mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
-$(foreach p,$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern-*.c)),
+$(foreach p,$(call main_files,$(1)),
 $(BUILD)/bin/$(notdir $(p:.c=)): $(BUILD)/obj/$(p:.c=.o) $(call archives,$(1))
 	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
 )
@@ -46,14 +54,17 @@ $(BUILD)/test/$(1)/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(call archives,$
 	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) -lcmocka && mv $$@.tmp $$@
 )
 $(foreach t,$(wildcard tests/fuzz/$(1)/*.c),
-$(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(BUILD)/obj/tests/fuzz/driver.o $(call archives,$(1))
-	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
+$(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(if $(LIBFUZZER),,$(BUILD)/obj/tests/fuzz/driver.o) $(call archives,$(1))
+	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
 )
 endef
 $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)mkdir -p $(@D); echo "CC $<"; $(CC) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+
+$(BUILD)/obj/base/version.o: VERSION
+$(BUILD)/obj/base/version.o: CFLAGS += -DQUERN_VERSION='"$(file <VERSION)"'
 
 # It embeds the device code.
 $(BUILD)/obj/model/cuda/sources.o: $(foreach d,model/cuda model/cuda/decode,$(wildcard $(d)/*.cu $(d)/*.cuh))
@@ -72,11 +83,15 @@ FORCE: ;
 TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
 REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
-	$(Q)mkdir -p $(@D); $(CC) -std=gnu11 -O3 -march=native -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -lm && mv $@.tmp $@
+	$(Q)mkdir -p $(@D)
+	$(Q)echo "const char reference_source[] = \"$$(sha256sum <$< | cut -c1-64)\";" | \
+	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -x c - -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test test-gpu test-san bench bench-gpu clean help
-all build: $(PROGRAMS:%=%) $(REFERENCES)
+.PHONY: all build test lint format fuzz test-gpu test-san bench bench-gpu install uninstall clean help
+# Programs find the source tree by this file, so that a built tree can be moved.
+$(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
+all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
 
 LONG_UNITS := $(patsubst %,$(BUILD)/test/eval/test_engine_%,sampler decode build)
 UNIT_TESTS := $(LONG_UNITS) $(filter-out $(LONG_UNITS),$(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c))))
@@ -97,11 +112,27 @@ test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 test-san:
 	@mkdir -p $(BUILD)/san; [ ! -d $(BUILD)/cuda ] || ln -sfn ../cuda $(BUILD)/san/cuda # the wheels once
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g -march=native" san-run
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g $(ARCH_FLAGS)" san-run
 .PHONY: san-run
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
 	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=600 prove --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
+
+# Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
+lint: $(BUILD)/deps
+	@mk/lint
+format:
+	@mk/lint --files | xargs clang-format -i
+
+# The fuzz targets with clang's libFuzzer, each for FUZZ_SECONDS on its corpus; make test runs them with the mutator of
+# tests/fuzz/driver.c, which gcc alone can build.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@command -v clang >/dev/null || { echo "quern: make fuzz needs clang with libFuzzer (Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang LIBFUZZER=1 OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) mk/fuzz $(BUILD)/libfuzzer/fuzz
+.PHONY: fuzz-targets
+fuzz-targets: $(FUZZERS)
 
 # Speeds, one after another, in one table.
 bench: build
@@ -113,8 +144,18 @@ bench-gpu: build
 	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
 	@mk/bench-engine '$(BUILD)' '$(GPU)'
 
+# Fetched toolkits (build/cuda) stay: they are downloads, not results of a build.
 clean:
-	rm -rf $(BUILD)
+	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name cuda -exec rm -rf {} +
+
+# ---- installing: programs, tasks, rules, man pages, completion. Everything is found from where `quern` is. ----
+PREFIX ?= /usr/local
+INSTALLED := $(DESTDIR)$(PREFIX)
+PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))
+install: build
+	@mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
+uninstall:
+	@mk/install --remove '$(INSTALLED)'
 
 # ---- the run: the queue and the evaluators live as long as it does; pipeline.mk has the rules ----
 # Make's command line as words of the shell: quern-config checks every name and value.

@@ -1,3 +1,4 @@
+/* Reading and writing artifacts. Every record is checked against its schema on both sides. */
 #include "artifacts/artifact.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/version.h"
 
 static const char MAGIC[] = "quern";
 enum { MAX_HEADER = 1 << 20, MIN_RECORD = 1 };
@@ -36,7 +38,7 @@ void artifact_spec_release(ArtifactSpec *s)
     *s = (ArtifactSpec){0};
 }
 
-/* Kept sorted by key, as the header's map is: the digest does not depend on the order of calls. */
+/* Keeps the settings sorted by key, so that the digest does not depend on the order of calls. */
 void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...)
 {
     if (s->n_config == ARTIFACT_MAX_CONFIG) {
@@ -77,7 +79,7 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
     Digester d;
     char versions[64];
     snprintf(versions, sizeof versions, "%d %d %s", ARTIFACT_FORMAT, schema_version(s->kind),
-             QUERN_VERSION);
+             quern_version);
     digester_init(&d);
     add_text(&d, versions);
     add_text(&d, s->kind);
@@ -86,7 +88,7 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
         add_text(&d, s->config[i].key);
         add_text(&d, s->config[i].value);
     }
-    add_text(&d, "inputs"); /* so that a configuration value cannot pass for an input */
+    add_text(&d, "inputs"); /* separates the settings from the inputs */
     for (int i = 0; i < s->n_inputs; i++) add_text(&d, s->inputs[i].digest);
     digester_finish(&d, out);
 }
@@ -101,7 +103,7 @@ static Record *header_record(const ArtifactSpec *s, long count, const char *dige
     record_text(r, "kind", s->kind);
     record_int(r, "schema", schema_version(s->kind));
     record_text(r, "producer", s->producer);
-    record_text(r, "version", QUERN_VERSION);
+    record_text(r, "version", quern_version);
     Record *config = record_map(r, "config");
     for (int i = 0; i < s->n_config; i++) record_text(config, s->config[i].key, s->config[i].value);
     for (int i = 0; i < s->n_inputs; i++) {
@@ -122,7 +124,7 @@ static int text_is(const View *v, const char *key, const char *expected)
     return !view_text(v, key, &s, &n, NULL) && n == strlen(expected) && !memcmp(s, expected, n);
 }
 
-/* Every field that a header must have, of its type and of a version that this program reads. */
+/* Checks that the header has every field, of the right type and of a version that this program reads. */
 static int check_header(const View *h, Error *err)
 {
     int64_t format, schema, count;
@@ -174,7 +176,7 @@ static int check_header(const View *h, Error *err)
     return 0;
 }
 
-/* Decode and check the header at the front of data; *used is its length. */
+/* Decodes and checks the header at the start of data. Sets *used to its length. */
 static int decode_header(const char *path, const void *data, size_t len, msgpack_zone *zone,
                          View *out, size_t *used, Error *err)
 {
@@ -224,14 +226,14 @@ struct ArtifactWriter {
     Buffer payload;
     long count;
     Digester digester;
-    msgpack_zone zone; /* for the check of one record, then cleared */
+    msgpack_zone zone; /* holds one record while it is checked */
 };
 
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
 {
     if (!schema_known(spec->kind))
         return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", path, spec->kind);
-    /* Found out now rather than after hours of work. */
+    /* A folder that cannot be written is reported before the work, not after it. */
     char *dir = memory_strdup(path), *slash = strrchr(dir, '/');
     if (slash) slash[slash == dir] = 0;
     int bad = access(slash ? dir : ".", W_OK);
@@ -250,7 +252,7 @@ int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter *
     return 0;
 }
 
-/* The record at payload[start..] is complete: check it, or take it back. */
+/* Checks the record that begins at payload[start]. Removes it again if it is wrong. */
 static int accept_record(ArtifactWriter *w, size_t start, Error *err)
 {
     char where[256];
@@ -353,8 +355,7 @@ void artifact_close(ArtifactReader *r)
     free(r);
 }
 
-/* Find where each record begins: the structure of the whole payload is walked, nothing is decoded.
- */
+/* Finds where each record begins by walking the structure of the payload, without decoding values. */
 static int find_records(ArtifactReader *r, size_t start, Error *err)
 {
     int64_t count;
@@ -462,8 +463,8 @@ int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t 
 
 /* ---- the same work? ---- */
 
-/* The header that this spec would write over the reader's payload, compared field by field as
- * bytes: paths of inputs may differ, their digests may not. */
+/* Compares the reader's header with the one that this spec would write, field by field as bytes.
+ * Paths of inputs may differ, their digests may not. */
 int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
 {
     ArtifactSpec found;
@@ -472,7 +473,7 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     char *kind = view_strdup(&r->header, "kind", NULL),
          *producer = view_strdup(&r->header, "producer", NULL);
     artifact_spec_init(&found, kind, producer);
-    int same = text_is(&r->header, "version", QUERN_VERSION) &&
+    int same = text_is(&r->header, "version", quern_version) &&
                !view_map(&r->header, "config", &config, NULL) &&
                config.map->via.map.size == (uint32_t)s->n_config &&
                !view_count(&r->header, "inputs", &n, NULL) && n == (size_t)s->n_inputs;
@@ -497,14 +498,13 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     return same && !memcmp(a.bytes, b.bytes, sizeof a.bytes);
 }
 
-/* A process that was killed between its target's commit and its journal's removal has left the
- * journal: nothing would read it but FORCE=1, which would take what it holds for done. One that
- * begins with another digest, or is being written, stays. */
+/* Removes the journal that a process leaves if it is killed between the commit of its target and the
+ * removal of the journal. With FORCE=1 its content would be taken for finished work. A journal that
+ * begins with another digest, or that is being written, stays. */
 static void remove_left_journal(const ArtifactSpec *s, const char *path)
 {
     char *journal = memory_printf("%s.journal", path);
-    unsigned char begins[4 + DIGEST_BYTES]; /* artifacts/journal.h: the length of the first payload,
-                                               the spec's digest */
+    unsigned char begins[4 + DIGEST_BYTES]; /* length and payload of the first record */
     static const unsigned char length[4] = {DIGEST_BYTES};
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     Digest d;

@@ -1,13 +1,13 @@
-/* The artifact format: one file, one kind. A msgpack map as header, then one msgpack map a record.
+/* The artifact format. A file has one kind: a msgpack map as header, then one msgpack map a record.
  *
  *   header: magic "quern", format (int), kind, schema (int), producer, version, config (map of
  *           texts, resolved), inputs (list of {path, digest} with payload digests), count, digest
  *           (SHA-256 hex of the payload: all record bytes after the header)
  *
- * The payload never holds clock times, host names or process ids: equal work gives an equal digest.
- * A writer collects records in memory or a spill file and writes header + payload at finish, by
- * file_begin/file_commit. Before it starts, a stage asks artifact_same: if the existing target's
- * header has this producer, config and input digests, the stage touches it and says "same". */
+ * The payload holds no clock times, host names or process ids, so that equal work gives an equal
+ * digest. A writer collects the records and writes header and payload at the end, by file_begin and
+ * file_commit. A stage first asks artifact_same whether its target exists with the same producer,
+ * settings and input digests; such a target is touched and not made again. */
 #ifndef ARTIFACTS_ARTIFACT_H
 #define ARTIFACTS_ARTIFACT_H
 
@@ -16,7 +16,7 @@
 
 enum { ARTIFACT_FORMAT = 1, ARTIFACT_MAX_CONFIG = 64, ARTIFACT_MAX_INPUTS = 64 };
 
-/* What will be in the header, and what decides whether the work is the same. */
+/* The header of a target. Two targets with the same spec are the same work. */
 typedef struct {
     const char *kind;     /* samples verdicts dataset prompts pool results metrics manifest */
     const char *producer; /* the program: "quern-filter" */
@@ -37,15 +37,14 @@ void artifact_spec_config(ArtifactSpec *s, const char *key, const char *fmt, ...
     __attribute__((format(printf, 3, 4)));
 int artifact_spec_input(ArtifactSpec *s, const char *path,
                         Error *err); /* reads the digest from its header */
-/* An input that is no artifact (a task set, a directory): the caller gives the digest. */
+/* An input that is not an artifact, such as a task set. The caller computes its digest. */
 void artifact_spec_input_digest(ArtifactSpec *s, const char *path, const char *hex);
 void artifact_spec_digest(const ArtifactSpec *s,
                           Digest *out); /* of producer, config, input digests */
 
-/* 1: path exists and was made from the same spec (touched, "same" logged; a journal of this spec
- * that was left beside it is removed, one of another spec is work that is still to be gone on
- * with); 0: work to do. FORCE=1 in the environment always gives 0. A damaged target counts as
- * absent. */
+/* Returns 1 if path exists and was made from the same spec: it is touched, "same" is logged, and a
+ * journal of this spec beside it is removed. A journal of another spec is unfinished work and stays.
+ * Returns 0 if there is work to do, if the target is damaged, or if FORCE=1 is in the environment. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 
 typedef struct ArtifactWriter ArtifactWriter;
@@ -58,15 +57,15 @@ int artifact_finish(ArtifactWriter *w, Error *err); /* commits and frees w, also
 void artifact_abandon(ArtifactWriter *w);
 
 typedef struct ArtifactReader ArtifactReader;
-/* kind NULL: any. The whole file is read and its digest and count checked. */
+/* Reads the whole file and checks its digest and count. kind NULL accepts any kind. */
 int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err);
 void artifact_close(ArtifactReader *r);
 long artifact_count(const ArtifactReader *r);
 const View *artifact_header(const ArtifactReader *r);
 const char *artifact_digest(const ArtifactReader *r); /* payload digest, hex */
-/* Was it made from this spec (kind, producer, version, config, input digests)? */
+/* Was it made from this spec: kind, producer, version, settings and input digests? */
 int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s);
-/* 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
+/* Returns 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
 int artifact_next(ArtifactReader *r, View *out, Error *err);
 int artifact_raw(const ArtifactReader *r, long index, const void **data,
                  size_t *len); /* of a record already read */

@@ -1,3 +1,5 @@
+/* A journal is read once at its start and then only appended to. A POSIX lock keeps out a second
+ * writer. */
 #include "artifacts/journal.h"
 
 #include <errno.h>
@@ -14,8 +16,8 @@
 #include "base/memory.h"
 #include "base/stop.h"
 
-/* A payload has at least one byte: after a power loss a tail may read as zeros, and zeros would
- * otherwise be an endless row of empty records with the right CRC. */
+/* A payload has at least one byte. After a power loss the tail may read as zeros, and zeros would be
+ * empty records with the right CRC. */
 enum { MAX_PAYLOAD = 1 << 30, FRAME = 8, LOCK_WAIT_S = 30 };
 #define MAX_JOURNAL ((size_t)4 << 30)
 
@@ -37,7 +39,7 @@ static uint32_t get_u32(const unsigned char *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* The payload at data[at..len), or 0 when there is none whole and sound. */
+/* Returns the length of the payload at data[at..len), or 0 if the record is torn or damaged. */
 static int record_at(const Buffer *b, size_t at, const unsigned char **payload, size_t *n)
 {
     const unsigned char *p = (const unsigned char *)b->data + at;
@@ -78,8 +80,8 @@ static int sync_now(Journal *j, Error *err)
     return 0;
 }
 
-/* One writer at a time. POSIX record locks: a forked child does not hold them, and they end with
- * the process. A run that was killed with its stage left alive waits for that stage a little. */
+/* Takes the lock of the only writer. POSIX record locks end with the process, and a forked child
+ * does not hold them. Waits up to LOCK_WAIT_S for a stage that outlived a killed run. */
 static int lock(Journal *j, Error *err)
 {
     double start = clock_seconds();
@@ -97,7 +99,7 @@ static int lock(Journal *j, Error *err)
     }
 }
 
-/* Open and lock; again if the holder that we waited for removed the file meanwhile. */
+/* Opens and locks. Repeats this if the previous holder removed the file in the meantime. */
 static int open_locked(Journal *j, Error *err)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -115,7 +117,7 @@ static int open_locked(Journal *j, Error *err)
                      "%s is removed and made again all the time by another process", j->path);
 }
 
-/* Through the locked descriptor: closing another one of the same file would end a POSIX lock. */
+/* Reads through the locked descriptor: closing another one of the same file would end the lock. */
 static int read_all(Journal *j, Buffer *b, Error *err)
 {
     char chunk[65536];
@@ -138,7 +140,7 @@ static int start_over(Journal *j, const Digest *digest, Error *err)
     return file_sync_dir(j->path, err);
 }
 
-/* Hand over what is there, then cut what follows the last sound record. */
+/* Passes each record to the caller, then cuts the file after the last sound one. */
 static int replay_all(Journal *j, const Buffer *b, const Digest *digest, JournalReplay *replay,
                       void *ctx, Error *err)
 {

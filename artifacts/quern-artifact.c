@@ -16,7 +16,7 @@ enum { SHOWN_BYTES = 100, SHOWN_ELEMENTS = 6 };
 
 /* ---- values as text ---- */
 
-/* The shortest decimal that reads back as the same double; always with a point or an exponent. */
+/* Prints the shortest decimal that reads back as the same double, with a point or an exponent. */
 static void print_float(double v)
 {
     char s[40];
@@ -31,7 +31,8 @@ static void print_float(double v)
     printf("%s%s", s, strpbrk(s, ".e") ? "" : ".0");
 }
 
-/* Length of the UTF-8 sequence at s, or 0 when it is none (overlong, surrogate, cut, too large). */
+/* Returns the length of the UTF-8 sequence at s. Returns 0 if it is overlong, cut, a surrogate or too
+ * large. */
 static size_t utf8_length(const unsigned char *s, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -49,8 +50,7 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     return c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : len;
 }
 
-/* A JSON string; bytes that are not UTF-8 become U+FFFD. Safe on a terminal too: no control passes.
- */
+/* Prints a JSON string. Bytes that are not UTF-8 become U+FFFD, and no control character passes. */
 static void print_text(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -81,7 +81,8 @@ static void print_text(const char *text, size_t n)
 static void print_bytes(const char *data, size_t n)
 {
     putchar('"');
-    for (size_t i = 0; i < n;) { /* by chunks of whole groups of three: no padding but at the end */
+    for (size_t i = 0;
+         i < n;) { /* chunks are multiples of three bytes, so that only the last one is padded */
         unsigned char out[4096 + 1];
         int part = n - i > 3072 ? 3072 : (int)(n - i);
         EVP_EncodeBlock(out, (const unsigned char *)data + i, part);
@@ -91,7 +92,7 @@ static void print_bytes(const char *data, size_t n)
     putchar('"');
 }
 
-/* As JSON; with `brief`, long texts, bytes and lists are shortened and say their length. */
+/* Prints a value as JSON. `brief` shortens long texts, bytes and lists and gives their length. */
 static void print_value(const msgpack_object *o, int brief);
 
 static void print_list(const msgpack_object_array *a, int brief)
@@ -129,7 +130,7 @@ static void print_value(const msgpack_object *o, int brief)
     case MSGPACK_OBJECT_FLOAT64: print_float(o->via.f64); break;
     case MSGPACK_OBJECT_STR:
         while (shown < n && shown && (o->via.str.ptr[shown] & 0xc0) == 0x80)
-            shown--; /* not inside a character */
+            shown--; /* never cut inside a character */
         print_text(o->via.str.ptr, shown);
         if (shown < n) printf("... %zu bytes", n);
         break;
@@ -148,7 +149,7 @@ static void print_value(const msgpack_object *o, int brief)
 static int complain(const Error *err)
 {
     fprintf(stderr, "quern-artifact: %s\n", err->text);
-    return 1;
+    return error_exit_status(err->code);
 }
 
 static int show(const char *path, int64_t records)
@@ -184,7 +185,7 @@ static int show(const char *path, int64_t records)
     return rc < 0 ? complain(&err) : 0;
 }
 
-/* Structure, digest and the kind's schema, of every record. */
+/* Checks structure, digest and schema of every record. */
 static int validate(const char *path)
 {
     ArtifactReader *r;
@@ -277,8 +278,7 @@ static void print_side(const char *path, const msgpack_object *o)
     putchar('\n');
 }
 
-/* Bitwise for floats: a NaN equals itself, and -0 is not 0; the files' bytes decide, as the digest
- * does. */
+/* Floats are compared as bits, as the digest does: a NaN equals itself, and -0 differs from 0. */
 static int values_equal(const msgpack_object *a, const msgpack_object *b)
 {
     if (a->type != b->type) return 0;
@@ -301,14 +301,13 @@ static int values_equal(const msgpack_object *a, const msgpack_object *b)
     return msgpack_object_equal(*a, *b);
 }
 
-/* Print the fields in which two maps differ, at most `most` of them; returns how many were printed.
- */
+/* Prints up to `limit` fields in which two maps differ. Returns how many it printed. */
 static int diff_maps(const char *what, const View *a, const View *b, const char *const path[2],
-                     int most)
+                     int limit)
 {
     const msgpack_object_map *x = &a->map->via.map, *y = &b->map->via.map;
     int found = 0;
-    for (uint32_t i = 0, k = 0; (i < x->size || k < y->size) && found < most;) {
+    for (uint32_t i = 0, k = 0; (i < x->size || k < y->size) && found < limit;) {
         int c = i == x->size ? 1 : k == y->size ? -1 : key_order(&x->ptr[i].key, &y->ptr[k].key);
         if (c == 0 && values_equal(&x->ptr[i].val, &y->ptr[k].val)) {
             i++, k++;
@@ -400,11 +399,13 @@ int main(int argc, char **argv)
         status = diff((const char *const[2]){words[1], words[2]});
     } else if (!strcmp(command, "show") || !strcmp(command, "validate") ||
                !strcmp(command, "export") || !strcmp(command, "verify-model")) {
-        for (int i = 1; i < n; i++)
-            status |= *command == 's'                    ? show(words[i], records)
+        for (int i = 1; i < n; i++) {
+            int one = *command == 's'                    ? show(words[i], records)
                       : *command == 'e'                  ? export(words[i])
                       : !strcmp(command, "verify-model") ? verify_model(words[i])
                                                          : validate(words[i]);
+            if (one > status) status = one;
+        }
     } else {
         flags_usage_error(
             &spec, "expected show, validate, export, diff or verify-model, found '%s'", command);

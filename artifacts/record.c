@@ -1,3 +1,4 @@
+/* Records are built field by field and encoded with sorted keys. */
 #include "artifacts/record.h"
 
 #include <assert.h>
@@ -6,8 +7,7 @@
 
 #include "base/memory.h"
 
-/* A value is kept as the msgpack bytes that it will be; only nested maps stay open until encoding.
- */
+/* A value is kept as its msgpack bytes. Nested maps stay open until the record is encoded. */
 typedef enum { FIELD_VALUE, FIELD_MAP, FIELD_LIST } FieldKind;
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
 struct Record {
     Field *fields;
     size_t n, cap;
-    const char *too_long; /* the key of a value that msgpack's 32-bit lengths cannot hold */
+    const char *too_long; /* key of a value beyond msgpack's 32-bit lengths; NULL: none */
 };
 
 enum { MAX_RECORD_VALUE = 1 << 30 };

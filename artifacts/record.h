@@ -35,8 +35,8 @@ typedef struct {
     char where[256];
 } View;
 
-/* Decode one msgpack map from bytes. The zone owns the objects; text points into `data`.
- * Claimed sizes are bounded by the bytes present; depth by 8. */
+/* Decodes one msgpack map. The zone owns the objects; text points into `data`. Every claimed size is
+ * checked against the bytes present, and the depth is at most 8. */
 int view_decode(const void *data, size_t len, const char *where, msgpack_zone *zone, View *out,
                 Error *err);
 
@@ -57,7 +57,7 @@ int view_count(const View *v, const char *key, size_t *n, Error *err); /* length
 int view_item(const View *v, const char *key, size_t i, View *out,
               Error *err); /* i-th map of a list */
 
-/* Copy every field of v into r, except those r already has. */
+/* Copies every field of v into r, except those that r has already. */
 void record_copy(Record *r, const View *v);
 
 #endif

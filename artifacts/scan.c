@@ -1,3 +1,4 @@
+/* The walk keeps a fixed stack of keys, one for each depth. */
 #include "artifacts/scan.h"
 
 #include <stdarg.h>
@@ -13,7 +14,7 @@ typedef struct {
 typedef struct {
     const uint8_t *p, *end;
     const char *where;
-    Key path[SCAN_MAX_DEPTH]; /* the key being read at each depth; n = 0 inside a list */
+    Key path[SCAN_MAX_DEPTH]; /* the current key at each depth; n is 0 inside a list */
     int depth;
     Error *err;
 } Scan;
@@ -51,7 +52,7 @@ static int skip(Scan *s, size_t n, const char *what)
     return 0;
 }
 
-/* A big-endian length of `width` bytes. */
+/* Reads a big-endian length of `width` bytes. */
 static int claim(Scan *s, int width, size_t *n)
 {
     if (left(s) < (size_t)width) return refuse(s, "the data ends inside a length");

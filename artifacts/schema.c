@@ -1,3 +1,4 @@
+/* The table of kinds and fields. */
 #include "artifacts/schema.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ enum { MAX_FIELDS = 26 };
 
 typedef struct {
     const char *kind;
-    int version; /* raised when a field is added, removed or changes its meaning */
+    int version; /* changes when a field is added, removed or changes its meaning */
     SchemaField fields[MAX_FIELDS];
 } Schema;
 

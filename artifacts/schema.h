@@ -1,22 +1,23 @@
-/* The fields of each kind of artifact, as data: name, type, required. Unknown fields are refused,
- * so that a misspelt one cannot pass. Types: t text, b bytes, i int, f float, B bool, I ints,
- * F floats, T texts, m map, L list of maps.
+/* The fields of each kind of artifact, as a table: name, type, optional or not. Unknown fields are
+ * refused, so that a misspelt name cannot pass.
  *
- * samples   id t   task t  split t  stage t  producer t (template, openai:MODEL, native, dir:PATH)
- *           group t (the prompt's id)  trial i  seed i  finish t (stop length error)  text t (the
- * answer) source t (the candidate, "" when the answer holds none)  prompt t prompt_ids I?  ids I?
- * logprobs F?  (as sampled; native only)  usage m? verdicts  id t (the sample's)  task t  key t
- * (the job's)  device t  outcome t  message t  line i score f (0 unless ok)  speedup f  low f  high
- * f  time_us f  baseline_us f  predicted B source_digest t  task_digest t  harness t  compiler t
- * registers i?  counters m?  checks T? cheat t?  detail m? confirmed t? (of a record, by a second
- * device: yes no alone; "" no record)  other m? (the higher-scoring device's numbers) dataset   id
- * t  task t  kind t (plain contrastive)  prompt t  answer t  score f prompts   id t  task t  split
- * t  kind t  text t  exemplars L? ({id t, score f}) pool      id t  task t  source t  source_digest
- * t  score f  speedup f  stage t  round i  counters m? results   task t  split t  level i
- * degenerate B  device t  predicted B  score f  outcome t  source t baseline_source t  time_us f
- * baseline_us f  counters m?  baseline_counters m? metrics   step i  name t  value f manifest  name
- * t  digest t  bytes i
- * (? marks optional) */
+ * Types: t text, b bytes, i int, f float, B bool, I ints, F floats, T texts, m map, L list of maps;
+ * ? marks an optional field.
+ *
+ * samples   id t  task t  split t  stage t  producer t (template, openai:MODEL, native, dir:PATH)
+ *           group t (the prompt's id)  trial i  seed i  finish t (stop, length, error)
+ *           text t (the answer)  source t (the candidate, "" if the answer holds none)  prompt t
+ *           prompt_ids I?  ids I?  logprobs F? (as sampled, native only)  usage m?
+ * verdicts  the sample's id t, and the fields of docs/verdict.md
+ * dataset   id t  task t  kind t (plain, contrastive)  prompt t  answer t  score f
+ * prompts   id t  task t  split t  kind t  text t  exemplars L? ({id t, score f})
+ * pool      id t  task t  source t  source_digest t  score f  speedup f  stage t  round i
+ *           counters m?
+ * results   task t  split t  level i  degenerate B  device t  predicted B  score f  outcome t
+ *           source t  baseline_source t  time_us f  baseline_us f  counters m?
+ *           baseline_counters m?
+ * metrics   step i  name t  value f
+ * manifest  name t  digest t  bytes i */
 #ifndef ARTIFACTS_SCHEMA_H
 #define ARTIFACTS_SCHEMA_H
 
@@ -24,7 +25,7 @@
 
 int schema_known(const char *kind);
 int schema_version(const char *kind); /* 0 for an unknown kind */
-/* Check one record (as a decoded view) against the kind's table. */
+/* Checks one record against the table of its kind. */
 int schema_check(const char *kind, const View *v, Error *err);
 
 #endif

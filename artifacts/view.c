@@ -1,3 +1,4 @@
+/* Typed access to the fields of a decoded record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ int view_decode(const void *data, size_t len, const char *where, msgpack_zone *z
     return 0;
 }
 
-/* Keys are sorted: scan_record saw to it. */
+/* Searches by bisection: scan_record has checked that the keys are sorted. */
 static const msgpack_object *find(const View *v, const char *key)
 {
     size_t lo = 0, hi = v->map->via.map.size, n = strlen(key);
@@ -66,7 +67,7 @@ static int wrong(const View *v, const char *key, const char *expected, const msg
                      expected, found ? type_word(found) : "no such field");
 }
 
-/* The value if it has that type; else NULL with the sentence. */
+/* Returns the value if it has the type, else NULL with an error. */
 static const msgpack_object *need(const View *v, const char *key, msgpack_object_type type,
                                   const char *expected, Error *err)
 {

@@ -1,3 +1,4 @@
+/* A buffer doubles its memory until it reaches its maximum. */
 #include "base/buffer.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ void buffer_clear(Buffer *b)
     if (b->data) b->data[0] = 0;
 }
 
-/* Room for len more bytes and the NUL. */
+/* Makes room for len more bytes and the NUL. */
 static int reserve(Buffer *b, size_t len)
 {
     if (len > b->max || b->len > b->max - len) {

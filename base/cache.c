@@ -1,3 +1,5 @@
+/* Entries are files DIR/ab/cdef... named by the digest of their key. The first line of an entry is a
+ * digest of key and content, so that a damaged entry is a miss. */
 #include "base/cache.h"
 
 #include <fcntl.h>
@@ -18,7 +20,7 @@ struct Cache {
     char *dir;
     size_t max_bytes;
     int writes;  /* since the last trim */
-    int refused; /* said once that writing failed */
+    int refused; /* a failed write was reported */
 };
 
 Cache *cache_open(const char *dir, size_t max_bytes)
@@ -40,8 +42,7 @@ static void entry_path(const Cache *c, const char *key, char *out, size_t size)
     snprintf(out, size, "%.3800s/%.2s/%s", c->dir, key, key + 2);
 }
 
-/* The first line of an entry. Of the key too: what lies under another's name, however it came
- * there, is another's result. */
+/* The first line of an entry. It covers the key too, so that an entry under a wrong name is a miss. */
 static void seal(const char *key, const void *data, size_t len, char hex[DIGEST_HEX])
 {
     Digester d;
@@ -61,7 +62,7 @@ int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out)
         return 0;
     seal(key, out->data + DIGEST_HEX, out->len - DIGEST_HEX, hex);
     if (memcmp(hex, out->data, DIGEST_HEX - 1)) return 0;
-    utimensat(AT_FDCWD, path, NULL, 0); /* used: the last to be trimmed */
+    utimensat(AT_FDCWD, path, NULL, 0); /* the newest time is trimmed last */
     out->len -= DIGEST_HEX;
     memmove(out->data, out->data + DIGEST_HEX, out->len + 1);
     return 1;
@@ -84,15 +85,14 @@ static int is_hex(const char *name, size_t n)
     return strspn(name, "0123456789abcdef") == n;
 }
 
-/* FOLDER/ab/cdef..., or what is about to become one. */
+/* Is this the name of an entry, or of the temporary file of one? */
 static int is_entry(const char *name)
 {
     size_t n = DIGEST_HEX - 3;
     return is_hex(name, n) && (!name[n] || !strncmp(name + n, ".tmp.", 5));
 }
 
-/* The folder is the user's, and may hold more than the cache: that is not looked at, nor counted,
- * nor removed. */
+/* Counts entries only. Other files in the folder are not the cache's and stay. */
 static int walk_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
     const char *name = path + ftw->base;
@@ -113,7 +113,8 @@ static int compare_use(const void *a, const void *b)
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-/* Over the bound: drop the longest unused until four fifths of it remain. */
+/* When the cache is over its bound, removes the least recently used entries until it is at four
+ * fifths of the bound. */
 static void trim(Cache *c)
 {
     walk.entries = NULL;
@@ -130,8 +131,7 @@ static void trim(Cache *c)
     free(walk.entries);
 }
 
-/* Without fsync: a half-written file is caught by its digest, and losing one costs a compilation.
- */
+/* There is no fsync: the digest finds a torn file, and a lost entry costs one compilation. */
 static int write_entry(const char *path, const char *hex, const void *data, size_t len, Error *err)
 {
     char temp[4200], dir[4096];

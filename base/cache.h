@@ -1,6 +1,6 @@
-/* Compile results on disk by the digest of all that decides them. A file that is torn, damaged,
- * another key's or gone is a miss; writing is temporary file and rename, so processes may share a
- * folder. Only entries are removed: what else a folder holds is not the cache's. */
+/* Compile results on disk, named by the digest of everything that decides them. A file that is
+ * missing, torn, damaged or of another key is a miss. Entries are written to a temporary file and
+ * renamed, so that processes can share a folder. Only entries are ever removed. */
 #ifndef BASE_CACHE_H
 #define BASE_CACHE_H
 
@@ -16,8 +16,8 @@ void cache_close(Cache *c);
 int cache_get(Cache *c, const char key[DIGEST_HEX], size_t max, Buffer *out); /* 1: found */
 void cache_put(Cache *c, const char key[DIGEST_HEX], const void *data, size_t len);
 
-/* Where what one user's processes may share is kept: $QUERN_CACHE, else ~/.cache/quern. -1: neither
- * it nor HOME is set, or the name does not fit. */
+/* The cache folder of this user: $QUERN_CACHE, else ~/.cache/quern. Returns -1 if neither QUERN_CACHE
+ * nor HOME is set, or if the name does not fit. */
 int cache_folder(char *out, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Clocks by clock_gettime. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
-/* Time. clock_seconds is monotonic and for durations only; nothing that is stored in an
- * artifact's payload may come from a clock, or equal runs would not be equal bytes. */
+/* Time. clock_seconds is monotonic and for durations only. No value of a clock goes into an artifact's
+ * payload, since equal runs must give equal bytes. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

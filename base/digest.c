@@ -1,3 +1,4 @@
+/* SHA-256 by libcrypto, and CRC-32C by a table. */
 #include "base/digest.h"
 
 #include <openssl/evp.h>

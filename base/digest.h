@@ -17,7 +17,7 @@ typedef struct {
 
 void digester_init(Digester *d);
 void digester_add(Digester *d, const void *data, size_t len);
-/* Length first, then the bytes: fields cannot run into one another. */
+/* Adds the length and then the bytes, so that two fields never read as one. */
 void digester_add_field(Digester *d, const void *data, size_t len);
 void digester_finish(Digester *d, Digest *out); /* releases d */
 

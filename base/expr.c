@@ -1,3 +1,4 @@
+/* A recursive-descent evaluator. Each level of precedence is one call of binary(). */
 #include "base/expr.h"
 
 #include <ctype.h>
@@ -12,7 +13,7 @@ typedef struct {
     ExprLookup *lookup;
     void *ctx;
     int depth;
-    int skip; /* inside a branch not taken: parse, but a missing name or 1/0 is no error */
+    int skip; /* in a branch that is not taken: a missing name or 1/0 is no error */
     Error *err;
 } Parser;
 

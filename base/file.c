@@ -1,3 +1,4 @@
+/* Whole files, atomic writes and folders. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -67,8 +68,8 @@ int file_sync_dir(const char *path, Error *err)
     return rc;
 }
 
-/* What the rename at the end would replace: a device, or a name of an open file, as /dev/stdout is
- * though it leads to a regular one. */
+/* The rename at the end must not replace a device, or the name of an open file such as /dev/stdout,
+ * even where that leads to a regular file. */
 static int is_no_output(const char *path)
 {
     static const char open_files[] = "/proc/";

@@ -1,5 +1,5 @@
 /* Files. A file that others read is written to a temporary name beside it, fsynced, renamed,
- * and its directory fsynced: a reader sees the old one or the new one, never a half. */
+ * and its directory fsynced: a reader sees the old file or the new one, never a part of one. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -11,8 +11,7 @@
 
 /* Read a whole file of at most max bytes into out (cleared first; out->max is raised to max). */
 int file_read(const char *path, size_t max, Buffer *out, Error *err);
-/* A source: the byte-order mark of some editors becomes blanks, since no compiler of ours takes it.
- */
+/* Reads a source file. A UTF-8 byte-order mark becomes blanks, since NVRTC refuses it. */
 int file_read_source(const char *path, size_t max, Buffer *out, Error *err);
 int file_write_atomic(const char *path, const void *data, size_t len, Error *err);
 int file_mkdirs(const char *path, Error *err); /* like mkdir -p */

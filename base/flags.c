@@ -1,3 +1,4 @@
+/* Parses argv against a table of flags. */
 #include "base/flags.h"
 
 #include <errno.h>
@@ -6,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/version.h"
 
 static int checking;
 
@@ -103,7 +106,7 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     size_t n = eq ? (size_t)(eq - name) : strlen(name);
     if (!strcmp(name, "help")) help(spec);
     if (!strcmp(name, "version")) {
-        printf("%s %s\n", spec->program, QUERN_VERSION);
+        printf("%s %s\n", spec->program, quern_version);
         exit(fflush(stdout) ? 1 : 0);
     }
     if (spec->checkable && !strcmp(name, "check-flags")) {

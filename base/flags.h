@@ -21,7 +21,7 @@ typedef struct {
     double min, max;     /* for FLAG_INT and FLAG_FLOAT when min < max */
     const char *choices; /* for FLAG_TEXT: "bucket|island|random", or NULL */
     int required;        /* FLAG_TEXT must be given */
-    int aside; /* a file's name, or a matter of speed: no part of the resolved configuration */
+    int aside; /* not part of the resolved configuration: a file name, or a matter of speed */
 } Flag;
 
 typedef struct {
@@ -34,8 +34,7 @@ typedef struct {
     int checkable;    /* the program takes --check-flags: its main calls flags_checked */
 } FlagSpec;
 
-/* Positional words are moved to words (at most argc entries, caller's array); returns their number.
- */
+/* Puts the positional words into `words`, the caller's array of argc entries. Returns their number. */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
 
 /* Whether --check-flags was given. */
@@ -43,10 +42,8 @@ int flags_checking(void);
 /* After all checks of the flags: exits 0 when --check-flags was given. */
 void flags_checked(void);
 
-/* One sentence on stderr, exit 2: for checks between flags. */
+/* Prints one sentence on stderr and exits with 2. For checks between flags. */
 _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-#define QUERN_VERSION "0.1.0"
 
 #endif

@@ -1,3 +1,4 @@
+/* Checked access to jansson's objects. */
 #include "base/json.h"
 
 #include "base/buffer.h"

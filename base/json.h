@@ -12,7 +12,7 @@
 json_t *json_read_file(const char *path, size_t max, Error *err);
 json_t *json_read_text(const char *text, size_t len, const char *where, Error *err);
 
-/* Borrowed values of an object's fields; NULL or -1 with a sentence when absent or of another type.
+/* Borrowed values of an object's fields. Returns NULL or -1 if the field is missing or of another type.
  * `where` names the object: "tasks/relu/task.json, inputs[0]". */
 json_t *json_need_object(const json_t *obj, const char *key, const char *where, Error *err);
 json_t *json_need_array(const json_t *obj, const char *key, const char *where, Error *err);

@@ -1,3 +1,4 @@
+/* Lines on stderr, one write each, and a progress line on terminals. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ void log_open(const char *program)
     started = clock_seconds();
 }
 
-/* One write per line, so that lines of parallel programs do not mix. */
+/* Writes the line at once, so that lines of parallel programs do not mix. */
 static void say(const char *tag, const char *fmt, va_list ap)
 {
     char line[2048];

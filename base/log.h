@@ -1,34 +1,34 @@
-/* Status goes to stderr, results to stdout. QUERN_LOG=quiet|info|debug sets what is said. */
+/* Status goes to stderr, results to stdout. QUERN_LOG=quiet|info|debug sets the level. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
 #include "base/error.h"
 
-void log_open(const char *program); /* the name in front of every line; once, in main */
+void log_open(const char *program); /* sets the name in front of every line; main calls it once */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* With the milliseconds since log_open. */
+/* Adds the milliseconds since log_open. */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* main's last word: "program: text". log_die ends with the error's exit status, or with 128 plus
- * the signal that asked to stop. */
+/* Print "program: text" and exit. log_die exits with the status of the error's code, or with 128 plus
+ * the number of the signal that asked to stop. For main only. */
 _Noreturn void log_die(const Error *err);
 _Noreturn void log_exit(int status, const Error *err);
 
-/* Progress with rate and time left: redrawn at most 6 times a second on a terminal, one line a
- * minute elsewhere, nothing under QUERN_LOG=quiet. */
+/* Progress with rate and time left. A terminal is redrawn at most 6 times a second; elsewhere there is
+ * one line a minute. QUERN_LOG=quiet prints none. */
 typedef struct {
     const char *what; /* "evaluate" */
     const char *unit; /* "candidates" */
     long done, total;
     double start, shown;
-    long first; /* done at the start: a resumed run's rate counts only new work */
+    long first; /* done at the start, which the rate leaves out */
 } Progress;
 
 void progress_start(Progress *p, const char *what, const char *unit, long done, long total);
 void progress_set(Progress *p, long done);
-void progress_end(Progress *p); /* always says the total, the time and the rate */
+void progress_end(Progress *p); /* prints the total, the time and the rate */
 
-/* Flush stdout and report a failed write: the last act of main. Returns the exit status. */
+/* Flushes stdout and reports a failed write. main returns its result as the exit status. */
 int log_close(int status);
 
 #endif

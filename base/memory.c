@@ -1,3 +1,4 @@
+/* Allocation that ends the process when memory is exhausted. */
 #include "base/memory.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* Allocation that cannot return NULL: a batch program that is out of memory can only say so
- * and end; artifacts and journals are written so that this loses nothing.
- * QUERN_FAIL_ALLOC=N makes the N-th call fail: the tests inject it. */
+/* Allocation that never returns NULL. A program that is out of memory prints one sentence and exits;
+ * artifacts and journals are written so that nothing is lost. QUERN_FAIL_ALLOC=N makes the N-th
+ * call fail, for tests. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

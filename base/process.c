@@ -1,3 +1,4 @@
+/* Children run in a process group of their own, so that one signal ends all that they started. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -34,9 +35,9 @@ void process_reap(int group, double seconds)
     }
 }
 
-static int answer_to = -1; /* of the child of process_answer_early */
+static int answer_to = -1; /* pipe from the child of process_answer_early to its parent */
 
-/* As the child: its status, or the signal that ended it. */
+/* Ends this process as the child ended: with its status, or by its signal. */
 static _Noreturn void end_as(pid_t child)
 {
     int status;
@@ -44,7 +45,7 @@ static _Noreturn void end_as(pid_t child)
         if (errno != EINTR) _exit(1);
     if (WIFSIGNALED(status)) {
         setrlimit(RLIMIT_CORE,
-                  &(struct rlimit){0, 0}); /* the child has left one, where that is wanted */
+                  &(struct rlimit){0, 0}); /* the child has left a core, if one is configured */
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
         _exit(128 + WTERMSIG(status));
@@ -83,9 +84,9 @@ _Noreturn void process_answered(int status)
     unsigned char byte = (unsigned char)status;
     int null = answer_to >= 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
     for (int i = 0; i < 3 && null >= 0; i++)
-        dup2(null, i); /* whoever reads to their end must not wait for this process */
+        dup2(null, i); /* a reader of these files must not wait for this process */
     ssize_t said = answer_to >= 0 ? write(answer_to, &byte, 1) : 0;
-    (void)said; /* whoever does not hear it hears the end */
+    (void)said; /* a lost message is replaced by the end of the process */
     _exit(status);
 }
 
@@ -140,7 +141,7 @@ typedef struct {
     Buffer *buf;
 } Pipe;
 
-/* Read what is there; returns 0 at end of file, -1 when the buffer is full. */
+/* Reads what is there. Returns 0 at end of file, -1 when the buffer is full. */
 static int drain(Pipe *p)
 {
     char chunk[16384];
@@ -161,15 +162,15 @@ static void feed(int *fd, const ProcessOptions *opt, size_t *sent)
     }
 }
 
-/* What bounds the wait for a child. */
+/* Limits of the wait for a child. */
 typedef struct {
     double deadline; /* 0: none */
     ProcessResult *result;
-    int stopped; /* this process is told to stop */
+    int stopped; /* a signal asks this process to stop */
 } Bounds;
 
-/* Seconds to wait in one go: at most 0.1, since a signal may come just before the wait; 0: no
- * longer. */
+/* How long to wait before the next look, in seconds. At most 0.1, since a signal may come just before
+ * the wait; 0 when a limit is reached. */
 static double patience(Bounds *b)
 {
     double left = b->deadline ? b->deadline - clock_seconds() : 1;
@@ -180,8 +181,8 @@ static double patience(Bounds *b)
     return left < 0.1 ? left : 0.1;
 }
 
-/* Until both outputs are closed, the deadline passes, a buffer is full or this process is told to
- * stop. */
+/* Reads both outputs until they are closed, the deadline passes, a buffer is full, or a signal asks
+ * this process to stop. */
 static void watch(const ProcessOptions *opt, int in, Pipe pipes[2], Bounds *b)
 {
     size_t sent = 0;
@@ -230,13 +231,14 @@ static int open_pipes(int in[2], int out[2], int errout[2], int wants_input, Err
     return -1;
 }
 
-/* Its end, at the latest when there is no patience left: closed outputs are no end. */
+/* Waits for the end of the child, within the limits. A child may close its outputs before it ends. */
 static int wait_for(pid_t pid, Bounds *b, int *status)
 {
     double seconds, pause = 0.0005;
     pid_t ended;
     while (!(ended = waitpid(pid, status, WNOHANG)) && (seconds = patience(b)) > 0) {
-        pause = pause < 0.05 ? 2 * pause : 0.05; /* most end with their outputs */
+        pause =
+            pause < 0.05 ? 2 * pause : 0.05; /* most children end when they close their outputs */
         clock_sleep(seconds < pause ? seconds : pause);
     }
     if (!ended) kill(-pid, SIGKILL);
@@ -273,7 +275,7 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
     watch(opt, pin[1], pipes, &bounds);
     int status = 0;
     if (wait_for(pid, &bounds, &status)) return error_errno(err, "cannot wait for %s", argv[0]);
-    kill(-pid, SIGKILL); /* grandchildren that stayed behind */
+    kill(-pid, SIGKILL); /* the child's own children */
     if (bounds.stopped)
         return error_set(err, ERROR_IO, "%s was killed: stopped by signal %d", argv[0],
                          stop_requested());

@@ -26,35 +26,32 @@ typedef struct {
     int output_full; /* more output than the buffer's max: the child was killed */
 } ProcessResult;
 
-/* Run argv to its end. out and errout may be NULL (then /dev/null) and are cleared first.
- * Returns -1 only when the child could not be started or watched, or was killed since this process
- * is told to stop. */
+/* Runs argv to its end. out and errout are cleared first; NULL is /dev/null. Returns -1 only if the
+ * child cannot be started or watched, or is killed because a signal asks this process to stop. */
 int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out, Buffer *errout,
                 ProcessResult *result, Error *err);
 
-/* Directory of the running executable, to find the other programs beside it. */
+/* The folder of the running executable. */
 int process_self_dir(char *out, size_t size, Error *err);
-/* The path of another program of Quern: beside this one, or in the bin folder of the build that a
- * test runs from. */
+/* The path of another program of Quern: beside this one, or in the build's bin folder for a test. */
 int process_find_program(const char *name, char *out, size_t size, Error *err);
 
-/* For a program whose process takes long to end although its work is done, by a device's driver for
- * one. Returns in a child, which does the work; this process waits until the child says
- * process_answered, or ends, and then ends as the child does. Before any thread is there. -1: no
- * child could be had, and the caller goes on by itself, where process_answered does nothing. */
+/* Early answer, for a process that ends slowly: a GPU driver needs 90 ms to take down its contexts
+ * (docs/measurements/evaluator.md). Returns in a child, which does the work. The parent waits until
+ * the child calls process_answered or ends, and then exits with the same status. Call it before
+ * any thread exists. Returns -1 if there is no child; the caller then works itself, and
+ * process_answered only exits. */
 int process_answer_early(void);
-/* Ends this process; the other one has said `status` to who waits for it, and left its standard
- * files, before that. */
+/* Passes `status` to the parent, which exits with it at once, and ends this process. */
 _Noreturn void process_answered(int status);
 
-/* What a child leaves behind becomes this process's own child: a container may have no other that
- * would reap it. */
+/* Makes this process the parent of orphans below it, since a container may have no init that reaps
+ * them. */
 void process_adopt(void);
-/* Waits for what has been killed: the children in a process group, or with 0 all of them, at most
- * so many seconds. */
+/* Reaps killed children for at most `seconds`: those in a process group, or all of them for 0. */
 void process_reap(int group, double seconds);
 
-/* In a child just forked: die when the parent does. */
+/* In a forked child: the kernel kills it when its parent ends. */
 void process_die_with_parent(void);
 
 #endif

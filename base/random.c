@@ -1,3 +1,4 @@
+/* xoshiro256** and the distributions on top of it. */
 #include "base/random.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Signal handlers that set a flag and write to a pipe. */
 #include "base/stop.h"
 
 #include <fcntl.h>
@@ -23,10 +24,10 @@ void stop_install(void)
     sigaction(SIGTERM, &sa, NULL);
     struct sigaction was;
     if (sigaction(SIGHUP, NULL, &was) || was.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &sa, NULL); /* nohup ignores it */
+        sigaction(SIGHUP, &sa, NULL); /* nohup has set it to be ignored */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGXFSZ, &ignore, NULL); /* a limit on files is a failed write like any other */
+    sigaction(SIGXFSZ, &ignore, NULL); /* so that a file size limit is a failed write */
 }
 
 int stop_requested(void)

@@ -1,5 +1,5 @@
-/* Ctrl-C and SIGTERM. The first sets a flag that loops look at (finish or hand back what is in
- * work, keep the journal, exit 128+n); the second ends the process at once. */
+/* Ctrl-C and SIGTERM. The first signal sets a flag that loops check: they finish or hand back the
+ * current work, keep the journal, and exit with 128+n. The second ends the process at once. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/flags.h"
 #include "base/memory.h"
+#include "base/version.h"
 
 typedef struct {
     const char *base_env, *key_env, *vendor_url, *suffix;
@@ -113,8 +113,10 @@ static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error 
         return -1;
     }
     /* An empty Expect: bodies above 1 MB would otherwise wait for a 100-continue. */
+    char agent[80];
+    snprintf(agent, sizeof agent, "User-Agent: quern/%s", quern_version);
     int rc = add_header(e, "Content-Type: application/json") || add_header(e, "Expect:") ||
-             add_header(e, "User-Agent: quern/" QUERN_VERSION);
+             add_header(e, agent);
     if (opt->api == LLM_ANTHROPIC) rc = rc || add_header(e, "anthropic-version: 2023-06-01");
     if (e->key) {
         char *line = memory_printf(

@@ -1,5 +1,4 @@
-/* Inputs: how they are drawn, as the task says or as one of the variants that show work left out.
- */
+/* Draws the inputs of a case: as the task says, or as one of the variants that reveal skipped work. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,12 +6,11 @@
 #include "base/random.h"
 #include "tasks/task.h"
 
-/* Elements of one stream of random numbers in a large tensor: threads share out blocks. */
+/* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
 enum { BLOCK = 1 << 16, CHUNK = 512 };
 
-/* Integers up to this are exact in float32. Of a product's factors one has nearly all its bits, but
- * at least twelve: more than TF32 and float16 keep, and where the sum is short more than two
- * bfloat16 do. */
+/* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
+ * bits, and at least twelve: more than TF32 and float16 keep. */
 static const double exact_limit = 16777215.0, small_factor = 3.0, least_wide = 4095.0;
 
 static const double needle_noise = 0.0625, needle_tolerance = 4.0;
@@ -22,7 +20,7 @@ typedef struct {
     Variant variant;
     double scale;
     unsigned special;
-    double limit; /* VARIANT_INTEGERS: the largest */
+    double limit; /* VARIANT_INTEGERS: the largest value */
 } Recipe;
 
 const char *draw_name(Draw d)
@@ -45,8 +43,8 @@ static inline uint32_t four_uniforms(uint64_t x)
            (uint32_t)(x >> 48);
 }
 
-/* The sum of twelve 16-bit uniforms, centred: variance 1, within +-6, and no libm in it, so that
- * the same seed gives the same bytes on every machine. */
+/* A sum of twelve 16-bit uniforms, centred: variance 1, within +-6. It uses no libm, so that a seed
+ * gives the same bytes on every machine. */
 static double draw_normal(Random *r)
 {
     uint32_t sum = 0;
@@ -87,7 +85,7 @@ static double draw_needle(Random *r, const TaskTensor *x)
     return bits & 1 ? large : -large;
 }
 
-/* The numbers at the ends of a type. */
+/* Draws one of the extreme numbers of a type. */
 static double draw_special(Random *r, const Recipe *m)
 {
     static const double ends[4][5] = {
@@ -128,8 +126,8 @@ static void fill(Random *r, const Recipe *m, char *dst, size_t n)
     }
 }
 
-/* The finish of splitmix64: an element's numbers are those of its index, without state from one to
- * the next, so that the compiler takes whole vectors of them. */
+/* The last step of splitmix64. An element's number depends on its index alone, so that the compiler
+ * can compute whole vectors. */
 static inline uint64_t number(uint64_t counter)
 {
     uint64_t x = counter * 0x9e3779b97f4a7c15u;
@@ -138,8 +136,8 @@ static inline uint64_t number(uint64_t counter)
     return x ^ x >> 31;
 }
 
-/* draw_normal and draw_mixed again, for the tensors of a GPU, with the low bits that the sum leaves
- * empty. */
+/* draw_normal and draw_mixed for large tensors, by counter; the low bits that the sum leaves empty
+ * are filled. */
 static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
 {
     static const double mixed[16] = {16.0, 0x1p-12, 0.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -157,7 +155,7 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
     }
 }
 
-/* One stream a block, named by its index: equal bytes whatever the number of threads. */
+/* Each block has a stream named by its index, so that the bytes do not depend on the threads. */
 static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t n)
 {
     int counted = m->variant == VARIANT_DRAWN &&
@@ -181,7 +179,7 @@ static int is_real(const TaskTensor *x)
     return x->dtype != DTYPE_I32 && x->draw != DRAW_INTEGER;
 }
 
-/* The terms of the longest sum of products whose integers are exact, or 0. */
+/* Returns the terms of the longest sum of products that is exact for integers, or 0. */
 static int64_t exact_terms(const Task *t, const Workload *w)
 {
     int64_t terms = 0;
@@ -195,8 +193,8 @@ static int64_t exact_terms(const Task *t, const Workload *w)
     return terms < 1 ? 0 : terms;
 }
 
-/* The largest integer of one input. A product's bits are one factor's, drawn by the seed, and what
- * is left. */
+/* Returns the largest integer of one input. The seed decides how the bits of a product are divided
+ * between its factors. */
 static double integer_limit(const Task *t, const Workload *w, int input, uint64_t seed)
 {
     double terms = (double)exact_terms(t, w);
@@ -225,8 +223,8 @@ int task_has_variant(const Task *t, const Workload *w, Variant v)
     return 0;
 }
 
-/* Vectors beside a matrix (gains, biases) are drawn as always: needles there would hide those of
- * the matrix. */
+/* Vectors beside a matrix (gains, biases) are drawn as usual: needles in them would hide the needles
+ * of the matrix. */
 static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
 {
     if (!is_real(x)) return VARIANT_DRAWN;
@@ -263,7 +261,7 @@ int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t s
     return 0;
 }
 
-/* ---- what an honest result may be off by ---- */
+/* ---- tolerance ---- */
 
 static double smallest_step(Dtype d)
 {
@@ -279,15 +277,14 @@ int task_tolerance(const Task *t, const Workload *w, int output, Variant v, doub
     if (t->terms && expr_eval(t->terms, strlen(t->terms), task_lookup, &scope, &terms, err))
         return error_prefix(err, "task %s: tolerance.terms", t->name);
     if (v != VARIANT_DRAWN) scale = v == VARIANT_NEEDLES ? needle_tolerance : 1.0;
-    /* Scaled down, an output shrinks by its degree but a bias or a softmax's weights do not: one
-     * power. */
+    /* With inputs scaled down, an output shrinks by its degree, but a bias or the weights of a
+     * softmax do not: one power is used. */
     double power = scale >= 1.0 ? t->degree : t->degree < 1 ? t->degree : 1;
     *atol = t->atol[d] * (double)terms * pow(scale, power);
     *rtol = t->rtol[d];
     if (v == VARIANT_SPECIAL) *atol += smallest_step(d);
     if (v != VARIANT_INTEGERS) return 0;
-    /* The result is an integer, and so is every sum on the way to it; where nothing is summed, it
-     * is the very one. */
+    /* The result and all partial sums are integers. Without a sum the result must be equal. */
     *atol = *atol > 0 ? 0.25 : 0.0;
     *rtol = 0;
     return 0;

@@ -1,3 +1,4 @@
+/* Runs the reference on variants of each check workload and applies the rules of gate.h. */
 #include "tasks/gate.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8 };
 static const double scales[] = {1.0, 0.125, 8.0};
 
-/* One workload's inputs and outputs as doubles. */
+/* Inputs and outputs of one workload as doubles. */
 typedef struct {
     Task *task;
     const Workload *w;
@@ -75,7 +76,7 @@ static void refuse(const Case *c, GateResult *r, const char *what)
 {
     char where[512];
     task_workload_text(c->task, c->w, where, sizeof where);
-    if (r->refused) return; /* the first reason is the sentence */
+    if (r->refused) return; /* the first reason is kept */
     r->refused = 1;
     if (c->variant == VARIANT_DRAWN)
         snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where,
@@ -85,7 +86,7 @@ static void refuse(const Case *c, GateResult *r, const char *what)
                  variant_name(c->variant));
 }
 
-/* Would an output made of these values pass? */
+/* Would an output with these values pass the comparison? */
 static int passes(const Case *c, int output, const double *values)
 {
     Dtype d = c->task->outputs[output].dtype;
@@ -172,7 +173,8 @@ static int perturb(Case *c, GateResult *r, Error *err)
     return rc;
 }
 
-/* Elements of one position of the axis that turns; 0: the tensor's first dimension is another. */
+/* Returns the elements of one position of the rotated axis, or 0 if it is not the tensor's first
+ * dimension. */
 static size_t position(const Case *c, const TaskTensor *x, size_t n)
 {
     const Task *t = c->task;
@@ -181,8 +183,8 @@ static size_t position(const Case *c, const TaskTensor *x, size_t n)
                : 0;
 }
 
-/* A GPU's evaluator turns the timed contents, and turns what it expects as far: with a wrong
- * "turns" no kernel would be right. */
+/* A GPU evaluator rotates the timed contents along the axis "turns", and the expected outputs with
+ * them. Checks that the reference agrees with that. */
 static int turns(Case *c, GateResult *r, Error *err)
 {
     const Task *t = c->task;
@@ -219,7 +221,8 @@ static int turns(Case *c, GateResult *r, Error *err)
     return rc;
 }
 
-/* Poisoned differently and run again: an element not written, or another result, shows. */
+/* Runs the reference again on outputs with another poison. An unwritten element or another result
+ * shows. */
 static int repeatable(Case *c, GateResult *r, Error *err)
 {
     double *again[TASK_MAX_TENSORS];
@@ -244,7 +247,7 @@ static int repeatable(Case *c, GateResult *r, Error *err)
     return rc;
 }
 
-/* The reference holds for the other variants too, and "exact" is what it says. */
+/* Checks the reference on another variant, and that "exact" holds. */
 static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Error *err)
 {
     Case c;

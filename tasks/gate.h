@@ -1,12 +1,12 @@
-/* The task gate: a task goes into a run only if its checks can tell a kernel that does the work
- * from one that does not. For every check workload, at three input scales:
- *   - null models (zeros, ones, a copy of each input that fits, the mean of the outputs for other
- * seeds, as one constant and element by element) must fail on every output;
- *   - each input, drawn anew, must move an output by more than 10 tolerances;
- *   - the reference must write every element, finitely, and repeat itself bit by bit;
- * and for needles, special values and integers it must be finite (unless the task declares infinite
- * inputs), and integral below 2^24 where the task says "exact". A task tagged degenerate is excused
- * from the first two: it is measured, but in no headline mean. */
+/* The task gate. A task enters a run only if its checks can tell a kernel that does the work from one
+ * that does not. For every check workload, at three input scales:
+ *   - null models must fail on every output: zeros, ones, a copy of each input that fits, and the
+ *     mean of the outputs over other seeds, as one constant and element by element;
+ *   - each input, drawn again, must move an output by more than 10 tolerances;
+ *   - the reference must write every element, finitely, and give the same bits twice.
+ * For needles, special values and integers the reference must be finite (unless the task declares
+ * infinite inputs), and integral below 2^24 where the task says "exact". A task tagged degenerate is
+ * excused from the first two rules: it is measured, but is in no headline mean. */
 #ifndef TASKS_GATE_H
 #define TASKS_GATE_H
 
@@ -14,11 +14,10 @@
 
 typedef struct {
     int refused;
-    char reason[1024]; /* one sentence when refused; for a degenerate task what it was excused from
-                        */
+    char reason[1024]; /* why it is refused, or what a degenerate task is excused from */
 } GateResult;
 
-/* -1: the task could not be judged (its reference is not built). */
+/* Returns -1 if the task cannot be judged, for example without a compiled reference. */
 int task_gate(Task *t, GateResult *out, Error *err);
 
 #endif

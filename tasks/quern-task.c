@@ -1,4 +1,4 @@
-/* quern-task: look at the tasks and judge them. */
+/* quern-task: lists, shows and gates tasks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static int show(const char *root, const char *name)
     return 0;
 }
 
-/* One line a task; a task that cannot be read is refused like one that fails the rules. */
+/* Prints one line. A task that cannot be read is refused, like one that breaks a rule. */
 static int gate_one(const char *path)
 {
     Task *t;

@@ -1,11 +1,17 @@
-/* The compiled references: found beside the programs that make built, loaded on first use. */
+/* Compiled references: shared libraries beside the programs, loaded on first use. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/digest.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "tasks/task.h"
+
+enum { SOURCE_MAX = 1 << 20 };
 
 typedef void Reference(const int64_t *axis, const double *const *in, double *const *out);
 
@@ -23,20 +29,34 @@ static int find_library(const Task *t, char *path, size_t size, Error *err)
         snprintf(path, size, "%s/../tasks/%s.so", self, t->name);
         if (stat(path, &st)) snprintf(path, size, "%s/../../tasks/%s.so", self, t->name);
     }
-    struct stat library, source;
-    char source_path[4096];
-    if (stat(path, &library))
+    if (access(path, R_OK))
         return error_set(
             err, ERROR_NOT_FOUND,
             "task %s: its compiled reference was not found (looked for %s): run make build",
             t->name, path);
-    snprintf(source_path, sizeof source_path, "%s/reference.c", t->dir);
-    if (!stat(source_path, &source) && (library.st_mtim.tv_sec < source.st_mtim.tv_sec ||
-                                        (library.st_mtim.tv_sec == source.st_mtim.tv_sec &&
-                                         library.st_mtim.tv_nsec < source.st_mtim.tv_nsec)))
-        return error_set(err, ERROR_CORRUPT, "task %s: %s is older than %s: run make build",
-                         t->name, path, source_path);
     return 0;
+}
+
+/* Make puts the SHA-256 of reference.c into the library, so that a moved or copied tree is as good as
+ * the one that was built. */
+static int check_source(const Task *t, void *library, const char *path, Error *err)
+{
+    char source[4096], hex[DIGEST_HEX];
+    Buffer text;
+    Digest d;
+    const char *built = dlsym(library, "reference_source");
+    snprintf(source, sizeof source, "%s/reference.c", t->dir);
+    buffer_init(&text, SOURCE_MAX);
+    if (file_read(source, SOURCE_MAX, &text, err)) {
+        buffer_release(&text);
+        return -1;
+    }
+    digest_of(text.data, text.len, &d);
+    digest_hex(&d, hex);
+    buffer_release(&text);
+    if (!built || !strcmp(built, hex)) return 0;
+    return error_set(err, ERROR_INVALID, "task %s: %s was built from another %s: run make build",
+                     t->name, path, source);
 }
 
 int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
@@ -47,6 +67,10 @@ int task_reference(Task *t, const Workload *w, const double *const *in, double *
         if (find_library(t, path, sizeof path, err)) return -1;
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library) return error_set(err, ERROR_CORRUPT, "task %s: %s", t->name, dlerror());
+        if (check_source(t, library, path, err)) {
+            dlclose(library);
+            return -1;
+        }
         if (!dlsym(library, "reference")) {
             dlclose(library);
             return error_set(err, ERROR_CORRUPT, "task %s: %s defines no function \"reference\"",

@@ -1,4 +1,4 @@
-/* One task folder: read, check, and the arithmetic of its axes and shapes. */
+/* Reads and checks one task folder, and computes its axes and shapes. */
 #include "tasks/task.h"
 
 #include <ctype.h>
@@ -13,9 +13,10 @@
 #include "base/memory.h"
 
 enum { TASK_MAX_FILE = 1 << 20 };
-static const size_t TASK_MAX_ELEMENTS = (size_t)1 << 31; /* of one tensor: indices fit an int */
+static const size_t TASK_MAX_ELEMENTS = (size_t)1
+                                        << 31; /* of one tensor, so that indices fit an int */
 
-/* A name that kernels and plans can use as it is. */
+/* Is s a C identifier of at most `max` bytes? Kernels and plans use it as it is. */
 static int is_name(const char *s, size_t max)
 {
     if (!(isalpha((unsigned char)*s) || *s == '_') || strlen(s) >= max) return 0;
@@ -209,7 +210,7 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
     return 0;
 }
 
-/* The axis along which contents can be turned: that of every output's first dimension. */
+/* Reads "turns": the axis along which contents can be rotated, the first dimension of every output. */
 static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
 {
     t->turns = -1;
@@ -228,7 +229,7 @@ static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
     return 0;
 }
 
-/* What the special values go up to, and the sum of products that integers make exactly. */
+/* Reads "special" and "exact". */
 static int read_extremes(Task *t, const json_t *root, const char *file, Error *err)
 {
     static const char *const kinds[] = {"large", "inf", "nan"};
@@ -348,7 +349,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     return read_tags(t, root, file, err);
 }
 
-/* Every expression must hold for every workload: found here, not in the middle of a run. */
+/* Evaluates every expression for every workload, so that no error appears during a run. */
 static int check_workloads(const Task *t, const char *file, Error *err)
 {
     for (int i = 0; i < t->n_workloads; i++) {
@@ -394,7 +395,7 @@ static int read_source(const Task *t, const char *name, char **out, Error *err)
     return 0;
 }
 
-/* NULL when there is no such file. */
+/* *text stays NULL if there is no such file. */
 static int read_optional(const Task *t, const char *name, char **out, Error *err)
 {
     char path[4096];
@@ -402,7 +403,7 @@ static int read_optional(const Task *t, const char *name, char **out, Error *err
     return file_exists(path) ? read_source(t, name, out, err) : 0;
 }
 
-/* The name too: the same text as another file is another task. */
+/* Adds the name too, since the same text in another file is another task. */
 static void add_optional(Digester *d, const char *name, const char *text)
 {
     if (!text) return;

@@ -1,24 +1,27 @@
-/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu, and where they
- * differ from it baseline_cuda.cu (the baseline on a real GPU: what eager PyTorch launches there,
- * library calls included) and best.cu (the best library or fused implementation at hand: reported
- * beside, never speedup 1.0).
+/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu. Two more files are
+ * optional: baseline_cuda.cu is the baseline on a GPU, where eager PyTorch launches something else
+ * there, such as library calls; best.cu is the best fused or library implementation known, which is
+ * reported beside the baseline and is never speedup 1.0.
  *
- * task.json: name, description, op_type, tags[], level 1..3, split "train"|"heldout",
- *   axes {"rows": {"description": "..."}, ...}           (order kept: it is the axis order)
- *   inputs / outputs {"x": {"dtype": "float32", "shape": ["rows","cols"], "draw": "normal"}}
- *                                                        (draws: below; "integer" takes "low" and
- * "high") tolerance {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2} special
- * ["large", "inf", "nan"]                      (optional: what the special values go up to; else
- * only 0 and tiny) turns "rows"                                         (optional: an axis; all
- * tensors whose first dimension it is, turned by any number of positions, give the outputs turned
- * by as many) exact "cols"                                         (optional: outputs are sums of
- * at most so many products of inputs, so that small integers give exact results) bytes
- * "4*(rows*cols*2)", flops "rows*cols"           (the least that any kernel must move and do)
- *   workloads [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
+ * task.json:
+ *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
+ *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order
+ *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
+ *   outputs    the same without "draw"; "integer" draws take "low" and "high"
+ *   tolerance  {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
+ *   special    ["large", "inf", "nan"], optional: the special values beyond 0 and tiny numbers
+ *   turns      "rows", optional: an axis. Tensors whose first dimension is this axis, rotated by any
+ *              number of positions, give the outputs rotated by the same number
+ *   exact      "cols", optional: outputs are sums of at most so many products of inputs, so that
+ *              small integers give exact results
+ *   bytes      "4*(rows*cols*2)", and
+ *   flops      "rows*cols": the least that any kernel must move and compute
+ *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
- * reference.c defines  void reference(const int64_t *axis, const double *const *in, double *const
- * *out) over double arrays, C order, in the order of task.json; make compiles it to
+ * reference.c defines
+ *   void reference(const int64_t *axis, const double *const *in, double *const *out)
+ * over arrays of doubles in C order, in the order of task.json. Make compiles it to
  * build/tasks/<name>.so. */
 #ifndef TASKS_TASK_H
 #define TASKS_TASK_H
@@ -31,7 +34,7 @@
 #include "base/expr.h"
 
 enum { TASK_MAX_AXES = 8, TASK_MAX_TENSORS = 8, TASK_MAX_RANK = 5, TASK_MAX_WORKLOADS = 32 };
-enum { TASK_LARGE = 1 << 20 }; /* elements: a larger tensor is worth all cores */
+enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
 
 typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32 } Dtype;
 size_t dtype_size(Dtype d);
@@ -40,16 +43,17 @@ const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": 
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
-/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer:
- * low..high, both included, never scaled. mixed: normal, but one in 16 is 16 times as large, one in
- * 16 tiny and one in 16 exactly zero: the tails and the edge in one tensor. */
+/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer: low to
+ * high, both included, never scaled. mixed: normal, but of 16 elements one is 16 times as large, one
+ * is tiny and one is zero. */
 typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
 const char *draw_name(Draw d);
 
-/* What a case's inputs are like. needles: noise of size 1/16 with one element in 128 of size 4 to
- * 8, so that work left out shows. special: half of them zeros of both signs, subnormals and the
- * smallest normal numbers, and what the task's "special" adds. integers: of more bits than TF32,
- * float16 or bfloat16 keep, results exact in float32. */
+/* Kinds of inputs of a case.
+ *   needles   noise of size 1/16 with one element in 128 of size 4 to 8, which reveals skipped work
+ *   special   half of the elements are zeros of both signs, subnormals, the smallest normal numbers,
+ *             and what the task's "special" adds
+ *   integers  more bits than TF32, float16 or bfloat16 keep, with results exact in float32 */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
@@ -96,7 +100,7 @@ typedef struct {
     void *library;           /* the dlopen'ed reference; NULL until task_reference */
 } Task;
 
-/* Load and check one folder. Errors name file and field. */
+/* Loads and checks one folder. Errors name file and field. */
 int task_load(const char *dir, Task **out, Error *err);
 void task_free(Task *t);
 
@@ -107,7 +111,7 @@ typedef struct {
 } TaskSet;
 
 /* All folders below root that hold a task.json, or those named in `only` ("relu,softmax"; NULL or
- * "" or "all": all). root NULL: $QUERN_TASKS, else the tasks folder of the source tree. */
+ * "" or "all": all). root NULL: $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
 /* The folders that taskset_load would load, sorted; the caller frees. */
@@ -126,28 +130,27 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 
-/* Does this variant make sense for this workload? 0 or 1. */
+/* Does the workload have this variant? 0 or 1. */
 int task_has_variant(const Task *t, const Workload *w, Variant v);
 
-/* Fill one input (elements of its dtype). Equal (seed, workload, input, variant) give equal bytes,
- * whatever the number of threads. scale multiplies what is drawn (1.0 as it is; the other variants
- * have their own sizes); values are what the dtype holds after rounding. */
+/* Fills one input with elements of its dtype. Equal (seed, workload, input, variant) give equal bytes
+ * with any number of threads. scale multiplies the drawn values; variants other than drawn have
+ * sizes of their own. Values are rounded to the dtype. */
 int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
               void *dst, Error *err);
 
-/* How the workload is named in messages: "check rows=7 cols=33". */
+/* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 
 /* The tolerance of one output for one workload, variant and input scale. */
 int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
                    double *atol, double *rtol, Error *err);
 
-/* Run the reference: in[i] and out[i] are arrays of doubles of task_elements each, caller's. */
+/* Runs the reference. in[i] and out[i] are the caller's arrays of task_elements doubles. */
 int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
                    Error *err);
 
-/* Where an output differs from the reference: how many elements, the first and the worst of them.
- */
+/* How an output differs from the reference: the number of wrong elements, the first and the worst. */
 typedef struct {
     size_t bad, first, worst;
     double first_got, first_want, worst_got, worst_want;
@@ -155,9 +158,9 @@ typedef struct {
 void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
                           const TaskDifference *d, Error *message);
 
-/* Compare an output with the reference: |got - want| <= atol + rtol*|want| for every element,
- * NaN equals only NaN, inf only the same inf. 0: equal; 1: differs (message names the first and the
- * worst element with index, got, expected, and how many). */
+/* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element; NaN
+ * equals only NaN, an infinity only itself. Returns 0 if they are equal, else 1 with a message that
+ * names the first and the worst element and how many are wrong. */
 int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
                  double atol, double rtol, Error *message);
 

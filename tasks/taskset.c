@@ -1,4 +1,4 @@
-/* The set of tasks below one folder, by name. */
+/* Loads the tasks below one folder, sorted by name. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/paths.h"
 #include "tasks/task.h"
 
 enum { TASKSET_MAX = 4096 };
@@ -21,7 +22,7 @@ void taskset_paths_free(char **paths, int n)
     free(paths);
 }
 
-/* Folders that hold a task.json, sorted. */
+/* Lists the folders that hold a task.json, sorted. */
 static int list_folders(const char *root, char ***names, int *n, Error *err)
 {
     DIR *d = opendir(root);
@@ -68,7 +69,7 @@ static int check_listed(const char *only, char *const *names, int n, const char 
         int known = word == 0;
         for (int i = 0; i < n; i++) known |= strlen(names[i]) == word && !memcmp(names[i], p, word);
         if (!known)
-            return error_set(err, ERROR_CORRUPT, "no task \"%.*s\" in %s", (int)word, p, root);
+            return error_set(err, ERROR_UNKNOWN_NAME, "no task \"%.*s\" in %s", (int)word, p, root);
         p += word + (p[word] == ',');
     }
     return 0;
@@ -81,9 +82,14 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
     *paths = NULL;
     *n = 0;
     if (!root) root = getenv("QUERN_TASKS");
-    if (!root || !*root) root = QUERN_ROOT "/tasks";
+    char *own = NULL;
+    if (!root || !*root) root = own = paths_in_root("tasks", err);
+    if (!root) return -1;
     if (!only || !strcmp(only, "all")) only = "";
-    if (list_folders(root, &names, &n_names, err)) return -1;
+    if (list_folders(root, &names, &n_names, err)) {
+        free(own);
+        return -1;
+    }
     int rc = check_listed(only, names, n_names, root, err);
     if (!rc && !n_names)
         rc = error_set(err, ERROR_CORRUPT, "tasks folder %s: no folder in it holds a task.json",
@@ -95,6 +101,7 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
                 (*paths)[(*n)++] = memory_printf("%s/%s", root, names[i]);
     }
     taskset_paths_free(names, n_names);
+    free(own);
     return rc;
 }
 

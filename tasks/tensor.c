@@ -1,4 +1,4 @@
-/* Elements: types and their rounding, how outputs are compared. */
+/* Element types, their rounding, and the comparison of outputs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static double half_to_double(uint16_t h)
     return h & 0x8000 ? -v : v;
 }
 
-/* One rounding, from double to the nearest multiple of the step that the exponent allows. nearbyint
- * rounds ties to even in the default mode. */
+/* Rounds once, from double to the nearest multiple of the step of its exponent. nearbyint rounds ties
+ * to even in the default mode. */
 static uint16_t half_from_double(double x)
 {
     uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -61,7 +61,7 @@ static double bfloat_to_double(uint16_t b)
 
 static uint16_t bfloat_from_double(double x)
 {
-    /* float by truncation with a sticky last bit, so that the second rounding is the only one */
+    /* truncated to float with a sticky last bit, so that only the second step rounds */
     float f = (float)x;
     if (isnan(x)) return 0x7fc0;
     uint32_t bits;
@@ -76,7 +76,7 @@ static uint16_t bfloat_from_double(double x)
     return (uint16_t)(rounded >> 16);
 }
 
-/* Conversions go by blocks, large ones on all cores. */
+/* Elements of one block of a conversion. Large tensors use all cores. */
 enum { BLOCK = 1 << 16 };
 
 static void widen(Dtype d, const void *src, double *dst, size_t n)
@@ -143,7 +143,7 @@ static int same(double got, double want, double atol, double rtol)
     return fabs(got - want) <= atol + rtol * fabs(want);
 }
 
-/* How far out, in tolerances: what makes an element "the worst". */
+/* The error in tolerances, which decides the worst element. */
 static double excess(double got, double want, double atol, double rtol)
 {
     double d = fabs(got - want), limit = atol + rtol * fabs(want);
@@ -187,7 +187,7 @@ int task_compare(const Task *t, const Workload *w, int output, const void *got, 
     const TaskTensor *y = &t->outputs[output];
     size_t n, first = 0, worst = 0, bad = 0;
     double worst_by = -1, first_got = 0, worst_got = 0;
-    /* A task that was loaded has passed these for all its workloads; another workload may not. */
+    /* Loading has checked this for the task's own workloads, but not for another one. */
     if (task_elements(t, w, y, &n, message)) return 1;
     size_t size = dtype_size(y->dtype);
     for (size_t done = 0; done < n; done += 512) {

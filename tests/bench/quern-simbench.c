@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/sim/sim.h"
+#include "tests/fixture_path.h"
 
 typedef struct {
     const char *name, *file, *kernel;
@@ -38,7 +39,7 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
     char path[4096];
     DeviceFault fault;
     buffer_init(&text, 1 << 20);
-    snprintf(path, sizeof path, "%s/tests/fixtures/ptx/%s", QUERN_ROOT, c->file);
+    snprintf(path, sizeof path, "%s/%s", fixture_path("tests/fixtures/ptx"), c->file);
     int r = file_read(path, 1 << 20, &text, err);
     if (!r) {
         DeviceCode code = {.ptx = text.data, .ptx_len = text.len};

@@ -81,7 +81,7 @@ run validate kind.qa; [ $? = 1 ] && sentence "'nonsense' is no kind of artifact"
 run validate format.qa; [ $? = 1 ] && sentence 'written by another version'; ok $? 'an unknown format version'
 echo '{"not": "msgpack"}' >json.qa
 run show json.qa; [ $? = 1 ] && sentence 'json.qa, header: expected a map'; ok $? 'another file'
-run validate nowhere.qa; [ $? = 1 ] && sentence 'cannot open nowhere.qa'; ok $? 'no file'
+run validate nowhere.qa; [ $? = 2 ] && sentence 'cannot open nowhere.qa'; ok $? 'no file'
 run validate good.qa flip.qa; [ $? = 1 ] && grep -q 'good.qa: ok' out && sentence flip.qa; ok $? 'several files: the good ones are still said'
 
 # ---- diff ----
@@ -106,6 +106,6 @@ ok $bad 'out of memory at any allocation is one sentence'
 run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export or diff'; ok $? 'an unknown command is exit 2'
 run diff good.qa; [ $? = 2 ]; ok $? 'diff wants two files'
 run --version; [ $? = 0 ] && grep -q '^quern-artifact ' out; ok $? '--version'
-"$BIN/quern-artifact" export good.qa >/dev/full 2>err; [ $? = 1 ] && sentence 'stdout'; ok $? 'a full disk under stdout'
+"$BIN/quern-artifact" export good.qa >/dev/full 2>err; [ $? = 3 ] && sentence 'stdout'; ok $? 'a full disk under stdout'
 echo "1..$n"
 exit $failed

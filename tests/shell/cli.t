@@ -45,21 +45,21 @@ absent() { # STATUS PROGRAM ARGUMENTS, with the file absent.qa or absent.cu
     [ $rc = "$status" ] && sentence "$p" absent. && grep -q 'No such file' err && [ ! -e new.qa ] && [ ! -e new ]
     ok $? "$p names a file that is not there"
 }
-absent 1 quern-artifact show absent.qa
-absent 1 quern-artifact validate absent.qa
-absent 1 quern-artifact export absent.qa
-absent 1 quern-artifact diff absent.qa absent.qa
-absent 1 quern-evaluate absent.qa -o new.qa
-absent 1 quern-filter --samples absent.qa --verdicts absent.qa --output new.qa
-absent 1 quern-sft --dataset absent.qa --output new
-absent 1 quern-selfsup --samples absent.qa --verdicts absent.qa --base new --output new
-absent 1 quern-crl --samples absent.qa --verdicts absent.qa --base new --output new
-absent 1 quern-prompt --pool absent.qa --output new.qa
-absent 1 quern-sample --policy new --prompts absent.qa --output new.qa
-absent 1 quern-pool --samples absent.qa --verdicts absent.qa --output new.qa
-absent 1 quern-results --samples absent.qa --output new.qa absent.qa
+absent 2 quern-artifact show absent.qa
+absent 2 quern-artifact validate absent.qa
+absent 2 quern-artifact export absent.qa
+absent 2 quern-artifact diff absent.qa absent.qa
+absent 2 quern-evaluate absent.qa -o new.qa
+absent 2 quern-filter --samples absent.qa --verdicts absent.qa --output new.qa
+absent 2 quern-sft --dataset absent.qa --output new
+absent 2 quern-selfsup --samples absent.qa --verdicts absent.qa --base new --output new
+absent 2 quern-crl --samples absent.qa --verdicts absent.qa --base new --output new
+absent 2 quern-prompt --pool absent.qa --output new.qa
+absent 2 quern-sample --policy new --prompts absent.qa --output new.qa
+absent 2 quern-pool --samples absent.qa --verdicts absent.qa --output new.qa
+absent 2 quern-results --samples absent.qa --output new.qa absent.qa
 absent 2 quern-eval --task relu absent.cu
-absent 1 quern-compile absent.cu
+absent 2 quern-compile absent.cu
 
 # A task that is not there.
 unknown_task() { # STATUS PROGRAM ARGUMENTS
@@ -69,12 +69,12 @@ unknown_task() { # STATUS PROGRAM ARGUMENTS
     ok $? "$p names a task that is not there"
 }
 echo >some.cu
-unknown_task 1 quern-collect --tasks relu,nonesuch --output new.qa
-unknown_task 1 quern-filter --tasks nonesuch --samples absent.qa --verdicts absent.qa --output new.qa
-unknown_task 1 quern-prompt --tasks nonesuch --output new.qa
-unknown_task 1 quern-results --tasks nonesuch --samples absent.qa --output new.qa absent.qa
+unknown_task 2 quern-collect --tasks relu,nonesuch --output new.qa
+unknown_task 2 quern-filter --tasks nonesuch --samples absent.qa --verdicts absent.qa --output new.qa
+unknown_task 2 quern-prompt --tasks nonesuch --output new.qa
+unknown_task 2 quern-results --tasks nonesuch --samples absent.qa --output new.qa absent.qa
 unknown_task 2 quern-eval --task nonesuch some.cu
-unknown_task 1 quern-template --task nonesuch
+unknown_task 2 quern-template --task nonesuch
 
 # Values.
 run quern-prompt --groups many --output new.qa
@@ -92,7 +92,7 @@ run quern-pool --samples absent.qa --output new.qa
 run quern-collect --teachers nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
 run quern-queue status
-[ $rc = 1 ] && sentence quern-queue QUERN_REDIS && grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err; ok $? 'no queue: what to do is said, and where that of a run is'
+[ $rc = 2 ] && sentence quern-queue QUERN_REDIS && grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err; ok $? 'no queue: what to do is said, and where that of a run is'
 
 # The same command again does nothing, and says so; another flag does the work again; a full disk is one sentence.
 unset QUERN_LOG
@@ -105,7 +105,7 @@ run quern-prompt --tasks relu --output new.qa --seed 2
 [ $rc = 0 ] && ! grep -q same err && [ "$(stat -c %i new.qa)" != "$before" ]; ok $? 'another seed is made'
 if [ -w /dev/full ]; then
     "$BIN/quern-artifact" export new.qa >/dev/full 2>err; rc=$?; : >out
-    [ $rc = 1 ] && sentence quern-artifact 'No space left'; ok $? 'a full disk behind stdout is a failure'
+    [ $rc = 3 ] && sentence quern-artifact 'No space left'; ok $? 'a full disk behind stdout is a failure'
 fi
 
 # Ctrl-C: the stage keeps its journal, says how to go on and exits 128+n; a second one ends it at once.

@@ -48,7 +48,7 @@ is "no such task: usage" "$? $(grep -c 'no task is named "nope"' "$TMP/err")" "2
 "$BIN/quern-eval" --task relu --device cuda:63 $ok >/dev/null 2>"$TMP/err"
 is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cuda:63: ' "$TMP/err") $(wc -l <"$TMP/err")" "3 1 1"
 "$BIN/quern-eval" --task relu --device sim:nope $ok >/dev/null 2>"$TMP/err"
-is "no such profile: the evaluator fails" $? 3
+is "no such profile: usage" $? 2
 is "a pipe is judged as what is read from it" "$("$BIN/quern-eval" --task relu --json <(cat $ok) | cksum) $("$BIN/quern-eval" --task relu --json /dev/stdin < <(cat $ok) | cksum)" \
     "$(cksum <"$TMP/a") $(cksum <"$TMP/a")"
 { printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$TMP/mark.cu"

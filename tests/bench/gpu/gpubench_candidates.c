@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
 #include "tests/bench/gpu/gpubench.h"
+#include "tests/fixture_path.h"
 
 static GpuBenchCandidate *add(GpuBenchList *l, const char *task, const char *kind,
                               const char *source)
@@ -68,7 +69,7 @@ int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Er
     glob_t found;
     Buffer text;
     int rc = 0;
-    snprintf(path, sizeof path, "%s/%s", QUERN_ROOT, pattern);
+    snprintf(path, sizeof path, "%s", fixture_path(pattern));
     if (glob(path, 0, NULL, &found)) return 0;
     buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
     for (size_t i = 0; i < found.gl_pathc && !rc; i++)

@@ -12,6 +12,7 @@
 #include "eval/candidate/candidate.h"
 #include "eval/judge/statistics.h"
 #include "tests/bench/gpu/gpubench.h"
+#include "tests/fixture_path.h"
 
 enum { PAIRS_MAX = 100000, PAIRS_A_TASK = 4096, PAIRS_A_PROCESS = 4, REPEATS_MAX = 1000 };
 
@@ -170,7 +171,7 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
 {
     char half[4096], small[4096];
     const char *root = getenv("QUERN_TASKS");
-    const char *roots[SIZES] = {root ? root : QUERN_ROOT "/tasks", half, small};
+    const char *roots[SIZES] = {root ? root : fixture_path("tasks"), half, small};
     static const double shares[SIZES] = {0.5, 0.5, 0.1}, all = 1.1;
     if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
         gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
@@ -382,7 +383,7 @@ int gpubench_repeat_begin(GpuBench *b, Error *err)
     for (int i = 0; i < AGAIN && !rc; i++) {
         char path[4096];
         Buffer text;
-        snprintf(path, sizeof path, "%s/tasks/%s/baseline.cu", QUERN_ROOT, again[i]);
+        snprintf(path, sizeof path, "%s/%s/baseline.cu", fixture_path("tasks"), again[i]);
         rc = read_source(path, &text, err);
         r->sources[i] = buffer_detach(&text);
         buffer_release(&text);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "model/tokenizer/tokenizer.h"
+#include "tests/fixture_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static Tokenizer *known;
     Error err = {0};
     Tokenizer *t;
-    if (!known && tokenizer_load(QUERN_ROOT "/tests/fixtures/tokenizer/qwen2.json", &known, &err))
+    if (!known && tokenizer_load(fixture_path("tests/fixtures/tokenizer/qwen2.json"), &known, &err))
         abort();
     encode(known, data, size);
     int fd = memfd_create("tokenizer", MFD_CLOEXEC);

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "eval/cuda/cuda_device.h"
 #include "eval/cuda/measure/light.h"
+#include "tests/fixture_path.h"
 
 enum { N = 1000 };
 
@@ -90,7 +91,7 @@ static int with_driver(char **argv)
     if (!getcwd(here, sizeof here)) return -1;
     command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 "
                             "%s/tests/fixtures/cuda/driver.c",
-                            cc ? cc : "gcc", QUERN_ROOT, QUERN_ROOT);
+                            cc ? cc : "gcc", fixture_path("."), fixture_path("."));
     if (system(command)) return -1;
     setenv("LD_LIBRARY_PATH", memory_printf("%s%s%s", here, old ? ":" : "", old ? old : ""), 1);
     setenv("QUERN_LOCK_DIR", here, 1);
@@ -105,7 +106,8 @@ static int driver_ready(char **argv)
 {
     char path[4096];
     buffer_init(&image, 1 << 20);
-    if (file_read(QUERN_ROOT "/tests/fixtures/cubin/sm_90.cubin", 1 << 20, &image, &err)) return -1;
+    if (file_read(fixture_path("tests/fixtures/cubin/sm_90.cubin"), 1 << 20, &image, &err))
+        return -1;
     if (!with_driver(argv) && !keep_light(path)) return 0;
     fprintf(stderr, "the test's driver cannot be made, or its light not kept: %s\n", err.text);
     return -1;

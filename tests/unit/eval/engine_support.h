@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
+#include "tests/fixture_path.h"
 
 static struct {
     Sim sim;
@@ -151,8 +152,7 @@ static inline const char *engine_folder(const char *source)
 /* PTX of a source of model/cuda, compiled once a process. */
 static inline const char *engine_ptx(const char *source)
 {
-    static const char *const folders[2] = {QUERN_ROOT "/model/cuda",
-                                           QUERN_ROOT "/model/cuda/decode"};
+    const char *const folders[2] = {fixture_path("model/cuda"), fixture_path("model/cuda/decode")};
     static struct {
         char key[48], *ptx;
     } done[64];
@@ -165,7 +165,8 @@ static inline const char *engine_ptx(const char *source)
     Buffer text;
     Error err;
     const char *reason;
-    snprintf(path, sizeof path, QUERN_ROOT "/model/cuda/%s/%s.cu", engine_folder(source), source);
+    snprintf(path, sizeof path, "%s/%s/%s.cu", fixture_path("model/cuda"), engine_folder(source),
+             source);
     buffer_init(&text, (size_t)1 << 24);
     if (file_read(path, (size_t)1 << 24, &text, &err)) fail_msg("%s", err.text);
     char *ptx = cuda_to_ptx_for(text.data, engine.arch, folders, &reason);

@@ -14,12 +14,13 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/cubin.h"
+#include "tests/fixture_path.h"
 
 static void load(const char *name, Buffer *b)
 {
     Error err;
     buffer_init(b, 1 << 20);
-    char *path = memory_printf(QUERN_ROOT "/tests/fixtures/cubin/%s", name);
+    char *path = memory_printf("%s/%s", fixture_path("tests/fixtures/cubin"), name);
     if (file_read(path, 1 << 20, b, &err)) fail_msg("%s", err.text);
     free(path);
 }

@@ -21,6 +21,7 @@
 #include "eval/candidate/resolve.h"
 #include "eval/cuda/library/library.h"
 #include "gpu/driver.h"
+#include "tests/fixture_path.h"
 
 static void call_fails(const char *name, const uint64_t *args, int n, const char *want)
 {
@@ -88,7 +89,7 @@ static void test_tasks(void **state)
     TaskSet set;
     Error err = {0};
     int baselines = 0, best = 0, plain = 0;
-    if (taskset_load(QUERN_ROOT "/tasks", NULL, &set, &err)) fail_msg("%s", err.text);
+    if (taskset_load(fixture_path("tasks"), NULL, &set, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
         check_source(t, "baseline.cu", t->baseline_source, &plain);

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "eval/cuda/measure/stall.h"
+#include "tests/fixture_path.h"
 
 static uint64_t done[STALL_LOADS];
 
@@ -95,7 +96,7 @@ static uint32_t of_file(const char *name)
 {
     char path[4200];
     int step, n = 1;
-    snprintf(path, sizeof path, "%s/tests/fixtures/stall/%s", QUERN_ROOT, name);
+    snprintf(path, sizeof path, "%s/%s", fixture_path("tests/fixtures/stall"), name);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     done[0] = 1795376696104133760;

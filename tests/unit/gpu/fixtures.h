@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/fixture_path.h"
 
 /* tests/fixtures/cuda/SOURCE becomes DIR/NAME, by which the loader knows it from then on. 0, or -1.
  */
@@ -16,10 +17,10 @@ static inline int fixture_build(const char *source, const char *dir, const char 
 {
     const char *cc = getenv("QUERN_CC");
     if (file_mkdirs(dir, NULL)) return -1;
-    char *command =
-        memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s -I%s -o %s/%s "
-                      "%s/tests/fixtures/cuda/%s",
-                      cc && *cc ? cc : "gcc", name, QUERN_ROOT, dir, name, QUERN_ROOT, source);
+    char *command = memory_printf(
+        "%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s -I%s -o %s/%s "
+        "%s/tests/fixtures/cuda/%s",
+        cc && *cc ? cc : "gcc", name, fixture_path("."), dir, name, fixture_path("."), source);
     int rc = system(command);
     free(command);
     return rc ? -1 : 0;

@@ -16,6 +16,7 @@
 #include "model/core/rope.h"
 #include "model/files/model_config.h"
 #include "model/files/safetensors.h"
+#include "tests/fixture_path.h"
 
 /* The fields that all have, of Qwen2.5-0.5B's sizes; what differs comes behind. */
 #define SIZES                                                                           \
@@ -219,7 +220,7 @@ static void frequencies(void **state)
 {
     (void)state;
     Error err;
-    json_t *docs = json_read_file(QUERN_ROOT "/tests/fixtures/engine/rope.json", 1 << 20, &err);
+    json_t *docs = json_read_file(fixture_path("tests/fixtures/engine/rope.json"), 1 << 20, &err);
     if (!docs) fail_msg("%s", err.text);
     assert_true(json_array_size(docs) >= 5);
     for (size_t i = 0; i < json_array_size(docs); i++) {

@@ -22,6 +22,7 @@
 #include "engine_support.h"
 #include "model/files/safetensors.h"
 #include "model/model_device.h"
+#include "tests/fixture_path.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };
@@ -90,7 +91,8 @@ static double number_at(const json_t *list, int i)
 static Case case_open(const char *name, const Ops *ops, int adapter)
 {
     Error err;
-    Case c = {.name = name, .dir = memory_printf(QUERN_ROOT "/tests/fixtures/engine/%s", name)};
+    Case c = {.name = name,
+              .dir = memory_printf("%s/%s", fixture_path("tests/fixtures/engine"), name)};
     char *doc = memory_printf("%s/expected.json", c.dir),
          *tensors = memory_printf("%s/expected.safetensors", c.dir);
     char *dir = memory_printf("%s%s", c.dir, adapter ? "/adapter" : "");

@@ -13,8 +13,9 @@
 #include "base/file.h"
 #include "model/core/halves.h"
 #include "model/files/safetensors.h"
+#include "tests/fixture_path.h"
 
-#define FIXTURES QUERN_ROOT "/tests/fixtures/safetensors/"
+#define FIXTURES "tests/fixtures/safetensors/"
 
 static char dir[64];
 
@@ -71,7 +72,8 @@ static void equals_reference_writer(void **state)
     buffer_init(&theirs, 1 << 16);
     assert_int_equal(safetensors_write(path_of("x.safetensors"), three, 3, ST_F32, &err), 0);
     assert_int_equal(file_read(path_of("x.safetensors"), 1 << 16, &ours, &err), 0);
-    assert_int_equal(file_read(FIXTURES "reference-f32.safetensors", 1 << 16, &theirs, &err), 0);
+    assert_int_equal(
+        file_read(fixture_path(FIXTURES "reference-f32.safetensors"), 1 << 16, &theirs, &err), 0);
     assert_int_equal(ours.len, theirs.len);
     assert_memory_equal(ours.data, theirs.data, ours.len);
     buffer_release(&ours);
@@ -117,7 +119,8 @@ static void reads_other_dtypes(void **state)
     Error err;
     Safetensors *s;
     float x[5];
-    assert_int_equal(safetensors_open(FIXTURES "reference-mixed.safetensors", &s, &err), 0);
+    assert_int_equal(
+        safetensors_open(fixture_path(FIXTURES "reference-mixed.safetensors"), &s, &err), 0);
     assert_int_equal(safetensors_count(s), 5);
     assert_int_equal(safetensors_read_f32(s, "scalar", 0, NULL, x, &err), 0);
     assert_true(x[0] == 2.5f);

@@ -18,8 +18,9 @@
 #include "model/tokenizer/pretoken.h"
 #include "model/tokenizer/tokenizer.h"
 #include "model/tokenizer/unicode.h"
+#include "tests/fixture_path.h"
 
-#define FIXTURES QUERN_ROOT "/tests/fixtures/tokenizer/"
+#define FIXTURES "tests/fixtures/tokenizer/"
 
 static char dir[64], path[128];
 
@@ -67,12 +68,12 @@ static void encodes_to(const Tokenizer *t, const char *text, size_t len, const j
 static void equals_stored_ids(void **state)
 {
     (void)state;
-    json_t *cases = json_load_file(FIXTURES "cases.json", 0, NULL);
+    json_t *cases = json_load_file(fixture_path(FIXTURES "cases.json"), 0, NULL);
     json_t *texts = json_object_get(cases, "texts");
     assert_true(json_array_size(texts) >= 25);
     static const char *const names[] = {"qwen2", "qwen3", "llama3"};
     for (int k = 0; k < 3; k++) {
-        snprintf(path, sizeof path, FIXTURES "%s.json", names[k]);
+        snprintf(path, sizeof path, "%s%s.json", fixture_path(FIXTURES), names[k]);
         Tokenizer *t = load(path);
         for (size_t i = 0; i < 2 * json_array_size(texts); i++) {
             json_t *bytes = json_array_get(texts, i / 2);
@@ -93,7 +94,7 @@ static void specials(void **state)
 {
     (void)state;
     Error err;
-    Tokenizer *t = load(FIXTURES "qwen2.json");
+    Tokenizer *t = load(fixture_path(FIXTURES "qwen2.json"));
     int end = tokenizer_special(t, "<|im_end|>"), call = tokenizer_special(t, "<tool_call>");
     assert_true(end > 0 && call > 0 && end < tokenizer_size(t));
     assert_int_equal(tokenizer_special(t, "<|im"), -1);
@@ -137,7 +138,7 @@ static void decodes_back(const Tokenizer *t, const char *text, const char *expec
 static void repairs_and_normalises(void **state)
 {
     (void)state;
-    Tokenizer *t = load(FIXTURES "qwen2.json");
+    Tokenizer *t = load(fixture_path(FIXTURES "qwen2.json"));
     decodes_back(t, "a\xff\xfe z", "a\uFFFD\uFFFD z");
     decodes_back(t, "\xE2\x82", "\uFFFD"); /* cut short: one for its longest sound part */
     decodes_back(t, "\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"); /* a surrogate */
@@ -146,7 +147,7 @@ static void repairs_and_normalises(void **state)
     decodes_back(t, "e\u0301 \u2126", "\u00E9 \u03A9");
     decodes_back(t, "e\u0323\u0307\xff", "\u1EB9\u0307\uFFFD");
     tokenizer_free(t);
-    t = load(FIXTURES "llama3.json"); /* no normaliser */
+    t = load(fixture_path(FIXTURES "llama3.json")); /* no normaliser */
     decodes_back(t, "e\u0301", "e\u0301");
     tokenizer_free(t);
 }
@@ -267,7 +268,7 @@ static void refuses(const char *find, const char *replace, const char *expected)
     Buffer b, out;
     buffer_init(&b, 1 << 20);
     buffer_init(&out, 1 << 20);
-    assert_int_equal(file_read(FIXTURES "qwen2.json", 1 << 20, &b, &err), 0);
+    assert_int_equal(file_read(fixture_path(FIXTURES "qwen2.json"), 1 << 20, &b, &err), 0);
     char *at = strstr(b.data, find);
     if (!at) fail_msg("no %s in the fixture", find);
     buffer_append(&out, b.data, (size_t)(at - b.data));

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "report/report.h"
+#include "tests/fixture_path.h"
 
 static char dir[64];
 
@@ -216,7 +217,7 @@ static void load_some(Report *r, int n_again)
                      .profile = "smoke",
                      .device = "sim:h100",
                      .tasks = "relu,softmax,gelu,diag_matmul",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     const char *unused;
     write_pair("sft", sft, 7, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
     write_pair("selfsup", others, 3, &f.samples[REPORT_SELFSUP], &f.verdicts[REPORT_SELFSUP]);
@@ -438,7 +439,7 @@ static void degenerate_only(void **state)
                      .profile = "y",
                      .device = "sim:h100",
                      .tasks = "diag_matmul",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     for (int s = REPORT_SFT; s < REPORT_STAGES; s++)
         write_pair("degenerate", &sft[6], 1, &f.samples[s], &f.verdicts[s]);
     if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
@@ -506,7 +507,7 @@ static void no_answer(void **state)
                      .profile = "y",
                      .device = "sim:h100",
                      .tasks = "relu",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     const char *samples;
     write_pair("lost", rows, 4, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
     write_pair("lost/1", rows, 4, &samples, &f.rounds);
@@ -539,7 +540,7 @@ static void doubt_is(const char *name, const Row *round, int n, const Row *later
                      .profile = "y",
                      .device = "cuda:0",
                      .tasks = "relu",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     char folder[64];
     const char *unused;
     snprintf(folder, sizeof folder, "%s/1", name);
@@ -587,7 +588,7 @@ static void many_rounds(void **state)
                      .profile = "y",
                      .device = "sim:h100",
                      .tasks = "relu,softmax",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     const char *unused, *pair[2];
     Buffer list, b;
     write_pair("many/1", round_1, 4, &unused, &pair[0]);
@@ -632,7 +633,7 @@ static void refuses(void **state)
                      .profile = "y",
                      .device = "sim:h100",
                      .tasks = "relu",
-                     .task_root = QUERN_ROOT "/tasks"};
+                     .task_root = fixture_path("tasks")};
     static const Row wrong[] = {{"relu", "fine", 1}};
     write_pair("bad/1", wrong, 1, &unused, &f.rounds);
     assert_int_equal(report_load(&f, &r, &err), -1);

@@ -13,8 +13,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "stages/policy/policy.h"
+#include "tests/fixture_path.h"
 
-#define FIXTURES QUERN_ROOT "/tests/fixtures/tokenizer/"
+#define FIXTURES "tests/fixtures/tokenizer/"
 
 static char dir[64];
 
@@ -37,7 +38,7 @@ static Tokenizer *load(const char *name)
     Error err;
     Tokenizer *t;
     char path[256];
-    snprintf(path, sizeof path, FIXTURES "%s.json", name);
+    snprintf(path, sizeof path, "%s%s.json", fixture_path(FIXTURES), name);
     if (tokenizer_load(path, &t, &err)) fail_msg("%s", err.text);
     return t;
 }
@@ -76,7 +77,7 @@ static void equals_stored_ids(void **state)
 {
     (void)state;
     Error err;
-    json_t *all = json_read_file(FIXTURES "chat.json", 1 << 20, &err), *cases, *v;
+    json_t *all = json_read_file(fixture_path(FIXTURES "chat.json"), 1 << 20, &err), *cases, *v;
     if (!all) fail_msg("%s", err.text);
     const char *name;
     size_t i, count = 0;

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "stages/train/loss.h"
+#include "tests/fixture_path.h"
 
 enum { MOST = 16, ANSWERS = 4 };
 
@@ -425,7 +426,7 @@ static void one_case(const json_t *c)
 static void autograd(void **state)
 {
     (void)state;
-    static const char path[] = QUERN_ROOT "/tests/fixtures/losses/losses.json";
+    const char *path = fixture_path("tests/fixtures/losses/losses.json");
     Error err;
     if (!file_exists(path)) {
         print_message("# tests/fixtures/losses/losses.json is not there: make_losses.py makes it "

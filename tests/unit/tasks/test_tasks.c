@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tasks/gate.h"
+#include "tests/fixture_path.h"
 
 static TaskSet set;
 
@@ -18,7 +19,7 @@ static int load_all(void **state)
 {
     (void)state;
     Error err;
-    return taskset_load(QUERN_ROOT "/tasks", NULL, &set, &err);
+    return taskset_load(fixture_path("tasks"), NULL, &set, &err);
 }
 
 static int release_all(void **state)
@@ -61,12 +62,12 @@ static void test_only(void **state)
     (void)state;
     TaskSet two;
     Error err;
-    assert_int_equal(taskset_load(QUERN_ROOT "/tasks", "softmax,relu", &two, &err), 0);
+    assert_int_equal(taskset_load(fixture_path("tasks"), "softmax,relu", &two, &err), 0);
     assert_int_equal(two.n, 2);
     assert_string_equal(two.tasks[0]->name, "relu");
     assert_string_not_equal(two.digest, set.digest);
     taskset_release(&two);
-    assert_int_equal(taskset_load(QUERN_ROOT "/tasks", "relu,nosuch", &two, &err), -1);
+    assert_int_equal(taskset_load(fixture_path("tasks"), "relu,nosuch", &two, &err), -1);
     assert_non_null(strstr(err.text, "no task \"nosuch\""));
 }
 

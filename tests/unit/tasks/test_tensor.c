@@ -12,12 +12,13 @@
 #include <cmocka.h>
 
 #include "tasks/task.h"
+#include "tests/fixture_path.h"
 
 static Task *relu(void)
 {
     Task *t;
     Error err;
-    if (task_load(QUERN_ROOT "/tasks/relu", &t, &err)) fail_msg("%s", err.text);
+    if (task_load(fixture_path("tasks/relu"), &t, &err)) fail_msg("%s", err.text);
     return t;
 }
 
@@ -197,7 +198,7 @@ static void test_integers(void **state)
     Task *t;
     Error err;
     double atol, rtol;
-    if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
+    if (task_load(fixture_path("tasks/matmul"), &t, &err)) fail_msg("%s", err.text);
     for (int64_t k = 1; k < 5000; k = 2 * k + 1) {
         Workload w = {.role = ROLE_CHECK, .axis = {64, 64, k}};
         float *a = malloc(64 * (size_t)k * sizeof *a), *b = malloc(64 * (size_t)k * sizeof *b),
@@ -277,7 +278,7 @@ static void test_tolerance(void **state)
     Task *t;
     Error err;
     double atol, rtol, twice;
-    if (task_load(QUERN_ROOT "/tasks/matmul", &t, &err)) fail_msg("%s", err.text);
+    if (task_load(fixture_path("tasks/matmul"), &t, &err)) fail_msg("%s", err.text);
     Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
     assert_int_equal(task_tolerance(t, &w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err), 0);
     assert_true(fabs(atol - 100 * t->atol[DTYPE_F32]) < 1e-12);

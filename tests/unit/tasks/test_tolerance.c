@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "tasks/task.h"
+#include "tests/fixture_path.h"
 
 typedef enum { SEQUENTIAL, PAIRWISE, LANES_32, LANES_256, ORDERS } Order;
 typedef enum { FULL, TF32, BFLOAT } Factors;
@@ -338,7 +339,7 @@ static int load_all(void **state)
 {
     (void)state;
     Error err;
-    return taskset_load(QUERN_ROOT "/tasks", NULL, &set, &err);
+    return taskset_load(fixture_path("tasks"), NULL, &set, &err);
 }
 
 static int release_all(void **state)

@@ -1,0 +1,157 @@
+/* quern: runs quern-COMMAND, found beside this program or in ../libexec/quern/bin. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/suggest.h"
+#include "base/version.h"
+
+enum { COMMANDS_MAX = 256 };
+
+/* What `quern help` says of a command; the others are listed without a line. */
+static const struct {
+    const char *name, *about;
+} commands[] = {
+    {"run", "train and search: stages, rounds and report, as `make crl` does"},
+    {"eval", "compile, check and time one candidate"},
+    {"compile", "compile one candidate and print its PTX"},
+    {"task", "list, show and gate tasks"},
+    {"artifact", "print, check, export and compare artifacts"},
+    {"queue", "look at a job queue and repair it"},
+    {"fleet", "run a command with a private queue and evaluators"},
+    {"evald", "serve a queue with one device"},
+    {"evaluate", "judge samples through the queue"},
+    {"devices", "list what this machine can evaluate on"},
+    {"light", "measure a GPU's speed of light"},
+    {"config", "resolve and check the settings of a run"},
+    {"collect", "stage 1: samples of the teachers"},
+    {"filter", "stage 1: samples and verdicts to a dataset"},
+    {"sft", "stage 1: supervised fine-tuning"},
+    {"selfsup", "stage 2: one round on the model's own successes"},
+    {"crl", "stage 3: one round of contrastive reinforcement learning"},
+    {"prompt", "write prompts from tasks and a pool"},
+    {"sample", "answers of a policy to prompts"},
+    {"pool", "add kernels to the pool, or take its best"},
+    {"results", "the best kernels on each device class"},
+    {"report", "write report.html and best/"},
+    {"template", "print kernels of the template teacher"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int is_program(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof path && !stat(path, &st) && S_ISREG(st.st_mode) &&
+           !access(path, X_OK);
+}
+
+/* The folder of the quern-* programs. */
+static int find_programs(char *out, size_t size, Error *err)
+{
+    char self[3072];
+    if (process_self_dir(self, sizeof self, err)) return -1;
+    snprintf(out, size, "%s", self);
+    if (is_program(out, "quern-eval")) return 0;
+    snprintf(out, size, "%s/../libexec/quern/bin", self);
+    if (is_program(out, "quern-eval")) return 0;
+    return error_set(err, ERROR_NOT_FOUND,
+                     "the programs quern-* are neither in %s nor in %s: the installation is "
+                     "incomplete",
+                     self, out);
+}
+
+/* The commands that there are, sorted, into names[0..COMMANDS_MAX). Returns their number. */
+static int list_commands(const char *dir, char **names)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    if (!d) return 0;
+    for (struct dirent *e; n < COMMANDS_MAX - 1 && (e = readdir(d));)
+        if (!strncmp(e->d_name, "quern-", 6) && !strchr(e->d_name, '.') &&
+            is_program(dir, e->d_name))
+            names[n++] = memory_strdup(e->d_name + 6);
+    closedir(d);
+    names[n++] = memory_strdup("run");
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    return n;
+}
+
+static int is_listed(char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name)) return 1;
+    return 0;
+}
+
+static void print_help(char *const *names, int n)
+{
+    printf("usage: quern COMMAND [ARGUMENTS]\n\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (is_listed(names, n, commands[i].name))
+            printf("  %-10s %s\n", commands[i].name, commands[i].about);
+    printf("\nAlso:");
+    for (int i = 0; i < n; i++) {
+        int known = 0;
+        for (int k = 0; k < N_COMMANDS; k++) known |= !strcmp(commands[k].name, names[i]);
+        if (!known) printf(" %s", names[i]);
+    }
+    printf(
+        "\n\n`quern help COMMAND` prints the flags of a command, `quern --version` the version.\n");
+}
+
+static _Noreturn void run_program(const char *dir, char **argv, const char *flag)
+{
+    char path[PATH_MAX];
+    Error err;
+    char *with_flag[] = {path, (char *)(uintptr_t)flag, NULL};
+    snprintf(path, sizeof path, "%s/quern-%s", dir, argv[0]);
+    if (flag)
+        argv = with_flag;
+    else
+        argv[0] = path;
+    execv(path, argv);
+    error_errno(&err, "cannot run %s", path);
+    log_die(&err);
+}
+
+int main(int argc, char **argv)
+{
+    char dir[PATH_MAX], *names[COMMANDS_MAX];
+    Error err;
+    log_open("quern");
+    if (argc > 1 && !strcmp(argv[1], "--version")) {
+        printf("quern %s\n", quern_version);
+        return log_close(EXIT_STATUS_OK);
+    }
+    if (find_programs(dir, sizeof dir, &err)) log_die(&err);
+    int n = list_commands(dir, names);
+    int help = argc < 2 || !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") ||
+               !strcmp(argv[1], "-h");
+    if (argc < 2 || (help && argc == 2)) {
+        print_help(names, n);
+        return log_close(argc < 2 ? EXIT_STATUS_USAGE : EXIT_STATUS_OK);
+    }
+    char **command = argv + (help ? 2 : 1);
+    if (is_listed(names, n, command[0])) run_program(dir, command, help ? "--help" : NULL);
+    const char *near = suggest_name(command[0], (const char *const *)names, n);
+    error_set(&err, ERROR_UNKNOWN_NAME, "there is no command '%s'%s%s%s; quern help lists them",
+              command[0], near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+    log_die(&err);
+}
