@@ -175,7 +175,7 @@ static int read_file(const char *path, const Reader *from, Error *err)
     buffer_init(&b, MAX_BYTES);
     int rc = file_read(path, MAX_BYTES, &b, err), next = 1;
     if (!rc && memchr(b.data, 0, b.len))
-        rc = error_set(err, ERROR_CORRUPT, "%s: expected text, found a NUL byte", path);
+        rc = error_set(err, ERROR_USAGE, "%s: expected text, found a NUL byte", path);
     char *text = b.data, *line;
     while (!rc && (line = next_line(&r, &text, &next))) {
         rc = take_line(&r, line, err);

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/paths.h"
 #include "stages/settings/settings.h"
 
 enum { MAX_FRAGMENT = 16 << 20 };
@@ -66,6 +68,16 @@ static void warn_of_environment(const Settings *s)
     }
 }
 
+/* Where configs/ and tasks/ are: with short names in Quern's own folder. */
+static const char *find_share(char root[PATH_MAX], Error *err)
+{
+    struct stat here, there;
+    if (paths_root(root, PATH_MAX, err)) return NULL;
+    int same = !stat(".", &here) && !stat(root, &there) && here.st_dev == there.st_dev &&
+               here.st_ino == there.st_ino;
+    return same ? "." : root;
+}
+
 /* Write the fragment, unless the file has that text already. */
 static int write_fragment(const char *path, const Buffer *text, Error *err)
 {
@@ -114,12 +126,13 @@ static int run(const Options *o, const char *const *words, int n, Settings *s, E
 
 int main(int argc, char **argv)
 {
-    Options o = {.share = "."};
+    Options o = {0};
+    char root[PATH_MAX];
     const Flag flags[] = {
         {.name = "share",
          .kind = FLAG_TEXT,
          .target = &o.share,
-         .help = "folder that holds configs/ and tasks/"},
+         .help = "folder that holds configs/ and tasks/, if not Quern's own"},
         {.name = "output",
          .kind = FLAG_TEXT,
          .target = &o.output,
@@ -149,8 +162,10 @@ int main(int argc, char **argv)
     int n = flags_parse(&spec, own, argv, words);
     log_open("quern");
     if (o.table) return print_table();
-    Settings s = {.share = o.share, .found = o.found};
     Error err = {0};
+    if (!o.share) o.share = find_share(root, &err);
+    if (!o.share) log_die(&err);
+    Settings s = {.share = o.share, .found = o.found};
     int status = run(&o, words, n, &s, &err);
     if (status < 0) log_die(&err);
     settings_release(&s);

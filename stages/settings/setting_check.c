@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "stages/settings/settings.h"
-#include "stages/teacher/teacher.h"
 
 enum { MAX_ROUNDS = 10000 };
 
@@ -73,6 +72,27 @@ static int check_tasks(Settings *s, Error *err)
     return rc;
 }
 
+/* Whether text is KIND and a name: has_name("openai:M", "openai:"). */
+static int has_name(const char *text, const char *kind)
+{
+    size_t n = strlen(kind);
+    return !strncmp(text, kind, n) && text[n];
+}
+
+static int check_teacher(const Settings *s, const char *name, Error *err)
+{
+    if (has_name(name, "dir:"))
+        return file_exists(name + 4)
+                   ? 0
+                   : setting_refuse(s, SETTING_TEACHERS, err, ": there is no folder %s", name + 4);
+    if (!strcmp(name, "template") || has_name(name, "openai:") || has_name(name, "anthropic:"))
+        return 0;
+    return setting_refuse(s, SETTING_TEACHERS, err,
+                          ": expected template, openai:MODEL, anthropic:MODEL or dir:PATH, found "
+                          "'%s'",
+                          name);
+}
+
 static int check_teachers(Settings *s, Error *err)
 {
     const char *list = setting_text(s, SETTING_TEACHERS), *word;
@@ -85,17 +105,13 @@ static int check_teachers(Settings *s, Error *err)
                             "anthropic:MODEL, dir:PATH, by comma");
     while (!rc && (word = setting_next_word(&list, &n))) {
         char *name = memory_strndup(word, n);
-        Error why = {0};
-        if (!strncmp(name, "dir:", 4) && !file_exists(name + 4))
-            rc = setting_refuse(s, SETTING_TEACHERS, err, ": there is no folder %s", name + 4);
-        else if (teacher_check(name, &why))
-            rc = setting_refuse(s, SETTING_TEACHERS, err, ": %s", why.text);
+        rc = check_teacher(s, name, err);
         free(name);
     }
-    if (!rc)
-        setting_replace(s, SETTING_TEACHERS, memory_strdup(names),
-                        s->value[SETTING_TEACHERS].origin);
-    free(names);
+    if (rc)
+        free(names);
+    else
+        setting_replace(s, SETTING_TEACHERS, names, s->value[SETTING_TEACHERS].origin);
     return rc;
 }
 
@@ -172,21 +188,15 @@ static int check_kinds(const Settings *s, Error *err)
 
 /* ---- the model that learns ---- */
 
-static int has_model(const char *text, const char *kind)
-{
-    size_t n = strlen(kind);
-    return !strncmp(text, kind, n) && text[n];
-}
-
 static int check_checkpoint(Settings *s, Error *err)
 {
     const char *policy = setting_text(s, SETTING_POLICY), *base = setting_text(s, SETTING_BASE);
-    int endpoint = has_model(policy, "openai:") || has_model(policy, "anthropic:");
-    if (!endpoint && !has_model(policy, "native:") && strcmp(policy, "small"))
+    int endpoint = has_name(policy, "openai:") || has_name(policy, "anthropic:");
+    if (!endpoint && !has_name(policy, "native:") && strcmp(policy, "small"))
         return setting_refuse(s, SETTING_POLICY, err,
                               ": expected small, native:DIR, openai:MODEL or anthropic:MODEL");
     s->endpoint = memory_strdup(endpoint ? policy : "");
-    s->checkpoint = memory_strdup(endpoint ? base : has_model(policy, "native:") ? policy + 7 : "");
+    s->checkpoint = memory_strdup(endpoint ? base : has_name(policy, "native:") ? policy + 7 : "");
     s->trained = !endpoint || *base;
     char *config = memory_printf("%s/config.json", s->checkpoint);
     int there = !*s->checkpoint || file_exists(config);
@@ -195,7 +205,7 @@ static int check_checkpoint(Settings *s, Error *err)
         return setting_refuse(s, endpoint ? SETTING_BASE : SETTING_POLICY, err,
                               ": there is no %s/config.json, so it is no model directory",
                               s->checkpoint);
-    if (*base && !has_model(policy, "openai:"))
+    if (*base && !has_name(policy, "openai:"))
         return setting_refuse(s, SETTING_BASE, err,
                               " names the checkpoint that POLICY=openai:MODEL serves; POLICY is %s",
                               policy);

@@ -1,5 +1,6 @@
 /* The table of settings, and the variables of the environment and of the build beside it. Every
  * program that reads a variable QUERN_... has it listed here: tests/shell/config.t compares. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -110,6 +111,7 @@ const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
 const VariableSpec environment_table[] = {
     {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a run starts a private one"},
     {"QUERN_LOG", "what programs say: quiet, info (the default) or debug"},
+    {"QUERN_HOME", "folder that holds tasks/, where it is not beside the programs"},
     {"QUERN_CACHE",
      "folder of what is kept between runs; default: .cache/quern in the home folder"},
     {"QUERN_TASKS", "folder of the tasks, for every program"},
@@ -153,6 +155,8 @@ const VariableSpec build_table[] = {
     {"DESTDIR", "of make install"},
     {"GPU", "device of make test-gpu and make bench-gpu; default: cuda:0"},
     {"FULL", "1: make bench-gpu with all counts"},
+    {"FUZZ_SECONDS", "seconds of each target in make fuzz; default: 60"},
+    {"LIBFUZZER", "set by make fuzz"},
     {"SKIP", "unit tests that make test-san leaves out"},
     {NULL, NULL}};
 
@@ -187,12 +191,15 @@ int variable_known(const char *name)
 const char *setting_suggestion(const char *name)
 {
     const char *names[SETTING_COUNT + 64];
+    char upper[64] = "";
     int n = 0;
+    for (size_t i = 0; name[i] && i + 1 < sizeof upper; i++)
+        upper[i] = (char)toupper((unsigned char)name[i]);
     for (SettingId i = 0; i < SETTING_COUNT; i++)
         if (setting_table[i].kind != SETTING_KIND_DERIVED) names[n++] = setting_table[i].name;
     for (const VariableSpec *v = environment_table; v->name; v++) names[n++] = v->name;
     for (const VariableSpec *v = build_table; v->name; v++) names[n++] = v->name;
-    return suggest_name(name, names, n);
+    return suggest_name(upper, names, n);
 }
 
 /* The default in words. */

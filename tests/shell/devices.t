@@ -1,6 +1,6 @@
 #!/bin/bash
-# What DEVICES=auto means: quern-devices, quern-fleet and the run's rules agree on devices and classes, with GPUs (a
-# quern-devices made for the test says so) and without. TAP on stdout.
+# DEVICES=auto: quern-devices, quern-fleet and the rules of a run agree on devices and classes, without a GPU and with GPUs
+# that a fake quern-devices or --found names. TAP on stdout.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # limit: 900
-# Bad settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows: each is one clear
-# sentence, no process is left, and the same command afterwards continues to what an undisturbed run makes.
+# Wrong settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows. Each gives one clear
+# sentence and leaves no process, and the same command then continues to the digests of an undisturbed run. TAP on stdout.
 set -u
 . "$(dirname "$0")/pipeline.sh"
 server= full=$(dir full)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A changed setting makes again what it is used for and what follows from that, and nothing else: the rules, with programs
-# that only make their files; then quern-collect, when a folder of kernels has changed. TAP on stdout.
+# A changed setting makes its targets and all that depends on them again, and nothing else. First the rules, with programs that
+# only create their files; then quern-collect on a folder of kernels that changes. TAP on stdout.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.." || exit 99
@@ -19,7 +19,7 @@ ok() { # ok STATUS NAME
     [ -s "$tmp/out" ] && tail -15 "$tmp/out" | cut -c1-200 | sed 's/^/# /'
 }
 
-# ---- programs that only make their files, and two checkpoints that are none ----
+# ---- programs that only create their files, and two empty checkpoints ----
 mkdir -p "$tmp/bin" "$tmp/a" "$tmp/b" "$tmp/kernels/relu"
 touch "$tmp/a/config.json" "$tmp/b/config.json"
 cat >"$tmp/bin/program" <<'END2'
@@ -36,17 +36,17 @@ chmod +x "$tmp/bin/program"
 for p in collect evaluate filter sft pool prompt sample selfsup crl results report; do ln -s program "$tmp/bin/quern-$p"; done
 printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' >"$tmp/few.mk"
 
-# rules NAME ARGUMENT...: of run NAME, arguments as rules_of has them; what is said is in $tmp/out
+# rules NAME ARGUMENT...: calls make for run NAME, with arguments as rules_of has them; its output is in $tmp/out
 rules() { rules_of "$tmp" DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out"; }
-# "NAME command" of every rule that the last `make -n` named, sorted
+# "NAME command" of every rule in the output of the last `make -n`, sorted
 commands() { perl -0pe 's/\\\n\s*/ /g' "$tmp/out" | sed -n 's|^mk/run runs/[^ ]*/log/\(.*\)\.log |\1 |p' | sort; }
 made() { commands | cut -d' ' -f1; }
 would() { rules "$1" -n crl "${@:2}" && made >"$tmp/made"; }
-has() { grep -qxE "$1" "$tmp/made"; } # one of the rules that would be run
+has() { grep -qxE "$1" "$tmp/made"; } # whether a rule would run
 
-# Every rule whose command a setting changes is made again.
+# seen: whether every rule whose command a setting changes is made again; else adds it to $missed
 tried=
-seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of that run, then one more
+seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one changed
     local last=${*: -1} lacking
     tried+=" ${last%%=*}"
     rules "$1" -n -B crl "${@:2:$#-2}" && commands >"$tmp/before" && rules "$1" -n -B crl "${@:2}" && commands >"$tmp/after" && would "$@" || return 1
@@ -90,10 +90,10 @@ for rounds in 1 2; do
     rules small SELFSUP_ROUNDS=$rounds crl; s=$?
     cp "$tmp/first" "$tmp/made"
     [ $s = 0 ] && has crl-1-prompts && has crl-1-samples && has crl-2-model-manifest && ! has 'selfsup-.*' && rules small SELFSUP_ROUNDS=$rounds -q crl
-    ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts again, stage 2 stays"
+    ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts over, stage 2 stays"
 done
 
-# ---- a GPU that has gone, and one that has come ----
+# ---- a GPU that is no longer there, and a new one ----
 gpu=(DEVICES=auto --found=cuda:0=NVIDIA+H200 CLASSES=NVIDIA+H200)
 rules gpu "${gpu[@]}" crl; rules gpu "${gpu[@]}" -q crl; s=$?
 rules gpu DEVICES=auto -n crl; [ $? = 2 ] && [ $s = 0 ] && [ "$(wc -l <"$tmp/out")" = 1 ] &&
@@ -103,11 +103,11 @@ would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]; ok $
 rules gpu DEVICES=auto 'DEVICE=NVIDIA H200' CLASSES=NVIDIA+H200 -q crl; ok $? 'nor is the class that others serve another'
 rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it again' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
 
-# ---- a checkpoint takes what memory the GPU has ----
+# ---- programs that need the whole memory of the GPU ----
 mkdir "$tmp/together"
 TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" -j8 crl && [ ! -e "$tmp/together/two" ]; ok $? 'one program at a time samples or trains it'
 
-# ---- what a kill left, and a run below this one that is going on ----
+# ---- files of a killed run, and another run below this one ----
 mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"
 touch "runs/$run-small/"{,inner/}crl/1/samples.qa.journal
 rm "runs/$run-small/report.html"; rules small crl
@@ -164,7 +164,7 @@ refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
 rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
 
-# Flags that only the programs can judge, before a fleet is started.
+# Flags that only the programs can check; they do so before a fleet starts.
 flags() { # SENTENCE NAME=VALUE...
     mk/pipeline crl "${BIN%/bin}" -rR make PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 "${@:2}" >"$tmp/out" 2>&1
     [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out" && [ ! -e "runs/$run-flags" ]; ok $? "refused: ${*:2}"
@@ -188,7 +188,7 @@ for p in default smoke; do "$BIN/quern-config" --found= --check PROFILE=$p "RUN=
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
 cp tasks/relu/baseline.cu "$tmp/kernels/relu/b.cu"
-again() { # WHAT: the folder has changed: collected again, and then nothing to do
+again() { # WHAT: after a change of the folder make collects again, and then has nothing to do
     rules dir -n collect "${folder[@]}"; made >"$tmp/made"
     rules dir collect "${folder[@]}"; rules dir -q collect "${folder[@]}" && has collect-samples; ok $? "$1: collected again"
 }
@@ -216,7 +216,7 @@ collect() { exec "$BIN/quern-collect" --tasks relu --teachers dir:kernels --tria
 sources() { "$BIN/quern-artifact" export "${1:-kept.qa}" | sed -n 's/.*"source": *"\(\/\/ [a-z0-9]*\).*/\1/p' | tr '\n' ' '; }
 kernel() { { echo "// $1"; cat "$source_dir/tasks/relu/baseline.cu"; } >"kernels/relu/$1.cu"; }
 "$BIN/quern-collect" --tasks relu --teachers dir:none --output none.qa >out 2>&1
-[ $? = 1 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
+[ $? = 2 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
 mkdir empty kernels/sofmax kernels/softmax
 touch kernels/loose.cu kernels/.hidden.cu kernels/notes.txt
 for dir in kernels/relu empty; do
@@ -253,7 +253,7 @@ grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
 grep -q ': 3 answers, 3 distinct correct ones' first; ok $? 'three kernels are three answers, of four trials'
 grep -q ': 3 answers, 3 distinct correct ones' sixth; ok $? 'a byte-order mark is skipped'
 
-# ---- what is judged again: the pool's best, and that of each set, a heldout task's too ----
+# ---- quern-pool --best: the best of the pool and of each set, heldout tasks too ----
 measured() { printf '%s\t// selftest: measured 0 A=%s\n' "$@" | "$here/make_samples.pl"; }
 measured relu 1.5 relu 1.9 relu 1.7 >one.samples
 measured gelu 1.2 gelu 1.4 relu 0.9 >two.samples
