@@ -54,6 +54,8 @@ int view_floats(const View *v, const char *key, double **out, size_t *n,
                 Error *err); /* caller frees */
 int view_map(const View *v, const char *key, View *out, Error *err);
 int view_count(const View *v, const char *key, size_t *n, Error *err); /* length of a list */
+int view_text_at(const View *v, const char *key, size_t i, const char **s, size_t *n,
+                 Error *err); /* i-th text of a list */
 int view_item(const View *v, const char *key, size_t i, View *out,
               Error *err); /* i-th map of a list */
 

@@ -110,6 +110,15 @@ int schema_version(const char *kind)
     return s ? s->version : 0;
 }
 
+const char *schema_field(const char *kind, int i, char *type, int *optional)
+{
+    const Schema *s = find_schema(kind);
+    if (!s || i < 0 || i >= MAX_FIELDS || !s->fields[i].name) return NULL;
+    *type = s->fields[i].type;
+    *optional = s->fields[i].optional != 0;
+    return s->fields[i].name;
+}
+
 static int is_int(const msgpack_object *o)
 {
     return o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||

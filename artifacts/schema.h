@@ -25,6 +25,8 @@
 
 int schema_known(const char *kind);
 int schema_version(const char *kind); /* 0 for an unknown kind */
+/* Field number i of a kind, its type letter and whether it is optional. NULL past the last. */
+const char *schema_field(const char *kind, int i, char *type, int *optional);
 /* Checks one record against the table of its kind. */
 int schema_check(const char *kind, const View *v, Error *err);
 

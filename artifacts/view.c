@@ -207,6 +207,20 @@ int view_count(const View *v, const char *key, size_t *n, Error *err)
     return 0;
 }
 
+int view_text_at(const View *v, const char *key, size_t i, const char **s, size_t *n, Error *err)
+{
+    const msgpack_object *o = need(v, key, MSGPACK_OBJECT_ARRAY, "a list of texts", err);
+    if (!o) return -1;
+    if (i >= o->via.array.size)
+        return error_set(err, ERROR_CORRUPT, "%s, field %s: expected item %zu, found %u items",
+                         v->where, key, i, o->via.array.size);
+    const msgpack_object *item = &o->via.array.ptr[i];
+    if (item->type != MSGPACK_OBJECT_STR) return wrong_element(v, key, i, "a text", item, err);
+    *s = item->via.str.ptr;
+    *n = item->via.str.size;
+    return 0;
+}
+
 int view_item(const View *v, const char *key, size_t i, View *out, Error *err)
 {
     const msgpack_object *o = need(v, key, MSGPACK_OBJECT_ARRAY, "a list of maps", err);

@@ -1,3 +1,5 @@
+/* Calls of the adapter routes of vLLM and SGLang. The two are told apart by which route exists, and
+ * causes of a failure by the server's message, since neither sends a code. */
 #include "llm/adapter.h"
 
 #include <stdio.h>
@@ -55,7 +57,8 @@ static CURLcode attempt(CURL *c, const LlmEndpoint *e, const char *body, Answer 
     return curl_easy_perform(c);
 }
 
-/* One call; -1 when no reply came. A server that is not up yet is waited for a little. */
+/* Make one call. Retries while the server refuses connections, CONNECT_TRIES times. Returns -1 when
+ * no reply came. */
 static int post(const LlmOptions *opt, const char *route, const char *body, Answer *out, Error *err)
 {
     LlmEndpoint e;
@@ -74,11 +77,11 @@ static int post(const LlmOptions *opt, const char *route, const char *body, Answ
     llm_endpoint_redact(&e, out->body.data, out->body.len);
     llm_endpoint_release(&e);
     if (code == CURLE_OK) return 0;
-    return error_set(err, ERROR_SERVER, "%s: %s", out->where,
-                     stop_requested() ? "stopped" : curl_easy_strerror(code));
+    if (stop_requested()) return error_set(err, ERROR_STOPPED, "%s: stopped", out->where);
+    return error_set(err, ERROR_SERVER, "%s: %s", out->where, curl_easy_strerror(code));
 }
 
-/* What an answer that is no success says. */
+/* Write the status and the message of a failed call. */
 static void reason_of(const Answer *a, char *out, size_t size)
 {
     LlmRefusal r = {0};
@@ -97,8 +100,8 @@ static int succeeded(const Answer *a)
 {
     Error unused;
     if (a->status != 200) return 0;
-    json_t *j = json_read_text(a->body.data, a->body.len, "reply",
-                               &unused); /* vLLM's success is plain text */
+    /* vLLM's success is plain text. */
+    json_t *j = json_read_text(a->body.data, a->body.len, "reply", &unused);
     int refused = json_is_false(json_object_get(j, "success"));
     json_decref(j);
     return !refused;
@@ -149,7 +152,7 @@ int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, 
 {
     char *body = request(name, path);
     if (!body)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_USAGE,
                          "the adapter's path is not valid UTF-8: JSON cannot carry it");
     Answer a = {0};
     buffer_init(&a.body, MAX_REPLY);
@@ -157,9 +160,8 @@ int llm_adapter_load(const LlmOptions *opt, const char *name, const char *path, 
     for (int api = 0; api < 2 && !rc && !found; api++) {
         out->api = (LlmAdapterApi)api;
         rc = post(opt, routes[api][0], body, &a, err);
-        found =
-            a.status != 405 &&
-            (a.status != 404 || says(&a, "adapter")); /* else it is the adapter that is not there */
+        /* A 404 that names the adapter means that the folder is missing, not the route. */
+        found = a.status != 405 && (a.status != 404 || says(&a, "adapter"));
     }
     free(body);
     if (!rc && !found)

@@ -1,3 +1,5 @@
+/* Endpoint set-up from options and environment. No message repeats the base URL before it is
+ * parsed, since it may hold a password. */
 #include "llm/endpoint.h"
 
 #include <stdio.h>
@@ -31,8 +33,8 @@ static void cut_end(char *path, const char *end)
     if (n >= m && !strcmp(path + n - m, end)) path[n - m] = 0;
 }
 
-/* The path of the call appended to the base's, unless it is there; query and password are kept.
- * With a route, that instead, from where the base's API begins. */
+/* Append the path of the call to the base URL's path, unless it is there. Query and password stay.
+ * With a route, replace a final /v1 by the route. */
 static int complete_path(CURLU *u, const char *suffix, const char *route)
 {
     char *path = url_part(u, CURLUPART_PATH);
@@ -63,7 +65,7 @@ static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, c
     if (rc || !whole || !host || !path || !scheme ||
         (strcmp(scheme, "http") && strcmp(scheme, "https"))) {
         /* The text may hold a password: it is not repeated. */
-        rc = error_set(err, ERROR_SERVER,
+        rc = error_set(err, ERROR_USAGE,
                        "%s: expected an http or https URL such as %s, found something else",
                        opt->base_url ? "the endpoint's base URL" : v->base_env, v->vendor_url);
     } else {
@@ -84,14 +86,14 @@ static int read_key(LlmEndpoint *e, const Vendor *v, Error *err)
 {
     const char *s = getenv(v->key_env);
     size_t n = s ? strlen(s) : 0;
-    while (n && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ')) n--; /* as files end */
+    /* The end of a file's last line. */
+    while (n && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ')) n--;
+    if (!n && !e->vendor) return 0;
     if (!n)
-        return e->vendor ? error_set(err, ERROR_UNSUPPORTED, "%s is not set: %s needs a key",
-                                     v->key_env, e->where)
-                         : 0;
+        return error_set(err, ERROR_USAGE, "%s is not set: %s needs a key", v->key_env, e->where);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] <= 0x20 || (unsigned char)s[i] >= 0x7f)
-            return error_set(err, ERROR_SERVER, "%s: character %zu of %zu is one that no key has",
+            return error_set(err, ERROR_USAGE, "%s: character %zu of %zu is one that no key has",
                              v->key_env, i + 1, n);
     e->key = memory_strndup(s, n);
     return 0;
@@ -153,8 +155,7 @@ void llm_endpoint_release(LlmEndpoint *e)
 
 void llm_endpoint_redact(const LlmEndpoint *e, char *data, size_t len)
 {
-    /* What local servers are given ("none", "EMPTY") is no secret, and a word of ordinary answers.
-     */
+    /* Shorter keys are placeholders for local servers ("none", "EMPTY") and words of answers. */
     enum { SHORTEST_SECRET = 12 };
     size_t n = e->key ? strlen(e->key) : 0;
     if (n < SHORTEST_SECRET) return;

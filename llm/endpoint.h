@@ -1,23 +1,25 @@
-/* Where requests go and who they say they are. The key lives here and in libcurl's header list
+/* The URL, headers and key of an endpoint. The key is stored here and in libcurl's header list
  * only. */
 #ifndef LLM_ENDPOINT_H
 #define LLM_ENDPOINT_H
 
 #include <curl/curl.h>
 
-#include "llm/llm.h"
+#include "base/error.h"
+#include "llm/llm_options.h"
 
 typedef struct {
-    char *url;       /* with everything; for libcurl only: it may carry a password */
+    char *url;       /* for libcurl only: it may hold a password */
     char where[256]; /* scheme, host, port, path: for messages */
     char *key;       /* NULL: none */
     struct curl_slist *headers;
-    int vendor; /* the API's own host */
+    int vendor; /* the base URL is the vendor's own */
 } LlmEndpoint;
 
+/* Fill e for chat completions, from opt and the environment. */
 int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err);
-/* Another route of an OpenAI-compatible server, such as "/v1/load_lora_adapter": the base without
- * its /v1, and this. */
+/* Fill e for another route of the server, such as "/v1/load_lora_adapter": the base URL without its
+ * /v1, followed by the route. */
 int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error *err);
 void llm_endpoint_release(LlmEndpoint *e); /* wipes the key */
 

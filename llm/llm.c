@@ -1,3 +1,6 @@
+/* The run: slots with one request each, retries with back-off, and a limit of requests at once that
+ * follows the server's 429s. Every request ends in one call of `done`, or is dropped when the run
+ * stops, so that a resumed run asks for it again. */
 #include "llm/llm.h"
 
 #include <math.h>
@@ -15,9 +18,8 @@
 #include "llm/endpoint.h"
 #include "llm/retry.h"
 
-/* The queue is ours: libcurl's own would count waiting against a request's time limit. A slot holds
- * one request from its first attempt to its end, so at most `concurrency` requests are begun and
- * not ended. */
+/* A slot holds one request from its first attempt to its end, so at most `concurrency` requests are
+ * begun and not ended. libcurl's own queue is not used, since it counts waiting as running. */
 typedef enum { SLOT_IDLE, SLOT_RUNNING, SLOT_WAITING } SlotState;
 
 typedef struct {
@@ -37,9 +39,9 @@ typedef struct {
 
 enum {
     MAX_REPLY = 16 << 20, /* bytes of one reply, decompressed */
-    DRAIN_S = 20,         /* that running requests get after a stop: they are paid for */
+    DRAIN_S = 20,         /* for running requests after a stop: they are paid for */
     BREAKER = 10,         /* requests given up in a row that end the run */
-    SAY_EVERY_S = 30,
+    SAY_EVERY_S = 30,     /* interval of messages about retries */
     MAX_CONCURRENCY = 1024
 };
 
@@ -57,8 +59,8 @@ typedef struct {
     double limit; /* of running requests: additive increase, multiplicative decrease */
     double last_cut, paused_until, last_said;
     int given_up_in_row;
-    int reached; /* a connection has been made: the address is right, and something runs there */
-    int halted;  /* no more starts; why says the reason */
+    int reached; /* a connection was made once */
+    int halted;  /* start no more requests, for the reason `why` */
     double drain_until;
     Error why;
     Random random;
@@ -92,8 +94,8 @@ static int make_slot(Run *run, Slot *s)
            curl_easy_setopt(c, CURLOPT_HTTPHEADER, run->endpoint.headers) ||
            curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") ||
            curl_easy_setopt(c, CURLOPT_POST, 1L) ||
-           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION,
-                            0L) || /* a redirect would carry the key elsewhere */
+           /* A redirect would send the key elsewhere. */
+           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) ||
            curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) ||
            curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) ||
            curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "") ||
@@ -114,8 +116,8 @@ static void empty_slot(Slot *s)
     s->first_failure = 0;
 }
 
-/* Hand the result over and free the slot. The caller's -1 ends the run at once: it could not keep
- * it. */
+/* Pass the result to the caller and free the slot. When the caller fails to store it, the run ends
+ * at once. */
 static void end_request(Run *run, Slot *s, LlmReply *reply)
 {
     reply->index = s->index;
@@ -170,7 +172,7 @@ static void start(Run *run, Slot *s)
 
 /* ---- after an attempt ---- */
 
-/* A header's value as a number, or -1. */
+/* The value of a header as a number, or -1. */
 static double number_header(const Slot *s, const char *name)
 {
     struct curl_header *h;
@@ -186,11 +188,12 @@ static double asked_to_wait(const Slot *s)
     double ms = number_header(s, "retry-after-ms"), seconds = number_header(s, "retry-after");
     if (ms >= 0) return ms / 1000;
     if (seconds >= 0) return seconds;
-    curl_off_t date = 0; /* libcurl reads the dates */
+    curl_off_t date = 0; /* libcurl parses a date */
     return !curl_easy_getinfo(s->easy, CURLINFO_RETRY_AFTER, &date) && date > 0 ? (double)date : -1;
 }
 
-/* Fewer at once, once for all the requests that ran into the same wall. */
+/* Halve the limit of requests at once. Requests that were started before the last cut do not count
+ * again. */
 static void slow_down(Run *run, const Slot *s, double now)
 {
     if (s->started < run->last_cut) return;
@@ -199,7 +202,7 @@ static void slow_down(Run *run, const Slot *s, double now)
     log_debug("%s: %d requests at once from now on", run->endpoint.where, (int)run->limit);
 }
 
-/* The servers tell how many requests they will still take: no need to run into the 429. */
+/* Lower the limit to the number of requests that the server says it will still accept. */
 static void heed_remaining(Run *run, const Slot *s)
 {
     double left = number_header(s, "x-ratelimit-remaining-requests");
@@ -210,7 +213,7 @@ static void heed_remaining(Run *run, const Slot *s)
 static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
 {
     double asked = asked_to_wait(s), give_up_s = run->opt.give_up_s;
-    if (run->halted) { /* not ended: a resumed run asks again */
+    if (run->halted) { /* dropped: a resumed run asks again */
         empty_slot(s);
         return;
     }
@@ -295,34 +298,34 @@ static void take_http(Run *run, Slot *s, int status, double now)
     case LLM_STOP:
         run->why = run->halted ? run->why : e;
         halt(run, DRAIN_S);
-        empty_slot(s); /* not this request's fault: it is asked again after the key is mended */
+        empty_slot(s); /* dropped: a resumed run asks again */
         return;
     case LLM_FAIL: break;
     }
-    LlmDialect wanted = s->dialect; /* others may have been refused, and have adapted, meanwhile */
-    if (llm_adapt(&wanted, &run->opt, status, &refusal)) {
-        if (memcmp(&wanted, &run->dialect, sizeof wanted))
+    LlmDialect adapted = s->dialect; /* run->dialect may have changed since this attempt */
+    if (llm_adapt(&adapted, &run->opt, status, &refusal)) {
+        if (memcmp(&adapted, &run->dialect, sizeof adapted))
             log_warn("%s; the request goes again without that field", e.text);
-        run->dialect = wanted;
+        run->dialect = adapted;
         s->state = SLOT_WAITING;
         s->wake = now;
         run->waiting++;
     } else if (llm_too_long(&refusal)) {
-        fail_request(run, s, status, e.text); /* its copies come in a row and are refused at once */
+        fail_request(run, s, status, e.text); /* says nothing about others: the breaker stays */
     } else {
         give_up(run, s, status, &e);
     }
 }
 
-/* What no waiting mends: a URL that libcurl cannot use, a certificate that is not believed. */
+/* Errors that no retry changes: a URL that libcurl cannot use, an untrusted certificate. */
 static int is_hopeless(CURLcode code)
 {
     return code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION ||
            code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
 }
 
-/* Whether this attempt had a connection. Its result does not tell: a silent host is a time-out as a
- * slow answer is. On a connection that was made earlier there is no such time, but the attempt that
+/* Returns whether this attempt made a connection. The CURLcode does not tell: a silent host and a
+ * slow answer are both time-outs. A reused connection has no connect time, but the attempt that
  * made it had one. */
 static int connected(const Slot *s)
 {
@@ -369,7 +372,7 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
 
 /* ---- the loop ---- */
 
-/* The next request that is wanted, into an idle slot; 0 when there is none. */
+/* Put the next request that is not skipped into an idle slot. Returns 0 when there is none. */
 static int take_next(Run *run, Slot *s)
 {
     while (run->next < run->n) {
@@ -384,7 +387,7 @@ static int take_next(Run *run, Slot *s)
     return 0;
 }
 
-/* Start what may run: first those whose wait is over, then new ones. */
+/* Start requests up to the limit: first those whose wait is over, then new ones. */
 static void fill(Run *run, double now)
 {
     if (run->halted || now < run->paused_until) return;
@@ -418,7 +421,7 @@ static void look_for_stop(Run *run)
 {
     int sig = stop_requested();
     if (!sig || run->halted) return;
-    error_set(&run->why, ERROR_SERVER, "stopped by signal %d", sig);
+    error_set(&run->why, ERROR_STOPPED, "stopped by signal %d", sig);
     halt(run, DRAIN_S);
 }
 
@@ -437,15 +440,14 @@ static int loop(Run *run)
         while ((m = curl_multi_info_read(run->multi, &left)))
             if (m->msg == CURLMSG_DONE) {
                 char *slot = NULL;
-                CURLcode code = m->data.result; /* m dies with remove_handle */
+                CURLcode code = m->data.result; /* remove_handle frees m */
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &slot);
                 attempt_ended(run, (Slot *)slot, code);
                 news = 1;
             }
         struct curl_waitfd stop = {.fd = stop_fd(), .events = CURL_WAIT_POLLIN};
         int ms = news ? 0 : milliseconds_to_wait(run, clock_seconds());
-        /* After the first signal its descriptor stays readable: it would turn waiting into
-         * spinning. */
+        /* After the first signal its descriptor stays readable: do not poll it any more. */
         if (!bad)
             bad = curl_multi_poll(run->multi, &stop, stop.fd >= 0 && !stop_requested(), ms, NULL);
         if (bad)
@@ -471,16 +473,16 @@ static void release(Run *run)
 static int check_options(LlmOptions *o, Error *err)
 {
     if (!o->model || !*o->model)
-        return error_set(err, ERROR_SERVER, "llm: expected the name of a model, found none");
+        return error_set(err, ERROR_USAGE, "llm: expected the name of a model, found none");
     if (o->max_tokens < 1)
-        return error_set(err, ERROR_SERVER, "llm: expected max_tokens of 1 or more, found %d",
+        return error_set(err, ERROR_USAGE, "llm: expected max_tokens of 1 or more, found %d",
                          o->max_tokens);
     if (o->concurrency < 1 || o->concurrency > MAX_CONCURRENCY)
-        return error_set(err, ERROR_SERVER, "llm: expected a concurrency of 1 to %d, found %d",
+        return error_set(err, ERROR_USAGE, "llm: expected a concurrency of 1 to %d, found %d",
                          MAX_CONCURRENCY, o->concurrency);
     double hottest = o->api == LLM_ANTHROPIC ? 1 : 2;
     if (!(o->temperature >= 0 && o->temperature <= hottest))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "llm: this API expects a temperature of 0 to %g, found %g", hottest,
                          o->temperature);
     if (o->connect_timeout_s <= 0) o->connect_timeout_s = 10;
@@ -497,14 +499,14 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     Run run = {.opt = *opt, .n = n, .prompt = prompt, .done = done, .ctx = ctx};
     if (check_options(&run.opt, err)) return -1;
     if (!started++ && curl_global_init(CURL_GLOBAL_DEFAULT))
-        return error_set(err, ERROR_SERVER, "libcurl could not be set up");
+        return error_set(err, ERROR_IO, "libcurl could not be set up");
     if (llm_endpoint_init(&run.endpoint, &run.opt, err)) return -1;
     run.n_slots = run.opt.concurrency;
     if (n < (size_t)run.n_slots) run.n_slots = n ? (int)n : 1;
     run.slots = memory_array((size_t)run.n_slots, sizeof *run.slots);
     run.limit = run.n_slots;
     run.last_said = -SAY_EVERY_S;
-    /* Not repeated from run to run: jitter is there to keep processes apart. */
+    /* Jitter must differ between processes, so the seed is not the run's. */
     random_init(&run.random, (uint64_t)getpid(), (uint64_t)time(NULL));
     run.multi = curl_multi_init();
     int rc = run.multi ? 0 : -1;
@@ -513,9 +515,9 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
         error_set(&run.why, ERROR_MEMORY, "out of memory for %d requests at once", run.n_slots);
     else
         rc = loop(&run) || run.halted ? -1 : 0;
-    if (rc) error_set(err, ERROR_SERVER, "%s", run.why.text);
+    if (rc) error_set(err, run.why.code, "%s", run.why.text);
     if (rc && run.halted)
-        error_set(err, ERROR_SERVER, "%s; %zu of %zu requests had ended", run.why.text, run.ended,
+        error_set(err, run.why.code, "%s; %zu of %zu requests had ended", run.why.text, run.ended,
                   n);
     release(&run);
     return rc;

@@ -1,20 +1,23 @@
+/* Writing of request bodies and parsing of replies. Replies come from outside: every field may be
+ * absent or of another type. */
 #include "llm/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "base/memory.h"
 
-/* ---- out ---- */
+/* ---- requests ---- */
 
 static json_t *message(const char *role, const char *content)
 {
     return json_pack("{s:s, s:s}", "role", role, "content", content);
 }
 
-/* How tokens are drawn, and what is told of them. */
+/* Add the sampling parameters and, for want_ids, the request for ids and log-probabilities. */
 static void add_sampling(json_t *body, const LlmOptions *o, const LlmDialect *d)
 {
     int all = o->want_ids && o->api == LLM_OPENAI && !d->no_ids;
@@ -71,7 +74,7 @@ done:
     return text;
 }
 
-/* ---- back ---- */
+/* ---- replies ---- */
 
 void llm_answer_release(LlmAnswer *a)
 {
@@ -96,7 +99,8 @@ static long tokens(const json_t *reply, const char *key)
     return n < 0 || n > 1 << 30 ? 0 : (long)n;
 }
 
-/* Content is a text, null, or a list of parts; the texts of the parts of one type, joined. */
+/* Content is a text, null, or a list of parts. Returns the text, or the joined texts of the parts
+ * of one type. The caller frees it. */
 static char *joined(const json_t *content, const char *type, const char *key)
 {
     Buffer b;
@@ -104,8 +108,10 @@ static char *joined(const json_t *content, const char *type, const char *key)
     json_t *part;
     buffer_init(&b, (size_t)1 << 30);
     if (json_is_string(content)) buffer_puts(&b, json_string_value(content));
-    json_array_foreach(content, i, part) if (!strcmp(text_of(part, "type"), type))
-        buffer_puts(&b, text_of(part, key));
+    json_array_foreach(content, i, part)
+    {
+        if (!strcmp(text_of(part, "type"), type)) buffer_puts(&b, text_of(part, key));
+    }
     char *s = buffer_detach(&b);
     buffer_release(&b);
     return s;
@@ -113,10 +119,10 @@ static char *joined(const json_t *content, const char *type, const char *key)
 
 static const char think_open[] = "<think>", think_close[] = "</think>";
 
-/* The end of a thought whose opening tag was in the prompt; NULL: there is none. The first one, as
- * with an opening tag: what follows is the answer, which may speak of the tag. One inside a block
- * of code is the kernel's text, unless it begins its line, as no C does: then the thought has left
- * its block open. */
+/* Find the end tag of a reasoning text whose opening tag was in the prompt. Returns NULL when there
+ * is none. The first end tag counts: the answer after it may mention the tag. A tag inside a code
+ * block is part of the code, unless it begins its line, which no C line does: then the code block
+ * was left open. */
 static const char *end_of_thought(const char *text)
 {
     int in_code = 0;
@@ -126,14 +132,14 @@ static const char *end_of_thought(const char *text)
         if (tag < end && (!in_code || tag == first)) return tag;
         while (tag && tag < end) tag = strstr(tag + 1, think_close);
         in_code ^= !strncmp(first, "```", 3);
-        line = end + 1; /* where a tag is left, a line feed is before it */
+        line = end + 1; /* a tag follows, so `end` is a line feed */
     }
     return NULL;
 }
 
-/* Servers without a reasoning parser leave the thinking in front of the answer, with its opening
- * tag or, where their template has put that into the prompt, without. A block that never ends was
- * cut by the token limit: then there is no answer. */
+/* Split the reasoning off the answer. Servers without a reasoning parser send it in front of the
+ * answer, with its opening tag, or without it when their template puts the tag into the prompt. A
+ * reasoning text without an end was cut by the token limit: the answer is then empty. */
 static void split_thinking(LlmAnswer *a)
 {
     const char *start = a->text + strspn(a->text, " \t\r\n"), *end;
@@ -141,9 +147,7 @@ static void split_thinking(LlmAnswer *a)
         start += sizeof think_open - 1;
         end = strstr(start, think_close);
     } else {
-        end = a->reasoning
-                  ? NULL
-                  : end_of_thought(start); /* shown apart: no other is in front of the answer */
+        end = a->reasoning ? NULL : end_of_thought(start); /* the server sent it separately */
         if (!end) return;
     }
     const char *rest = end ? end + sizeof think_close - 1 : "";
@@ -154,7 +158,7 @@ static void split_thinking(LlmAnswer *a)
     a->text = answer;
 }
 
-/* A list of ids; NULL when it is none, or not of numbers that ids can be. */
+/* Read a list of token ids. Returns NULL unless all elements are numbers in range. */
 static int32_t *ids_of(const json_t *list, size_t *n)
 {
     *n = json_array_size(list);
@@ -173,7 +177,7 @@ static int32_t *ids_of(const json_t *list, size_t *n)
     return ids;
 }
 
-/* The id in "token_id:123", or -1. */
+/* Read the id of a token "token_id:123". Returns -1 for any other text. */
 static json_int_t id_of_token(const json_t *entry)
 {
     const char *s = text_of(entry, "token");
@@ -183,7 +187,7 @@ static json_int_t id_of_token(const json_t *entry)
     return rest == s + 9 || *rest || id > INT32_MAX ? -1 : id;
 }
 
-/* Token ids as vLLM and SGLang tell them, and the log-probability of each; what is not whole is
+/* Read token ids, as vLLM and SGLang send them, and their log-probabilities. Incomplete lists are
  * left out. */
 static void parse_tokens(const json_t *reply, const json_t *choice, LlmAnswer *a)
 {
@@ -218,10 +222,12 @@ static int parse_openai(const json_t *reply, LlmAnswer *a, Error *err)
     json_t *choices = json_need_array(reply, "choices", "reply", err), *choice = NULL, *c;
     size_t i;
     if (!choices) return -1;
-    json_array_foreach(choices, i,
-                       c) /* one was asked for; of more, the one numbered 0, else the first */
-        if (!choice || (json_is_integer(json_object_get(c, "index")) &&
-                        json_integer_value(json_object_get(c, "index")) == 0)) choice = c;
+    /* One choice was asked for. Of several, take the one with index 0, else the first. */
+    json_array_foreach(choices, i, c)
+    {
+        const json_t *index = json_object_get(c, "index");
+        if (!choice || (json_is_integer(index) && json_integer_value(index) == 0)) choice = c;
+    }
     if (!choice)
         return error_set(err, ERROR_SERVER, "reply, choices: expected 1 element, found none");
     json_t *m = json_need_object(choice, "message", "reply, choices[0]", err);
@@ -250,7 +256,7 @@ static int parse_anthropic(const json_t *reply, LlmAnswer *a, Error *err)
     if (!content) return -1;
     const char *reason = text_of(reply, "stop_reason");
     a->filtered = !strcmp(reason, "refusal");
-    /* pause_turn ended before the answer did, as the two limits do */
+    /* pause_turn, like the two limits, ends before the answer does. */
     int cut = !strcmp(reason, "max_tokens") || !strcmp(reason, "model_context_window_exceeded") ||
               !strcmp(reason, "pause_turn");
     a->finish = cut ? "length" : "stop";
@@ -267,7 +273,7 @@ static int parse_anthropic(const json_t *reply, LlmAnswer *a, Error *err)
 
 enum { ESCAPE = 6 }; /* the length of \u0000 */
 
-/* The number in "\u1234", or -1. */
+/* Read the number of an escape "\u1234". Returns -1 for any other text. */
 static long escaped(const char *s, size_t len)
 {
     if (len < ESCAPE || s[0] != '\\' || s[1] != 'u' || strspn(s + 2, "0123456789abcdefABCDEF") < 4)
@@ -276,16 +282,15 @@ static long escaped(const char *s, size_t len)
     return strtol(digits, NULL, 16);
 }
 
-/* What a model can say and a text cannot hold: a NUL, and half of a surrogate pair, which an answer
- * cut inside a character ends with. jansson refuses the whole reply for one, and would at every
- * attempt: U+FFFD stands for it. */
+/* Parse a reply. jansson refuses escapes of a NUL and of half a surrogate pair, with which an
+ * answer ends that was cut inside a character. They are replaced by U+FFFD first. */
 static json_t *read_reply(const char *body, size_t len, Error *err)
 {
     char *text = memory_strndup(body, len);
     for (size_t i = 0; i < len; i++) {
         if (text[i] != '\\') continue;
         long code = escaped(text + i, len - i), half = code & ~0x3ffL;
-        size_t n = code < 0 ? 2 : ESCAPE; /* what is escaped, a backslash perhaps, begins nothing */
+        size_t n = code < 0 ? 2 : ESCAPE; /* skip the escaped character, which may be a backslash */
         if (half == 0xd800 && (escaped(text + i + n, len - i - n) & ~0x3ffL) == 0xdc00)
             n += ESCAPE;
         else if (code == 0 || half == 0xd800 || half == 0xdc00)

@@ -1,18 +1,21 @@
-/* The JSON that goes out and comes back, for both APIs. Nothing here touches the network. */
+/* The JSON of requests and replies, for both APIs. Nothing here uses the network. */
 #ifndef LLM_REQUEST_H
 #define LLM_REQUEST_H
 
-#include "base/buffer.h"
-#include "llm/llm.h"
+#include <stddef.h>
+#include <stdint.h>
 
-/* Fields that some models refuse; found out by their refusal, once a run. */
+#include "base/error.h"
+#include "llm/llm_options.h"
+
+/* Fields that some models refuse. A refusal sets them (llm_adapt). */
 typedef struct {
     int no_temperature, no_seed;
     int max_completion_tokens; /* the newer name of max_tokens */
-    int no_ids;                /* nor what comes with them: the fields of want_ids */
+    int no_ids;                /* none of the fields that want_ids adds */
 } LlmDialect;
 
-/* The body of one request; caller frees. */
+/* Returns the body of one request; the caller frees it. */
 char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const char *prompt,
                        uint64_t seed, Error *err);
 
@@ -20,21 +23,22 @@ typedef struct {
     char *text, *reasoning, *model; /* text is never NULL; the others may be */
     const char *finish;             /* "stop" or "length" */
     long prompt_tokens, completion_tokens;
-    int filtered;              /* the model or a filter refused to answer: no retry mends it */
-    int32_t *ids, *prompt_ids; /* NULL: not told */
+    int filtered;              /* the model or a filter refused to answer: a retry does not help */
+    int32_t *ids, *prompt_ids; /* NULL: not sent */
     double *logprobs;          /* of ids, or NULL */
     size_t n_ids, n_prompt_ids;
 } LlmAnswer;
 
-/* The body of a 200. -1: not such a reply, with a sentence. */
+/* Parse the body of a reply with status 200. */
 int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Error *err);
 void llm_answer_release(LlmAnswer *a);
 
-/* What an error's body says, as far as it says something: empty texts otherwise. */
+/* The fields of an error reply; "" where it has none. */
 typedef struct {
     char message[400], code[64], type[64], param[64];
 } LlmRefusal;
 
+/* Parse the body of a reply with an error status. Never fails. */
 void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out);
 
 #endif

@@ -1,3 +1,4 @@
+/* Classification of replies by status, and of refusals by the codes and texts of the servers. */
 #include "llm/retry.h"
 
 #include <math.h>
@@ -11,8 +12,8 @@ static int is_one_of(const char *s, const char *const *list)
     return 0;
 }
 
-/* 429 and 403 also mean that the money is gone. */
-static int out_of_money(const LlmRefusal *r)
+/* 429 and 403 may also mean that the account has no credit. */
+static int out_of_credit(const LlmRefusal *r)
 {
     static const char *const codes[] = {"insufficient_quota",
                                         "billing_hard_limit_reached",
@@ -27,7 +28,7 @@ static int out_of_money(const LlmRefusal *r)
 LlmAction llm_classify(int status, const LlmRefusal *refusal, const char *should_retry)
 {
     if (status == 200) return LLM_TAKE;
-    if (status == 401 || status == 402 || status == 403 || status == 404 || out_of_money(refusal))
+    if (status == 401 || status == 402 || status == 403 || status == 404 || out_of_credit(refusal))
         return LLM_STOP;
     if (should_retry && !strcasecmp(should_retry, "true")) return LLM_AGAIN;
     if (should_retry && !strcasecmp(should_retry, "false")) return LLM_FAIL;
@@ -79,7 +80,7 @@ int llm_too_long(const LlmRefusal *refusal)
 
 double llm_retry_delay(Random *random, int attempts, double asked)
 {
-    double most = fmin(0.5 * exp2(attempts < 20 ? attempts : 20), 60);
-    double delay = most * random_uniform(random);
+    double ceiling = fmin(0.5 * exp2(attempts < 20 ? attempts : 20), 60);
+    double delay = ceiling * random_uniform(random);
     return asked > delay ? asked : delay;
 }

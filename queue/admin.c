@@ -1,4 +1,4 @@
-/* What people do with a queue: look, revive, pause, empty. */
+/* Administration of a queue: status, devices out of service, retry, pause, purge. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ int queue_serves(Queue *q, const char *where, double since, Error *err)
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_where(const void *a, const void *b)
 {
     return strcmp(((const QueueSick *)a)->where, ((const QueueSick *)b)->where);
 }
@@ -96,13 +96,13 @@ int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && *n < max; i += 2)
         read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[(*n)++]);
     freeReplyObject(r);
-    qsort(out, (size_t)*n, sizeof *out, by_place);
+    qsort(out, (size_t)*n, sizeof *out, by_where);
     return 0;
 }
 
 int queue_retry(Queue *q, long *revived, Error *err)
 {
-    enum { BATCH = 100 }; /* keeps each script short */
+    enum { BATCH = 100 }; /* jobs a call: a script blocks the server */
     QueueKey dead, stat, prefix;
     queue_key(q, dead, "dead", NULL);
     queue_key(q, stat, "stat", NULL);
@@ -135,7 +135,7 @@ int queue_pause(Queue *q, int on, Error *err)
     return 0;
 }
 
-/* Unlink one page of a SCAN; the next cursor goes into `cursor`. */
+/* Unlink one page of a SCAN. `cursor` receives the next cursor. */
 static int purge_page(Queue *q, const char *pattern, char cursor[32], Error *err)
 {
     Command scan = {0};

@@ -1,3 +1,5 @@
+/* A connection on hiredis. After any failure the context is dropped, so that a late reply is never
+ * read as the reply to another command. */
 #include "queue/connection.h"
 
 #include <errno.h>
@@ -13,16 +15,17 @@
 #include "base/stop.h"
 #include "queue/url.h"
 
-/* A server that answers nothing for REPLY_S beyond a command's own block time is taken as lost. */
+/* REPLY_S: a server that does not reply for this long, beyond the block time, counts as lost.
+ * STOPPING_S: limit of all retries after a stop signal. */
 enum { REPLY_S = 10, CONNECT_S = 5, RETRY_S = 60, OPEN_S = 20, STOPPING_S = 5 };
 
 struct Connection {
     QueueUrl url;
     redisContext *context; /* NULL: not connected */
-    long long client_id;   /* what CLIENT UNBLOCK takes */
+    long long client_id;   /* for CLIENT UNBLOCK */
     unsigned generation;
     double retry_s;
-    int refused; /* the server answered and will not have us: trying again is no use */
+    int refused; /* the server refused the greeting: a retry does not help */
 };
 
 void command_bytes(Command *c, const void *data, size_t len)
@@ -64,6 +67,13 @@ const char *reply_text(const redisReply *r)
     return r->type == REDIS_REPLY_STRING ? r->str : "";
 }
 
+int reply_is_error(const redisReply *r, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return r->type == REDIS_REPLY_ERROR && !strncmp(r->str, prefix, n) &&
+           (!r->str[n] || r->str[n] == ' ');
+}
+
 static void drop(Connection *c)
 {
     if (c->context) redisFree(c->context);
@@ -76,8 +86,8 @@ static int broken(Connection *c, Error *err)
     return error_set(err, ERROR_SERVER, "the queue's server %s: %s", c->url.shown, why);
 }
 
-/* End the block of this connection's read from a second one, so that a stop costs no wait and no
- * job is handed to a reader that has left. */
+/* End this connection's blocking read from a second connection. A stop then costs no wait, and the
+ * server leases no job to a reader that has left. */
 static void unblock(Connection *c)
 {
     struct timeval limit = {1, 0};
@@ -96,7 +106,7 @@ static void unblock(Connection *c)
     if (x) redisFree(x);
 }
 
-/* The next reply, until the deadline: 0, 1 stopped (EXCHANGE_READ), -1 lost. */
+/* Read the next reply, until the deadline. Returns 0, 1 on a stop (EXCHANGE_READ), -1 when lost. */
 static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisReply **out,
                       Error *err)
 {
@@ -151,23 +161,21 @@ static int exchange_once(Connection *c, const Command *commands, int n, redisRep
     return 0;
 }
 
-/* Not the command's fault: the server loads its file, has become a replica, or runs a long script.
- */
-static int passing(const redisReply *r)
+/* An error that will pass: the server loads its file, is a replica, or runs a long script. */
+static int is_transient(const redisReply *r)
 {
-    return r->type == REDIS_REPLY_ERROR &&
-           (!strncmp(r->str, "LOADING", 7) || !strncmp(r->str, "READONLY", 8) ||
-            !strncmp(r->str, "BUSY ", 5) || !strncmp(r->str, "MASTERDOWN", 10));
+    return reply_is_error(r, "LOADING") || reply_is_error(r, "READONLY") ||
+           reply_is_error(r, "BUSY") || reply_is_error(r, "MASTERDOWN");
 }
 
-/* One command of the greeting; the text of an error reply never holds the password. */
+/* Send one command of the greeting. The text of an error reply never holds the password. */
 static int greet(Connection *c, const Command *command, long long *value, Error *err)
 {
     redisReply *r = NULL;
     if (exchange_once(c, command, 1, &r, 0, EXCHANGE_ONCE, err)) return -1;
     int bad = r->type == REDIS_REPLY_ERROR;
     if (bad) {
-        c->refused = !passing(r);
+        c->refused = !is_transient(r);
         error_set(err, ERROR_SERVER, "the queue's server %s refuses: %s", c->url.shown, r->str);
     } else if (value) {
         *value = r->integer;
@@ -197,7 +205,7 @@ static int greet_all(Connection *c, Error *err)
     command_text(&name, "quern");
     command_text(&id, "CLIENT");
     command_text(&id, "ID");
-    command_text(&ping, "PING"); /* refused while the server loads */
+    command_text(&ping, "PING"); /* an error while the server loads */
     if (greet(c, &name, NULL, err) || greet(c, &id, &c->client_id, err)) return -1;
     return greet(c, &ping, NULL, err);
 }
@@ -220,7 +228,7 @@ static int connect_once(Connection *c, Error *err)
     return -1;
 }
 
-/* Wait before the next try; -1 when the time since `since` is used up. */
+/* Wait before the next try. Returns -1 when limit_s has passed since `since`. */
 static int back_off(const Connection *c, double since, int tries, double limit_s)
 {
     double limit = stop_requested() && limit_s > STOPPING_S ? STOPPING_S : limit_s;
@@ -245,8 +253,7 @@ int connection_open(const char *url, Connection **out, Error *err)
         return -1;
     }
     const char *s = getenv("QUERN_QUEUE_RETRY_S");
-    signal(SIGPIPE,
-           SIG_IGN); /* hiredis writes with write(2): a lost server must not end the process */
+    signal(SIGPIPE, SIG_IGN); /* hiredis uses write(2): a lost server must not end the process */
     c->retry_s = s && strtod(s, NULL) > 0 ? strtod(s, NULL) : RETRY_S;
     if (connect_within(c, c->retry_s < OPEN_S ? c->retry_s : OPEN_S, err)) {
         connection_close(c);
@@ -289,10 +296,10 @@ unsigned connection_generation(const Connection *c)
     return c->generation;
 }
 
-static int any_passing(redisReply **replies, int n)
+static int any_transient(redisReply **replies, int n)
 {
     for (int i = 0; i < n; i++)
-        if (passing(replies[i])) return 1;
+        if (is_transient(replies[i])) return 1;
     return 0;
 }
 
@@ -304,10 +311,9 @@ int connection_exchange(Connection *c, const Command *commands, int n, redisRepl
         int rc = c->context ? 0 : connect_once(c, err), untouched = 0;
         if (!rc) {
             rc = exchange_once(c, commands, n, replies, block_s, mode, err);
-            if (!rc && !any_passing(replies, n)) return 0;
+            if (!rc && !any_transient(replies, n)) return 0;
             if (!rc) {
-                untouched = passing(replies[0]); /* nothing was done: in every mode it may be sent
-                                                    again, and not for ever */
+                untouched = is_transient(replies[0]); /* nothing was done: resend in every mode */
                 error_set(err, ERROR_SERVER, "the queue's server %s says: %s", c->url.shown,
                           replies[0]->str ? replies[0]->str : "busy");
                 connection_free_replies(replies, n);

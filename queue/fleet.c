@@ -1,3 +1,5 @@
+/* Supervision of a command, its workers and a private server: one loop that polls for ended
+ * children (signalfd), stop signals and the end of the parent. */
 #include "queue/fleet.h"
 
 #include <errno.h>
@@ -23,17 +25,14 @@
 #include "queue/queue.h"
 #include "queue/server.h"
 
-/* DEATHS within DEATHS_S: whatever it is, starting it once more does not help. LOCK_S is far more
- * than a fleet whose parent was killed may take to end: ORPHAN_GRACE_S, DRAIN_S and the server's
- * stop. ASK_S: whoever would start the server again may not wait for it. */
 enum {
-    DEATHS = 10,
+    DEATHS = 10, /* a process that ends more often within DEATHS_S is not started again */
     DEATHS_S = 15,
-    STOP_GRACE_S = 120,
-    ORPHAN_GRACE_S = 5,
-    DRAIN_S = 10,
-    LOCK_S = 60,
-    ASK_S = 1
+    STOP_GRACE_S = 120, /* for the command after a stop signal */
+    ORPHAN_GRACE_S = 5, /* for the command after the end of the parent */
+    DRAIN_S = 10,       /* for the workers at the end */
+    LOCK_S = 60,        /* more than ORPHAN_GRACE_S, DRAIN_S and the server's stop together */
+    ASK_S = 1           /* wait for the server; short, because this process restarts it */
 };
 
 typedef struct {
@@ -43,8 +42,8 @@ typedef struct {
 
 typedef struct {
     pid_t pid; /* 0: not running */
-    int given_up, lives;
-    int unreleased;  /* the server did not answer when the last one's lease was to be freed */
+    int given_up, starts;
+    int unreleased;  /* the lease of the ended worker is not freed yet: no answer from the server */
     double start_at; /* when to start it again */
     char consumer[96];
     Deaths deaths;
@@ -56,20 +55,24 @@ typedef struct {
     Deaths server_deaths;
     Guard guard;
     Queue *queue;  /* NULL without workers */
-    double ask_at; /* when it may be asked again, after it gave no answer */
+    double ask_at; /* no queue_release before this time, after one without an answer */
     const char *url;
     Slot slots[FLEET_MAX_WORKERS];
-    unsigned nonce; /* in the evaluators' names: containers may share a host's name and a process's
-                       number */
+    unsigned nonce; /* in consumer names: containers may share host names and process ids */
     pid_t command;
     int command_status; /* as waitpid gives it */
     int lock, child_fd;
-    int parent_fd;  /* readable when the parent has ended; -1: none, or it has */
-    int forwarded;  /* the signal that the command was sent */
+    int parent_fd;  /* readable when the parent has ended; -1: no parent, or it has ended */
+    int forwarded;  /* signal sent to the command, or 0 */
     double kill_at; /* when a command that was asked to stop is killed */
 } Fleet;
 
-/* Note a death; 1 when there were too many of late. */
+static const char *device_of(const Fleet *f, int slot)
+{
+    return f->opt->devices[slot % f->opt->n_devices];
+}
+
+/* Note a death. Returns 1 when there were too many within DEATHS_S. */
 static int too_many(Deaths *d)
 {
     double now = clock_seconds();
@@ -79,8 +82,8 @@ static int too_many(Deaths *d)
     return d->n > DEATHS && now - oldest < DEATHS_S;
 }
 
-/* Who holds the lock, as written into it; 0 when it is about to go: dead, or told to end with a
- * parent that is. */
+/* The process that holds the lock, as written into the file. Returns 0 when that process or its
+ * parent has ended: then the lock is about to be released. */
 static int lock_holder(int fd)
 {
     char who[64] = "";
@@ -96,7 +99,7 @@ static int lock_dir(Fleet *f, Error *err)
     snprintf(path, sizeof path, "%s/lock", f->server.dir);
     f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (f->lock < 0) return error_errno(err, "cannot open %s", path);
-    /* a fleet that was just killed is still being cleared away by its guard */
+    /* Wait: the guard of a fleet that was just killed may still be at work. */
     for (double end = clock_seconds() + LOCK_S; flock(f->lock, LOCK_EX | LOCK_NB);) {
         if (errno != EWOULDBLOCK && errno != EINTR) return error_errno(err, "cannot lock %s", path);
         int holder = lock_holder(f->lock);
@@ -106,9 +109,9 @@ static int lock_dir(Fleet *f, Error *err)
                 "%s is in use by a run that is going on (process %d): wait for it, or end it first",
                 f->server.dir, holder);
         if (stop_requested())
-            return error_set(err, ERROR_SERVER, "stopped while an earlier run was still ending");
+            return error_set(err, ERROR_STOPPED, "stopped while an earlier run was still ending");
         if (clock_seconds() > end)
-            return error_set(err, ERROR_SERVER, "%s is locked, by no process that it names",
+            return error_set(err, ERROR_IO, "%s is locked, by no process that it names",
                              f->server.dir);
         clock_sleep(0.02);
     }
@@ -125,9 +128,9 @@ static void start_slot(Fleet *f, int i)
     char host[40] = "";
     gethostname(host, sizeof host - 1);
     snprintf(s->consumer, sizeof s->consumer, "%s:fleet-%d-%08x:%d:%d", host, (int)getpid(),
-             f->nonce, i, ++s->lives);
-    const char *argv[] = {f->opt->evaluator, "--device",  f->opt->devices[i % f->opt->n_devices],
-                          "--consumer",      s->consumer, NULL};
+             f->nonce, i, ++s->starts);
+    const char *argv[] = {f->opt->worker, "--device",  device_of(f, i),
+                          "--consumer",   s->consumer, NULL};
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         server_child_setup(parent);
@@ -135,7 +138,7 @@ static void start_slot(Fleet *f, int i)
         _exit(127);
     }
     if (pid < 0) {
-        log_warn("cannot fork for an evaluator: %s", strerror(errno));
+        log_warn("cannot fork for an %s: %s", f->opt->noun, strerror(errno));
         s->start_at = clock_seconds() + 1;
         return;
     }
@@ -147,9 +150,8 @@ static void start_slot(Fleet *f, int i)
 static void start_command(Fleet *f, Error *err)
 {
     pid_t parent = getpid();
-    sigset_t stops,
-        before; /* one that comes before the command is itself must not fall to our handler in it */
-    sigemptyset(&stops);
+    sigset_t stops, before;
+    sigemptyset(&stops); /* blocked until exec: our handler must not run in the child */
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
     sigaddset(&stops, SIGHUP);
@@ -158,8 +160,8 @@ static void start_command(Fleet *f, Error *err)
     if (f->command) sigprocmask(SIG_SETMASK, &before, NULL);
     if (f->command == 0) {
         server_child_setup(parent);
-        int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY)
-                                        : -1; /* its group is not the terminal's */
+        /* The command is not in the terminal's foreground group: a read would stop it. */
+        int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY) : -1;
         if (null >= 0) dup2(null, STDIN_FILENO);
         execvp(f->opt->command[0], f->opt->command);
         fprintf(stderr, "quern-fleet: cannot run %s: %s\n", f->opt->command[0], strerror(errno));
@@ -181,7 +183,6 @@ static int start_server(Fleet *f, Error *err)
     return 0;
 }
 
-/* An entry is repeated for each of its evaluators. */
 static int one_device(const FleetOptions *o)
 {
     for (int i = 1; i < o->n_devices; i++)
@@ -202,14 +203,14 @@ static int start_all(Fleet *f, Error *err)
     if ((o->workers || !o->redis) && queue_open(f->url, NULL, o->version, &f->queue, err))
         return -1;
     long stale = 0;
-    /* whoever held a lease of the private server went down with the fleet before this one */
+    /* All workers of a private server ended with the fleet before this one: free their leases. */
     if (!o->redis && queue_release(f->queue, NULL, 0, &stale, err)) return -1;
     if (f->queue) queue_set_patience(f->queue, ASK_S);
     if (stale)
         log_info("%ld job%s of an earlier run that was cut short: available again", stale,
                  stale == 1 ? "" : "s");
     for (int i = 0; i < o->workers; i++) start_slot(f, i);
-    log_info("%d evaluator%s on %s%s, %s", o->workers, o->workers == 1 ? "" : "s", o->devices[0],
+    log_info("%d %s%s on %s%s, %s", o->workers, o->noun, o->workers == 1 ? "" : "s", o->devices[0],
              one_device(o) ? "" : " and others", o->redis ? "an outside queue" : f->url);
     err->text[0] = 0;
     start_command(f, err);
@@ -221,10 +222,10 @@ static int free_lease(Fleet *f, int i)
     Slot *s = &f->slots[i];
     long n;
     Error err;
-    if (clock_seconds() < f->ask_at) return s->unreleased = 1; /* of many slots, one finds out */
+    if (clock_seconds() < f->ask_at) return s->unreleased = 1; /* another slot waited already */
     int failed = queue_release(f->queue, s->consumer, 1, &n, &err);
     if (failed && !s->unreleased)
-        log_warn("the job of evaluator %d is not yet free: %s", i, err.text);
+        log_warn("the job of %s %d is not yet free: %s", f->opt->noun, i, err.text);
     if (failed) f->ask_at = clock_seconds() + ASK_S;
     return s->unreleased = failed != 0;
 }
@@ -237,36 +238,35 @@ static void start_again(Fleet *f, int i)
         start_slot(f, i);
 }
 
-/* An evaluator ended: free its lease, and plan its successor. */
+/* A worker ended: free its lease, and decide whether to start it again. A worker that exits with
+ * EXIT_STATUS_USAGE or EXIT_STATUS_SICK has printed the reason, and a new start would not help. */
 static int slot_ended(Fleet *f, int i, int status, Error *err)
 {
     Slot *s = &f->slots[i];
-    int crashed = WIFSIGNALED(status);
+    const char *noun = f->opt->noun;
+    int crashed = WIFSIGNALED(status), exit_status = crashed ? -1 : WEXITSTATUS(status);
     if (crashed)
-        log_warn("evaluator %d was ended by signal %d; starting another", i, WTERMSIG(status));
+        log_warn("%s %d was ended by signal %d; starting another", noun, i, WTERMSIG(status));
     free_lease(f, i);
-    int sick =
-        WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STATUS_SICK; /* its device left service */
-    int cannot_start = sick || (WIFEXITED(status) &&
-                                WEXITSTATUS(status) == EXIT_STATUS_USAGE); /* and has said why */
+    int sick = exit_status == EXIT_STATUS_SICK;
+    int cannot_start = sick || exit_status == EXIT_STATUS_USAGE;
     if (sick)
-        log_warn("evaluator %d on %s left service; it is not started again, and its jobs go to the "
-                 "others",
-                 i, f->opt->devices[i % f->opt->n_devices]);
+        log_warn("%s %d on %s left service; it is not started again, and its jobs go to the others",
+                 noun, i, device_of(f, i));
     s->given_up = cannot_start || too_many(&s->deaths);
     s->start_at = clock_seconds() + (crashed ? 0.02 : 0.3);
     if (!s->given_up) return 0;
     if (!cannot_start)
-        log_warn("evaluator %d ended %d times within %d s; it is not started again", i, DEATHS,
+        log_warn("%s %d ended %d times within %d s; it is not started again", noun, i, DEATHS,
                  DEATHS_S);
     for (int k = 0; k < f->opt->workers; k++)
         if (!f->slots[k].given_up) return 0;
-    return error_set(err, ERROR_SERVER,
-                     "no evaluator stays up (quern-evald --device %s); what they said is above",
-                     f->opt->devices[0]);
+    const char *slash = strrchr(f->opt->worker, '/');
+    return error_set(err, ERROR_CHILD, "no %s stays up (%s --device %s); what they said is above",
+                     noun, slash ? slash + 1 : f->opt->worker, f->opt->devices[0]);
 }
 
-/* With every change fsynced, redis-server ends itself when it cannot write. */
+/* redis-server ends itself when it cannot write its file of changes. */
 static int disk_full(const char *dir)
 {
     struct statvfs fs;
@@ -277,7 +277,7 @@ static int server_ended(Fleet *f, pid_t pid, Error *err)
 {
     guard_forget(&f->guard, pid);
     if (disk_full(f->server.dir))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_IO,
                          "the disk that holds the queue's data, %s, is full; make room, and the "
                          "same command continues",
                          f->server.dir);
@@ -289,7 +289,7 @@ static int server_ended(Fleet *f, pid_t pid, Error *err)
     return start_server(f, err);
 }
 
-/* Everything that has ended since; the server first, since the others' ends are told to it. */
+/* Reap all ended children. The server is handled first: slot_ended sends it commands. */
 static int reap(Fleet *f, Error *err)
 {
     int ended[FLEET_MAX_WORKERS], statuses[FLEET_MAX_WORKERS], n = 0, status;
@@ -297,7 +297,7 @@ static int reap(Fleet *f, Error *err)
     while (n < FLEET_MAX_WORKERS && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == f->command) {
             f->command_status = status;
-            kill(-pid, SIGKILL); /* what it left behind */
+            kill(-pid, SIGKILL); /* the rest of its group */
             guard_forget(&f->guard, pid);
             f->command = 0;
         } else if (pid == f->server.pid) {
@@ -306,14 +306,14 @@ static int reap(Fleet *f, Error *err)
         }
         for (int i = 0; i < f->opt->workers; i++)
             if (f->slots[i].pid == pid) {
-                kill(-pid, SIGKILL); /* a runner that outlives it */
+                kill(-pid, SIGKILL); /* children that outlive it */
                 guard_forget(&f->guard, pid);
                 f->slots[i].pid = 0;
                 ended[n] = i;
                 statuses[n++] = status;
             }
     }
-    if (!f->command) return 0; /* all goes down now */
+    if (!f->command) return 0; /* the caller takes everything down */
     if (server && server_ended(f, server, err)) return -1;
     for (int i = 0; i < n; i++)
         if (slot_ended(f, ended[i], statuses[i], err)) return -1;
@@ -334,7 +334,7 @@ static void forward_stop(Fleet *f)
     }
 }
 
-/* Whoever asked for this run was killed: nobody waits for it, and a rerun needs the directory. */
+/* The parent was killed. Stop the command, so that a new run can have the directory. */
 static void parent_ended(Fleet *f)
 {
     log_warn("process %d has ended; ending the command too", f->opt->parent);
@@ -367,7 +367,7 @@ static int supervise(Fleet *f, Error *err)
     return 0;
 }
 
-/* End one child that leads a group: wait until `end`, then kill. */
+/* Wait for a child that leads a process group until `end`, then kill the group. */
 static void wait_or_kill(pid_t pid, double end)
 {
     int status;

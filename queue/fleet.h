@@ -1,4 +1,6 @@
-/* A command with a queue and evaluators around it, taken down with it. */
+/* Run a command with a queue and workers around it, and take all of them down with it. The fleet
+ * starts a private Redis server or uses a given one. It starts the worker program once per worker,
+ * restarts workers that crash, and frees the leases of workers that have ended. */
 #ifndef QUEUE_FLEET_H
 #define QUEUE_FLEET_H
 
@@ -7,19 +9,23 @@
 enum { FLEET_MAX_WORKERS = 256 };
 
 typedef struct {
-    const char
-        *dir; /* of the private server's data, and of the lock; NULL with an outside one: no lock */
-    const char *version;        /* as queue_open's */
-    const char *redis;          /* an outside server, or NULL: start a private one */
-    const char *evaluator;      /* path of quern-evald */
+    /* Directory of the private server's data and of the lock. NULL: an outside server, no lock. */
+    const char *dir;
+    const char *version; /* as queue_open's */
+    const char *redis;   /* URL of an outside server; NULL: start a private one */
+    const char *worker;  /* path of the worker program: WORKER --device DEVICE --consumer NAME */
+    const char *noun;    /* what messages call a worker */
     const char *const *devices; /* n_devices; worker i serves device i modulo n_devices */
     int n_devices, workers;
     char *const *command; /* NULL-terminated argv */
-    int parent;           /* process whose end ends all, as Ctrl-C would; 0: none */
+    int parent;           /* a process whose end stops the command, as Ctrl-C does; 0: none */
 } FleetOptions;
 
-/* Run it to its end. 0 with the command's status as a shell gives it (128+n for a signal), or -1.
- */
+/* Run the command to its end. Returns 0 with the command's exit status as a shell gives it (128+n
+ * after signal n), or -1.
+ *
+ * A worker that exits with EXIT_STATUS_USAGE or EXIT_STATUS_SICK is not started again. When no
+ * worker is left, the fleet ends with ERROR_CHILD. */
 int fleet_run(const FleetOptions *opt, int *status, Error *err);
 
 #endif

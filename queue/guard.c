@@ -1,3 +1,4 @@
+/* The guard process. Messages are far smaller than PIPE_BUF, so each read gets a whole one. */
 #include "queue/guard.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ int guard_process_runs(pid_t pid)
     ssize_t n = read(fd, stat, sizeof stat - 1);
     close(fd);
     stat[n > 0 ? n : 0] = 0;
-    const char *state = strrchr(stat, ')'); /* "pid (name) S ...": the name may hold anything */
+    const char *state = strrchr(stat, ')'); /* "pid (name) S ...": the name may hold ')' */
     return state && state[1] && state[2] != 'Z' && state[2] != 'X';
 }
 
@@ -55,7 +56,7 @@ static _Noreturn void guard(int fd, int keep_fd, const char *remove_file, const 
     int n = 0;
     Message m;
     for (;;) {
-        ssize_t got = read(fd, &m, sizeof m); /* messages are far below PIPE_BUF: whole or none */
+        ssize_t got = read(fd, &m, sizeof m);
         if (got < 0 && errno == EINTR) continue;
         if (got != (ssize_t)sizeof m) break;
         if (m.what == END) _exit(0);
@@ -90,25 +91,25 @@ int guard_start(Guard *g, int keep_fd, const char *remove_file, const char *remo
     return 0;
 }
 
-static void tell(Guard *g, Message m)
+static void send_message(Guard *g, Message m)
 {
     while (g->pipe >= 0 && write(g->pipe, &m, sizeof m) < 0 && errno == EINTR) continue;
 }
 
 void guard_watch(Guard *g, pid_t group)
 {
-    tell(g, (Message){WATCH, group});
+    send_message(g, (Message){WATCH, group});
 }
 
 void guard_forget(Guard *g, pid_t group)
 {
-    tell(g, (Message){FORGET, group});
+    send_message(g, (Message){FORGET, group});
 }
 
 void guard_end(Guard *g)
 {
     if (g->pipe < 0) return;
-    tell(g, (Message){END, 0});
+    send_message(g, (Message){END, 0});
     close(g->pipe);
     g->pipe = -1;
     while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) continue;

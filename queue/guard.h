@@ -1,6 +1,6 @@
-/* The guard outlives a quern-fleet that was killed with -9: a small process that holds a pipe to
- * it, and when the pipe ends kills every process group it was told of. PDEATHSIG alone would take
- * the direct children and leave the grandchildren of the command. */
+/* The guard: a small process that cleans up when the fleet is killed with SIGKILL. It holds the
+ * read end of a pipe to the fleet. When the pipe ends, it kills every process group that it
+ * watches. PDEATHSIG alone would kill the direct children and leave the command's grandchildren. */
 #ifndef QUEUE_GUARD_H
 #define QUEUE_GUARD_H
 
@@ -13,14 +13,14 @@ typedef struct {
     int pipe; /* -1: none */
 } Guard;
 
-/* keep_fd (or -1) stays open in the guard: the directory's lock is free only when all is down.
- * remove: up to two paths to unlink or rmdir after a kill; NULL: none. */
+/* Start the guard. keep_fd (or -1) stays open in it, so that the directory's lock is released only
+ * after the kill. The guard then unlinks remove_file and removes remove_dir; NULL: none. */
 int guard_start(Guard *g, int keep_fd, const char *remove_file, const char *remove_dir, Error *err);
 void guard_watch(Guard *g, pid_t group);
 void guard_forget(Guard *g, pid_t group);
-void guard_end(Guard *g); /* all is down already: no kill; waits for it */
+void guard_end(Guard *g); /* end the guard without a kill, and wait for it */
 
-/* Does it still run? A zombie does not; kill(pid, 0) could not tell. */
+/* Returns whether the process runs. A zombie does not; kill(pid, 0) cannot tell. */
 int guard_process_runs(pid_t pid);
 
 #endif

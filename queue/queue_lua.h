@@ -1,28 +1,35 @@
-/* The queue's state changes, as a Redis function library. Each is atomic, and those of a worker are
- * fenced: they act only while (consumer, delivery count) still holds the entry, since Redis' own
- * XACK and XCLAIM ask nobody.
+/* The queue's state changes, as a Redis function library in Lua. Each change is atomic. A worker's
+ * changes are fenced: they act only while (consumer, delivery count) still holds the entry, since
+ * Redis' own XACK and XCLAIM do not check the owner.
  *
- * The library's name is the digest of this text (queue/store.c), so that programs of different
- * versions share a server and no version runs another's code. Keys, all under the tag
- * {NAME.HARNESS}: s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key,
- * body j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res, body and cl
- * when dead out               stream of finished keys, trimmed: it only wakes submitters dead,
- * classes     sets;  stat: counters;  pause: exists while paused d:CLASS           hash of the
- * devices that serve it: uuid to "since until", in milliseconds sick              hash of the
- * devices out of service: host and device to "class\nunix time\nreason" A finished job's entry is
- * deleted, so XLEN counts waiting and leased jobs and needs no MAXLEN, which would drop jobs.
- * `pairs` and friends do not exist while a library loads (Redis 7.0). */
+ * The library's name is the digest of this text (queue/store.c). Programs of different versions can
+ * share a server, and none runs another's code. Keys, all under the tag {NAME.VERSION}:
+ *   s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key, body
+ *   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res; body and cl when
+ *                     dead
+ *   out               stream of finished keys, trimmed: it only wakes submitters
+ *   dead, classes     sets
+ *   stat              hash of counters
+ *   pause             exists while the queue is paused
+ *   d:CLASS           hash of the devices that serve the class: uuid to "since until", milliseconds
+ *   sick              hash of the devices out of service: host and device to three lines (class,
+ *                     unix time, reason)
+ *
+ * A finished job's entry is deleted. XLEN therefore counts waiting and leased jobs, and the streams
+ * need no MAXLEN, which would drop jobs. `pairs`, redis.call and others do not exist while a
+ * library loads (Redis 7.0). */
 #ifndef QUEUE_QUEUE_LUA_H
 #define QUEUE_QUEUE_LUA_H
 
 #define LUA(...) #__VA_ARGS__ "\n"
 
 static const char queue_library[] =
-    /* redis.call does not exist either while the library loads. */
+    /* A wrapper, since redis.call does not exist while the library loads. */
     LUA(local function call(...) return redis.call(...) end)
 
-    /* The consumer "-" owns what was handed back: its entries look idle since yesterday. */
-    LUA(local GROUP = 'workers' local NOBODY = '-' local YESTERDAY = 86400000)
+    /* The consumer "-" owns entries that were handed back. They look idle for a day, so they are
+     * taken over like expired leases. */
+    LUA(local GROUP = 'workers' local UNOWNED = '-' local DAY_MS = 86400000)
 
     LUA(local function held(s, id, who, n)
             if call('EXISTS', s) == 0 then return false end
@@ -45,8 +52,10 @@ static const char queue_library[] =
             call('HSET', j, 'st', 'queued', 'id', id, 's', s)
         end)
 
-    /* job stream classes | key body class limit -> queued dup done dead full. A job that claims to be
-     * queued but has no entry (its stream was deleted by hand) is put back. */
+    /* The comments below give: keys | arguments -> results. */
+
+    /* job stream classes | key body class limit -> queued dup done dead full. A job in state queued
+     * whose entry is gone (its stream was deleted by hand) is put back. */
     LUA(local function enqueue(k, a)
             local h = call('HMGET', k[1], 'st', 'id', 's')
             if h[1] == 'done' or h[1] == 'dead' then return h[1] end
@@ -72,14 +81,14 @@ static const char queue_library[] =
             if till and tonumber(till) > now then return tonumber(since) end
         end)
 
-    /* devices | uuid lease */
+    /* devices | uuid lease. A device whose record has not expired keeps its `since`. */
     LUA(local function announce(k, a)
             local now = now_ms()
             local since = serving(call('HGET', k[1], a[1]), now) or now
             return call('HSET', k[1], a[1], string.format('%.0f %.0f', since, now + a[2]))
         end)
 
-    /* devices | uuid -> how many others serve, milliseconds that this one has */
+    /* devices | uuid -> number of other devices, milliseconds for which this one has served */
     LUA(local function others(k, a)
             local now = now_ms() local n = 0 local served = 0
             local all = call('HGETALL', k[1])
@@ -92,21 +101,21 @@ static const char queue_library[] =
             return {n, served}
         end)
 
-    /* job | lease -> 1 gone, 0 somebody works on it, or it is finished */
+    /* job | lease -> 1 removed or absent, 0 leased or finished */
     LUA(local function withdraw(k, a)
             local h = call('HMGET', k[1], 'st', 'id', 's')
             if not h[1] then return 1 end
             if h[1] ~= 'queued' then return 0 end
             if call('EXISTS', h[3]) == 1 then
                 local p = call('XPENDING', h[3], GROUP, h[2], h[2], 1)
-                if #p == 1 and p[1][2] ~= NOBODY and p[1][3] < tonumber(a[1]) then return 0 end
+                if #p == 1 and p[1][2] ~= UNOWNED and p[1][3] < tonumber(a[1]) then return 0 end
                 drop(h[3], h[2])
             end
             call('DEL', k[1])
             return 1
         end)
 
-    /* What this consumer holds already: entries whose delivery reply was lost with a connection. */
+    /* An entry that this consumer holds already: its reply was lost with a connection. */
     LUA(local function own(s, i, who)
             local p = call('XPENDING', s, GROUP, '-', '+', 1, who)
             if #p == 0 then return nil end
@@ -114,7 +123,8 @@ static const char queue_library[] =
             if #e == 1 then return job(i, e[1], p[1][4]) end
         end)
 
-    /* NAME+N holds jobs that wait for NAME: nothing was tried yet, so the end of such a lease is no failed delivery. */
+    /* Consumer NAME+N holds jobs that wait for NAME. No work was tried, so the end of such a lease
+     * does not count as a delivery. */
     LUA(local function waits(who) return string.find(who, '%+%d+$') ~= nil end)
 
     LUA(local function expired(s, i, who, lease)
@@ -126,15 +136,18 @@ static const char queue_library[] =
             if #e == 1 then return job(i, e[1], n) end
         end)
 
-    /* Consumers that hold nothing and were not seen for ten minutes; one that comes back is made anew. */
+    /* Delete consumers that hold nothing and were idle for ten minutes. Redis creates a consumer
+     * again when it comes back. */
     LUA(local function reap(s)
             for _, c in ipairs(call('XINFO', 'CONSUMERS', s, GROUP)) do
-                if c[4] == 0 and c[6] > 600000 then call('XGROUP', 'DELCONSUMER', s, GROUP, c[2]) end
+                if c[4] == 0 and c[6] > 600000 then
+                    call('XGROUP', 'DELCONSUMER', s, GROUP, c[2])
+                end
             end
         end)
 
-    /* pause stream... | who lease scan fresh -> {index id key body delivery} | 'paused' | nothing.
-     * Streams in order: strict priority. fresh: first call on this connection. */
+    /* pause stream... | who lease scan fresh -> {index id key body delivery}, 'paused' or nil.
+     * Earlier streams have strict priority. fresh: the first call on this connection. */
     LUA(local function take(k, a)
             if call('EXISTS', k[1]) == 1 then return 'paused' end
             for i = 2, #k do ensure(k[i]) end
@@ -158,11 +171,13 @@ static const char queue_library[] =
             return false
         end)
 
-    /* stream | id who n [other] -> 1 held on, by the other from now on when one is named; 0 lost. Asked again after a lost
-     * reply, the other holds it already. */
+    /* stream | id who n [other] -> 1 held, 0 lost. With `other`, that consumer holds the entry from
+     * now on. It holds it already when the call is repeated after a lost reply. */
     LUA(local function renew(k, a)
             local who = a[4] or a[2]
-            if not held(k[1], a[1], a[2], a[3]) and not held(k[1], a[1], who, a[3]) then return 0 end
+            if not held(k[1], a[1], a[2], a[3]) and not held(k[1], a[1], who, a[3]) then
+                return 0
+            end
             call('XCLAIM', k[1], GROUP, who, 0, a[1], 'JUSTID')
             return 1
         end)
@@ -174,8 +189,8 @@ static const char queue_library[] =
             drop(k[1], a[1])
         end)
 
-    /* A lost reply is asked for again by a worker that no longer holds the entry: the same result
-     * already there is success. */
+    /* A worker repeats a call whose reply was lost, when it no longer holds the entry. The same
+     * result stored already is success. */
     LUA(local function same(k, a, state)
             local h = call('HMGET', k[2], 'st', 'res')
             if h[1] == state and h[2] == a[6] then return 1 end
@@ -190,7 +205,8 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* stream job out stat dead | id who n class key result -> 1 buried, 0 lost. The body is kept for retry. */
+    /* stream job out stat dead | id who n class key result -> 1 buried, 0 lost. Keeps the body, for
+     * retry. */
     LUA(local function bury(k, a)
             if not held(k[1], a[1], a[2], a[3]) then return same(k, a, 'dead') end
             local e = call('XRANGE', k[1], a[1], a[1])
@@ -200,10 +216,12 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* stream | id who n counted -> 1, 0 lost. At once available to others, in its old place. */
+    /* stream | id who n counted -> 1 handed back, 0 lost. The entry is available at once, in its
+     * old place. */
     LUA(local function hand_back(k, a)
             if not held(k[1], a[1], a[2], a[3]) then return 0 end
-            call('XCLAIM', k[1], GROUP, NOBODY, 0, a[1], 'IDLE', YESTERDAY, 'RETRYCOUNT', a[3] - 1 + a[4], 'JUSTID')
+            call('XCLAIM', k[1], GROUP, UNOWNED, 0, a[1], 'IDLE', DAY_MS,
+                 'RETRYCOUNT', a[3] - 1 + a[4], 'JUSTID')
             return 1
         end)
 
@@ -211,20 +229,22 @@ static const char queue_library[] =
             return holder == who or (waits(holder) and string.gsub(holder, '%+%d+$', '') == who)
         end)
 
-    /* classes | prefix who counted -> how many. All leases of one consumer, those that wait for it included, or of all
-     * (''): their holders are known to be gone. */
+    /* classes | prefix who counted -> how many were freed: all leases of one consumer, those under
+     * NAME+N included, or of all consumers (''). The caller knows that the holders have ended. */
     LUA(local function release(k, a)
             local n = 0
             for _, class in ipairs(call('SMEMBERS', k[1])) do
                 for _, kind in ipairs({'u:', 's:'}) do
                     local s = a[1] .. kind .. class
                     local list = {}
-                    if call('EXISTS', s) == 1 then list = call('XPENDING', s, GROUP, '-', '+', 1000000) end
+                    if call('EXISTS', s) == 1 then
+                        list = call('XPENDING', s, GROUP, '-', '+', 1000000)
+                    end
                     for _, p in ipairs(list) do
-                        if p[2] ~= NOBODY and (a[2] == '' or belongs(p[2], a[2])) then
+                        if p[2] ~= UNOWNED and (a[2] == '' or belongs(p[2], a[2])) then
                             local counted = a[3]
                             if waits(p[2]) then counted = 0 end
-                            call('XCLAIM', s, GROUP, NOBODY, 0, p[1], 'IDLE', YESTERDAY,
+                            call('XCLAIM', s, GROUP, UNOWNED, 0, p[1], 'IDLE', DAY_MS,
                                  'RETRYCOUNT', math.max(p[4] - 1 + counted, 0), 'JUSTID')
                             n = n + 1
                         end
@@ -238,7 +258,7 @@ static const char queue_library[] =
             local n = 0
             local by = call('XPENDING', s, GROUP)[4] or {}
             for _, c in ipairs(by) do
-                if c[1] ~= NOBODY then n = n + tonumber(c[2]) end
+                if c[1] ~= UNOWNED then n = n + tonumber(c[2]) end
             end
             return n
         end)
@@ -257,16 +277,19 @@ static const char queue_library[] =
                         len = len + call('XLEN', s)
                         held_now = held_now + leased(s)
                         local e = call('XRANGE', s, '-', '+', 'COUNT', 1)
-                        if #e == 1 then first = math.min(first, tonumber(string.match(e[1][1], '^%d+'))) end
+                        if #e == 1 then
+                            first = math.min(first, tonumber(string.match(e[1][1], '^%d+')))
+                        end
                     end
                 end
                 local n = call('HMGET', k[2], 'done:' .. class, 'dead:' .. class)
-                out[#out + 1] = {class, len - held_now, held_now, tonumber(n[1] or 0), tonumber(n[2] or 0), now - first}
+                out[#out + 1] = {class, len - held_now, held_now, tonumber(n[1] or 0),
+                                 tonumber(n[2] or 0), now - first}
             end
             return out
         end)
 
-    /* dead stat | prefix most -> how many dead jobs went back on their streams */
+    /* dead stat | prefix limit -> how many dead jobs were put back on their streams */
     LUA(local function retry(k, a)
             local n = 0
             for _, key in ipairs(call('SPOP', k[1], a[2])) do

@@ -1,3 +1,5 @@
+/* Start and stop of the private redis-server. Data files are moved only when the server has refused
+ * them by itself, and are moved back when it does not start without them either. */
 #include "queue/server.h"
 
 #include <errno.h>
@@ -23,11 +25,11 @@ void server_child_setup(pid_t parent)
 {
     setpgid(0, 0);
     process_die_with_parent();
-    if (getppid() != parent) _exit(127); /* it died before we could ask to die with it */
+    if (getppid() != parent) _exit(127); /* the parent died before PDEATHSIG was set */
     static const int signals[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
-    sigset_t none; /* last, so that what came meanwhile acts by default */
-    sigemptyset(&none);
+    sigset_t none;
+    sigemptyset(&none); /* unblock last, so that pending signals act by default */
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
@@ -37,24 +39,24 @@ int server_prepare(Server *s, const char *dir, Error *err)
     if (file_mkdirs(dir, err)) return -1;
     if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
     if (strpbrk(s->dir, "\"\\\n"))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "the queue's directory may not have quotes or backslashes in its name: %s",
                          s->dir);
-    const char *place = s->dir;
+    const char *socket_dir = s->dir;
     if (strlen(s->dir) + strlen("/redis.sock") >= sizeof s->socket) {
         snprintf(s->short_dir, sizeof s->short_dir, "/tmp/quern-XXXXXX");
         if (!mkdtemp(s->short_dir)) {
             s->short_dir[0] = 0;
             return error_errno(err, "cannot make a directory in /tmp for the queue's socket");
         }
-        place = s->short_dir;
+        socket_dir = s->short_dir;
     }
-    snprintf(s->socket, sizeof s->socket, "%s/redis.sock", place);
+    snprintf(s->socket, sizeof s->socket, "%s/redis.sock", socket_dir);
     snprintf(s->url, sizeof s->url, "unix:%s", s->socket);
     return 0;
 }
 
-/* The server reads its settings from stdin ("-"): paths may hold blanks, which a file can quote. */
+/* Write the settings that the server reads from stdin ("-"). Paths may hold blanks: quote them. */
 static void write_config(const Server *s, int fd)
 {
     dprintf(fd,
@@ -81,9 +83,9 @@ static int spawn(Server *s, Error *err)
 {
     int config[2];
     if (pipe2(config, O_CLOEXEC)) return error_errno(err, "cannot make a pipe for redis-server");
-    write_config(s, config[1]); /* far below a pipe's 64 KiB */
+    write_config(s, config[1]); /* far smaller than a pipe's 64 KiB */
     close(config[1]);
-    unlink(s->socket); /* what a kill left: the directory is locked */
+    unlink(s->socket); /* left by a killed server; we hold the directory's lock */
     s->spawned = 1;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) exec_server(s, parent, config[0]);
@@ -94,7 +96,7 @@ static int spawn(Server *s, Error *err)
     return 0;
 }
 
-/* 1 it ended, with its status; 0 it runs. */
+/* Returns 1 when the server has ended, with *status as waitpid gives it, or 0. */
 static int ended(Server *s, int *status)
 {
     if (!s->pid || waitpid(s->pid, status, WNOHANG) == 0) return 0;
@@ -102,7 +104,7 @@ static int ended(Server *s, int *status)
     return 1;
 }
 
-/* 0 answers, 1 it ended by itself, -1. */
+/* Returns 0 when the server answers, 1 when it ended by itself, -1 on any other failure. */
 static int wait_until_it_answers(Server *s, Error *err)
 {
     double deadline = clock_seconds() + START_S;
@@ -115,7 +117,7 @@ static int wait_until_it_answers(Server *s, Error *err)
                                  "there is no redis-server in PATH (Debian: apt-get install "
                                  "redis-server); install it, "
                                  "or let QUERN_REDIS name a server");
-            /* not of its own accord: nothing is said of its data */
+            /* Ended from outside: this says nothing about its data. */
             int stopped =
                 WIFEXITED(status) ? WEXITSTATUS(status) != 1 : WTERMSIG(status) == SIGKILL;
             error_set(err, ERROR_SERVER, "redis-server %s as it started; %s/redis.log says why",
@@ -123,7 +125,7 @@ static int wait_until_it_answers(Server *s, Error *err)
             return stopped ? -1 : 1;
         }
         if (stop_requested())
-            return error_set(err, ERROR_SERVER, "stopped while redis-server was starting");
+            return error_set(err, ERROR_STOPPED, "stopped while redis-server was starting");
         struct stat st;
         if (!stat(s->socket, &st) && connection_answers(s->url, err)) return 0;
         clock_sleep(0.005);
@@ -133,10 +135,10 @@ static int wait_until_it_answers(Server *s, Error *err)
 }
 
 typedef struct {
-    char from[PATH_MAX + 32], to[PATH_MAX + 64]; /* to "": nothing was put aside */
+    char from[PATH_MAX + 32], to[PATH_MAX + 64]; /* to "": nothing was renamed */
 } Aside;
 
-/* Data that the server may have refused: out of its way, kept for a look. */
+/* Rename data that the server may have refused. */
 static int put_data_aside(const Server *s, Aside *a, Error *err)
 {
     snprintf(a->from, sizeof a->from, "%s/appendonlydir", s->dir);
@@ -152,7 +154,7 @@ static int put_data_aside(const Server *s, Aside *a, Error *err)
     return error_set(err, ERROR_CORRUPT, "%s holds a thousand damaged queues; remove them", s->dir);
 }
 
-/* Without them it does not start either, so they were not the reason. */
+/* The server does not start without the data either: rename them back. */
 static void put_data_back(const Aside *a)
 {
     Error err;
@@ -197,7 +199,7 @@ void server_stop(Server *s)
 void server_release(Server *s)
 {
     server_stop(s);
-    if (s->spawned) unlink(s->socket); /* else it is that of the run that has the directory */
+    if (s->spawned) unlink(s->socket); /* else the socket belongs to another run */
     if (s->short_dir[0]) rmdir(s->short_dir);
     s->short_dir[0] = s->socket[0] = 0;
 }

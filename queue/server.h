@@ -1,6 +1,6 @@
-/* A private redis-server: a Unix socket in a directory, no TCP port, every change fsynced before
- * its reply. The data stay in the directory, so the next start finds finished jobs done. It dies
- * with the process that started it. */
+/* A private redis-server: a Unix socket in a directory and no TCP port. It fsyncs every change
+ * before it replies. The data stay in the directory, so the next start finds finished jobs done.
+ * The server dies with the process that started it. */
 #ifndef QUEUE_SERVER_H
 #define QUEUE_SERVER_H
 
@@ -15,19 +15,18 @@ typedef struct {
     char short_dir[32]; /* in /tmp, when the socket's path in dir would exceed 107 bytes; else "" */
     char socket[108];
     char url[128]; /* unix:SOCKET */
-    int spawned;   /* one was started here, so that the socket is ours */
+    int spawned;   /* a server was started here, so the socket is ours */
 } Server;
 
-/* Choose the paths, making dir. */
+/* Choose the paths and make dir. */
 int server_prepare(Server *s, const char *dir, Error *err);
-/* Start it and wait, at most 60 s, until it answers. A file of changes that a kill left
- * half-written is cut; one that cannot be read is put aside (the jobs are done again) and that is
- * said. */
+/* Start the server and wait, at most 60 s, until it answers. Redis cuts a file of changes whose end
+ * is torn. A file that cannot be read is renamed with a warning, and the jobs are done again. */
 int server_start(Server *s, Error *err);
 void server_stop(Server *s);    /* SIGTERM, after 5 s SIGKILL; waits */
-void server_release(Server *s); /* stops it and removes what was made here: the socket, short_dir */
+void server_release(Server *s); /* stop it and remove its socket and short_dir */
 
-/* In a child just forked, before exec: own process group, default signals, dies with `parent`. */
+/* For a forked child before exec: own process group, default signals, death with `parent`. */
 void server_child_setup(pid_t parent);
 
 #endif

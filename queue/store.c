@@ -1,3 +1,5 @@
+/* The queue's handle and its calls. The library is loaded under the digest of its text, so a server
+ * holds the libraries of several program versions side by side. */
 #include "queue/store.h"
 
 #include <ctype.h>
@@ -44,6 +46,12 @@ static void library_name(char out[32])
     snprintf(out, 32, "quern_%.8s", hex);
 }
 
+/* Redis gives these three errors the general prefix ERR: only the text tells them apart. */
+static int error_says(const redisReply *r, const char *text)
+{
+    return reply_is_error(r, "ERR") && strstr(r->str, text);
+}
+
 static int load_library(Queue *q, Error *err)
 {
     Buffer code;
@@ -61,9 +69,8 @@ static int load_library(Queue *q, Error *err)
     command_bytes(&load, code.data, code.len);
     redisReply *r = NULL;
     int rc = connection_exchange(q->connection, &load, 1, &r, 0, EXCHANGE_RETRY, err);
-    if (!rc && r->type == REDIS_REPLY_ERROR && !strstr(r->str, "already exists")) {
-        const char *hint =
-            strstr(r->str, "unknown command") ? "; Redis 7.0 or later is needed" : "";
+    if (!rc && r->type == REDIS_REPLY_ERROR && !error_says(r, "already exists")) {
+        const char *hint = error_says(r, "unknown command") ? "; Redis 7.0 or later is needed" : "";
         rc = error_set(err, ERROR_SERVER, "cannot load the queue's functions into %s: %s%s",
                        connection_name(q->connection), r->str, hint);
     }
@@ -76,14 +83,8 @@ static int load_library(Queue *q, Error *err)
 static int lacks_library(redisReply **replies, int n)
 {
     for (int i = 0; i < n; i++)
-        if (replies[i]->type == REDIS_REPLY_ERROR && strstr(replies[i]->str, "Function not found"))
-            return 1;
+        if (error_says(replies[i], "Function not found")) return 1;
     return 0;
-}
-
-static int expected(const char *error)
-{
-    return !strncmp(error, "NOGROUP", 7) || !strncmp(error, "UNBLOCKED", 9);
 }
 
 int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s,
@@ -95,12 +96,15 @@ int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replie
         if (rc) return rc;
         if (!lacks_library(replies, n) || tries == 2) break;
         connection_free_replies(replies, n);
-        q->loaded = 0; /* the server was emptied, or is another one */
+        q->loaded = 0; /* the server was emptied or replaced */
     }
     for (int i = 0; i < n; i++) {
-        if (replies[i]->type != REDIS_REPLY_ERROR || expected(replies[i]->str)) continue;
+        const redisReply *r = replies[i];
+        if (r->type != REDIS_REPLY_ERROR || reply_is_error(r, "NOGROUP") ||
+            reply_is_error(r, "UNBLOCKED"))
+            continue;
         error_set(err, ERROR_SERVER, "the queue's server %s refuses %s: %s",
-                  connection_name(q->connection), commands[i].argv[0], replies[i]->str);
+                  connection_name(q->connection), commands[i].argv[0], r->str);
         connection_free_replies(replies, n);
         return -1;
     }
@@ -127,13 +131,13 @@ static int setting(const char *name, double low, double high, double *value, Err
     char *rest;
     double v = strtod(s, &rest);
     if (*rest || !(v >= low && v <= high))
-        return error_set(err, ERROR_SERVER, "%s expects a number from %g to %g, found '%s'", name,
+        return error_set(err, ERROR_USAGE, "%s expects a number from %g to %g, found '%s'", name,
                          low, high, s);
     *value = v;
     return 0;
 }
 
-/* Where submitters start to listen: after what has finished so far. */
+/* Start queue_wait after the last key that has finished. */
 static int find_outbox_end(Queue *q, Error *err)
 {
     QueueKey out;
@@ -164,7 +168,7 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
                          "command to have a private one");
     if (!name || !*name) name = "quern";
     if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "a queue's name is 1 to 64 printable characters without blanks and "
                          "{}*?[]\\, found '%s'",
                          name);

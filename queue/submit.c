@@ -1,4 +1,5 @@
-/* The submitter's side of the queue: enqueue, poll, wait. */
+/* The submitter's side of the queue: enqueue, poll, wait. All commands here are idempotent, because
+ * jobs are known by key, so a lost connection is followed by sending them again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "base/stop.h"
 #include "queue/store.h"
 
-enum { FULL_LIMIT_S = 600 }; /* how long a full stream is waited for */
+enum { FULL_LIMIT_S = 600 }; /* limit of the wait for a full stream */
 
 typedef struct {
     QueueKey job, stream, classes;
@@ -30,7 +31,7 @@ static void enqueue_build(const Queue *q, const QueueNew *job, Enqueue *e)
     command_int(&e->command, q->limit);
 }
 
-/* 0, 1 when the stream is full, -1. */
+/* Read the reply to an enqueue. Returns 0, 1 when the stream is full, -1 on an error. */
 static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
 {
     static const struct {
@@ -50,8 +51,8 @@ static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
                      "the queue's server answered enqueue with a reply of type %d", r->type);
 }
 
-/* One pipeline of at most QUEUE_PIPELINE jobs, in order; how many are on their stream before the
- * first that found it full, or -1. Sending the rest again is harmless: they are known by key. */
+/* Send one pipeline of at most QUEUE_PIPELINE jobs, in order. Returns how many are enqueued before
+ * the first that found its stream full, or -1. The rest may be sent again. */
 static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err)
 {
     Enqueue *e = memory_array(n, sizeof *e);
@@ -59,7 +60,7 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
     redisReply *replies[QUEUE_PIPELINE];
     for (size_t i = 0; i < n; i++) {
         enqueue_build(q, &jobs[i], &e[i]);
-        commands[i] = e[i].command; /* its numbers point into e[i], which stays */
+        commands[i] = e[i].command; /* its numbers point into e[i] */
     }
     long done = queue_exchange(q, commands, (int)n, replies, 0, EXCHANGE_RETRY, err) ? -1 : 0;
     if (!done) {
@@ -79,9 +80,9 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
 static int check_new(const QueueNew *job, Error *err)
 {
     if (!queue_text_ok(job->key, 128))
-        return error_set(err, ERROR_SERVER, "a job's key is 1 to 128 printable characters");
+        return error_set(err, ERROR_INVALID, "a job's key is 1 to 128 printable characters");
     if (!queue_text_ok(job->device_class, 63))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "a device class is 1 to 63 printable characters, found '%s'",
                          job->device_class);
     if (job->len > QUEUE_MAX_BODY)
@@ -104,11 +105,11 @@ int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *sta
         double now = clock_seconds();
         if (done || !full_since) full_since = now;
         if (stop_requested())
-            return error_set(err, ERROR_SERVER, "stopped while the queue was full");
+            return error_set(err, ERROR_STOPPED, "stopped while the queue was full");
         if (now - full_since > FULL_LIMIT_S)
             return error_set(err, ERROR_SERVER,
                              "the queue of %s holds %ld jobs and took none for %d s; are its "
-                             "evaluators running?",
+                             "workers running?",
                              jobs[at].device_class, q->limit, FULL_LIMIT_S);
         clock_sleep(0.05);
     }

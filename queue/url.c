@@ -1,3 +1,4 @@
+/* Parser of queue URLs. No message repeats the part before the '@'. */
 #include "queue/url.h"
 
 #include <ctype.h>
@@ -16,7 +17,7 @@ static int hex_digit(char c)
     return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
 }
 
-/* %XX to bytes; NULL for a broken escape or an escaped NUL. */
+/* Decode %XX. Returns NULL for a broken escape or an escaped NUL. */
 static char *percent_decode(const char *s, size_t n)
 {
     char *out = memory_alloc(n + 1);
@@ -38,7 +39,7 @@ static char *percent_decode(const char *s, size_t n)
     return out;
 }
 
-/* Decimal from s to the end or `end`; -1 when it is no number of 0..max. */
+/* Parse the decimal number [s, end). Returns -1 unless it is in 0..max. */
 static long number(const char *s, const char *end, long max)
 {
     long v = 0;
@@ -58,10 +59,10 @@ static int parse_credentials(const char *s, const char *at, QueueUrl *u, Error *
     if (user_end > s) u->user = percent_decode(s, (size_t)(user_end - s));
     if (colon) u->password = percent_decode(colon + 1, (size_t)(at - colon - 1));
     if ((user_end > s && !u->user) || (colon && !u->password))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "the queue's URL has a broken %%XX escape before the '@'");
     if (u->user && !u->password)
-        return error_set(err, ERROR_SERVER, "the queue's URL names a user without a password");
+        return error_set(err, ERROR_USAGE, "the queue's URL names a user without a password");
     return 0;
 }
 
@@ -72,7 +73,7 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
     if (*s == '[') { /* an IPv6 address */
         host_end = memchr(s, ']', (size_t)(end - s));
         if (!host_end)
-            return error_set(err, ERROR_SERVER, "the queue's URL has a '[' without its ']'");
+            return error_set(err, ERROR_USAGE, "the queue's URL has a '[' without its ']'");
         u->host = memory_strndup(s + 1, (size_t)(host_end - s - 1));
         host_end++;
     } else {
@@ -82,16 +83,15 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
     }
     if (!*u->host)
         return error_set(
-            err, ERROR_SERVER,
+            err, ERROR_USAGE,
             "the queue's URL names no host; expected redis://user:password@host:port/db");
     long port = 6379, db = 0;
     if (host_end < end) port = *host_end == ':' ? number(host_end + 1, end, 65535) : -1;
     if (port <= 0)
-        return error_set(err, ERROR_SERVER,
-                         "the queue's URL has no port of 1..65535 after its ':'");
+        return error_set(err, ERROR_USAGE, "the queue's URL has no port of 1..65535 after its ':'");
     if (slash && slash[1]) db = number(slash + 1, slash + strlen(slash), 9999);
     if (db < 0)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_USAGE,
                          "the queue's URL ends in '%s', where the number of a database is expected",
                          slash);
     u->port = (int)port;
@@ -104,12 +104,12 @@ static int parse_host(const char *s, QueueUrl *u, Error *err)
 static int parse(const char *text, QueueUrl *u, Error *err)
 {
     if (strlen(text) > URL_MAX)
-        return error_set(err, ERROR_LIMIT, "the queue's URL is longer than %d bytes", URL_MAX);
+        return error_set(err, ERROR_USAGE, "the queue's URL is longer than %d bytes", URL_MAX);
     if (!strncasecmp(text, "unix:", 5)) {
         const char *path = text + 5;
         if (!strncmp(path, "//", 2)) path += 2;
         if (!*path || strlen(path) > UNIX_PATH_MAX_BYTES)
-            return error_set(err, ERROR_SERVER,
+            return error_set(err, ERROR_USAGE,
                              "unix: expects the path of a socket of 1 to %d bytes, found %zu",
                              UNIX_PATH_MAX_BYTES, strlen(path));
         u->unix_path = memory_strdup(path);
@@ -117,11 +117,11 @@ static int parse(const char *text, QueueUrl *u, Error *err)
         return 0;
     }
     if (!strncasecmp(text, "rediss:", 7))
-        return error_set(err, ERROR_SERVER,
+        return error_set(err, ERROR_USAGE,
                          "rediss: (TLS) is not spoken; put a tunnel in front, or use redis://");
     if (strncasecmp(text, "redis://", 8))
         return error_set(
-            err, ERROR_SERVER,
+            err, ERROR_USAGE,
             "expected the queue's URL as redis://user:password@host:port/db or unix:PATH");
     const char *rest = text + 8, *at = strrchr(rest, '@');
     if (at && parse_credentials(rest, at, u, err)) return -1;

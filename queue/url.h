@@ -1,4 +1,4 @@
-/* Where the server is: redis://[user[:password]@]host[:port][/db] or unix:PATH. */
+/* The URL of a Redis server: redis://[user[:password]@]host[:port][/db] or unix:PATH. */
 #ifndef QUEUE_URL_H
 #define QUEUE_URL_H
 

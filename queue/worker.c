@@ -1,4 +1,5 @@
-/* The worker's side of the queue: take, renew, complete, bury, hand back. */
+/* The worker's side of the queue: take, renew, complete, bury, hand back. Every change of a leased
+ * job names consumer and delivery, and the Lua library refuses it when the lease was lost. */
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES };
 
-/* The streams that a worker reads, urgent ones first. */
+/* The streams that a worker reads, the urgent ones first. */
 typedef struct {
     int n;
     QueueKey names[STREAMS_MAX];
@@ -50,16 +51,18 @@ static int job_fill(QueueJob *job, const char *stream, const redisReply *id, con
     return 0;
 }
 
-/* The class of a job: what follows "{NAME}:s:". */
+/* The class of a job: the part of its stream's name after "{NAME.VERSION}:s:" or ":u:". */
 static const char *class_of(const Queue *q, const QueueJob *job)
 {
     return job->stream + strlen(q->name) + strlen("{}:s:");
 }
 
-typedef enum { TOOK_ERROR = -1, TOOK_NONE, TOOK_JOB, TOOK_PAUSED, TOOK_LOST } Took;
+typedef enum { TAKE_ERROR = -1, TAKE_NONE, TAKE_JOB, TAKE_PAUSED, TAKE_LOST } TakeResult;
 
-/* Ask without blocking: own lost deliveries, expired leases, then new jobs. */
-static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob *job, Error *err)
+/* Take without blocking: first own deliveries whose reply was lost, then expired leases, then new
+ * jobs. */
+static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, QueueJob *job,
+                           Error *err)
 {
     unsigned generation = connection_generation(q->connection);
     double now = clock_seconds();
@@ -78,50 +81,52 @@ static Took take_now(Queue *q, const Streams *s, const char *consumer, QueueJob 
     command_text(&c, fresh ? "1" : "0");
     redisReply *r = NULL;
     int rc = queue_exchange(q, &c, 1, &r, 0, EXCHANGE_ONCE, err);
-    if (rc) return rc < 0 ? TOOK_ERROR : TOOK_LOST;
+    if (rc) return rc < 0 ? TAKE_ERROR : TAKE_LOST;
     q->taken = generation;
-    Took took = TOOK_NONE;
-    if (r->type == REDIS_REPLY_STRING) took = TOOK_PAUSED;
+    TakeResult result = TAKE_NONE;
+    if (r->type == REDIS_REPLY_STRING) result = TAKE_PAUSED;
     if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
         long long index = r->element[0]->integer;
         if (index < 0 || index >= s->n) {
-            took =
+            result =
                 error_set(err, ERROR_SERVER,
                           "the queue's server handed out a job of a stream that was not asked for");
         } else {
-            took = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
-                            (int)r->element[4]->integer, err)
-                       ? TOOK_ERROR
-                       : TOOK_JOB;
+            result = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
+                              (int)r->element[4]->integer, err)
+                         ? TAKE_ERROR
+                         : TAKE_JOB;
         }
     }
     freeReplyObject(r);
-    return took;
+    return result;
 }
 
-/* The first job of an XREADGROUP reply goes to `job`; more (COUNT counts per stream) go back. */
-static Took read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job,
-                      Error *err)
+/* Read an XREADGROUP reply. The first job goes to `job`. COUNT holds per stream, so there may be
+ * more: hand them back. */
+static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job,
+                            Error *err)
 {
-    Took took = TOOK_NONE;
+    TakeResult result = TAKE_NONE;
     if (r->type != REDIS_REPLY_ARRAY)
-        return took; /* nothing, NOGROUP or UNBLOCKED: the stream was deleted */
+        return result; /* nil, or NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
         const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
         QueueJob extra = {0};
-        int rc = job_fill(took == TOOK_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)),
-                          reply_at(e, 0), reply_at(f, 1), reply_at(f, 3), 1, err);
-        if (!rc && took == TOOK_JOB) rc = queue_hand_back(q, &extra, consumer, err);
+        int rc =
+            job_fill(result == TAKE_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)),
+                     reply_at(e, 0), reply_at(f, 1), reply_at(f, 3), 1, err);
+        if (!rc && result == TAKE_JOB) rc = queue_hand_back(q, &extra, consumer, err);
         queue_job_release(&extra);
-        if (rc < 0) return TOOK_ERROR;
-        took = TOOK_JOB;
+        if (rc < 0) return TAKE_ERROR;
+        result = TAKE_JOB;
     }
-    return took;
+    return result;
 }
 
-/* Block for a new job. A pause that came meanwhile gives it back. */
-static Took take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s,
-                          QueueJob *job, Error *err)
+/* Block for a new job. When a pause or a stop came meanwhile, hand it back. */
+static TakeResult take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s,
+                                QueueJob *job, Error *err)
 {
     QueueKey pause;
     Command c[2] = {{0}, {0}};
@@ -140,15 +145,15 @@ static Took take_blocking(Queue *q, const Streams *s, const char *consumer, doub
     command_text(&c[1], pause);
     redisReply *r[2];
     int rc = queue_exchange(q, c, 2, r, wait_s, EXCHANGE_TAKE, err);
-    if (rc) return rc < 0 ? TOOK_ERROR : TOOK_LOST;
-    Took took = read_jobs(q, r[0], consumer, job, err);
+    if (rc) return rc < 0 ? TAKE_ERROR : TAKE_LOST;
+    TakeResult result = read_jobs(q, r[0], consumer, job, err);
     int paused = r[1]->type == REDIS_REPLY_INTEGER && r[1]->integer;
     connection_free_replies(r, 2);
-    if (took == TOOK_JOB && (paused || stop_requested())) {
-        took = queue_hand_back(q, job, consumer, err) < 0 ? TOOK_ERROR : TOOK_NONE;
+    if (result == TAKE_JOB && (paused || stop_requested())) {
+        result = queue_hand_back(q, job, consumer, err) < 0 ? TAKE_ERROR : TAKE_NONE;
         queue_job_release(job);
     }
-    return took;
+    return result;
 }
 
 static void sleep_until(double deadline)
@@ -165,7 +170,7 @@ static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer,
     buffer_init(&result, QUEUE_MAX_BODY);
     int rc = dead_result(ctx, job, &result);
     if (rc)
-        error_set(err, ERROR_SERVER, "job %s was given up and its result could not be made",
+        error_set(err, ERROR_INVALID, "job %s was given up and its result could not be made",
                   job->key);
     else
         rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
@@ -178,31 +183,33 @@ int queue_take(Queue *q, const char *const *classes, int n, const char *consumer
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
 {
     if (n < 1 || n > QUEUE_MAX_CLASSES)
-        return error_set(err, ERROR_SERVER, "a worker serves 1 to %d device classes",
+        return error_set(err, ERROR_INVALID, "a worker serves 1 to %d device classes",
                          QUEUE_MAX_CLASSES);
     double deadline = clock_seconds() + fmin(timeout_s, 2);
     Streams streams;
     streams_of(q, classes, n, &streams);
     *job = (QueueJob){0};
     for (int blocked = 0;;) {
-        Took took = take_now(q, &streams, consumer, job, err);
+        TakeResult result = take_now(q, &streams, consumer, job, err);
         double left = deadline - clock_seconds();
-        if (took == TOOK_PAUSED) {
+        if (result == TAKE_PAUSED) {
             sleep_until(deadline);
             return 0;
         }
-        if (took == TOOK_NONE && !blocked && left > 0 && !stop_requested()) {
-            took = take_blocking(q, &streams, consumer, left, job, err);
+        if (result == TAKE_NONE && !blocked && left > 0 && !stop_requested()) {
+            result = take_blocking(q, &streams, consumer, left, job, err);
             blocked = 1;
         }
-        if (took == TOOK_ERROR) return -1;
-        if (took == TOOK_JOB && job->delivery <= QUEUE_MAX_DELIVERIES) return 1;
-        if (took == TOOK_JOB && bury_exhausted(q, job, consumer, dead_result, ctx, err)) return -1;
+        if (result == TAKE_ERROR) return -1;
+        if (result == TAKE_JOB && job->delivery <= QUEUE_MAX_DELIVERIES) return 1;
+        if (result == TAKE_JOB && bury_exhausted(q, job, consumer, dead_result, ctx, err))
+            return -1;
         if (stop_requested() || clock_seconds() >= deadline) return 0;
     }
 }
 
-/* Functions on a leased entry begin alike: stream first among the keys; id, consumer, delivery. */
+/* A call on a leased entry. The keys begin with the stream, the arguments with id, consumer and
+ * delivery. */
 typedef struct {
     QueueFunction function;
     QueueKey job, out, stat, dead;
@@ -222,7 +229,7 @@ static int leased_call(Queue *q, Leased *l, Error *err)
     return queue_call_int(q, &l->command, &held, err) ? -1 : held == 1;
 }
 
-/* other: who holds it from now on; NULL: as before. */
+/* other: the consumer that holds the lease from now on; NULL: the same one. */
 static int renew(Queue *q, const QueueJob *job, const char *consumer, const char *other, Error *err)
 {
     Leased l;
@@ -279,7 +286,7 @@ int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *
     return finish(q, "bury", job, consumer, result, len, err);
 }
 
-static int give_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
+static int put_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
 {
     Leased l;
     queue_function(q, &l.command, l.function, "hand_back", 1);
@@ -291,12 +298,12 @@ static int give_back(Queue *q, const QueueJob *job, const char *consumer, int co
 
 int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err)
 {
-    return give_back(q, job, consumer, 0, err);
+    return put_back(q, job, consumer, 0, err);
 }
 
 int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err)
 {
-    return give_back(q, job, consumer, 1, err);
+    return put_back(q, job, consumer, 1, err);
 }
 
 int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *err)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "eval/judge/verdict.h"
 #include "report/report.h"
 #include "stages/data/pool.h"
 #include "stages/data/samples.h"
@@ -225,20 +226,27 @@ static void note_clock(Report *r, ReportTask *t, int predicted)
     r->measured |= !predicted;
 }
 
+static void copy_counters(const DeviceCounter *counters, int n, Counters *out)
+{
+    memcpy(out->v, counters, (size_t)n * sizeof *counters);
+    out->n = n;
+}
+
 static void take_numbers(Report *r, ReportTask *t, const Sample *s)
 {
-    View detail;
-    int predicted = 0;
+    Verdict v;
     t->score = s->score;
-    t->time_us = t->baseline_us = NAN;
-    view_float(&s->verdict, "time_us", &t->time_us, NULL);
-    view_float(&s->verdict, "baseline_us", &t->baseline_us, NULL);
-    view_bool(&s->verdict, "predicted", &predicted, NULL);
-    note_clock(r, t, predicted);
+    if (verdict_read(&s->verdict, &v, NULL)) return; /* samples_load has read it before */
+    t->time_us = v.time_us;
+    t->baseline_us = v.baseline_us;
+    note_clock(r, t, v.predicted);
     t->best.n = 0;
-    read_counters(&s->verdict, "counters", &t->best);
-    if (view_has(&s->verdict, "detail") && !view_map(&s->verdict, "detail", &detail, NULL))
-        read_counters(&detail, "baseline_counters", &t->baseline);
+    if (v.timing) {
+        copy_counters(v.timing->counters, v.timing->n_counters, &t->best);
+        if (v.timing->n_baseline_counters)
+            copy_counters(v.timing->baseline_counters, v.timing->n_baseline_counters, &t->baseline);
+    }
+    verdict_release(&v);
 }
 
 static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
@@ -335,23 +343,20 @@ static int is_unanswered(const Unanswered *u, const View *v)
 
 static int load_round_verdict(Report *r, int round, const Unanswered *u, const View *v, Error *err)
 {
-    Outcome outcome;
-    double score;
-    char *name = view_strdup(v, "task", err), *text = view_strdup(v, "outcome", err);
-    int rc = !name || !text || view_float(v, "score", &score, err) ? -1 : 0;
-    if (!rc && outcome_from_name(text, &outcome))
-        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, text);
+    Verdict verdict;
+    char *name = view_strdup(v, "task", err);
+    int rc = !name || verdict_read(v, &verdict, err) ? -1 : 0;
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         note_unanswered(r);
     } else if (t) {
         note_doubt(r, v);
-        tally(&t->round[round], outcome, score);
-        tally(&t->run, outcome, score);
-        if (outcome != OUTCOME_OK) note_failure(r, outcome, v);
+        tally(&t->round[round], verdict.outcome, verdict.score);
+        tally(&t->run, verdict.outcome, verdict.score);
+        if (verdict.outcome != OUTCOME_OK) note_failure(r, verdict.outcome, v);
     }
+    if (!rc) verdict_release(&verdict);
     free(name);
-    free(text);
     return rc;
 }
 

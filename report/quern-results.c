@@ -7,6 +7,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "eval/judge/verdict.h"
 #include "stages/data/samples.h"
 #include "stages/data/stage_config.h"
 #include "tasks/task.h"
@@ -36,33 +37,26 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, Erro
     const Sample *base = find(s, "baseline/", t->name), *best = find(s, "best/", t->name);
     if (!base) return error_set(err, ERROR_INVALID, "no sample baseline/%s", t->name);
     const Sample *shown = best ? best : base;
-    double time_us, baseline_us;
-    int predicted;
-    char *device = view_strdup(&shown->verdict, "device", err);
-    if (!device || view_float(&shown->verdict, "time_us", &time_us, err) ||
-        view_float(&shown->verdict, "baseline_us", &baseline_us, err) ||
-        view_bool(&shown->verdict, "predicted", &predicted, err)) {
-        free(device);
-        return -1;
-    }
+    Verdict v;
+    if (verdict_read(&shown->verdict, &v, err)) return -1;
     Record *r = record_new();
     record_text(r, "task", t->name);
     record_text(r, "split", t->heldout ? "heldout" : "train");
     record_int(r, "level", t->level);
     record_bool(r, "degenerate", t->degenerate);
-    record_text(r, "device", device);
-    record_bool(r, "predicted", predicted);
+    record_text(r, "device", v.device);
+    record_bool(r, "predicted", v.predicted);
     record_float(r, "score", best ? best->score : 1.0);
     record_text(r, "outcome", outcome_name(shown->outcome));
     record_text(r, "source", shown->source);
     record_text(r, "baseline_source", base->source);
-    record_float(r, "time_us", time_us);
-    record_float(r, "baseline_us", baseline_us);
+    record_float(r, "time_us", v.time_us);
+    record_float(r, "baseline_us", v.baseline_us);
     copy_counters(r, "counters", shown);
     copy_counters(r, "baseline_counters", base);
     int rc = artifact_write(w, r, err);
     record_free(r);
-    free(device);
+    verdict_release(&v);
     return rc;
 }
 

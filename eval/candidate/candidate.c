@@ -1,3 +1,4 @@
+/* Bounds on a source before its plan is parsed. The digest is of the bytes as given. */
 #include "eval/candidate/candidate.h"
 
 #include <stdlib.h>

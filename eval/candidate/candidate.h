@@ -1,4 +1,5 @@
-/* A candidate: one CUDA C++ source and the launch plan in its comments. */
+/* A candidate: one CUDA C++ source and the launch plan in its comments. The plan points into the
+ * candidate's copy of the source. */
 #ifndef EVAL_CANDIDATE_CANDIDATE_H
 #define EVAL_CANDIDATE_CANDIDATE_H
 
@@ -9,17 +10,18 @@
 enum { CANDIDATE_MAX_SOURCE = 256 * 1024 };
 
 typedef struct {
-    char *source; /* NUL-terminated copy */
+    char *source; /* a NUL-terminated copy, owned */
     size_t len;
     char digest[DIGEST_HEX];
     Plan plan;
 } Candidate;
 
-/* 0; or -1 with the verdict's outcome, line and sentence: COMPILE_ERROR for a source that no
- * compiler would take (too large, NUL bytes), PLAN_ERROR for its plan. Release in both cases. */
+/* Parse a source. Returns -1 with the verdict's outcome, line and sentence: COMPILE_ERROR for a
+ * source that is too large or holds a NUL byte, PLAN_ERROR for a mistake in the plan. Release in
+ * both cases. */
 int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line,
                     Error *err);
-/* The same for the harness's own (baselines), whose plan may call libraries. */
+/* The same for a baseline, whose plan may call libraries. */
 int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome,
                             int *line, Error *err);
 void candidate_release(Candidate *c);

@@ -1,3 +1,4 @@
+/* A reader of the few sections of an ELF file that cubin.h names. */
 #include "eval/candidate/cubin.h"
 
 #include <elf.h>
@@ -10,7 +11,7 @@ enum {
     MACHINE_CUDA = 190,
     MAX_KERNELS = 4096,
     MAX_NAME = 4096,
-    ABI_NEW_FLAGS = 8, /* from this ABI version on the architecture is in bits 8..15 of e_flags */
+    ABI_NEW_FLAGS = 8, /* since this ABI version e_flags has the architecture in bits 8 to 15 */
     FORMAT_SIZED = 4,  /* an attribute with a 16-bit length and that many bytes */
     ATTR_FRAME_SIZE = 0x11,
     ATTR_MIN_STACK = 0x12,
@@ -22,7 +23,7 @@ typedef struct {
     const unsigned char *data;
     size_t len;
     Elf64_Ehdr head;
-    const unsigned char *sections; /* not aligned: copied out one by one */
+    const unsigned char *sections; /* may be unaligned: headers are copied out */
     Elf64_Shdr names;
     Error *err;
 } Elf;
@@ -61,24 +62,24 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
 {
     *e = (Elf){.data = data, .len = len, .err = err};
     if (len < sizeof e->head)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_CORRUPT,
                          "cubin: an ELF header of %zu bytes expected, found %zu bytes",
                          sizeof e->head, len);
     memcpy(&e->head, data, sizeof e->head);
     const unsigned char *id = e->head.e_ident;
     if (memcmp(id, ELFMAG, SELFMAG) || id[EI_CLASS] != ELFCLASS64 || id[EI_DATA] != ELFDATA2LSB)
-        return error_set(err, ERROR_INVALID, "cubin: a 64-bit little-endian ELF file expected");
+        return error_set(err, ERROR_CORRUPT, "cubin: a 64-bit little-endian ELF file expected");
     if (e->head.e_machine != MACHINE_CUDA)
-        return error_set(err, ERROR_INVALID, "cubin: machine %d (CUDA) expected, found %u",
+        return error_set(err, ERROR_CORRUPT, "cubin: machine %d (CUDA) expected, found %u",
                          MACHINE_CUDA, e->head.e_machine);
     if (e->head.e_shentsize != sizeof(Elf64_Shdr) ||
         !in_file(e, e->head.e_shoff, (uint64_t)e->head.e_shnum * sizeof(Elf64_Shdr)))
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_CORRUPT,
                          "cubin: %u section headers of %u bytes at %llu do not fit in %zu bytes",
                          e->head.e_shnum, e->head.e_shentsize, (unsigned long long)e->head.e_shoff,
                          len);
     if (e->head.e_shstrndx >= e->head.e_shnum)
-        return error_set(err, ERROR_INVALID, "cubin: the section of names (%u) does not exist",
+        return error_set(err, ERROR_CORRUPT, "cubin: the section of names (%u) does not exist",
                          e->head.e_shstrndx);
     e->sections = e->data + e->head.e_shoff;
     e->names = section(e, e->head.e_shstrndx);
@@ -92,7 +93,7 @@ static CubinKernel *find(Cubin *c, const char *name)
     return NULL;
 }
 
-/* Every .text.K is a kernel (or a device function, which nobody asks for). */
+/* Every section .text.K is a kernel or a device function. */
 static int collect_kernels(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
@@ -123,8 +124,8 @@ static void read_shared(const Elf *e, Cubin *out)
     }
 }
 
-/* .nv.global and .nv.global.init. A claimed size may be anything: the sum saturates. User constants
- * count as state. */
+/* Sum .nv.global and .nv.global.init; the sum saturates, since a size may be false. User constants
+ * count as state, too. */
 static void read_variables(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
@@ -138,7 +139,7 @@ static void read_variables(const Elf *e, Cubin *out)
     }
 }
 
-/* The name of a symbol of the table that .nv.info refers to. */
+/* The name of symbol `index` of the table that .nv.info refers to, or NULL. */
 static const char *symbol_name(const Elf *e, const Elf64_Shdr *table, uint32_t index)
 {
     Elf64_Sym symbol;
@@ -164,7 +165,7 @@ static void apply(Cubin *out, const char *kernel, int attribute, uint32_t value)
 static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
 {
     if (info->sh_type == SHT_NOBITS || !in_file(e, info->sh_offset, info->sh_size))
-        return error_set(e->err, ERROR_INVALID, "cubin: .nv.info lies outside the file");
+        return error_set(e->err, ERROR_CORRUPT, "cubin: .nv.info lies outside the file");
     Elf64_Shdr table = {0};
     if (info->sh_link < e->head.e_shnum) table = section(e, info->sh_link);
     const unsigned char *p = e->data + info->sh_offset, *end = p + info->sh_size;
@@ -174,7 +175,7 @@ static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
         p += 4;
         if (format != FORMAT_SIZED) continue;
         if (size > (size_t)(end - p))
-            return error_set(e->err, ERROR_INVALID,
+            return error_set(e->err, ERROR_CORRUPT,
                              "cubin: attribute 0x%x of .nv.info is cut short", (unsigned)attribute);
         if (size >= 8) {
             uint32_t pair[2];

@@ -3,13 +3,13 @@
 #ifndef EVAL_CANDIDATE_LIBRARY_SIGNATURES_H
 #define EVAL_CANDIDATE_LIBRARY_SIGNATURES_H
 
-/* kinds: one letter an argument ("pppiii"): p a pointer, d a double, else an integer: i a size from
- * 1 to 2^31 - 1, z a size that may be 0, b 0 or 1. */
+/* kinds has one letter for each argument ("pppiii"): p is a pointer, d a double, i a size from 1 to
+ * 2^31 - 1, z a size that may be 0, b an integer that is 0 or 1. */
 typedef struct {
     const char *name, *kinds;
 } LibrarySignature;
 
-/* NULL: there is no such call. */
+/* The signature of a call; NULL when there is no such call. */
 const LibrarySignature *library_signature(const char *name);
 
 #endif

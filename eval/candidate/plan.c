@@ -1,3 +1,4 @@
+/* The parser of plan lines. It copies names and keeps expressions as texts. */
 #include "eval/candidate/plan.h"
 
 #include <ctype.h>
@@ -15,8 +16,8 @@ typedef struct {
     int line;
     int trusted; /* library calls are allowed */
     Error *err;
-    int pending_for; /* a for that waits for its launch */
-    PlanStep loop;   /* its fields */
+    int pending_for; /* a for was parsed, and its launch was not */
+    PlanStep loop;   /* the fields of that for */
 } Parser;
 
 static const struct {
@@ -77,7 +78,7 @@ static PlanText trim(PlanText t)
     return t;
 }
 
-/* At most 60 bytes of a text, for a message. */
+/* The number of bytes of a text that a message shows: at most 60. */
 static int shown(PlanText t)
 {
     return t.len > 60 ? 60 : (int)t.len;
@@ -111,7 +112,8 @@ static int word_is(PlanText t, size_t n, const char *word)
     return strlen(word) == n && !memcmp(t.p, word, n);
 }
 
-/* Split at commas outside of brackets. The number of parts, or -1: unbalanced or more than max. */
+/* Split at commas outside of brackets. Returns the number of parts, or -1 when the brackets are
+ * unbalanced or there are more than max parts. */
 static int split(PlanText t, PlanText *parts, int max)
 {
     char stack[64];
@@ -164,7 +166,7 @@ int plan_text_float(PlanText text, double *value)
         *value = sign * (double)INFINITY;
         return 1;
     }
-    /* An integer is an expression; a hexadecimal or a word is not a float literal here. */
+    /* An integer is an expression. Hexadecimal digits and words are no float literals. */
     if (!(isdigit((unsigned char)*digits) || *digits == '.') || strpbrk(digits, "xX")) return 0;
     size_t n = strlen(digits);
     int suffixed = digits[n - 1] == 'f' || digits[n - 1] == 'F';
@@ -176,7 +178,7 @@ int plan_text_float(PlanText text, double *value)
     return 1;
 }
 
-/* -1, or the size of the type that the text names; its folded spelling in out. */
+/* Find the type that the text names. out: its spelling with blanks folded. -1: no such type. */
 static int parse_type(PlanText t, char *out, size_t out_size, size_t *size)
 {
     size_t n = 0;
@@ -243,7 +245,7 @@ static int parse_buffer(Parser *ps, PlanText t)
     return 0;
 }
 
-/* An expression or dim3(x[, y[, z]]). */
+/* Parse an expression or dim3(x[, y[, z]]) into 1 to 3 texts. */
 static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3], int *n)
 {
     size_t len = name_length(t);
@@ -262,7 +264,7 @@ static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3],
     return 0;
 }
 
-/* Where `token` begins outside of round brackets, or NULL. */
+/* The first `token` outside of round brackets, or NULL. */
 static const char *find_outside(PlanText t, const char *token)
 {
     size_t n = strlen(token);
@@ -315,7 +317,7 @@ static int parse_config(Parser *ps, PlanText t, PlanStep *s)
     return 0;
 }
 
-/* args: with its round brackets */
+/* args: the list with its round brackets. */
 static int parse_arguments(Parser *ps, PlanText args, const char *of, PlanStep *s)
 {
     s->n_args = split((PlanText){args.p + 1, args.len - 2}, s->args, PLAN_MAX_ARGS);

@@ -1,17 +1,18 @@
+/* A scan without tables: every byte is looked at once. */
 #include "eval/candidate/ptx_words.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static int is_name_letter(char c)
+static int is_word_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-/* Behind what is no word's part: other letters, comments, strings. */
+/* Skip everything that is no part of a word: other characters, comments, strings. */
 static const char *skip(const char *p)
 {
-    while (*p && !is_name_letter(*p)) {
+    while (*p && !is_word_char(*p)) {
         const char *end = NULL;
         if (!strncmp(p, "//", 2))
             end = strchr(p, '\n');
@@ -30,6 +31,6 @@ static const char *skip(const char *p)
 const char *ptxwords_next(const char *p, size_t *n)
 {
     p = skip(p);
-    for (*n = 0; is_name_letter(p[*n]);) ++*n;
+    for (*n = 0; is_word_char(p[*n]);) ++*n;
     return *n ? p : NULL;
 }

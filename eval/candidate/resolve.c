@@ -1,3 +1,5 @@
+/* The evaluation of plans. Every sentence of a mistake names the line, the text and, where it
+ * matters, the workload. */
 #include "eval/candidate/resolve.h"
 
 #include <ctype.h>
@@ -68,13 +70,13 @@ static void known_names(const Resolver *r, char *out, size_t size)
     if (r->step && r->step->loops && n < size) snprintf(out + n, size - n, ", %s", r->step->var);
 }
 
-/* what: "grid x", "argument 2 of softmax". */
+/* what: "grid x" or "argument 2 of softmax", for the message. */
 static int evaluate(Resolver *r, PlanText t, const char *what, int64_t *value)
 {
     Error inner;
     char names[300];
     if (!expr_eval(t.p, t.len, lookup, r, value, &inner)) return 0;
-    if (!strstr(inner.text, "unknown name")) return fail(r, "%s: %s", what, inner.text);
+    if (inner.code != ERROR_UNKNOWN_NAME) return fail(r, "%s: %s", what, inner.text);
     known_names(r, names, sizeof names);
     return fail(r, "%s: %s (numbers known here: %s)", what, inner.text, names);
 }
@@ -175,13 +177,13 @@ static int resolve_config(Resolver *r, const PlanKernel *k, const char *kernel, 
         resolve_dims(r, s->block, s->n_block, "block", out->block))
         return -1;
     int64_t threads = (int64_t)out->block[0] * out->block[1] * out->block[2];
-    int most = k->info.max_threads > 0 && k->info.max_threads < d->max_threads_per_block
-                   ? k->info.max_threads
-                   : d->max_threads_per_block;
-    if (threads > most)
+    int max_threads = k->info.max_threads > 0 && k->info.max_threads < d->max_threads_per_block
+                          ? k->info.max_threads
+                          : d->max_threads_per_block;
+    if (threads > max_threads)
         return fail(r, "a block of %lld threads; %s allows at most %d%s", (long long)threads,
-                    kernel, most,
-                    most < d->max_threads_per_block ? " (its __launch_bounds__)" : "");
+                    kernel, max_threads,
+                    max_threads < d->max_threads_per_block ? " (its __launch_bounds__)" : "");
     if (s->shared.len && evaluate(r, s->shared, "the shared bytes", &shared)) return -1;
     if (shared < 0 || (uint64_t)shared + k->info.static_shared > d->max_shared_per_block)
         return fail(r,
@@ -224,7 +226,8 @@ static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *wh
     return 0;
 }
 
-/* A tensor or buffer by name: 1 when the text is one (stored or failed: *rc), 0 when it is not. */
+/* Returns 1 when the text names a tensor or buffer, with the result of storing it in *rc; else 0.
+ */
 static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
                            DeviceLaunch *out, int *rc)
 {
@@ -283,7 +286,7 @@ static int store_integer(Resolver *r, const PlanKernel *k, int i, const char *wh
         k->info.params[i].is_pointer == 1)
         return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", what,
                     (int)text.len, text.p, is);
-    /* Signed or unsigned is not known here: either reading may hold the value. */
+    /* Whether the parameter is signed is not known: the value must fit one of the two. */
     if (size < 8 && (v < -((int64_t)1 << (8 * size - 1)) || v >= (int64_t)1 << (8 * size)))
         return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", what,
                     (int)text.len, text.p, (long long)v, is);
@@ -306,7 +309,7 @@ static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel
     return store_integer(r, k, i, what, text, v, out);
 }
 
-/* A library call takes its arguments as a kernel would whose parameters have 8 bytes each. */
+/* A library call is like a kernel whose parameters have 8 bytes each. */
 static int resolve_library(Resolver *r, DeviceLaunch *out)
 {
     const PlanStep *s = r->step;
@@ -354,7 +357,7 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
     r->line = s->loop_line;
     if (s->loops) {
         const PlanStep *keep = r->step;
-        r->step = NULL; /* the variable is not known in its own range */
+        r->step = NULL; /* the range cannot use its own variable */
         int rc = evaluate(r, s->from, "the range's start", &from) ||
                  evaluate(r, s->to, "the range's end", &to);
         r->step = keep;
@@ -398,7 +401,7 @@ int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memo
     return 0;
 }
 
-/* The declaration is ".entry NAME(" and lines of ".param [.align N] .TYPE NAME[[BYTES]]". */
+/* The declaration is ".entry NAME(" and then lines ".param [.align N] .TYPE NAME[[BYTES]]". */
 void plan_kernel_kinds(PlanKernel *k, const char *ptx)
 {
     size_t n = strlen(k->lowered);

@@ -1,5 +1,5 @@
-/* A plan made concrete for one workload: sizes of its buffers, and launches with every expression
- * evaluated and every argument checked against the compiled kernel, before anything runs. */
+/* Resolve a plan for one workload: evaluate the sizes of its buffers and every expression of its
+ * launches, and check every argument against the compiled kernel, before anything runs. */
 #ifndef EVAL_CANDIDATE_RESOLVE_H
 #define EVAL_CANDIDATE_RESOLVE_H
 
@@ -11,11 +11,11 @@
 typedef struct {
     const char *lowered;
     KernelInfo info;
-    char kind[KERNEL_MAX_PARAMS]; /* 'f' float, 'i' integer or pointer, 'b' bytes (a struct); 0
-                                     unknown */
+    /* By parameter: 'f' float, 'i' integer or pointer, 'b' bytes (a struct); 0 unknown. */
+    char kind[KERNEL_MAX_PARAMS];
 } PlanKernel;
 
-/* Fill kind from the kernel's declaration in the PTX. */
+/* Fill k->kind from the kernel's declaration in the PTX. All 0 when it cannot be read. */
 void plan_kernel_kinds(PlanKernel *k, const char *ptx);
 
 typedef struct {
@@ -30,11 +30,13 @@ typedef struct {
     DevicePtr inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS], buffers[PLAN_MAX_BUFFERS];
 } PlanMemory;
 
-/* 0, or -1 with "line N: ..." and *line. */
+/* All three return 0, or -1 with "line N: ..." and *line. plan_check_names: names do not collide,
+ * and every output is passed to a launch. */
 int plan_check_names(const PlanContext *p, int *line, Error *err);
 int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS],
                       int *line, Error *err);
-/* *out is the caller's to free. With memory NULL everything is checked against null pointers. */
+/* *n launches for the buffers in memory; the caller frees *out. memory NULL: check everything with
+ * null pointers. */
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,
                  DeviceLaunch **out, int *n, int *line, Error *err);
 

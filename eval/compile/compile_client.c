@@ -1,3 +1,5 @@
+/* The client side of eval/compile/wire.h. A server that dies is started again once per request.
+ * Only replies that depend on the request alone are cached. */
 #include "eval/compile/compile_client.h"
 
 #include <ctype.h>
@@ -21,7 +23,7 @@ enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3, OFFERS = 
 
 typedef struct {
     char key[DIGEST_HEX];
-    Buffer reply; /* empty: none */
+    Buffer reply; /* empty: no offer */
 } Offer;
 
 struct Compiler {
@@ -29,11 +31,11 @@ struct Compiler {
     int cpu_s;
     pid_t pid; /* of quern-compile; 0: not running */
     int to, from;
-    char version[64], flags[512]; /* "" until its hello was read */
-    int folders;                  /* of headers are named: what is compiled depends on them too */
+    char version[64], flags[512]; /* "" until the hello was read */
+    int folders;                  /* the user named folders of headers, so results depend on them */
     Buffer frame, reply;
     char key[DIGEST_HEX]; /* of the last request */
-    Offer offers[OFFERS]; /* the last, in turn */
+    Offer offers[OFFERS]; /* the last ones, used as a ring */
     int n_offers;
 };
 
@@ -41,7 +43,7 @@ static _Noreturn void become_server(const char *path, int in, int out)
 {
     process_die_with_parent();
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0))
-        _exit(127); /* it is 0 where 0 was closed */
+        _exit(127); /* F_SETFD: `in` itself is 0 when 0 was closed */
     execl(path, path, "--serve", (char *)NULL);
     _exit(127);
 }
@@ -94,7 +96,7 @@ int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
     buffer_init(&c->frame, 1 << 20);
     buffer_init(&c->reply, NVRTC_MAX_REPLY);
     for (int i = 0; i < OFFERS; i++) buffer_init(&c->offers[i].reply, NVRTC_MAX_REPLY);
-    signal(SIGPIPE, SIG_IGN); /* a compiler that died is an error of a write */
+    signal(SIGPIPE, SIG_IGN); /* a dead compiler is then an error of write */
     if (start_server(c, err)) {
         compiler_close(c);
         return -1;
@@ -139,13 +141,13 @@ const char *compiler_version(Compiler *c, Error *err)
             c->folders = *text != 0;
             return c->version;
         }
-        error_set(err, ERROR_IO, "the compiler cannot start: %s", text);
+        error_set(err, ERROR_COMPILER, "the compiler cannot start: %s", text);
     }
     stop_server(c);
     return NULL;
 }
 
-/* taken: what the source takes from named folders, "" when nothing. */
+/* taken: the digest of the headers from named folders (headers_taken), "" for none. */
 static void request_key(const Compiler *c, const CompileRequest *r, const char *taken,
                         char key[DIGEST_HEX])
 {
@@ -157,11 +159,11 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digester_add_field(&d, r->arch, strlen(r->arch));
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
-    /* Which headers are found: to be changed with the rules of headers.c. */
+    /* The version of the rules in headers.c. Change it with them. */
     static const char rules[] = "headers 3";
     if (memmem(r->source, r->len, "include", 7)) digester_add_field(&d, rules, strlen(rules));
     if (*taken) {
-        static const char mark[] = "taken from folders"; /* no kernel's name */
+        static const char mark[] = "taken from folders"; /* cannot be a kernel's name */
         digester_add_field(&d, mark, strlen(mark));
         digester_add_field(&d, taken, strlen(taken));
     }
@@ -189,8 +191,9 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 
 static int find_key(Compiler *c, const CompileRequest *r, Error *err);
 
-/* One retry with a fresh process: a server killed from outside costs nothing. It reads the headers
- * again, which may have changed. */
+/* Ask, and once more of a new process when that fails: the server may have been killed from
+ * outside. The new server reads the headers again, and they may have changed, so the key is found
+ * again. */
 static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 {
     if (!ask(c, r, cpu_s, err)) return 0;
@@ -201,8 +204,8 @@ static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err
     return -1;
 }
 
-/* The key of a request into c->key. Only the server knows what it read of named folders, so it is
- * asked, where there are any. */
+/* Write the key of a request to c->key. The server is asked for the headers that it has read from
+ * named folders, where there are any. */
 static int find_key(Compiler *c, const CompileRequest *r, Error *err)
 {
     char status[16], taken[200] = "";
@@ -219,7 +222,7 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err)
     return 0;
 }
 
-/* "candidate.cu(12): error: ..." : 12, else 0. */
+/* The line number of "candidate.cu(12): error: ...", else 0. */
 static int line_of(const char *p, const char *end)
 {
     static const char prefix[] = "candidate.cu(";
@@ -242,7 +245,7 @@ static int same_but_blanks(const char *a, const char *end, const char *b)
     }
 }
 
-/* "...Input name expression was: " foo < 4 >"": which of the names asked for. */
+/* Find the requested name in "...Input name expression was: " foo < 4 >"". */
 static void note_bad_name(const CompileRequest *r, const char *p, const char *end,
                           CompileResult *out)
 {
@@ -255,14 +258,14 @@ static void note_bad_name(const CompileRequest *r, const char *p, const char *en
         if (same_but_blanks(name, end - 1, r->names[i])) out->bad_name = i;
 }
 
-/* A message quotes the source, and is shown on terminals. */
+/* A message quotes the source and is shown on terminals: control characters become '?'. */
 static void replace_controls(char *text)
 {
     for (char *p = text; *p; p++)
         if (iscntrl((unsigned char)*p) && *p != '\n' && *p != '\t') *p = '?';
 }
 
-/* The first errors of the log with the source lines under them; warnings are left out. */
+/* Fill out->message with the first errors of the log and their source lines, without warnings. */
 static void digest_log(const CompileRequest *r, const char *log, size_t len, CompileResult *out)
 {
     const char *p = log, *end = log + len;
@@ -300,7 +303,8 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     replace_controls(out->message);
 }
 
-/* A name expression that the compiler refused, although the source itself is right. */
+/* The message for a name expression that NVRTC refused although the source itself compiles. The
+ * hint follows from NVRTC's text. */
 static void explain_bad_name(const CompileRequest *r, CompileResult *out)
 {
     char why[400] = "";
@@ -342,8 +346,8 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
-/* *keep: the reply is a function of the request alone, and may be cached. That a header is missing
- * is one of the toolkit, too. */
+/* Read c->reply into *out. *keep: the reply depends on the request alone and may be cached. A
+ * missing header depends on the toolkit, too. */
 static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep,
                       Error *err)
 {
@@ -353,14 +357,14 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     size_t len = 0;
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len))
-        return error_set(err, ERROR_CORRUPT, "a torn reply from quern-compile");
+        return error_set(err, ERROR_COMPILER, "a torn reply from quern-compile");
     *keep = !strcmp(status, "ok") ||
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
         return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);
     if (!strcmp(status, "ok"))
         return read_success(&cursor, r, out)
-                   ? error_set(err, ERROR_CORRUPT, "a torn reply from quern-compile")
+                   ? error_set(err, ERROR_COMPILER, "a torn reply from quern-compile")
                    : 0;
     digest_log(r, log, len, out);
     if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
@@ -381,7 +385,7 @@ void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len)
     buffer_append(&o->reply, reply, len);
 }
 
-/* Without compiling: what was offered, else the cache's. */
+/* Returns 1 with c->reply from an offer or the cache. */
 static int have_reply(Compiler *c)
 {
     for (int i = 0; i < OFFERS; i++) {

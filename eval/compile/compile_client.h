@@ -1,5 +1,5 @@
-/* Compiling candidates: a client of quern-compile, a process of its own that holds NVRTC and
- * compiles each source in a caged child, and a cache of what came out, by content. */
+/* Compile candidates: a client of the process quern-compile, which holds NVRTC and compiles each
+ * source in a sandboxed child, and a cache of its replies by content. */
 #ifndef EVAL_COMPILE_COMPILE_CLIENT_H
 #define EVAL_COMPILE_COMPILE_CLIENT_H
 
@@ -12,14 +12,14 @@ typedef struct Compiler Compiler;
 
 typedef struct {
     const char *cache_dir; /* NULL: no cache */
-    size_t cache_bytes;    /* bound of its size; 0: 1 GiB */
-    int cpu_s;             /* limit of one compilation; 0: 30 */
+    size_t cache_bytes;    /* bound of the cache's size; 0: 1 GiB */
+    int cpu_s;             /* limit of one compilation in CPU seconds; 0: 30 */
 } CompilerOptions;
 
-/* Starts quern-compile without waiting until it is ready. */
+/* Start quern-compile without waiting until it is ready. */
 int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err);
 void compiler_close(Compiler *c);
-/* "NVRTC 13.0"; waits until the compiler is ready. NULL: it could not start. */
+/* "NVRTC 13.0". Waits until the compiler is ready; NULL when it cannot start. */
 const char *compiler_version(Compiler *c, Error *err);
 
 typedef struct {
@@ -27,30 +27,31 @@ typedef struct {
     const char *source;
     size_t len;
     int n_names;
-    const char *const *names; /* kernels wanted, as C++ names them: "foo<float, 256>" */
+    const char *const *names; /* of the requested kernels, in C++: "foo<float, 256>" */
 } CompileRequest;
 
 typedef struct {
     int ok;
-    int bad_name;       /* not ok because names[bad_name] is no kernel of the source; else -1 */
-    char message[1600]; /* not ok: why, for a model to read */
+    int bad_name;       /* not ok, because names[bad_name] is no kernel of the source; else -1 */
+    char message[1600]; /* when not ok: the reason, for a model to read */
     int line;           /* of the first error, 0 unknown */
-    int cached;
+    int cached;         /* the reply was not compiled now */
     char *ptx;
     size_t ptx_len;
     char *cubin;
     size_t cubin_len;
-    char **lowered; /* n_names of them */
+    char **lowered; /* the mangled names, in the order of the request */
     int n_lowered;
 } CompileResult;
 
-/* 0 with a result, good or bad; -1: the compiler itself failed. Release in both cases. */
+/* Returns 0 with a result, ok or not; -1 when the compiler process failed, which says nothing about
+ * the source. Release in both cases. */
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
 void compile_result_release(CompileResult *r);
 
-/* Compiled in one process, used in another: the reply behind the last compiler_run that returned 0,
- * with the digest of all that decides it; and an offer of such a reply to the next compiler_run,
- * which takes it when it is what is asked for. */
+/* Move a reply from one process to another. compiler_reply: the reply of the last compiler_run that
+ * returned 0, with the digest of everything that decides it. compiler_offer: give such a reply to
+ * the next compiler_run, which uses it when its request has the same digest. */
 const Buffer *compiler_reply(const Compiler *c, const char **key);
 void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len);
 

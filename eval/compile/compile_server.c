@@ -1,3 +1,5 @@
+/* The server's loop, and its judgement of how a child ended. Nothing but a reply comes out of a
+ * child, and a child that was ended from outside is never blamed on its source. */
 #include "eval/compile/compile_server.h"
 
 #include <errno.h>
@@ -27,14 +29,14 @@ typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
-    Spare *spare;
+    Prefork *prefork;
 } Server;
 
 typedef struct {
     char arch[32];
     char *source; /* NUL-terminated */
     char *names[MAX_NAMES];
-    int n_names, cpu_s; /* 0 s: only what it takes from named folders is asked for */
+    int n_names, cpu_s; /* 0 s: asks only for headers_taken */
 } Request;
 
 static void request_release(Request *r)
@@ -55,7 +57,7 @@ static int request_parse(const Buffer *b, Request *r, Error *err)
     snprintf(digits, sizeof digits, "%.*s", (int)n_cpu, cpu);
     r->cpu_s = atoi(digits);
     if (r->cpu_s < 0 || n_arch >= sizeof r->arch)
-        return error_set(err, ERROR_COMPILER, "a request with cpu limit \"%s\"", digits);
+        return error_set(err, ERROR_CORRUPT, "a request with cpu limit \"%s\"", digits);
     memcpy(r->arch, arch, n_arch);
     r->source = memory_strndup(text, n);
     while (!wire_get(&c, &text, &n)) {
@@ -73,7 +75,7 @@ static void say(Buffer *out, const char *status, const char *sentence)
     wire_puts(out, sentence);
 }
 
-/* A request as NVRTC's, with the headers that it includes. */
+/* The job for NVRTC, with the headers that the source includes. */
 static NvrtcJob make_job(Server *s, const Request *r)
 {
     NvrtcJob job = {.arch = r->arch,
@@ -96,8 +98,8 @@ static _Noreturn void reply_and_end(const Buffer *out, int fd)
     _exit(done == out->len ? 0 : 1);
 }
 
-/* Into the cage, out of which comes nothing but a reply. */
-static void enter_cage(Server *s, int cpu_s, int fd)
+/* Enter the sandbox, or end with a reply that says why not. */
+static void enter_sandbox(Server *s, int cpu_s, int fd)
 {
     Buffer out;
     Error err;
@@ -115,20 +117,20 @@ static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
     reply_and_end(&out, fd);
 }
 
-/* In a child that was there before the request. The limit counts what it did until then, a
- * hundredth of a second. Which headers there are is looked at in the cage, where none can be read:
- * the server has found none. */
-static void spare_child(void *context, const Buffer *frame, double used_s, int fd)
+/* Compile in a preforked child. Its CPU limit is raised by the time that it has used before.
+ * Headers are collected inside the sandbox, where none can be read: the server found none for this
+ * source. */
+static void prefork_child(void *context, const Buffer *frame, double used_s, int fd)
 {
     Server *s = context;
     Request r;
     if (request_parse(frame, &r, NULL)) _exit(1);
-    enter_cage(s, r.cpu_s + (int)(used_s + 0.5), fd);
+    enter_sandbox(s, r.cpu_s + (int)(used_s + 0.5), fd);
     NvrtcJob job = make_job(s, &r);
     compile_and_end(s, &job, fd);
 }
 
-/* Take the child's reply; 1 when the deadline passed or it said too much. */
+/* Read the child's reply. Returns 1 when the deadline passed or the reply is too large. */
 static int collect(int fd, double deadline, Buffer *out)
 {
     char chunk[65536];
@@ -150,7 +152,7 @@ typedef struct {
     double used_s; /* of CPU time */
 } End;
 
-/* Its own doing: what a compiler that breaks is ended by. */
+/* The signals by which a broken compiler ends itself. */
 static int is_crash(int signal_no)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -159,10 +161,10 @@ static int is_crash(int signal_no)
     return 0;
 }
 
-/* Turn an end that was no reply into one. A limit is the source's doing only where the child has
- * had what it may have: one that was killed before that, or that a busy machine has not let run,
- * says nothing of the source. */
-static void judge(const End *e, int cpu_s, Buffer *out)
+/* Make a reply of an end without one. The source is blamed for a limit only when the child has used
+ * its CPU time. A child that was killed earlier, or that a busy machine did not let run, says
+ * nothing about the source. */
+static void reply_for_end(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
     int signal_no = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
@@ -187,7 +189,7 @@ static void judge(const End *e, int cpu_s, Buffer *out)
     say(out, blamed ? "limit" : "failed", text);
 }
 
-/* Its end, and what it took. */
+/* Wait for the end of a child, and note its CPU time. */
 static void await(pid_t pid, End *e)
 {
     struct rusage u = {0};
@@ -197,7 +199,7 @@ static void await(pid_t pid, End *e)
                 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* A child for this request: its pid, and in *fd where its reply comes. */
+/* Fork a child for this request. Returns its pid; its reply comes from *fd. */
 static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *fd, Error *err)
 {
     int fds[2];
@@ -205,7 +207,7 @@ static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *f
     pid_t pid = fork();
     if (pid == 0) {
         process_die_with_parent();
-        enter_cage(s, r->cpu_s, fds[1]);
+        enter_sandbox(s, r->cpu_s, fds[1]);
         compile_and_end(s, job, fds[1]);
     }
     close(fds[1]);
@@ -215,12 +217,13 @@ static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *f
     return error_errno(err, "cannot fork");
 }
 
-static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffer *out, Error *err)
+static int compile_sandboxed(Server *s, const Request *r, const Buffer *frame, Buffer *out,
+                             Error *err)
 {
     int fd;
     End end = {0};
     NvrtcJob job = make_job(s, r);
-    pid_t pid = headers_none(s->headers) ? spare_take(s->spare, frame, &fd) : 0;
+    pid_t pid = headers_none(s->headers) ? prefork_take(s->prefork, frame, &fd) : 0;
     if (!pid) pid = fork_child(s, r, &job, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
@@ -228,11 +231,11 @@ static int compile_caged(Server *s, const Request *r, const Buffer *frame, Buffe
     close(fd);
     if (end.overdue) kill(pid, SIGKILL);
     await(pid, &end);
-    judge(&end, r->cpu_s, out);
+    reply_for_end(&end, r->cpu_s, out);
     return 0;
 }
 
-/* What the source takes from the folders that the user named, as part of the key of its result. */
+/* Reply with headers_taken of the source, a part of the key of its result. */
 static void say_taken(Server *s, const Request *r, Buffer *out)
 {
     const char *const *names, *const *texts;
@@ -240,7 +243,8 @@ static void say_taken(Server *s, const Request *r, Buffer *out)
     say(out, "taken", headers_taken(s->headers));
 }
 
-/* Compile once in this process: it loads what NVRTC opens late, so that children find it loaded. */
+/* Compile once in this process: NVRTC then has loaded all its libraries before children are forked.
+ */
 static int warm_up(Server *s, Error *err)
 {
     static const char source[] =
@@ -277,12 +281,12 @@ static int start(Server *s, Error *err)
     const char *folders = getenv("QUERN_INCLUDE");
     if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err))
         return -1;
-    /* What warming up frees stays mapped, for compiling to use again: a spare child has then copied
-     * it already. */
+    /* Keep the memory mapped that warming up frees: a preforked child has then copied it already.
+     */
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
-    s->spare = spare_open(spare_child, s);
+    s->prefork = prefork_open(prefork_child, s);
     return 0;
 }
 
@@ -293,23 +297,23 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
     if (!rc && !r.cpu_s)
         say_taken(s, &r, reply);
     else if (!rc)
-        rc = compile_caged(s, &r, frame, reply, err);
+        rc = compile_sandboxed(s, &r, frame, reply, err);
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
     return wire_write_frame(out, reply->data, reply->len, err);
 }
 
-int serve_run(int in, int out, Error *err)
+int compile_server_run(int in, int out, Error *err)
 {
     Server s = {0};
     Buffer frame, reply, flags;
     buffer_init(&frame, MAX_REQUEST);
     buffer_init(&reply, NVRTC_MAX_REPLY);
     buffer_init(&flags, 4096);
-    setpgid(0, 0); /* Ctrl-C is for the client, which closes our input when it is done */
+    setpgid(0, 0); /* Ctrl-C reaches only the client, which then closes the input */
     process_die_with_parent();
     signal(SIGPIPE, SIG_IGN);
-    /* Source names in PTX must not depend on where the client runs. */
+    /* File names in PTX must not depend on the client's folder. */
     int rc = chdir("/") ? error_errno(err, "cannot change to /") : start(&s, err);
     say(&reply, rc ? "failed" : "hello", rc ? err->text : nvrtc_version(s.nvrtc));
     nvrtc_flags(&flags);
@@ -318,11 +322,11 @@ int serve_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
-        spare_fork(s.spare); /* while the client is busy with the reply */
+        prefork_fork(s.prefork); /* while the client handles the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }
-    if (s.spare) spare_close(s.spare);
+    if (s.prefork) prefork_close(s.prefork);
     if (s.headers) headers_close(s.headers);
     if (s.sandbox) sandbox_close(s.sandbox);
     free(s.nvrtc);

@@ -1,10 +1,11 @@
-/* The inside of quern-compile --serve: NVRTC loaded and warmed once, one caged child a request. */
+/* The compile server, quern-compile --serve: it loads NVRTC once, compiles one kernel to warm up,
+ * and serves each request in a sandboxed child. */
 #ifndef EVAL_COMPILE_COMPILE_SERVER_H
 #define EVAL_COMPILE_COMPILE_SERVER_H
 
 #include "base/error.h"
 
-/* Until `in` ends. A failure to start is also told to the client as a hello that says why. */
-int serve_run(int in, int out, Error *err);
+/* Serve until `in` ends. A failure to start is also sent to the client, in place of the hello. */
+int compile_server_run(int in, int out, Error *err);
 
 #endif

@@ -1,3 +1,6 @@
+/* A file is read and scanned for #include lines once, and kept. No condition of the preprocessor is
+ * evaluated: every #include counts. Sources never decide which path is read outside of the roots.
+ */
 #include "eval/compile/headers.h"
 
 #include <ctype.h>
@@ -25,20 +28,20 @@ typedef struct File File;
 
 typedef struct {
     char *spelled;
-    File *file; /* NULL: spelled is a macro's name */
+    File *file; /* NULL: spelled is the name of a macro */
 } Include;
 
 struct File {
-    char *path; /* the tree's key */
+    char *path; /* the key in Headers.tree */
     int root;
-    size_t base; /* the length of its root's folder within path */
-    int named;   /* from a folder that the user named */
-    char *name;  /* where named: the one under which others include it */
+    size_t base; /* the length of the root's folder in path */
+    int named;   /* in a folder that the user named */
+    char *name;  /* of a named file: the name under which other files include it */
     char *text;
-    Digest digest; /* of the text, where named */
+    Digest digest; /* of the text of a named file */
     Include *includes;
     int n_includes, scanned;
-    /* The names under which the current source's closure has it. */
+    /* The names of this file in the headers of source number `generation`. */
     int generation, n_aliases;
     const char *aliases[8];
 };
@@ -50,23 +53,23 @@ typedef struct {
 } Root;
 
 struct Headers {
-    Root *roots; /* in the order of search */
+    Root *roots; /* in search order */
     int n_roots;
     Macros *macros;
     void *tree; /* of File by path */
     File **files;
     int n_files, generation;
     size_t bytes;
-    int full; /* a file was left out, for want of room */
+    int full; /* a file was left out, since the limits were reached */
     const char **names, **texts;
     int n, capacity;
     void *given;    /* of Given by name */
-    Digester taken; /* what the current source takes from named folders */
+    Digester taken; /* of the current source's headers from named folders */
     int n_taken;
     char taken_hex[DIGEST_HEX];
 };
 
-/* What nvcc would have declared by itself, for NVRTC. */
+/* Declarations that nvcc provides and NVRTC does not. */
 static const char prelude[] =
     "#ifndef QUERN_PRELUDE\n"
     "#define QUERN_PRELUDE\n"
@@ -110,34 +113,32 @@ static void add_root(Headers *h, const char *dir, const char *below, int named)
     r->named = named;
 }
 
-/* One folder of the list, by its real name: where the files in it must lie. */
+/* Add a folder of $QUERN_INCLUDE by its real path, in which its files must be. */
 static int add_folder(Headers *h, const char *name, size_t len, Error *err)
 {
     char dir[4096], real[PATH_MAX];
     struct stat st;
     if (len >= sizeof dir)
-        return error_set(err, ERROR_COMPILER, "QUERN_INCLUDE: a name of %zu bytes", len);
+        return error_set(err, ERROR_USAGE, "QUERN_INCLUDE: a name of %zu bytes", len);
     memcpy(dir, name, len);
     dir[len] = 0;
     if (*dir != '/')
-        return error_set(err, ERROR_COMPILER,
+        return error_set(err, ERROR_USAGE,
                          "QUERN_INCLUDE: expected the whole path of a folder, found \"%s\"", dir);
     if (!realpath(dir, real) || stat(real, &st)) return error_errno(err, "QUERN_INCLUDE: %s", dir);
     if (!S_ISDIR(st.st_mode) || !real[1])
-        return error_set(err, ERROR_COMPILER, "QUERN_INCLUDE: %s: expected a folder of headers",
-                         dir);
+        return error_set(err, ERROR_USAGE, "QUERN_INCLUDE: %s: expected a folder of headers", dir);
     if (strlen(real) > 4000)
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_USAGE,
                          "QUERN_INCLUDE: %s: expected a path of at most 4000 bytes", real);
     if (headers_named_folders(h) == FOLDERS_MAX)
-        return error_set(err, ERROR_LIMIT, "QUERN_INCLUDE: expected at most %d folders",
+        return error_set(err, ERROR_USAGE, "QUERN_INCLUDE: expected at most %d folders",
                          FOLDERS_MAX);
     add_root(h, real, "", 1);
     return 0;
 }
 
-/* Whoever has the library alone would say of every source that includes a header that it is wrong.
- */
+/* Without CUDA's headers every source that includes one would be blamed for it. */
 static int need_cuda(const char *include_dir, Error *err)
 {
     char path[5000];
@@ -172,10 +173,10 @@ int headers_open(const char *include_dir, const char *folders, Headers **out, Er
 
 static void keep_file(void *node)
 {
-    (void)node; /* freed through Headers.files */
+    (void)node; /* Headers.files owns it */
 }
 
-/* All that was read. */
+/* Free everything that was read. */
 static void forget(Headers *h)
 {
     tdestroy(h->tree, keep_file);
@@ -211,7 +212,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const File *)a)->path, ((const File *)b)->path);
 }
 
-/* The path to read: of a named folder's file the real one, if a named folder has it. */
+/* The path to read, in `real`. A file of a named folder must really be in a named folder: 0 when it
+ * is not. */
 static int readable(const Headers *h, const Root *root, const char *path, char real[PATH_MAX])
 {
     struct stat st;
@@ -224,8 +226,8 @@ static int readable(const Headers *h, const Root *root, const char *path, char r
     return 0;
 }
 
-/* The file by path, read once, or NULL. That one is missing is not remembered: a source can name
- * any number. */
+/* The file by path, read at its first use, or NULL. Missing files are not remembered, since a
+ * source can name any number of them. */
 static File *file_at(Headers *h, const Root *root, const char *path)
 {
     char real[PATH_MAX];
@@ -258,7 +260,7 @@ static File *file_at(Headers *h, const Root *root, const char *path)
     return f;
 }
 
-/* Fold "a/../b" to "b"; 0, or -1 when it leads out of its root or is no plain relative name. */
+/* Fold "a/../b" to "b". -1: the name is absolute, empty, too long or leads out of its root. */
 static int normalise(const char *name, char *out, size_t size)
 {
     size_t n = 0;
@@ -290,7 +292,7 @@ static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t di
     return file_at(h, root, path);
 }
 
-/* Beside the includer when quoted, then in the roots. */
+/* Search beside the includer when quoted, then in the roots. */
 static File *resolve(Headers *h, const File *includer, const char *name, int quoted)
 {
     char relative[2048];
@@ -314,7 +316,7 @@ static int in_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* What follows the # of a directive; NULL when the line is none. */
+/* The text after the # of a directive; NULL when the line is no directive. */
 static const char *directive(const char *line, const char *end)
 {
     while (line < end && isblank((unsigned char)*line)) line++;
@@ -323,8 +325,8 @@ static const char *directive(const char *line, const char *end)
     return line;
 }
 
-/* The name in "include <name>", and where its bracket or quote stands; NULL when it is none. *kind:
- * '<', '"', or 0 for a macro. */
+/* Copy the name in "include <name>". Returns where its bracket or quote is, or NULL for another
+ * directive. *kind: '<', '"', or 0 for a macro. */
 static const char *include_name(const char *p, const char *end, char *name, size_t size, char *kind)
 {
     if (end - p < 9 || memcmp(p, "include", 7)) return NULL;
@@ -345,7 +347,8 @@ static const char *include_name(const char *p, const char *end, char *name, size
     return p;
 }
 
-/* The name of a named folder's file: that from its root, unless another file is meant by it. */
+/* The name under which a named file is given to NVRTC: its path from the root, unless that name
+ * finds another file. */
 static const char *name_of(Headers *h, File *f)
 {
     const char *from_root = f->path + f->base + 1;
@@ -364,8 +367,9 @@ static void remember_include(File *f, const char *spelled, File *file)
     f->includes[f->n_includes++] = (Include){memory_strdup(spelled), file};
 }
 
-/* NVRTC knows a header by the name in the #include alone: in a named folder, where any two may have
- * a "common.h" beside them, a line gets the name that is the file's own. */
+/* Note an #include of f. NVRTC finds a header only by the name in the #include. In named folders
+ * two files may mean different files by "common.h", so the line is rewritten with name_of the file.
+ */
 static void note_include(Headers *h, File *f, const char *name, char kind, const char *at,
                          const char **copied, Buffer *text)
 {
@@ -385,8 +389,7 @@ static void note_include(Headers *h, File *f, const char *name, char kind, const
     remember_include(f, file->name, file);
 }
 
-/* CUB's whole header has the parts that only a host can use, which NVRTC refuses; the others do
- * without them. */
+/* cub.cuh includes parts that only a host can use, and NVRTC refuses those. Leave them out. */
 static int only_for_hosts(const File *f, const char *name)
 {
     static const char all[] = "/cub/cub.cuh", device[] = "cub/device/",
@@ -434,7 +437,7 @@ static int compare_given(const void *a, const void *b)
     return strcmp(((const Given *)a)->name, ((const Given *)b)->name);
 }
 
-/* Each name once: NVRTC refuses a second text under one. */
+/* Give NVRTC a header. Each name is given once, since NVRTC refuses a second text of that name. */
 static void give(Headers *h, const char *name, const char *text)
 {
     Given probe = {name, 0}, **found = tfind(&probe, &h->given, compare_given);
@@ -455,7 +458,7 @@ static void give(Headers *h, const char *name, const char *text)
     h->texts[h->n++] = text;
 }
 
-/* In the key of what is compiled: which name got which text. */
+/* Add the name and the text of a named file to the key of the result. */
 static void note_taken(Headers *h, const char *name, const File *f)
 {
     if (!h->n_taken++) digester_init(&h->taken);
@@ -470,8 +473,8 @@ typedef struct {
     const File *includer;
 } MacroUse;
 
-/* Only definitions in what this source includes count: what other sources included before must not
- * matter. */
+/* Only macro definitions in headers of this source count, not those that earlier sources included.
+ */
 static int in_closure(const void *owner, void *context)
 {
     const MacroUse *use = context;
@@ -486,8 +489,8 @@ static void add_by_macro(void *context, const char *header)
     if (k <= n && !strcmp(f->path + n - k, header)) add(use->h, header, f);
 }
 
-/* One file under one name, and what it includes. The depth is that of the headers' own nesting,
- * since every file is entered once per name and a candidate's text is never entered. */
+/* Give one file under one name, and the files that it includes. The depth of the recursion is the
+ * headers' own nesting: a file is entered once per name, and the candidate's text never. */
 static void add(Headers *h, const char *name, File *f)
 {
     int fresh = f->generation != h->generation;
@@ -500,8 +503,7 @@ static void add(Headers *h, const char *name, File *f)
         scan_file(h, f);
     }
     size_t n = strlen(f->path), k = strlen(name);
-    /* A name that outlives the call: the end of the path when it is that, else the includer's copy.
-     */
+    /* A name that stays valid: the end of the path where it is equal, else the includer's copy. */
     const char *kept = k <= n && !strcmp(f->path + n - k, name) ? f->path + n - k : name;
     f->aliases[f->n_aliases++] = kept;
     give(h, kept, f->text);
@@ -520,7 +522,7 @@ static void add_from_source(Headers *h, const char *name)
 {
     File *f = resolve(h, NULL, name, 0);
     size_t n = f ? strlen(f->path) : 0, k = strlen(name);
-    /* "./x.h" and "a/../x.h" are not ends of a path; nobody needs them from a candidate. */
+    /* Names such as "./x.h", which are no end of a path, are not supported in a candidate. */
     if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
 }
 
@@ -550,8 +552,7 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
 {
     int kept = h->n_files;
     collect(h, source, len);
-    if (h->full &&
-        kept) { /* of earlier sources, whose headers must not stand in the way of this one's */
+    if (h->full && kept) { /* the headers of earlier sources take the room */
         forget(h);
         h->macros = macros_open();
         collect(h, source, len);

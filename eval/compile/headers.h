@@ -1,7 +1,6 @@
-/* The headers that a candidate may include, held in memory: those of the CUDA toolkit, those of
- * folders that the user names, and a small prelude under the names of the C headers that kernels
- * include out of habit. The compiler gets texts, not a path, so that the process that compiles
- * needs to open no file at all. */
+/* The headers that a candidate may include, held in memory: CUDA's, those in folders that the user
+ * names, and a small prelude under the names of common C headers. NVRTC gets their texts instead of
+ * a path, so that the process that compiles opens no file. */
 #ifndef EVAL_COMPILE_HEADERS_H
 #define EVAL_COMPILE_HEADERS_H
 
@@ -12,22 +11,22 @@
 
 typedef struct Headers Headers;
 
-/* include_dir: CUDA's; it is an error when its headers are not there. folders: whole paths with ':'
- * between, searched after it; what lies outside them is not read, whatever a name or a symbolic
- * link says. */
+/* include_dir: CUDA's headers; it is an error when they are missing. folders: absolute paths
+ * separated by ':', searched after include_dir. A name or a symbolic link that leads outside of
+ * them is not read. */
 int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err);
 void headers_close(Headers *h);
 
-/* All headers that source includes, directly or through others, by the names under which they are
- * included. Unknown names are left to the compiler to refuse. The arrays live until the next call.
- */
+/* All headers that source includes, directly or through others, by the names in the #include lines.
+ * Returns their number. Unknown names are left out, and NVRTC refuses them. The arrays are valid
+ * until the next call. */
 int headers_collect(Headers *h, const char *source, size_t len, const char *const **names,
                     const char *const **texts);
 
-/* That source included none but what every candidate has. */
+/* 1: the last source included no header but the prelude. */
 int headers_none(const Headers *h);
-int headers_named_folders(const Headers *h); /* how many */
-/* Of the last source: a digest of all that it gets from named folders, "" when that is nothing. */
+int headers_named_folders(const Headers *h); /* the number of them */
+/* A digest of all headers that the last source takes from named folders, "" for none. */
 const char *headers_taken(const Headers *h);
 
 #endif

@@ -1,3 +1,4 @@
+/* Textual expansion, bounded in depth, steps and results. */
 #include "eval/compile/macros.h"
 
 #include <ctype.h>
@@ -61,7 +62,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const Macro *)a)->name, ((const Macro *)b)->name);
 }
 
-static int of_word(char c)
+static int is_word_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -69,7 +70,7 @@ static int of_word(char c)
 static size_t word_length(const char *p, const char *end)
 {
     size_t n = 0;
-    while (p + n < end && of_word(p[n])) n++;
+    while (p + n < end && is_word_char(p[n])) n++;
     return n;
 }
 
@@ -79,12 +80,12 @@ static const char *skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* A name, a path or one of them in <> or ""; not a number. */
+/* The value is a name, a path, or one of these in <> or "", and no number. */
 static int names_header(const char *value, size_t len)
 {
     if (!len || len >= VALUE_MAX_BYTES || isdigit((unsigned char)*value)) return 0;
     for (size_t i = 0; i < len; i++)
-        if (!of_word(value[i]) && !strchr("/.-<>\"", value[i])) return 0;
+        if (!is_word_char(value[i]) && !strchr("/.-<>\"", value[i])) return 0;
     return 1;
 }
 
@@ -146,8 +147,8 @@ static void give(Expansion *e, char *text)
     e->found(e->context, text + 1);
 }
 
-/* Replace the first word that is a macro by each of its values, and go on with each; none is left:
- * a name. */
+/* Replace the first word that is a macro by each of its values, and expand each result. Text
+ * without macros is a header name. */
 static void expand(Expansion *e, const char *text, int depth)
 {
     char next[2 * VALUE_MAX_BYTES];

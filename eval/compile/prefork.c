@@ -1,3 +1,5 @@
+/* One waiting child at a time. The pages that it copies are found in /proc/self/maps and pagemap.
+ */
 #include "eval/compile/prefork.h"
 
 #include <errno.h>
@@ -19,56 +21,55 @@
 #include "eval/compile/wire.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE \
-    23 /* Linux 5.14; an older one refuses it, and the child is merely forked early */
+/* Since Linux 5.14. An older kernel refuses it, and the pages are copied when they are written. */
+#define MADV_POPULATE_WRITE 23
 #endif
 
-/* MAX_REQUEST: a pipe holds it whole, so that the server never waits for a child that does not
- * read. */
-enum { MAX_REQUEST = 60 << 10, MAX_RUNS = 512, TAKE_TIMEOUT_MS = 10000 };
+/* MAX_REQUEST: a pipe holds it whole, so the server never waits for a child that does not read. */
+enum { MAX_REQUEST = 60 << 10, MAX_RANGES = 512, TAKE_TIMEOUT_MS = 10000 };
 static const uintptr_t max_mapping = (uintptr_t)256 << 20;
-static const uintptr_t copied_at_once = (uintptr_t)64 << 10; /* 40 microseconds */
+static const uintptr_t copied_at_once = (uintptr_t)64 << 10; /* takes about 40 us */
 
 typedef struct {
     uintptr_t start, end;
-} Run;
+} PageRange;
 
-struct Spare {
-    SpareWork *work;
+struct Prefork {
+    PreforkWork *work;
     void *context;
-    Run runs[MAX_RUNS]; /* of pages that compiling has written */
-    int n_runs;
-    pid_t pid; /* 0: none waits */
+    PageRange ranges[MAX_RANGES]; /* of pages that compiling has written */
+    int n_ranges;
+    pid_t pid; /* of the waiting child; 0: none */
     int to, from;
 };
 
-/* The pages of a mapping that are this process's own: those that a child would have to copy. */
-static void add_runs(Spare *s, int pagemap, uintptr_t at, uintptr_t end)
+/* Add the pages of a mapping that are private to this process: those that a child would copy. */
+static void add_ranges(Prefork *s, int pagemap, uintptr_t at, uintptr_t end)
 {
     uint64_t pages[512];
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    Run *run = NULL;
+    PageRange *range = NULL;
     while (at < end) {
         size_t n = (end - at) / page < 512 ? (end - at) / page : 512;
         if (pread(pagemap, pages, n * sizeof *pages, (off_t)(at / page * sizeof *pages)) !=
             (ssize_t)(n * sizeof *pages))
             return;
         for (size_t i = 0; i < n; i++, at += page) {
-            int own = pages[i] >> 63 && !(pages[i] >> 61 & 1); /* present, and no file's */
+            int own = pages[i] >> 63 && !(pages[i] >> 61 & 1); /* present and anonymous */
             if (!own) {
-                run = NULL;
-            } else if (run) {
-                run->end += page;
-            } else if (s->n_runs < MAX_RUNS) {
-                run = &s->runs[s->n_runs++];
-                *run = (Run){at, at + page};
+                range = NULL;
+            } else if (range) {
+                range->end += page;
+            } else if (s->n_ranges < MAX_RANGES) {
+                range = &s->ranges[s->n_ranges++];
+                *range = (PageRange){at, at + page};
             }
         }
     }
 }
 
-/* Where /proc does not tell, there are none, and the child is merely forked early. */
-static void find_runs(Spare *s)
+/* Without /proc there are no ranges, and the child copies nothing in advance. */
+static void find_ranges(Prefork *s)
 {
     char line[4400], mode[5];
     uintptr_t start, end;
@@ -77,22 +78,23 @@ static void find_runs(Spare *s)
     while (maps && fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, mode) != 3) continue;
         if (mode[1] == 'w' && mode[3] == 'p' && end - start <= max_mapping)
-            add_runs(s, pagemap, start, end);
+            add_ranges(s, pagemap, start, end);
     }
     if (maps) fclose(maps);
     if (pagemap >= 0) close(pagemap);
 }
 
-Spare *spare_open(SpareWork *work, void *context)
+Prefork *prefork_open(PreforkWork *work, void *context)
 {
-    Spare *s = memory_alloc(sizeof *s);
+    Prefork *s = memory_alloc(sizeof *s);
     s->work = work;
     s->context = context;
-    find_runs(s);
+    find_ranges(s);
     return s;
 }
 
-/* Requests are its input, `out` stays, and all else that the server has open is closed. */
+/* In the child: `in` becomes descriptor 0, `out` stays, 1 and 2 are /dev/null, all others are
+ * closed. */
 static int keep_files(int in, int out)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -101,12 +103,12 @@ static int keep_files(int in, int out)
     return syscall(SYS_close_range, (unsigned)out + 1, ~0u, 0u) ? -1 : 0;
 }
 
-/* Copy while nobody waits: what is not copied when the request comes is copied as it is written. */
-static void copy_memory(const Spare *s)
+/* Copy the pages until a request comes. The rest is copied when it is written. */
+static void copy_memory(const Prefork *s)
 {
     struct pollfd request = {0, POLLIN, 0};
-    for (int i = 0; i < s->n_runs; i++) {
-        for (uintptr_t at = s->runs[i].start, end = s->runs[i].end; at < end;
+    for (int i = 0; i < s->n_ranges; i++) {
+        for (uintptr_t at = s->ranges[i].start, end = s->ranges[i].end; at < end;
              at += copied_at_once) {
             if (poll(&request, 1, 0)) return;
             madvise((void *)at, end - at < copied_at_once ? end - at : copied_at_once,
@@ -115,12 +117,12 @@ static void copy_memory(const Spare *s)
     }
 }
 
-static _Noreturn void child(const Spare *s, int in, int out)
+static _Noreturn void child(const Prefork *s, int in, int out)
 {
     Buffer request;
     struct timespec used;
     buffer_init(&request, MAX_REQUEST);
-    process_die_with_parent(); /* and where the parent has died before that, the input has ended */
+    process_die_with_parent(); /* when it died before this call, the input has ended */
     if (keep_files(in, out)) _exit(1);
     copy_memory(s);
     if (wire_read_frame(0, MAX_REQUEST, 0, &request, NULL) <= 0 || write(out, "", 1) != 1) _exit(1);
@@ -135,7 +137,7 @@ static void close_both(int a, int b)
     close(b);
 }
 
-void spare_fork(Spare *s)
+void prefork_fork(Prefork *s)
 {
     int request[2], reply[2];
     if (s->pid || pipe2(request, O_CLOEXEC)) return;
@@ -156,8 +158,8 @@ void spare_fork(Spare *s)
     s->from = reply[0];
 }
 
-/* The child's byte that it has read the request. One that ends without it was killed from outside,
- * and says nothing of what it was to compile. */
+/* Wait for the byte by which the child confirms the request. A child that ends before it was killed
+ * from outside, so the request is compiled by another child. */
 static int said_taken(int fd)
 {
     char byte;
@@ -175,7 +177,7 @@ static void end_child(pid_t pid)
     }
 }
 
-pid_t spare_take(Spare *s, const Buffer *request, int *fd)
+pid_t prefork_take(Prefork *s, const Buffer *request, int *fd)
 {
     if (!s->pid || request->len > MAX_REQUEST) return 0;
     pid_t pid = s->pid;
@@ -189,7 +191,7 @@ pid_t spare_take(Spare *s, const Buffer *request, int *fd)
     return 0;
 }
 
-void spare_close(Spare *s)
+void prefork_close(Prefork *s)
 {
     if (s->pid) {
         close_both(s->to, s->from);

@@ -1,6 +1,6 @@
-/* A child forked while the server is idle, which makes its own copies of the memory that compiling
- * writes and then waits: a request that it takes waits for neither. It serves one request; the next
- * one needs another child. */
+/* A child that is forked before its request comes. It first makes its own copies of the pages that
+ * compiling writes, so that a request does not wait for the fork or for page faults. Each child
+ * serves one request. */
 #ifndef EVAL_COMPILE_PREFORK_H
 #define EVAL_COMPILE_PREFORK_H
 
@@ -8,22 +8,22 @@
 
 #include "base/buffer.h"
 
-typedef struct Spare Spare;
+typedef struct Prefork Prefork;
 
-/* What the child does with a request: it replies to `fd` and ends. used_s: the CPU time that it has
- * behind it. */
-typedef void SpareWork(void *context, const Buffer *request, double used_s, int fd);
+/* The child's work: it writes its reply to `fd` and ends the process. used_s: CPU seconds that the
+ * child has used before. */
+typedef void PreforkWork(void *context, const Buffer *request, double used_s, int fd);
 
-/* To be called when this process has done such work once: the memory that it has written by then is
- * what a child copies. */
-Spare *spare_open(SpareWork *work, void *context);
-void spare_close(Spare *s); /* ends the child */
+/* Call this after the process has done such work once: the pages that it has written by then are
+ * those that a child copies. */
+Prefork *prefork_open(PreforkWork *work, void *context);
+void prefork_close(Prefork *s); /* and ends the child */
 
-/* Have a child wait, unless one does. It is no error that none can be had. */
-void spare_fork(Spare *s);
+/* Fork a child unless one waits. A failure to fork is no error. */
+void prefork_fork(Prefork *s);
 
-/* Hand the request to the child that waits: its pid, for the caller to wait for, and in *fd where
- * the reply comes, to be closed by the caller. 0: there is none that takes it. */
-pid_t spare_take(Spare *s, const Buffer *request, int *fd);
+/* Give the request to the waiting child. Returns its pid, for the caller to wait for, and the
+ * descriptor of its reply in *fd, for the caller to close. 0: no child took the request. */
+pid_t prefork_take(Prefork *s, const Buffer *request, int *fd);
 
 #endif

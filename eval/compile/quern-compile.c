@@ -1,6 +1,5 @@
-/* The compiler process. With --serve it loads NVRTC once and answers requests on stdin
- * (eval/compile/wire.h), each in a child of its own that is limited and can open nothing;
- * eval/compile/compile_client.c starts it so. Without, it prints the PTX of one file. */
+/* quern-compile: the compiler process. With --serve, as compile_client.c starts it, it answers
+ * requests on stdin, each in a sandboxed child. Without --serve it prints the PTX of one file. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,12 +19,12 @@ static int print_ptx(const char *arch, const char *path, Error *err)
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
     if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
     if (memchr(source.data, 0, source.len))
-        return error_set(err, ERROR_COMPILER, "%s holds a NUL byte; expected text", path);
+        return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text", path);
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
     int rc = compiler_run(
         c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
     if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);
-    if (!rc && !r.ok) rc = error_set(err, ERROR_COMPILER, "%s", r.message);
+    if (!rc && !r.ok) rc = error_set(err, ERROR_INVALID, "%s", r.message);
     compile_result_release(&r);
     compiler_close(c);
     buffer_release(&source);
@@ -52,7 +51,9 @@ int main(int argc, char **argv)
     int n = flags_parse(&spec, argc, argv, words);
     Error err;
     log_open("quern-compile");
-    if (serve) return serve_run(STDIN_FILENO, STDOUT_FILENO, &err) ? 1 : 0;
+    if (serve)
+        return compile_server_run(STDIN_FILENO, STDOUT_FILENO, &err) ? EXIT_STATUS_FAILED
+                                                                     : EXIT_STATUS_OK;
     if (n != 1) flags_usage_error(&spec, "expected one FILE.cu");
     if (print_ptx(arch, words[0], &err)) log_die(&err);
     return log_close(0);

@@ -1,3 +1,5 @@
+/* A seccomp filter of a few allowed calls, and resource limits. Everything else fails with EPERM.
+ */
 #include "eval/compile/sandbox.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@ struct Sandbox {
     scmp_filter_ctx filter;
 };
 
-/* What a compiler that works in memory needs. */
+/* The calls that a compiler needs to work in memory. */
 static const int allowed[] = {
     SCMP_SYS(read),
     SCMP_SYS(write),
@@ -51,7 +53,7 @@ static const int allowed[] = {
     SCMP_SYS(sched_getaffinity),
 };
 
-/* Asked of the file system: answered with "no such file", so that a lookup fails as a lookup. */
+/* Look-ups of files fail with ENOENT, as if the file were missing. */
 static const int absent[] = {
     SCMP_SYS(open),     SCMP_SYS(openat),     SCMP_SYS(openat2),    SCMP_SYS(stat),
     SCMP_SYS(lstat),    SCMP_SYS(access),     SCMP_SYS(statx),      SCMP_SYS(faccessat),
@@ -69,14 +71,13 @@ int sandbox_open(Sandbox **out, Error *err)
     for (size_t i = 0; i < sizeof absent / sizeof *absent && !rc; i++)
         rc = seccomp_rule_add(s->filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
     if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(fstat), 0);
-    /* The own stack limit may be read and raised to the hard one. */
+    /* The process may read its own stack limit and raise it to the hard one. */
     if (!rc)
         rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
                               SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
     if (rc) {
         sandbox_close(s);
-        return error_set(err, ERROR_COMPILER, "cannot build the system-call filter: %s",
-                         strerror(-rc));
+        return error_set(err, ERROR_IO, "cannot build the system-call filter: %s", strerror(-rc));
     }
     *out = s;
     return 0;
@@ -88,15 +89,15 @@ void sandbox_close(Sandbox *s)
     free(s);
 }
 
-static int limit(int which, size_t value, size_t most, Error *err)
+static int limit(int which, size_t value, size_t hard, Error *err)
 {
-    struct rlimit r = {value, most};
+    struct rlimit r = {value, hard};
     return setrlimit(which, &r) ? error_errno(err, "cannot set resource limit %d", which) : 0;
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
-/* What this process has mapped already: NVRTC's threads reserve addresses with the number of cores,
- * which a child inherits. */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer reserves terabytes of addresses */
+/* The bytes that this process has mapped. NVRTC's threads reserve addresses for each core, and a
+ * child inherits them. */
 static int mapped_bytes(size_t *out, Error *err)
 {
     unsigned long pages;
@@ -123,7 +124,7 @@ static int limit_memory(size_t bytes, Error *err)
 #endif
 }
 
-/* 0, 1 and 2 become /dev/null, everything else but keep_fd is closed. */
+/* Make 0, 1 and 2 /dev/null, and close all others but keep_fd. */
 static int close_files(int keep_fd, Error *err)
 {
     int null = open("/dev/null", O_RDWR);
@@ -139,7 +140,7 @@ static int close_files(int keep_fd, Error *err)
 int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error *err)
 {
     if (keep_fd < 3)
-        return error_set(err, ERROR_COMPILER, "descriptor %d cannot be kept: 0 to 2 are replaced",
+        return error_set(err, ERROR_INVALID, "descriptor %d cannot be kept: 0 to 2 are replaced",
                          keep_fd);
     if (close_files(keep_fd, err)) return -1;
     if (limit_memory(memory_bytes, err)) return -1;
@@ -147,12 +148,11 @@ int sandbox_enter(Sandbox *s, int keep_fd, int cpu_s, size_t memory_bytes, Error
     if (limit(RLIMIT_CPU, (size_t)cpu_s, (size_t)cpu_s + 1, err)) return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return error_errno(err, "cannot give up new privileges");
-    /* A failed assertion may end its own process, and no other: known only here. */
+    /* A failed assertion may abort its own process, whose pid is known only here. */
     int rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
                               SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()),
                               SCMP_A2(SCMP_CMP_EQ, SIGABRT));
     if (!rc) rc = seccomp_load(s->filter);
-    return rc ? error_set(err, ERROR_COMPILER, "cannot load the system-call filter: %s",
-                          strerror(-rc))
+    return rc ? error_set(err, ERROR_IO, "cannot load the system-call filter: %s", strerror(-rc))
               : 0;
 }

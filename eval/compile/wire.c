@@ -1,3 +1,4 @@
+/* Frames over pipes. Every length is checked before it is used. */
 #include "eval/compile/wire.h"
 
 #include <errno.h>
@@ -49,13 +50,13 @@ int wire_write_frame(int fd, const void *payload, size_t len, Error *err)
 {
     unsigned char head[4];
     if (len > UINT32_MAX)
-        return error_set(err, ERROR_COMPILER, "a message of %zu bytes does not fit a frame", len);
+        return error_set(err, ERROR_LIMIT, "a message of %zu bytes does not fit a frame", len);
     store_u32(head, (uint32_t)len);
     if (file_write_all(fd, head, 4, "the compiler's pipe", err)) return -1;
     return file_write_all(fd, payload, len, "the compiler's pipe", err);
 }
 
-/* Exactly len bytes. 1; 0 when the pipe ended before the first; -1 with an error. */
+/* Read exactly len bytes. Returns 1, 0 when the pipe ended before the first byte, or -1. */
 static int read_exactly(int fd, void *data, size_t len, double deadline, Error *err)
 {
     size_t done = 0;

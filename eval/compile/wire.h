@@ -1,10 +1,14 @@
-/* What quern-compile and its client say to each other: frames of fields, each a length (u32 LE) and
- * bytes. A frame is its own length (u32 LE) and payload.
- *   hello    "hello", version, flags | "failed", why
- *   request  cpu seconds (text), arch, source, kernel name...
+/* The protocol between quern-compile and its client. A frame is a length (u32, little-endian) and a
+ * payload of fields; a field is a length (u32, little-endian) and bytes.
+ *
+ *   hello    "hello", version, flags, "folders" or "" | "failed", sentence
+ *   request  CPU seconds (text), arch, source, kernel name...
  *   reply    status, log, PTX, cubin, lowered name...
- *            status: "ok" | "refused" (the log says why) | "limit" (log: a sentence) | "failed"
- * (the compiler process itself could not work; log: a sentence) */
+ *   status   "ok"
+ *            "refused"  NVRTC's log says why
+ *            "limit"    log: a sentence about the source
+ *            "failed"   log: a sentence about the compiler process
+ *            "taken"    log: headers_taken; the reply to a request of 0 CPU seconds */
 #ifndef EVAL_COMPILE_WIRE_H
 #define EVAL_COMPILE_WIRE_H
 
@@ -14,6 +18,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+/* Append a field. -1: the buffer is full. */
 int wire_put(Buffer *b, const void *data, size_t len);
 int wire_puts(Buffer *b, const char *s);
 
@@ -21,11 +26,11 @@ typedef struct {
     const char *p, *end;
 } WireCursor;
 
-/* The next field; -1 at the end or when it is torn. Points into the payload. */
+/* The next field, pointing into the payload; -1 at the end or when the field is cut short. */
 int wire_get(WireCursor *c, const char **data, size_t *len);
 
-/* Frames over file descriptors. deadline_s: seconds from now; 0: none. read returns 1 with a
- * payload, 0 at end of file, -1 with an error. */
+/* Send and receive frames. timeout_s: seconds; 0: no limit. wire_read_frame returns 1 with a
+ * payload, 0 at the end of the file, -1 with an error. */
 int wire_write_frame(int fd, const void *payload, size_t len, Error *err);
 int wire_read_frame(int fd, size_t max, double timeout_s, Buffer *out, Error *err);
 

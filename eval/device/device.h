@@ -1,9 +1,10 @@
-/* A device that runs kernels: one function table, chosen by name. "sim:PROFILE" is the PTX
- * simulator (eval/sim), "cuda:N" the real one (eval/cuda). All host memory, buffers, launches and
- * clocks are the harness's; a candidate is device code only. A device belongs to one thread.
+/* A device that runs kernels: one table of functions, chosen by name. "sim:PROFILE" is the PTX
+ * simulator (eval/sim), "cuda:N" is a GPU (eval/cuda). The harness owns all host code, buffers,
+ * launches and clocks; a candidate is device code only. One thread uses a device.
  *
- * A module has a home: one for what is trusted (baselines), or one where nothing of that and no
- * expected output ever is (candidates). On a simulator the two are one. */
+ * A module is loaded for one of two contexts. The trusted one is for baselines. The other one is
+ * for candidates: no trusted code and no expected output is ever in it. On a simulator they are the
+ * same. */
 #ifndef EVAL_DEVICE_DEVICE_H
 #define EVAL_DEVICE_DEVICE_H
 
@@ -20,28 +21,28 @@ typedef uint64_t DevicePtr;
 typedef struct {
     char device_class[64]; /* the queue's stream: "sim:h100" or "NVIDIA H200" */
     char name[128];        /* "H100 SXM, simulated" */
-    char arch[16];         /* what the compiler targets: "sm_90" */
+    char arch[16];         /* the compiler's target: "sm_90" */
     int predicted;         /* times come from a model, not a clock */
     int sm_count;
     int max_threads_per_block;
     size_t max_shared_per_block; /* with opt-in, dynamic + static */
-    size_t memory_bytes;         /* that buffers may take */
-    size_t contents_bytes; /* that contents kept on the harness's side may take (DeviceGolden) */
-    double dram_bytes_per_s,
-        flops_per_s; /* bounds that nothing passes: as simulated, or by clocks and widths */
-    double l2_bytes; /* of an output, may stay there unwritten to DRAM; 0 when simulated */
-    double light_bytes_per_s,
-        light_flops_per_s[4]; /* measured on this GPU, flops by Dtype; 0: not measured */
-    double launch_us;         /* least time of an empty launch, 0 when predicted */
-    char driver[32];          /* "580.159" of the driver, "" when simulated */
-    char uuid[48];            /* of the GPU, "" when simulated */
+    size_t memory_bytes;         /* for buffers */
+    size_t contents_bytes;       /* for contents that the harness keeps (DeviceGolden) */
+    /* Upper bounds: of the simulated device, or from a GPU's clocks and widths. */
+    double dram_bytes_per_s, flops_per_s;
+    double l2_bytes; /* of outputs that may stay in L2 unwritten to DRAM; 0 when simulated */
+    /* Ceilings measured on this GPU, flops by Dtype; 0: not measured. */
+    double light_bytes_per_s, light_flops_per_s[4];
+    double launch_us; /* minimum time of an empty launch, 0 when predicted */
+    char driver[32];  /* the driver's version, "580.159"; "" when simulated */
+    char uuid[48];    /* of the GPU, "" when simulated */
 } DeviceInfo;
 
-/* What the compiler made of one source. The pointers belong to the giver; load copies. */
+/* The compiled code of one source, borrowed: load copies it. */
 typedef struct {
     const char *ptx; /* NUL-terminated, with .loc lines */
     size_t ptx_len;
-    const void *cubin; /* ELF of the same arch */
+    const void *cubin; /* ELF file for DeviceInfo.arch */
     size_t cubin_len;
 } DeviceCode;
 
@@ -51,12 +52,12 @@ typedef struct {
     int n_params;
     struct {
         uint32_t offset, size;
-        int is_pointer; /* PTX .ptr annotation, or 8 bytes used as an address; -1 unknown */
+        int is_pointer; /* by a PTX .ptr annotation or its use as an address; -1 unknown */
     } params[KERNEL_MAX_PARAMS];
     uint32_t param_bytes;
     int registers; /* per thread, from the cubin */
     size_t static_shared, local_bytes;
-    int max_threads; /* .maxntid / launch bounds, or the device's limit */
+    int max_threads; /* by .maxntid (launch bounds), or the device's limit */
 } KernelInfo;
 
 /* One launch, resolved for a workload. */
@@ -64,14 +65,15 @@ typedef struct {
     DeviceModule *module;
     const char *kernel; /* lowered name */
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes;                        /* dynamic */
-    unsigned char params[KERNEL_MAX_PARAM_BYTES]; /* laid out by KernelInfo offsets; of a library
-                                                     call: 8 bytes an argument */
-    int library_args; /* > 0: `kernel` names a library call ("cublas.sgemm"), trusted modules only
-                       */
+    uint32_t shared_bytes; /* dynamic */
+    /* At the offsets of KernelInfo; 8 bytes an argument for a library call. */
+    unsigned char params[KERNEL_MAX_PARAM_BYTES];
+    /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Trusted modules
+     * only. */
+    int library_args;
 } DeviceLaunch;
 
-/* Why a launch sequence stopped: the candidate's fault, in a sentence that a model can act on. */
+/* The candidate's fault that stopped a launch sequence, in a sentence that a model can act on. */
 typedef struct {
     Outcome outcome; /* LAUNCH_ERROR OUT_OF_BOUNDS RACE TIMEOUT UNSUPPORTED */
     int launch;      /* index in the sequence */
@@ -89,154 +91,155 @@ typedef struct {
 enum {
     DEVICE_MAX_COUNTERS = 48,
     DEVICE_MAX_SAMPLES = 1024,
-    DEVICE_COPIES = 4 /* of a module without state that is loaded again and again, taken in turn */
+    DEVICE_COPIES = 4 /* of a module without state that is loaded repeatedly, used in rotation */
 };
 
-/* How a launch sequence is clocked. */
+/* How the time of a launch sequence is measured. */
 typedef enum {
-    CLOCK_COLD, /* L2 written over and persisting lines reset before the first launch */
-    CLOCK_WARM, /* as the last run left the caches */
-    CLOCK_GRAPH /* cold, the sequence replayed as one CUDA graph: no gaps between launches */
+    CLOCK_COLD, /* L2 is overwritten and its persisting lines are reset before the first launch */
+    CLOCK_WARM, /* the caches are as the last run left them */
+    CLOCK_GRAPH /* cold; the sequence is one CUDA graph, without gaps between launches */
 } ClockMode;
 
 /* One run of a launch sequence on a device with a clock. */
 typedef struct {
-    double us;       /* between events around the launches */
-    double host_us;  /* the host's clock around the same, the flush before it included */
-    double flush_us; /* what the flush took by events, 0 when warm */
+    double us;       /* of the launches, between two events */
+    double host_us;  /* of the flush and the launches, by the host's clock */
+    double flush_us; /* of the flush, between two events; 0 when warm */
 } DeviceClock;
 
-/* What the device was doing, where it can tell: all 0 when not. */
+/* The state of a GPU by NVML; all 0 where it is not known. */
 typedef struct {
     unsigned sm_mhz, memory_mhz, temperature, power_watts;
-    uint64_t throttle;   /* NVML's reasons for lower clocks, without idle */
+    uint64_t throttle;   /* NVML's bits of reasons for lower clocks, without idle */
     uint64_t ecc_errors; /* uncorrected, since the driver was loaded */
 } DeviceTelemetry;
 
-/* The timing of a pair of sides. */
+/* The samples of a baseline and a candidate. */
 typedef struct {
-    int n; /* pairs taken; 1 on a simulator */
+    int n; /* pairs of samples; 1 on a simulator */
     ClockMode mode;
-    int baseline_launches, candidate_launches; /* in each of a side's samples; 0 on a simulator */
+    int baseline_launches, candidate_launches; /* in one sample; 0 on a simulator */
     DeviceTelemetry before, after;
     double baseline_us[DEVICE_MAX_SAMPLES], candidate_us[DEVICE_MAX_SAMPLES];
-    int n_counters; /* the candidate's, of one pass over its launches */
+    int n_counters; /* the candidate's counters of one run */
     DeviceCounter counters[DEVICE_MAX_COUNTERS];
     int n_baseline_counters;
     DeviceCounter baseline_counters[DEVICE_MAX_COUNTERS];
 } DeviceTiming;
 
-/* A tensor's contents that stay on the harness's side: an input as it was drawn, or an output as
- * expected. Never mapped where a candidate runs. */
+/* The contents of a tensor in the harness's device memory: an input as drawn, or an output as
+ * expected. This memory is never mapped in the candidate's context. */
 typedef struct DeviceGolden DeviceGolden;
 
-/* Where an output differs from what was expected, as task_compare says it. */
+/* The difference between an output and its expected values, as in TaskDifference. */
 typedef struct {
-    uint64_t wrong, unwritten;              /* elements; unwritten: still poison */
+    uint64_t wrong, unwritten;              /* numbers of elements; unwritten: still poison */
     uint64_t first, worst, first_unwritten; /* indices */
-    double first_got, first_want, worst_got,
-        worst_want; /* worst: by how much the tolerance is exceeded */
+    /* The worst exceeds its tolerance by the largest amount. */
+    double first_got, first_want, worst_got, worst_want;
 } DeviceDifference;
 
-/* What a buffer ought to hold. */
+/* The expected contents of a buffer. */
 typedef struct {
     DevicePtr p;
-    const DeviceGolden
-        *golden; /* n doubles, for n elements of dtype at p; with dtype -1 the bytes themselves */
-    size_t from; /* how far it is turned: elements, or bytes */
+    const DeviceGolden *golden; /* n doubles for n elements of dtype; with dtype -1: its bytes */
+    size_t from;                /* the rotation (see fill), in elements; with dtype -1 in bytes */
     int dtype;
     size_t n;
     double atol, rtol;
 } DeviceExpected;
 
-/* Every entry: 0 ok, -1 the device failed (err says why). `run` and `time` may also return 1: the
- * candidate's fault, in *fault. */
+/* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return
+ * 1 for a fault of the candidate (in *fault). */
 typedef struct {
-    const char *prefix;                                     /* "sim" */
-    int (*open)(const char *arg, Device **out, Error *err); /* arg: what follows "sim:" */
-    /* This process will open this one and no other: before there are threads. NULL: that makes no
-     * difference. */
+    const char *prefix; /* "sim" */
+    /* arg: the text after "sim:". */
+    int (*open)(const char *arg, Device **out, Error *err);
+    /* Announces that this process opens only this device. It is called before threads start, and
+     * may set the process's environment. NULL: not needed. */
     void (*alone)(const char *arg);
-    /* What info's arch will be, as far as it is known without opening; -1: it is not. NULL: opening
+    /* DeviceInfo.arch, where it is known without opening the device; -1: it is not. NULL: opening
      * takes no time. */
     int (*expected_arch)(const char *arg, char out[16]);
     void (*close)(Device *d);
     const DeviceInfo *(*info)(Device *d);
-    /* fault (outcome UNSUPPORTED or LAUNCH_ERROR) when the code cannot be loaded: returns 1. code
-     * NULL and trusted: a module of library calls alone. */
+    /* Load code into one of the contexts. Returns 1 with UNSUPPORTED or LAUNCH_ERROR when the code
+     * cannot be loaded. code NULL, with trusted: a module of library calls only. */
     int (*load)(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
                 DeviceFault *fault, Error *err);
     void (*unload)(Device *d, DeviceModule *m);
-    /* -1: no such kernel in the module */
+    /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
     int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);
-    /* Guarded on both sides, contents undefined (poisoned; reads before writes are found where the
-     * device can). label names it in faults: "output y". Alignment 256. */
+    /* A buffer of 256-byte alignment with guard zones on both sides. It is poisoned: the simulator
+     * reports a read before the first write. label names it in faults: "output y". */
     int (*alloc)(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err);
     void (*free)(Device *d, DevicePtr p);
     int (*write)(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err);
-    int (*read)(Device *d, DevicePtr p, void *dst, size_t bytes,
-                Error *err);                           /* unwritten bytes read as the poison 0xFF */
-    int (*poison)(Device *d, DevicePtr p, Error *err); /* undefined again */
-    /* Read-only for the kernels that follow; a write is OUT_OF_BOUNDS where the device can tell. */
+    /* Unwritten bytes read as the poison, 0xFF. */
+    int (*read)(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err);
+    int (*poison)(Device *d, DevicePtr p, Error *err); /* the whole buffer */
+    /* Make the buffer read-only for kernels, or writable. On a simulator a write is OUT_OF_BOUNDS.
+     */
     int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
-    /* Guard zones intact? 1 with a fault when a write was found there. */
+    /* Returns 1 when a guard zone was written. */
     int (*check_guards)(Device *d, DeviceFault *fault, Error *err);
-    /* Run in order, with all checks, under a limit of instructions or seconds by the device. */
+    /* Launch in order with all checks, under the device's limit of instructions or seconds. */
     int (*run)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-    /* From now on `run` takes blocks and warps in another order than usual, under a limit of a few
-     * times the last usual run; 0: as usual again. NULL: the order is the hardware's own. */
+    /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
+     * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
-    /* Predicted time and counters of one launch sequence; n is 1. NULL: the device has a clock. */
+    /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. NULL: the device
+     * has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                    DeviceFault *fault, Error *err);
 
     /* ---- devices with a clock; NULL on a simulator ---- */
 
-    /* Run in order in the module's home and clock it. No check beside faults and the limit. What
-     * comes again and again in the device's own time, and would meet one run and not another, it
-     * meets at `phase` of its period, in [0, 1); below 0: anywhere. */
+    /* Launch in order in the module's context and measure the time, without checks other than
+     * faults and the limit. phase: where the run begins in the period of the memory's stalls (0 to
+     * 1), so that both sides of a pair meet the same stalls; below 0: anywhere. */
     int (*clock)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                  DeviceClock *out, DeviceFault *fault, Error *err);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
-    /* The GPU's timing lock, held by one process at a time; waits. Everything but timing shares the
-     * GPU. */
+    /* Take (on) or release the GPU's timing lock, which one process holds at a time. Waits for it.
+     * Work other than timing shares the GPU. */
     int (*lock)(Device *d, int on, Error *err);
-    /* After an abnormal end: does the GPU still compute? -1: no, and why; such a device must leave
+    /* Check after an abnormal end that the GPU still computes. -1: it does not and must leave
      * service. */
     int (*canary)(Device *d, Error *err);
-    /* Hardware counters of one run of the sequence (CUPTI), for quern-eval --profile. */
+    /* Launch once and read hardware counters (CUPTI) into *out, for quern-eval --profile. */
     int (*counters)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                     DeviceFault *fault, Error *err);
 
-    /* ---- contents kept on the harness's side; NULL: the caller keeps and compares them in host
-     * memory ---- */
+    /* ---- contents in the harness's device memory; NULL: the caller keeps and compares them in
+     * host memory ---- */
 
     int (*golden)(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err);
     void (*golden_free)(Device *d, DeviceGolden *g);
-    /* Below, contents may be turned: p's first byte (element) is that of g at `from`, and after g's
-     * last comes its first. from: a multiple of 16 bytes, and when it is not 0 so is the size of g.
-     */
-    int (*fill)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from,
-                Error *err); /* p's bytes become g's */
-    /* 1: differs from g, first at byte *first of p */
+    /* Copy g to p, rotated: byte i of p is byte (from + i) mod size of g. `from` is a multiple of
+     * 16, and so is the size of g unless `from` is 0. same and compare rotate in the same way. */
+    int (*fill)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err);
+    /* Returns 1 when p differs from g, first at byte *first of p. */
     int (*same)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
                 Error *err);
-    /* p holds n elements of `dtype` (a Dtype of tasks/task.h), expected holds n doubles; equality
-     * as in task_compare: |got - want| <= atol + rtol*|want|, NaN only with NaN, an infinity only
-     * with itself. 1: differs */
+    /* Compare n elements of `dtype` (a Dtype of tasks/task.h) at p with n expected doubles, as
+     * task_compare does: |got - want| <= atol + rtol*|want|; a NaN equals only a NaN, an infinity
+     * only itself. `from` is in elements. Returns 1 when one differs. */
     int (*compare)(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from, int dtype,
                    size_t n, double atol, double rtol, DeviceDifference *out, Error *err);
-    /* Many of same and compare in one wait, and check_guards with guards != 0. 1: something is not
-     * as it should be; what, those say one by one. */
+    /* same or compare for each of the list, and check_guards when guards != 0, with one wait for
+     * the device. Returns 1 when one of them fails; those functions then say which. */
     int (*expect)(Device *d, const DeviceExpected *list, int n, int guards, Error *err);
-    int (*digest)(Device *d, DevicePtr p, size_t bytes, uint64_t out[2],
-                  Error *err); /* of p's bytes; equal bytes, equal digest */
+    /* A digest of the bytes at p: equal bytes give equal digests. */
+    int (*digest)(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err);
 } DeviceOps;
 
-/* The name as in the source of a kernel's lowered (mangled) name: "_Z3addPf" gives "add". */
+/* The name in the source of a lowered (mangled) kernel name: "_Z3addPf" gives "add". */
 void device_kernel_name(const char *lowered, char *out, size_t size);
 
-/* "sim:h100" to its table and argument; NULL with a sentence that lists what there is. */
+/* The table of the device "sim:h100", and its argument "h100". NULL with a list of the known names.
+ */
 const DeviceOps *device_find(const char *name, const char **arg, Error *err);
 
 extern const DeviceOps sim_device_ops;  /* eval/sim/device.c */

@@ -1,3 +1,4 @@
+/* Names and meanings, from the list in outcome.h. */
 #include "eval/device/outcome.h"
 
 #include <string.h>

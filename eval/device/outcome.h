@@ -1,4 +1,4 @@
-/* The closed list of outcomes; one meaning each. */
+/* The outcomes of a verdict: a closed list, each with a name and one meaning. */
 #ifndef EVAL_DEVICE_OUTCOME_H
 #define EVAL_DEVICE_OUTCOME_H
 
@@ -24,11 +24,11 @@ typedef enum {
         OUTCOME_COUNT
 } Outcome;
 
-/* A verdict's list of what was passed. */
+/* Bounds of a verdict's list of checks that were passed. */
 enum { VERDICT_MAX_CHECKS = 24, VERDICT_CHECK_TEXT = 96 };
 
 const char *outcome_name(Outcome o);
 const char *outcome_meaning(Outcome o);
-int outcome_from_name(const char *name, Outcome *out); /* -1: unknown */
+int outcome_from_name(const char *name, Outcome *out); /* -1: no outcome has that name */
 
 #endif

@@ -1,3 +1,4 @@
+/* The cache of cases. The least recently used case is dropped first, but never the last three. */
 #include "eval/judge/cases.h"
 
 #include <stdint.h>
@@ -15,7 +16,7 @@ typedef struct {
     Case *c;
     size_t bytes;
     uint64_t used;
-    int drawn; /* and not yet where the device keeps it */
+    int pending; /* drawn, and not yet uploaded to the device that keeps contents */
 } Slot;
 
 struct Cases {
@@ -37,9 +38,9 @@ Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
 
 void cases_open(Cases *c, Device *device)
 {
-    size_t most = c->ops ? c->ops->info(device)->contents_bytes : 0;
+    size_t room = c->ops ? c->ops->info(device)->contents_bytes : 0;
     c->device = device;
-    if (most && most < c->max_bytes) c->max_bytes = most;
+    if (room && room < c->max_bytes) c->max_bytes = room;
 }
 
 static void case_free(const Cases *cases, Case *c)
@@ -53,7 +54,7 @@ static void case_free(const Cases *cases, Case *c)
     free(c);
 }
 
-/* To the device's own keeping; the host's copies go. */
+/* Move the contents to the device, and free the host's copies. */
 static int case_upload(const Cases *cases, Case *c, Error *err)
 {
     const Task *t = c->task;
@@ -81,13 +82,13 @@ void cases_free(Cases *c)
     free(c);
 }
 
-/* A GPU's tensors in large pages: half the time of a first touch is its page faults. */
+/* Large tensors in huge pages: page faults take half the time of the first touch. */
 static void *tensor_alloc(size_t n, size_t size)
 {
     char *p = memory_array(n, size);
     size_t bytes = n * size, skip = (4096 - (uintptr_t)p % 4096) % 4096;
     if (n > TASK_LARGE && bytes > skip)
-        (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* a wish */
+        (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* only advice */
     return p;
 }
 
@@ -128,7 +129,7 @@ static int case_fill(Case *c, Task *t, size_t *total, Error *err)
     return rc;
 }
 
-/* Room for one more: drop the longest unused beyond the bound. */
+/* Make room for a case of `bytes`: drop the least recently used ones while over the bound. */
 static void make_room(Cases *c, size_t bytes)
 {
     while (c->n >= KEEP_AT_LEAST && c->bytes + bytes > c->max_bytes) {
@@ -156,7 +157,7 @@ static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_
     return NULL;
 }
 
-/* The slot lives until the next one is drawn. */
+/* The slot is valid until the next draw. */
 static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                   Error *err)
 {
@@ -187,9 +188,9 @@ const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t 
     if (!s) s = draw(c, t, w, v, seed, scale, err);
     if (!s) return NULL;
     s->used = ++c->clock;
-    if (!s->drawn) return s->c;
+    if (!s->pending) return s->c;
     if (!case_upload(c, s->c, err)) {
-        s->drawn = 0;
+        s->pending = 0;
         return s->c;
     }
     c->bytes -= s->bytes;

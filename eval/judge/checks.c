@@ -1,3 +1,4 @@
+/* The checks of one candidate, from the cheapest mistake to the costliest. */
 #include "eval/judge/checks.h"
 
 #include <stdarg.h>
@@ -7,10 +8,10 @@
 
 #include "eval/candidate/ptx_words.h"
 
-enum { SCALES = 3, WIN_TRIAL = 2 }; /* contents that no run before had (case_seed) */
+enum { SCALES = 3, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
 _Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
                "two more scales, and the variants");
-/* Powers of two: the inputs are scaled without rounding. */
+/* Powers of two scale without rounding. */
 static const double scales[SCALES] = {1.0, 8.0, 0.125};
 
 void checks_pass(ChecksPassed *p, const char *fmt, ...)
@@ -47,21 +48,21 @@ int checks_plan(Loaded *l, const Workload *timed, Finding *f)
     return resolve_dry(l, timed, f);
 }
 
-/* The module declares variables of its own, which last from one launch to the next. */
+/* The module has variables in global memory, which keep their values between launches. */
 static int has_variables(const Loaded *l)
 {
     return strstr(l->code.ptx, ".global .") != NULL;
 }
 
-int checks_explain_wrong(Rig *r, Finding *f, Error *err)
+int checks_explain_wrong(Run *r, Finding *f, Error *err)
 {
     Finding fresh;
     int used = r->loaded->runs > 1;
     if (f->outcome != OUTCOME_WRONG_RESULT) return 1;
     int rc = loaded_again(r->loaded, &fresh, err);
-    if (!rc) rc = rig_resolve(r, &fresh);
-    if (!rc) rc = rig_run(r, &fresh, err);
-    if (!rc) rc = rig_compare(r, &fresh, err);
+    if (!rc) rc = run_resolve(r, &fresh);
+    if (!rc) rc = run_launch(r, &fresh, err);
+    if (!rc) rc = run_compare(r, &fresh, err);
     if (rc < 0) return -1;
     if (rc > 0) return 1;
     if (!used || !has_variables(r->loaded)) {
@@ -81,25 +82,24 @@ int checks_explain_wrong(Rig *r, Finding *f, Error *err)
     return 1;
 }
 
-static int run_and_compare(Rig *r, Finding *f, Error *err)
+static int run_and_compare(Run *r, Finding *f, Error *err)
 {
-    int rc = rig_run(r, f, err);
-    if (!rc) rc = rig_compare(r, f, err);
-    return rc == 1 && r->loaded->runs > 1 ? checks_explain_wrong(r, f, err)
-                                          : rc; /* most that are wrong are so at once */
+    int rc = run_launch(r, f, err);
+    if (!rc) rc = run_compare(r, f, err);
+    /* A wrong first run has no earlier state that could explain it. */
+    return rc == 1 && r->loaded->runs > 1 ? checks_explain_wrong(r, f, err) : rc;
 }
 
-/* The inputs of a run that was right, with blocks and warps in another order: a kernel that is
- * right in one order only is a race that a simulator's fixed order hides. A wait for a flag may
- * never end in that order and is no fault. */
-int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err)
+/* A kernel that is right only in the simulator's usual order of blocks and warps has a race. A
+ * timeout is not reported: a wait for a flag of another block may never end in the other order. */
+int checks_disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err)
 {
     const Loaded *l = r->loaded;
     Finding found;
     if (!l->ops->disturb) return 0;
     l->ops->disturb(l->device, 1);
-    int rc = rig_run(r, &found, err);
-    if (!rc) rc = rig_compare(r, &found, err);
+    int rc = run_launch(r, &found, err);
+    if (!rc) rc = run_compare(r, &found, err);
     l->ops->disturb(l->device, 0);
     if (rc == 1 && found.outcome == OUTCOME_TIMEOUT) return 0;
     if (rc == 1)
@@ -111,9 +111,9 @@ int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f, Error *err)
     return rc;
 }
 
-/* An atomic operation is in the code, or a copy that adds: what is added by it, or under a lock of
- * it, is added in the order in which threads come, and the last bits of a sum follow. */
-static int takes_any_order(const Loaded *l)
+/* The code has an atomic operation or a reducing copy. Sums made with it, or under a lock of it,
+ * are added in the order in which threads arrive, and their last bits may differ between runs. */
+static int has_atomics(const Loaded *l)
 {
     static const char *const operations[] = {"atom.", "red.", "cp.reduce.", "multimem.red."};
     size_t n;
@@ -125,18 +125,18 @@ static int takes_any_order(const Loaded *l)
     return 0;
 }
 
-/* Equal inputs, outputs undefined again: the same bytes, or right twice where atomics choose the
- * order. Then other inputs at the same addresses. */
-static int repeat(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
+/* Launch again on the same inputs: the outputs must have the same bytes, or be right again where
+ * atomics choose the order. Then launch on other inputs at the same addresses. */
+static int repeat(Run *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
 {
     Digest first, second;
     Loaded *l = r->loaded;
-    int rc = rig_digest(r, &first, err);
+    int rc = run_digest(r, &first, err);
     if (!rc) rc = run_and_compare(r, f, err);
-    if (!rc) rc = rig_digest(r, &second, err);
+    if (!rc) rc = run_digest(r, &second, err);
     if (rc) return rc;
     int differ = memcmp(&first, &second, sizeof first);
-    if (differ && !takes_any_order(l)) {
+    if (differ && !has_atomics(l)) {
         finding_set(
             f, OUTCOME_NONDETERMINISTIC, 0,
             "two runs on equal inputs give outputs that differ in their bytes, and no atomic "
@@ -151,23 +151,23 @@ static int repeat(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
     const Case *other =
         cases_get(cases, l->task, r->test->workload, VARIANT_DRAWN,
                   case_seed(seed, l->task, r->test->workload, 1), r->test->scale, err);
-    if (!other || rig_refill(r, other, 0, err)) return -1;
+    if (!other || run_refill(r, other, 0, err)) return -1;
     rc = run_and_compare(r, f, err);
     if (rc) return rc;
     checks_pass(passed, "%s: other inputs at the same addresses", r->where);
     return checks_disturbed(r, passed, f, err);
 }
 
-/* Other contents, at the same addresses. */
-static int check_contents(Rig *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
+/* Launch and compare with case c at the same addresses. */
+static int check_contents(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
 {
-    if (!c || rig_refill(r, c, 0, err)) return -1;
+    if (!c || run_refill(r, c, 0, err)) return -1;
     int rc = run_and_compare(r, f, err);
     if (!rc) checks_pass(passed, "%s", r->where);
     return rc;
 }
 
-static int check_variants(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f,
+static int check_variants(Run *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f,
                           Error *err)
 {
     Task *t = r->loaded->task;
@@ -183,30 +183,30 @@ static int check_variants(Rig *r, Cases *cases, uint64_t seed, ChecksPassed *pas
 static int check_workload(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, double scale,
                           int repeated, ChecksPassed *passed, Finding *f, Error *err)
 {
-    Rig r = {0};
+    Run r = {0};
     const Case *c =
         cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), scale, err);
     if (!c) return -1;
-    int rc = rig_open(&r, l, c, NULL, f, err);
+    int rc = run_open(&r, l, c, NULL, f, err);
     if (!rc) rc = run_and_compare(&r, f, err);
     if (!rc) checks_pass(passed, "%s", r.where);
     if (!rc && repeated) rc = repeat(&r, cases, seed, passed, f, err);
     if (!rc && repeated) rc = check_variants(&r, cases, seed, passed, f, err);
-    rig_close(&r);
+    run_close(&r);
     return rc;
 }
 
-/* The check workload with the most output: many blocks, so that an order between them can show. */
+/* The check workload with the most elements: its many blocks can show a dependence on order. */
 static const Workload *largest_check(const Task *t)
 {
     const Workload *best = NULL;
-    size_t most = 0;
+    size_t largest = 0;
     for (int i = 0; i < t->n_workloads; i++) {
         size_t n = 0;
         if (t->workloads[i].role != ROLE_CHECK ||
             task_elements(t, &t->workloads[i], &t->inputs[0], &n, NULL))
             continue;
-        if (!best || n > most) best = &t->workloads[i], most = n;
+        if (!best || n > largest) best = &t->workloads[i], largest = n;
     }
     return best;
 }
@@ -226,7 +226,7 @@ int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
     return 0;
 }
 
-/* Two more scales, then the variants. */
+/* The scales but the first, then the variants. */
 int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i,
                   const Case **out, Error *err)
 {

@@ -1,6 +1,9 @@
-/* Correctness: every check workload, on fresh inputs at several scales, against the reference; and
- * on one of them what a result that was not computed cannot pass: equal bytes on a second run, and
- * right results on other inputs at the same addresses. */
+/* Correctness: every check workload is launched on inputs of several scales and compared with the
+ * reference. The largest one is also launched a second time, which must give the same bytes, then
+ * with other inputs at the same addresses and with special values, so that a result that was not
+ * computed fails.
+ *
+ * Functions return 0, 1 or -1 as in eval/judge/loaded.h. */
 #ifndef EVAL_JUDGE_CHECKS_H
 #define EVAL_JUDGE_CHECKS_H
 
@@ -8,28 +11,30 @@
 
 typedef struct {
     int n;
-    char text[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* what was passed, in order */
+    char text[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* in order */
 } ChecksPassed;
 
-/* Every launch of every workload that will run, resolved without running: a plan's mistakes first.
- */
+/* Resolve every launch of every workload that will run, without running it, to find the plan's
+ * mistakes first. */
 int checks_plan(Loaded *l, const Workload *timed, Finding *f);
-int checks_disturbed(Rig *r, ChecksPassed *passed, Finding *f,
-                     Error *err); /* once more in another order, where the device can */
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f,
                Error *err);
 
-/* What a win is checked on, which no run of the candidate has seen: the timed workload with what
- * the check workloads had, another scale, needles, special values, integers. A kernel that knows
- * the timed shape has seen ordinary inputs alone there. *out NULL: the task has no such inputs. */
+/* Launch once more with blocks and warps in another order, where the device can do that. */
+int checks_disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err);
+
+/* Input number i, of CHECKS_UNSEEN, for a candidate that is faster than its baseline. It is the
+ * timed workload at another scale, with needles, special values or integers: in the timed runs the
+ * candidate has seen ordinary inputs only. *out is NULL when the task has no such input. */
 enum { CHECKS_UNSEEN = 5 };
 int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i,
                   const Case **out, Error *err);
 
-/* After a wrong result: is it right in a freshly loaded module? Then state was kept between
- * launches, and f says so. Returns 1, or -1. */
-int checks_explain_wrong(Rig *r, Finding *f, Error *err);
+/* After a wrong result: launch in a freshly loaded module. When that is right, *f becomes
+ * stale_result or nondeterministic. Returns 1, or -1. */
+int checks_explain_wrong(Run *r, Finding *f, Error *err);
 
+/* Add a line to the checks that were passed; dropped when there are VERDICT_MAX_CHECKS. */
 void checks_pass(ChecksPassed *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,3 +1,5 @@
+/* The steps of a verdict in their order, and what lasts from one candidate to the next: device,
+ * compiler, tasks, baselines, cases. */
 #include "eval/judge/evaluator.h"
 
 #include <math.h>
@@ -14,23 +16,23 @@
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/prepare.h"
 #include "eval/judge/statistics.h"
+#include "eval/judge/timing_bounds.h"
 #include "eval/sim/time/occupancy.h"
 
-static const double budget_s = 5;
-/* Contents of inputs and expected outputs that are kept for the next candidate: in host memory, or
- * where the device keeps them. */
+static const double default_budget_s = 5;
+/* Bounds of the cases that are kept for the next candidate, in host memory or on the device. */
 static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 30;
 
 struct Evaluator {
     const DeviceOps *ops;
     Device *device;
     TaskSet tasks;
-    Baseline *baselines;   /* one a task */
-    char *baseline_source; /* given instead of the tasks' */
+    Baseline *baselines;   /* by index of the task */
+    char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Compiler *compiler;
     Cases *cases;
-    Prepare *prepare; /* for the first candidate; NULL: none, or long done */
-    ClockedOptions clocked;
+    Prepare *prepare; /* for the first candidate; NULL: none */
+    PairedOptions paired;
     uint64_t seed;
 };
 
@@ -51,9 +53,9 @@ static const Workload *workload_of(const Task *t, Role role)
     return NULL;
 }
 
-/* For a device that takes its time to open and was here before: one that is not there is to be told
- * at once. */
-static void prepare(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
+/* Begin with the first candidate while the device opens. Only a device with a known architecture is
+ * slow to open; for others, and for one that does not exist, nothing is begun. */
+static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
 {
     char arch[16];
     Task *t = opt->first_task && opt->first_source
@@ -71,8 +73,8 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     Evaluator *e = memory_alloc(sizeof *e);
     const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
     e->seed = opt->seed;
-    e->clocked = (ClockedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : budget_s,
-                                  opt->seed, opt->profile};
+    e->paired = (PairedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : default_budget_s,
+                                opt->seed, opt->profile};
     e->ops = device_find(opt->device, &arg, err);
     if (!e->ops ||
         compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &e->compiler,
@@ -85,7 +87,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     e->cases = cases_new(e->ops->golden ? device_bytes : host_bytes, e->ops, NULL);
     e->baselines = memory_array((size_t)e->tasks.n + 1, sizeof *e->baselines);
     log_debug("compiler started, %d tasks loaded", e->tasks.n);
-    prepare(e, opt, arg);
+    begin_first(e, opt, arg);
     if (e->ops->open(arg, &e->device, err)) {
         evaluator_close(e);
         return -1;
@@ -102,7 +104,7 @@ void evaluator_close(Evaluator *e)
     for (int i = 0; e->baselines && i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
     free(e->baselines);
     free(e->baseline_source);
-    if (e->cases) cases_free(e->cases); /* before the device: it may keep them */
+    if (e->cases) cases_free(e->cases); /* before the device, which may keep them */
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
     taskset_release(&e->tasks);
@@ -119,9 +121,9 @@ const TaskSet *evaluator_tasks(const Evaluator *e)
     return &e->tasks;
 }
 
-static BaselineMaker maker(Evaluator *e)
+static BaselineContext baseline_context(Evaluator *e)
 {
-    return (BaselineMaker){e->ops, e->device, e->compiler, e->cases, e->seed, e->baseline_source};
+    return (BaselineContext){e->ops, e->device, e->compiler, e->cases, e->seed, e->baseline_source};
 }
 
 static const Workload *timed_workload(const Evaluator *e, const Task *t, Error *err)
@@ -138,12 +140,12 @@ static int find_baseline(Evaluator *e, Task *t, const Workload *w, Baseline **ou
 {
     int i = 0;
     while (e->tasks.tasks[i] != t) i++;
-    BaselineMaker m = maker(e);
+    BaselineContext x = baseline_context(e);
     *out = &e->baselines[i];
-    return (*out)->ready ? 0 : baseline_prepare(&m, t, w, *out, err);
+    return (*out)->ready ? 0 : baseline_prepare(&x, t, w, *out, err);
 }
 
-/* From samples to numbers; a time that physics does not allow is a finding. */
+/* Fill the verdict's times and ratio from the samples. A time below timing_floor_us is a cheat. */
 static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *f, Error *err)
 {
     Interval ratio;
@@ -156,13 +158,13 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
         Pairs one = timing_pairs(m);
         statistics_ratio(&one, e->seed, &ratio);
     } else {
-        clocked_ratio(m, e->seed, &ratio);
+        paired_ratio(m, e->seed, &ratio);
     }
     v->speedup = ratio.middle;
     v->low = ratio.low;
     v->high = ratio.high;
-    /* The ratio's own time, too: of runs that are not alike the median is one of them, and the
-     * ratio between them. */
+    /* Take the time by the ratio, too: when runs differ widely, the median time and the ratio come
+     * from different runs. */
     double floor_us, time_us = fmin(v->time_us, v->baseline_us / v->speedup);
     if (timing_floor_us(t, w, evaluator_device(e), m->mode, &floor_us, err)) return -1;
     if (time_us >= floor_us) return 0;
@@ -179,24 +181,23 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
 {
     Baseline *b;
     if (find_baseline(e, t, w, &b, err)) return -1;
-    log_debug("baseline there");
+    log_debug("baseline ready");
     v->timing = memory_alloc(sizeof *v->timing);
     if (!evaluator_device(e)->predicted) {
-        int rc =
-            clocked_measure(&b->loaded, l, e->cases, w, &e->clocked, v->timing, passed, f, err);
-        e->clocked.timed_at = clock_seconds();
+        int rc = paired_measure(&b->loaded, l, e->cases, w, &e->paired, v->timing, passed, f, err);
+        e->paired.timed_at = clock_seconds();
         if (!rc) rc = score(e, t, w, v, f, err);
         if (!rc && v->low > 1)
-            rc = clocked_unseen(&b->loaded, l, e->cases, w, &e->clocked, v->low, passed, f, err);
+            rc = paired_unseen(&b->loaded, l, e->cases, w, &e->paired, v->low, passed, f, err);
         return rc;
     }
-    int rc = timing_predict(l, e->cases, w, e->seed, v->timing, passed, f, err);
+    int rc = predicted_measure(l, e->cases, w, e->seed, v->timing, passed, f, err);
     if (rc) return rc;
     v->timing->baseline_us[0] = b->us;
     v->timing->n_baseline_counters = b->n_counters;
     memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
     rc = score(e, t, w, v, f, err);
-    return !rc && v->low > 1 ? timing_unseen(l, e->cases, w, e->seed, passed, f, err) : rc;
+    return !rc && v->low > 1 ? predicted_unseen(l, e->cases, w, e->seed, passed, f, err) : rc;
 }
 
 const char *evaluator_compiler(Evaluator *e, Error *err)
@@ -209,7 +210,7 @@ void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t le
     compiler_offer(e->compiler, key, reply, len);
 }
 
-/* Milliseconds since *since, which moves on. */
+/* Returns the milliseconds since *since, and sets *since to now. */
 static double lap(double *since)
 {
     double now = clock_seconds(), ms = (now - *since) * 1e3;
@@ -229,7 +230,7 @@ static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLau
     snprintf(v->occupancy_limit, sizeof v->occupancy_limit, "%s", o.limit);
 }
 
-/* What the launches of the timed workload take of a multiprocessor. */
+/* Note the resources that the launches of the timed workload take of a multiprocessor. */
 static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
 {
     DeviceLaunch *launches = NULL;
@@ -257,18 +258,16 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     double compile_ms = 0, checks_ms = 0, timing_ms = 0, since = clock_seconds();
     const Workload *w = timed_workload(e, t, err);
     if (!w) return -1;
-    BaselineMaker m = maker(e);
-    /* While the first candidate's runner is still on its way. */
+    /* Upload the first contents while the process that runs the candidate still starts. */
     if (prepare_contents(e->prepare, err)) return -1;
-    int rc = baseline_compile_and_load(&m, t, c, 0, &l, f, err);
+    int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
     compile_ms = lap(&since);
     if (!rc) describe_launches(&l, w, v);
     if (!rc) prepare_drawn(e->prepare);
     log_debug("compiled, loaded, contents drawn");
     if (!rc) rc = checks_run(&l, e->cases, e->seed, passed, f, err);
-    /* What a device variable has kept of the checks would be work that the timed run does not do.
-     */
+    /* Load again: a device variable must not keep results of the checks for the timed runs. */
     if (!rc) rc = loaded_again(&l, f, err);
     checks_ms = lap(&since);
     log_debug("checked");
@@ -280,8 +279,9 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     return rc;
 }
 
-/* After an abnormal end: a GPU that no longer computes makes every further verdict worthless. */
-static int look_at_device(Evaluator *e, int rc, const Finding *f, Error *err)
+/* After an abnormal end: check that the GPU still computes. If not, the verdict is an evaluator's
+ * error. */
+static int check_device(Evaluator *e, int rc, const Finding *f, Error *err)
 {
     int abnormal =
         rc < 0 || (rc > 0 && (f->outcome == OUTCOME_LAUNCH_ERROR || f->outcome == OUTCOME_TIMEOUT ||
@@ -348,7 +348,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
         finding_set(&f, outcome, line, "%s", err.text);
         rc = 1;
     } else {
-        rc = look_at_device(e, judge(e, t, &c, out, &passed, &f, &err), &f, &err);
+        rc = check_device(e, judge(e, t, &c, out, &passed, &f, &err), &f, &err);
     }
     conclude(out, rc, &passed, &f, &err);
     candidate_release(&c);

@@ -1,5 +1,6 @@
-/* One candidate in, one verdict out. The evaluator owns a device and judges candidates one after
- * another: compile (own process) -> plan -> correctness -> hack checks -> timing -> statistics. */
+/* An evaluator judges candidates on one device, one after another: compile (in a process of its
+ * own), plan, correctness, cheat checks, timing, statistics. The first step that fails decides the
+ * verdict. One thread uses an evaluator. */
 #ifndef EVAL_JUDGE_EVALUATOR_H
 #define EVAL_JUDGE_EVALUATOR_H
 
@@ -12,28 +13,29 @@ typedef struct {
     const char *device;     /* "sim:h100" */
     const char *tasks_root; /* NULL: the default of taskset_load */
     const char *cache_dir;  /* compile cache; NULL: $QUERN_CACHE, else none */
-    uint64_t seed;          /* of the drawn inputs; candidates do not know it */
+    uint64_t seed;          /* of the drawn inputs; a candidate does not know it */
     ClockMode mode;         /* how a device with a clock times; 0: cold L2 */
-    double budget_s;        /* of one pair's timing; 0: the default */
-    const char *baseline; /* a source file that is speedup 1.0 instead of the task's baseline; NULL:
-                             the task's */
-    int profile;          /* hardware counters too, where the device has them */
-    const char *first_task;   /* and source: the first candidate, worked for while the device opens;
-                                 NULL: not known */
-    const char *first_source; /* the caller's until its verdict */
+    double budget_s;        /* seconds of timing for one candidate at most; 0: the default */
+    const char *baseline;   /* file of a source that replaces the task's baseline; NULL: none */
+    int profile;            /* read hardware counters, where the device has them */
+    /* The first candidate, compiled while the device opens; NULL: not known. The source is the
+     * caller's and must last until its verdict. */
+    const char *first_task, *first_source;
     size_t first_len;
 } EvaluatorOptions;
 
+/* Opens the device and starts the compiler; -1 when either fails or the tasks cannot be read. */
 int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err);
 void evaluator_close(Evaluator *e);
 const DeviceInfo *evaluator_device(const Evaluator *e);
 const TaskSet *evaluator_tasks(const Evaluator *e);
 
-/* Always fills a verdict; an evaluator's own failure is OUTCOME_EVALUATOR_ERROR with its text. */
+/* Judge one source. Always fills *out, which the caller releases with verdict_release. A failure of
+ * the evaluator is OUTCOME_EVALUATOR_ERROR with its sentence. */
 void evaluator_run(Evaluator *e, const char *task, const char *source, size_t len, Verdict *out);
-/* Its compiler's version; waits until it is ready. NULL: it cannot start. */
+/* The compiler's version ("NVRTC 13.0"). Waits until it is ready; NULL when it cannot start. */
 const char *evaluator_compiler(Evaluator *e, Error *err);
-/* A compilation made elsewhere, for the candidate that follows (compiler_offer). */
+/* Offer a compilation made elsewhere to the next candidate (compiler_offer). */
 void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t len);
 
 #endif

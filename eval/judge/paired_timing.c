@@ -1,3 +1,5 @@
+/* Sampling of pairs. Everything that is done before or after one side's run is done for the other
+ * side too, so that only the two kernels differ. */
 #include "eval/judge/paired_timing.h"
 
 #include <math.h>
@@ -9,93 +11,90 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/judge/predicted_timing.h"
-#include "eval/judge/statistics.h"
+#include "eval/judge/timing_bounds.h"
 
+enum { BASELINE, CANDIDATE, SIDES };
+enum { STEP_REFILL, STEP_RUN, STEP_COMPARE, STEPS }; /* of a pair, for the log */
 enum {
-    BASELINE,
-    CANDIDATE,
-    SIDES,
-    RENEWING = 0,
-    RUNNING,
-    COMPARING,
-    STEPS,
     SETS = 2,              /* of inputs and outputs */
-    ORDERS = SIDES * SETS, /* which side goes first, on which set */
-    FEW_COUPLES = 4,
-    MIN_COUPLES = 24,
-    MAX_COUPLES = 800,
-    LOOK_EVERY = ORDERS,
-    WARM_COUPLES = 4
+    ORDERS = SIDES * SETS, /* which side runs first, on which set */
+    FIRST_PAIRS = 4,       /* before the interval is looked at, and within any budget */
+    MIN_PAIRS = 24,        /* of a candidate that is not clearly slower */
+    MAX_PAIRS = 800,
+    LOOK_EVERY = ORDERS, /* pairs between looks at the interval */
+    WARM_PAIRS = 4       /* not counted */
 };
-static const double narrow =
-    0.0035; /* half the interval, as a share of the ratio, that ends the couples */
-static const double
-    little = 1.03,
-    sure = 0.0015; /* a win below the first is taken for one when known to the second */
-static const double lost = 0.9, coarse = 0.02; /* whoever is surely below the first need not be
-                                                  known better than to the second */
-static const double warm_s = 0.010;            /* of couples that are not counted: clocks rise */
-static const double stays_warm_s = 0.250;      /* and do not fall so soon after the last timing */
-/* Beside the events the host may see this much more before work outside of them is suspected. */
+
+/* Half of the interval, as a share of the ratio, at which sampling stops. A ratio that lies above 1
+ * and below small_win needs narrow_win: of many candidates that equal their baseline, some seem to
+ * win by chance. A ratio clearly below slow needs only narrow_slow: its exact value does not
+ * matter. */
+static const double narrow = 0.0035;
+static const double small_win = 1.03, narrow_win = 0.0015;
+static const double slow = 0.9, narrow_slow = 0.02;
+
+static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
+static const double stays_warm_s = 0.250; /* clocks stay high so long after the last timing */
+
+/* The host's clock may show this much more than the events before hidden work is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
-static const double remembers = 1.15; /* whoever is as much faster on what it has seen */
+/* On unseen inputs a candidate may be slower by this factor (paired_unseen). */
+static const double unseen_factor = 1.15;
 
 typedef struct {
     Loaded *loaded[SIDES];
-    Rig rigs[SIDES][SETS]; /* both sides' over the same inputs and outputs */
+    Run run[SIDES][SETS]; /* both sides use the same inputs and outputs */
     const Case *contents[SETS];
-    int64_t turns; /* rig_can_turn */
-    const ClockedOptions *opt;
+    int64_t rotations; /* run_rotations */
+    const PairedOptions *opt;
     Random random;
-    int orders[ORDERS], ordered; /* the couples' in turn; how many of them are done */
-    double phase;        /* at which both sides' runs begin in this couple (DeviceOps.clock) */
-    double spent[STEPS]; /* seconds, for the log */
-    int runs;            /* of the candidate */
-    double look_at;      /* couples, before which the interval is not looked at again */
-    int unseen[SIDES];   /* runs in which the host's clock saw much more than the events */
-} Bench;
+    int orders[ORDERS], n_ordered; /* the current block of orders; pairs ordered until now */
+    double phase;                  /* at which both runs of this pair begin (DeviceOps.clock) */
+    double spent_s[STEPS];         /* for the log */
+    int runs;                      /* of the candidate */
+    double look_at;                /* pairs before the next look at the resampled interval */
+    int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
+} PairedTiming;
 
-static int open_bench(Bench *b, Cases *cases, const Workload *w, Finding *f, Error *err)
+static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *f, Error *err)
 {
-    Task *t = b->loaded[CANDIDATE]->task;
+    Task *t = p->loaded[CANDIDATE]->task;
     for (int set = 0; set < SETS; set++)
-        if (!(b->contents[set] = cases_get(cases, t, w, VARIANT_DRAWN,
-                                           case_seed(b->opt->seed, t, w, set), 1.0, err)))
+        if (!(p->contents[set] = cases_get(cases, t, w, VARIANT_DRAWN,
+                                           case_seed(p->opt->seed, t, w, set), 1.0, err)))
             return -1;
     for (int set = 0; set < SETS; set++)
         for (int side = CANDIDATE; side >= BASELINE; side--) {
-            const Rig *owner = side == CANDIDATE ? NULL : &b->rigs[CANDIDATE][set];
-            int rc =
-                rig_open(&b->rigs[side][set], b->loaded[side], b->contents[set], owner, f, err);
+            const Run *owner = side == CANDIDATE ? NULL : &p->run[CANDIDATE][set];
+            int rc = run_open(&p->run[side][set], p->loaded[side], p->contents[set], owner, f, err);
             if (rc) return rc;
         }
-    b->turns = rig_can_turn(&b->rigs[CANDIDATE][0]);
+    p->rotations = run_rotations(&p->run[CANDIDATE][0]);
     return 0;
 }
 
-static void close_bench(Bench *b)
+static void close_runs(PairedTiming *p)
 {
     for (int side = BASELINE; side < SIDES; side++)
-        for (int set = 0; set < SETS; set++) rig_close(&b->rigs[side][set]);
+        for (int set = 0; set < SETS; set++) run_close(&p->run[side][set]);
 }
 
-/* ---- one side's turn ---- */
+/* ---- one run ---- */
 
-static int more_than_events(const Bench *b, const DeviceClock *c)
+static int more_than_events(const PairedTiming *p, const DeviceClock *c)
 {
-    return b->opt->mode != CLOCK_GRAPH &&
+    return p->opt->mode != CLOCK_GRAPH &&
            c->host_us > host_factor * (c->us + c->flush_us) + host_slack_us;
 }
 
-/* Work that the events do not see, in most runs, is hidden from them. On a busy host both sides'
- * runs take longer by its clock: what the baseline's, between them, show as often is no candidate's
- * doing. */
-static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
+/* Find work that the events do not cover: the host's clock shows much more time than the events in
+ * at least half of the candidate's runs. The baseline's runs in which it does are subtracted, since
+ * a busy host delays both sides. */
+static int hidden_work(PairedTiming *p, const DeviceClock *c, Finding *f)
 {
-    if (!more_than_events(b, c)) return 0;
-    int more = ++b->unseen[CANDIDATE] - b->unseen[BASELINE];
-    if (more < 20 || 2 * more < b->runs) return 0;
+    if (!more_than_events(p, c)) return 0;
+    int more = ++p->host_longer[CANDIDATE] - p->host_longer[BASELINE];
+    if (more < 20 || 2 * more < p->runs) return 0;
     finding_set(f, OUTCOME_CHEAT, 0,
                 "the events around the launches say %.1f us, the host's clock %.1f us: work is "
                 "done outside "
@@ -105,149 +104,144 @@ static int hidden_work(Bench *b, const DeviceClock *c, Finding *f)
     return 1;
 }
 
-/* After every run, or what lies where nobody looks would be there for the next: contents come round
- * again, though elsewhere. */
-static int look_at_candidate(Rig *r, Finding *f, Error *err)
+/* Check outputs, inputs and guard zones. This is done after every run: the same contents come
+ * again, and a result that was not checked could be kept for them. */
+static int check_candidate(Run *r, Finding *f, Error *err)
 {
-    int rc = rig_well(r, err);
+    int rc = run_matches(r, err);
     if (rc <= 0) return rc;
-    rc = rig_compare(r, f, err);
-    if (!rc) rc = rig_inspect(r, f, err);
+    rc = run_compare(r, f, err);
+    if (!rc) rc = run_inspect(r, f, err);
     return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
 }
 
-static int run_on(Bench *b, int side, int set, double *us, Finding *f, Error *err)
+static int clock_run(PairedTiming *p, int side, int set, double *us, Finding *f, Error *err)
 {
-    const Loaded *l = b->loaded[side];
-    const Rig *r = &b->rigs[side][set];
+    const Loaded *l = p->loaded[side];
+    const Run *r = &p->run[side][set];
     DeviceFault fault = {0};
     DeviceClock c = {0};
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, b->opt->mode, b->phase, &c,
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, p->opt->mode, p->phase, &c,
                            &fault, err);
     *us = c.us;
     if (side == BASELINE) {
-        b->unseen[BASELINE] += !rc && more_than_events(b, &c);
+        p->host_longer[BASELINE] += !rc && more_than_events(p, &c);
         return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline failed while timed: %s",
                                   fault.message)
                       : rc;
     }
     if (rc > 0) finding_fault(f, &fault, r->where);
     if (rc) return rc;
-    b->runs++;
-    b->loaded[CANDIDATE]->runs++;
-    return hidden_work(b, &c, f);
+    p->runs++;
+    p->loaded[CANDIDATE]->runs++;
+    return hidden_work(p, &c, f);
 }
 
-static void spend(Bench *b, int step, double *since)
+static void spend(PairedTiming *p, int step, double *since)
 {
     double now = clock_seconds();
-    b->spent[step] += now - *since;
+    p->spent_s[step] += now - *since;
     *since = now;
 }
 
-/* Nothing that a side finds was computed by anyone: outputs and buffers, the other side's too. */
-static int undefine(Bench *b, int set, Error *err)
+/* Poison the outputs and both plans' buffers of a set. */
+static int poison_set(PairedTiming *p, int set, Error *err)
 {
-    return rig_reset(&b->rigs[CANDIDATE][set], err) ||
-                   rig_reset_own_buffers(&b->rigs[BASELINE][set], err)
+    return run_reset(&p->run[CANDIDATE][set], err) ||
+                   run_reset_own_buffers(&p->run[BASELINE][set], err)
                ? -1
                : 0;
 }
 
-/* One run: were there two, on two sets, one could do the work of both. */
-static int run_side(Bench *b, int side, int used, double *us, Finding *f, Error *err)
+/* One run of one side. It is a single run: of two, one could do the work of both. */
+static int run_side(PairedTiming *p, int side, int used, double *us, Finding *f, Error *err)
 {
-    if (undefine(b, used, err)) return -1;
+    if (poison_set(p, used, err)) return -1;
     double since = clock_seconds();
-    int rc = run_on(b, side, used, us, f, err);
-    spend(b, RUNNING, &since);
-    if (side == CANDIDATE && !rc) rc = look_at_candidate(&b->rigs[side][used], f, err);
-    spend(b, COMPARING, &since);
+    int rc = clock_run(p, side, used, us, f, err);
+    spend(p, STEP_RUN, &since);
+    if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f, err);
+    spend(p, STEP_COMPARE, &since);
     return rc;
 }
 
-/* The one after the other, with the same done before either. The set that is not used is undefined
- * once: what a candidate leaves there the baseline does not use, and is gone before the next
- * couple. */
-static int run_sides(Bench *b, int first, int set, double us[SIDES], Finding *f, Error *err)
+/* Run both sides, one after the other. The set that is not used is poisoned once before both: the
+ * baseline reads nothing from it, and it is poisoned again before the next pair. */
+static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Finding *f, Error *err)
 {
-    if (undefine(b, !set, err)) return -1;
-    int rc = run_side(b, first, set, &us[first], f, err);
-    return rc ? rc : run_side(b, !first, set, &us[!first], f, err);
+    if (poison_set(p, !set, err)) return -1;
+    int rc = run_side(p, first, set, &us[first], f, err);
+    return rc ? rc : run_side(p, !first, set, &us[!first], f, err);
 }
 
-/* ---- couples ---- */
+/* ---- pairs ---- */
 
-/* The baseline's module too: its code lies in as many places of memory, one after another, as the
- * candidate's (eval/cuda/modules.c). */
-static int load_both(Bench *b, Finding *f, Error *err)
+/* Load both modules again, so that the code of either side lies at several places of memory over
+ * the pairs (DEVICE_COPIES). */
+static int load_both(PairedTiming *p, Finding *f, Error *err)
 {
     Finding own;
-    int rc = loaded_again(b->loaded[CANDIDATE], f, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[CANDIDATE][set], f);
+    int rc = loaded_again(p->loaded[CANDIDATE], f, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = run_resolve(&p->run[CANDIDATE][set], f);
     if (rc) return rc;
-    rc = loaded_again(b->loaded[BASELINE], &own, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = rig_resolve(&b->rigs[BASELINE][set], &own);
+    rc = loaded_again(p->loaded[BASELINE], &own, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = run_resolve(&p->run[BASELINE][set], &own);
     return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline cannot be loaded again: %s",
                               own.message)
                   : rc;
 }
 
-/* New contents in both sets, turned by a random way along an axis that all tensors share, where the
- * task has one: by place the same draw is new to whoever has seen it. Row by row it is not, so that
- * the candidate's module is loaded anew too, with none of what its variables kept; the two sets
- * have nothing in common. A module without variables is parked, which costs nothing. */
-static int renew(Bench *b, Finding *f, Error *err)
+/* Give both sets new contents: the two draws change places at random, and each is rotated by a
+ * random number of positions where the task allows it. A row may still have been seen before, so
+ * that the modules are loaded again, too: their variables keep nothing. Loading a module without
+ * variables again is free. */
+static int refill_sets(PairedTiming *p, Finding *f, Error *err)
 {
-    int swap = (int)random_below(&b->random, SETS);
+    int swap = (int)random_below(&p->random, SETS);
     for (int set = 0; set < SETS; set++) {
-        int64_t turned = b->turns ? (int64_t)random_below(&b->random, (uint64_t)b->turns) : 0;
+        int64_t rotation =
+            p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (rig_refill(&b->rigs[side][set], b->contents[swap ? SETS - 1 - set : set], turned,
+            if (run_refill(&p->run[side][set], p->contents[swap ? SETS - 1 - set : set], rotation,
                            err))
                 return -1;
     }
-    return load_both(b, f, err);
+    return load_both(p, f, err);
 }
 
-/* Of as many couples as there are orders each has another one: by chance alone, of twelve couples
- * one side would go first in eight or more two times in five. */
-static int next_order(Bench *b)
+/* Draw the order of a pair. Every block of ORDERS pairs has each order once, in random sequence:
+ * independent draws would let one side go first in most of a dozen pairs too often. */
+static int next_order(PairedTiming *p)
 {
-    int at = b->ordered++ % ORDERS;
-    for (int i = 0; i < ORDERS && !at; i++) b->orders[i] = i;
-    int from = at + (int)random_below(&b->random, (uint64_t)(ORDERS - at)), order = b->orders[from];
-    b->orders[from] = b->orders[at];
+    int at = p->n_ordered++ % ORDERS;
+    for (int i = 0; i < ORDERS && !at; i++) p->orders[i] = i;
+    int from = at + (int)random_below(&p->random, (uint64_t)(ORDERS - at)), order = p->orders[from];
+    p->orders[from] = p->orders[at];
     return order;
 }
 
-/* Each side once, on the same buffers: of as many couples as there are orders half on either set.
- * The very first run is the baseline's, by whose time a device bounds the candidate's. */
-static int couple(Bench *b, double us[SIDES], Finding *f, Error *err)
+/* Run each side once, on the same set. The first run of all is the baseline's: its time gives the
+ * device a time limit for the candidate. */
+static int take_pair(PairedTiming *p, double us[SIDES], Finding *f, Error *err)
 {
-    int order = next_order(b), first = b->runs ? order % SIDES : BASELINE, set = order / SIDES;
+    int order = next_order(p), first = p->runs ? order % SIDES : BASELINE, set = order / SIDES;
     double since = clock_seconds();
-    b->phase = random_uniform(&b->random);
-    int rc = renew(b, f, err);
-    spend(b, RENEWING, &since);
-    return rc ? rc : run_sides(b, first, set, us, f, err);
+    p->phase = random_uniform(&p->random);
+    int rc = refill_sets(p, f, err);
+    spend(p, STEP_REFILL, &since);
+    return rc ? rc : run_sides(p, first, set, us, f, err);
 }
 
-/* What the contexts leave unknown of the samples' ratio, as a share of it: each adds to every
- * launch an offset of its own. */
+/* Half of the 95% interval of the ratio by the contexts' offsets alone, as a share of the ratio. */
 static double context_share(const DeviceTiming *t, double baseline_us, double candidate_us)
 {
-    return CLOCKED_CONTEXT_US * sqrt(0.5) *
+    return PAIRED_CONTEXT_US * sqrt(0.5) *
            hypot(t->baseline_launches / baseline_us, t->candidate_launches / candidate_us);
 }
 
-/* The share of the ratio that half its interval has to come down to, and is never said to be less:
- * how much narrower the samples have it is chance, of few samples a large one, which would be the
- * score's. Where the verdict would say that the candidate wins by little, much narrower: of many
- * candidates that are equal to their baseline some seem to win by chance, and only more samples
- * tell. Of a candidate that is surely slower nobody wants to know it so well. *half: what the share
- * is by now, about. */
-static double wanted(const DeviceTiming *t, double *half)
+/* The half width, as a share of the ratio, at which sampling stops. *half: the estimated half width
+ * of the samples until now, as a share of the ratio. */
+static double target_share(const DeviceTiming *t, double *half)
 {
     Pairs pairs = timing_pairs(t);
     double baseline = statistics_median(t->baseline_us, t->n),
@@ -255,34 +249,34 @@ static double wanted(const DeviceTiming *t, double *half)
     double ratio = baseline / candidate;
     *half = statistics_half_width(&pairs) / ratio;
     double unknown = ratio * hypot(*half, context_share(t, baseline, candidate));
-    if (ratio + unknown < lost) return coarse;
-    return ratio - unknown > 1 && ratio < little ? sure : narrow;
+    if (ratio + unknown < slow) return narrow_slow;
+    return ratio - unknown > 1 && ratio < small_win ? narrow_win : narrow;
 }
 
-/* Half the resampled interval, as a share of the ratio. */
-static double resampled(const DeviceTiming *t, uint64_t seed, Interval *v)
+/* Half of the resampled interval, as a share of the ratio. *v: the interval. */
+static double resampled_share(const DeviceTiming *t, uint64_t seed, Interval *v)
 {
     Pairs pairs = timing_pairs(t);
     statistics_ratio(&pairs, seed, v);
     return (v->high - v->low) / (2 * v->middle);
 }
 
-/* By the estimate first, since resampling takes as long as a couple or two; when that says no, not
- * before as many are there as it would take. */
-static int narrow_enough(Bench *b, const DeviceTiming *t)
+/* Look at the estimate first, since resampling takes as long as one or two pairs. When the
+ * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. */
+static int narrow_enough(PairedTiming *p, const DeviceTiming *t)
 {
-    if (t->n < FEW_COUPLES || t->n % LOOK_EVERY || t->n < b->look_at) return 0;
-    double half, share = wanted(t, &half);
-    if (half > share || (share < coarse && t->n < MIN_COUPLES)) return 0;
+    if (t->n < FIRST_PAIRS || t->n % LOOK_EVERY || t->n < p->look_at) return 0;
+    double half, share = target_share(t, &half);
+    if (half > share || (share < narrow_slow && t->n < MIN_PAIRS)) return 0;
     Interval v;
-    double more = resampled(t, b->opt->seed, &v) / share;
-    b->look_at = t->n * fmin(more * more, 2);
+    double more = resampled_share(t, p->opt->seed, &v) / share;
+    p->look_at = t->n * fmin(more * more, 2);
     return more <= 1;
 }
 
-void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
+void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
-    double estimate, share = wanted(t, &estimate), half = resampled(t, seed, out);
+    double estimate, share = target_share(t, &estimate), half = resampled_share(t, seed, out);
     double contexts = context_share(t, statistics_median(t->baseline_us, t->n),
                                     statistics_median(t->candidate_us, t->n));
     double unknown = out->middle * hypot(fmax(half, share), contexts);
@@ -290,45 +284,45 @@ void clocked_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
     out->high = out->middle + unknown;
 }
 
-static int warm_up(Bench *b, Finding *f, Error *err)
+/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
+ * and up to one for each copy of the code within warm_s. */
+static int warm_up(PairedTiming *p, Finding *f, Error *err)
 {
     double us[SIDES], since = clock_seconds();
-    int warm = b->opt->timed_at > 0 &&
-               since - b->opt->timed_at <
-                   stays_warm_s; /* a first run of every copy of the code, as time allows */
-    for (int i = 0; i < (warm ? 1 : WARM_COUPLES) ||
+    int warm = p->opt->timed_at > 0 && since - p->opt->timed_at < stays_warm_s;
+    for (int i = 0; i < (warm ? 1 : WARM_PAIRS) ||
                     (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
-        int rc = couple(b, us, f, err);
+        int rc = take_pair(p, us, f, err);
         if (rc) return rc;
     }
     return 0;
 }
 
-static int couples(Bench *b, DeviceTiming *out, Finding *f, Error *err)
+static int take_pairs(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
 {
     double us[SIDES], since = clock_seconds();
-    b->ordered = 0; /* the warm-up has ended anywhere */
-    while (out->n < MAX_COUPLES) {
-        int rc = couple(b, us, f, err);
+    p->n_ordered = 0; /* begin a block of orders */
+    while (out->n < MAX_PAIRS) {
+        int rc = take_pair(p, us, f, err);
         if (rc) return rc;
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
-        if (out->n >= FEW_COUPLES && clock_seconds() - since > b->opt->budget_s) break;
-        if (narrow_enough(b, out)) break;
+        if (out->n >= FIRST_PAIRS && clock_seconds() - since > p->opt->budget_s) break;
+        if (narrow_enough(p, out)) break;
     }
     return timing_makes_sense(out, 1, err);
 }
 
-/* One more run of each side for the counters. */
-static int profile(Bench *b, DeviceTiming *out, Finding *f, Error *err)
+/* One more run of each side, to read its hardware counters. */
+static int profile(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
 {
-    const Loaded *l = b->loaded[CANDIDATE];
+    const Loaded *l = p->loaded[CANDIDATE];
     DeviceTiming *side = memory_alloc(sizeof *side);
     DeviceFault fault = {0};
-    int rc = renew(b, f, err);
+    int rc = refill_sets(p, f, err);
     for (int s = 0; s < SIDES && !rc; s++) {
-        const Rig *r = &b->rigs[s][0];
+        const Run *r = &p->run[s][0];
         memset(side, 0, sizeof *side);
         rc = l->ops->counters(l->device, r->launches, r->n_launches, side, &fault, err);
         if (rc > 0) finding_fault(f, &fault, r->where);
@@ -341,119 +335,119 @@ static int profile(Bench *b, DeviceTiming *out, Finding *f, Error *err)
     return rc;
 }
 
-static void log_spent(const Bench *b, const DeviceTiming *t, double start, const double at[3])
+static void log_spent(const PairedTiming *p, const DeviceTiming *t, double start,
+                      const double at[3])
 {
     double ratio =
         t->n ? statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n)
              : 0;
     Pairs pairs = timing_pairs(t);
     double half = t->n ? statistics_half_width(&pairs) : 0;
-    log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d couples in %.1f "
-              "ms; renewing %.1f ms, running %.1f ms, "
-              "comparing %.1f ms; ratio %.4f, half its interval %.4f",
+    log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d pairs in %.1f "
+              "ms; refilling %.1f ms, running %.1f ms, "
+              "comparing %.1f ms; ratio %.4f, half of its interval %.4f",
               (at[0] - start) * 1e3, (at[1] - at[0]) * 1e3, (at[2] - at[1]) * 1e3, t->n,
-              (clock_seconds() - at[2]) * 1e3, b->spent[RENEWING] * 1e3, b->spent[RUNNING] * 1e3,
-              b->spent[COMPARING] * 1e3, ratio, half);
+              (clock_seconds() - at[2]) * 1e3, p->spent_s[STEP_REFILL] * 1e3,
+              p->spent_s[STEP_RUN] * 1e3, p->spent_s[STEP_COMPARE] * 1e3, ratio, half);
 }
 
-int clocked_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                    const ClockedOptions *opt, DeviceTiming *out, ChecksPassed *passed, Finding *f,
-                    Error *err)
+int paired_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
+                   const PairedOptions *opt, DeviceTiming *out, ChecksPassed *passed, Finding *f,
+                   Error *err)
 {
-    Bench b = {.loaded = {baseline, candidate}, .opt = opt};
+    PairedTiming p = {.loaded = {baseline, candidate}, .opt = opt};
     const DeviceOps *ops = candidate->ops;
     Device *d = candidate->device;
     Error ignored;
     memset(out, 0, sizeof *out);
     out->mode = opt->mode;
-    random_init(&b.random, opt->seed, random_hash("couples", 7));
-    double start = clock_seconds(),
-           at[3] = {start, start, start}; /* ready, warm, about to be timed */
-    int rc = open_bench(&b, cases, w, f, err);
+    random_init(&p.random, opt->seed, random_hash("couples", 7));
+    double start = clock_seconds();
+    double at[3] = {start, start, start}; /* the runs are open; warmed up; telemetry read */
+    int rc = open_runs(&p, cases, w, f, err);
     int locked = 0;
-    out->baseline_launches = b.rigs[BASELINE][0].n_launches;
-    out->candidate_launches = b.rigs[CANDIDATE][0].n_launches;
+    out->baseline_launches = p.run[BASELINE][0].n_launches;
+    out->candidate_launches = p.run[CANDIDATE][0].n_launches;
     if (!rc && ops->lock) rc = ops->lock(d, 1, err), locked = !rc;
     at[0] = clock_seconds();
-    if (!rc) rc = warm_up(&b, f, err);
+    if (!rc) rc = warm_up(&p, f, err);
     at[1] = clock_seconds();
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->before, err);
     at[2] = clock_seconds();
-    if (!rc) rc = couples(&b, out, f, err);
-    log_spent(&b, out, start, at);
+    if (!rc) rc = take_pairs(&p, out, f, err);
+    log_spent(&p, out, start, at);
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
-    if (!rc && opt->profile && ops->counters) rc = profile(&b, out, f, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = rig_inspect(&b.rigs[CANDIDATE][set], f, err);
+    if (!rc && opt->profile && ops->counters) rc = profile(&p, out, f, err);
+    for (int set = 0; set < SETS && !rc; set++) rc = run_inspect(&p.run[CANDIDATE][set], f, err);
     if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
     if (!rc)
-        checks_pass(passed, "%s: outputs of all %d timed runs", b.rigs[CANDIDATE][0].where, b.runs);
-    close_bench(&b);
+        checks_pass(passed, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where, p.runs);
+    close_runs(&p);
     return rc;
 }
 
-/* ---- what the candidate has not seen ---- */
+/* ---- unseen inputs ---- */
 
-/* Both sides' run on it, in any order. The other set has the same, since its own contents may have
- * had to make room. *fast: how many times the baseline's speed the candidate's may have been. */
-static int couple_on(Bench *b, const Case *c, double *fast, Finding *f, Error *err)
+/* Run both sides on case c, in random order. Both sets get c, since the cases of the sets may have
+ * been dropped to make room for it. *fast: the largest ratio that this pair leaves possible. */
+static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Finding *f, Error *err)
 {
     double us[SIDES];
-    int first = (int)random_below(&b->random, SIDES);
+    int first = (int)random_below(&p->random, SIDES);
     for (int set = 0; set < SETS; set++)
         for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (rig_refill(&b->rigs[side][set], c, 0, err)) return -1;
-    b->phase = random_uniform(&b->random);
-    int rc = load_both(b, f, err);
-    if (!rc) rc = run_sides(b, first, 0, us, f, err);
+            if (run_refill(&p->run[side][set], c, 0, err)) return -1;
+    p->phase = random_uniform(&p->random);
+    int rc = load_both(p, f, err);
+    if (!rc) rc = run_sides(p, first, 0, us, f, err);
     if (!rc && !(us[CANDIDATE] > 0))
-        return error_set(err, ERROR_INVALID, "the device gave a time that is none: %g us",
+        return error_set(err, ERROR_DEVICE, "the device gave an invalid time: %g us",
                          us[CANDIDATE]);
-    const DeviceTiming launches = {.baseline_launches = b->rigs[BASELINE][0].n_launches,
-                                   .candidate_launches = b->rigs[CANDIDATE][0].n_launches};
+    const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
+                                   .candidate_launches = p->run[CANDIDATE][0].n_launches};
     *fast = rc ? 0
                : us[BASELINE] / us[CANDIDATE] *
-                     (remembers + 2 * context_share(&launches, us[BASELINE], us[CANDIDATE]));
+                     (unseen_factor + 2 * context_share(&launches, us[BASELINE], us[CANDIDATE]));
     return rc;
 }
 
-static int is_as_fast(const Bench *b, double best, double low, Finding *f)
+static int refuse_replay(const PairedTiming *p, double best, double low, Finding *f)
 {
     if (best >= low) return 0;
     finding_set(f, OUTCOME_CHEAT, 0,
                 "%.3f times as fast as the baseline on inputs that come again, at most %.3f times "
                 "on inputs that it has "
                 "not seen: results are kept from run to run (%s)",
-                low, best, b->rigs[CANDIDATE][0].where);
+                low, best, p->run[CANDIDATE][0].where);
     snprintf(f->cheat, sizeof f->cheat, "replay");
     return 1;
 }
 
-int clocked_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                   const ClockedOptions *opt, double low, ChecksPassed *passed, Finding *f,
-                   Error *err)
+int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
+                  const PairedOptions *opt, double low, ChecksPassed *passed, Finding *f,
+                  Error *err)
 {
-    Bench b = {.loaded = {baseline, candidate}, .opt = opt};
+    PairedTiming p = {.loaded = {baseline, candidate}, .opt = opt};
     const DeviceOps *ops = candidate->ops;
     const Case *c;
     Error ignored;
     double best = 0, fast = 0;
     int rc = 0, locked = 0;
-    random_init(&b.random, opt->seed, random_hash("unseen", 6));
+    random_init(&p.random, opt->seed, random_hash("unseen", 6));
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++)
-        rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c,
-                           err); /* nobody waits for that */
-    if (!rc) rc = open_bench(&b, cases, w, f, err);
+        rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err); /* before the lock */
+    if (!rc) rc = open_runs(&p, cases, w, f, err);
     if (!rc && ops->lock) rc = ops->lock(candidate->device, 1, err), locked = !rc;
-    if (!rc) rc = warm_up(&b, f, err);
+    if (!rc) rc = warm_up(&p, f, err);
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
         rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err);
         if (rc || !c) continue;
-        rc = couple_on(&b, c, &fast, f, err);
+        rc = take_unseen_pair(&p, c, &fast, f, err);
         best = fmax(best, fast);
-        if (!rc) checks_pass(passed, "%s", b.rigs[CANDIDATE][0].where);
+        if (!rc) checks_pass(passed, "%s", p.run[CANDIDATE][0].where);
     }
-    if (!rc) rc = is_as_fast(&b, best, low, f);
+    if (!rc) rc = refuse_replay(&p, best, low, f);
     if (locked && ops->lock(candidate->device, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
-    close_bench(&b);
+    close_runs(&p);
     return rc;
 }

@@ -1,3 +1,4 @@
+/* Two threads, joined at most once each. */
 #include "eval/judge/prepare.h"
 
 #include <pthread.h>
@@ -9,18 +10,18 @@
 #include "base/memory.h"
 #include "eval/candidate/candidate.h"
 
-enum { CONTENTS = 2 }; /* of the timed workload: eval/judge/paired_timing.c exchanges them */
+enum { CONTENTS = 2 }; /* draws of the timed workload, as many as paired_timing.c has sets */
 
 typedef struct {
     pthread_t thread;
     int running;
     atomic_int done;
-} Side;
+} Worker;
 
 struct Prepare {
     PrepareOptions opt;
     char arch[16];
-    Side compiling, drawing;
+    Worker compiling, drawing;
 };
 
 static void compile(Prepare *p, const Candidate *c)
@@ -50,7 +51,7 @@ static void *compile_both(void *of)
                                  &err))
         compile(p, &c);
     candidate_release(&c);
-    log_debug("candidate and baseline compiled ahead");
+    log_debug("candidate and baseline precompiled");
     return NULL;
 }
 
@@ -63,17 +64,17 @@ static void *draw(void *of)
         if (cases_draw(o->cases, o->task, o->timed, VARIANT_DRAWN,
                        case_seed(o->seed, o->task, o->timed, i), 1.0, &err))
             break;
-    log_debug("timed contents drawn ahead");
+    log_debug("timed contents drawn");
     p->drawing.done = 1;
     return NULL;
 }
 
-static void begin(Side *s, void *(*work)(void *), Prepare *p)
+static void begin(Worker *s, void *(*work)(void *), Prepare *p)
 {
     s->running = !pthread_create(&s->thread, NULL, work, p);
 }
 
-static void join(Side *s)
+static void join(Worker *s)
 {
     if (s->running) pthread_join(s->thread, NULL);
     s->running = 0;

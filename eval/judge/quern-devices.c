@@ -1,4 +1,4 @@
-/* What this machine can evaluate on. */
+/* quern-devices: list the devices of this machine, GPUs first. */
 #include <stdio.h>
 #include <string.h>
 

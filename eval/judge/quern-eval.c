@@ -1,4 +1,5 @@
-/* One candidate, one verdict; several of one task, one after another. */
+/* quern-eval: judge one candidate of a task, or several one after another, and print the verdicts.
+ * The exit status is that of the worst verdict. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,78 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "eval/judge/verdict_schema.h"
 #include "eval/judge/verdict_show.h"
 
-enum { EXIT_CANDIDATE = 1, EXIT_EVALUATOR = 3 };
-
-/* Far more than a candidate may have: a large file is the candidate's fault, and its verdict says
- * so. */
+/* Sources up to this size are read. One above CANDIDATE_MAX_SOURCE gets a verdict that says so. */
 enum { SOURCE_MAX = 256 << 20 };
+
+static struct {
+    const char *task, *device, *tasks_root, *cache, *mode, *baseline;
+    double budget_s;
+    int64_t seed;
+    int json, profile, schema;
+} args = {.device = "sim:h100", .mode = "cold", .seed = 1};
+
+static const Flag flags[] = {
+    {.name = "task",
+     .kind = FLAG_TEXT,
+     .target = &args.task,
+     .help = "the task that the candidate is for (required)"},
+    {.name = "device",
+     .kind = FLAG_TEXT,
+     .target = &args.device,
+     .help = "where it runs: sim:a100, h100, h200, l40, rtx3090, h20; cuda:0"},
+    {.name = "seed",
+     .kind = FLAG_INT,
+     .target = &args.seed,
+     .help = "of the drawn inputs",
+     .min = 0,
+     .max = 9e15},
+    {.name = "tasks",
+     .kind = FLAG_TEXT,
+     .target = &args.tasks_root,
+     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
+    {.name = "cache",
+     .kind = FLAG_TEXT,
+     .target = &args.cache,
+     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
+    {.name = "mode",
+     .kind = FLAG_TEXT,
+     .target = &args.mode,
+     .choices = "cold|warm|graph",
+     .help = "what the clock of a GPU sees: L2 flushed, as the last run left it, or flushed and "
+             "replayed as one CUDA graph"},
+    {.name = "budget",
+     .kind = FLAG_FLOAT,
+     .target = &args.budget_s,
+     .help = "seconds of timing at most; 0: as the evaluator chooses",
+     .max = 600},
+    {.name = "baseline",
+     .kind = FLAG_TEXT,
+     .target = &args.baseline,
+     .help = "a source that is speedup 1.0 instead of the task's baseline"},
+    {.name = "json",
+     .kind = FLAG_BOOL,
+     .target = &args.json,
+     .help = "the verdict as one line of JSON"},
+    {.name = "profile",
+     .kind = FLAG_BOOL,
+     .target = &args.profile,
+     .help = "every check and counter, beside the baseline's"},
+    {.name = "schema",
+     .kind = FLAG_BOOL,
+     .target = &args.schema,
+     .help = "print the fields of a verdict as Markdown, and judge nothing"},
+    {.name = NULL}};
+
+static const FlagSpec spec = {
+    .program = "quern-eval",
+    .synopsis = "--task NAME [--device DEVICE] FILE.cu...",
+    .about = "Compile, check and time one candidate, or several of a task. Exit status: 0 correct "
+             "and timed, 1 a candidate failed, 2 usage, 3 the evaluator failed.",
+    .flags = flags,
+    .max_words = -1};
 
 static void read_source(const char *path, Buffer *out)
 {
@@ -25,36 +91,69 @@ static void read_source(const char *path, Buffer *out)
     if (file_read_source(path, SOURCE_MAX, out, &err)) log_die(&err);
 }
 
-static int judge(Evaluator *e, const char *task, const Buffer *source, int json, int profile)
+/* Judge and print. Returns the exit status of this verdict. */
+static int judge(Evaluator *e, const Buffer *source)
 {
     Verdict v;
     Error err;
-    int status = EXIT_SUCCESS;
-    evaluator_run(e, task, source->data, source->len, &v);
+    int status = EXIT_STATUS_OK;
+    evaluator_run(e, args.task, source->data, source->len, &v);
     if (v.outcome == OUTCOME_EVALUATOR_ERROR)
-        status = EXIT_EVALUATOR;
+        status = EXIT_STATUS_SYSTEM;
     else if (v.outcome != OUTCOME_OK)
-        status = EXIT_CANDIDATE;
-    if (json) {
-        if (show_json(stdout, task, &v, &err)) log_die(&err);
+        status = EXIT_STATUS_FAILED;
+    if (args.json) {
+        if (show_json(stdout, args.task, &v, &err)) log_die(&err);
     } else {
-        show_text(stdout, task, &v, profile);
+        show_text(stdout, args.task, &v, args.profile);
     }
-    fflush(stdout);
+    if (fflush(stdout)) {
+        error_errno(&err, "cannot write the result to stdout");
+        log_die(&err);
+    }
     verdict_release(&v);
     return status;
 }
 
-/* A task that is not there is a wrong word on the command line. */
-static void need_task(const FlagSpec *spec, const TaskSet *set, const char *task)
+/* Judge n files, of which the first is read already. Returns the largest status. */
+static int judge_all(Evaluator *e, const char **files, int n, const Buffer *first)
+{
+    int status = EXIT_STATUS_OK;
+    for (int i = 0; i < n; i++) {
+        if (n > 1 && !args.json) printf("%s%s:\n", i ? "\n" : "", files[i]);
+        Buffer next;
+        if (i) read_source(files[i], &next);
+        int one = judge(e, i ? &next : first);
+        if (i) buffer_release(&next);
+        if (one > status) status = one;
+    }
+    return status;
+}
+
+/* End with a usage error unless the task exists. */
+static void need_task(const TaskSet *set)
 {
     char names[1000] = "";
     size_t n = 0;
-    if (taskset_find(set, task, strlen(task))) return;
+    if (taskset_find(set, args.task, strlen(args.task))) return;
     for (int i = 0; i < set->n && n < sizeof names; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
                               set->tasks[i]->name);
-    flags_usage_error(spec, "no task is named \"%s\"; there are %s", task, names);
+    flags_usage_error(&spec, "no task is named \"%s\"; there are %s", args.task, names);
+}
+
+/* End with a usage error unless a task, a known device and files that exist are named. */
+static const DeviceOps *need_words(const char **files, int n, const char **device_arg)
+{
+    Error err;
+    if (!args.task || !*args.task) flags_usage_error(&spec, "--task is required");
+    if (!n) flags_usage_error(&spec, "expected %s %s, found 0 words", spec.program, spec.synopsis);
+    const DeviceOps *ops = device_find(args.device, device_arg, &err);
+    if (!ops) flags_usage_error(&spec, "%s", err.text);
+    for (int i = 0; i < n; i++)
+        if (!file_exists(files[i]))
+            flags_usage_error(&spec, "cannot open %s: No such file or directory", files[i]);
+    return ops;
 }
 
 static ClockMode clock_mode(const char *name)
@@ -64,108 +163,40 @@ static ClockMode clock_mode(const char *name)
 
 int main(int argc, char **argv)
 {
-    const char *task = NULL, *device = "sim:h100", *tasks_root = NULL, *cache = NULL, *arg;
-    const char *mode = "cold", *baseline = NULL;
-    double budget = 0;
-    int json = 0, profile = 0;
-    int64_t seed = 1;
-    Flag flags[] = {{.name = "task",
-                     .kind = FLAG_TEXT,
-                     .target = &task,
-                     .help = "the task that the candidate is for",
-                     .required = 1},
-                    {.name = "device",
-                     .kind = FLAG_TEXT,
-                     .target = &device,
-                     .help = "where it runs: sim:a100, h100, h200, l40, rtx3090, h20; cuda:0"},
-                    {.name = "seed",
-                     .kind = FLAG_INT,
-                     .target = &seed,
-                     .help = "of the drawn inputs",
-                     .min = 0,
-                     .max = 9e15},
-                    {.name = "tasks",
-                     .kind = FLAG_TEXT,
-                     .target = &tasks_root,
-                     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
-                    {.name = "cache",
-                     .kind = FLAG_TEXT,
-                     .target = &cache,
-                     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
-                    {.name = "mode",
-                     .kind = FLAG_TEXT,
-                     .target = &mode,
-                     .choices = "cold|warm|graph",
-                     .help = "what the clock of a GPU sees: L2 flushed, as the last run left it, "
-                             "or flushed and replayed as one CUDA graph"},
-                    {.name = "budget",
-                     .kind = FLAG_FLOAT,
-                     .target = &budget,
-                     .help = "seconds of timing at most; 0: as the evaluator chooses",
-                     .max = 600},
-                    {.name = "baseline",
-                     .kind = FLAG_TEXT,
-                     .target = &baseline,
-                     .help = "a source that is speedup 1.0 instead of the task's baseline"},
-                    {.name = "json",
-                     .kind = FLAG_BOOL,
-                     .target = &json,
-                     .help = "the verdict as one line of JSON"},
-                    {.name = "profile",
-                     .kind = FLAG_BOOL,
-                     .target = &profile,
-                     .help = "every check and counter, beside the baseline's"},
-                    {.name = NULL}};
-    FlagSpec spec = {.program = "quern-eval",
-                     .synopsis = "--task NAME [--device DEVICE] FILE.cu...",
-                     .about = "Compile, check and time one candidate, or several of a task. Exit "
-                              "status: 0 correct and timed, "
-                              "1 a candidate failed, 2 usage, 3 the evaluator failed.",
-                     .flags = flags,
-                     .min_words = 1,
-                     .max_words = -1};
     Error err;
     Evaluator *e;
-    const char **words = memory_array((size_t)argc, sizeof *words);
-    int n = flags_parse(&spec, argc, argv, words), status = EXIT_SUCCESS;
+    Buffer first;
+    const char **files = memory_array((size_t)argc, sizeof *files), *device_arg;
+    int n = flags_parse(&spec, argc, argv, files);
     log_open("quern-eval");
-    const DeviceOps *ops = device_find(device, &arg, &err);
-    if (!ops) flags_usage_error(&spec, "%s", err.text);
-    for (int i = 0; i < n; i++)
-        if (!file_exists(words[i]))
-            flags_usage_error(&spec, "cannot open %s: No such file or directory", words[i]);
-    /* A GPU's driver takes 0.2 s to clear away a process with a context: nobody has to wait for
-     * that. */
+    if (args.schema) {
+        verdict_schema_print(stdout);
+        return log_close(EXIT_STATUS_OK);
+    }
+    const DeviceOps *ops = need_words(files, n, &device_arg);
+    /* The caller need not wait while a GPU's driver clears the contexts of this process: 0.2 s. */
     if (ops->clock) process_answer_early();
-    if (ops->alone) ops->alone(arg);
-    Buffer first; /* the evaluator begins with it; a pipe can be read once only */
-    read_source(words[0], &first);
-    EvaluatorOptions options = {.device = device,
-                                .tasks_root = tasks_root,
-                                .cache_dir = cache,
-                                .seed = (uint64_t)seed,
-                                .mode = clock_mode(mode),
-                                .budget_s = budget,
-                                .baseline = baseline,
-                                .profile = profile,
-                                .first_task = task,
+    if (ops->alone) ops->alone(device_arg);
+    read_source(files[0], &first); /* once, since it may be a pipe */
+    EvaluatorOptions options = {.device = args.device,
+                                .tasks_root = args.tasks_root,
+                                .cache_dir = args.cache,
+                                .seed = (uint64_t)args.seed,
+                                .mode = clock_mode(args.mode),
+                                .budget_s = args.budget_s,
+                                .baseline = args.baseline,
+                                .profile = args.profile,
+                                .first_task = args.task,
                                 .first_source =
                                     first.len <= CANDIDATE_MAX_SOURCE ? first.data : NULL,
                                 .first_len = first.len};
     if (evaluator_open(&options, &e, &err)) log_die(&err);
-    need_task(&spec, evaluator_tasks(e), task);
-    for (int i = 0; i < n; i++) {
-        if (n > 1 && !json) printf("%s%s:\n", i ? "\n" : "", words[i]);
-        Buffer next;
-        if (i) read_source(words[i], &next);
-        int one = judge(e, task, i ? &next : &first, json, profile);
-        if (i) buffer_release(&next);
-        if (one > status) status = one;
-    }
+    need_task(evaluator_tasks(e));
+    int status = judge_all(e, files, n, &first);
     log_debug("judged");
     status = log_close(status);
-    /* The end of the process ends the compiler and the runners and frees all: taking down CUDA
-     * contexts by hand costs 0.15 s. */
+    /* The evaluator is not closed: the end of the process frees everything, and faster than taking
+     * down the CUDA contexts here. */
     fflush(NULL);
     process_answered(status);
 }

@@ -1,120 +1,19 @@
+/* The memory, launches and comparisons of a Run. Inputs are read-only for the device's kernels
+ * where it can protect them; outputs and buffers are poisoned before every launch. */
 #include "eval/judge/run.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/candidate/ptx_words.h"
 
-enum { TURN_BYTES = 16 }; /* what a device turns contents by */
+enum { ROTATION_BYTES = 16 }; /* contents are rotated by multiples of this (DeviceOps.fill) */
 
-void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    *f = (Finding){.outcome = outcome, .line = line};
-    vsnprintf(f->message, sizeof f->message, fmt, ap);
-    va_end(ap);
-}
+/* ---- memory ---- */
 
-void finding_fault(Finding *f, const DeviceFault *fault, const char *where)
-{
-    finding_set(f, fault->outcome, fault->line, "%s%s%s%s", fault->message, where ? " (" : "",
-                where ? where : "", where ? ")" : "");
-}
-
-/* ---- the code ---- */
-
-static int load_module(Loaded *l, Finding *f, Error *err)
-{
-    DeviceFault fault = {0};
-    DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
-    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted,
-                          &l->context.module, &fault, err);
-    if (rc > 0) finding_fault(f, &fault, NULL);
-    return rc;
-}
-
-/* The code names a function of the device's heap, declared as ".extern .func (.param .b64 r) malloc
- * (...) ;" or however a candidate's own assembler writes it. */
-static int uses_heap(const char *ptx)
-{
-    static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
-    size_t n;
-    for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
-    return 0;
-}
-
-/* What lies there outlives every module and is found by the next one's pointers. */
-static int refuse_heap(const Loaded *l, Finding *f)
-{
-    if (l->trusted || !l->code.ptx || !uses_heap(l->code.ptx)) return 0;
-    finding_set(
-        f, OUTCOME_UNSUPPORTED, 0,
-        "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
-    return 1;
-}
-
-/* What a device cannot say of a kernel that was compiled is the source's doing: too many
- * parameters, or a module bent by inline assembler. */
-static int load_kernels(Loaded *l, Finding *f)
-{
-    Error why;
-    for (int i = 0; i < l->plan->n_kernels; i++) {
-        PlanKernel *k = &l->kernels[i];
-        int line = l->plan->kernel_line[i];
-        k->lowered = l->code.lowered[i];
-        if (l->ops->kernel(l->device, l->context.module, k->lowered, &k->info, &why)) {
-            finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
-            return 1;
-        }
-        plan_kernel_kinds(k, l->code.ptx);
-        if (k->info.registers > l->registers) l->registers = k->info.registers;
-    }
-    return 0;
-}
-
-int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
-                CompileResult *code, Finding *f, Error *err)
-{
-    memset(l, 0, sizeof *l);
-    l->ops = ops;
-    l->device = d;
-    l->task = t;
-    l->plan = plan;
-    l->trusted = trusted;
-    l->code = *code;
-    memset(code, 0, sizeof *code);
-    l->context =
-        (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
-    int rc = refuse_heap(l, f);
-    if (!rc) rc = load_module(l, f, err);
-    return rc ? rc : load_kernels(l, f);
-}
-
-int loaded_again(Loaded *l, Finding *f, Error *err)
-{
-    if (l->context.module) l->ops->unload(l->device, l->context.module);
-    l->context.module = NULL;
-    l->runs = 0;
-    return load_module(l, f, err);
-}
-
-void loaded_close(Loaded *l)
-{
-    if (l->context.module) l->ops->unload(l->device, l->context.module);
-    compile_result_release(&l->code);
-    memset(l, 0, sizeof *l);
-}
-
-/* ---- its memory ---- */
-
-/* The owner's buffer that this one's number i has too, or 0. */
-static DevicePtr find_lent(const Rig *r, const Rig *owner, int i)
+/* The owner's first buffer of the same size as buffer i that no earlier buffer shares, or 0. */
+static DevicePtr find_lent(const Run *r, const Run *owner, int i)
 {
     for (int k = 0; owner && k < owner->n_buffers; k++) {
         int taken = owner->buffer_bytes[k] != r->buffer_bytes[i];
@@ -124,7 +23,7 @@ static DevicePtr find_lent(const Rig *r, const Rig *owner, int i)
     return 0;
 }
 
-static int allocate_buffer(Rig *r, const Rig *owner, int i, Error *err)
+static int allocate_buffer(Run *r, const Run *owner, int i, Error *err)
 {
     char label[100];
     if ((r->memory.buffers[i] = find_lent(r, owner, i))) {
@@ -136,7 +35,7 @@ static int allocate_buffer(Rig *r, const Rig *owner, int i, Error *err)
                                  &r->memory.buffers[i], err);
 }
 
-static int allocate(Rig *r, const Rig *owner, Error *err)
+static int allocate(Run *r, const Run *owner, Error *err)
 {
     const Loaded *l = r->loaded;
     const Task *t = l->task;
@@ -158,17 +57,17 @@ static int allocate(Rig *r, const Rig *owner, Error *err)
     return 0;
 }
 
-/* Bytes of one position of a tensor whose first dimension is the axis that turns; 0: it is not. */
-static size_t position_bytes(const Rig *r, const TaskTensor *x, size_t bytes)
+/* Bytes of one position along the rotated axis, when that is the tensor's first dimension; else 0.
+ */
+static size_t position_bytes(const Run *r, const TaskTensor *x, size_t bytes)
 {
     const Task *t = r->loaded->task;
     if (!x->rank || strcmp(x->shape[0], t->axis_name[t->turns])) return 0;
     return bytes / (size_t)r->test->workload->axis[t->turns];
 }
 
-/* Contents are turned by multiples of so many positions: whole words of 16 bytes in every tensor.
- */
-static int64_t turn_step(const Rig *r)
+/* The step of a rotation in positions: it moves every tensor by whole words of ROTATION_BYTES. */
+static int64_t rotation_step(const Run *r)
 {
     const Task *t = r->loaded->task;
     size_t all = 0;
@@ -177,39 +76,39 @@ static int64_t turn_step(const Rig *r)
     for (int i = 0; i < t->n_outputs; i++)
         all |= position_bytes(r, &t->outputs[i], r->test->output_bytes[i]);
     int64_t step = 1;
-    while (all * (size_t)step % TURN_BYTES) step *= 2;
+    while (all * (size_t)step % ROTATION_BYTES) step *= 2;
     return step;
 }
 
-/* Elements before the first of a tensor that turns. */
-static size_t turned_elements(const Rig *r, const TaskTensor *x, size_t n)
+/* The index in the unrotated contents of the first of n elements. */
+static size_t rotated_elements(const Run *r, const TaskTensor *x, size_t n)
 {
-    if (!r->turned) return 0;
+    if (!r->rotation) return 0;
     size_t size = dtype_size(x->dtype);
-    return (size_t)r->turned * (position_bytes(r, x, n * size) / size);
+    return (size_t)r->rotation * (position_bytes(r, x, n * size) / size);
 }
 
-int64_t rig_can_turn(const Rig *r)
+int64_t run_rotations(const Run *r)
 {
     const Task *t = r->loaded->task;
     if (t->turns < 0 || !r->loaded->ops->golden) return 0;
     for (int i = 0; i < t->n_inputs; i++)
-        if (r->test->input_bytes[i] % TURN_BYTES) return 0;
+        if (r->test->input_bytes[i] % ROTATION_BYTES) return 0;
     for (int i = 0; i < t->n_outputs; i++)
-        if (r->test->output_bytes[i] % TURN_BYTES) return 0;
-    return r->test->workload->axis[t->turns] / turn_step(r);
+        if (r->test->output_bytes[i] % ROTATION_BYTES) return 0;
+    return r->test->workload->axis[t->turns] / rotation_step(r);
 }
 
-static int fill_input(Rig *r, int i, Error *err)
+static int fill_input(Run *r, int i, Error *err)
 {
     const Loaded *l = r->loaded;
     const TaskTensor *x = &l->task->inputs[i];
     size_t size = dtype_size(x->dtype),
-           from = turned_elements(r, x, r->test->input_bytes[i] / size) * size;
+           from = rotated_elements(r, x, r->test->input_bytes[i] / size) * size;
     return l->ops->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from, err);
 }
 
-static int write_inputs(Rig *r, int protect, Error *err)
+static int write_inputs(Run *r, int protect, Error *err)
 {
     const Loaded *l = r->loaded;
     const Case *c = r->test;
@@ -224,7 +123,7 @@ static int write_inputs(Rig *r, int protect, Error *err)
     return 0;
 }
 
-int rig_reset(Rig *r, Error *err)
+int run_reset(Run *r, Error *err)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_outputs; i++)
@@ -234,7 +133,7 @@ int rig_reset(Rig *r, Error *err)
     return 0;
 }
 
-int rig_reset_own_buffers(Rig *r, Error *err)
+int run_reset_own_buffers(Run *r, Error *err)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_buffers; i++)
@@ -242,7 +141,7 @@ int rig_reset_own_buffers(Rig *r, Error *err)
     return 0;
 }
 
-int rig_resolve(Rig *r, Finding *f)
+int run_resolve(Run *r, Finding *f)
 {
     Error text;
     int line;
@@ -255,13 +154,13 @@ int rig_resolve(Rig *r, Finding *f)
     return 1;
 }
 
-static void describe(Rig *r)
+static void describe(Run *r)
 {
     case_text(r->test, r->where, sizeof r->where);
 }
 
-/* Another's inputs and outputs, which that one keeps and frees. */
-static void borrow(Rig *r, const Rig *owner)
+/* Use the owner's inputs and outputs. The owner frees them. */
+static void borrow(Run *r, const Run *owner)
 {
     memcpy(r->memory.inputs, owner->memory.inputs, sizeof r->memory.inputs);
     memcpy(r->memory.outputs, owner->memory.outputs, sizeof r->memory.outputs);
@@ -270,7 +169,7 @@ static void borrow(Rig *r, const Rig *owner)
     r->borrowed = 1;
 }
 
-int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err)
+int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err)
 {
     Error text;
     int line;
@@ -284,10 +183,10 @@ int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Err
     }
     if (owner) borrow(r, owner);
     if (allocate(r, owner, err) || (!owner && write_inputs(r, 1, err))) return -1;
-    return rig_resolve(r, f);
+    return run_resolve(r, f);
 }
 
-void rig_close(Rig *r)
+void run_close(Run *r)
 {
     const Loaded *l = r->loaded;
     if (!l) return;
@@ -301,18 +200,18 @@ void rig_close(Rig *r)
     memset(r, 0, sizeof *r);
 }
 
-int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err)
+int run_refill(Run *r, const Case *c, int64_t rotation, Error *err)
 {
     r->test = c;
     describe(r);
-    r->turned = turned ? turned * turn_step(r) : 0;
+    r->rotation = rotation ? rotation * rotation_step(r) : 0;
     return r->borrowed ? 0 : write_inputs(r, 1, err);
 }
 
-/* ---- launches and what they left ---- */
+/* ---- launches and their results ---- */
 
-/* 1: the input on the device is no longer what was written, first at byte *at. */
-static int input_changed(Rig *r, int input, size_t *at, Error *err)
+/* Returns 1 when the input on the device differs from what was written, first at byte *at. */
+static int input_changed(Run *r, int input, size_t *at, Error *err)
 {
     const Loaded *l = r->loaded;
     const Case *c = r->test;
@@ -320,7 +219,7 @@ static int input_changed(Rig *r, int input, size_t *at, Error *err)
     size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
     if (c->golden_inputs[input])
         return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
-                            turned_elements(r, x, n / size) * size, at, err);
+                            rotated_elements(r, x, n / size) * size, at, err);
     unsigned char *now = memory_alloc(n);
     const unsigned char *was = c->inputs[input];
     int rc = l->ops->read(l->device, r->memory.inputs[input], now, n, err);
@@ -329,7 +228,7 @@ static int input_changed(Rig *r, int input, size_t *at, Error *err)
     return rc ? -1 : *at < n;
 }
 
-static int inputs_unchanged(Rig *r, Finding *f, Error *err)
+static int inputs_unchanged(Run *r, Finding *f, Error *err)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_inputs; i++) {
@@ -347,7 +246,7 @@ static int inputs_unchanged(Rig *r, Finding *f, Error *err)
     return 0;
 }
 
-int rig_inspect(Rig *r, Finding *f, Error *err)
+int run_inspect(Run *r, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     int rc = r->loaded->ops->check_guards(r->loaded->device, &fault, err);
@@ -355,15 +254,16 @@ int rig_inspect(Rig *r, Finding *f, Error *err)
     return rc ? rc : inputs_unchanged(r, f, err);
 }
 
-/* A device that protects inputs stops at the write itself, which says where it is. Without the
- * protection the same launches tell whether that write was the whole fault. */
-static int explain_protected_write(Rig *r, const DeviceFault *first, Finding *f, Error *err)
+/* A device that protects inputs stops at the write, as an access out of bounds. Launch again
+ * without the protection: when the only effect is a changed input, report input_mutation with the
+ * line of the first write. */
+static int explain_protected_write(Run *r, const DeviceFault *first, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     Finding change;
     const Loaded *l = r->loaded;
     if (first->outcome != OUTCOME_OUT_OF_BOUNDS) return 0;
-    if (write_inputs(r, 0, err) || rig_reset(r, err)) return -1;
+    if (write_inputs(r, 0, err) || run_reset(r, err)) return -1;
     int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
     if (rc >= 0) rc = inputs_unchanged(r, &change, err);
     if (write_inputs(r, 1, err) || rc < 0) return -1;
@@ -375,20 +275,20 @@ static int explain_protected_write(Rig *r, const DeviceFault *first, Finding *f,
     return 0;
 }
 
-int rig_run(Rig *r, Finding *f, Error *err)
+int run_launch(Run *r, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
     DeviceFault fault = {0};
-    if (rig_reset(r, err)) return -1;
+    if (run_reset(r, err)) return -1;
     l->runs++;
     int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
     if (rc < 0) return -1;
-    if (rc == 0) return rig_inspect(r, f, err);
+    if (rc == 0) return run_inspect(r, f, err);
     finding_fault(f, &fault, r->where);
     return explain_protected_write(r, &fault, f, err) ? -1 : 1;
 }
 
-static int never_written(const Rig *r, int output, size_t count, size_t first, Finding *f)
+static int never_written(const Run *r, int output, size_t count, size_t first, Finding *f)
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
@@ -399,8 +299,9 @@ static int never_written(const Rig *r, int output, size_t count, size_t first, F
     return 1;
 }
 
-/* Outputs are poisoned with bytes 0xFF, a NaN that no arithmetic makes; -1 is a fine integer. */
-static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding *f)
+/* Outputs are poisoned with bytes 0xFF: as a float, a NaN that no arithmetic returns. As an integer
+ * it is -1, a valid result, so that integer outputs are not searched. */
+static int find_unwritten(Run *r, int output, const unsigned char *got, Finding *f)
 {
     static const unsigned char poison[16] = {255, 255, 255, 255, 255, 255, 255, 255,
                                              255, 255, 255, 255, 255, 255, 255, 255};
@@ -415,7 +316,7 @@ static int find_unwritten(Rig *r, int output, const unsigned char *got, Finding 
     return count ? never_written(r, output, count, first, f) : 0;
 }
 
-static int compare_on_host(Rig *r, int output, Finding *f, Error *err)
+static int compare_on_host(Run *r, int output, Finding *f, Error *err)
 {
     const Loaded *l = r->loaded;
     Error message;
@@ -432,7 +333,7 @@ static int compare_on_host(Rig *r, int output, Finding *f, Error *err)
     return rc;
 }
 
-static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
+static int compare_on_device(Run *r, int output, Finding *f, Error *err)
 {
     const Loaded *l = r->loaded;
     const TaskTensor *x = &l->task->outputs[output];
@@ -441,7 +342,7 @@ static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
     Error message;
     DeviceDifference d = {0};
     int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output],
-                             turned_elements(r, x, n), x->dtype, n, atol, rtol, &d, err);
+                             rotated_elements(r, x, n), x->dtype, n, atol, rtol, &d, err);
     if (rc <= 0) return rc;
     if (d.unwritten && x->dtype != DTYPE_I32)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
@@ -453,7 +354,7 @@ static int compare_on_device(Rig *r, int output, Finding *f, Error *err)
     return 1;
 }
 
-int rig_compare(Rig *r, Finding *f, Error *err)
+int run_compare(Run *r, Finding *f, Error *err)
 {
     for (int i = 0; i < r->n_outputs; i++) {
         int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err)
@@ -463,7 +364,7 @@ int rig_compare(Rig *r, Finding *f, Error *err)
     return 0;
 }
 
-int rig_well(const Rig *r, Error *err)
+int run_matches(const Run *r, Error *err)
 {
     DeviceExpected list[2 * TASK_MAX_TENSORS];
     const Loaded *l = r->loaded;
@@ -476,7 +377,7 @@ int rig_well(const Rig *r, Error *err)
         if (!c->golden_expected[i]) return 1;
         list[count++] = (DeviceExpected){r->memory.outputs[i],
                                          c->golden_expected[i],
-                                         turned_elements(r, x, elements),
+                                         rotated_elements(r, x, elements),
                                          (int)x->dtype,
                                          elements,
                                          c->atol[i],
@@ -490,12 +391,12 @@ int rig_well(const Rig *r, Error *err)
             (DeviceExpected){.p = r->memory.inputs[i],
                              .golden = c->golden_inputs[i],
                              .dtype = -1,
-                             .from = turned_elements(r, x, c->input_bytes[i] / size) * size};
+                             .from = rotated_elements(r, x, c->input_bytes[i] / size) * size};
     }
     return l->ops->expect(l->device, list, count, 1, err);
 }
 
-static int digest_output(Rig *r, int output, Digester *d, Error *err)
+static int digest_output(Run *r, int output, Digester *d, Error *err)
 {
     const Loaded *l = r->loaded;
     size_t n = r->test->output_bytes[output];
@@ -512,7 +413,7 @@ static int digest_output(Rig *r, int output, Digester *d, Error *err)
     return rc;
 }
 
-int rig_digest(Rig *r, Digest *out, Error *err)
+int run_digest(Run *r, Digest *out, Error *err)
 {
     Digester d;
     int rc = 0;

@@ -1,83 +1,54 @@
-/* A candidate on the device with the memory of one workload: allocate, fill, launch, look. */
+/* One workload of a loaded candidate or baseline in the device's memory: buffers are allocated and
+ * filled, the plan's launches are resolved for them, and what the launches leave is compared with
+ * the reference.
+ *
+ * Functions with a Finding return 0, 1 or -1 as in eval/judge/loaded.h. The others return 0, or -1
+ * for a failure of the evaluator (in *err). */
 #ifndef EVAL_JUDGE_RUN_H
 #define EVAL_JUDGE_RUN_H
 
-#include "eval/candidate/resolve.h"
-#include "eval/compile/compile_client.h"
-#include "eval/device/device.h"
 #include "eval/judge/cases.h"
+#include "eval/judge/loaded.h"
 
-/* The candidate's fault, as the verdict will say it. */
-typedef struct {
-    Outcome outcome;
-    char cheat[64];
-    int line;
-    char message[2048];
-} Finding;
-
-/* Everywhere below: 0 all well, 1 the candidate's fault (in *f), -1 the evaluator's (in *err). */
-void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-void finding_fault(Finding *f, const DeviceFault *fault, const char *where);
-
-/* A compiled candidate, loaded. */
-typedef struct {
-    const DeviceOps *ops;
-    Device *device;
-    Task *task;
-    const Plan *plan;
-    int trusted; /* the harness's own: runs in its context, on a device with two */
-    CompileResult code;
-    PlanKernel kernels[PLAN_MAX_STEPS];
-    PlanContext context;
-    int registers; /* most of any kernel */
-    long runs;     /* launch sequences since the module was loaded */
-} Loaded;
-
-int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
-                CompileResult *code, Finding *f,
-                Error *err); /* takes over *code's contents in every case */
-int loaded_again(Loaded *l, Finding *f,
-                 Error *err); /* unload and load: device variables as at first */
-void loaded_close(Loaded *l);
-
-/* The memory of one workload and one case. */
 typedef struct {
     Loaded *loaded;
     const Case *test;
-    int64_t turned;  /* how far the test's contents are turned along the task's axis "turns" */
-    char where[200]; /* "check rows=7 cols=33, input scale 8" */
+    int64_t rotation; /* positions by which the test's contents are rotated along Task.turns */
+    char where[200];  /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
-    int n_inputs, n_outputs, n_buffers; /* allocated so far */
-    int borrowed;                       /* inputs and outputs are another rig's */
+    int n_inputs, n_outputs, n_buffers; /* allocated until now */
+    int borrowed;                       /* inputs and outputs belong to another run */
     size_t buffer_bytes[PLAN_MAX_BUFFERS];
-    int lent[PLAN_MAX_BUFFERS]; /* the buffer is the owner's */
+    int lent[PLAN_MAX_BUFFERS]; /* the plan's buffer belongs to the owner */
     DeviceLaunch *launches;
     int n_launches;
-} Rig;
+} Run;
 
-/* owner: a rig of the same task and workload, closed after this one, whose inputs and outputs this
- * one uses too, and its plan's buffers of the same sizes: where memory lies makes a difference,
- * which two plans that are equal shall share. Or NULL. */
-int rig_open(Rig *r, Loaded *l, const Case *c, const Rig *owner, Finding *f, Error *err);
-void rig_close(Rig *r);
-/* Other contents, same workload, same addresses; a borrower only learns of what the owner was
- * filled with. turned: see rig_can_turn, else 0. */
-int rig_refill(Rig *r, const Case *c, int64_t turned, Error *err);
-/* How many turns of the contents give contents of their own without another run of the reference: 0
- * when the task has no such symmetry or the device keeps no contents. */
-int64_t rig_can_turn(const Rig *r);
-int rig_reset(Rig *r, Error *err);             /* outputs and buffers undefined again */
-int rig_reset_own_buffers(Rig *r, Error *err); /* its plan's buffers alone, without the owner's */
-int rig_resolve(Rig *r, Finding *f);           /* the launches anew: after loaded_again */
-int rig_run(Rig *r, Finding *f,
-            Error *err); /* reset, launch all; guards and inputs checked after */
-int rig_inspect(Rig *r, Finding *f,
-                Error *err); /* guards and inputs, after launches made elsewhere */
-int rig_compare(Rig *r, Finding *f, Error *err); /* every output with the reference */
-/* rig_compare and rig_inspect in one wait. 1: something is wrong, or cannot be told so: ask those.
- */
-int rig_well(const Rig *r, Error *err);
-int rig_digest(Rig *r, Digest *out, Error *err); /* of all outputs' bytes */
+/* Allocate and fill the memory of case c, and resolve the launches. owner: NULL, or a run of the
+ * same task and workload, closed after this one. This run then uses the owner's inputs and outputs,
+ * and its plan's buffers of equal sizes, since the address of a buffer changes its speed. */
+int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err);
+void run_close(Run *r);
+
+/* Give the run another case of the same workload, at the same addresses. rotation: 0, or less than
+ * run_rotations. A run that borrows its inputs only notes the case: the owner is filled. */
+int run_refill(Run *r, const Case *c, int64_t rotation, Error *err);
+/* How many rotations give different contents for which the expected outputs follow by rotation,
+ * without another run of the reference. 0 when the task has no such axis, or the device does not
+ * keep contents. */
+int64_t run_rotations(const Run *r);
+
+int run_reset(Run *r, Error *err);             /* poison the outputs and the plan's buffers */
+int run_reset_own_buffers(Run *r, Error *err); /* poison the plan's buffers that are not lent */
+int run_resolve(Run *r, Finding *f);           /* resolve the launches again, after loaded_again */
+/* Reset, launch all, then run_inspect. */
+int run_launch(Run *r, Finding *f, Error *err);
+/* Check the guard zones and that the inputs are unchanged. */
+int run_inspect(Run *r, Finding *f, Error *err);
+int run_compare(Run *r, Finding *f, Error *err); /* every output with the reference */
+/* run_compare and run_inspect with one wait for the device. Returns 0 when both pass. Returns 1
+ * when one fails, or when the device cannot do this: those two functions then say which. */
+int run_matches(const Run *r, Error *err);
+int run_digest(Run *r, Digest *out, Error *err); /* of the bytes of all outputs */
 
 #endif

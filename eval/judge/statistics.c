@@ -1,3 +1,5 @@
+/* The interquartile mean of ratios, its bootstrap and its standard error (Tukey and McLaughlin,
+ * "Less vulnerable confidence and significance procedures", 1963). */
 #include "eval/judge/statistics.h"
 
 #include <math.h>
@@ -38,8 +40,8 @@ static double *sorted_ratios(const Pairs *p)
     return v;
 }
 
-/* The mean of the middle half: as robust as a median against wild samples, half as noisy, and of
- * times that come in steps of the clock's resolution it is not itself such a step. */
+/* The mean of the middle half. It is as robust as a median, has half its noise, and is not bound to
+ * the steps of the clock's resolution. */
 static double sorted_midmean(const double *v, int n)
 {
     double sum = 0;
@@ -48,7 +50,8 @@ static double sorted_midmean(const double *v, int n)
     return sum / (n - 2 * cut);
 }
 
-/* That of one resample: how often each sorted ratio was drawn says where the middle half is. */
+/* The mean of the middle half of one resample. drawn counts how often each sorted ratio was drawn.
+ */
 static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
 {
     double sum = 0;
@@ -64,8 +67,8 @@ static double resample_midmean(Random *r, const double *sorted, int *drawn, int 
     return sum / (n - 2 * cut);
 }
 
-/* The 97.5% quantile of Student's t for `n` degrees of freedom, to 0.3% from 3 on (Cornish-Fisher),
- * of fewer exactly. */
+/* The 97.5% quantile of Student's t for n degrees of freedom. A table below 5, then the expansion
+ * of Cornish and Fisher, exact to 0.3%. */
 static double student(int n)
 {
     static const double few[] = {0, 12.706, 4.303, 3.182, 2.776};
@@ -75,8 +78,8 @@ static double student(int n)
     return z + (z3 + z) / (4.0 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96.0 * n * n);
 }
 
-/* What resampling of few samples leaves out of the interval: the middle half alone tells how far
- * samples scatter (Tukey and McLaughlin). */
+/* The factor that widens a resampled interval of n samples: Student's t over the normal quantile,
+ * with the degrees of freedom of the middle half. */
 static double few_samples(int n)
 {
     return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
@@ -99,8 +102,8 @@ void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
     free(drawn);
 }
 
-/* The standard error of a trimmed mean follows from the samples with the trimmed ones drawn in to
- * the nearest that stay. */
+/* The standard error of a trimmed mean follows from the winsorized samples: trimmed ones take the
+ * value of the nearest that stays. */
 double statistics_half_width(const Pairs *p)
 {
     int n = p->n, cut = n / 4;
@@ -113,7 +116,8 @@ double statistics_half_width(const Pairs *p)
     return student(n - 2 * cut - 1) * sqrt(squares / (n - 1)) / ((1 - 2.0 * cut / n) * sqrt(n));
 }
 
-/* The ranks n/2 -+ z sqrt(n)/2 hold the median with the normal's probability. */
+/* The median lies between the ranks n/2 - z sqrt(n)/2 and n/2 + z sqrt(n)/2 with the probability of
+ * z in the normal distribution. */
 void statistics_median_interval(const double *v, int n, Interval *out)
 {
     double *sorted = memory_array((size_t)n, sizeof *sorted), half = 1.96 * sqrt(n) / 2;
@@ -128,7 +132,7 @@ void statistics_median_interval(const double *v, int n, Interval *out)
 
 double statistics_towards_one(double v)
 {
-    /* The last digits of v*1000 are rounding of the division, not of the measurement. */
+    /* A value within 1e-6 of a step is that step, but for rounding of the division. */
     double scaled = v * 1000.0, nearest = nearbyint(scaled);
     if (fabs(scaled - nearest) < 1e-6) return nearest / 1000.0;
     return (v > 1.0 ? floor(scaled) : ceil(scaled)) / 1000.0;

@@ -1,32 +1,33 @@
-/* What repeated measurements say: the middle of paired ratios and how sure it is. */
+/* Statistics of repeated timings: medians, and the ratio of paired samples with its 95% interval.
+ */
 #ifndef EVAL_JUDGE_STATISTICS_H
 #define EVAL_JUDGE_STATISTICS_H
 
 #include <stdint.h>
 
 typedef struct {
-    double middle, low, high; /* 95% interval; a point when n is 1 */
+    double middle, low, high; /* the 95% interval; a point when n is 1 */
 } Interval;
 
 double statistics_median(const double *v, int n);
 
-/* Times of both sides, all positive; n at least 1. */
+/* n times of both sides, borrowed, all positive; n is at least 1. */
 typedef struct {
     const double *baseline, *candidate;
     int n;
 } Pairs;
 
-/* The mean of the middle half of baseline[i]/candidate[i] with its bootstrap interval (percentile,
- * widened by Student's t where samples are few). Equal seeds give equal intervals. */
+/* The mean of the middle half (interquartile mean) of baseline[i]/candidate[i], with its bootstrap
+ * percentile interval, widened by Student's t for few samples. Equal seeds give equal intervals. */
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
-/* Half of about that interval, without resampling: cheap, to see when to stop. */
+/* An estimate of half that interval without resampling, to decide when sampling stops. */
 double statistics_half_width(const Pairs *p);
 
-/* The median of v with the interval that order statistics give. */
+/* The median of v with its interval by order statistics. */
 void statistics_median_interval(const double *v, int n, Interval *out);
 
-/* To 3 decimals, never away from 1: 1.2349 -> 1.234, 0.9871 -> 0.988. */
+/* Rounds to 3 decimals, towards 1: 1.2349 -> 1.234, 0.9871 -> 0.988. */
 double statistics_towards_one(double v);
 
 #endif

@@ -1,4 +1,5 @@
-/* A verdict: what an evaluation of one candidate found, its key, and its record in an artifact. */
+/* A verdict: the result of evaluating one candidate, its key, and its record in an artifact. The
+ * fields of the record and of the JSON are in eval/judge/verdict_schema.h. */
 #ifndef EVAL_JUDGE_VERDICT_H
 #define EVAL_JUDGE_VERDICT_H
 
@@ -6,30 +7,27 @@
 #include "base/digest.h"
 #include "eval/device/device.h"
 
-/* The version of the rules that verdicts are made by. It is part of every key: verdicts of two
- * versions are never compared. */
+/* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
+ * two versions cannot be compared. */
 #define VERDICT_HARNESS "6"
 
 typedef struct {
     Outcome outcome;
     char cheat[64];            /* the cheat's name, or "" */
-    char message[2048];        /* "" when ok; else what to change, for a model to read */
+    char message[2304];        /* "" when ok; else what to change, for a model to read */
     int line;                  /* of the source, 0 none */
-    double score;              /* 0 unless ok: lower bound of the speedup, rounded towards 1 */
+    double score;              /* low, rounded towards 1; 0 unless ok */
     double speedup, low, high; /* median paired ratio and its 95% interval */
     double time_us, baseline_us;
-    double light_us;    /* least time by bytes and flops on this device */
-    int light_is_flops; /* the ceiling that light_us is: arithmetic, else bytes */
-    int registers;      /* most of any kernel */
-    size_t local_bytes; /* per thread, most of any kernel: spills and indexed arrays */
-    size_t
-        shared_bytes; /* per block, static and dynamic, most of any launch of the timed workload */
-    double
-        occupancy; /* by registers, shared memory and block size, least of any launch; 0 unknown */
-    char occupancy_limit[16]; /* what keeps more blocks out: "registers" */
+    double light_us;     /* timing_light_us */
+    int light_is_flops;  /* light_us is the time of the arithmetic, else of the bytes */
+    int registers;       /* per thread, the maximum over the kernels */
+    size_t local_bytes;  /* per thread, the maximum over the kernels: spills and indexed arrays */
+    size_t shared_bytes; /* per block, static and dynamic, the maximum over the timed launches */
+    double occupancy;    /* theoretical, the minimum over the timed launches; 0 unknown */
+    char occupancy_limit[16]; /* what limits it: "registers" */
     int n_checks;
-    char checks[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* what was passed, in order: "check rows=7
-                                                            cols=33, input scale 1" */
+    char checks[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* passed, in order: "check rows=7" */
     DeviceTiming *timing; /* NULL unless timed; owned by the verdict */
     char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
         key[DIGEST_HEX];
@@ -40,17 +38,22 @@ typedef struct {
 
 void verdict_release(Verdict *v);
 
-/* What decides a verdict. not_on: the uuid of a device that must not judge it, or "". */
+/* The inputs of a verdict. not_on: the uuid of a device that must not judge it, or "". */
 typedef struct {
     const char *source, *task_digest, *device_class, *not_on;
     size_t source_len;
     uint64_t seed;
 } VerdictKey;
 
-/* The digest of the key's fields and VERDICT_HARNESS. Equal keys are one job. */
+/* The digest of the key's fields and VERDICT_HARNESS. Jobs with equal keys are one job. */
 void verdict_key(const VerdictKey *key, char out[DIGEST_HEX]);
 
-/* The verdict as a record of kind `verdicts`, without the sample's id, which the submitter adds. */
+/* Write v into r, a record of kind `verdicts`. The submitter adds the sample's id. */
 void verdict_record(const Verdict *v, const char *task, Record *r);
+
+/* Read a record into *out, which the caller releases when this returns 0. Returns -1 with the
+ * record and field when one is missing, of the wrong type, too long, or not one of its words.
+ * occupancy_limit is in no record and becomes "". */
+int verdict_read(const View *record, Verdict *out, Error *err);
 
 #endif

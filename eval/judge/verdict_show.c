@@ -1,3 +1,4 @@
+/* The text for people is laid out here; the JSON follows the table in verdict_schema.c. */
 #include "eval/judge/verdict_show.h"
 
 #include <jansson.h>
@@ -5,6 +6,7 @@
 #include <string.h>
 
 #include "eval/judge/statistics.h"
+#include "eval/judge/verdict_schema.h"
 
 static const char *mode_name(ClockMode m)
 {
@@ -13,7 +15,7 @@ static const char *mode_name(ClockMode m)
                               : "cold L2";
 }
 
-/* NVML's bits. */
+/* The names of NVML's throttle reasons in `bits`. */
 static void throttle_text(uint64_t bits, char *out, size_t size)
 {
     static const struct {
@@ -113,6 +115,8 @@ void show_text(FILE *out, const char *task, const Verdict *v, int profile)
     if (profile && v->timing && v->timing->n_counters) show_counters(out, v->timing);
 }
 
+/* ---- JSON ---- */
+
 static json_t *counters_json(const DeviceCounter *c, int n)
 {
     json_t *o = json_object();
@@ -120,7 +124,7 @@ static json_t *counters_json(const DeviceCounter *c, int n)
     return o;
 }
 
-/* Compiler messages quote the source, which need not be UTF-8. */
+/* Compiler messages quote the source, which need not be UTF-8: other bytes become '?'. */
 static json_t *text_json(const char *s)
 {
     json_t *j = json_string(s);
@@ -133,12 +137,21 @@ static json_t *text_json(const char *s)
     return j;
 }
 
+static json_t *checks_json(const Verdict *v)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < v->n_checks; i++) json_array_append_new(list, text_json(v->checks[i]));
+    return list;
+}
+
 static json_t *telemetry_json(const DeviceTelemetry *t)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:I}", "sm_mhz", (int)t->sm_mhz, "memory_mhz",
-                     (int)t->memory_mhz, "temperature", (int)t->temperature, "power_watts",
-                     (int)t->power_watts, "throttle", (json_int_t)t->throttle, "ecc_errors",
-                     (json_int_t)t->ecc_errors);
+    json_t *o = json_object();
+    for (int i = 0; i < verdict_n_telemetry; i++)
+        json_object_set_new(
+            o, verdict_telemetry[i].name,
+            json_integer((json_int_t)verdict_telemetry_value(t, &verdict_telemetry[i])));
+    return o;
 }
 
 static json_t *samples_json(const double *v, int n)
@@ -148,54 +161,46 @@ static json_t *samples_json(const double *v, int n)
     return list;
 }
 
-static void add_timing(json_t *o, const Verdict *v)
+static json_t *field_json(const Verdict *v, const char *task, const VerdictField *f)
 {
-    static const char *const modes[] = {
-        [CLOCK_COLD] = "cold", [CLOCK_WARM] = "warm", [CLOCK_GRAPH] = "graph"};
-    const DeviceTiming *t = v->timing;
-    if (v->predicted) return;
-    json_object_set_new(o, "pairs", json_integer(t->n));
-    json_object_set_new(o, "mode", json_string(modes[t->mode]));
-    json_object_set_new(o, "candidate_launches", json_integer(t->candidate_launches));
-    json_object_set_new(o, "baseline_launches", json_integer(t->baseline_launches));
-    json_object_set_new(o, "before", telemetry_json(&t->before));
-    json_object_set_new(o, "after", telemetry_json(&t->after));
-    json_object_set_new(o, "candidate_samples_us", samples_json(t->candidate_us, t->n));
-    json_object_set_new(o, "baseline_samples_us", samples_json(t->baseline_us, t->n));
+    const char *holder = verdict_holder(v, f);
+    const void *p = holder + f->offset;
+    int count = *(const int *)(const void *)(holder + f->count);
+    switch (f->storage) {
+    case VERDICT_EXTERN: return NULL;
+    case VERDICT_TASK: return text_json(task);
+    case VERDICT_VERSION: return json_string(VERDICT_HARNESS);
+    case VERDICT_CHARS: return text_json(p);
+    case VERDICT_INT: return json_integer(*(const int *)p);
+    case VERDICT_SIZE: return json_integer((json_int_t) * (const size_t *)p);
+    case VERDICT_DOUBLE: return json_real(*(const double *)p);
+    case VERDICT_FLAG: return json_boolean(*(const int *)p);
+    case VERDICT_OUTCOME: return json_string(outcome_name(*(const Outcome *)p));
+    case VERDICT_CEILING: return json_string(*(const int *)p ? "flops" : "bytes");
+    case VERDICT_MODE: return json_string(verdict_mode_name(*(const ClockMode *)p));
+    case VERDICT_SEED: return json_integer((json_int_t) * (const uint64_t *)p);
+    case VERDICT_CHECKS: return checks_json(v);
+    case VERDICT_COUNTERS: return counters_json(p, count);
+    case VERDICT_TELEMETRY: return telemetry_json(p);
+    case VERDICT_SAMPLES: return samples_json(p, count);
+    }
+    return NULL;
 }
 
 int show_json(FILE *out, const char *task, const Verdict *v, Error *err)
 {
-    json_t *checks = json_array();
-    for (int i = 0; i < v->n_checks; i++) json_array_append_new(checks, text_json(v->checks[i]));
-    json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:s, s:s, "
-        "s:s, s:s, s:s, s:I, s:o}",
-        "task", task, "device", v->device, "outcome", outcome_name(v->outcome), "cheat", v->cheat,
-        "message", text_json(v->message), "line", v->line, "score", v->score, "speedup", v->speedup,
-        "low", v->low, "high", v->high, "time_us", v->time_us, "baseline_us", v->baseline_us,
-        "light_us", v->light_us, "predicted", v->predicted, "registers", v->registers,
-        "source_digest", v->source_digest, "task_digest", v->task_digest, "compiler", v->compiler,
-        "harness", VERDICT_HARNESS, "key", v->key, "seed", (json_int_t)v->seed, "checks", checks);
-    if (!o) return error_set(err, ERROR_INVALID, "cannot build the verdict's JSON");
-    json_object_set_new(o, "light_is", json_string(v->light_is_flops ? "flops" : "bytes"));
-    json_object_set_new(o, "local_bytes", json_integer((json_int_t)v->local_bytes));
-    json_object_set_new(o, "shared_bytes", json_integer((json_int_t)v->shared_bytes));
-    json_object_set_new(o, "occupancy", json_real(v->occupancy));
-    json_object_set_new(o, "device_name", json_string(v->device_name));
-    json_object_set_new(o, "driver", json_string(v->driver));
-    json_object_set_new(o, "uuid", json_string(v->uuid));
-    if (v->timing) {
-        add_timing(o, v);
-        json_object_set_new(o, "counters",
-                            counters_json(v->timing->counters, v->timing->n_counters));
-        json_object_set_new(
-            o, "baseline_counters",
-            counters_json(v->timing->baseline_counters, v->timing->n_baseline_counters));
+    json_t *o = json_object();
+    int rc = 0;
+    for (int i = 0; i < verdict_n_fields && !rc; i++) {
+        const VerdictField *f = &verdict_fields[i];
+        if (f->in_json && verdict_has(v, f) &&
+            json_object_set_new(o, f->name, field_json(v, task, f)))
+            rc = error_set(err, ERROR_INVALID, "the verdict's field %s cannot be written as JSON",
+                           f->name);
     }
-    int rc =
-        json_dumpf(o, out, JSON_COMPACT) ? error_set(err, ERROR_IO, "cannot write the verdict") : 0;
-    fputc('\n', out);
+    if (!rc && json_dumpf(o, out, JSON_COMPACT))
+        rc = error_set(err, ERROR_IO, "cannot write the verdict");
+    if (!rc) fputc('\n', out);
     json_decref(o);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* A verdict for people and for scripts. */
+/* Print a verdict, as text or as JSON. */
 #ifndef EVAL_JUDGE_VERDICT_SHOW_H
 #define EVAL_JUDGE_VERDICT_SHOW_H
 
@@ -6,8 +6,9 @@
 
 #include "eval/judge/evaluator.h"
 
-/* profile: all counters, beside the baseline's. */
+/* profile: print all checks, and all counters beside the baseline's. */
 void show_text(FILE *out, const char *task, const Verdict *v, int profile);
-int show_json(FILE *out, const char *task, const Verdict *v, Error *err); /* one object, one line */
+/* One JSON object on one line. -1: it cannot be written. */
+int show_json(FILE *out, const char *task, const Verdict *v, Error *err);
 
 #endif

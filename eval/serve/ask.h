@@ -1,4 +1,5 @@
-/* Ask the evaluators about a few candidates, from within a stage that needs the outcome at once. */
+/* Ask the evaluators for the outcomes of a few candidates and wait for them. For stages that need
+ * the outcomes at once and store no verdicts. */
 #ifndef EVAL_SERVE_ASK_H
 #define EVAL_SERVE_ASK_H
 
@@ -10,12 +11,12 @@ typedef struct {
     const Task *task;
     const char *source;
     size_t len;
-    Outcome outcome; /* out */
-} JudgeItem;
+    Outcome outcome; /* output */
+} AskItem;
 
-/* Submit all, wait for all. -1: the queue failed, nothing finished for `patience_s`, or a stop was
- * requested. */
-int judge_all(Queue *q, const char *device_class, uint64_t seed, JudgeItem *items, size_t n,
-              double patience_s, Error *err);
+/* Submit n candidates and wait for all of them. Jobs that the queue loses are submitted again.
+ * Fails when the queue fails, when nothing finishes for patience_s, or on a stop signal. */
+int ask_all(Queue *q, const char *device_class, uint64_t seed, AskItem *items, size_t n,
+            double patience_s, Error *err);
 
 #endif

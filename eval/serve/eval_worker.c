@@ -1,3 +1,5 @@
+/* The worker's loop. A job that this process holds always ends in one call of queue_complete,
+ * queue_bury, queue_give_up or queue_hand_back, or its lease was lost. */
 #include "eval/serve/eval_worker.h"
 
 #include <errno.h>
@@ -21,19 +23,28 @@
 enum { DRAIN_S = 5, REAP_S = 2, VERDICT_MAX = QUEUE_MAX_BODY };
 
 typedef struct {
-    const WorkerOptions *opt;
+    const EvalWorkerOptions *opt;
     Queue *queue;
     Runner runner;
-    Ahead *ahead; /* NULL: each job is compiled when its turn comes */
+    Precompile *precompile; /* NULL: the runner compiles each job */
     const char *classes[2];
     int n_classes;
     char consumer[128];
-    double born;        /* clock_unix */
+    double started;     /* clock_unix */
     double announce_at; /* clock_seconds */
     long judged;
 } Worker;
 
-typedef enum { JUDGED, RUNNER_DIED, TOO_LATE, LEASE_LOST, STOPPED, QUEUE_FAILED } Course;
+/* How the watch over a job ended. */
+
+typedef enum {
+    JOB_JUDGED,
+    JOB_RUNNER_DIED,
+    JOB_TIMED_OUT,
+    JOB_LEASE_LOST,
+    JOB_STOPPED,
+    JOB_QUEUE_FAILED
+} JobEnd;
 
 static void set_consumer(Worker *w)
 {
@@ -48,25 +59,26 @@ static void set_consumer(Worker *w)
     snprintf(w->consumer, sizeof w->consumer, "%s:%d:%08x", host, (int)getpid(), nonce);
 }
 
-static void place_of(const Worker *w, char out[128])
+/* "HOST DEVICE", the name under which the queue remembers a device out of service. */
+static void name_place(const Worker *w, char out[128])
 {
     char host[64] = "";
     gethostname(host, sizeof host - 1);
     snprintf(out, 128, "%s %.60s", host, w->opt->runner.device);
 }
 
-/* The device is sick, as err says: the queue remembers it, and this worker ends with that sentence.
- */
+/* Record in the queue that the device is sick, as err says. The worker ends with this error. */
 static int leave_service(Worker *w, Error *err)
 {
     char where[128];
     Error failure;
     const char *device_class =
         w->runner.device_class[0] ? w->runner.device_class : w->opt->runner.device;
-    place_of(w, where);
+    name_place(w, where);
     if (w->queue && queue_quarantine(w->queue, where, device_class, err->text, &failure))
         log_warn("the queue does not learn that %s left service: %s", where, failure.text);
-    return WORKER_SICK;
+    err->code = ERROR_DEVICE_SICK;
+    return -1;
 }
 
 static int start_runner(Worker *w, Error *err)
@@ -75,13 +87,12 @@ static int start_runner(Worker *w, Error *err)
     if (rc) return rc;
     w->classes[0] = w->runner.device_class;
     w->classes[1] = w->runner.arch;
-    /* a simulator speaks for its profile alone; real devices also take jobs for their architecture
-     */
+    /* Real devices also take jobs for their architecture. A simulator takes only its own class. */
     w->n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
     return 0;
 }
 
-/* Submitters who want a second device for a record learn from it which there are. */
+/* Tell submitters that this device serves its class: a record needs a second device. */
 static int announce(Worker *w, Error *err)
 {
     double now = clock_seconds();
@@ -90,15 +101,15 @@ static int announce(Worker *w, Error *err)
     return queue_announce(w->queue, w->runner.device_class, w->runner.uuid, err);
 }
 
-/* A verdict without an evaluation. Nothing in it tells of this run, so that a rerun's is the same.
- */
+/* Make a verdict without an evaluation. It holds nothing of this process, so that a rerun makes the
+ * same bytes. */
 static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
 {
     Job j;
     Error err;
     if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
     Record *r = record_new();
-    job_verdict(&j, outcome_name(OUTCOME_EVALUATOR_ERROR), why, r);
+    job_verdict(&j, OUTCOME_EVALUATOR_ERROR, why, r);
     int rc = record_encode(r, out, &err);
     record_free(r);
     return rc;
@@ -112,8 +123,9 @@ static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
     return own_verdict(job, died_thrice, result);
 }
 
-/* Watch over one job: answer, lease, deadline and stop. */
-static Course watch(Worker *w, const QueueJob *job, Answer *answer, Error *err)
+/* Wait for the runner's answer to one job. Meanwhile renew the lease, watch the deadline and the
+ * stop signal, and let precompilation work. */
+static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error *err)
 {
     double start = clock_seconds(), renew_at = start + queue_renew_interval(w->queue);
     double deadline = start + w->opt->deadline_s, stop_at = 0;
@@ -122,54 +134,56 @@ static Course watch(Worker *w, const QueueJob *job, Answer *answer, Error *err)
         if (stop_requested() && !stop_at) stop_at = now + DRAIN_S;
         double next = renew_at < deadline ? renew_at : deadline;
         if (stop_at && stop_at < next) next = stop_at;
-        struct pollfd fds[2 + AHEAD_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0},
-                                                      {stop_at ? -1 : stop_fd(), POLLIN, 0}};
+        struct pollfd fds[2 + PRECOMPILE_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0},
+                                                           {stop_at ? -1 : stop_fd(), POLLIN, 0}};
         double due = next;
-        nfds_t n_fds = 2 + (w->ahead ? (nfds_t)ahead_watch(w->ahead, fds + 2, &due) : 0);
+        nfds_t n_fds =
+            2 + (w->precompile ? (nfds_t)precompile_poll_fds(w->precompile, fds + 2, &due) : 0);
         if (due < next) next = due;
         int n = poll(fds, n_fds, next > now ? (int)((next - now) * 1000) + 1 : 0);
         if (n < 0 && errno != EINTR) {
             error_errno(err, "cannot wait for the runner");
-            return QUEUE_FAILED;
+            return JOB_QUEUE_FAILED;
         }
-        /* before the limits: what is answered counts, however late this process came to look */
+        /* Before the limits: an answer counts, however late this process reads it. */
         if (n > 0 && fds[0].revents)
-            return runner_answer(&w->runner, answer, err) ? RUNNER_DIED : JUDGED;
+            return runner_answer(&w->runner, answer, err) ? JOB_RUNNER_DIED : JOB_JUDGED;
         now = clock_seconds();
-        if (now >= deadline) return TOO_LATE;
-        if (stop_at && now >= stop_at) return STOPPED;
-        if (w->ahead && ahead_tend(w->ahead, err)) return QUEUE_FAILED;
-        if (announce(w, err)) return QUEUE_FAILED;
+        if (now >= deadline) return JOB_TIMED_OUT;
+        if (stop_at && now >= stop_at) return JOB_STOPPED;
+        if (w->precompile && precompile_advance(w->precompile, err)) return JOB_QUEUE_FAILED;
+        if (announce(w, err)) return JOB_QUEUE_FAILED;
         if (now < renew_at) continue;
         int held = queue_renew(w->queue, job, w->consumer, err);
-        if (held <= 0) return held ? QUEUE_FAILED : LEASE_LOST;
+        if (held <= 0) return held ? JOB_QUEUE_FAILED : JOB_LEASE_LOST;
         renew_at = clock_seconds() + queue_renew_interval(w->queue);
     }
 }
 
-/* The attempt failed: others may try; after the last, the job is dead with this verdict. */
+/* The attempt failed. Give the job to another worker, or bury it with this verdict after the last
+ * delivery. */
 static int give_up_or_bury(Worker *w, const QueueJob *job, const Buffer *verdict, Error *err)
 {
     if (job->delivery < QUEUE_MAX_DELIVERIES) return queue_give_up(w->queue, job, w->consumer, err);
     return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
 }
 
-/* What follows for the queue: 1 done, 0 the lease was lost, -1. */
-static int settle(Worker *w, const QueueJob *job, Course course, Answer *answer, Error *err)
+/* End the job in the queue. Returns 1 when done, 0 when the lease was lost, -1 on an error. */
+static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answer, Error *err)
 {
     Buffer *verdict = &answer->verdict;
-    switch (course) {
-    case JUDGED:
+    switch (end) {
+    case JOB_JUDGED:
         if (answer->sick[0]) return queue_hand_back(w->queue, job, w->consumer, err);
         w->judged++;
         if (answer->retry) return give_up_or_bury(w, job, verdict, err);
         return queue_complete(w->queue, job, w->consumer, verdict->data, verdict->len, err);
-    case RUNNER_DIED:
+    case JOB_RUNNER_DIED:
         log_warn("job %.12s, delivery %d: %s", job->key, job->delivery, err->text);
         buffer_clear(verdict);
         if (own_verdict(job, died_thrice, verdict)) return -1;
         return give_up_or_bury(w, job, verdict, err);
-    case TOO_LATE: {
+    case JOB_TIMED_OUT: {
         char why[128];
         snprintf(why, sizeof why, "the evaluation took longer than %g s and was stopped",
                  w->opt->deadline_s);
@@ -177,54 +191,54 @@ static int settle(Worker *w, const QueueJob *job, Course course, Answer *answer,
         if (own_verdict(job, why, verdict)) return -1;
         return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
     }
-    case STOPPED: return queue_hand_back(w->queue, job, w->consumer, err);
-    case LEASE_LOST: return 0;
-    case QUEUE_FAILED: break;
+    case JOB_STOPPED: return queue_hand_back(w->queue, job, w->consumer, err);
+    case JOB_LEASE_LOST: return 0;
+    case JOB_QUEUE_FAILED: break;
     }
     return -1;
 }
 
-static int serve_job(Worker *w, const AheadJob *next, Error *err)
+static int serve_job(Worker *w, const PrecompiledJob *next, Error *err)
 {
     const QueueJob *job = &next->job;
-    Answer answer = {0};
+    RunnerAnswer answer = {0};
     buffer_init(&answer.verdict, VERDICT_MAX);
-    Course course = RUNNER_DIED;
+    JobEnd end = JOB_RUNNER_DIED;
     if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err))
-        course = watch(w, job, &answer, err);
-    if (course != JUDGED) runner_kill(&w->runner);
-    int rc = settle(w, job, course, &answer, err);
+        end = watch(w, job, &answer, err);
+    if (end != JOB_JUDGED) runner_kill(&w->runner);
+    int rc = settle(w, job, end, &answer, err);
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
     buffer_release(&answer.verdict);
     if (rc < 0 || !answer.sick[0]) return rc < 0 ? -1 : 0;
-    error_set(err, ERROR_INVALID, "%s", answer.sick);
+    error_set(err, ERROR_DEVICE_SICK, "%s", answer.sick);
     return leave_service(w, err);
 }
 
-static int take_job(Worker *w, AheadJob *next, Error *err)
+static int take_job(Worker *w, PrecompiledJob *next, Error *err)
 {
-    if (w->ahead) return ahead_next(w->ahead, 1, next, err);
+    if (w->precompile) return precompile_next(w->precompile, 1, next, err);
     return job_take(w->queue, w->classes, w->n_classes, w->consumer, w->runner.uuid, 1, dead_result,
                     w, &next->job, err);
 }
 
-/* A simulator is as busy with a candidate as its compiler is: nothing is gained beside it. */
-static int open_ahead(Worker *w, Error *err)
+/* Open precompilation where it helps: a simulator itself keeps the cores busy. */
+static int open_precompile(Worker *w, Error *err)
 {
     cpu_set_t set;
     int cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), n = w->opt->compilers;
     if (n < 0) n = w->runner.predicted ? 0 : cores > 4 ? 4 : cores;
     if (!n || w->opt->once || !w->runner.arch[0]) return 0;
-    AheadOptions opt = {.queue = w->queue,
-                        .classes = w->classes,
-                        .n_classes = w->n_classes,
-                        .consumer = w->consumer,
-                        .arch = w->runner.arch,
-                        .uuid = w->runner.uuid,
-                        .compilers = n,
-                        .dead_result = dead_result,
-                        .ctx = w};
-    return ahead_open(&opt, &w->ahead, err);
+    PrecompileOptions opt = {.queue = w->queue,
+                             .classes = w->classes,
+                             .n_classes = w->n_classes,
+                             .consumer = w->consumer,
+                             .arch = w->runner.arch,
+                             .uuid = w->runner.uuid,
+                             .compilers = n,
+                             .dead_result = dead_result,
+                             .ctx = w};
+    return precompile_open(&opt, &w->precompile, err);
 }
 
 static int serve(Worker *w, Error *err)
@@ -233,46 +247,53 @@ static int serve(Worker *w, Error *err)
         if (!w->runner.pid && start_runner(w, err))
             return health_is_sick(err->text) ? leave_service(w, err) : -1;
         if (announce(w, err)) return -1;
-        AheadJob next = {.key = ""};
+        PrecompiledJob next = {.key = ""};
         int rc = take_job(w, &next, err);
         if (rc < 0) return -1;
         if (rc == 0) continue;
         rc = serve_job(w, &next, err);
-        ahead_job_release(&next);
+        precompiled_job_release(&next);
         if (rc) return rc;
         if (w->opt->once) break;
     }
     return 0;
 }
 
-/* What an earlier worker said of this device is no longer true; what another of now says is. */
+/* Remove an older record that this device is out of service. */
 static int serves_again(Worker *w, Error *err)
 {
     char where[128];
-    place_of(w, where);
-    return queue_serves(w->queue, where, w->born, err);
+    name_place(w, where);
+    return queue_serves(w->queue, where, w->started, err);
 }
 
-int worker_run(const WorkerOptions *opt, Error *err)
+/* The runner cannot serve the device. A wrong name keeps its code; otherwise a new start would not
+ * help. */
+static void refuse(Error *err)
 {
-    Worker w = {.opt = opt, .runner = {.fd = -1}, .born = clock_unix()};
+    if (error_exit_status(err->code) != EXIT_STATUS_USAGE) err->code = ERROR_DEVICE_SICK;
+}
+
+int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
+{
+    Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
     Error refusal;
     set_consumer(&w);
     int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
     int rc = started && !sick ? started
                               : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
     if (started) *err = refusal;
+    if (started > 0) refuse(err);
     if (sick) rc = leave_service(&w, err);
     if (!rc) rc = serves_again(&w, err);
-    if (!rc) rc = open_ahead(&w, err);
+    if (!rc) rc = open_precompile(&w, err);
     if (!rc) {
         log_debug("serves %s as %s", w.classes[0], w.consumer);
         rc = serve(&w, err);
     }
     runner_kill(&w.runner);
-    ahead_close(w.ahead);
-    process_reap(
-        0, REAP_S); /* what they had left behind when they were killed or ended by themselves */
+    precompile_close(w.precompile);
+    process_reap(0, REAP_S); /* grandchildren that became ours */
     queue_close(w.queue);
     if (!rc) log_debug("judged %ld jobs", w.judged);
     return rc;

@@ -1,6 +1,6 @@
-/* The evaluator process: takes jobs of its device's classes, has the runner judge them, keeps the
- * lease alive and hands in the verdicts. Stateless: all that it knows is in the job and the queue.
- */
+/* The evaluator process, one consumer of the queue. It takes jobs of its device's classes, sends
+ * them to the runner, renews the lease meanwhile and stores the verdicts. It keeps no state: all
+ * state is in the job and in the queue. (queue/worker.c is the queue's interface for consumers.) */
 #ifndef EVAL_SERVE_EVAL_WORKER_H
 #define EVAL_SERVE_EVAL_WORKER_H
 
@@ -11,18 +11,16 @@ typedef struct {
     RunnerOptions runner;
     const char *redis, *queue; /* as queue_open's */
     const char *consumer;      /* NULL: host, process id and a random number */
-    double deadline_s;         /* one job's; then the runner is killed and the job is dead */
+    double deadline_s;         /* of one job; then the runner is killed and the job is dead */
     int once;                  /* end after one job */
-    int compilers; /* processes that compile ahead (eval/serve/precompile.h); 0: none; -1: as many
-                      as the device deserves */
-} WorkerOptions;
+    int compilers; /* processes of eval/serve/precompile.h; 0: none; -1: chosen by the device */
+} EvalWorkerOptions;
 
-enum { WORKER_CANNOT = 1, WORKER_SICK = 2 };
-
-/* Until SIGTERM (drains: what runs gets 5 s, then it is handed back), or an error: -1,
- * WORKER_CANNOT when the device cannot be used at all, so that another try would not help, or
- * WORKER_SICK when it had to leave service: its job went back to the queue, undone and uncounted,
- * and the queue remembers the device and the reason until a worker serves it again. */
-int worker_run(const WorkerOptions *opt, Error *err);
+/* Serve until SIGTERM. The job in work then gets 5 s, and is handed back when it needs longer.
+ *
+ * ERROR_DEVICE_SICK: the device cannot be used, or had to leave service; a new start would not
+ * help. When it had to leave service, its job is handed back without a counted delivery. The queue
+ * then remembers the device and the reason until a worker serves the device again. */
+int eval_worker_run(const EvalWorkerOptions *opt, Error *err);
 
 #endif

@@ -1,3 +1,6 @@
+/* The submitter's loop: enqueue a window of jobs, poll their results, journal each verdict, and
+ * write the artifact in the order of the samples when all are there. A verdict is journalled before
+ * it counts as done, so nothing is lost by a kill. */
 #include "eval/serve/evaluate.h"
 
 #include <stdio.h>
@@ -16,9 +19,10 @@
 #include "queue/queue.h"
 #include "tasks/task.h"
 
-enum { WINDOW = 512, BATCH = 64, SILENCE_S = 30, MAX_NAMES = 64 * 1024 };
+/* WINDOW: jobs in the queue at once. SILENCE_S: time without a result after which to warn. */
+enum { WINDOW = 512, BATCH = 64, SILENCE_S = 30, MAX_NAMES = 64 * 1024, TASK_NAME_MAX = 63 };
 
-static const double look_s = 0.5; /* between looks for second devices */
+static const double look_s = 0.5; /* interval of the checks for second devices */
 
 static const char no_code[] = "the answer holds no code";
 
@@ -27,15 +31,16 @@ typedef struct {
     char *id, *task, *source; /* owned */
 } Sample;
 
+/* One distinct job. */
 typedef struct {
     char key[DIGEST_HEX];
-    Job job;       /* its source is the first such sample's */
-    char *verdict; /* an encoded record, once known */
+    Job job;       /* borrows the source of the first such sample */
+    char *verdict; /* an encoded record, or NULL */
     size_t len;
     int queued;
-    long second; /* + 1: the unit that confirms this one's record; 0: none is needed */
-    int is_second;
-    double lonely; /* of a second: since when no device is there for it; 0: one is */
+    long second;         /* index + 1 of the unit that confirms this one's record; 0: none */
+    int is_second;       /* confirms a record */
+    double absent_since; /* of a second: when its device was first found absent; 0: present */
 } Unit;
 
 typedef struct {
@@ -47,16 +52,16 @@ typedef struct {
     Queue *queue;
     Sample *samples;
     long n_samples;
-    Unit *units;              /* distinct jobs, in order of first use */
-    long n_units, done, next; /* before next, every unit is queued or done */
-    long n_first;     /* units of the samples themselves; the others are of second devices */
-    double *best;     /* known of each task */
-    double next_look; /* for second devices */
-    long *unit_of;    /* of (sample, device); -1: no code */
-    long *slots;      /* hash of key -> unit + 1 */
+    Unit *units;              /* in order of first use; second devices' units come last */
+    long n_units, done, next; /* every unit before `next` is queued or done */
+    long n_first;             /* units of the samples themselves */
+    double *best;             /* best known score of each task */
+    double next_look;         /* for second devices */
+    long *unit_of;            /* index by (sample, device); -1: no code */
+    long *slots;              /* hash table: key -> unit + 1 */
     size_t n_slots;
-    double heard,
-        offered; /* when something last finished; when all that is open was last offered again */
+    double heard;       /* when a job last finished */
+    double resubmitted; /* when all open jobs were last enqueued again */
     int warned_silence, warned_lost;
 } Evaluate;
 
@@ -79,28 +84,37 @@ static int read_samples(Evaluate *e, Error *err)
     return rc;
 }
 
-/* Only the tasks that occur: another task's fault or change is none of this work. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The distinct task names of the samples, sorted, separated by commas. */
+static int task_names(const Evaluate *e, Buffer *names, Error *err)
+{
+    const char **all = memory_array((size_t)e->n_samples + 1, sizeof *all);
+    int rc = 0;
+    for (long i = 0; i < e->n_samples && !rc; i++) {
+        all[i] = e->samples[i].task;
+        if (!*all[i] || strlen(all[i]) > TASK_NAME_MAX || strpbrk(all[i], ",/"))
+            rc = error_set(err, ERROR_CORRUPT, "%s: '%.80s' is no task's name",
+                           e->samples[i].view.where, all[i]);
+    }
+    if (!rc) qsort(all, (size_t)e->n_samples, sizeof *all, compare_names);
+    for (long i = 0; i < e->n_samples && !rc; i++)
+        if (!i || strcmp(all[i], all[i - 1]))
+            buffer_printf(names, "%s%s", names->len ? "," : "", all[i]);
+    free(all);
+    return rc;
+}
+
+/* Load only the tasks that occur, so that a fault in another task does not matter. */
 static int load_tasks(Evaluate *e, Error *err)
 {
     Buffer names;
     buffer_init(&names, MAX_NAMES);
-    int rc = 0;
-    for (long i = 0; i < e->n_samples; i++) {
-        const char *task = e->samples[i].task;
-        char needle[128];
-        snprintf(needle, sizeof needle, ",%s,", task);
-        if (!*task || strlen(task) > 63 || strpbrk(task, ",/")) {
-            rc = error_set(err, ERROR_INVALID, "%s: '%.80s' is no task's name",
-                           e->samples[i].view.where, task);
-            break;
-        }
-        if (names.len && strstr(names.data, needle)) continue;
-        buffer_printf(&names, "%s%s,", names.len ? "" : ",", task);
-    }
-    if (!rc && names.len) {
-        names.data[names.len - 1] = 0;
-        rc = taskset_load(NULL, names.data + 1, &e->tasks, err);
-    }
+    int rc = task_names(e, &names, err);
+    if (!rc && names.len) rc = taskset_load(NULL, names.data, &e->tasks, err);
     buffer_release(&names);
     return rc;
 }
@@ -108,7 +122,7 @@ static int load_tasks(Evaluate *e, Error *err)
 static int load_best(Evaluate *e, Error *err)
 {
     e->best = memory_array((size_t)e->tasks.n + 1, sizeof *e->best);
-    return second_best_known(e->opt->best, &e->tasks, e->best, err);
+    return second_device_best_known(e->opt->best, &e->tasks, e->best, err);
 }
 
 static long *slot_of(Evaluate *e, const char *key)
@@ -118,7 +132,7 @@ static long *slot_of(Evaluate *e, const char *key)
     return &e->slots[at];
 }
 
-/* Its index + 1; made when it is not there. */
+/* Find or make the unit of a job. Returns its index + 1. */
 static long unit_of_job(Evaluate *e, const Job *job, int is_second)
 {
     char key[DIGEST_HEX];
@@ -140,12 +154,9 @@ static void add_unit(Evaluate *e, long sample, int device)
     long *unit = &e->unit_of[sample * e->opt->n_devices + device];
     *unit = -1;
     if (!*s->source) return;
-    const Task *task = taskset_find(&e->tasks, s->task, strlen(s->task));
-    Job job = {.source = s->source, .source_len = strlen(s->source), .seed = e->opt->seed};
-    snprintf(job.task, sizeof job.task, "%s", s->task);
-    snprintf(job.task_digest, sizeof job.task_digest, "%s", task->digest);
-    snprintf(job.device, sizeof job.device, "%s", e->opt->devices[device]);
-    snprintf(job.harness, sizeof job.harness, "%s", VERDICT_HARNESS);
+    Job job;
+    job_init(&job, taskset_find(&e->tasks, s->task, strlen(s->task)), e->opt->devices[device],
+             s->source, strlen(s->source), e->opt->seed);
     *unit = unit_of_job(e, &job, 0) - 1;
 }
 
@@ -179,7 +190,8 @@ static int make_spec(Evaluate *e, Error *err)
 
 /* ---- verdicts as they come ---- */
 
-static int want_second(Evaluate *e, Unit *u, Error *err)
+/* Make the unit of the second device when the verdict is a record. */
+static int add_second(Evaluate *e, Unit *u, Error *err)
 {
     msgpack_zone zone;
     View v;
@@ -189,7 +201,8 @@ static int want_second(Evaluate *e, Unit *u, Error *err)
     while (strcmp(e->tasks.tasks[i]->name, u->job.task)) i++; /* each sample's task is there */
     if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     int rc = view_decode(u->verdict, u->len, "a verdict", &zone, &v, err);
-    if (!rc && second_job(&u->job, &v, e->best[i], &job)) u->second = unit_of_job(e, &job, 1);
+    if (!rc && second_device_job(&u->job, &v, e->best[i], &job))
+        u->second = unit_of_job(e, &job, 1);
     msgpack_zone_destroy(&zone);
     return rc;
 }
@@ -201,10 +214,10 @@ static int keep_verdict(Evaluate *e, Unit *u, const void *data, size_t len, Erro
     u->len = len;
     memcpy(u->verdict, data, len);
     e->done++;
-    return want_second(e, u, err);
+    return add_second(e, u, err);
 }
 
-/* Is it a record, and this unit's? With unit NULL it is looked up by its key. */
+/* Check that the data are a verdict of *unit. With *unit NULL, find it by the verdict's key. */
 static int check_verdict(Evaluate *e, const void *data, size_t len, Unit **unit, Error *err)
 {
     msgpack_zone zone;
@@ -218,7 +231,7 @@ static int check_verdict(Evaluate *e, const void *data, size_t len, Unit **unit,
     Unit *u = at ? &e->units[at - 1] : NULL;
     int rc = u && (!*unit || *unit == u)
                  ? 0
-                 : error_set(err, ERROR_INVALID, "a verdict of another job, %.16s", key);
+                 : error_set(err, ERROR_CORRUPT, "a verdict of another job, %.16s", key);
     *unit = u;
     free(key);
     return rc;
@@ -288,8 +301,8 @@ static int submit(Evaluate *e, long *outstanding, Error *err)
     return 0;
 }
 
-/* Ask for all that is queued and not done, and for second verdicts, which an earlier start may have
- * had; *outstanding is what remains. */
+/* Poll all queued jobs, and all second verdicts, which an earlier start may have had. *outstanding:
+ * how many queued jobs have no verdict yet. */
 static int collect(Evaluate *e, long *outstanding, Error *err)
 {
     Polled p = {.e = e};
@@ -319,12 +332,13 @@ static int enqueue_second(Evaluate *e, Unit *u, Error *err)
     return rc;
 }
 
-static int stay_alone(Evaluate *e, Unit *u, Error *err)
+/* Keep the verdict that stands for an absent second device. */
+static int give_up_second(Evaluate *e, Unit *u, Error *err)
 {
     Record *r = record_new();
     Buffer b;
     buffer_init(&b, QUEUE_MAX_BODY);
-    second_absent(&u->job, r);
+    second_device_absent(&u->job, r);
     int rc = record_encode(r, &b, err) || keep_verdict(e, u, b.data, b.len, err) ||
                      journal_append(e->journal, b.data, b.len, err)
                  ? -1
@@ -334,9 +348,9 @@ static int stay_alone(Evaluate *e, Unit *u, Error *err)
     return rc;
 }
 
-/* In the queue while another device is there to take it. Without one it waits, but not when the
- * first device has served for that long already. */
-static int tend_second(Evaluate *e, Unit *u, Error *err)
+/* Keep the job of a second device in the queue while another device serves its class. Without one,
+ * wait for second_wait_s, unless the first device has served alone for that long already. */
+static int check_second(Evaluate *e, Unit *u, Error *err)
 {
     long others = 0;
     double served_s = 0, now = clock_seconds(),
@@ -345,48 +359,48 @@ static int tend_second(Evaluate *e, Unit *u, Error *err)
     if (wait_s > 0 && queue_others(e->queue, u->job.device, u->job.not_on, &others, &served_s, err))
         return -1;
     if (others) {
-        u->lonely = 0;
+        u->absent_since = 0;
         return u->queued ? 0 : enqueue_second(e, u, err);
     }
-    if (!u->lonely) u->lonely = now;
-    if (now - u->lonely < wait_s && served_s < wait_s) return 0;
+    if (!u->absent_since) u->absent_since = now;
+    if (now - u->absent_since < wait_s && served_s < wait_s) return 0;
     if (queue_withdraw(e->queue, u->key, &gone, err)) return -1;
-    return gone ? stay_alone(e, u, err) : 0;
+    return gone ? give_up_second(e, u, err) : 0;
 }
 
-static int tend_seconds(Evaluate *e, Error *err)
+static int check_seconds(Evaluate *e, Error *err)
 {
     if (clock_seconds() < e->next_look) return 0;
     for (long i = e->n_first; i < e->n_units; i++)
-        if (!e->units[i].verdict && tend_second(e, &e->units[i], err)) return -1;
+        if (!e->units[i].verdict && check_second(e, &e->units[i], err)) return -1;
     e->next_look = clock_seconds() + look_s;
     return 0;
 }
 
-/* A job that the server calls queued may be on no stream: one was deleted, by hand, by a purge in
- * the midst of the work, or to make room. Enqueueing finds that out, and is harmless for all
- * others. */
-static void offer_again(Evaluate *e)
+/* Mark all open jobs for another enqueue. A job in state queued may be on no stream: a stream was
+ * deleted by hand, by a purge, or to make room. Enqueueing puts it back. */
+static void submit_again(Evaluate *e)
 {
     for (long i = 0; i < e->n_units; i++)
         if (!e->units[i].verdict) e->units[i].queued = 0;
     e->next = 0;
-    e->offered = clock_seconds();
+    e->resubmitted = clock_seconds();
 }
 
-static int hear(Evaluate *e, Error *err)
+/* Wait until a job finishes. Warn, and fail in the end, when none does. */
+static int wait_for_results(Evaluate *e, Error *err)
 {
     int rc = queue_wait(e->queue, 1, err);
     if (rc < 0) return -1;
-    if (rc) clock_sleep(0.005); /* several finish together */
+    if (rc) clock_sleep(0.005); /* collect several that finish together */
     double silence = clock_seconds() - e->heard, lease_s = 3 * queue_renew_interval(e->queue);
-    if (silence > lease_s && clock_seconds() - e->offered > lease_s) offer_again(e);
+    if (silence > lease_s && clock_seconds() - e->resubmitted > lease_s) submit_again(e);
     if (silence > SILENCE_S && !e->warned_silence++)
         log_warn(
             "nothing was evaluated for %d s; is an evaluator (quern-evald --device %s) running?",
             SILENCE_S, e->opt->devices[0]);
     if (silence > e->opt->patience_s)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_SERVER,
                          "nothing was evaluated for %.0f s (%ld of %ld done); is an evaluator "
                          "(quern-evald --device %s) "
                          "running?",
@@ -404,16 +418,16 @@ static int evaluate_all(Evaluate *e, Error *err)
     e->heard = clock_seconds();
     for (long outstanding = 0; e->done < e->n_units;) {
         long before = e->done;
-        if (submit(e, &outstanding, err) || collect(e, &outstanding, err) || tend_seconds(e, err))
+        if (submit(e, &outstanding, err) || collect(e, &outstanding, err) || check_seconds(e, err))
             return -1;
         progress.total = e->n_units;
         progress_set(&progress, e->done);
         if (stop_requested())
             return error_set(
-                err, ERROR_INVALID,
+                err, ERROR_STOPPED,
                 "stopped with %ld of %ld candidates evaluated; the same command continues", e->done,
                 e->n_units);
-        if (e->done == before && hear(e, err)) return -1;
+        if (e->done == before && wait_for_results(e, err)) return -1;
     }
     progress_end(&progress);
     return 0;
@@ -433,7 +447,7 @@ static int final_verdict(Evaluate *e, const Unit *u, msgpack_zone *zone, Record 
     const Unit *other = &e->units[u->second - 1];
     if (view_decode(other->verdict, other->len, "a second device's verdict", zone, &second, err))
         return -1;
-    return second_merge(&first, &second, r, err);
+    return second_device_merge(&first, &second, r, err);
 }
 
 static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Error *err)
@@ -445,12 +459,10 @@ static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Er
     int rc = 0;
     record_text(r, "id", s->id);
     if (unit < 0) {
-        const Task *task = taskset_find(&e->tasks, s->task, strlen(s->task));
-        Job job = {.source = "", .seed = e->opt->seed};
-        snprintf(job.task, sizeof job.task, "%s", s->task);
-        snprintf(job.task_digest, sizeof job.task_digest, "%s", task->digest);
-        snprintf(job.device, sizeof job.device, "%s", e->opt->devices[device]);
-        job_verdict(&job, "plan_error", no_code, r);
+        Job job;
+        job_init(&job, taskset_find(&e->tasks, s->task, strlen(s->task)), e->opt->devices[device],
+                 "", 0, e->opt->seed);
+        job_verdict(&job, OUTCOME_PLAN_ERROR, no_code, r);
         record_text(r, "confirmed", "");
     } else if (!msgpack_zone_init(&zone, 4096)) {
         rc = error_set(err, ERROR_MEMORY, "no memory");
@@ -502,7 +514,7 @@ static int evaluate_journalled(Evaluate *e, Error *err)
     if (!rc) rc = write_all(e, err);
     Error close_err;
     if (rc)
-        journal_close(e->journal, &close_err); /* what is done stays done */
+        journal_close(e->journal, &close_err); /* kept for the next start */
     else
         rc = journal_remove(e->journal, err);
     return rc;

@@ -1,7 +1,18 @@
+/* Encoding of jobs, and verdicts of jobs that were not evaluated. */
 #include "eval/serve/job.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
+              uint64_t seed)
+{
+    *job = (Job){.source = source, .source_len = len, .seed = seed};
+    snprintf(job->task, sizeof job->task, "%s", task->name);
+    snprintf(job->task_digest, sizeof job->task_digest, "%s", task->digest);
+    snprintf(job->device, sizeof job->device, "%s", device_class);
+    snprintf(job->harness, sizeof job->harness, "%s", VERDICT_HARNESS);
+}
 
 void job_key(const Job *job, char out[DIGEST_HEX])
 {
@@ -79,7 +90,7 @@ int job_take(Queue *q, const char *const *classes, int n, const char *consumer, 
     return rc < 0 ? -1 : 0;
 }
 
-void job_verdict(const Job *job, const char *outcome, const char *message, Record *r)
+void job_verdict(const Job *job, Outcome outcome, const char *message, Record *r)
 {
     char key[DIGEST_HEX], source_digest[DIGEST_HEX];
     Digest d;
@@ -92,7 +103,7 @@ void job_verdict(const Job *job, const char *outcome, const char *message, Recor
     record_text(r, "task", job->task);
     record_text(r, "key", key);
     record_text(r, "device", job->device);
-    record_text(r, "outcome", outcome);
+    record_text(r, "outcome", outcome_name(outcome));
     record_text(r, "message", message);
     record_int(r, "line", 0);
     record_bool(r, "predicted", !strncmp(job->device, "sim:", 4));

@@ -1,3 +1,5 @@
+/* A pool of compiling processes and the jobs that wait for them. A slot holds one leased job from
+ * the take to the hand-over. After a failed compilation the runner compiles the job. */
 #include "eval/serve/precompile.h"
 
 #include <errno.h>
@@ -20,9 +22,14 @@
 #include "eval/compile/wire.h"
 #include "eval/serve/job.h"
 
-/* COMPILER_S: longer than any compilation that its own limits let run. */
-enum { SPARE_JOBS = 2, COMPILER_S = 200, FRAME_S = 10, REAP_S = 1, RESTARTS = 50 };
-static const double ask_again_s = 0.2; /* an empty queue */
+enum {
+    SPARE_JOBS = 2,   /* compiled jobs that may wait beside those in compilation */
+    COMPILER_S = 200, /* longer than the compiler's own limits allow */
+    FRAME_S = 10,
+    REAP_S = 1,
+    RESTARTS = 50 /* of processes in all; then the runner compiles everything */
+};
+static const double take_interval_s = 0.2; /* while the queue is empty */
 
 typedef enum { FREE, TAKEN, COMPILING, READY } SlotState;
 
@@ -30,8 +37,8 @@ typedef struct {
     SlotState state;
     char consumer[160];
     QueueJob job;
-    int lost; /* the lease, while it was compiled: what comes of it is dropped */
-    unsigned long order;
+    int lost;            /* the lease was lost during the compilation: drop the result */
+    unsigned long order; /* of takes */
     double renew_at;
     char key[DIGEST_HEX];
     Buffer compiled;
@@ -40,22 +47,22 @@ typedef struct {
 typedef struct {
     pid_t pid;    /* 0: not running */
     int fd, slot; /* -1: idle */
-    double until;
+    double deadline;
 } Helper;
 
-struct Ahead {
-    AheadOptions opt;
+struct Precompile {
+    PrecompileOptions opt;
     int n_slots, restarts;
     unsigned long taken;
     double next_take;
-    Slot slots[AHEAD_MAX_COMPILERS + SPARE_JOBS];
-    Helper helpers[AHEAD_MAX_COMPILERS];
+    Slot slots[PRECOMPILE_MAX_COMPILERS + SPARE_JOBS];
+    Helper helpers[PRECOMPILE_MAX_COMPILERS];
 };
 
 /* ---- a compiling process ---- */
 
-/* The reply's frame: key and the compiler's reply, or nothing when the candidate never comes to be
- * compiled. */
+/* Compile a job's candidate. The frame holds the key and the compiler's reply; it stays empty when
+ * the candidate is refused before the compiler, or the compiler fails. */
 static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffer *frame)
 {
     Job job;
@@ -152,18 +159,18 @@ static void slot_ready(Slot *s)
         s->state = READY;
 }
 
-/* Whatever became of the compilation, the job goes on: without it the runner compiles. */
-static void helper_failed(Ahead *a, Helper *h, const char *why)
+/* Stop a failed helper. Its job goes to the runner without a compilation. */
+static void helper_failed(Precompile *p, Helper *h, const char *why)
 {
     if (h->slot >= 0) {
-        log_warn("job %.12s: compiling ahead failed (%s)", a->slots[h->slot].job.key, why);
-        slot_ready(&a->slots[h->slot]);
+        log_warn("job %.12s: compiling ahead failed (%s)", p->slots[h->slot].job.key, why);
+        slot_ready(&p->slots[h->slot]);
     }
     helper_stop(h);
-    a->restarts++;
+    p->restarts++;
 }
 
-static void helper_hear(Ahead *a, Helper *h)
+static void helper_read(Precompile *p, Helper *h)
 {
     Buffer frame;
     Error err = {.code = ERROR_CHILD, .text = "it ended"};
@@ -171,9 +178,9 @@ static void helper_hear(Ahead *a, Helper *h)
     size_t key_len, len;
     buffer_init(&frame, RUNNER_MAX_JOB);
     if (wire_read_frame(h->fd, RUNNER_MAX_JOB, FRAME_S, &frame, &err) != 1 || h->slot < 0) {
-        helper_failed(a, h, err.text);
+        helper_failed(p, h, err.text);
     } else {
-        Slot *s = &a->slots[h->slot];
+        Slot *s = &p->slots[h->slot];
         WireCursor cursor = {frame.data, frame.data + frame.len};
         if (!wire_get(&cursor, &key, &key_len) && !wire_get(&cursor, &reply, &len)) {
             snprintf(s->key, sizeof s->key, "%.*s", (int)key_len, key);
@@ -185,27 +192,27 @@ static void helper_hear(Ahead *a, Helper *h)
     buffer_release(&frame);
 }
 
-static void hear_all(Ahead *a)
+static void read_all(Precompile *p)
 {
-    for (int i = 0; i < a->opt.compilers; i++) {
-        Helper *h = &a->helpers[i];
+    for (int i = 0; i < p->opt.compilers; i++) {
+        Helper *h = &p->helpers[i];
         if (!h->pid) continue;
-        struct pollfd p = {h->fd, POLLIN, 0};
-        if (poll(&p, 1, 0) > 0)
-            helper_hear(a, h);
-        else if (h->slot >= 0 && clock_seconds() > h->until)
-            helper_failed(a, h, "it took too long");
+        struct pollfd f = {h->fd, POLLIN, 0};
+        if (poll(&f, 1, 0) > 0)
+            helper_read(p, h);
+        else if (h->slot >= 0 && clock_seconds() > h->deadline)
+            helper_failed(p, h, "it took too long");
     }
 }
 
-static int renew_all(Ahead *a, Error *err)
+static int renew_all(Precompile *p, Error *err)
 {
-    for (int i = 0; i < a->n_slots; i++) {
-        Slot *s = &a->slots[i];
+    for (int i = 0; i < p->n_slots; i++) {
+        Slot *s = &p->slots[i];
         if (s->state == FREE || s->lost || clock_seconds() < s->renew_at) continue;
-        int held = queue_renew(a->opt.queue, &s->job, s->consumer, err);
+        int held = queue_renew(p->opt.queue, &s->job, s->consumer, err);
         if (held < 0) return -1;
-        s->renew_at = clock_seconds() + queue_renew_interval(a->opt.queue);
+        s->renew_at = clock_seconds() + queue_renew_interval(p->opt.queue);
         if (held) continue;
         s->lost = 1;
         if (s->state != COMPILING) slot_free(s);
@@ -213,146 +220,145 @@ static int renew_all(Ahead *a, Error *err)
     return 0;
 }
 
-/* 1 took one, 0 there is none, -1. */
-static int take_into(Ahead *a, Slot *s, double timeout_s, Error *err)
+/* Take a job into a free slot. Returns 1 with a job, 0 without, -1 on an error. */
+static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
 {
-    const AheadOptions *o = &a->opt;
+    const PrecompileOptions *o = &p->opt;
     int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s,
                       o->dead_result, o->ctx, &s->job, err);
     if (rc <= 0) return rc;
     s->state = TAKEN;
-    s->order = a->taken++;
+    s->order = p->taken++;
     s->renew_at = clock_seconds() + queue_renew_interval(o->queue);
     return 1;
 }
 
-static int take_all(Ahead *a, Error *err)
+static int take_all(Precompile *p, Error *err)
 {
-    if (stop_requested() || clock_seconds() < a->next_take) return 0;
-    for (int i = 0; i < a->n_slots; i++) {
-        if (a->slots[i].state != FREE) continue;
-        int rc = take_into(a, &a->slots[i], 0, err);
+    if (stop_requested() || clock_seconds() < p->next_take) return 0;
+    for (int i = 0; i < p->n_slots; i++) {
+        if (p->slots[i].state != FREE) continue;
+        int rc = take_into(p, &p->slots[i], 0, err);
         if (rc < 0) return -1;
         if (rc == 0) {
-            a->next_take = clock_seconds() + ask_again_s;
+            p->next_take = clock_seconds() + take_interval_s;
             return 0;
         }
     }
     return 0;
 }
 
-static Slot *oldest(Ahead *a, SlotState state)
+static Slot *oldest(Precompile *p, SlotState state)
 {
     Slot *first = NULL;
-    for (int i = 0; i < a->n_slots; i++) {
-        Slot *s = &a->slots[i];
+    for (int i = 0; i < p->n_slots; i++) {
+        Slot *s = &p->slots[i];
         if (s->state == state && (!first || s->order < first->order)) first = s;
     }
     return first;
 }
 
-/* Oldest first, to whoever is idle. A pool that does not stay up is given up: the runner compiles.
- */
-static void assign(Ahead *a)
+/* Give the oldest jobs to idle helpers. After RESTARTS failures no helper is started again. */
+static void assign(Precompile *p)
 {
     Error err;
-    for (int i = 0; i < a->opt.compilers; i++) {
-        Helper *h = &a->helpers[i];
-        Slot *s = oldest(a, TAKEN);
+    for (int i = 0; i < p->opt.compilers; i++) {
+        Helper *h = &p->helpers[i];
+        Slot *s = oldest(p, TAKEN);
         if (!s) return;
         if (h->slot >= 0) continue;
-        if (a->restarts > RESTARTS || (!h->pid && helper_start(h, a->opt.arch, &err))) {
+        if (p->restarts > RESTARTS || (!h->pid && helper_start(h, p->opt.arch, &err))) {
             slot_ready(s);
             continue;
         }
         s->state = COMPILING;
-        h->slot = (int)(s - a->slots);
-        h->until = clock_seconds() + COMPILER_S;
+        h->slot = (int)(s - p->slots);
+        h->deadline = clock_seconds() + COMPILER_S;
         if (wire_write_frame(h->fd, s->job.body.data, s->job.body.len, &err))
-            helper_failed(a, h, err.text);
+            helper_failed(p, h, err.text);
     }
 }
 
-int ahead_tend(Ahead *a, Error *err)
+int precompile_advance(Precompile *p, Error *err)
 {
-    hear_all(a);
-    if (renew_all(a, err) || take_all(a, err)) return -1;
-    assign(a);
+    read_all(p);
+    if (renew_all(p, err) || take_all(p, err)) return -1;
+    assign(p);
     return 0;
 }
 
-int ahead_watch(const Ahead *a, struct pollfd *fds, double *due)
+int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due)
 {
     int n = 0, free_slots = 0;
     *due = clock_seconds() + 1;
-    for (int i = 0; i < a->opt.compilers; i++) {
-        if (!a->helpers[i].pid) continue;
-        fds[n++] = (struct pollfd){a->helpers[i].fd, POLLIN, 0};
+    for (int i = 0; i < p->opt.compilers; i++) {
+        if (!p->helpers[i].pid) continue;
+        fds[n++] = (struct pollfd){p->helpers[i].fd, POLLIN, 0};
     }
-    for (int i = 0; i < a->n_slots; i++) {
-        const Slot *s = &a->slots[i];
+    for (int i = 0; i < p->n_slots; i++) {
+        const Slot *s = &p->slots[i];
         free_slots += s->state == FREE;
         if (s->state != FREE && !s->lost && s->renew_at < *due) *due = s->renew_at;
     }
-    if (free_slots && !stop_requested() && a->next_take < *due) *due = a->next_take;
+    if (free_slots && !stop_requested() && p->next_take < *due) *due = p->next_take;
     return n;
 }
 
-/* ---- for the worker ---- */
+/* ---- the interface ---- */
 
-int ahead_open(const AheadOptions *opt, Ahead **out, Error *err)
+int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
 {
-    if (opt->compilers < 1 || opt->compilers > AHEAD_MAX_COMPILERS)
+    if (opt->compilers < 1 || opt->compilers > PRECOMPILE_MAX_COMPILERS)
         return error_set(err, ERROR_INVALID, "%d compiling processes; expected 1 to %d",
-                         opt->compilers, AHEAD_MAX_COMPILERS);
-    Ahead *a = memory_alloc(sizeof *a);
-    a->opt = *opt;
-    a->n_slots = opt->compilers + SPARE_JOBS;
-    for (int i = 0; i < opt->compilers; i++) a->helpers[i] = (Helper){.fd = -1, .slot = -1};
-    for (int i = 0; i < a->n_slots; i++) {
-        snprintf(a->slots[i].consumer, sizeof a->slots[i].consumer, "%s+%d", opt->consumer, i);
-        buffer_init(&a->slots[i].compiled, RUNNER_MAX_COMPILED);
+                         opt->compilers, PRECOMPILE_MAX_COMPILERS);
+    Precompile *p = memory_alloc(sizeof *p);
+    p->opt = *opt;
+    p->n_slots = opt->compilers + SPARE_JOBS;
+    for (int i = 0; i < opt->compilers; i++) p->helpers[i] = (Helper){.fd = -1, .slot = -1};
+    for (int i = 0; i < p->n_slots; i++) {
+        snprintf(p->slots[i].consumer, sizeof p->slots[i].consumer, "%s+%d", opt->consumer, i);
+        buffer_init(&p->slots[i].compiled, RUNNER_MAX_COMPILED);
     }
     for (int i = 0; i < opt->compilers; i++)
-        if (helper_start(&a->helpers[i], opt->arch, err)) {
-            ahead_close(a);
+        if (helper_start(&p->helpers[i], opt->arch, err)) {
+            precompile_close(p);
             return -1;
         }
-    *out = a;
+    *out = p;
     return 0;
 }
 
-void ahead_close(Ahead *a)
+void precompile_close(Precompile *p)
 {
     Error err;
     int reachable = 1;
-    if (!a) return;
-    for (int i = 0; i < a->n_slots; i++) {
-        Slot *s = &a->slots[i];
+    if (!p) return;
+    for (int i = 0; i < p->n_slots; i++) {
+        Slot *s = &p->slots[i];
         if (s->state != FREE && !s->lost && reachable)
-            reachable = queue_hand_back(a->opt.queue, &s->job, s->consumer, &err) >= 0;
+            reachable = queue_hand_back(p->opt.queue, &s->job, s->consumer, &err) >= 0;
         slot_free(s);
         buffer_release(&s->compiled);
     }
-    for (int i = 0; i < a->opt.compilers; i++) helper_stop(&a->helpers[i]);
-    free(a);
+    for (int i = 0; i < p->opt.compilers; i++) helper_stop(&p->helpers[i]);
+    free(p);
 }
 
-static void sleep_until(const Ahead *a, double end)
+static void poll_until(const Precompile *p, double end)
 {
-    struct pollfd fds[AHEAD_MAX_COMPILERS + 1];
+    struct pollfd fds[PRECOMPILE_MAX_COMPILERS + 1];
     double due;
-    int n = ahead_watch(a, fds, &due);
+    int n = precompile_poll_fds(p, fds, &due);
     fds[n++] = (struct pollfd){stop_fd(), POLLIN, 0};
     if (end < due) due = end;
     double left = due - clock_seconds();
     poll(fds, (nfds_t)n, left > 0 ? (int)(left * 1000) + 1 : 0);
 }
 
-/* The slot's job becomes the worker's own; 0: its lease was lost meanwhile. */
-static int give(Ahead *a, Slot *s, AheadJob *out, Error *err)
+/* Hand a slot's job over to the consumer. Returns 0 when its lease was lost meanwhile. */
+static int hand_over(Precompile *p, Slot *s, PrecompiledJob *out, Error *err)
 {
-    int held = queue_begin(a->opt.queue, &s->job, s->consumer, a->opt.consumer, err);
+    int held = queue_begin(p->opt.queue, &s->job, s->consumer, p->opt.consumer, err);
     if (held > 0) {
         out->job = s->job;
         s->job = (QueueJob){0};
@@ -364,28 +370,27 @@ static int give(Ahead *a, Slot *s, AheadJob *out, Error *err)
     return held;
 }
 
-int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err)
+int precompile_next(Precompile *p, double timeout_s, PrecompiledJob *out, Error *err)
 {
     double end = clock_seconds() + timeout_s;
     for (;;) {
         Slot *s;
-        if (ahead_tend(a, err)) return -1;
-        while (!stop_requested() && (s = oldest(a, READY))) {
-            int rc = give(a, s, out, err);
+        if (precompile_advance(p, err)) return -1;
+        while (!stop_requested() && (s = oldest(p, READY))) {
+            int rc = hand_over(p, s, out, err);
             if (rc) return rc;
         }
         double left = end - clock_seconds();
         if (left <= 0 || stop_requested()) return 0;
-        if (oldest(a, TAKEN) || oldest(a, COMPILING)) {
-            sleep_until(a, end);
-        } else if (take_into(a, &a->slots[0], left, err) <
-                   0) { /* nothing is here: wait where new jobs come */
-            return -1;
+        if (oldest(p, TAKEN) || oldest(p, COMPILING)) {
+            poll_until(p, end);
+        } else { /* every slot is free: wait for a new job */
+            if (take_into(p, &p->slots[0], left, err) < 0) return -1;
         }
     }
 }
 
-void ahead_job_release(AheadJob *j)
+void precompiled_job_release(PrecompiledJob *j)
 {
     queue_job_release(&j->job);
     buffer_release(&j->compiled);

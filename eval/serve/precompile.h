@@ -1,10 +1,10 @@
-/* Compilation beside the device, never on its path: while the runner judges one candidate, a few
- * more are leased and a pool of processes compiles them. What a compiler answered, good or bad,
- * goes to the runner with its job (compiler_offer), so a verdict is the same as without.
+/* Compile the next candidates while the device judges one. A pool of processes leases a few more
+ * jobs and compiles them. The compiler's reply goes to the runner together with its job
+ * (compiler_offer), so the verdict is the same as without precompilation.
  *
- * A job that waits here is held under the name "CONSUMER+N", renewed like any other; it is handed
- * back untouched when the worker ends, and its lease counts as no delivery when the worker is
- * killed (queue_begin). */
+ * A waiting job is leased under the name "CONSUMER+N" and renewed like any other. It is handed back
+ * when the worker ends. When the worker is killed, its lease ends without a counted delivery
+ * (queue_begin). */
 #ifndef EVAL_SERVE_PRECOMPILE_H
 #define EVAL_SERVE_PRECOMPILE_H
 
@@ -14,40 +14,40 @@
 #include "eval/serve/runner.h"
 #include "queue/queue.h"
 
-typedef struct Ahead Ahead;
+typedef struct Precompile Precompile;
 
-enum { AHEAD_MAX_COMPILERS = 64 };
+enum { PRECOMPILE_MAX_COMPILERS = 64 };
 
 typedef struct {
     Queue *queue;
-    const char *const *classes; /* as queue_take's; must live as long */
+    const char *const *classes; /* as queue_take's; borrowed until precompile_close */
     int n_classes;
     const char *consumer, *arch;
-    const char *uuid; /* of the device: job_take */
-    int compilers;    /* processes, at least 1; two jobs more than that are held */
+    const char *uuid; /* of the device: see job_take */
+    int compilers;    /* processes, at least 1; up to two more jobs than that are held */
     QueueDeadResult *dead_result;
     void *ctx;
-} AheadOptions;
+} PrecompileOptions;
 
-int ahead_open(const AheadOptions *opt, Ahead **out, Error *err);
-/* Hands back what waits; NULL is none. */
-void ahead_close(Ahead *a);
+int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err);
+void precompile_close(Precompile *p); /* hand back waiting jobs; NULL is allowed */
 
-/* What must happen now: take jobs where there is room, give them to compilers, hear those, renew
- * leases. Never waits for a compilation. -1: the queue failed. */
-int ahead_tend(Ahead *a, Error *err);
-/* Descriptors to poll for, and when to tend at the latest (clock_seconds). */
-int ahead_watch(const Ahead *a, struct pollfd *fds, double *due);
+/* Do all pending work: read replies, renew leases, take jobs, assign them to compilers. Never waits
+ * for a compilation. Returns -1 when the queue failed. */
+int precompile_advance(Precompile *p, Error *err);
+/* Fill fds with the descriptors to poll for and return their number, at most
+ * PRECOMPILE_MAX_COMPILERS. *due: when to call precompile_advance at the latest (clock_seconds). */
+int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due);
 
 typedef struct {
-    QueueJob job;         /* held by the consumer itself */
+    QueueJob job;         /* leased by the consumer itself */
     char key[DIGEST_HEX]; /* of the compilation */
-    Buffer compiled;      /* empty: none could be had; the runner does it */
-} AheadJob;
+    Buffer compiled;      /* the compiler's reply; empty: none, the runner compiles */
+} PrecompiledJob;
 
-/* The job that waits longest among those compiled, waiting at most timeout_s for one: 1, 0 none,
- * -1. Release it. */
-int ahead_next(Ahead *a, double timeout_s, AheadJob *out, Error *err);
-void ahead_job_release(AheadJob *j);
+/* Get the compiled job that has waited longest. Waits at most timeout_s. Returns 1 with a job for
+ * precompiled_job_release, 0 with none, -1 on an error. */
+int precompile_next(Precompile *p, double timeout_s, PrecompiledJob *out, Error *err);
+void precompiled_job_release(PrecompiledJob *j);
 
 #endif

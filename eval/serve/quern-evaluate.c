@@ -1,4 +1,4 @@
-/* Has every sample judged by the evaluators of one or more device classes. */
+/* quern-evaluate: have every sample judged by the evaluators of one or more device classes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,20 +8,30 @@
 #include "base/stop.h"
 #include "eval/serve/evaluate.h"
 
-int main(int argc, char **argv)
+static void list_classes(const FlagSpec *spec, char *text, EvaluateOptions *opt)
 {
-    EvaluateOptions opt = {.patience_s = 1800, .second_wait_s = 30};
-    const char *devices = "sim:h100";
+    for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
+        if (opt->n_devices == EVALUATE_MAX_DEVICES)
+            flags_usage_error(spec, "--device names more than %d classes", EVALUATE_MAX_DEVICES);
+        opt->devices[opt->n_devices++] = d;
+    }
+    if (!opt->n_devices) flags_usage_error(spec, "--device names no class");
+}
+
+/* devices: a copy of --device, cut at its commas; opt->devices points into it. */
+static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
+{
+    const char *classes = "sim:h100";
     int64_t seed = 1;
     const Flag flags[] = {
         {.name = "output",
          .kind = FLAG_TEXT,
-         .target = &opt.output,
+         .target = &opt->output,
          .help = "the verdicts artifact",
          .required = 1},
         {.name = "device",
          .kind = FLAG_TEXT,
-         .target = &devices,
+         .target = &classes,
          .help = "device classes, comma-separated; each sample gets a verdict of each"},
         {.name = "seed",
          .kind = FLAG_INT,
@@ -31,30 +41,30 @@ int main(int argc, char **argv)
          .max = 9e15},
         {.name = "redis",
          .kind = FLAG_TEXT,
-         .target = &opt.redis,
+         .target = &opt->redis,
          .help = "the queue's server instead of QUERN_REDIS"},
         {.name = "queue",
          .kind = FLAG_TEXT,
-         .target = &opt.queue,
+         .target = &opt->queue,
          .help = "the queue's name, if not quern"},
         {.name = "urgent",
          .kind = FLAG_BOOL,
-         .target = &opt.urgent,
+         .target = &opt->urgent,
          .help = "before all jobs that are not"},
         {.name = "patience",
          .kind = FLAG_FLOAT,
-         .target = &opt.patience_s,
+         .target = &opt->patience_s,
          .help = "fail when nothing finishes for so many seconds",
          .min = 1,
          .max = 1e7},
         {.name = "best",
          .kind = FLAG_TEXT,
-         .target = &opt.best,
+         .target = &opt->best,
          .help = "a pool; a measured score above twice its best of the task needs a second device, "
                  "as any above 3 does"},
         {.name = "second-wait",
          .kind = FLAG_FLOAT,
-         .target = &opt.second_wait_s,
+         .target = &opt->second_wait_s,
          .help =
              "seconds for another device of the class to appear, else a record stays unconfirmed",
          .min = 0,
@@ -70,23 +80,25 @@ int main(int argc, char **argv)
                            .max_words = 1};
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
-    opt.samples = words[0];
-    if (opt.redis && strchr(opt.redis, '@'))
+    if (opt->redis && strchr(opt->redis, '@'))
         flags_usage_error(
             &spec,
             "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    opt->samples = words[0];
+    opt->seed = (uint64_t)seed;
+    *devices = memory_strdup(classes);
+    list_classes(&spec, *devices, opt);
+}
+
+int main(int argc, char **argv)
+{
+    EvaluateOptions opt = {.patience_s = 1800, .second_wait_s = 30};
+    char *devices;
+    Error err = {0};
+    parse(argc, argv, &opt, &devices);
     log_open("quern-evaluate");
     stop_install();
-    char *text = memory_strdup(devices);
-    for (char *save = NULL, *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
-        if (opt.n_devices == EVALUATE_MAX_DEVICES)
-            flags_usage_error(&spec, "--device names more than %d classes", EVALUATE_MAX_DEVICES);
-        opt.devices[opt.n_devices++] = d;
-    }
-    if (!opt.n_devices) flags_usage_error(&spec, "--device names no class");
-    opt.seed = (uint64_t)seed;
-    Error err = {0};
     if (evaluate_run(&opt, &err)) log_die(&err);
-    free(text);
+    free(devices);
     return log_close(0);
 }

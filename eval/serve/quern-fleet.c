@@ -1,4 +1,4 @@
-/* Runs a command with a private queue and local evaluators around it. */
+/* quern-fleet: run a command with a private queue and local evaluators around it. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "eval/judge/verdict.h"
 #include "queue/fleet.h"
 
-enum { FIND_S = 30 };
+enum { FIND_S = 30 }; /* time limit of quern-devices */
 
 static int cores(void)
 {
@@ -33,8 +33,8 @@ static void add_device(Devices *d, const char *name, size_t len, const FlagSpec 
     d->names[d->n++] = memory_strndup(name, len);
 }
 
-/* Every GPU that quern-devices, beside this program, finds; else the simulator, the one device that
- * is everywhere. */
+/* Add every GPU that quern-devices, beside this program, finds; without one, the simulator
+ * sim:h100. */
 static void add_found(Devices *d, const char *dir, const FlagSpec *spec)
 {
     char program[4200];
@@ -81,7 +81,7 @@ static int is_gpu(const char *name)
     return !strncmp(name, "cuda:", 5);
 }
 
-/* One evaluator a GPU; the simulators share the other cores, with at least one evaluator each. */
+/* Give each GPU one evaluator and share the other cores among the simulators, at least one each. */
 static void share_out(Devices *d, const FlagSpec *spec)
 {
     int simulated[FLEET_MAX_WORKERS], n = 0, gpus;
@@ -94,25 +94,31 @@ static void share_out(Devices *d, const FlagSpec *spec)
     }
 }
 
-int main(int argc, char **argv)
+typedef struct {
+    const char *dir, *devices, *evaluator;
+    int64_t workers, parent;
+    const char **words; /* "run", then the command; NULL-terminated, owned */
+} Arguments;
+
+/* Fill a and the devices. The devices are listed here, since mistakes in them are usage errors. */
+static void parse(int argc, char **argv, Arguments *a, Devices *list, const char *self_dir)
 {
-    const char *dir = NULL, *devices = "auto", *evaluator = NULL;
-    int64_t workers = -1, parent = 0;
+    *a = (Arguments){.devices = "auto", .workers = -1};
     const Flag flags[] = {
         {.name = "dir",
          .kind = FLAG_TEXT,
-         .target = &dir,
+         .target = &a->dir,
          .help = "where the private server keeps its data: finished jobs are found done on the "
                  "next run; "
                  ".quern if not given. One fleet at a time has it, with an outside server too"},
         {.name = "devices",
          .kind = FLAG_TEXT,
-         .target = &devices,
+         .target = &a->devices,
          .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, "
                  "without one sim:h100"},
         {.name = "workers",
          .kind = FLAG_INT,
-         .target = &workers,
+         .target = &a->workers,
          .help =
              "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
              "simulators",
@@ -120,11 +126,11 @@ int main(int argc, char **argv)
          .max = FLEET_MAX_WORKERS},
         {.name = "evaluator",
          .kind = FLAG_TEXT,
-         .target = &evaluator,
+         .target = &a->evaluator,
          .help = "the evaluator's program, if not the quern-evald beside this one"},
         {.name = "parent",
          .kind = FLAG_INT,
-         .target = &parent,
+         .target = &a->parent,
          .help = "a process whose end also ends COMMAND; 0: none",
          .min = 0,
          .max = 1 << 30},
@@ -140,42 +146,50 @@ int main(int argc, char **argv)
         .flags = flags,
         .min_words = 2,
         .max_words = -1};
-    const char **words = memory_array((size_t)argc + 1, sizeof *words);
-    int n = flags_parse(&spec, argc, argv, words);
-    if (strcmp(words[0], "run")) flags_usage_error(&spec, "expected 'run', found '%s'", words[0]);
-    words[n] = NULL;
-    log_open("quern-fleet");
-    stop_install();
-    static Devices list;
-    Error err = {0};
-    char dir_of_self[4000], beside[4096];
-    if (process_self_dir(dir_of_self, sizeof dir_of_self, &err)) log_die(&err);
-    if (!evaluator) {
-        snprintf(beside, sizeof beside, "%s/quern-evald", dir_of_self);
-        evaluator = beside;
+    a->words = memory_array((size_t)argc + 1, sizeof *a->words);
+    a->words[flags_parse(&spec, argc, argv, a->words)] = NULL;
+    if (strcmp(a->words[0], "run"))
+        flags_usage_error(&spec, "expected 'run', found '%s'", a->words[0]);
+    list_devices(list, a->devices, self_dir, &spec);
+    if (a->workers < 0) {
+        share_out(list, &spec);
+        a->workers = list->n;
     }
-    list_devices(&list, devices, dir_of_self, &spec);
-    if (workers < 0) {
-        share_out(&list, &spec);
-        workers = list.n;
-    }
-    if (workers && access(evaluator, X_OK)) {
-        error_errno(&err, "cannot run the evaluator %s", evaluator);
-        log_die(&err);
-    }
+}
+
+static int run(const Arguments *a, const Devices *list, const char *evaluator, int *status,
+               Error *err)
+{
+    if (a->workers && access(evaluator, X_OK))
+        return error_errno(err, "cannot run the evaluator %s", evaluator);
     const char *redis = getenv("QUERN_REDIS");
     if (redis && !*redis) redis = NULL;
-    const FleetOptions opt = {.dir = dir || redis ? dir : ".quern",
+    const FleetOptions opt = {.dir = a->dir || redis ? a->dir : ".quern",
                               .version = VERDICT_HARNESS,
                               .redis = redis,
-                              .evaluator = evaluator,
-                              .devices = list.names,
-                              .n_devices = list.n,
-                              .workers = (int)workers,
-                              .parent = (int)parent,
-                              .command = (char *const *)(words + 1)};
+                              .worker = evaluator,
+                              .noun = "evaluator",
+                              .devices = list->names,
+                              .n_devices = list->n,
+                              .workers = (int)a->workers,
+                              .parent = (int)a->parent,
+                              .command = (char *const *)(a->words + 1)};
+    return fleet_run(&opt, status, err);
+}
+
+int main(int argc, char **argv)
+{
+    static Devices list;
+    Arguments a;
+    Error err = {0};
+    char self_dir[4000], beside[4096];
     int status = 0;
-    if (fleet_run(&opt, &status, &err)) log_die(&err);
-    free(words);
+    log_open("quern-fleet");
+    stop_install();
+    if (process_self_dir(self_dir, sizeof self_dir, &err)) log_die(&err);
+    parse(argc, argv, &a, &list, self_dir);
+    snprintf(beside, sizeof beside, "%s/quern-evald", self_dir);
+    if (run(&a, &list, a.evaluator ? a.evaluator : beside, &status, &err)) log_die(&err);
+    free(a.words);
     return log_close(status);
 }

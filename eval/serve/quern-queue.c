@@ -1,4 +1,4 @@
-/* Look at a queue and repair it. */
+/* quern-queue: show a queue and repair it. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     Queue *q = NULL;
     const char *server = redis && *redis ? redis : getenv("QUERN_REDIS");
     if (!server || !*server) {
-        error_set(&err, ERROR_INVALID,
+        error_set(&err, ERROR_USAGE,
                   "there is no queue: QUERN_REDIS names no server. A run that is going on has one: "
                   "--redis "
                   "unix:$PWD/runs/RUN/queue/redis.sock (its first line names the socket). With "

@@ -1,11 +1,11 @@
-/* The runner: a child process that owns the device and judges one job after another, so that a
- * candidate that takes the process down, or never ends, costs only the runner. Its parent holds the
- * lease and never touches a kernel. They speak in frames of eval/compile/wire.h over a socket pair:
- *   hello   {class, arch, predicted, uuid} or {error}
- *   job     fields of eval/compile/wire.h: the job's body (eval/serve/job.h); when it was compiled
- * ahead, the key and the reply of that compilation (eval/compile/compile_client.h) answer  {retry,
- * verdict, sick?}: retry: the evaluator failed, another attempt may not; sick: the device must
- * leave service, a sentence that says why (eval/cuda/health/health.h) */
+/* The runner: a child process that owns the device and judges one job after another. A candidate
+ * that crashes or hangs the process costs only the runner. The parent holds the lease and runs no
+ * kernel. They exchange frames of eval/compile/wire.h over a socket pair:
+ *   hello   {class, arch, predicted, uuid}, or {error, code}: a sentence and its ErrorCode
+ *   job     fields of eval/compile/wire.h: the job's body (eval/serve/job.h); for a precompiled job
+ *           also the key and the reply of the compilation (eval/compile/compile_client.h)
+ *   answer  {retry, verdict, sick?}: retry: the evaluator failed and another attempt may not; sick:
+ *           why the device must leave service (eval/cuda/health/health.h) */
 #ifndef EVAL_SERVE_RUNNER_H
 #define EVAL_SERVE_RUNNER_H
 
@@ -28,29 +28,31 @@ typedef struct {
     int predicted;
 } Runner;
 
-/* Start it and wait for its hello, at most 60 s. 1: it said why it cannot serve the device. */
+/* Start the runner and wait for its hello, at most 60 s. Returns 0, 1 when the runner says why it
+ * cannot serve the device (*err is then the runner's own error), -1 on any other failure. */
 int runner_start(Runner *r, const RunnerOptions *opt, Error *err);
-/* compiled: eval/serve/precompile.h; NULL or empty: the runner compiles. */
+/* Send a job. key and compiled: of PrecompiledJob; without compiled the runner compiles. */
 int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *compiled, Error *err);
 
 typedef struct {
     int retry;
     char sick[600]; /* why the device must leave service, or "" */
     Buffer verdict; /* an encoded record; the caller inits and releases */
-} Answer;
+} RunnerAnswer;
 
-/* When fd is readable: 0 an answer, -1 the runner died or speaks nonsense. */
-int runner_answer(Runner *r, Answer *out, Error *err);
-void runner_kill(Runner *r); /* with all that it started; also when it is dead already */
+/* Read the answer when fd is readable. Returns -1 when the runner died or sent something else. */
+int runner_answer(Runner *r, RunnerAnswer *out, Error *err);
+/* Kill the runner and its process group. Allowed when it is dead already. */
+void runner_kill(Runner *r);
 
-/* In a child just forked, to become a process that serves its parent over `fd`: descriptor 3 from
- * now on, the only one that stays open besides stdout and stderr. A group of its own; ends with its
- * parent, and at no signal that is meant for that. */
+/* For a forked child that serves its parent over `fd`. The child gets its own process group, `fd`
+ * as descriptor 3 and no other descriptor beside stdout and stderr. It dies with its parent and
+ * ignores stop signals, which the parent handles. */
 void runner_become_child(int fd, pid_t parent);
 
 enum { RUNNER_MAX_JOB = 12 << 20, RUNNER_MAX_COMPILED = 10 << 20 };
 
-/* The child's side; never returns. */
+/* The child's main function. */
 _Noreturn void runner_child(int fd, const RunnerOptions *opt);
 
 #endif

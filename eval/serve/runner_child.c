@@ -1,11 +1,13 @@
-/* The runner's own side: opens the evaluator, answers job after job until its socket ends.
+/* The runner's own side: it opens the evaluator and answers jobs until its socket ends.
  *
- * The noop runner tests queue and supervision without a compiler: it answers every job with the
- * fixed verdict evaluator_error "noop", after what the source's first line asks for:
- *   // selftest: sleep SECONDS    // selftest: crash    // selftest: hang    // selftest: fail
- *   // selftest: sick FILE        the device is sick, once: whoever comes first removes the file
- *   // selftest: measured SECONDS UUID=SCORE ...    after so long an ok verdict with the score that
- * it has on this device */
+ * The noop runner tests queue and supervision without a compiler. It answers every job with the
+ * fixed verdict evaluator_error "noop". The source's first line may ask for more:
+ *   // selftest: sleep SECONDS    sleep first
+ *   // selftest: crash | hang     end with SIGSEGV, or never answer
+ *   // selftest: fail             ask for another attempt
+ *   // selftest: sick FILE        the device is sick, if the file exists; it is removed
+ *   // selftest: measured SECONDS UUID=SCORE ...
+ *                                 after SECONDS, an ok verdict with the score of this device */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ typedef struct {
     int fd;
     const RunnerOptions *opt;
     Evaluator *evaluator; /* NULL in a noop runner */
-    uint64_t seed;        /* what it was opened with */
+    uint64_t seed;        /* of the evaluator */
     char sick[600];       /* why the device must leave service, or "" */
 } Child;
 
@@ -44,6 +46,7 @@ static _Noreturn void refuse(int fd, const Error *err)
 {
     Record *r = record_new();
     record_text(r, "error", err->text);
+    record_int(r, "code", err->code);
     send_record(fd, r);
     _exit(1);
 }
@@ -72,7 +75,7 @@ static int say_hello(Child *c)
 
 static int failed(const Job *job, const char *why, Record *verdict)
 {
-    job_verdict(job, outcome_name(OUTCOME_EVALUATOR_ERROR), why, verdict);
+    job_verdict(job, OUTCOME_EVALUATOR_ERROR, why, verdict);
     return 1;
 }
 
@@ -82,7 +85,8 @@ static void note_sickness(Child *c, const char *message)
     if (health_is_sick(message)) snprintf(c->sick, sizeof c->sick, "%s", message);
 }
 
-/* Returns whether another attempt may do better: the evaluator failed, not the candidate. */
+/* Judge one job. Returns whether another attempt may succeed: the evaluator failed, not the
+ * candidate. */
 static int judge(Child *c, const Job *job, Record *verdict)
 {
     Error err = {0};
@@ -103,7 +107,7 @@ static int judge(Child *c, const Job *job, Record *verdict)
     } else if (strcmp(v->task_digest, job->task_digest)) {
         retry = failed(job, "the evaluator has another version of the task than the submitter",
                        verdict);
-    } else { /* under the class that was asked for, which may be the architecture's */
+    } else { /* the key is of the job's class, which may be an architecture */
         job_key(job, v->key);
         verdict_record(v, job->task, verdict);
     }
@@ -112,7 +116,8 @@ static int judge(Child *c, const Job *job, Record *verdict)
     return retry;
 }
 
-/* list: "UUID=SCORE ..."; 0: this device is not in it. */
+/* Make an ok verdict with this device's score of list, "UUID=SCORE ...". Returns 0 when the list
+ * lacks this device. */
 static int measured(const Child *c, const Job *job, char *list, Record *verdict)
 {
     Verdict v = {.outcome = OUTCOME_OK,
@@ -151,11 +156,11 @@ static int judge_nothing(Child *c, const Job *job, Record *verdict)
         clock_sleep(seconds);
         if (measured(c, job, line + list, verdict)) return 0;
     }
-    job_verdict(job, outcome_name(OUTCOME_EVALUATOR_ERROR), "noop", verdict);
+    job_verdict(job, OUTCOME_EVALUATOR_ERROR, "noop", verdict);
     return !strcmp(line, "// selftest: fail");
 }
 
-/* What a job's frame brings beside the job: its compilation, when that was done ahead. */
+/* Read the rest of a job's frame: the compilation of a precompiled job. */
 static void take_compiled(Child *c, WireCursor *cursor)
 {
     const char *key, *reply;

@@ -1,3 +1,4 @@
+/* The rule for records and the merge of two verdicts. */
 #include "eval/serve/second_device.h"
 
 #include <stdio.h>
@@ -7,8 +8,7 @@
 #include "artifacts/artifact.h"
 
 static const double record_score = 3, times_best = 2, agreement = 0.9;
-static const uint64_t other_inputs = (uint64_t)1
-                                     << 60; /* beyond every seed that quern-evaluate takes */
+static const uint64_t other_inputs = 1ull << 60; /* larger than every seed of quern-evaluate */
 
 static int best_of_item(const View *item, const TaskSet *tasks, double *best, Error *err)
 {
@@ -24,7 +24,7 @@ static int best_of_item(const View *item, const TaskSet *tasks, double *best, Er
     return 0;
 }
 
-int second_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err)
+int second_device_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err)
 {
     ArtifactReader *r;
     View v;
@@ -37,11 +37,11 @@ int second_best_known(const char *pool, const TaskSet *tasks, double *best, Erro
     return rc || more < 0 ? -1 : 0;
 }
 
-static int text_is(const View *v, const char *key, const char *want)
+static int has_outcome(const View *v, Outcome outcome)
 {
-    const char *s;
+    const char *s, *name = outcome_name(outcome);
     size_t n;
-    return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
+    return !view_text(v, "outcome", &s, &n, NULL) && n == strlen(name) && !memcmp(s, name, n);
 }
 
 static void copy_text(const View *v, const char *key, char *out, size_t size)
@@ -61,34 +61,35 @@ static void copy_uuid(const View *verdict, char *out, size_t size)
         copy_text(&detail, "uuid", out, size);
 }
 
-/* The baseline is known, at 1: half as good a pool makes nothing a record. */
-static double least_record(double best)
+/* The score that a record exceeds. The baseline counts as known, with score 1: a pool below 1 does
+ * not lower the limit. */
+static double record_limit(double best)
 {
     if (best <= 0) return record_score;
     double twice = times_best * (best > 1 ? best : 1);
     return twice < record_score ? twice : record_score;
 }
 
-int second_job(const Job *first, const View *verdict, double best, Job *out)
+int second_device_job(const Job *first, const View *verdict, double best, Job *out)
 {
     int predicted = 1;
     double score = 0;
-    if (!text_is(verdict, "outcome", "ok") || view_bool(verdict, "predicted", &predicted, NULL) ||
-        predicted || view_float(verdict, "score", &score, NULL) || score <= least_record(best))
+    if (!has_outcome(verdict, OUTCOME_OK) || view_bool(verdict, "predicted", &predicted, NULL) ||
+        predicted || view_float(verdict, "score", &score, NULL) || score <= record_limit(best))
         return 0;
     *out = *first;
     out->seed = first->seed ^ other_inputs;
-    copy_text(verdict, "device", out->device,
-              sizeof out->device); /* the GPU's own class, where its architecture was asked for */
+    /* The GPU's own class, also when the first job asked for its architecture. */
+    copy_text(verdict, "device", out->device, sizeof out->device);
     copy_uuid(verdict, out->not_on, sizeof out->not_on);
     return 1;
 }
 
-void second_absent(const Job *second, Record *r)
+void second_device_absent(const Job *second, Record *r)
 {
     char why[128];
     snprintf(why, sizeof why, "no other device of the class %s was there", second->device);
-    job_verdict(second, "evaluator_error", why, r);
+    job_verdict(second, OUTCOME_EVALUATOR_ERROR, why, r);
 }
 
 static int put_other(const View *v, Record *r, Error *err)
@@ -116,19 +117,19 @@ static void put_message(Record *r, const char *format, const char *text)
     record_text(r, "message", message);
 }
 
-int second_merge(const View *first, const View *second, Record *r, Error *err)
+int second_device_merge(const View *first, const View *second, Record *r, Error *err)
 {
     double a, b;
     char text[2048], uuid[2][48];
     if (view_float(first, "score", &a, err) || view_float(second, "score", &b, err)) return -1;
     copy_text(second, "message", text, sizeof text);
-    if (text_is(second, "outcome", "evaluator_error")) { /* says nothing of the candidate */
+    if (has_outcome(second, OUTCOME_EVALUATOR_ERROR)) { /* says nothing about the candidate */
         record_text(r, "confirmed", "alone");
         put_message(r, "unconfirmed: %s", text);
         record_copy(r, first);
         return 0;
     }
-    int judged = text_is(second, "outcome", "ok"),
+    int judged = has_outcome(second, OUTCOME_OK),
         agree = judged && (a < b ? a : b) >= agreement * (a < b ? b : a);
     const View *lower = b < a ? second : first;
     copy_text(first, "key", text, sizeof text);

@@ -1,26 +1,27 @@
-/* The second device of a record. A measured score above 3, or above twice the best known of its
- * task, is a record: it is judged once more, on other inputs, by another device of the class, and
- * believed when the two agree within 10%. Predicted times are never records. */
+/* Confirmation of records by a second device. A measured score above 3, or above twice the best
+ * known score of its task, is a record. Another device of the class judges the candidate once more,
+ * with other inputs. The record is confirmed when the two scores agree within 10%. Predicted times
+ * are never records. */
 #ifndef EVAL_SERVE_SECOND_DEVICE_H
 #define EVAL_SERVE_SECOND_DEVICE_H
 
 #include "eval/serve/job.h"
 #include "tasks/task.h"
 
-/* The best score of each task in a pool artifact, 0 where it has none; pool NULL: of all. `best`
- * has tasks->n places. */
-int second_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err);
+/* Read the best score of each task from a pool artifact into best[tasks->n]; 0 where the pool has
+ * none. pool NULL: all 0. */
+int second_device_best_known(const char *pool, const TaskSet *tasks, double *best, Error *err);
 
-/* 1: the verdict of `first` is a record, and *out the job of the second device, which borrows
- * first's source. */
-int second_job(const Job *first, const View *verdict, double best, Job *out);
+/* Returns 1 when the verdict of job `first` is a record. *out is then the job of the second device.
+ * It borrows first's source. */
+int second_device_job(const Job *first, const View *verdict, double best, Job *out);
 
-/* The verdict that stands in for the second device's when there is none. */
-void second_absent(const Job *second, Record *r);
+/* Write the verdict that replaces the second one when the class has no other device. */
+void second_device_absent(const Job *second, Record *r);
 
-/* The final verdict of both into r, which may hold fields already: that of the device with the
- * lower score, under the key of the first, with `confirmed` (yes no alone) and the other device's
- * numbers in `other`. */
-int second_merge(const View *first, const View *second, Record *r, Error *err);
+/* Merge both verdicts into r, which may hold fields already. The result is the verdict with the
+ * lower score, under the key of the first, with `confirmed` (yes, no, or alone without a second
+ * verdict) and the other device's numbers in `other`. */
+int second_device_merge(const View *first, const View *second, Record *r, Error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* "sim:PROFILE" as a device: buffers, modules, launches, and times by the model. */
+/* The device "sim:PROFILE": buffers, modules, launches, and predicted times. Launches run on the CPU,
+ * with every access checked; the time model turns their counters into times. */
 #include "eval/device/device.h"
 
 #include <stdio.h>
@@ -8,17 +9,18 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
+#include "eval/sim/exec/launch.h"
 #include "eval/sim/sim.h"
 #include "eval/sim/time/time_model.h"
 
-/* Buffers and variables of a candidate may take a quarter of the arena each; the rest is for the
- * task's tensors. */
+/* A candidate's buffers and its variables may take a quarter of the arena each. The rest is for the
+ * tensors of the task. */
 enum {
     ARENA_BYTES = 2047 << 20,
     CANDIDATE_BYTES = 512 << 20,
-    DEFAULT_LIMIT = 2000000000,
-    CHECK_SHARE = 8,
-    SLACK = 10000000
+    DEFAULT_LIMIT = 2000000000, /* thread-instructions of a timed run */
+    CHECK_SHARE = 8,            /* other runs are smaller: they get the limit divided by this */
+    SLACK = 10000000            /* thread-instructions that any run in reversed order may take */
 };
 
 struct Device {
@@ -26,9 +28,8 @@ struct Device {
     DeviceInfo info;
     DevMem mem;
     Exec exec;
-    int64_t limit; /* thread-instructions of a timed run, and an eighth of it of any other: those
-                      are small */
-    int64_t used;  /* by the last run in the usual order */
+    int64_t limit; /* thread-instructions of a timed run */
+    int64_t used;  /* thread-instructions of the last run in the usual order */
     DeviceModule *modules;
 };
 
@@ -40,7 +41,7 @@ struct DeviceModule {
     uint64_t *variables; /* addresses of its .global variables */
 };
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static int64_t instruction_limit(void)
 {
@@ -72,7 +73,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;
     i->memory_bytes = CANDIDATE_BYTES;
-    double share = (double)TIMEMODEL_SLICE_SMS / p->sm_count; /* times are of a slice of the GPU */
+    double share = (double)TIMEMODEL_SLICE_SMS / p->sm_count; /* times are those of a slice */
     i->dram_bytes_per_s = p->dram_bytes_per_s * share;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
     i->flops_per_s = (tensor > fp32 ? tensor : fp32) * TIMEMODEL_SLICE_SMS * p->clock_hz;
@@ -119,7 +120,7 @@ static PtxVar *find_variable(const PtxModule *m, const char *name)
     return NULL;
 }
 
-/* Addresses of other variables and of functions in the initial value. */
+/* Writes the addresses of other variables and of functions into the initial value. */
 static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
 {
     for (int i = 0; i < v->n_relocs; i++) {
@@ -129,7 +130,7 @@ static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
                            : to                            ? 0
                                                            : ptx_take_address(ptx, r->name);
         if (!address || v->element != 8)
-            return error_set(err, ERROR_INVALID,
+            return error_set(err, ERROR_UNSUPPORTED,
                              "variable %s is initialised with %s, which is no variable in global "
                              "memory and no function",
                              v->name, r->name);
@@ -139,8 +140,8 @@ static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
     return 0;
 }
 
-/* -1 with the outcome that it is: too much memory, or an address that the simulator does not have.
- */
+/* Allocates and initialises the module's .global variables. On failure *outcome says whether they
+ * take too much memory or hold an address that the simulator does not have. */
 static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *outcome, Error *err)
 {
     char label[64];
@@ -150,7 +151,7 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
     for (PtxVar *v = ptx->vars; v; v = v->next) {
         if (v->space != SPACE_GLOBAL || v->is_extern || !v->size) continue;
         if (v->size > CANDIDATE_BYTES || (total += v->size) > CANDIDATE_BYTES)
-            return error_set(err, ERROR_INVALID,
+            return error_set(err, ERROR_LIMIT,
                              "variable %s brings the module's variables over %d MiB", v->name,
                              CANDIDATE_BYTES >> 20);
         snprintf(label, sizeof label, "variable %s", v->name);
@@ -170,11 +171,11 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
         else
             memset(devmem_host(&d->mem, v->address), 0, v->size);
         devmem_set_written(&d->mem, v->address, v->size);
-        devmem_at(&d->mem, v->address)->is_variable = 1;
     }
     return 0;
 }
 
+/* Reports a module that cannot be loaded. Returns 1. */
 static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
 {
     memset(fault, 0, sizeof *fault);
@@ -191,7 +192,8 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
     Outcome outcome;
     PtxModule ptx;
     (void)trusted;
-    if (!code) return error_set(err, ERROR_INVALID, "a simulator has no vendor libraries to call");
+    if (!code)
+        return error_set(err, ERROR_UNSUPPORTED, "a simulator has no vendor libraries to call");
     if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
     DeviceModule *m = memory_alloc(sizeof *m);
@@ -221,7 +223,7 @@ static int sim_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInf
     if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", lowered);
     memset(out, 0, sizeof *out);
     if (f->ptx->n_params > KERNEL_MAX_PARAMS)
-        return error_set(err, ERROR_INVALID, "kernel %s has %d parameters; %d are allowed", lowered,
+        return error_set(err, ERROR_LIMIT, "kernel %s has %d parameters; %d are allowed", lowered,
                          f->ptx->n_params, KERNEL_MAX_PARAMS);
     out->n_params = f->ptx->n_params;
     for (int i = 0; i < out->n_params; i++) {
@@ -258,7 +260,7 @@ static void sim_free(Device *d, DevicePtr p)
     devmem_free(&d->mem, p);
 }
 
-/* The allocation that holds all of [p, p + bytes). */
+/* Returns the allocation that holds all of [p, p + bytes), or NULL with an Error. */
 static Alloc *range_of(Device *d, DevicePtr p, size_t bytes, Error *err)
 {
     int i = devmem_find(&d->mem, p);
@@ -303,7 +305,7 @@ static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return 0;
 }
 
-/* No access passes a bound unseen, so the zones between buffers are as they were. */
+/* Every access is checked, so the guard zones between buffers cannot change. */
 static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
 {
     (void)d, (void)fault, (void)err;
@@ -312,6 +314,7 @@ static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
 
 /* ---- launches ---- */
 
+/* Reports a launch that cannot start. Returns 1. */
 static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
                   size_t a, size_t b)
 {
@@ -323,9 +326,9 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* The PTX that runs has no spills: what the assembler put into local memory beyond the kernel's own
- * arrays counts as registers, as far as a block still fits. So a launch bound that forces spills
- * wins no occupancy by them. */
+/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own arrays
+ * counts as registers, as long as a block still fits. A launch bound that forces spills thus gains no
+ * occupancy. */
 static int registers_of(const Device *d, const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
@@ -334,19 +337,18 @@ static int registers_of(const Device *d, const DeviceLaunch *l)
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
              shared = (uint64_t)c->static_shared + c->dynamic_shared;
     uint32_t spilled = k->local_bytes > c->local_bytes ? (k->local_bytes - c->local_bytes) / 4 : 0;
-    int most =
-        spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
+    int n = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
     Occupancy o;
-    while (most > k->registers && occupancy_of(d->profile, threads, most, shared, &o, NULL)) most--;
-    return most > k->registers ? most : k->registers;
+    while (n > k->registers && occupancy_of(d->profile, threads, n, shared, &o, NULL)) n--;
+    return n > k->registers ? n : k->registers;
 }
 
-/* 0, 1 a fault; counts are in d->exec.counts. */
+/* Returns 0, 1 with a fault, or -1 with an Error. The counters are in d->exec.counts. */
 static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *err)
 {
     Exec *x = &d->exec;
     if (l->library_args)
-        return error_set(err, ERROR_INVALID, "a simulator has no vendor library to call %s of",
+        return error_set(err, ERROR_UNSUPPORTED, "a simulator has no vendor library to call %s of",
                          l->kernel);
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", l->kernel);
@@ -364,6 +366,7 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     return r;
 }
 
+/* Runs n launches. times NULL: without counters and times, under the limit of a check. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
                         LaunchTime *times, DeviceFault *fault, Error *err)
 {
@@ -396,7 +399,7 @@ static void sim_disturb(Device *d, int on)
     d->exec.reversed = on;
 }
 
-/* One run: counting is always on, and a prediction has no noise to repeat against. */
+/* Predicts from a single run: a prediction has no noise. */
 static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                        DeviceFault *fault, Error *err)
 {

@@ -1,4 +1,4 @@
-/* What the simulator shows beyond a device's function table: for tests and benches. */
+/* Functions of the simulator beyond the interface of a device, for tests and benchmarks. */
 #ifndef EVAL_SIM_SIM_H
 #define EVAL_SIM_SIM_H
 
@@ -6,7 +6,7 @@
 #include "eval/sim/machine/counts.h"
 
 const SimCounts *sim_last_counts(const Device *d); /* of the last launch */
-void sim_set_limit(Device *d,
-                   int64_t thread_instructions); /* of a timed run; an eighth of it for others */
+/* Sets the limit of a timed run. Other runs get an eighth of it. */
+void sim_set_limit(Device *d, int64_t thread_instructions);
 
 #endif

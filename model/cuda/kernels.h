@@ -14,37 +14,38 @@
     X(decode, decode)
 
 /* X(folder, source): source.cu */
-#define CUDA_SOURCES(X)                                                             \
-    X(., attention)                                                                 \
-    X(., attention_grad)                                                            \
-    X(., gemm)                                                                      \
-    X(., pointwise) X(., norm) X(., sums) X(., logprob) X(., optim) X(decode, gemv) \
-        X(decode, residual) X(decode, fresh) X(decode, paged) X(decode, draw)
+#define CUDA_SOURCES(X)                                                                 \
+    X(., attention)                                                                     \
+    X(., attention_grad)                                                                \
+    X(., gemm)                                                                          \
+    X(., pointwise)                                                                     \
+    X(., norm) X(., sums) X(., logprob) X(., optim) X(decode, gemv) X(decode, residual) \
+        X(decode, fresh) X(decode, paged) X(decode, draw)
 
 /* X(source, kernel), lines of one source together; names of kernels are unique */
 #define CUDA_KERNELS(X)                                                                            \
     X(attention, attention_32)                                                                     \
     X(attention, attention_64)                                                                     \
     X(attention, attention_128)                                                                    \
-    X(attention, attention_256) X(attention_grad, attention_grad_rows) X(                          \
-        attention_grad, attention_grad_sum) X(attention_grad, attention_grad_q_32)                 \
-        X(attention_grad, attention_grad_q_64) X(attention_grad, attention_grad_q_128) X(          \
-            attention_grad, attention_grad_q_256) X(attention_grad, attention_grad_kv_32)          \
-            X(attention_grad, attention_grad_kv_64) X(attention_grad, attention_grad_kv_128) X(    \
-                attention_grad, attention_grad_v_256) X(attention_grad,                            \
-                                                        attention_grad_k_256) X(gemm, spread_bias) \
-                X(gemm, spread_bias_wide) X(pointwise, add) X(pointwise, swiglu) X(                \
-                    pointwise, swiglu_grad) X(pointwise, rope8) X(pointwise, rope4) X(pointwise,   \
-                                                                                      rope2)       \
-                    X(pointwise, embed) X(norm, rmsnorm_team1) X(norm, rmsnorm_team4) X(           \
-                        norm, rmsnorm_block) X(norm, rmsnorm_any) X(norm, rmsnorm_grad_team1)      \
-                        X(norm, rmsnorm_grad_team4) X(norm, rmsnorm_grad_block) X(                 \
-                            norm, rmsnorm_grad_any) X(norm, head_norm_team) X(norm, head_norm_any) \
-                            X(norm, head_norm_grad_team) X(norm, head_norm_grad_any) X(            \
-                                sums, sum_parts) X(sums, bias_columns) X(sums, embed_runs)         \
-                                X(sums, squares) X(sums, sum_doubles) X(logprob, cross_entropy) X( \
-                                    logprob, cross_entropy_grad) X(optim, adamw_master)            \
-                                    X(optim, adamw_lean) X(gemv, product8) X(gemv, product16)      \
+    X(attention, attention_256)                                                                    \
+    X(attention_grad, attention_grad_rows) X(attention_grad, attention_grad_sum) X(                \
+        attention_grad, attention_grad_q_32) X(attention_grad, attention_grad_q_64)                \
+        X(attention_grad, attention_grad_q_128) X(attention_grad, attention_grad_q_256) X(         \
+            attention_grad, attention_grad_kv_32) X(attention_grad, attention_grad_kv_64)          \
+            X(attention_grad, attention_grad_kv_128) X(attention_grad, attention_grad_v_256) X(    \
+                attention_grad, attention_grad_k_256) X(gemm, spread_bias) X(gemm,                 \
+                                                                             spread_bias_wide)     \
+                X(pointwise, add) X(pointwise, swiglu) X(pointwise, swiglu_grad) X(                \
+                    pointwise, rope8) X(pointwise, rope4) X(pointwise, rope2) X(pointwise, embed)  \
+                    X(norm, rmsnorm_team1) X(norm, rmsnorm_team4) X(norm, rmsnorm_block) X(        \
+                        norm, rmsnorm_any) X(norm, rmsnorm_grad_team1) X(norm, rmsnorm_grad_team4) \
+                        X(norm, rmsnorm_grad_block) X(norm, rmsnorm_grad_any)                      \
+                            X(norm, head_norm_team) X(norm, head_norm_any) X(                      \
+                                norm, head_norm_grad_team) X(norm, head_norm_grad_any)             \
+                                X(sums, sum_parts) X(sums, bias_columns) X(sums, embed_runs) X(    \
+                                    sums, squares) X(sums, sum_doubles) X(logprob, cross_entropy)  \
+                                    X(logprob, cross_entropy_grad) X(optim, adamw_master) X(       \
+                                        optim, adamw_lean) X(gemv, product8) X(gemv, product16)    \
                                         X(gemv, product32) X(gemv, product64) X(gemv, chain8)      \
                                             X(gemv, chain16) X(gemv, chain32) X(gemv, chain64) X(  \
                                                 gemv,                                              \

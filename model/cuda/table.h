@@ -8,13 +8,14 @@
 
 #include "model/core/ops.h"
 
-#define CUDA_OPS(X)                                                                                \
-    X(alloc)                                                                                       \
-    X(release)                                                                                     \
-    X(copy)                                                                                        \
-    X(zero) X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add) \
-        X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)             \
-            X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)     \
+#define CUDA_OPS(X)                                                                            \
+    X(alloc)                                                                                   \
+    X(release)                                                                                 \
+    X(copy)                                                                                    \
+    X(zero)                                                                                    \
+    X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)     \
+        X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)         \
+            X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy) \
                 X(cross_entropy_grad) X(sum_squares) X(adamw)
 
 #define X(member) __typeof__(*((Ops *)NULL)->member) cuda_##member;

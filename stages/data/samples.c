@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/verdict.h"
 
 static int read_ids(const View *v, const char *key, int32_t **out, int *n, Error *err)
 {
@@ -73,20 +74,19 @@ static int find_id(const void *key, const void *item)
 
 static int read_verdict(const View *v, Sample *s, Error *err)
 {
-    char *outcome = view_strdup(v, "outcome", err), *digest = view_strdup(v, "source_digest", err);
-    int rc = !outcome || !digest || view_float(v, "score", &s->score, err) ||
-             view_float(v, "speedup", &s->speedup, err);
-    if (!rc && outcome_from_name(outcome, &s->outcome))
-        rc = error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
-    if (!rc) snprintf(s->source_digest, sizeof s->source_digest, "%s", digest);
+    Verdict verdict;
+    if (verdict_read(v, &verdict, err)) return -1;
+    s->outcome = verdict.outcome;
+    s->score = verdict.score;
+    s->speedup = verdict.speedup;
+    memcpy(s->source_digest, verdict.source_digest, sizeof s->source_digest);
+    verdict_release(&verdict);
     if (s->unanswered) { /* judged all the same, as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
         s->score = s->speedup = 0;
     }
     s->verdict = *v;
-    free(outcome);
-    free(digest);
-    return rc ? -1 : 0;
+    return 0;
 }
 
 static int join(SampleSet *s, const char *path, Error *err)

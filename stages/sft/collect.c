@@ -135,7 +135,7 @@ static int is_repeat(const Slot *s, int trial)
 static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
 {
     size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
-    JudgeItem *items = memory_array(cap, sizeof *items);
+    AskItem *items = memory_array(cap, sizeof *items);
     Slot **slot_of = memory_array(cap, sizeof *slot_of);
     for (int i = 0; i < c->n; i++) {
         Slot *s = &c->slots[i];
@@ -143,11 +143,11 @@ static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
             const char *source = s->sources[s->trials];
             if (!source || !*source || is_repeat(s, s->trials)) continue;
             slot_of[n] = s;
-            items[n++] = (JudgeItem){s->task, source, strlen(source), OUTCOME_EVALUATOR_ERROR};
+            items[n++] = (AskItem){s->task, source, strlen(source), OUTCOME_EVALUATOR_ERROR};
         }
         s->ended |= s->trials == c->o->trials;
     }
-    int rc = judge_all(q, c->o->device, c->o->eval_seed, items, n, 300, err);
+    int rc = ask_all(q, c->o->device, c->o->eval_seed, items, n, 300, err);
     for (size_t i = 0; !rc && i < n; i++) slot_of[i]->successes += items[i].outcome == OUTCOME_OK;
     free(items);
     free(slot_of);

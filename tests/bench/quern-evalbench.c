@@ -1,6 +1,6 @@
-/* How long a verdict takes: every task's baseline as a candidate, in one process. The first one of
- * a task also draws its inputs, computes its references and times its baseline; those after it,
- * with a source that no cache knows, are what a queue of candidates costs. */
+/* quern-evalbench: the time of a verdict, with every task's baseline as a candidate, in one
+ * process. The first verdict of a task also draws inputs, computes references and times the
+ * baseline. Later ones, with sources that no cache holds, cost what a queued candidate costs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 enum { REPEATS_MAX = 100, TASKS_MAX = 1000 };
 
-/* Milliseconds, or -1: not ok. */
-static double one(Evaluator *e, const Task *t, int round)
+/* Returns the milliseconds of one verdict, or -1 when it is not ok. */
+static double time_verdict(Evaluator *e, const Task *t, int round)
 {
     Verdict v;
     char *source = memory_printf("%s\n// round %d\n", t->baseline_source, round);
@@ -38,9 +38,9 @@ static int bench(Evaluator *e, int repeats)
     int n = 0;
     printf("%-28s %10s %10s\n", "task", "first ms", "then ms");
     for (int i = 0; i < set->n && n < TASKS_MAX; i++) {
-        firsts[n] = one(e, set->tasks[i], 0);
+        firsts[n] = time_verdict(e, set->tasks[i], 0);
         for (int k = 0; k < repeats; k++)
-            if ((ms[k] = one(e, set->tasks[i], k + 1)) < 0) return -1;
+            if ((ms[k] = time_verdict(e, set->tasks[i], k + 1)) < 0) return -1;
         again[n] = statistics_median(ms, repeats);
         if (firsts[n] < 0) return -1;
         printf("%-28s %10.0f %10.0f\n", set->tasks[i]->name, firsts[n], again[n]);
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-evalbench");
     if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err))
-        log_exit(1, &err);
+        log_die(&err);
     int rc = bench(e, (int)repeats);
     evaluator_close(e);
     return log_close(rc ? 1 : 0);

@@ -1,6 +1,6 @@
-/* Jobs a second through enqueue, lease and complete, with no work between: what the queue itself
- * costs. Starts a private server as quern-fleet does (every change fsynced) unless --redis names
- * one; workers are processes that take and complete one job at a time. */
+/* quern-queuebench: jobs a second through enqueue, lease and complete, without work between. It
+ * starts a private server as quern-fleet does, which fsyncs every change. Workers are processes
+ * that take and complete one job at a time. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
     return buffer_puts(result, "dead");
 }
 
-/* Take and complete until the queue says stop (SIGTERM). */
+/* A worker process: take and complete jobs until SIGTERM. */
 static _Noreturn void work(const char *url, const char *name, int index)
 {
     process_die_with_parent();
@@ -40,14 +40,14 @@ static _Noreturn void work(const char *url, const char *name, int index)
     char consumer[32], result[512];
     memset(result, 'r', sizeof result);
     snprintf(consumer, sizeof consumer, "worker-%d", index);
-    if (queue_open(url, name, "bench", &q, &err)) log_exit(1, &err);
+    if (queue_open(url, name, "bench", &q, &err)) log_die(&err);
     while (!stop_requested()) {
         QueueJob job;
         int rc = queue_take(q, classes, 1, consumer, 1, dead_result, NULL, &job, &err);
         if (rc > 0)
             rc = queue_complete(q, &job, consumer, result, sizeof result, &err) < 0 ? -1 : 0;
         queue_job_release(&job);
-        if (rc < 0) log_exit(1, &err);
+        if (rc < 0) log_die(&err);
     }
     queue_close(q);
     _exit(0);
@@ -65,12 +65,12 @@ static int enqueue_all(Queue *q, long jobs, const char *body, size_t body_len, E
             batch[n] = (QueueNew){classes[0], keys[n], body, body_len, 0};
         }
         if (queue_enqueue_many(q, batch, (size_t)n, states, err)) return -1;
-        if (stop_requested()) return error_set(err, ERROR_INVALID, "stopped");
+        if (stop_requested()) return error_set(err, ERROR_STOPPED, "stopped");
     }
     return 0;
 }
 
-/* Until all jobs are done; every one was completed exactly once if the count fits. */
+/* Wait until all jobs are done. The count tells whether each was completed exactly once. */
 static int wait_all(Queue *q, long jobs, Error *err)
 {
     for (;;) {
@@ -81,7 +81,7 @@ static int wait_all(Queue *q, long jobs, Error *err)
         if (s.done > jobs)
             return error_set(err, ERROR_INVALID, "%ld jobs gave %ld results", jobs, s.done);
         if (stop_requested())
-            return error_set(err, ERROR_INVALID, "stopped after %ld of %ld jobs", s.done, jobs);
+            return error_set(err, ERROR_STOPPED, "stopped after %ld of %ld jobs", s.done, jobs);
         clock_sleep(0.01);
     }
 }
@@ -157,16 +157,16 @@ int main(int argc, char **argv)
     stop_install();
     Error err = {0};
     Server server;
-    char place[64] = "/tmp/quern-bench-XXXXXX";
-    if (!dir && !mkdtemp(place)) {
+    char made[64] = "/tmp/quern-bench-XXXXXX";
+    if (!dir && !mkdtemp(made)) {
         error_errno(&err, "cannot make a directory in /tmp");
-        log_exit(1, &err);
+        log_die(&err);
     }
-    int rc = server_prepare(&server, dir ? dir : place, &err);
+    int rc = server_prepare(&server, dir ? dir : made, &err);
     if (!rc) rc = server_start(&server, &err);
     if (!rc) rc = measure(server.url, jobs, workers, body_bytes, &err);
     server_release(&server);
-    if (!dir) file_remove_tree(place, NULL);
+    if (!dir) file_remove_tree(made, NULL);
     if (rc) log_die(&err);
     return log_close(0);
 }

@@ -1,6 +1,6 @@
-/* How fast the simulator runs: thread-instructions a second on one core, all checks and counters
- * on, for a tiled matmul (16 x 16 tiles, one output a thread) and a register-blocked one (64 x 64
- * tiles, 16 outputs a thread). The kernels are PTX files as NVRTC emits them; the result is
+/* quern-simbench: the simulator's speed in thread-instructions a second, on one core, with all
+ * checks and counters. The kernels are a tiled matmul (16 x 16 tiles, one output a thread) and a
+ * register-blocked one (64 x 64 tiles, 16 outputs a thread), as PTX files from NVRTC. The result is
  * checked. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int wrong_outputs(const float *a, const float *b, const float *c, int n)
     int wrong = 0;
     for (int i = 0; i < n; i += 7)
         for (int j = 0; j < n; j += 5) {
-            float sum = 0; /* small integers: exact in any order */
+            float sum = 0; /* exact in any order: the values are small integers */
             for (int k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
             wrong += sum != c[i * n + j];
         }
@@ -50,7 +50,7 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
     return r;
 }
 
-/* Best of `runs`; the first one also touches all memory. */
+/* Print the best of `runs`. The first run also touches all memory. */
 static int measure(Device *d, const Case *c, int n, int runs, Error *err)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(float);
@@ -113,10 +113,10 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-simbench");
     if (n % 64) flags_usage_error(&spec, "--size %d is not a multiple of 64", (int)n);
-    if (ops->open("h100", &d, &err)) log_exit(1, &err);
+    if (ops->open("h100", &d, &err)) log_die(&err);
     sim_set_limit(d, (int64_t)1 << 50);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        if (measure(d, &cases[i], (int)n, (int)runs, &err)) log_exit(1, &err);
+        if (measure(d, &cases[i], (int)n, (int)runs, &err)) log_die(&err);
     ops->close(d);
     return log_close(0);
 }

@@ -1,5 +1,5 @@
-# For the tests of stages with an endpoint behind them: a folder of the test's own, in which it is from here on, and the fake
-# server (fake_llm.py), whose requests are in ./log. Sourced; TAP on stdout.
+# Sourced by tests of stages with an endpoint. Enters a new folder and starts the fake server
+# (fake_llm.py), which logs its requests to ./log. TAP on stdout.
 root=${QUERN_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 BIN=$(cd "${QUERN_BUILD:-$root/build}/bin" && pwd)
 command -v python3 >/dev/null || { echo '1..0 # SKIP the fake server needs python3'; exit 0; }

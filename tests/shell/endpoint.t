@@ -1,6 +1,6 @@
 #!/bin/bash
-# The stages with an endpoint behind them: as the policy and as a teacher, killed on the way. What was answered is
-# never asked for again, the artifact is that of an uninterrupted run, the key is nowhere. TAP on stdout.
+# Stages with an endpoint as the policy and as a teacher, killed and continued. No answered request is sent
+# again, the artifact equals that of an uninterrupted run, and the key is nowhere. TAP on stdout.
 set -u
 . "$(dirname "$0")/endpoint.sh"
 requests() { wc -l <log; }
@@ -25,7 +25,7 @@ rm log.hold
 (sample killed.qa)
 [ $? = 0 ] && [ $kills = 3 ] && [ -n "$(digest straight.qa)" ] && [ "$(digest straight.qa)" = "$(digest killed.qa)" ]
 ok $? 'killed three times it gives the same artifact'
-# At most the four that were in work at each kill are asked for twice.
+# At each kill at most the four requests in work are sent a second time.
 [ "$(requests)" -gt 32 ] || [ "$(requests)" = 32 ] && [ "$(requests)" -le 44 ]; ok $? "and asks for nothing that it has ($(requests) requests for 32 answers)"
 [ ! -e killed.qa.journal ]; ok $? 'its journal is gone'
 

@@ -87,4 +87,6 @@ for i in $(seq 600); do
     sleep 0.05
 done
 is "a killed evaluator leaves no process" "${server:+server}${child:+child} $(ls -d "/proc/$server" "/proc/$child" 2>/dev/null | wc -l)" "serverchild 0"
+"$BIN/quern-eval" --schema | cmp -s - docs/verdict.md
+is "docs/verdict.md is what quern-eval --schema prints" $? 0
 echo "1..$n"

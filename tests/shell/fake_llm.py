@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A chat endpoint that misbehaves to order: the peer of tests/shell/llm.t. Listens on 127.0.0.1, prints the port.
+"""A chat endpoint that fails as the prompt asks, for tests/shell/llm.t: fake_llm.py LOG [STEP...].
+It listens on 127.0.0.1 and prints the port.
 
-The user message may hold "script: step step ..." (without, STEPs of the command line, or a kernel); the k-th request with the
-same message gets step k, the last step repeats. Every request is appended to LOG as one JSON line: path, whether the
-key came, body, step, requests in work. While there is a file LOG.hold, ok and kernel answer the first N requests of
-LOG alone, N being what the file holds: a test can act while the others are under way.
+The user message may hold "script: step step ...". The k-th request with the same message gets step k; the last step
+repeats. Without a script the steps are those of the command line, or else a kernel. Every request is appended to LOG
+as one JSON line: path, key, step, requests in work, body, time, version. While a file LOG.hold exists with a number
+N, the steps ok and kernel answer only the first N requests of LOG, so that a test can act while the others wait.
 
-LOG.adapters names the server that it plays for adapters: vllm (without the file), sglang, or another word for none. A model
-named quern-... is answered only while that adapter is loaded. Who asks for return_token_ids gets ids: the text's bytes + 40.
+LOG.adapters names the server whose adapter routes to imitate: vllm (also without the file), sglang, or another word for
+none. A model named quern-... is answered only while that adapter is loaded. A request with return_token_ids gets ids: the
+bytes of the text + 40.
 """
 import email.utils, gzip, http.server, json, os, re, socket, sys, threading, time
 
@@ -222,7 +224,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, answer("<think>deep</think>\n\nfine"))
         elif name == "closed":  # the opening tag was in the prompt
             self.send(200, answer("deep</think>\n\nfine"))
-        elif name == "halfpair":  # json writes half of a surrogate pair as it is, \\ud83d
+        elif name == "halfpair":  # json.dumps writes half of a surrogate pair as \\ud83d
             self.send(200, answer("fine \ud83d"))
         elif name == "newname":
             if "max_tokens" in body:

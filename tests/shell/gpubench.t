@@ -51,10 +51,10 @@ again=$(find "$TMP/work/cache" -type f | wc -l)
 bench --parts ''
 [ $status = 2 ]; ok $? 'no part at all is a wrong flag'
 "$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --out /dev/full >"$TMP/out" 2>"$TMP/err"; status=$?
-[ $status = 1 ]; ok $? 'results that cannot be written: exit status 1'
+[ $status = 3 ]; ok $? 'results that cannot be written: exit status 3'
 before=$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)
 "$BIN/quern-gpubench" --device sim:h100 --out "$TMP/none/tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
-[ $status = 1 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]; ok $? 'nor begun: exit status 1, and no folder is left'
+[ $status = 2 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]; ok $? 'nor begun: exit status 2, and no folder is left'
 rm -f "$TMP/tsv"
 bench --parts difference --trials 400 &
 until [ -s "$TMP/tsv" ] && grep -q raw "$TMP/tsv"; do sleep 0.1; done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A device that falls sick leaves service: its job goes back uncounted and is judged elsewhere, the queue tells of it,
-# and it is not started again before someone does. TAP on stdout.
+# A sick device leaves service: its job is handed back uncounted and judged elsewhere, the queue lists the
+# device, and the fleet does not start its evaluator again. TAP on stdout.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -29,7 +29,7 @@ chmod +x noop
 message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p'; }
 sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
 
-# ---- one evaluator falls sick over a job; another judges it ----
+# ---- a job makes one device sick; another device judges it ----
 "$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!; pids+=($fleet)
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && status >/dev/null'
@@ -38,7 +38,7 @@ touch ill
 "$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!; pids+=($submitter)
 wait_for 'status | grep -q "\"waiting\": 2"'
 ./noop --device sim:h100 2>a.log; s=$?
-[ $s = 3 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 3 and one sentence'
+[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 4 and one sentence'
 status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'; ok $? 'its job is in the queue again, neither done nor dead'
 status | grep -qF "\"quarantined\": \"$place\"" && status | grep -q '"reason": "this GPU is out of service: it was told'; ok $? 'the queue says which device, and why'
 "$BIN/quern-queue" status | grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): this GPU is out of service: it was told to be sick"; ok $? 'people read it too'
@@ -49,20 +49,20 @@ wait $submitter; s=$?
 noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator judges the job'
 ! status | grep -q quarantined; ok $? 'and the mark is gone, since the device serves again'
 
-# ---- more sick evaluators than a job has deliveries do not kill it ----
+# ---- a job survives more sick devices than it has deliveries ----
 kill -TERM $worker; wait $worker
 sick_over again | "$here/make_samples.pl" >t.qa
 "$BIN/quern-evaluate" t.qa --output w.qa 2>err & submitter=$!; pids+=($submitter)
 wait_for 'status | grep -q "\"waiting\": 1"'
 sick=0
-for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 3 ] && sick=$((sick + 1)); done
+for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && sick=$((sick + 1)); done
 [ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'; ok $? 'four devices that fall sick over one job leave it alive'
 ./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth judges it'
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
 
-# ---- a fleet: the sick one is not started again, its jobs go to the other ----
+# ---- a fleet: the sick evaluator is not started again, and its jobs go to the other ----
 touch ill
 { sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done; } | "$here/make_samples.pl" >u.qa
 cat >command <<END

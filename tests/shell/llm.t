@@ -1,5 +1,5 @@
 #!/bin/bash
-# The client of chat endpoints against a server that misbehaves to order (fake_llm.py). TAP on stdout.
+# The client of chat endpoints against a server that fails as each prompt asks (fake_llm.py). TAP on stdout.
 set -u
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -26,7 +26,7 @@ ok() {
     fi
     cat out err >>said
 }
-# drive FLAGS -- PROMPT... : each prompt is "name script: steps"
+# drive FLAGS -- PROMPT...: run the client; each prompt is "name script: steps"
 drive() {
     local flags=()
     while [ "$1" != -- ]; do flags+=("$1"); shift; done
@@ -36,7 +36,7 @@ drive() {
     rc=$?
     sort -n -o out out
 }
-# field FILE... : Python expression over the logged requests, as `r`
+# logged EXPRESSION: a Python expression over the list r of logged requests
 logged() { python3 -c "import json,sys
 r = [json.loads(l) for l in open('log')]
 sys.exit(0 if ($1) else 1)"; }
@@ -90,7 +90,7 @@ GIVE_UP=4 drive -- 'ab script: 500' 'ac script: ok'
 GIVE_UP=1 drive -- 'ad script: 429:3600'
 [ $rc = 0 ] && grep -q 'asks to wait 3600 s, more than the 1 s' out; ok $? 'a Retry-After of an hour is not waited for'
 
-# ---- ends of the whole run ----
+# ---- errors that end the whole run ----
 for step in 401 403 404 402 quota; do
     drive --concurrency 1 -- "ba$step script: $step" "bb$step script: ok"
     [ $rc = 1 ] && [ ! -s out ] && grep -q 'answered 4.*; 0 of 2 requests had ended' err && logged 'len(r) == 1'
@@ -108,7 +108,7 @@ OPENAI_BASE_URL=http://127.0.0.1:1/v1 GIVE_UP=1 drive -- 'bi script: ok'
 [ $rc = 0 ] && grep -q '^0 0 .* error 0 http://127.0.0.1:1/v1/chat/completions: .*given up after' out; ok $? 'nobody listens'
 OPENAI_BASE_URL=http://127.0.0.1:1/v1 drive --absent 1 -- 'bia script: ok'
 [ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err; ok $? 'nobody listens since the start: the run stops'
-# a full queue of connections: the kernel drops what else knocks, as a firewall does
+# A full backlog: the kernel drops further connections silently, as a firewall does.
 python3 -c 'import socket, time
 s = socket.create_server(("127.0.0.1", 0), backlog=0)
 c = [socket.socket() for _ in range(4)]

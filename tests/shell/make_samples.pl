@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A `samples` artifact from lines "TASK<tab>SOURCE" (\n in SOURCE is a line's end), written without
-# the code under test.  make_samples.pl <lines >samples.qa
+# Make a `samples` artifact from lines "TASK<tab>SOURCE", where \n in SOURCE is a line feed. Written
+# without the code under test. Usage: make_samples.pl <lines >samples.qa
 use strict;
 use warnings;
 use Digest::SHA qw(sha256_hex);

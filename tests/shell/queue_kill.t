@@ -1,11 +1,11 @@
 #!/bin/bash
-# The queue under kill -9 of everything, stopped workers, an emptied server, dropped connections and
-# candidates that take their evaluator down. The oracle: the verdicts' payload is the one of an
+# The queue under SIGKILL of every process, stopped workers, an emptied server, dropped connections and
+# candidates that crash their evaluator. Each time the payload of the verdicts equals that of an
 # undisturbed run, each distinct job is finished once, and no process is left. TAP on stdout.
 #
-# On a busy machine anything may stand still for seconds. So a fault waits for what it needs; a run that was over
-# before its faults is made again; and the lease is the usual one of 30 s, but where its end is what is tested: a
-# worker that waits for a core must not lose its jobs, nor may a fault need a lease's end to be mended.
+# On a busy machine any process may pause for seconds. A fault therefore waits for the state that it
+# needs, and a run that ends before its faults is repeated. Leases have the usual 30 s, but in the tests
+# of an expired lease: a worker that waits for a core must not lose its jobs.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -22,7 +22,7 @@ ok() { # ok STATUS NAME
     echo "not ok $n - $2"; failed=1
     for f in log out err; do [ -s $f ] && sed "s/^/# $f: /" $f | tail -15; done
 }
-# Living processes that carry this test's mark, but this shell and its own helpers.
+# The running processes with this test's mark, without this shell and its helpers.
 left() {
     local p
     for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do
@@ -61,7 +61,7 @@ none_left; ok $? 'no process is left'
 "$BIN/quern-fleet" run --evaluator ./noop --workers 0 --dir calm -- "$BIN/quern-evaluate" s.qa --output again.qa >out 2>log; s=$?
 [ $s = 0 ] && [ "$(payload again.qa)" = "$want" ]; ok $? 'the next run finds the jobs done, without an evaluator'
 
-# finish NAME DIR: the fleet ends well, with the calm run's verdicts and 30 jobs done once
+# finish NAME: check that the fleet ends with the calm run's verdicts and 30 jobs done once
 finish() {
     wait $fleet; local s=$?
     [ $s = 0 ] && [ "$(payload $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
@@ -71,7 +71,8 @@ finish() {
 evaluating() { fleet $1 sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status"; }
 
 
-# strike NAME FAULTS [RUN]: a run, while it goes on; FAULTS NAME says whether all of them hit it
+# strike NAME FAULTS [RUN]: start a run and disturb it. FAULTS NAME returns whether all faults hit it
+# before its end; if not, repeat.
 strike() {
     local try
     for try in 1 2 3 4 5 6; do
@@ -83,7 +84,7 @@ strike() {
     ok $? "$1: in the middle of the work"
 }
 
-# ---- kill -9 evaluators, at moments of all kinds ----
+# ---- kill -9 evaluators, at various moments ----
 kill_workers() {
     local k p
     for k in 1 2 3 4; do
@@ -101,7 +102,7 @@ kill_server() { local k; for k in 1 2; do some_done $1 $((k * 5)) && kill -9 $(p
 strike server kill_server
 finish server
 
-# ---- the server hangs, an evaluator dies, and the server too: who starts it again may not wait for it ----
+# ---- the server hangs, an evaluator dies, then the server: the fleet must not wait for the server ----
 hang_server() {
     local s
     some_done $1 5 && s=$(pgrep -P $fleet redis-server) && kill -STOP $s && kill -9 $(pgrep -P $fleet -f quern-evald | head -1) || return
@@ -110,7 +111,7 @@ hang_server() {
 strike hung hang_server
 finish hung
 
-# ---- a second start in the same directory: refused, and nothing that the first needs is taken away ----
+# ---- a second start in the same directory: refused, and nothing of the first run is removed ----
 start_again() {
     some_done $1 3 || return
     "$BIN/quern-fleet" run --workers 0 --dir $1 -- true >again.log 2>&1; refusals=$?
@@ -158,14 +159,14 @@ strike keep interrupt once
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir fresh -- sh -c "'$BIN/quern-evaluate' s.qa --output keep.qa && '$BIN/quern-queue' status --json" >out 2>log
 [ "$(payload keep.qa)" = "$want" ] && [ ! -e keep.qa.journal ] && [ "$(tr -d ' \n' <out | sed -n 's/.*"done":\([0-9]*\).*/\1/p')" -lt 30 ]; ok $? 'the rerun continues from the journal'
 
-# ---- kill -9 the fleet; what was in work is available at once to the next ----
+# ---- kill -9 the fleet: the next run gets the leased jobs at once ----
 kill_fleet() { some_done $1 6 && kill -9 $fleet && { wait $fleet 2>/dev/null; [ ! -e $1.status ]; }; }
 strike whole kill_fleet
 none_left; ok $? 'fleet killed with -9: no process is left'
 evaluating whole
 finish whole
 
-# ---- the same with signals: forwarded, 128+n, everything down ----
+# ---- stop signals: forwarded to the command, exit status 128+n, everything ends ----
 ready() { wait_for '[ -e ready ]'; rm -f ready; }
 fleet int sh -c 'trap "echo got; exit 9" INT; : >ready; while :; do sleep 0.05; done'
 ready; kill -INT $fleet; wait $fleet; s=$?
@@ -179,7 +180,7 @@ ready; kill -9 $parent; wait $parent 2>/dev/null; wait $fleet; s=$?
 [ $s = 143 ] && grep -q "process $parent has ended" log; ok $? 'the end of its --parent ends it'
 none_left; ok $? 'signals: no process is left'
 
-# ---- workers of other hosts: only leases tell that they are gone ----
+# ---- workers of other hosts: only an expired lease shows that they are gone ----
 export QUERN_LEASE_S=2
 WORKERS=0 fleet hosts sleep 600
 wait_for '[ -S hosts/redis.sock ] && [ -n "$(status hosts)" ]'
@@ -211,13 +212,13 @@ printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
 "$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
 lease() { redis-cli -s hosts/redis.sock xpending $(stream hosts) workers - + 1 | tr '\n' ' ' | cut -d' ' -f"$1"; } # 3 idle for ms, 4 deliveries
 wait_for '[ "$(count hosts leased)" = 1 ]'
-most=0
-wait_for 'idle=$(lease 3); [ -z "$idle" ] || [ "$idle" -lt $most ] || ! most=$idle'
+longest=0
+wait_for 'idle=$(lease 3); [ -z "$idle" ] || [ "$idle" -lt $longest ] || ! longest=$idle'
 [ -n "$idle" ] && [ "$(lease 4)" = 1 ]; ok $? 'a lease is renewed while its job runs'
 kill -TERM $b; wait $b; s1=$?; wait $e; s=$?
 [ $s1$s = 00 ] && [ "$(count hosts done)" = 34 ]; ok $? 'SIGTERM drains: the job in work is finished'
 
-# ---- candidates that take the evaluator down, hang, or make it fail ----
+# ---- candidates that crash the evaluator, hang, or make it fail ----
 { printf 'relu\t// selftest: crash\nrelu\t// selftest: hang\nrelu\t// selftest: fail\nrelu\tfine\n'; } | "$here/make_samples.pl" >poison.qa
 DEADLINE=4 QUERN_LEASE_S=0.6 ./noop --device sim:h100 2>a.log & a=$!
 "$BIN/quern-evaluate" poison.qa --output poison.out 2>err; s=$?
@@ -231,7 +232,7 @@ noop" ] && [ "$(count hosts dead)" = 3 ] && [ "$(count hosts done)" = 35 ]; ok $
 wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'and they die again'
 kill -9 $a; wait $a 2>/dev/null
 
-# ---- an emptied server, and a stage that waits for what it had sent there ----
+# ---- an emptied server, and a stage that waits for its jobs ----
 "$BIN/quern-collect" --output collect.qa --tasks relu --teachers template --trials 1 --keep 1 --device sim:h100 2>err & e=$!
 wait_for '[ "$(count hosts waiting)" -ge 1 ]' && "$BIN/quern-queue" purge
 ./noop --device sim:h100 2>c.log & c=$!

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Records: a measured score above 3, or above twice the best known, is judged again by a second device of its class. The
-# evaluators are noop runners with made-up devices, whose scores the candidates name. TAP on stdout.
+# Records: a measured score above 3, or above twice the best known, is judged again by a second device of
+# its class. The evaluators are noop runners with invented devices. The candidates name their scores. TAP on
+# stdout.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -22,10 +23,10 @@ wait_for() { local i; for i in $(seq 1500); do eval "$1" && return 0; sleep 0.02
 count() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | grep -o "\"class\":\"${2:-test:gpu}\"[^}]*" | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
 payload() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
 field() { "$BIN/quern-artifact" export "$1" | sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" | tr '\n' ' '; }
-# start UUID [CLASS]: an evaluator with that device; its process is $pid
+# start UUID [CLASS]: start an evaluator with that device; $pid is its process
 start() { "$BIN/quern-evald" --runner noop --device ${2:-test:gpu} --uuid $1 2>>$1.log & pid=$!; pids+=($pid); }
 end() { kill -TERM $1; wait $1; }
-# evaluate NAME SOURCE...: into NAME.qa, in the background as $submitter; options in $options
+# evaluate NAME SOURCE...: write NAME.qa in the background; $submitter is the process, $options are options
 samples() { local name=$1; shift; printf 'relu\t%s\n' "$@" | "$here/make_samples.pl" >$name.samples; }
 evaluate() { samples "$@"; again $1; }
 again() { "$BIN/quern-evaluate" $1.samples --output $1.qa --device ${class:-test:gpu} ${options:-} 2>err & submitter=$!; pids+=($submitter); }
@@ -37,13 +38,13 @@ measured() { printf '// selftest: measured %s' "$*"; }
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && "$BIN/quern-queue" status >/dev/null 2>&1'
 
-# ---- no record, no second job ----
+# ---- no record: no second job ----
 start A; a=$pid; start B; b=$pid
 evaluate plain "$(measured 0 A=3 B=3)" 'fine'; finish plain; s=$?
 [ $s = 0 ] && [ "$(field plain.qa outcome)" = 'ok evaluator_error ' ] && ! grep -qv '"confirmed":""' verdicts && [ "$(count done)" = 2 ]; ok $? 'a score of 3, and a failure, are no records'
 end $b
 
-# ---- two devices that agree; A is the first, since B comes later ----
+# ---- two devices that agree; B starts later, so A is the first ----
 fresh; options='--second-wait 60'
 evaluate agree "$(measured 0 A=4 B=3.7)" "$(measured 0.1 A=3.5 B=3.6)"
 wait_for '[ "$(count done)" = 2 ]'; sleep 0.5
@@ -53,7 +54,7 @@ finish agree; s=$?
 [ $s = 0 ] && [ "$(field agree.qa confirmed)" = 'yes yes ' ] && [ "$(field agree.qa score)" = '3.7 3.5 ' ] && [ "$(count done)" = 4 ]; ok $? 'within 10%: confirmed, with the lower score'
 grep -q '"other":{[^}]*"score":4[^}]*"uuid":"A"' verdicts && grep -q '"other":{[^}]*"score":3.6[^}]*"uuid":"B"' verdicts; ok $? "the other device's numbers are kept"
 
-# ---- the same again: nothing is judged twice, the bytes are the same ----
+# ---- the same samples again: nothing is judged twice, the bytes are the same ----
 want=$(payload agree.qa); cp agree.samples same.samples
 end $a; end $b
 again same; finish same; s=$?
@@ -79,7 +80,7 @@ options='--best none.pool'
 cp twice.samples new.samples; again new; finish new; s=$?
 [ $s = 0 ] && [ "$(grep -c '"confirmed":""' verdicts)" = 2 ]; ok $? 'a task that the pool lacks: only above 3'
 
-# ---- the second device's evaluator is killed in the middle, and comes back ----
+# ---- the second device's evaluator is killed during its job, and comes back ----
 options='--second-wait 60'
 end $b; before=$(count done)
 evaluate killed "$(measured 1.5 A=6 B=5.9)"
@@ -91,7 +92,7 @@ start B; b=$pid
 finish killed; s=$?
 [ $s = 0 ] && [ "$(field killed.qa confirmed)" = 'yes ' ] && [ "$(field killed.qa score)" = '5.9 ' ] && [ "$(wc -l <verdicts)" = 1 ] && [ "$(count done)" = $((before + 2)) ]; ok $? 'kill -9 of the second: one verdict, confirmed, each job done once'
 
-# ---- and does not come back ----
+# ---- it does not come back ----
 end $b; fresh
 options='--second-wait 15'
 evaluate gone "$(measured 1.5 A=6 B=5.9)"
@@ -107,7 +108,7 @@ options='--second-wait 2'
 evaluate alone "$(measured 0 A=7)"; finish alone; s=$?
 [ $s = 0 ] && [ "$(field alone.qa confirmed)" = 'alone ' ] && grep -q '"message":"unconfirmed: no other device of the class test:gpu was there"' verdicts; ok $? 'one device: unconfirmed'
 
-# ---- the submitter is killed while a record waits; it continues from its journal ----
+# ---- the submitter is killed while a record waits, and continues from its journal ----
 fresh; options='--second-wait 60'
 evaluate journal "$(measured 0 A=4 B=3.9)"
 wait_for '[ "$(count done)" = 1 ]'; sleep 0.3

@@ -88,12 +88,13 @@ double light_flops(const Light *l, Dtype dtype)
 
 /* ---- the artifact ---- */
 
-#define MEASURES(X)                                                                            \
-    X(read_bytes_per_s)                                                                        \
-    X(write_bytes_per_s)                                                                       \
-    X(copy_bytes_per_s)                                                                        \
-    X(l2_bytes_per_s) X(fp32_flops) X(fp64_flops) X(tensor16_flops) X(tf32_flops) X(launch_us) \
-        X(l2_bytes) X(stall_period_us)
+#define MEASURES(X)                                                                      \
+    X(read_bytes_per_s)                                                                  \
+    X(write_bytes_per_s)                                                                 \
+    X(copy_bytes_per_s)                                                                  \
+    X(l2_bytes_per_s)                                                                    \
+    X(fp32_flops) X(fp64_flops) X(tensor16_flops) X(tf32_flops) X(launch_us) X(l2_bytes) \
+        X(stall_period_us)
 
 typedef struct {
     const char *name;

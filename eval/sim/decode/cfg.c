@@ -1,24 +1,24 @@
-/* The graph of a function's blocks: where diverged lanes meet again, and what one pass over a block
- * costs in dependent cycles and in waits for memory. */
+/* The control flow graph of a function: where diverged lanes meet again, and the cost of one pass over
+ * a block in dependent cycles and in waits for memory. */
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode.h"
+#include "eval/sim/decode/decode_internal.h"
 
 /* ---- immediate post-dominators (Cooper, Harvey, Kennedy) on the reversed graph ---- */
 
 typedef struct {
     int n;              /* blocks; the virtual exit is n */
-    int *first, *edges; /* successors of b: edges[first[b] .. first[b + 1]) */
+    int *first, *edges; /* successors of b: edges[first[b]] to edges[first[b + 1] - 1] */
     int *pred_first, *preds;
-    int *order,
-        *number; /* reverse postorder from the exit, and each block's place in it; -1 unreached */
+    int *order;  /* the blocks in reverse postorder from the exit */
+    int *number; /* the place of each block in order; -1 unreached */
     int n_order;
     int *idom;
     int skip_exits;
 } Graph;
 
-/* Lanes that only exit need no join, so edges to such blocks can be left out. */
+/* Adds an edge. Edges to blocks that only exit can be left out, since such lanes need no join. */
 static int add_edge(const Decoder *d, const Graph *g, int *edges, int n, int to)
 {
     if (d->blocks[to].pure_exit && g->skip_exits) return n;
@@ -123,7 +123,7 @@ static void dominate(Graph *g)
     }
 }
 
-/* Fills in the joins that are still open. */
+/* Fills in the joins of blocks that have none yet. */
 static void find_joins(Decoder *d, int skip_exits)
 {
     Graph g = {.n = d->n_blocks, .skip_exits = skip_exits};
@@ -143,8 +143,8 @@ static void find_joins(Decoder *d, int skip_exits)
     free(g.idom);
 }
 
-/* An early exit must not keep the rest from meeting, so exits are left out first; where nothing but
- * an exit is common, that is where they meet. */
+/* Exits are left out first, so that an early exit does not keep the other lanes from meeting. Lanes
+ * whose paths share nothing but an exit meet there. */
 void cfg_joins(Decoder *d)
 {
     find_joins(d, 1);
@@ -154,8 +154,8 @@ void cfg_joins(Decoder *d)
 /* ---- costs ---- */
 
 typedef struct {
-    uint32_t ready;                   /* cycle, in the current block */
-    int block;                        /* that ready belongs to */
+    uint32_t ready; /* cycle in `block` at which the value is known */
+    int block;
     uint32_t global_load, local_load; /* group of the load that fills it; 0 none */
 } RegState;
 
@@ -166,6 +166,7 @@ typedef struct {
     int global_open, local_open;
 } CostWalk;
 
+/* Cycles until the result of an instruction can be used; 0 for loads that count as waits. */
 static int latency_of(int inst_class)
 {
     switch (inst_class) {
@@ -190,13 +191,14 @@ static int has_mod(const PtxInst *in, const char *mod)
     return 0;
 }
 
-/* Its value comes from global memory: a load's, or what an atomic found. */
+/* Does the value come from global memory, by a load or by an atomic that returns it? */
 static int is_far(const PtxInst *in, int inst_class)
 {
     return inst_class == INST_GLOBAL_LOAD ||
            (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
 }
 
+/* A use of a register: the instruction starts when it is ready, and waits if a load fills it. */
 static void visit_register(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
 {
     if (o->cls >= REG_CLASSES) return;
@@ -243,7 +245,7 @@ static int has_dest(const PtxInst *in)
     return in->n_operands > 0;
 }
 
-/* Loads still open at a block's end are waited for once, somewhere behind it. */
+/* Loads that are open at the end of a block cost one wait behind it. */
 static void close_block(CostWalk *c, CodeBlock *cost)
 {
     if (c->global_open) cost->global_waits++;
@@ -253,7 +255,7 @@ static void close_block(CostWalk *c, CodeBlock *cost)
     c->local_group++;
 }
 
-/* cp.async.wait_group and wait_all, for copies of this block. */
+/* Counts the wait of cp.async.wait_group and wait_all for copies of this block. */
 static void await_copies(CostWalk *c, const PtxInst *in, CodeBlock *cost)
 {
     if (strcmp(in->op, "cp") || !(has_mod(in, "wait_group") || has_mod(in, "wait_all")) ||

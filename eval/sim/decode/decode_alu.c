@@ -1,7 +1,7 @@
-/* Arithmetic: which handler, and how each operand is read. */
+/* Arithmetic and bit operations. */
 #include <stdio.h>
 
-#include "eval/sim/decode/decode.h"
+#include "eval/sim/decode/decode_internal.h"
 
 static int rounding(Decoder *d)
 {
@@ -11,6 +11,8 @@ static int rounding(Decoder *d)
     return decode_has(d, "rp") ? FP_RP : FP_RN;
 }
 
+/* Emits a handler with n_sources sources and the flags in k0. bits: of the destination and of each
+ * source. */
 static int emit_row(Decoder *d, Handler *fn, const int *bits, int n_sources, int flags)
 {
     uint32_t rows[4] = {0}, dest;
@@ -104,7 +106,8 @@ static int carry_op(Decoder *d, const char *op)
     if (!t || t->bits < 32 || (product && t->bits != 32) || (product && high && t->is_signed))
         return decode_refuse(d, "a type that it does not exist for");
     int bits[] = {t->bits, t->bits, t->bits, t->bits};
-    int flags = takes | sets << 1 | !strncmp(op, "sub", 3) << 2 | high << 3;
+    int flags = (takes ? CARRY_IN : 0) | (sets ? CARRY_OUT : 0) |
+                (strncmp(op, "sub", 3) ? 0 : CARRY_SUBTRACT) | (high ? CARRY_HIGH : 0);
     d->inst_class = INST_INT;
     Handler *fn = product ? h_mad_carry32 : t->bits == 64 ? h_add_carry64 : h_add_carry32;
     return emit_row(d, fn, bits, product ? 3 : 2, flags);
@@ -140,13 +143,14 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
 
 static int pred_logic(Decoder *d)
 {
-    static const char *const names[] = {"and", "or", "xor", "not"};
+    static const char *const names[LOGIC_COUNT] = {"and", "or", "xor", "not"};
     int which = 0, n = d->in->n_operands;
-    while (which < 4 && strcmp(d->in->op, names[which])) which++;
+    while (which < LOGIC_COUNT && strcmp(d->in->op, names[which])) which++;
     uint32_t dest, a, b = 0, flip_a, flip_b = 0;
-    if (which == 4 || n != (which == 3 ? 2 : 3)) return decode_refuse(d, "predicates");
+    if (which == LOGIC_COUNT || n != (which == LOGIC_NOT ? 2 : 3))
+        return decode_refuse(d, "predicates");
     if (decode_pred_dest(d, decode_operand(d, 0), &dest) || decode_pred(d, 1, &a, &flip_a) ||
-        (which < 3 && decode_pred(d, 2, &b, &flip_b)))
+        (which != LOGIC_NOT && decode_pred(d, 2, &b, &flip_b)))
         return -1;
     Inst *in = decode_emit(d, h_pred_logic);
     in->d = dest;
@@ -183,7 +187,7 @@ static int arithmetic_op(Decoder *d, int index)
     return int_op(d, op, t, n);
 }
 
-/* ---- bit fields and the like ---- */
+/* ---- bit fields, permutations, shifts ---- */
 
 static int bits_op(Decoder *d)
 {
@@ -221,10 +225,12 @@ static int bits_op(Decoder *d)
 
 static int prmt_op(Decoder *d)
 {
-    static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-    int mode = 0, bits[] = {32, 32, 32, 32};
-    for (int i = 0; i < 6; i++)
-        if (decode_has(d, modes[i])) mode = i + 1;
+    static const char *const modes[PRMT_COUNT] = {
+        [PRMT_F4E] = "f4e", [PRMT_B4E] = "b4e", [PRMT_RC8] = "rc8",
+        [PRMT_ECL] = "ecl", [PRMT_ECR] = "ecr", [PRMT_RC16] = "rc16"};
+    int mode = PRMT_INDEX, bits[] = {32, 32, 32, 32};
+    for (int i = PRMT_F4E; i < PRMT_COUNT; i++)
+        if (decode_has(d, modes[i])) mode = i;
     decode_has(d, "b32");
     d->inst_class = INST_INT;
     return emit_row(d, h_prmt, bits, 3, mode);
@@ -270,7 +276,8 @@ static int dot_op(Decoder *d)
     const ValueType *b = decode_type(d), *a = decode_type(d);
     if (!a || !b) return decode_refuse(d, "fewer than two types");
     d->inst_class = INST_INT;
-    if (emit_row(d, two ? h_dp2a : h_dp4a, bits, 3, a->is_signed | b->is_signed << 1)) return -1;
+    int flags = (a->is_signed ? DOT_A_SIGNED : 0) | (b->is_signed ? DOT_B_SIGNED : 0);
+    if (emit_row(d, two ? h_dp2a : h_dp4a, bits, 3, flags)) return -1;
     d->out[d->n - 1].k1 = (uint8_t)hi;
     return 0;
 }

@@ -1,8 +1,8 @@
-/* Branches, calls, barriers, warp-level operations. */
+/* Branches, calls, block barriers and fences. */
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode.h"
+#include "eval/sim/decode/decode_internal.h"
 
 /* ---- branches ---- */
 
@@ -10,7 +10,7 @@ static int find_label(const Decoder *d, const char *name)
 {
     for (int i = 0; i < d->p->n_labels; i++)
         if (!strcmp(d->p->labels[i].name, name)) return d->p->labels[i].inst;
-    return -3;
+    return TARGET_UNKNOWN;
 }
 
 static BlockInfo *this_block(Decoder *d)
@@ -38,7 +38,7 @@ static int bra_op(Decoder *d)
 {
     const PtxOperand *o = decode_operand(d, 0);
     decode_has(d, "uni");
-    int target = o && o->kind == OPND_NAME ? find_label(d, o->name) : -3;
+    int target = o && o->kind == OPND_NAME ? find_label(d, o->name) : TARGET_UNKNOWN;
     return target < 0 ? decode_refuse(d, "a target that is no label") : branch_to(d, target);
 }
 
@@ -72,7 +72,7 @@ static int brx_op(Decoder *d)
     return decode_refuse(d, "a table of targets that is not there");
 }
 
-/* With a guard: a branch to a block that does it. */
+/* exit and ret. Under a guard it is a branch to the extra block. */
 static int leave_op(Decoder *d, int is_exit)
 {
     is_exit |= d->p->is_entry;
@@ -80,8 +80,8 @@ static int leave_op(Decoder *d, int is_exit)
     d->inst_class = INST_BRANCH;
     if (d->in->guard >= 0) {
         int *block = is_exit ? &d->exit_block : &d->ret_block;
-        *block = -2;
-        return branch_to(d, is_exit ? -1 : -2);
+        *block = BLOCK_NEEDED;
+        return branch_to(d, is_exit ? TARGET_EXIT : TARGET_RET);
     }
     decode_emit(d, is_exit ? h_exit : h_ret);
     this_block(d)->end = is_exit ? END_EXIT : END_RET;
@@ -95,7 +95,7 @@ static int words_of(const PtxVar *v)
     return (int)((v->size + 3) / 4);
 }
 
-/* Rows of the caller's variables beside rows of the callee's. */
+/* Matches the arguments of a call: rows of the caller's variables beside rows of the callee's. */
 static int match_words(Decoder *d, const PtxOperand *list, PtxVar *const *vars, int n,
                        uint32_t **mine, uint32_t **theirs, int *count)
 {
@@ -129,7 +129,7 @@ static void note_callee(Decoder *d, const Function *callee)
     f->callees[f->n_callees++] = callee;
 }
 
-/* What a call copies; NULL: refused. */
+/* Returns what a call copies, or NULL when it is refused. */
 static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *args,
                        const PtxOperand *results)
 {
@@ -155,11 +155,11 @@ static int same_words(const PtxOperand *list, PtxVar *const *vars, int n)
     return 1;
 }
 
-enum {
-    POINTER_TARGETS_MAX = 1 << 18
-}; /* calls times functions: each may be a table entry; and the words of their arguments */
+/* Bound of table entries and argument words of all calls through pointers of a module. */
+enum { POINTER_TARGETS_MAX = 1 << 18 };
 
-/* Through a pointer: any function whose address is taken and whose arguments are of these sizes. */
+/* A call through a pointer may reach any function whose address is taken and whose arguments have
+ * these sizes. */
 static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand *args,
                         const PtxOperand *results)
 {
@@ -257,11 +257,12 @@ static int bar_op(Decoder *d)
     if (decode_has(d, "cluster")) return decode_refuse(d, "clusters");
     int aligned = decode_has(d, "aligned") || !strcmp(d->in->op, "bar");
     if (decode_has(d, "red")) {
-        int kind = decode_has(d, "popc")  ? 2
-                   : decode_has(d, "and") ? 3
-                   : decode_has(d, "or")  ? 4
-                                          : 0;
-        return kind ? bar_reduction(d, kind, aligned) : decode_refuse(d, "no reduction");
+        int kind = decode_has(d, "popc")  ? BAR_POPC
+                   : decode_has(d, "and") ? BAR_AND
+                   : decode_has(d, "or")  ? BAR_OR
+                                          : BAR_SYNC;
+        return kind != BAR_SYNC ? bar_reduction(d, kind, aligned)
+                                : decode_refuse(d, "no reduction");
     }
     int arrive = decode_has(d, "arrive"), n = d->in->n_operands;
     uint32_t bar, count = ROW_NONE;
@@ -272,7 +273,7 @@ static int bar_op(Decoder *d)
     Inst *in = decode_emit(d, h_bar);
     in->a = bar;
     in->b = count;
-    in->k0 = (uint8_t)arrive;
+    in->k0 = arrive ? BAR_ARRIVE : BAR_SYNC;
     in->k1 = (uint8_t)aligned;
     return 0;
 }
@@ -284,128 +285,6 @@ static int fence_op(Decoder *d)
     d->mods_used = (1u << d->in->n_mods) - 1;
     d->inst_class = INST_BARRIER;
     decode_emit(d, block_only ? h_nop : h_fence);
-    return 0;
-}
-
-/* ---- warp-level operations ---- */
-
-static int shfl_op(Decoder *d)
-{
-    static const char *const modes[] = {"up", "down", "bfly", "idx"};
-    const PtxOperand *o = decode_operand(d, 0);
-    int mode = -1;
-    uint32_t rows[4], dest, p = 0;
-    for (int i = 0; i < 4; i++)
-        if (decode_has(d, modes[i])) mode = i;
-    if (!decode_has(d, "sync") || !decode_has(d, "b32") || mode < 0 || d->in->n_operands != 5)
-        return decode_refuse(d, "a form that is not known");
-    for (int i = 0; i < 4; i++)
-        if (decode_source(d, i + 1, 32, &rows[i])) return -1;
-    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p))) return -1;
-    Inst *in = decode_emit(d, h_shfl);
-    in->d = dest;
-    in->e = p;
-    in->a = rows[0];
-    in->b = rows[1];
-    in->c = rows[2];
-    in->f = rows[3];
-    in->k0 = (uint8_t)mode;
-    d->inst_class = INST_SHUFFLE;
-    return 0;
-}
-
-static int vote_op(Decoder *d)
-{
-    static const char *const modes[] = {"all", "any", "uni", "ballot"};
-    int mode = -1;
-    uint32_t p, flip, mask, dest;
-    for (int i = 0; i < 4; i++)
-        if (decode_has(d, modes[i])) mode = i;
-    decode_has(d, "pred");
-    decode_has(d, "b32");
-    if (!decode_has(d, "sync") || mode < 0 || decode_pred(d, 1, &p, &flip) ||
-        decode_source(d, 2, 32, &mask))
-        return decode_refuse(d, "a form that is not known");
-    if (mode == 3 ? decode_dest(d, 0, 32, &dest) : decode_pred_dest(d, decode_operand(d, 0), &dest))
-        return -1;
-    Inst *in = decode_emit(d, h_vote);
-    in->d = dest;
-    in->a = p;
-    in->e = flip;
-    in->f = mask;
-    in->k0 = (uint8_t)mode;
-    d->inst_class = INST_SHUFFLE;
-    return 0;
-}
-
-static int match_op(Decoder *d)
-{
-    int all = decode_has(d, "all");
-    decode_has(d, "any");
-    decode_has(d, "sync");
-    const ValueType *t = decode_type(d);
-    const PtxOperand *o = decode_operand(d, 0);
-    uint32_t a, mask, dest, p = 0;
-    if (!t || t->bits < 32 || decode_source(d, 1, t->bits, &a) || decode_source(d, 2, 32, &mask) ||
-        decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)))
-        return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_match);
-    in->d = dest;
-    in->e = p;
-    in->a = a;
-    in->f = mask;
-    in->k0 = (uint8_t)all;
-    in->k1 = t->bits == 64;
-    d->inst_class = INST_SHUFFLE;
-    return 0;
-}
-
-static int redux_op(Decoder *d)
-{
-    static const char *const ops[] = {"add", "min", "max", "", "", "and", "or", "xor"};
-    const ValueType *t = decode_type(d);
-    int op = -1;
-    uint32_t a, mask, dest;
-    for (int i = 0; i < 8; i++)
-        if (*ops[i] && decode_has(d, ops[i])) op = i;
-    if (!decode_has(d, "sync") || op < 0 || !t || t->is_float || t->bits != 32)
-        return decode_refuse(d, "a form that is not known");
-    if ((op == 1 || op == 2) && !t->is_signed) op += 2;
-    if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &mask) ||
-        decode_dest(d, 0, 32, &dest))
-        return -1;
-    Inst *in = decode_emit(d, h_redux);
-    in->d = dest;
-    in->a = a;
-    in->f = mask;
-    in->k0 = (uint8_t)op;
-    d->inst_class = INST_SHUFFLE;
-    return 0;
-}
-
-static int activemask_op(Decoder *d)
-{
-    uint32_t dest;
-    decode_has(d, "b32");
-    if (decode_dest(d, 0, 32, &dest)) return -1;
-    decode_emit(d, h_activemask)->d = dest;
-    d->inst_class = INST_SHUFFLE;
-    return 0;
-}
-
-static int elect_op(Decoder *d)
-{
-    const PtxOperand *o = decode_operand(d, 0);
-    uint32_t dest, p = 0, mask;
-    decode_has(d, "sync");
-    if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)) ||
-        decode_source(d, 1, 32, &mask))
-        return -1;
-    Inst *in = decode_emit(d, h_elect);
-    in->d = dest;
-    in->e = p;
-    in->f = mask;
-    d->inst_class = INST_SHUFFLE;
     return 0;
 }
 
@@ -425,6 +304,7 @@ static int trap_op(Decoder *d)
     return 0;
 }
 
+/* Instructions without an effect on results, with any modifiers. */
 static int nothing_op(Decoder *d)
 {
     d->mods_used = (1u << d->in->n_mods) - 1;
@@ -442,10 +322,7 @@ int decode_control(Decoder *d)
         {"ret", ret_op},           {"exit", exit_op},
         {"call", call_op},         {"bar", bar_op},
         {"barrier", bar_op},       {"membar", fence_op},
-        {"fence", fence_op},       {"shfl", shfl_op},
-        {"vote", vote_op},         {"match", match_op},
-        {"redux", redux_op},       {"activemask", activemask_op},
-        {"elect", elect_op},       {"trap", trap_op},
+        {"fence", fence_op},       {"trap", trap_op},
         {"nanosleep", nothing_op}, {"griddepcontrol", nothing_op},
         {"pmevent", nothing_op},   {"setmaxnreg", nothing_op},
     };

@@ -1,8 +1,9 @@
-/* mbarrier, and the arrival of cp.async at one. Clusters and counted bytes (bulk copies) are not
- * known. */
-#include "eval/sim/decode/decode.h"
+/* mbarrier, and the arrival of cp.async at one. Clusters and counted bytes (bulk copies) are refused.
+ */
+#include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
+/* Returns the address of the barrier, or NULL when it is refused. */
 static MemOp *barrier_address(Decoder *d, int operand)
 {
     MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
@@ -54,7 +55,7 @@ static int arrive_op(Decoder *d, int op)
     return 0;
 }
 
-/* mbarrier.init, .inval; cp.async.mbarrier.arrive */
+/* mbarrier.init, mbarrier.inval and cp.async.mbarrier.arrive. */
 static int plain_op(Decoder *d, int op)
 {
     MemOp *mo = barrier_address(d, 0);

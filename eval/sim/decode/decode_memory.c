@@ -1,5 +1,5 @@
 /* Loads, stores, atomics, asynchronous copies, parameters. */
-#include "eval/sim/decode/decode.h"
+#include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
 /* ---- modifiers ---- */
@@ -18,7 +18,7 @@ int decode_space(Decoder *d)
     return SPACE_GENERIC;
 }
 
-/* Caching and scope do not change what is computed. */
+/* Uses the modifiers of order. Those of caching and scope do not change results. */
 static int order_of(Decoder *d)
 {
     static const char *const ignored[] = {"weak", "ca", "cg",  "cs",      "lu",  "cv",  "wb",
@@ -44,25 +44,25 @@ int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
     const PtxOperand *base = &o->items[0];
     mo->offset = o->value;
     if (base->kind == OPND_INT) {
-        mo->address64 = 2;
+        mo->address_kind = ADDRESS_FIXED;
         mo->offset = (int64_t)((uint64_t)mo->offset + (uint64_t)base->value);
         return 0;
     }
     if (base->kind == OPND_REG && base->cls != REG_PRED && !base->negated && base->width >= 32) {
-        mo->address64 = base->cls == REG_64;
-        mo->address = base->reg * (mo->address64 ? ROW64 : ROW32);
+        mo->address_kind = base->cls == REG_64 ? ADDRESS_64 : ADDRESS_32;
+        mo->address = base->reg * (base->cls == REG_64 ? ROW64 : ROW32);
         return 0;
     }
     if (base->kind != OPND_VAR) return decode_refuse(d, "an address of another kind");
     if (mo->space == SPACE_GENERIC) mo->space = (uint8_t)base->var->space;
     if (mo->space != base->var->space) return decode_refuse(d, "a variable of another space");
     if (base->var->space == SPACE_LOCAL || base->var->space == SPACE_PARAM) {
-        mo->address64 = 1;
+        mo->address_kind = ADDRESS_64;
         return decode_source_of(d, base, 64, &mo->address);
     }
     if (base->var->space == SPACE_GLOBAL && base->var->is_extern)
         return decode_refuse(d, "a variable that is defined elsewhere");
-    mo->address64 = 2;
+    mo->address_kind = ADDRESS_FIXED;
     mo->offset =
         (int64_t)((uint64_t)mo->offset +
                   (base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset));
@@ -86,7 +86,7 @@ static int vector_of(Decoder *d)
     return decode_has(d, "v2") ? 2 : decode_has(d, "v4") ? 4 : 1;
 }
 
-/* One data register or the items of a vector. */
+/* Fills in data and width of *mo from one register or the items of a vector. */
 static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType *t, MemOp *mo,
                      int is_store)
 {
@@ -114,6 +114,7 @@ static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType
 
 /* ---- parameters ---- */
 
+/* A load of a kernel's parameter at a fixed offset. */
 static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
                        const ValueType *t)
 {
@@ -135,7 +136,7 @@ static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *
     return 0;
 }
 
-/* Parameters of functions are rows: word by word. */
+/* A parameter of a function, or of a call, is copied word by word between rows. */
 static int frame_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
                        const ValueType *t, int is_store)
 {
@@ -250,7 +251,7 @@ static int atomic(Decoder *d, int returns)
     mo->count = 1;
     mo->atom = (uint8_t)op;
     mo->type = t->type;
-    mo->bypass = t->packed;
+    mo->packed = t->packed;
     mo->data[0] = ROW_NONE;
     mo->width[0] = t->bits;
     if (decode_address(d, decode_operand(d, n), mo)) return -1;
@@ -296,9 +297,9 @@ static int copy_async(Decoder *d)
     mo->count = (uint8_t)(bytes->value / 4);
     uint32_t sizes = ROW_NONE;
     if (decode_address(d, decode_operand(d, 1), mo) || decode_address(d, to, &side)) return -1;
-    if (side.address64 == 2) {
+    if (side.address_kind == ADDRESS_FIXED) {
         side.address = decode_const32(d->code, (uint32_t)side.offset);
-        side.address64 = 0;
+        side.address_kind = ADDRESS_32;
         side.offset = 0;
     }
     const PtxOperand *size = decode_operand(d, 3);
@@ -306,7 +307,7 @@ static int copy_async(Decoder *d)
     Inst *in = decode_emit(d, h_cp_async);
     in->mem = mo;
     in->a = side.address;
-    in->k0 = side.address64;
+    in->k0 = side.address_kind;
     in->e = (uint32_t)side.offset;
     in->b = sizes;
     d->inst_class = INST_GLOBAL_LOAD;
@@ -320,7 +321,7 @@ static int no_effect(Decoder *d)
     return 0;
 }
 
-/* createpolicy gives a cache hint, which loads and stores then ignore. */
+/* createpolicy: loads and stores ignore the cache hint that it makes. */
 static int create_policy(Decoder *d)
 {
     uint32_t dest;

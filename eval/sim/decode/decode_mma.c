@@ -1,5 +1,5 @@
-/* Matrix instructions. */
-#include "eval/sim/decode/decode.h"
+/* mma, ldmatrix and movmatrix. */
+#include "eval/sim/decode/decode_internal.h"
 
 int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
 {
@@ -90,8 +90,8 @@ static int ldmatrix_op(Decoder *d)
     mo->space = shared ? SPACE_SHARED : SPACE_GENERIC;
     mo->element = 4;
     mo->count = 4;
-    mo->address64 = o->items[0].cls == REG_64;
-    mo->address = o->items[0].reg * (mo->address64 ? ROW64 : ROW32);
+    mo->address_kind = o->items[0].cls == REG_64 ? ADDRESS_64 : ADDRESS_32;
+    mo->address = o->items[0].reg * (o->items[0].cls == REG_64 ? ROW64 : ROW32);
     mo->offset = o->value;
     if (decode_fragment(d, 0, n, &mo->data[4], 1)) return -1;
     Inst *in = decode_emit(d, h_ldmatrix);

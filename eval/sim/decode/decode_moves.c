@@ -1,5 +1,5 @@
-/* Moves, conversions, comparisons, selections. */
-#include "eval/sim/decode/decode.h"
+/* Moves, conversions, comparisons, selections and address spaces. */
+#include "eval/sim/decode/decode_internal.h"
 
 /* ---- mov ---- */
 
@@ -73,6 +73,7 @@ static int mov_op(Decoder *d)
 
 /* ---- cvt ---- */
 
+/* Returns FP_* and CVT_* flags. */
 static int cvt_flags(Decoder *d, int *round_int)
 {
     static const struct {
@@ -130,7 +131,8 @@ static int cvt_op(Decoder *d)
         (d->in->n_operands != 2))
         return decode_refuse(d, "registers of other sizes");
     if (from->is_float && !to->is_float && !round_int) round_int = INT_ZERO;
-    if (from->is_float && to->is_float && from->type == to->type && !round_int && (mode & 3))
+    if (from->is_float && to->is_float && from->type == to->type && !round_int &&
+        (mode & FP_ROUNDING))
         return decode_refuse(d, "a rounding mode that changes nothing");
     uint32_t a, dest;
     if (decode_source(d, 1, from_bits, &a) || decode_dest(d, 0, to_bits, &dest)) return -1;
@@ -155,13 +157,14 @@ static int cvt_op(Decoder *d)
 
 /* ---- setp, set, selp, slct, testp ---- */
 
+/* Returns CMP_*, or -1 when the type does not have the comparison. */
 static int comparison(Decoder *d, const ValueType *t)
 {
-    static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
-                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+    static const char *const names[CMP_COUNT] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                                 "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     static const char *const unsigned_names[] = {"lo", "ls", "hi", "hs"};
     static const int unsigned_ops[] = {CMP_LT, CMP_LE, CMP_GT, CMP_GE};
-    for (int i = 0; i < 14; i++)
+    for (int i = 0; i < CMP_COUNT; i++)
         if (decode_has(d, names[i])) return i > CMP_GE && !t->is_float ? -1 : i;
     for (int i = 0; i < 4; i++)
         if (decode_has(d, unsigned_names[i]))
@@ -169,22 +172,23 @@ static int comparison(Decoder *d, const ValueType *t)
     return -1;
 }
 
+/* Emits a setp into predicates p and q. Returns NULL when it is refused. */
 static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q)
 {
     int op = comparison(d, t), bits = t->bits,
-        bool_op = decode_has(d, "and")   ? 1
-                  : decode_has(d, "or")  ? 2
-                  : decode_has(d, "xor") ? 3
-                                         : 0;
+        combine = decode_has(d, "and")   ? COMBINE_AND
+                  : decode_has(d, "or")  ? COMBINE_OR
+                  : decode_has(d, "xor") ? COMBINE_XOR
+                                         : COMBINE_NONE;
     uint32_t a, b, c = 0, flip = 0;
     if (op < 0 || bits == 8) {
         decode_refuse(d, "a comparison that its type does not have");
         return NULL;
     }
     if (decode_source(d, 1, bits, &a) || decode_source(d, 2, bits, &b) ||
-        (bool_op && decode_pred(d, 3, &c, &flip)))
+        (combine && decode_pred(d, 3, &c, &flip)))
         return NULL;
-    if (d->in->n_operands != (bool_op ? 4 : 3)) {
+    if (d->in->n_operands != (combine ? 4 : 3)) {
         decode_refuse(d, "another number of operands");
         return NULL;
     }
@@ -200,7 +204,7 @@ static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q
     in->c = c;
     in->f = flip;
     in->k0 = (uint8_t)op;
-    in->k1 = (uint8_t)bool_op;
+    in->k1 = (uint8_t)combine;
     in->k2 = (uint8_t)decode_has(d, "ftz");
     in->k3 = (uint8_t)((t->type == T_BF16 ? HALF_BF16 : 0) | (t->packed ? HALF_PACKED : 0));
     d->inst_class = half ? INST_FP16 : !t->is_float ? INST_INT : bits == 64 ? INST_FP64 : INST_FP32;
@@ -217,7 +221,7 @@ static int setp_op(Decoder *d)
     return compare_into(d, t, p, q) ? 0 : -1;
 }
 
-/* set of halves: a mask or 1.0 */
+/* set of halves: the result is a mask or 1.0. */
 static int set_halves(Decoder *d, const ValueType *from, const ValueType *to)
 {
     uint32_t dest;
@@ -289,12 +293,12 @@ static int slct_op(Decoder *d)
 
 static int testp_op(Decoder *d)
 {
-    static const char *const tests[] = {"finite",     "infinite", "number",
-                                        "notanumber", "normal",   "subnormal"};
+    static const char *const tests[TESTP_COUNT] = {"finite",     "infinite", "number",
+                                                   "notanumber", "normal",   "subnormal"};
     const ValueType *t = decode_type(d);
     int which = -1;
     uint32_t a, p;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < TESTP_COUNT; i++)
         if (decode_has(d, tests[i])) which = i;
     if (!t || !t->is_float || t->bits < 32 || which < 0)
         return decode_refuse(d, "a test or a type that does not exist");

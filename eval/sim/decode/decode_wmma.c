@@ -1,6 +1,6 @@
-/* wmma: loads and stores become ordinary ones, a register or a half of one at a time; fragments are
- * laid out by exec_wmma.c. */
-#include "eval/sim/decode/decode.h"
+/* wmma. A load or store of a fragment becomes ordinary loads or stores, each of a register or of half
+ * a register. exec_wmma.c defines the layout of fragments. */
+#include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
 typedef struct {
@@ -24,7 +24,8 @@ static int shape_of(Decoder *d, Shape *s)
     return decode_refuse(d, "a shape that is not known");
 }
 
-/* Registers of a thread that differ, and how many the fragment has. */
+/* Returns the number of registers of a thread that hold different elements. *all: the number of
+ * registers of the fragment. */
 static int registers(char which, const Shape *s, int type, int *all)
 {
     int e = type == T_F16 || type == T_BF16 ? 2 : 1;
@@ -40,7 +41,7 @@ static int is_known(char which, const Shape *s, const ValueType *t)
     return s->k == 8 ? t->type == T_TF32 : t->type == T_F16 || t->type == T_BF16;
 }
 
-/* One access of `bytes` by every lane; its data in a register of 32 bits. */
+/* Emits an access of `bytes` by every lane. data: row of a 32-bit register. */
 static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, int bytes,
                         uint32_t data, int is_store)
 {
@@ -58,13 +59,13 @@ static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, in
     mo->count = 1;
     mo->width[0] = 32;
     mo->data[0] = data;
-    mo->address64 = 1;
+    mo->address_kind = ADDRESS_64;
     mo->address = in->d;
     decode_emit(d, h_mem)->mem = mo;
     d->expansion++;
 }
 
-/* Two elements of a register that are not neighbours in memory. */
+/* Emits accesses for two elements of a register that are not adjacent in memory. */
 static void access_halves(Decoder *d, const WmmaPart *whole, int reg, uint32_t data, int is_store)
 {
     uint32_t part[2] = {decode_temp32(d), decode_temp32(d)};
@@ -110,10 +111,10 @@ static int matrix_access(Decoder *d, int is_store)
         decode_fragment(d, 1 - address, all, data, !is_store) ||
         decode_address(d, decode_operand(d, address), &whole.base))
         return -1;
-    decode_emit(d, h_wmma_together);
-    int neighbours = which == 'b' ? columns : rows;
+    decode_emit(d, h_wmma_sync);
+    int adjacent = which == 'b' ? columns : rows;
     for (int i = 0; i < n; i++)
-        if (t->bits == 32 || neighbours)
+        if (t->bits == 32 || adjacent)
             access_part(d, &whole, i, 0, 4, data[i], is_store);
         else
             access_halves(d, &whole, i, data[i], is_store);
@@ -131,8 +132,8 @@ static int multiply(Decoder *d)
 {
     Shape s = {0};
     int all;
-    for (int i = 0; i < d->in->n_mods;
-         i++) /* of the factors: their fragments are laid out in the same way */
+    /* The layouts of the factors do not matter: their fragments are the same. */
+    for (int i = 0; i < d->in->n_mods; i++)
         if (!strcmp(d->in->mods[i], "row") || !strcmp(d->in->mods[i], "col"))
             d->mods_used |= 1u << i;
     decode_has(d, "aligned");
@@ -141,7 +142,7 @@ static int multiply(Decoder *d)
     const ValueType *from = decode_type(d), *b = decode_type(d), *a = decode_type(d),
                     *to = decode_type(d);
     WmmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
-    op->type = a ? a->type : T_F16; /* of halves only the sums' types are said */
+    op->type = a ? a->type : T_F16; /* f16 names the accumulators' types alone */
     if (!a) to = b;
     if ((a && (!to || a != b || !is_known('a', &s, a))) || !is_known('c', &s, from) ||
         !is_known('c', &s, to) || (op->type != T_F16 && (from->type != T_F32 || to->type != T_F32)))

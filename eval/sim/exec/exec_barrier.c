@@ -1,15 +1,17 @@
 /* Barriers of the block: bar.sync, bar.arrive, bar.red. Threads that have exited count as arrived,
  * as on devices since sm_70. */
-#include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/exec/barrier.h"
 
-enum { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
+#include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/splits.h"
+#include "eval/sim/memory/shadow.h"
 
 void barrier_passed(Exec *x)
 {
     x->counts.barriers++;
     exec_raise_pending(x);
     x->cta.phase++;
-    if (++x->cta.epoch >= (1 << 22) - 8) shared_renew_epochs(x);
+    if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }
 
 static void complete(Exec *x, int index)
@@ -28,7 +30,7 @@ static void complete(Exec *x, int index)
     }
 }
 
-void barrier_check(Exec *x)
+void barrier_check_all(Exec *x)
 {
     for (int i = 0; i < MAX_BARRIERS; i++) {
         const Barrier *b = &x->cta.barriers[i];
@@ -36,7 +38,8 @@ void barrier_check(Exec *x)
     }
 }
 
-/* Lanes of one warp must meet at one barrier instruction. */
+/* Returns a split of the warp that waits for the barrier at another instruction, or -1. All lanes of
+ * a warp must meet at one barrier instruction. */
 static int other_place(const Warp *w, const Inst *in, int index)
 {
     for (int s = 0; s < w->n_splits; s++)
@@ -46,6 +49,7 @@ static int other_place(const Warp *w, const Inst *in, int index)
     return -1;
 }
 
+/* Counts the lanes in. Returns 0, or -1 with a fault. */
 static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
 {
     Exec *x = w->x;
@@ -53,25 +57,19 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     int lane = __builtin_ctz(m);
     uint32_t expected = in->b == ROW_NONE ? 0 : row32(w, in->b)[lane];
     if (m != w->active)
-        return exec_fault(w, in, lane, OUTCOME_RACE,
-                          "waits at a barrier that other threads of its warp skip")
-                   ? 0
-                   : -1;
+        return exec_fail(w, in, lane, OUTCOME_RACE,
+                         "waits at a barrier that other threads of its warp skip");
     if (b->arrived && b->expected != expected)
-        return exec_fault(w, in, lane, OUTCOME_RACE,
-                          "waits at barrier %d for %u threads, others wait there for %u", index,
-                          expected, b->expected)
-                   ? 0
-                   : -1;
+        return exec_fail(w, in, lane, OUTCOME_RACE,
+                         "waits at barrier %d for %u threads, others wait there for %u", index,
+                         expected, b->expected);
     int other = in->k1 ? other_place(w, in, index) : -1;
     if (other >= 0) {
         const PtxInst *there = exec_source(w, w->splits[other].pc - 1);
-        return exec_fault(w, in, lane, OUTCOME_RACE,
-                          "waits at a barrier while other threads of its warp wait at the one of "
-                          "line %d: a barrier must be reached by all",
-                          there ? there->line : 0)
-                   ? 0
-                   : -1;
+        return exec_fail(w, in, lane, OUTCOME_RACE,
+                         "waits at a barrier while other threads of its warp wait at the one of "
+                         "line %d: a barrier must be reached by all",
+                         there ? there->line : 0);
     }
     if (in->k0 >= BAR_POPC) {
         uint32_t votes = (w->p[in->c] ^ in->e) & m, n = (uint32_t)__builtin_popcount(votes);
@@ -96,25 +94,23 @@ const Inst *h_bar(Warp *w, const Inst *in)
     Barrier *b = &x->cta.barriers[index];
     uint32_t needed = b->expected ? b->expected : x->cta.live_threads;
     if (in->k0 != BAR_ARRIVE) {
-        warp_park(w, in + 1, SPLIT_BARRIER);
+        split_park(w, in + 1, SPLIT_BARRIER);
         w->splits[w->current].barrier = (int)index;
     }
     if (b->arrived >= needed) complete(x, (int)index);
     return in->k0 == BAR_ARRIVE ? in + 1 : NULL;
 }
 
-/* After a bar.red: a = the barrier's row, d = the result. */
 const Inst *h_bar_result(Warp *w, const Inst *in)
 {
     uint32_t m = w->active;
     const Barrier *b = &w->x->cta.barriers[row32(w, in->a)[__builtin_ctz(m)] & 15];
     if (in->k0 == BAR_POPC) {
-        uint32_t *d = row32(w, in->d);
-        for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? b->result : d[i];
+        fill32(row32(w, in->d), b->result, m);
         return in + 1;
     }
     int value = in->k0 == BAR_AND ? b->result == b->parties : b->result != 0;
-    w->p[in->d] = value ? w->p[in->d] | m : w->p[in->d] & ~m;
+    put_pred(w, in->d, m, value ? FULL_MASK : 0);
     return in + 1;
 }
 
@@ -125,13 +121,13 @@ void barrier_deadlock(Exec *x)
             Warp *w = &x->warps[i];
             for (int s = 0; s < w->n_splits; s++) {
                 const Split *sp = &w->splits[s];
-                warp_pick(w, s);
+                split_select(w, s);
                 int lane = __builtin_ctz(sp->mask);
                 if (pass == 0 && sp->state == SPLIT_WARP_SYNC) {
                     exec_fault(w, sp->pc, lane, OUTCOME_RACE,
                                "waits for the lanes 0x%08x of its warp, of which 0x%08x never "
                                "reach this operation",
-                               sp->wants, sp->wants & w->live & ~sp->mask);
+                               sp->members, sp->members & w->live & ~sp->mask);
                     return;
                 }
                 if (pass == 1 && sp->state == SPLIT_BARRIER) {

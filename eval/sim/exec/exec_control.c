@@ -1,117 +1,27 @@
-/* Control flow: blocks, branches, joins, calls, and the scheduling of a warp's splits. */
-#include "eval/sim/memory/memory_ops.h"
-
+/* Control flow: basic blocks, branches, calls and exits. */
 #include "base/memory.h"
+#include "eval/sim/exec/barrier.h"
+#include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/splits.h"
+#include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/unwritten.h"
 
 enum {
-    SLICE = 20000,
     MAX_CALL_DEPTH = 512,
-    LEAST_LANES = 8 /* a lane alone costs the simulator what eight do */
+    MIN_CHARGED_LANES = 8 /* one lane costs the simulator as much as eight */
 };
-
-/* ---- splits and joins ---- */
-
-void warp_enter(Warp *w, Frame *f)
-{
-    w->frame = f;
-    w->bank32[0] = f->rows32;
-    w->bank64[0] = f->rows64;
-    w->p = f->preds;
-}
-
-void warp_pick(Warp *w, int split)
-{
-    const Split *s = &w->splits[split];
-    w->current = split;
-    w->active = s->mask;
-    w->join = s->join;
-    w->join_pc = s->join ? s->join->pc : NULL;
-    w->slice = SLICE;
-    warp_enter(w, s->frame);
-}
-
-void warp_park(Warp *w, const Inst *pc, int state)
-{
-    Split *s = &w->splits[w->current];
-    s->mask = w->active;
-    s->pc = pc;
-    s->state = state;
-    s->frame = w->frame;
-    s->join = w->join;
-}
-
-static void remove_current(Warp *w)
-{
-    w->splits[w->current] = w->splits[--w->n_splits];
-}
-
-static void add_split(Warp *w, uint32_t mask, const Inst *pc, Frame *frame, Join *join)
-{
-    w->splits[w->n_splits++] =
-        (Split){.mask = mask, .pc = pc, .frame = frame, .join = join, .state = SPLIT_READY};
-}
-
-static Join *new_join(Warp *w)
-{
-    for (int i = 0; i < 2 * LANES + 2; i++)
-        if (!(w->joins_used[i >> 6] >> (i & 63) & 1)) {
-            w->joins_used[i >> 6] |= 1ull << (i & 63);
-            return &w->joins[i];
-        }
-    return NULL;
-}
-
-static void free_join(Warp *w, const Join *j)
-{
-    int i = (int)(j - w->joins);
-    w->joins_used[i >> 6] &= ~(1ull << (i & 63));
-}
-
-/* The running split reached its join: it goes on if it was the last, merged with the others. */
-static int arrive(Warp *w, const Inst *in)
-{
-    while (w->join && in == w->join->pc && w->frame == w->join->frame) {
-        Join *j = w->join;
-        j->arrived |= w->active;
-        if ((j->arrived & w->live) != (j->expected & w->live)) {
-            remove_current(w);
-            return 0;
-        }
-        w->active = j->arrived & w->live;
-        w->join = j->parent;
-        free_join(w, j);
-    }
-    w->join_pc = w->join ? w->join->pc : NULL;
-    return 1;
-}
-
-/* Lanes exited: joins that waited for them only may be complete now. */
-static void settle_joins(Warp *w, Join *j)
-{
-    while (j) {
-        Join *parent = j->parent;
-        if ((j->arrived & w->live) != (j->expected & w->live)) return;
-        if (j->arrived & w->live) {
-            add_split(w, j->arrived & w->live, j->pc, j->frame, parent);
-            free_join(w, j);
-            return;
-        }
-        free_join(w, j);
-        j = parent;
-    }
-}
 
 /* ---- blocks ---- */
 
 const Inst *h_block(Warp *w, const Inst *in)
 {
-    if (in == w->join_pc && !arrive(w, in)) return NULL;
+    if (in == w->join_pc && !join_arrive(w, in)) return NULL;
     CodeBlock *b = in->block;
     Exec *x = w->x;
     uint32_t lanes = (uint32_t)__builtin_popcount(w->active);
     if (w->slice < 0) {
         w->yielded = 1;
-        warp_park(w, in, SPLIT_READY);
+        split_park(w, in, SPLIT_READY);
         return NULL;
     }
     w->slice -= b->n_insts + 1;
@@ -122,7 +32,7 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->global_waits += b->global_waits;
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;
-    x->budget -= (int64_t)b->n_insts * (lanes < LEAST_LANES ? LEAST_LANES : lanes) + 1;
+    x->budget -= (int64_t)b->n_insts * (lanes < MIN_CHARGED_LANES ? MIN_CHARGED_LANES : lanes) + 1;
     if (w->n_unwritten && unwritten_follow(w, in + 1)) return NULL;
     if (x->budget < 0)
         return exec_fault(w, in + 1, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
@@ -139,33 +49,6 @@ const Inst *h_bra_uni(Warp *w, const Inst *in)
     return in->branch->target;
 }
 
-/* The join of a branch, or the current one if it is the same place. */
-static void open_join(Warp *w, const BranchOp *b)
-{
-    const Inst *pc = b->join;
-    Frame *frame = w->frame;
-    if (!pc && frame->parent) { /* at the function's end: where it returns to */
-        pc = frame->ret;
-        frame = frame->parent;
-    }
-    if (!pc || (w->join && w->join->pc == pc && w->join->frame == frame)) return;
-    Join *j = new_join(w);
-    if (!j) /* they meet at the one outside */
-        return;
-    *j = (Join){.parent = w->join, .pc = pc, .frame = frame, .expected = w->active};
-    w->join = j;
-    w->join_pc = pc;
-}
-
-/* One of the ways: lanes that are at the join already wait there. */
-static void leave_for(Warp *w, uint32_t mask, const Inst *pc)
-{
-    if (w->join && w->join->pc == pc && w->join->frame == w->frame)
-        w->join->arrived |= mask;
-    else
-        add_split(w, mask, pc, w->frame, w->join);
-}
-
 const Inst *h_bra(Warp *w, const Inst *in)
 {
     uint32_t taken = exec_mask(w, in), rest = w->active & ~taken;
@@ -175,13 +58,13 @@ const Inst *h_bra(Warp *w, const Inst *in)
     const BranchOp *b = in->branch;
     if (!rest) return b->target;
     n->divergent_branches++;
-    open_join(w, b);
+    join_open(w, b->join);
     if (w->join && w->join->pc == in + 1 && w->join->frame == w->frame) {
         w->join->arrived |= rest;
         w->active = taken;
         return b->target;
     }
-    leave_for(w, taken, b->target);
+    join_send(w, taken, b->target);
     w->active = rest;
     return in + 1;
 }
@@ -192,7 +75,7 @@ const Inst *h_brx(Warp *w, const Inst *in)
     const uint32_t *index = row32(w, in->a);
     w->x->counts.branches++;
     uint32_t m = w->active, first = index[__builtin_ctz(m)];
-    int ways = 0;
+    int n_targets = 0;
     while (m) {
         int lane = __builtin_ctz(m);
         uint32_t same = 0, v = index[lane];
@@ -202,15 +85,15 @@ const Inst *h_brx(Warp *w, const Inst *in)
         for (int i = 0; i < LANES; i++) same |= (uint32_t)(index[i] == v) << i;
         same &= m;
         m &= ~same;
-        if (!m && !ways) return b->targets[first];
-        if (!ways++) {
+        if (!m && !n_targets) return b->targets[first];
+        if (!n_targets++) {
             w->x->counts.divergent_branches++;
-            open_join(w, b);
-            remove_current(w); /* first: 32 ways need all the places that there are */
+            join_open(w, b->join);
+            split_remove_current(w); /* before the adds: 32 targets need all places */
         }
-        leave_for(w, same, b->targets[v]);
+        join_send(w, same, b->targets[v]);
     }
-    settle_joins(w, w->join); /* every way may lead to the join itself */
+    join_settle(w, w->join); /* every target may be the join itself */
     return NULL;
 }
 
@@ -229,6 +112,7 @@ static Frame *new_frame(Exec *x)
     return f;
 }
 
+/* Lanes leave a frame; the last ones free it. */
 static void leave_frame(Exec *x, Frame *f, uint32_t lanes)
 {
     f->lanes -= lanes;
@@ -246,6 +130,7 @@ static void copy_words(unsigned char *to, const uint32_t *to_rows, const unsigne
                 (const uint32_t *)(const void *)(from + from_rows[i]), m);
 }
 
+/* Calls a function with the arguments of the current frame. */
 static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
 {
     const Function *fn = call->callee, *caller = w->frame->fn;
@@ -266,7 +151,7 @@ static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
     }
     f->preds[0] = FULL_MASK;
     copy_words(f->rows32, call->in_to, up->rows32, call->in_from, call->n_in, w->active);
-    warp_enter(w, f);
+    frame_enter(w, f);
     return fn->insts;
 }
 
@@ -275,8 +160,7 @@ const Inst *h_call(Warp *w, const Inst *in)
     return enter(w, in, in->call);
 }
 
-/* a = the row of pointers. Lanes that call different functions part here, and each part comes back
- * to this call. */
+/* Lanes that call different functions part here, and each part comes back to this call. */
 const Inst *h_call_pointer(Warp *w, const Inst *in)
 {
     const uint64_t *to = row64(w, in->a);
@@ -294,12 +178,11 @@ const Inst *h_call_pointer(Warp *w, const Inst *in)
                               "arguments");
         return enter(w, in, call);
     }
-    BranchOp meet = {.join = in + 1};
     w->x->counts.divergent_branches++;
-    open_join(w, &meet);
-    remove_current(w);
-    add_split(w, others, in, w->frame, w->join);
-    add_split(w, m & ~others, in, w->frame, w->join);
+    join_open(w, in + 1);
+    split_remove_current(w);
+    split_add(w, others, in, w->frame, w->join);
+    split_add(w, m & ~others, in, w->frame, w->join);
     return NULL;
 }
 
@@ -310,12 +193,11 @@ const Inst *h_ret(Warp *w, const Inst *in)
     (void)in;
     copy_words(f->parent->rows32, call->out_to, f->rows32, call->out_from, call->n_out, w->active);
     const Inst *next = f->ret;
-    warp_enter(w, f->parent);
+    frame_enter(w, f->parent);
     leave_frame(w->x, f, (uint32_t)__builtin_popcount(w->active));
     return next;
 }
 
-/* A function of the runtime whose effect is dropped: it returns 0. */
 const Inst *h_call_drop(Warp *w, const Inst *in)
 {
     static const uint32_t zero[LANES];
@@ -343,9 +225,9 @@ const Inst *h_exit(Warp *w, const Inst *in)
     }
     w->live &= ~w->active;
     w->x->cta.live_threads -= lanes;
-    remove_current(w);
-    settle_joins(w, join);
-    barrier_check(w->x);
+    split_remove_current(w);
+    join_settle(w, join);
+    barrier_check_all(w->x);
     return NULL;
 }
 
@@ -366,73 +248,4 @@ const Inst *h_fence(Warp *w, const Inst *in)
 {
     if (exec_mask(w, in)) global_fence(w);
     return in + 1;
-}
-
-/* ---- the warp's scheduler ---- */
-
-void warp_start(Warp *w)
-{
-    w->live = w->lanes;
-    w->n_splits = 0;
-    w->joins_used[0] = w->joins_used[1] = 0;
-    w->insts = w->global_waits = w->local_waits = w->chain = 0;
-    w->carry = 0;
-    w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
-    w->entry_frame.preds[0] = FULL_MASK;
-    add_split(w, w->lanes, w->entry_frame.fn->insts, &w->entry_frame, NULL);
-}
-
-static int next_ready(const Warp *w)
-{
-    for (int i = w->n_splits - 1; i >= 0; i--)
-        if (w->splits[i].state == SPLIT_READY) return i;
-    return -1;
-}
-
-/* The split's turn is over: the others first. Lanes that wait for it at a join may be what it waits
- * for (they hold a lock): they go on alone. A join that is then left to those below it is given
- * back, or they would run out. */
-static void move_to_front(Warp *w)
-{
-    uint32_t below = w->splits[w->current].mask;
-    for (Join **at = &w->splits[w->current].join, *j = *at; j; j = *at) {
-        uint32_t waiting = j->arrived & w->live;
-        j->expected &= ~j->arrived;
-        j->arrived = 0;
-        if (waiting) add_split(w, waiting, j->pc, j->frame, j->parent);
-        if ((j->expected & w->live) == below) {
-            *at = j->parent;
-            free_join(w, j);
-        } else {
-            below = j->expected & w->live;
-            at = &j->parent;
-        }
-    }
-    Split s = w->splits[w->current];
-    memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
-    w->splits[0] = s;
-}
-
-int warp_run(Warp *w)
-{
-    int did = 0, turns = 0;
-    while (!w->x->faulted && w->n_splits) {
-        int s = next_ready(w);
-        if (s < 0) {
-            if (!warp_resolve(w)) break;
-            did = 1;
-            continue;
-        }
-        did = 1;
-        warp_pick(w, s);
-        const Inst *in = w->splits[s].pc;
-        while (in) in = in->fn(w, in);
-        if (w->yielded) {
-            w->yielded = 0;
-            move_to_front(w);
-            warp_resolve(w); /* it may spin until lanes that wait for one another go on */
-            if (++turns >= w->n_splits) break;
-        }
-    }
-    return did;
 }

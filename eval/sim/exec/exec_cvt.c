@@ -1,4 +1,4 @@
-/* Conversions. The common ones are vector loops; the rest goes lane by lane through one routine. */
+/* Conversions. The common ones are vector loops. All others convert lane by lane in one routine. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>
@@ -76,7 +76,7 @@ static double round_to_int(double d, int how)
     }
 }
 
-/* Of NaN a device makes 0, but the top bit where a side has 64 bits. */
+/* NaN becomes 0, or the top bit alone when either side has 64 bits, as on an H200. */
 static uint64_t float_to_int(double d, int to, int from)
 {
     int bits = type_bits(to);
@@ -97,13 +97,13 @@ static double clamp_flags(double d, int mode)
     return d;
 }
 
-/* A double to f16 or bf16 in a directed mode: from the nearest one, a step back if it went the
- * wrong way. */
+/* Rounds a double to f16 or bf16 in a rounding mode: to the nearest, and one step back where that
+ * went the wrong way. */
 static uint32_t narrow_directed(double d, int to, int mode)
 {
     uint32_t h = to == T_F16 ? f16_narrow(to_odd(d)) : bf16_narrow(to_odd(d));
     double back = widen(h, to);
-    int direction = mode & 3;
+    int direction = mode & FP_ROUNDING;
     if (direction == FP_RN || back == d || d != d) return h;
     int away_too_far = direction == FP_RZ   ? fabs(back) > fabs(d)
                        : direction == FP_RM ? back > d
@@ -127,7 +127,8 @@ static float double_to_float(double d, int mode)
 {
     unsigned old = _mm_getcsr();
     volatile double in = d;
-    _mm_setcsr((old & ~0xe040u) | (unsigned)(mode & 3) << 13 | (mode & FP_FTZ ? 0x8040u : 0));
+    _mm_setcsr((old & ~0xe040u) | (unsigned)(mode & FP_ROUNDING) << 13 |
+               (mode & FP_FTZ ? 0x8040u : 0));
     volatile float out = (float)in;
     _mm_setcsr(old);
     return out;
@@ -137,7 +138,7 @@ static float int_to_float(uint64_t v, int is_negative_type, int mode)
 {
     unsigned old = _mm_getcsr();
     volatile uint64_t in = v;
-    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & 3) << 13);
+    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & FP_ROUNDING) << 13);
     volatile float out = is_negative_type ? (float)(int64_t)in : (float)in;
     _mm_setcsr(old);
     return out;
@@ -147,7 +148,7 @@ static double int_to_double(uint64_t v, int is_negative_type, int mode)
 {
     unsigned old = _mm_getcsr();
     volatile uint64_t in = v;
-    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & 3) << 13);
+    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & FP_ROUNDING) << 13);
     volatile double out = is_negative_type ? (double)(int64_t)in : (double)in;
     _mm_setcsr(old);
     return out;

@@ -1,16 +1,18 @@
-/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop;
- * other rounding modes and flushing run the same loop under another MXCSR. */
+/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop. Other
+ * rounding modes and flushing run the same loop under another MXCSR. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>
 
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/setp.h"
 #include "eval/sim/machine/rows.h"
 
 static inline unsigned enter_mode(int mode)
 {
     unsigned old = _mm_getcsr();
-    unsigned csr = (old & ~0xe040u) | (unsigned)(mode & 3) << 13 | (mode & FP_FTZ ? 0x8040u : 0);
+    unsigned csr =
+        (old & ~0xe040u) | (unsigned)(mode & FP_ROUNDING) << 13 | (mode & FP_FTZ ? 0x8040u : 0);
     _mm_setcsr(csr);
     __asm__ volatile("" ::: "memory");
     return old;
@@ -104,7 +106,7 @@ DOUBLE_OP(rcp, ROWS_64_1, 1.0 / DA)
 DOUBLE_OP(sqrt, ROWS_64_1, __builtin_sqrt(DA))
 DOUBLE_OP(rsqrt, ROWS_64_1, 1.0 / __builtin_sqrt(DA))
 
-/* A number wins over NaN; -0 is below +0. */
+/* Minima and maxima: a number wins over NaN, and -0 is below +0. */
 static inline float least(float a, float b)
 {
     uint32_t both = float_bits(a) | float_bits(b);
@@ -188,7 +190,7 @@ Handler *float_handler(const char *name, int bits, int mode)
     return NULL;
 }
 
-/* ---- comparisons: k0 op, k1 bool, k2 flush ---- */
+/* ---- comparisons ---- */
 
 int float_compare(int op, double a, double b)
 {
@@ -209,24 +211,6 @@ int float_compare(int op, double a, double b)
     case CMP_NUM: return !unordered;
     default: return unordered;
     }
-}
-
-static const Inst *set_both(Warp *w, const Inst *in, uint32_t r, uint32_t q)
-{
-    uint32_t m = exec_mask(w, in), c = w->p[in->c] ^ in->f;
-    switch (in->k1) {
-    case 1: r &= c, q &= c; break;
-    case 2: r |= c, q |= c; break;
-    case 3: r ^= c, q ^= c; break;
-    }
-    if (in->d) w->p[in->d] = (w->p[in->d] & ~m) | (r & m);
-    if (in->e) w->p[in->e] = (w->p[in->e] & ~m) | (q & m);
-    return in + 1;
-}
-
-static const Inst *set_preds(Warp *w, const Inst *in, uint32_t r)
-{
-    return set_both(w, in, r, ~r);
 }
 
 #define CMP_CASE(op, x)              \
@@ -264,7 +248,7 @@ const Inst *h_setp_f32(Warp *w, const Inst *in)
     default:
         for (int i = 0; i < LANES; i++) r |= (uint32_t)float_compare(in->k0, a[i], b[i]) << i;
     }
-    return set_preds(w, in, r);
+    return setp_result(w, in, r, ~r);
 }
 
 const Inst *h_setp_f64(Warp *w, const Inst *in)
@@ -273,7 +257,7 @@ const Inst *h_setp_f64(Warp *w, const Inst *in)
     const uint64_t *ra = row64(w, in->a), *rb = row64(w, in->b);
     for (int i = 0; i < LANES; i++)
         r |= (uint32_t)float_compare(in->k0, as_double(ra[i]), as_double(rb[i])) << i;
-    return set_preds(w, in, r);
+    return setp_result(w, in, r, ~r);
 }
 
 static uint32_t compare_halves(const Inst *in, const uint32_t *a, const uint32_t *b, int shift)
@@ -288,18 +272,17 @@ const Inst *h_setp_f16(Warp *w, const Inst *in)
 {
     const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
     uint32_t r = compare_halves(in, ra, rb, 0);
-    return set_both(w, in, r, in->k3 & HALF_PACKED ? compare_halves(in, ra, rb, 16) : ~r);
+    return setp_result(w, in, r, in->k3 & HALF_PACKED ? compare_halves(in, ra, rb, 16) : ~r);
 }
 
-/* k0: finite infinite number notanumber normal subnormal */
 static int class_test(int what, int class)
 {
     switch (what) {
-    case 0: return class != FP_NAN && class != FP_INFINITE;
-    case 1: return class == FP_INFINITE;
-    case 2: return class != FP_NAN;
-    case 3: return class == FP_NAN;
-    case 4: return class == FP_NORMAL;
+    case TESTP_FINITE: return class != FP_NAN && class != FP_INFINITE;
+    case TESTP_INFINITE: return class == FP_INFINITE;
+    case TESTP_NUMBER: return class != FP_NAN;
+    case TESTP_NOTANUMBER: return class == FP_NAN;
+    case TESTP_NORMAL: return class == FP_NORMAL;
     default: return class == FP_SUBNORMAL;
     }
 }
@@ -309,7 +292,7 @@ const Inst *h_testp32(Warp *w, const Inst *in)
     uint32_t r = 0;
     for (int i = 0; i < LANES; i++)
         r |= (uint32_t)class_test(in->k0, fpclassify(as_float(row32(w, in->a)[i]))) << i;
-    return set_preds(w, in, r);
+    return setp_result(w, in, r, ~r);
 }
 
 const Inst *h_testp64(Warp *w, const Inst *in)
@@ -317,5 +300,5 @@ const Inst *h_testp64(Warp *w, const Inst *in)
     uint32_t r = 0;
     for (int i = 0; i < LANES; i++)
         r |= (uint32_t)class_test(in->k0, fpclassify(as_double(row64(w, in->a)[i]))) << i;
-    return set_preds(w, in, r);
+    return setp_result(w, in, r, ~r);
 }

@@ -1,5 +1,5 @@
-/* f16 and bf16 arithmetic, scalar and packed. Sums and products of two are exact or safely rounded
- * in fp32; fused ones go through fp64 and a round-to-odd fp32. */
+/* f16 and bf16 arithmetic, scalar and packed. A sum or product of two halves is rounded correctly by
+ * way of fp32. A fused multiply-add goes through fp64 and an fp32 rounded to odd. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
@@ -46,7 +46,7 @@ static inline float in_bf16(uint32_t h, int flags)
 static inline float adjust(float f, int flags)
 {
     if (flags & HALF_SAT) f = f > 0 ? (f < 1 ? f : 1) : 0;
-    if (flags & HALF_RELU) f = f <= 0 ? 0 : f; /* -0 too; NaN stays */
+    if (flags & HALF_RELU) f = f <= 0 ? 0 : f; /* -0 becomes 0; NaN stays */
     return f;
 }
 
@@ -76,7 +76,7 @@ static inline float larger(float a, float b, int flags)
 #define XORSIGN(a, b, r) \
     (in->k0 & HALF_XORSIGN ? copysignf(r, copysignf(1, a) * copysignf(1, b)) : (r))
 
-/* e: over floats a, b, c */
+/* Defines the scalar and packed handlers of e, an expression over the floats a, b, c. */
 #define HALF_OP(name, rows, TYPE, useb, usec, e)                                                 \
     static inline uint32_t name##_one_##TYPE(uint32_t x, uint32_t y, uint32_t z, const Inst *in) \
     {                                                                                            \
@@ -133,7 +133,7 @@ Handler *half_handler(const char *name, int is_bf16, int packed)
     return NULL;
 }
 
-/* ---- comparisons: k0 op, k2 flush, k3 HALF_BF16 and HALF_PACKED ---- */
+/* ---- comparisons ---- */
 
 int half_compare(const Inst *in, uint32_t a, uint32_t b)
 {
@@ -143,7 +143,6 @@ int half_compare(const Inst *in, uint32_t a, uint32_t b)
     return float_compare(in->k0, (double)in_f16(a, flags), (double)in_f16(b, flags));
 }
 
-/* set: f = what true gives, in each half when packed */
 const Inst *h_set_f16(Warp *w, const Inst *in)
 {
     const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);

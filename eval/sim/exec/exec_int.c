@@ -1,5 +1,4 @@
-/* Integer arithmetic, logic, shifts, bit fields; moves and selections. 16-bit values are kept
- * zero-extended. */
+/* Integer arithmetic, logic and shifts. 16-bit values are kept zero-extended. */
 #pragma GCC optimize("O3")
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/machine/rows.h"
@@ -9,7 +8,7 @@
 #define S32(x) ((int32_t)(x))
 #define S64(x) ((int64_t)(x))
 
-/* One operation for the six integer types. e: over a, b of the named C types. */
+/* Defines one operation for the six integer types. e: an expression over a, b of the C type. */
 #define INT2(name, e)                                      \
     HANDLER32(name##_u16, ROWS_32_2, U16(({                \
                   uint16_t a = U16(ra[i]), b = U16(rb[i]); \
@@ -41,7 +40,7 @@
         name##_u16, name##_s16, name##_u32, name##_s32, name##_u64, name##_s64 \
     }
 
-/* Wrapping is the unsigned operation, whatever the sign. */
+/* The same for operations that wrap, which do not depend on the sign. */
 #define WRAP2(name, e)                           \
     HANDLER32(name##_16, ROWS_32_2, U16(({       \
                   uint32_t a = ra[i], b = rb[i]; \
@@ -123,7 +122,7 @@ HANDLER64(mad_wide_s32, ROWS_32_2 const uint64_t *rc = row64(w, in->c);
 HANDLER32(mul24_u32, ROWS_32_2, (ra[i] & 0xffffff) * (rb[i] & 0xffffff))
 HANDLER32(mul24_s32, ROWS_32_2, (uint32_t)(S32(ra[i] << 8) >> 8) * (uint32_t)(S32(rb[i] << 8) >> 8))
 
-/* Division by zero and its remainder give all ones on the device; INT_MIN / -1 wraps. */
+/* Division by zero gives all ones on a device, as quotient and as remainder. INT_MIN / -1 wraps. */
 #define DIV_U(T, a, b) ((b) ? (a) / (b) : (T) ~(T)0)
 #define REM_U(T, a, b) ((b) ? (a) % (b) : (T) ~(T)0)
 #define DIV_S(UT, a, b) ((b) == 0 ? (UT) ~(UT)0 : (b) == -1 ? (UT)0 - (UT)(a) : (UT)((a) / (b)))

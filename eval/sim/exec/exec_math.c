@@ -1,6 +1,6 @@
-/* The approximate functions, computed in double precision with polynomials of our own and rounded
- * once: the same on every machine, and closer than the bounds that the PTX manual states (ex2 2
- * ulp, lg2 2^-22, sin and cos 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative). k0: FP_FTZ. */
+/* The approximate functions, computed by polynomials in double precision and rounded once. Results
+ * are the same on every machine, and closer than the bounds in the PTX manual: ex2 2 ulp, lg2
+ * 2^-22, sin and cos 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
@@ -13,7 +13,8 @@ static inline float flush(float f, int mode)
     return mode & FP_FTZ && !(v & 0x7f800000u) ? as_float(v & 0x80000000u) : f;
 }
 
-/* 2^x for x within +-1000: 2^n by exponent bits, 2^f by the series of e^(f ln 2), |f| <= 1/2. */
+/* 2^x = 2^n 2^f for |x| <= 1000: 2^n by exponent bits, 2^f by the series of e^(f ln 2), |f| <= 1/2.
+ */
 static inline double exp2_double(double x)
 {
     double n = __builtin_rint(x), f = (x - n) * 0.69314718055994530942;
@@ -38,7 +39,7 @@ static inline float ex2(float a, int mode)
     return a != a ? NAN : r;
 }
 
-/* log2: m in [sqrt 1/2, sqrt 2), t = (m-1)/(m+1), 2/ln 2 * atanh series */
+/* log2(2^e m) = e + 2/ln 2 atanh(t), with m in [sqrt 1/2, sqrt 2) and t = (m-1)/(m+1). */
 static inline float lg2(float a, int mode)
 {
     float v = flush(a, mode);
@@ -59,7 +60,7 @@ static inline float lg2(float a, int mode)
     return v != v || v < 0 ? NAN : r;
 }
 
-/* sin of x + quarter * pi/2 */
+/* sin(a + quarter pi/2) */
 static inline float sine(float a, int quarter, int mode)
 {
     double x = flush(a, mode);
@@ -103,7 +104,7 @@ HANDLER32(sin_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 0, in->k0)))
 HANDLER32(cos_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 1, in->k0)))
 HANDLER32(tanh_f32, ROWS_32_1, canonical(hyperbolic(as_float(ra[i]))))
 
-/* f16 and bf16 forms; k1: packed */
+/* The f16 and bf16 forms, scalar or packed. */
 #define BOTH_HALVES(name, from, to, fn)          \
     HANDLER32(name, ROWS_32_1,                   \
               (to)(fn((from)(ra[i] & 0xffff))) | \

@@ -1,7 +1,10 @@
-/* mbarrier: a counter of arrivals in shared memory, whose phase ends when as many have come as it
- * expects. The 64 bits are opaque to a program: expected arrivals, those that are still to come,
- * the phase's parity, and a mark that says that it is one. */
-#include "eval/sim/memory/memory_ops.h"
+/* mbarrier: a counter of arrivals in shared memory. Its phase ends when as many have arrived as it
+ * expects. The 64 bits are opaque to a program: expected arrivals, arrivals still pending, the
+ * parity of the phase, and a mark that tells an mbarrier from other data. */
+#include "eval/sim/exec/barrier.h"
+#include "eval/sim/exec/handlers.h"
+#include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/shadow.h"
 
 enum { COUNT_BITS = 20 };
 #define COUNT_MASK ((1ull << COUNT_BITS) - 1)
@@ -14,7 +17,7 @@ static uint64_t state_of(uint64_t expected, uint64_t pending, uint64_t parity)
     return MARK | parity | pending << COUNT_BITS | expected;
 }
 
-/* One lane's barrier in the block's shared memory, or NULL with a fault. */
+/* Returns one lane's barrier in shared memory and its offset *at, or NULL with a fault. */
 static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at)
 {
     Access a;
@@ -36,18 +39,16 @@ static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at
     return NULL;
 }
 
-/* 0, or -1 with a fault. */
+/* Counts n arrivals. Returns 0, or -1 with a fault. */
 static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t at, uint64_t n)
 {
     uint64_t v;
     memcpy(&v, p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
     if (!n || n > pending)
-        return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
-                          "arrives %llu times at an mbarrier that waits for %llu more",
-                          (unsigned long long)n, (unsigned long long)pending)
-                   ? 0
-                   : -1;
+        return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                         "arrives %llu times at an mbarrier that waits for %llu more",
+                         (unsigned long long)n, (unsigned long long)pending);
     if (in->k0 == MBARRIER_DROP) expected -= n;
     int ends = pending == n;
     v = state_of(expected, ends ? expected : pending - n, (v & PARITY) ^ (ends ? PARITY : 0));
@@ -58,9 +59,8 @@ static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t 
     return w->x->faulted ? -1 : 0;
 }
 
-/* One lane. 0, or -1 with a fault. in->a: the row of the count, token or parity; d: where a token
- * goes; e: the answer's predicate. */
-static int lane_does(Warp *w, const Inst *in, int lane)
+/* Runs the operation for one lane. Returns 0, or -1 with a fault. */
+static int run_lane(Warp *w, const Inst *in, int lane)
 {
     uint32_t at;
     unsigned char *p = barrier_at(w, in, lane, &at);
@@ -71,16 +71,14 @@ static int lane_does(Warp *w, const Inst *in, int lane)
     switch (in->k0) {
     case MBARRIER_INIT:
         if (!count || count > COUNT_MASK)
-            return exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
-                              "initialises an mbarrier for %u arrivals; 1 to %llu are allowed",
-                              count, COUNT_MASK)
-                       ? 0
-                       : -1;
+            return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                             "initialises an mbarrier for %u arrivals; 1 to %llu are allowed",
+                             count, COUNT_MASK);
         v = state_of(count, count, 0);
         memcpy(p, &v, 8);
         return 0;
     case MBARRIER_INVAL: memset(p, 0, 8); return 0;
-    case MBARRIER_COPIES: /* k1: it is one of the expected arrivals; else it adds its own */
+    case MBARRIER_COPIES: /* without .noinc it also raises the count by one, which cancels out */
         async_tie(w, lane, at);
         return in->k1 ? arrive(w, in, lane, p, at, 1) : 0;
     case MBARRIER_ARRIVE:
@@ -89,8 +87,7 @@ static int lane_does(Warp *w, const Inst *in, int lane)
         return arrive(w, in, lane, p, at, count);
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
-        w->p[in->e] =
-            (v & PARITY) != parity ? w->p[in->e] | 1u << lane : w->p[in->e] & ~(1u << lane);
+        put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
         return 0;
     }
 }
@@ -99,8 +96,7 @@ const Inst *h_mbarrier(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
     for (uint32_t rest = m; rest; rest &= rest - 1)
-        if (lane_does(w, in, __builtin_ctz(rest))) return NULL;
-    if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m)
-        w->slice = -1; /* others first: it waits for them */
+        if (run_lane(w, in, __builtin_ctz(rest))) return NULL;
+    if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m) w->slice = -1; /* let other splits run */
     return in + 1;
 }

@@ -1,16 +1,18 @@
-/* Matrix instructions: ldmatrix, and mma.sync of 16 x 8 x k. Thread t of a group of four and group
- * g of eight hold, in register i of a fragment with e elements a register: of A row g + 8 (i & 1)
- * and columns e t + 4 e (i >> 1) ..; of B rows e t + 4 e i .. of column g; of C row g + 8 (i >> 1)
- * and column 2 t + (i & 1). Sums are taken in double precision and rounded once. */
-#include <math.h>
-
+/* mma.sync of 16 x 8 x k, ldmatrix and movmatrix. Lane 4 g + t, with g below 8 and t below 4, holds
+ * these elements in register i of a fragment, where e elements fit a register:
+ *
+ *     A: row g + 8 (i & 1), columns e t + 4 e (i >> 1) and following
+ *     B: rows e t + 4 e i and following, column g
+ *     C: row g + 8 (i >> 1), column 2 t + (i & 1)
+ *
+ * Sums are computed in double precision and rounded once. */
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
-#include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/memory/shadow.h"
 
 enum { M = 16, COLUMNS = 8, MAX_K = 32 };
 
-/* Element j of a register. */
 double mma_element(uint32_t v, int type, int j)
 {
     switch (type) {
@@ -64,14 +66,10 @@ static void gather(const Warp *w, const MmaOp *op, double a[M][MAX_K], double b[
 const Inst *h_mma(Warp *w, const Inst *in)
 {
     const MmaOp *op = in->mma;
-    uint32_t m = exec_mask(w, in);
+    WarpSync s;
     double a[M][MAX_K], b[MAX_K][COLUMNS];
     uint32_t out[4][LANES];
-    if (!m) return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
-    if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
-                          "multiplies matrices in a warp of fewer than 32 threads");
+    if (!warp_sync_full(w, in, "multiplies matrices", &s)) return s.next;
     gather(w, op, a, b);
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 4; i++) {
@@ -88,17 +86,14 @@ const Inst *h_mma(Warp *w, const Inst *in)
     return in + 1;
 }
 
-/* Lane 8 i + r has the address of row r of matrix i; thread 4 r + t receives two elements of row r,
+/* Lane 8 i + r holds the address of row r of matrix i. Lane 4 r + t receives two elements of row r,
  * or of column r when transposed. */
 const Inst *h_ldmatrix(Warp *w, const Inst *in)
 {
     Access a;
-    uint32_t m = exec_mask(w, in), rows = in->k0 == 4 ? FULL_MASK : (1u << (8 * in->k0)) - 1;
-    if (!m) return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
-    if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
-                          "loads matrices in a warp of fewer than 32 threads");
+    WarpSync s;
+    uint32_t rows = in->k0 == 4 ? FULL_MASK : (1u << (8 * in->k0)) - 1;
+    if (!warp_sync_full(w, in, "loads matrices", &s)) return s.next;
     if (access_resolve(w, in, rows, &a) != SPACE_SHARED)
         return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
                           "loads a matrix from addresses that are not in shared memory");
@@ -120,15 +115,12 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
     return in + 1;
 }
 
-/* An 8 x 8 matrix of halves, thread 4 r + t with two elements of row r, turned over. */
+/* Transposes an 8 x 8 matrix of halves. Lane 4 r + t holds two elements of row r. */
 const Inst *h_movmatrix(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in), out[LANES];
-    if (!m) return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
-    if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
-                          "moves a matrix in a warp of fewer than 32 threads");
+    WarpSync s;
+    uint32_t out[LANES];
+    if (!warp_sync_full(w, in, "moves a matrix", &s)) return s.next;
     const uint32_t *a = row32(w, in->a);
     for (int lane = 0; lane < LANES; lane++) {
         int r = lane >> 2, t = lane & 3, shift = 16 * (r & 1);

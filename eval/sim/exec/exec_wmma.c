@@ -1,16 +1,20 @@
-/* wmma: matrix instructions of a warp whose fragments are opaque. Thread t of a group of four and
- * group g of eight hold, in register i of a fragment with e elements a register: of A row g + 8 (i
- * mod M/8) and columns e t + 4 e (i div M/8) ..; of B the same with its columns for A's rows; of
- * the sums, pair i, row g + 8 (i mod M/8) and columns 2 t + 8 (i div M/8), one more. For M = 16
- * these are the fragments of mma.sync. Half-precision factors have eight registers in every shape:
- * the rest repeat. */
+/* wmma: matrix instructions whose fragments are opaque to the program. Lane 4 g + t, with g below 8
+ * and t below 4, holds these elements in register i of a fragment, where e elements fit a register:
+ *
+ *     A:   row g + 8 (i mod M/8), columns e t + 4 e (i div M/8) and following
+ *     B:   as A, with rows and columns exchanged and N for M
+ *     C:   pair i: row g + 8 (i mod M/8), columns 2 t + 8 (i div M/8) and the next
+ *
+ * For M = 16 these are the fragments of mma.sync. Half-precision factors have eight registers in
+ * every shape; registers beyond the fragment repeat it. */
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
-
 #include "eval/sim/memory/access.h"
 
 enum { SIDE = 32, DEPTH = 16 };
 
+/* The row and column of element j of register i of a lane. */
 static void place(char which, int m, int n, int e, int lane, int i, int j, int *row, int *column)
 {
     int g = lane >> 2, t = lane & 3;
@@ -27,16 +31,10 @@ static void place(char which, int m, int n, int e, int lane, int i, int j, int *
     }
 }
 
-/* All lanes, or none go on. */
-const Inst *h_wmma_together(Warp *w, const Inst *in)
+const Inst *h_wmma_sync(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
-    if (!m) return in + 1;
-    if (!warp_all_here(w, in, m, FULL_MASK)) return NULL;
-    if (w->active != FULL_MASK)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
-                          "works on matrices in a warp of fewer than 32 threads");
-    return in + 1;
+    WarpSync s;
+    return warp_sync_full(w, in, "works on matrices", &s) ? in + 1 : s.next;
 }
 
 const Inst *h_wmma_address(Warp *w, const Inst *in)
@@ -102,8 +100,8 @@ const Inst *h_wmma(Warp *w, const Inst *in)
     double a[SIDE][DEPTH], b[DEPTH][SIDE];
     uint32_t out[8][LANES];
     int row, column;
-    if (!exec_mask(w, in)) return in + 1;
-    if (h_wmma_together(w, in) != in + 1) return NULL;
+    WarpSync s;
+    if (!warp_sync_full(w, in, "works on matrices", &s)) return s.next;
     gather(w, op, a, b);
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++) {

@@ -1,49 +1,115 @@
-/* The handlers that the decoder chooses from, by file. A lookup gives NULL for what does not exist.
- */
+/* The handlers that the decoder chooses from, by file, with the fields of Inst that each one reads
+ * beyond d, a, b, c. The constants are in values.h. A lookup returns NULL for an operation that does
+ * not exist. */
 #ifndef EVAL_SIM_EXEC_HANDLERS_H
 #define EVAL_SIM_EXEC_HANDLERS_H
 
-#include "eval/sim/machine/machine.h"
+#include "eval/sim/machine/exec.h"
 #include "eval/sim/machine/values.h"
 
-/* exec_int.c: "add", "mul.wide", "shr" ... of 16, 32 or 64 bits */
+/* ---- exec_control.c: blocks, branches, calls ---- */
+
+Handler h_block;             /* the first instruction of a basic block */
+Handler h_bra, h_bra_uni;    /* branch */
+Handler h_brx;               /* branch; a: row of indices */
+Handler h_call, h_call_drop; /* call; h_call_drop: a runtime function without effect, returns 0 */
+Handler h_call_pointer;      /* call; a: row of addresses */
+Handler h_ret, h_exit, h_trap, h_assert, h_nop, h_fence;
+
+/* ---- exec_barrier.c, exec_mbarrier.c ---- */
+
+/* a: row of the barrier's index, b: of the thread count or ROW_NONE; k0: BAR_*, k1: .aligned;
+ * BAR_POPC and later: c the predicate, e the mask that flips it. */
+Handler h_bar;
+Handler h_bar_result; /* after a bar.red: a as above, d the result; k0: BAR_* */
+/* mem: the barrier's address; k0: MBARRIER_*; a: row of the count, token or parity; d: row of the
+ * token or ROW_NONE; e: predicate of a wait; k1: .noinc of MBARRIER_COPIES. */
+Handler h_mbarrier;
+
+/* ---- warp_sync.c, exec_warp.c: operations between lanes; f: row of the member mask ---- */
+
+Handler h_bar_warp;
+Handler h_shfl;  /* e: predicate or 0; k0: SHFL_* */
+Handler h_vote;  /* a: predicate, flipped by e; d: row or predicate; k0: VOTE_* */
+Handler h_match; /* e: predicate or 0; k0: .all, k1: 64-bit */
+Handler h_redux; /* k0: REDUX_* */
+Handler h_elect; /* e: predicate or 0 */
+Handler h_activemask;
+
+/* ---- exec_mma.c, exec_wmma.c: matrices ---- */
+
+Handler h_mma;      /* mma */
+Handler h_ldmatrix; /* mem, whose data[4] and on are the destinations; k0: matrices, k1: .trans */
+Handler h_movmatrix;
+Handler h_wmma;                 /* wmma */
+Handler h_wmma_sync;            /* waits for all 32 lanes before the accesses of a fragment */
+Handler h_wmma_address;         /* part; d: row of the address */
+Handler h_wmma_pack;            /* d = a | b << 16 */
+Handler h_wmma_unpack;          /* d = half k0 of a */
+int mma_per_register(int type); /* elements of a type in a register */
+double mma_element(uint32_t v, int type, int j); /* element j of a register */
+
+/* ---- exec_int.c ---- */
+
+/* "add", "mul.wide", "shr" ... of 16, 32 or 64 bits. */
 Handler *int_handler(const char *name, int bits, int is_signed);
 
-/* exec_bits.c: moves, selections, comparisons of integers, bit fields */
-Handler h_mov32, h_mov64, h_mov_pred, h_pack32, h_pack64, h_pack64_16, h_unpack32, h_unpack64,
-    h_unpack64_16, h_special, h_selp32, h_selp64, h_slct32, h_slct64, h_pred_to32, h_popc32,
-    h_popc64, h_clz32, h_clz64, h_brev32, h_brev64, h_bfind32, h_bfind64, h_bfe32, h_bfe64, h_bfi32,
-    h_bfi64, h_prmt, h_lop3, h_shf, h_fns, h_dp4a, h_dp2a, h_pred_logic, h_isspacep, h_cvta,
-    h_add_carry32, h_add_carry64, h_mad_carry32;
-Handler *setp_handler(int bits, int is_signed); /* k0: comparison */
+/* ---- exec_bits.c: bit fields, byte permutations, carries ---- */
 
-/* exec_float.c: k0: rounding and flushing (FpMode), k1: saturate */
+Handler h_popc32, h_popc64, h_clz32, h_clz64, h_brev32, h_brev64, h_fns;
+Handler h_bfind32, h_bfind64;                        /* k0: signed, k1: .shiftamt */
+Handler h_bfe32, h_bfe64;                            /* k0: signed */
+Handler h_bfi32, h_bfi64;                            /* e: row of the length */
+Handler h_prmt;                                      /* k0: PRMT_* */
+Handler h_lop3;                                      /* k0: the truth table */
+Handler h_shf;                                       /* k0: to the right, k1: .wrap */
+Handler h_dp4a, h_dp2a;                              /* k0: DOT_*, k1: .hi */
+Handler h_add_carry32, h_add_carry64, h_mad_carry32; /* k0: CARRY_* */
+
+/* ---- exec_move.c: moves, selections, integer comparisons, address spaces ---- */
+
+Handler h_mov32, h_mov64;
+Handler h_mov_pred;                            /* f: the mask that flips a */
+Handler h_pack32, h_pack64, h_pack64_16;       /* h_pack64_16: e: row of the fourth part */
+Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE: not wanted */
+Handler h_special;          /* k0: PtxSpecial, k1: 64-bit; f: mask of the value */
+Handler h_local_address;    /* imm: offset in the frame's local memory; k1: 64-bit */
+Handler h_cvta;             /* k0: PtxSpace, k1: from generic addresses */
+Handler h_isspacep;         /* d: predicate; k0: PtxSpace */
+Handler h_selp32, h_selp64; /* c: predicate, flipped by f */
+Handler h_slct32, h_slct64; /* k0: c is a float */
+Handler h_pred_to32;        /* a: predicate; k0: the result is a float */
+Handler h_pred_logic;       /* predicates, a flipped by e and b by f; k0: LOGIC_* */
+/* p|q = (a op b) combined with c. d: p, e: q, c: predicate flipped by f; k0: CMP_*, k1: COMBINE_*.
+ */
+Handler *setp_handler(int bits, int is_signed);
+
+/* ---- exec_float.c: k0: FP_* ---- */
+
 Handler *float_handler(const char *name, int bits, int mode);
-int float_compare(int op, double a, double b); /* CMP_* */
-Handler h_setp_f32, h_setp_f64, h_setp_f16, h_testp32, h_testp64;
+Handler h_setp_f32, h_setp_f64, h_setp_f16;    /* as setp_handler; k2: flush, k3: HALF_BF16 ... */
+Handler h_testp32, h_testp64;                  /* d: predicate; k0: TESTP_* */
+int float_compare(int op, double a, double b); /* op: CMP_* */
 
-/* exec_math.c: approximations */
+/* ---- exec_math.c: approximations; k0: FP_FTZ, k1: packed ---- */
+
 Handler *math_handler(const char *name);
 
-/* exec_half.c: f16 and bf16, scalar and packed; k0: flags (HalfFlag) */
+/* ---- exec_half.c: f16 and bf16, scalar and packed; k0: HALF_* flags ---- */
+
 Handler *half_handler(const char *name, int is_bf16, int packed);
-Handler h_set_f16;
+Handler h_set_f16; /* f: the value of true; k0: CMP_*, k2: flush, k3: HALF_BF16 and HALF_PACKED */
 int half_compare(const Inst *in, uint32_t a, uint32_t b);
-enum { HALF_BF16 = 1, HALF_PACKED = 2 };
+float half_to_float(uint32_t h);
+uint32_t half_from_double(double v); /* to the nearest, ties to even */
+float bf16_to_float(uint32_t h);
+uint32_t bf16_from_double(double v);
 
-/* exec_cvt.c: from and to are value types; k0 to, k1 from, k2 rounding to an integer (RoundInt), k3
- * FP_* flags, e bits of the destination register, f bits of the source's */
+/* ---- exec_cvt.c ---- */
+
+/* k0: to, k1: from (T_*), k2: INT_*, k3: FP_* and CVT_*, e, f: bits of the destination and source
+ * registers. */
 Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int from_bits);
-Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0 type, k3 flags */
-
-/* exec_mma.c */
-Handler h_mma, h_ldmatrix; /* h_ldmatrix: mem, k0 matrices, k1 transposed */
-Handler h_movmatrix;
-
-/* exec_wmma.c */
-Handler h_wmma, h_wmma_together, h_wmma_address, h_wmma_pack,
-    h_wmma_unpack; /* pack: d = a | b << 16; unpack: d = half k0 of a */
-double mma_element(uint32_t v, int type, int j); /* exec_mma.c: element j of a register */
-int mma_per_register(int type);
+Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0: to, k3: as above */
 
 #endif

@@ -1,13 +1,24 @@
-/* A launch: blocks one after another, the warps of a block in turns between barriers. */
+/* A launch: blocks one after another, and the warps of a block in turn until they wait. */
+#include "eval/sim/exec/launch.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/memory.h"
-#include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/exec/barrier.h"
+#include "eval/sim/exec/scheduler.h"
+#include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/shadow.h"
 
-enum { RECURSION_FRAMES = 512, LOCAL_MAX = 512 << 10, EPOCH_MAX = (1 << 22) - 8, BLOCK_COST = 128 };
+enum {
+    RECURSION_FRAMES = 512, /* reserved for a kernel that recurses */
+    LOCAL_MAX = 512 << 10,  /* bytes of local memory per thread, with all frames */
+    BLOCK_COST = 128,       /* thread-instructions charged for the start of a block */
+    BLOCK_THREADS = 1024
+};
 
+/* Reports a launch that does not start. Returns 1. */
 static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
 {
     DeviceFault *f = x->fault;
@@ -23,31 +34,30 @@ static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
     return 1;
 }
 
-/* ---- memory of the machine ---- */
+/* ---- registers, local and shared memory ---- */
 
 typedef struct {
     size_t rows32, rows64, preds, local;
     int recursive;
 } StackNeed;
 
-static void most(size_t *a, size_t b)
+static void raise_size(size_t *max, size_t v)
 {
-    *a = b > *a ? b : *a;
+    if (v > *max) *max = v;
 }
 
-/* What the deepest chain of calls needs, this function included. `steps` bounds the walk: a graph
- * that needs more is taken for recursive. */
+/* Returns what the deepest chain of calls needs, this function included. `steps` bounds the walk: a
+ * call graph that needs more counts as recursive. */
 static StackNeed stack_need(const Function *f, int depth, int *steps)
 {
     StackNeed deepest = {0};
-    if (depth > 64 || --*steps < 0) /* it calls itself, or as good as */
-        return (StackNeed){.recursive = 1};
+    if (depth > 64 || --*steps < 0) return (StackNeed){.recursive = 1};
     for (int i = 0; i < f->n_callees; i++) {
         StackNeed n = stack_need(f->callees[i], depth + 1, steps);
-        most(&deepest.rows32, n.rows32);
-        most(&deepest.rows64, n.rows64);
-        most(&deepest.preds, n.preds);
-        most(&deepest.local, n.local);
+        raise_size(&deepest.rows32, n.rows32);
+        raise_size(&deepest.rows64, n.rows64);
+        raise_size(&deepest.preds, n.preds);
+        raise_size(&deepest.local, n.local);
         deepest.recursive |= n.recursive;
         if (n.recursive) break;
     }
@@ -91,8 +101,9 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
         w->preds_end = (uint32_t *)(void *)w->local;
         w->local_init = w->local + local;
     }
-    /* What the decoder added is written before it is read; a callee's registers may be anything
-     * that was left there. */
+    /* Only the registers that the PTX declares need zeros: those that the decoder added are written
+     * before they are read. A callee's frame starts at a place that differs per call, so with calls
+     * everything is zeroed. */
     const PtxFunction *p = x->entry->ptx;
     int calls = x->entry->n_callees > 0;
     x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
@@ -157,7 +168,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->id[0] = (uint32_t)(linear % x->grid[0]);
     c->id[1] = (uint32_t)(linear / x->grid[0] % x->grid[1]);
     c->id[2] = (uint32_t)(linear / x->grid[0] / x->grid[1]);
-    if (c->epoch >= EPOCH_MAX) shared_renew_epochs(x);
+    if (c->epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     c->floor = ++c->epoch << 10;
     c->epoch++;
     c->phase = 0;
@@ -171,21 +182,20 @@ static void start_block(Exec *x, uint64_t linear)
         Warp *w = &x->warps[i];
         w->n_unwritten = 0;
         memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
-        memset(w->storage32, 0,
-               x->clear32); /* or a block would find the registers of the one before */
+        memset(w->storage32, 0, x->clear32);
         memset(w->storage64, 0, x->clear64);
         memset(w->preds, 0, x->clear_preds);
         warp_start(w);
     }
 }
 
-static void raise_to(uint64_t *most, uint64_t v)
+static void raise_to(uint64_t *max, uint64_t v)
 {
-    if (v > *most) *most = v;
+    if (v > *max) *max = v;
 }
 
-/* Block barriers that a warp waited at. Warps that left early wait at none, and warps in groups not
- * at all of them. */
+/* Estimates the block barriers that a busy warp waited at. Warps that exit early wait at none, and
+ * warps with named barriers at some of them. */
 static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t completed,
                                  uint64_t insts_max)
 {
@@ -195,7 +205,7 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
-/* Returns the block's warp-instructions. */
+/* Adds the block's counters. Returns its warp-instructions. */
 static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
     SimCounts *n = &x->counts;
@@ -226,13 +236,14 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
     return sum;
 }
 
+/* Returns the block's warp-instructions. */
 static uint64_t run_block(Exec *x, uint64_t linear)
 {
     SimCounts *n = &x->counts;
     uint64_t arrivals = n->warp_barriers, completed = n->barriers;
     struct {
         uint64_t dram, past_l1;
-    } far[1024 / LANES] = {0}, most = {0};
+    } fetched[BLOCK_THREADS / LANES] = {0}, leader = {0};
     start_block(x, linear);
     while (x->cta.live_threads && !x->faulted) {
         int progress = 0;
@@ -241,23 +252,23 @@ static uint64_t run_block(Exec *x, uint64_t linear)
             uint64_t dram = n->dram_read_sectors,
                      past_l1 = n->global_load_sectors - n->l1_hit_sectors;
             if (w->n_splits) progress |= warp_run(w);
-            far[w->index].dram += n->dram_read_sectors - dram;
-            far[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
+            fetched[w->index].dram += n->dram_read_sectors - dram;
+            fetched[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
         }
         if (!progress && !x->faulted) barrier_deadlock(x);
-        if (x->cta.epoch >= EPOCH_MAX) shared_renew_epochs(x);
+        if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     }
     exec_raise_pending(x);
     for (int i = 0; i < x->cta.n_warps; i++) {
-        raise_to(&most.dram, far[i].dram);
-        raise_to(&most.past_l1, far[i].past_l1);
+        raise_to(&leader.dram, fetched[i].dram);
+        raise_to(&leader.past_l1, fetched[i].past_l1);
     }
-    n->led_dram_sectors += most.dram * (uint64_t)x->cta.n_warps;
-    n->led_past_l1_sectors += most.past_l1 * (uint64_t)x->cta.n_warps;
+    n->leader_dram_sectors += leader.dram * (uint64_t)x->cta.n_warps;
+    n->leader_past_l1_sectors += leader.past_l1 * (uint64_t)x->cta.n_warps;
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
 }
 
-/* Weights in 32 steps an octave. */
+/* A histogram of the blocks by their warp-instructions, in 32 steps per octave. */
 enum { WEIGHT_STEPS = 32, WEIGHTS = 64 * WEIGHT_STEPS };
 
 static int weight_of(uint64_t insts)
@@ -267,6 +278,7 @@ static int weight_of(uint64_t insts)
     return (octave + 1) * WEIGHT_STEPS + (int)(insts >> octave) - WEIGHT_STEPS;
 }
 
+/* The fewest warp-instructions of a weight. */
 static uint64_t least_of_weight(int weight)
 {
     if (weight < 2 * WEIGHT_STEPS) return (uint64_t)weight;
@@ -321,9 +333,11 @@ static int check_launch(Exec *x)
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     if (f->unsupported)
         return launch_fault(x, OUTCOME_UNSUPPORTED, f->unsupported_line, f->unsupported);
-    uint32_t limit = f->ptx->max_threads && f->ptx->max_threads < 1024 ? f->ptx->max_threads : 1024;
-    if (!threads || l->block[0] > 1024 || l->block[1] > 1024 || l->block[2] > 64 ||
-        threads > limit) {
+    uint32_t limit = f->ptx->max_threads && f->ptx->max_threads < BLOCK_THREADS
+                         ? f->ptx->max_threads
+                         : BLOCK_THREADS;
+    if (!threads || l->block[0] > BLOCK_THREADS || l->block[1] > BLOCK_THREADS ||
+        l->block[2] > 64 || threads > limit) {
         snprintf(what, sizeof what,
                  "cannot be launched with blocks of (%u,%u,%u): 1 to %u threads are allowed",
                  l->block[0], l->block[1], l->block[2], limit);
@@ -356,16 +370,16 @@ static int set_up(Exec *x)
         need.rows32 = need.rows64 = need.preds = need.local = 0;
         for (int i = 0; i < x->code->ptx.n_functions; i++) {
             const Function *f = &x->code->functions[i];
-            most(&need.rows32, f->rows32);
-            most(&need.rows64, f->rows64);
-            most(&need.preds, f->preds);
-            most(&need.local, (f->local_bytes + 15) & ~(size_t)15);
+            raise_size(&need.rows32, f->rows32);
+            raise_size(&need.rows64, f->rows64);
+            raise_size(&need.preds, f->preds);
+            raise_size(&need.local, (f->local_bytes + 15) & ~(size_t)15);
         }
         need.rows32 *= RECURSION_FRAMES;
         need.rows64 *= RECURSION_FRAMES;
         need.preds *= RECURSION_FRAMES;
         need.local *= 64;
-        most(&need.local, (x->entry->local_bytes + 15) & ~(size_t)15);
+        raise_size(&need.local, (x->entry->local_bytes + 15) & ~(size_t)15);
     }
     if (need.local > LOCAL_MAX && x->entry->local_bytes > LOCAL_MAX)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
@@ -380,13 +394,13 @@ static int set_up(Exec *x)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
                             "needs more registers and local memory than the simulator can reserve");
     for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
-    x->free_frames = NULL; /* also those that a fault left in use */
+    x->free_frames = NULL; /* a fault leaves frames in use */
     for (Frame *f = x->all_frames; f; f = f->next) {
         f->parent = x->free_frames;
         x->free_frames = f;
     }
-    /* What the simulator itself does for a block and for a launch counts as work of 64 bytes a
-     * thread-instruction: a grid of two thousand million empty blocks ends, too. */
+    /* The simulator's own work for a block is charged to the budget, at 64 bytes of cleared memory
+     * per thread-instruction, so that a grid of two thousand million empty blocks ends. */
     size_t cleared =
         x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
     x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);

@@ -1,3 +1,5 @@
+/* The arena is reserved but not committed; freed buffers give their pages back to the system. Every
+ * byte of the shadows beyond the allocations is 0. */
 #include "eval/sim/machine/device_memory.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ static void *reserve(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Zero again, giving the pages back. Pages shared with a neighbour are cleared by hand. */
+/* Zeroes a range and gives whole pages back. The rest of its first and last page is cleared. */
 static void forget(void *base, size_t from, size_t bytes)
 {
     unsigned char *p = (unsigned char *)base + from, *end = p + bytes;
@@ -75,7 +77,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
                          m->bytes >> 20);
     uint64_t size = (bytes + 255) & ~(uint64_t)255, at = ARENA_BASE + ARENA_GAP;
     int i = 0;
-    for (; i < m->n_allocs; i++) { /* the first gap that holds it and its guard */
+    for (; i < m->n_allocs; i++) { /* first fit, with a gap on both sides */
         if (m->allocs[i].base >= at + size + ARENA_GAP) break;
         at = (m->allocs[i].base + m->allocs[i].bytes + ARENA_GAP + 255) & ~(uint64_t)255;
     }
@@ -116,7 +118,7 @@ int devmem_free(DevMem *m, uint64_t address)
     return 0;
 }
 
-/* The last allocation that starts at or before the address, or -1. */
+/* Returns the last allocation that starts at or before the address, or -1. */
 static int find_before(const DevMem *m, uint64_t address)
 {
     int lo = 0, hi = m->n_allocs;
@@ -140,9 +142,8 @@ int devmem_near(const DevMem *m, uint64_t address)
 {
     int i = find_before(m, address);
     if (i < 0) return m->n_allocs ? 0 : -1;
-    if (address - m->allocs[i].base <
-        m->allocs[i].bytes) /* an access that begins inside and ends beyond */
-        return i;
+    /* The access begins inside and ends beyond. */
+    if (address - m->allocs[i].base < m->allocs[i].bytes) return i;
     if (i + 1 < m->n_allocs) {
         uint64_t past = address - (m->allocs[i].base + m->allocs[i].bytes);
         if (m->allocs[i + 1].base - address < past) return i + 1;
@@ -156,7 +157,7 @@ Alloc *devmem_at(DevMem *m, uint64_t base)
     return i >= 0 && m->allocs[i].base == base ? &m->allocs[i] : NULL;
 }
 
-/* ---- what has been written ---- */
+/* ---- bytes written ---- */
 
 void devmem_poison(DevMem *m, Alloc *a)
 {
@@ -174,14 +175,6 @@ void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
     if (a && a->bytes == bytes) a->all_written = 1;
 }
 
-size_t devmem_first_unwritten(const DevMem *m, uint64_t address, size_t bytes)
-{
-    uint64_t lo = address - ARENA_BASE;
-    for (size_t i = 0; i < bytes; i++)
-        if (!(m->written[(lo + i) >> 6] >> ((lo + i) & 63) & 1)) return i;
-    return bytes;
-}
-
 /* ---- launches and block tags ---- */
 
 void devmem_launch(DevMem *m)
@@ -197,7 +190,7 @@ void devmem_launch(DevMem *m)
         forget(m->atomics, 0, m->bytes / 4);
         m->launch_id = 1;
     }
-    m->tag_floor = m->next_tag++; /* the floor itself stands for "several blocks" */
+    m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;
 }
 

@@ -1,7 +1,8 @@
-/* The simulated device's global memory: one arena of reserved address space, a sorted table of
- * allocations with gaps between them, and the shadows that the checks read: a bit a byte for
- * "written", two tags a word for the last writer and reader, a tag and a count of atomics a sector.
- * All shadows are epoch-tagged: a launch starts without clearing them. */
+/* Global memory of the simulated device: one arena of reserved address space, a sorted table of
+ * allocations with gaps between them, and the shadows that the checks read. Per byte the shadows
+ * have a bit "written"; per word the tags of the last writer and reader; per sector of 32 bytes the
+ * last launch that touched it and its atomics. Tags and launch numbers grow, so that a launch
+ * starts without clearing a shadow. */
 #ifndef EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 #define EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 
@@ -16,44 +17,46 @@
 enum { ARENA_GAP = 4096, L1_SECTORS = 2048, DEVMEM_MAX_ALLOCS = 1 << 16 };
 
 typedef struct {
-    uint64_t base, bytes; /* device address */
+    uint64_t base, bytes; /* base: the device address */
     char label[64];
     int read_only;
-    int all_written; /* no need to look at the bits */
-    int is_variable; /* a module's __device__ variable */
+    int all_written; /* every byte: the bits need no look */
 } Alloc;
 
 typedef struct {
     unsigned char *data;
-    uint64_t *written;         /* a bit a byte */
-    uint64_t *writer, *reader; /* a tag a word: block tag << 32 | phase << 10 | warp << 4 | bytes */
-    uint32_t *touched;         /* a sector: launch << 2 | written << 1 | read */
-    uint64_t *atomics;         /* a sector: launch << 32 | lanes of atomics */
-    uint64_t *l1;              /* block tag << 32 | sector */
+    uint64_t *written;         /* a bit per byte */
+    uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
+    uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
+    uint64_t *atomics;         /* per sector: launch << 32 | lanes of atomics */
+    uint64_t *l1;              /* L1_SECTORS entries: block tag << 32 | sector */
     size_t bytes;              /* of the arena */
     size_t used;
     Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;
-    uint32_t next_tag, tag_floor; /* of blocks; tags below the floor are of earlier launches */
-    uint32_t *tag_block;          /* owner of tag floor + i */
-    unsigned char *tag_released;  /* a fence followed */
+    uint32_t next_tag, tag_floor; /* block tags; tags below the floor are of earlier launches */
+    uint32_t *tag_block;          /* the block that took tag floor + i */
+    unsigned char *tag_released;  /* the block executed a fence after its stores with this tag */
     int n_tags, cap_tags;
     uint32_t launch_id;
 } DevMem;
 
+/* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */
 int devmem_open(DevMem *m, size_t bytes, Error *err);
 void devmem_close(DevMem *m);
+
+/* Allocates a poisoned buffer: its bytes are 0xff and count as unwritten. */
 int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Error *err);
-int devmem_free(DevMem *m, uint64_t address);
-int devmem_find(const DevMem *m,
-                uint64_t address); /* index of the allocation that holds it, or -1 */
-int devmem_near(const DevMem *m, uint64_t address); /* that lies nearest, for messages; -1: none */
-Alloc *devmem_at(DevMem *m, uint64_t base);         /* that starts there, or NULL */
+int devmem_free(DevMem *m, uint64_t address); /* -1: no buffer starts there */
+
+int devmem_find(const DevMem *m, uint64_t address); /* index of the allocation around it, or -1 */
+int devmem_near(const DevMem *m, uint64_t address); /* index of the nearest allocation; -1: none */
+Alloc *devmem_at(DevMem *m, uint64_t base);         /* the allocation that starts there, or NULL */
+
 void devmem_poison(DevMem *m, Alloc *a);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
-size_t devmem_first_unwritten(const DevMem *m, uint64_t address,
-                              size_t bytes); /* bytes: all are written */
-void devmem_launch(DevMem *m);               /* a new launch begins */
+
+void devmem_launch(DevMem *m); /* starts a launch: all tags of earlier ones become history */
 uint32_t devmem_take_tag(DevMem *m, uint32_t block);
 
 static inline unsigned char *devmem_host(const DevMem *m, uint64_t address)
@@ -61,7 +64,7 @@ static inline unsigned char *devmem_host(const DevMem *m, uint64_t address)
     return m->data + (address - ARENA_BASE);
 }
 
-/* All bits of [lo, hi) bytes of the arena set? */
+/* Are the bytes [lo, hi) of the arena written? */
 static inline int devmem_is_written(const DevMem *m, uint64_t lo, uint64_t hi)
 {
     uint64_t a = lo >> 6, b = (hi - 1) >> 6;

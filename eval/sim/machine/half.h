@@ -1,4 +1,4 @@
-/* Conversions of f16 and bf16, branchless so that rows of them become vector code. */
+/* Conversions of f16 and bf16. They have no branches, so that loops over rows become vector code. */
 #ifndef EVAL_SIM_MACHINE_HALF_H
 #define EVAL_SIM_MACHINE_HALF_H
 
@@ -7,7 +7,7 @@
 static inline float f16_widen(uint32_t h)
 {
     uint32_t magnitude = (h & 0x7fff) << 13;
-    uint32_t v = float_bits(as_float(magnitude) * 0x1p112f); /* the exponent's bias: 127 - 15 */
+    uint32_t v = float_bits(as_float(magnitude) * 0x1p112f); /* the biases differ by 127 - 15 */
     v = (h & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000u : v;
     return as_float(v | (h & 0x8000) << 16);
 }
@@ -33,7 +33,8 @@ static inline uint32_t bf16_narrow(float f)
     return (v & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (v + 0x7fffu + (v >> 16 & 1)) >> 16;
 }
 
-/* A double to a float whose last bit says that something was lost: rounding it again is right. */
+/* Rounds a double to a float, to odd: the last bit is set when bits were lost. Rounding the float to
+ * a half then gives the same as rounding the double once. */
 static inline float to_odd(double d)
 {
     uint64_t v = double_bits(d), magnitude = v & 0x7fffffffffffffffull;

@@ -1,9 +1,10 @@
-/* How handlers are made: an expression over a, b, c for one lane becomes a loop over the row, which
- * the compiler turns into vector instructions; all 32 lanes are computed, the active ones kept. */
+/* How arithmetic handlers are made: an expression over ra[i], rb[i], rc[i] for one lane becomes a
+ * loop over the row, which the compiler turns into vector instructions. All 32 lanes are computed,
+ * and the results of the active lanes are kept. */
 #ifndef EVAL_SIM_MACHINE_ROWS_H
 #define EVAL_SIM_MACHINE_ROWS_H
 
-#include "eval/sim/machine/machine.h"
+#include "eval/sim/machine/warp.h"
 
 #define LOOP_LANES _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 
@@ -43,12 +44,16 @@
         rows ROW_BODY(uint64_t, row64, blend64, expr) \
     }
 
-/* A comparison's mask from 32 truth values. */
-#define PRED_BODY(expr)                    \
-    uint32_t m = exec_mask(w, in), r = 0;  \
-    LOOP_LANES                             \
-    {                                      \
-        r |= (uint32_t)((expr) != 0) << i; \
+/* The same for handlers that other files name. */
+#define PUBLIC32(name, rows, expr)                    \
+    const Inst *name(Warp *w, const Inst *in)         \
+    {                                                 \
+        rows ROW_BODY(uint32_t, row32, blend32, expr) \
+    }
+#define PUBLIC64(name, rows, expr)                    \
+    const Inst *name(Warp *w, const Inst *in)         \
+    {                                                 \
+        rows ROW_BODY(uint64_t, row64, blend64, expr) \
     }
 
 static inline float as_float(uint32_t v)

@@ -1,3 +1,5 @@
+/* The pattern of an access is kept with its instruction and rebuilt only when the lanes' differences,
+ * the mask or the alignment change. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/access.h"
 
@@ -7,19 +9,20 @@
 
 uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane)
 {
-    if (mo->address64 == 2) return (uint64_t)mo->offset;
-    if (mo->address64) return row64(w, mo->address)[lane] + (uint64_t)mo->offset;
+    if (mo->address_kind == ADDRESS_FIXED) return (uint64_t)mo->offset;
+    if (mo->address_kind == ADDRESS_64) return row64(w, mo->address)[lane] + (uint64_t)mo->offset;
     return (uint32_t)(row32(w, mo->address)[lane] + (uint32_t)mo->offset);
 }
 
-/* Differences from the first active lane's address; inactive lanes get 0. 0: too far apart. */
+/* Fills in the differences from the first active lane's address, 0 for inactive lanes. Returns 0
+ * when a difference does not fit. */
 static int lane_deltas(const Warp *w, const MemOp *mo, uint32_t m, int first, int32_t *delta)
 {
-    if (mo->address64 == 2) {
+    if (mo->address_kind == ADDRESS_FIXED) {
         memset(delta, 0, sizeof(int32_t) * LANES);
         return 1;
     }
-    if (!mo->address64) {
+    if (mo->address_kind == ADDRESS_32) {
         const uint32_t *a = row32(w, mo->address);
         uint32_t b = a[first], wild = 0;
         for (int i = 0; i < LANES; i++) {
@@ -61,22 +64,22 @@ static int sort_active(const int32_t *delta, uint32_t m, int32_t *sorted)
     return n;
 }
 
-/* Banks are 4 bytes wide, 32 of them; a wavefront delivers one word of each. */
+/* There are 32 banks of 4-byte words. A wavefront delivers one word of each bank. */
 static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase)
 {
     uint8_t taken[32] = {0};
     int64_t last = INT64_MIN;
-    int most = 0;
+    int wavefronts = 0;
     for (int i = 0; i < n; i++) {
         int64_t lo = ((int64_t)sorted[i] + phase) >> 2,
                 hi = ((int64_t)sorted[i] + phase + size - 1) >> 2;
         for (int64_t word = lo > last ? lo : last + 1; word <= hi; word++) {
             int bank = (int)(word & 31);
-            most = ++taken[bank] > most ? taken[bank] : most;
+            wavefronts = ++taken[bank] > wavefronts ? taken[bank] : wavefronts;
             last = word;
         }
     }
-    return most;
+    return wavefronts;
 }
 
 static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size, uint32_t phase)
@@ -92,7 +95,7 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
     p->uniform = p->min == p->max;
     p->consecutive = m == FULL_MASK;
     p->n_ranges = 0;
-    p->distinct = p->most = 0;
+    p->distinct = p->max_same = 0;
     int32_t low_bits = 0;
     int run = 0;
     for (int i = 0; i < n; i++) {
@@ -100,7 +103,7 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
         p->consecutive &= delta[i] == i * size;
         run = i && sorted[i] == sorted[i - 1] ? run + 1 : 1;
         p->distinct += run == 1;
-        p->most = run > p->most ? (uint16_t)run : p->most;
+        p->max_same = run > p->max_same ? (uint16_t)run : p->max_same;
         if (p->n_ranges && sorted[i] <= p->ranges[p->n_ranges - 1].hi) {
             p->ranges[p->n_ranges - 1].hi = sorted[i] + size;
         } else {
@@ -140,6 +143,37 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
     return 1;
 }
 
+/* ---- spaces ---- */
+
+PtxSpace access_space(uint64_t address)
+{
+    switch (address & WINDOW_MASK) {
+    case SHARED_WINDOW: return SPACE_SHARED;
+    case LOCAL_WINDOW: return SPACE_LOCAL;
+    case CONST_WINDOW: return SPACE_CONST;
+    case PARAM_WINDOW: return SPACE_PARAM;
+    default: return SPACE_GLOBAL;
+    }
+}
+
+/* Returns the space of a generic access, whose base becomes relative to the window; -1: the lanes
+ * are in different spaces. */
+static int generic_space(Access *a)
+{
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min,
+             hi = a->base + (uint64_t)(int64_t)a->p->max;
+    PtxSpace space = access_space(lo);
+    if (space != access_space(hi)) return -1;
+    if (space != SPACE_GLOBAL) a->base &= 0xffffffffu;
+    return (int)space;
+}
+
+int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a)
+{
+    if (!access_begin(w, in, m, a)) return -1;
+    return a->mo->space == SPACE_GENERIC ? generic_space(a) : a->mo->space;
+}
+
 /* ---- bounds ---- */
 
 static const char *verb(int is_write)
@@ -153,33 +187,35 @@ static int misaligned(Warp *w, const Access *a, int is_write)
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
         if (at & (uint64_t)(a->align - 1)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                       "%s %d bytes at address 0x%llx, which is not a multiple of %d",
-                       verb(is_write), a->size, (unsigned long long)at, a->align);
-            return -1;
+            return exec_fail(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                             "%s %d bytes at address 0x%llx, which is not a multiple of %d",
+                             verb(is_write), a->size, (unsigned long long)at, a->align);
         }
     }
     return 0;
 }
 
-const Inst *access_wild_fault(Warp *w, const Inst *in, int lane, uint64_t at, int size,
-                              int is_write)
+/* A lane's access that is in no buffer. Returns -1. */
+static int wild_fault(Warp *w, const Access *a, int is_write)
 {
+    const Inst *in = a->in;
+    int lane = a->first, size = a->size;
+    uint64_t at = a->base;
     const DevMem *mem = w->x->mem;
     int i = devmem_near(mem, at);
     if (at < 65536)
-        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
-                          "%s %d bytes at address 0x%llx: a null pointer", verb(is_write), size,
-                          (unsigned long long)at);
+        return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "%s %d bytes at address 0x%llx: a null pointer", verb(is_write), size,
+                         (unsigned long long)at);
     if (i < 0 || at < ARENA_BASE || at >= ARENA_BASE + mem->bytes)
-        return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
-                          "%s %d bytes at address 0x%llx, where there is no buffer", verb(is_write),
-                          size, (unsigned long long)at);
+        return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "%s %d bytes at address 0x%llx, where there is no buffer", verb(is_write),
+                         size, (unsigned long long)at);
     const Alloc *al = &mem->allocs[i];
     int64_t offset = (int64_t)(at - al->base);
-    return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
-                      "%s %d bytes at offset %lld of %s, which has %llu bytes", verb(is_write),
-                      size, (long long)offset, al->label, (unsigned long long)al->bytes);
+    return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                     "%s %d bytes at offset %lld of %s, which has %llu bytes", verb(is_write), size,
+                     (long long)offset, al->label, (unsigned long long)al->bytes);
 }
 
 static inline int inside(const Alloc *al, const Access *a)
@@ -193,23 +229,21 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
 {
     DevMem *mem = w->x->mem;
     MemOp *mo = a->mo;
-    if (mo->hit >= (uint32_t)mem->n_allocs || !inside(&mem->allocs[mo->hit], a)) {
+    if (mo->last_alloc >= (uint32_t)mem->n_allocs || !inside(&mem->allocs[mo->last_alloc], a)) {
         int i = devmem_find(mem, a->base);
         if (i < 0 || !inside(&mem->allocs[i], a)) {
             if (a->mask & (a->mask - 1)) return 1;
-            access_wild_fault(w, a->in, a->first, a->base, a->size, is_write);
-            return -1;
+            return wild_fault(w, a, is_write);
         }
-        mo->hit = (uint32_t)i;
+        mo->last_alloc = (uint32_t)i;
     }
     if ((!a->p->aligned || a->base & (uint64_t)(a->align - 1)) && misaligned(w, a, is_write))
         return -1;
-    const Alloc *al = &mem->allocs[mo->hit];
+    const Alloc *al = &mem->allocs[mo->last_alloc];
     if (is_write && al->read_only) {
-        exec_fault(w, a->in, a->first, OUTCOME_OUT_OF_BOUNDS,
-                   "writes to %s, which a kernel may only read (offset %llu)", al->label,
-                   (unsigned long long)(a->base - al->base));
-        return -1;
+        return exec_fail(w, a->in, a->first, OUTCOME_OUT_OF_BOUNDS,
+                         "writes to %s, which a kernel may only read (offset %llu)", al->label,
+                         (unsigned long long)(a->base - al->base));
     }
     a->host = devmem_host(mem, a->base);
     return 0;
@@ -223,12 +257,12 @@ int access_shared_bounds(Warp *w, Access *a, int is_write)
             int lane = __builtin_ctz(m);
             uint64_t at = access_address(a, lane);
             if (access_is_beyond(at, a->size, c->shared_size)) {
-                exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                           "%s %d bytes at offset %lld of the block's shared memory, which has %u "
-                           "bytes (%u static, %u dynamic)",
-                           verb(is_write), a->size, (long long)at, c->shared_size, c->static_shared,
-                           c->shared_size - c->static_shared);
-                return -1;
+                return exec_fail(
+                    w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                    "%s %d bytes at offset %lld of the block's shared memory, which has %u "
+                    "bytes (%u static, %u dynamic)",
+                    verb(is_write), a->size, (long long)at, c->shared_size, c->static_shared,
+                    c->shared_size - c->static_shared);
             }
         }
     }

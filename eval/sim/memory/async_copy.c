@@ -1,21 +1,28 @@
-/* cp.async: global to shared memory without registers. The bytes are read at once and land when the
- * thread waits for them, the latest moment that a device may choose: who reads before the wait
- * finds what lay there. */
+/* cp.async: copies from global to shared memory without registers. The bytes are read at once and
+ * land when the thread waits for them, which is the latest moment that a device may choose: a read
+ * before the wait finds the old bytes. */
 #pragma GCC optimize("O3")
+#include "eval/sim/memory/async_copy.h"
+
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 
-enum { ASYNC_MAX = 1024 /* of a warp: a MiB */, ASYNC_LANE_BYTES = 16 };
+enum {
+    ASYNC_MAX = 1024, /* copies of a warp under way, which take a MiB */
+    ASYNC_LANE_BYTES = 16
+};
 
-/* One instruction's copies that have not landed. */
+/* The copies of one instruction that have not landed. */
 typedef struct {
-    int words; /* a lane */
+    int words; /* per lane */
     uint32_t mask;
-    uint32_t group[LANES];   /* that the lane's copy belongs to */
-    uint32_t barrier[LANES]; /* offset of the mbarrier that waits for it, and one; 0: none */
-    uint64_t to[LANES];      /* offsets in shared memory: a register row of addresses */
+    uint32_t group[LANES];   /* of the lane's copy */
+    uint32_t barrier[LANES]; /* 1 + offset of the mbarrier that waits for it; 0: none */
+    uint64_t to[LANES];      /* offsets in shared memory, in the form of a register row */
     unsigned char data[LANES][ASYNC_LANE_BYTES];
 } AsyncCopy;
 
@@ -52,7 +59,8 @@ static WarpCopies *copies_of(Warp *w)
     return &w->x->async->warps[w->index];
 }
 
-/* An access to shared memory at a row of 64-bit addresses that is no register. */
+/* Begins an access to shared memory whose 64-bit addresses are in `row` and not in a register. side
+ * and mo back the access and must outlive it. Returns 0, or -1 with a fault. */
 static int begin_at_row(Warp *w, const Inst *in, const uint64_t *row, int words, uint32_t m,
                         Access *a, Inst *side, MemOp *mo)
 {
@@ -61,17 +69,15 @@ static int begin_at_row(Warp *w, const Inst *in, const uint64_t *row, int words,
                   .space = SPACE_SHARED,
                   .element = 4,
                   .count = (uint8_t)words,
-                  .address64 = 1};
+                  .address_kind = ADDRESS_64};
     *side = *in;
     side->mem = mo;
     w->bank64[0] = (unsigned char *)(uintptr_t)row;
     int near = access_begin(w, side, m, a);
     w->bank64[0] = bank;
     if (!near)
-        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS,
-                          "copies to addresses outside shared memory")
-                   ? 0
-                   : -1;
+        return exec_fail(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS,
+                         "copies to addresses outside shared memory");
     return access_shared_bounds(w, a, 1);
 }
 
@@ -96,12 +102,13 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
     return 0;
 }
 
-/* All but the last `pending` groups of the lanes; pending < 0: also what is in no group yet. */
+/* Lands all but the last `pending` groups of the lanes; pending < 0: everything, also copies that
+ * are in no group yet. */
 static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
 {
     WarpCopies *own = copies_of(w);
     int kept = 0;
-    w->x->budget -= own->n; /* or waits that look at many copies would take hours */
+    w->x->budget -= own->n; /* waits that look at many copies cost their time */
     for (int k = 0; k < own->n; k++) {
         AsyncCopy *c = &own->copies[k];
         uint32_t now = 0;
@@ -120,7 +127,6 @@ static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
     return 0;
 }
 
-/* k0: is it a wait; imm: the groups that may stay, -1 none at all */
 const Inst *h_cp_async_group(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
@@ -130,8 +136,8 @@ const Inst *h_cp_async_group(Warp *w, const Inst *in)
     return in + 1;
 }
 
-/* NULL: a fault. Where nobody ever waits the older ones land when there are too many; a device may
- * do so at any time. */
+/* Adds an entry for the copies of an instruction. When too many are under way, all of them land
+ * first, as on a device they may at any time. Returns NULL with a fault. */
 static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
 {
     WarpCopies *own = copies_of(w);
@@ -169,18 +175,18 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
             for (uint32_t rest = c->mask; rest; rest &= rest - 1)
                 now |= (uint32_t)(c->barrier[__builtin_ctz(rest)] == barrier + 1)
                        << __builtin_ctz(rest);
-            w->index = i; /* whose write it is */
+            w->index = i; /* the warp that issued the copy is the writer */
             int r = now ? land(w, in, c, now) : 0;
             w->index = me;
             if (r) return -1;
-            c->mask &= ~now; /* an empty one goes at its warp's next wait */
+            c->mask &= ~now; /* its warp's next wait drops an empty entry */
         }
     }
     return 0;
 }
 
-/* A lane that reads less than it writes: what lies behind is not touched, so it may be another's or
- * nobody's. */
+/* Checks a lane that reads fewer bytes than it writes. The bytes behind are not touched and may lie
+ * outside the buffer. */
 static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
 {
     Access from;
@@ -194,13 +200,14 @@ static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
     return access_global_bounds(w, &from, 0) || global_check_load(w, &from) ? -1 : 0;
 }
 
-/* What the lanes read, each by its own size. 0, -1 with a fault, 1: take the lanes one by one. */
+/* Checks what the lanes read, each by its own size. Returns 0, -1 with a fault, or 1: take the lanes
+ * one by one. */
 static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *sizes)
 {
     Access from = {0};
     uint32_t bytes = (uint32_t)(in->mem->element * in->mem->count), read = m, whole = m;
     for (int i = 0; i < LANES && sizes; i++) {
-        read &= ~((uint32_t)!sizes[i] << i); /* all zero fill */
+        read &= ~((uint32_t)!sizes[i] << i); /* zero fill alone */
         whole &= ~((uint32_t)(sizes[i] < bytes) << i);
     }
     if (whole) {
@@ -211,12 +218,10 @@ static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *siz
     for (uint32_t rest = read & ~whole; rest; rest &= rest - 1)
         if (check_tail(w, in, __builtin_ctz(rest), sizes[__builtin_ctz(rest)])) return -1;
     if (read != whole && !access_begin(w, in, read, &from)) return 1;
-    if (read) global_count(w, &from, MEM_LOAD); /* a tail's sectors are those of the whole */
+    if (read) traffic_count(w, &from, MEM_LOAD); /* a tail counts the sectors of a full copy */
     return 0;
 }
 
-/* in->mem describes the global side; in->a is the row of shared addresses, in->e their offset,
- * in->b of source sizes. */
 static int copy_async(Warp *w, const Inst *in, uint32_t m)
 {
     Access to;
@@ -231,7 +236,7 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
         uint32_t size = sizes && sizes[i] < (uint32_t)words * 4 ? sizes[i] : (uint32_t)words * 4;
-        uint64_t at = in->k0 ? row64(w, in->a)[i] & 0xffffffffu : row32(w, in->a)[i];
+        uint64_t at = in->k0 == ADDRESS_64 ? row64(w, in->a)[i] & 0xffffffffu : row32(w, in->a)[i];
         c->to[i] = (at + (uint64_t)(int64_t)(int32_t)in->e) & 0xffffffffu;
         memset(c->data[i], 0, sizeof c->data[i]);
         if (size)
@@ -246,13 +251,5 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
 
 const Inst *h_cp_async(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
-    if (!m) return in + 1;
-    int r = copy_async(w, in, m);
-    if (r > 0)
-        for (uint32_t rest = m; rest; rest &= rest - 1) {
-            r = copy_async(w, in, rest & -rest);
-            if (r) return NULL;
-        }
-    return r < 0 ? NULL : in + 1;
+    return access_run(w, in, copy_async);
 }

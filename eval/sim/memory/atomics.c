@@ -1,8 +1,10 @@
-/* Atomics and reductions: lanes one after another, in lane order. They order themselves, so only
- * plain writes by others make a race of them. */
+/* Atomics and reductions. The lanes run one after another in lane order. Atomics are ordered among
+ * themselves, so only a plain write by another warp or block makes a race. */
 #include "eval/sim/machine/half.h"
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 
 static uint64_t read_row(const Warp *w, const MemOp *mo, int k, int lane)
 {
@@ -53,7 +55,7 @@ static uint64_t combine(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
     if (mo->type == T_F32) return float_bits(as_float((uint32_t)old) + as_float((uint32_t)b));
     if (mo->type == T_F64) return double_bits(as_double(old) + as_double(b));
     uint32_t lo = half_atom(mo, (uint32_t)old, (uint32_t)b);
-    return mo->bypass ? lo | half_atom(mo, (uint32_t)old >> 16, (uint32_t)b >> 16) << 16 : lo;
+    return mo->packed ? lo | half_atom(mo, (uint32_t)old >> 16, (uint32_t)b >> 16) << 16 : lo;
 }
 
 static void perform(Warp *w, const Access *a)
@@ -75,7 +77,6 @@ static void perform(Warp *w, const Access *a)
     }
 }
 
-/* 0, -1 with a fault, 1: take the lanes one by one. */
 static int atomic_once(Warp *w, const Inst *in, uint32_t m)
 {
     Access a;
@@ -87,18 +88,17 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         if (r) return r;
         if (a.mo->order == ORDER_RELEASE) global_fence(w);
         if (global_check_atomic(w, &a)) return -1;
-        global_count(w, &a, MEM_ATOM);
+        traffic_count(w, &a, MEM_ATOM);
         break;
     case SPACE_SHARED:
         if (access_shared_bounds(w, &a, 1) || shared_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
-        n->shared_atomic_serial += a.p->most;
+        n->shared_atomic_serial += a.p->max_same;
         break;
     case -1: return 1;
     default:
-        exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS,
-                   "does an atomic operation on memory that is neither global nor shared");
-        return -1;
+        return exec_fail(w, in, a.first, OUTCOME_OUT_OF_BOUNDS,
+                         "does an atomic operation on memory that is neither global nor shared");
     }
     perform(w, &a);
     return 0;
@@ -106,13 +106,5 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
 
 const Inst *h_atom(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
-    if (!m) return in + 1;
-    int r = atomic_once(w, in, m);
-    if (r > 0)
-        for (uint32_t rest = m; rest; rest &= rest - 1) {
-            r = atomic_once(w, in, rest & -rest);
-            if (r) return NULL;
-        }
-    return r < 0 ? NULL : in + 1;
+    return access_run(w, in, atomic_once);
 }

@@ -1,16 +1,15 @@
-/* Loads and stores: one path for all spaces. The lanes are described once (access.h), checked
- * against bounds and shadows, counted, and only then moved. */
+/* Loads and stores, on one path for all spaces: the addresses are described (access.h), checked
+ * against bounds and shadows, and counted; only then bytes move. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/memory_ops.h"
 
-#include "eval/sim/memory/access.h"
+#include "eval/sim/memory/local_memory.h"
+#include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 
 /* ---- moving the data ---- */
 
-#define EACH_LANE(m, i)                                                             \
-    for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); \
-         rest_ &= rest_ - 1)
-
+/* Reads an element and extends it to the width of its register in bits. */
 static uint64_t fetch(const unsigned char *p, int bytes, int is_signed, int width)
 {
     uint64_t v = 0;
@@ -101,51 +100,23 @@ static int store_changes(const Access *a, const Warp *w, int lane, const unsigne
     return 0;
 }
 
-/* Lanes of one store on one address: they must agree. */
+/* After a store: lanes that share an address must have written the same value. */
 static int store_agrees(Warp *w, const Access *a)
 {
     if (a->p->distinct == __builtin_popcount(a->mask)) return 0;
     EACH_LANE(a->mask, i)
     {
         if (store_changes(a, w, (int)i, a->host + a->p->delta[i])) {
-            exec_fault(w, a->in, (int)i, OUTCOME_RACE,
-                       "writes to an address that another thread of its warp writes at the same "
-                       "time with another value");
-            return -1;
+            return exec_fail(
+                w, a->in, (int)i, OUTCOME_RACE,
+                "writes to an address that another thread of its warp writes at the same "
+                "time with another value");
         }
     }
     return 0;
 }
 
 /* ---- spaces ---- */
-
-PtxSpace access_space(uint64_t address)
-{
-    switch (address & WINDOW_MASK) {
-    case SHARED_WINDOW: return SPACE_SHARED;
-    case LOCAL_WINDOW: return SPACE_LOCAL;
-    case CONST_WINDOW: return SPACE_CONST;
-    case PARAM_WINDOW: return SPACE_PARAM;
-    default: return SPACE_GLOBAL;
-    }
-}
-
-/* The space of a generic access; its base becomes relative to the window. -1: the lanes differ. */
-static int generic_space(Access *a)
-{
-    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min,
-             hi = a->base + (uint64_t)(int64_t)a->p->max;
-    PtxSpace space = access_space(lo);
-    if (space != access_space(hi)) return -1;
-    if (space != SPACE_GLOBAL) a->base &= 0xffffffffu;
-    return (int)space;
-}
-
-int access_resolve(Warp *w, const Inst *in, uint32_t m, Access *a)
-{
-    if (!access_begin(w, in, m, a)) return -1;
-    return a->mo->space == SPACE_GENERIC ? generic_space(a) : a->mo->space;
-}
 
 static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t bytes,
                       const char *what)
@@ -155,10 +126,9 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
     {
         uint64_t at = access_address(a, (int)i);
         if (access_is_beyond(at, a->size, bytes) || at & (uint64_t)(a->size - 1)) {
-            exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
-                       "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
-                       (long long)at, what, bytes);
-            return -1;
+            return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                             "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
+                             (long long)at, what, bytes);
         }
     }
     n->const_requests++;
@@ -186,7 +156,7 @@ static int load_global(Warp *w, Access *a)
     if (r) return r;
     if (a->mo->order != ORDER_WEAK) w->x->cta.acquired = 1;
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
-    global_count(w, a, MEM_LOAD);
+    traffic_count(w, a, MEM_LOAD);
     load_rows(w, a);
     return 0;
 }
@@ -208,12 +178,11 @@ static int store_global(Warp *w, Access *a)
     if (r) return r;
     if (a->mo->order == ORDER_RELEASE) global_fence(w);
     if (global_check_store(w, a, store_changes)) return -1;
-    global_count(w, a, MEM_STORE);
+    traffic_count(w, a, MEM_STORE);
     store_rows(w, a);
     return store_agrees(w, a);
 }
 
-/* 0, -1 with a fault, 1: take the lanes one by one. */
 static int access_once(Warp *w, const Inst *in, uint32_t m)
 {
     Access a;
@@ -226,8 +195,7 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
     case SPACE_CONST:
     case SPACE_PARAM:
         if (!load) {
-            exec_fault(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
-            return -1;
+            return exec_fail(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
         }
         return space == SPACE_CONST
                    ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
@@ -238,20 +206,9 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
 
 const Inst *h_mem(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
-    if (!m) return in + 1;
-    int r = access_once(w, in, m);
-    if (r > 0) {
-        EACH_LANE(m, i)
-        {
-            r = access_once(w, in, 1u << i);
-            if (r) return NULL;
-        }
-    }
-    return r < 0 ? NULL : in + 1;
+    return access_run(w, in, access_once);
 }
 
-/* A kernel's parameter at a known offset: the same for all lanes. */
 const Inst *h_ldparam(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);

@@ -1,7 +1,9 @@
-/* Local memory: arrays that are indexed, and the frames of called functions. As on a device it is
- * interleaved: word i of the 32 lanes is one row, so lanes at the same offset touch 128 bytes in a
- * row. Each lane sees its own, so there are no races; what was written is four bits a word. */
-#include "eval/sim/memory/memory_ops.h"
+/* Local memory: indexed arrays and the frames of called functions. As on a device it is interleaved:
+ * word i of the 32 lanes is one row, so lanes at the same offset touch 128 consecutive bytes. Each
+ * lane has its own memory, so there are no races; four bits per word say which bytes are written. */
+#include "eval/sim/memory/local_memory.h"
+
+#include "eval/sim/memory/unwritten.h"
 
 static unsigned char *cell(const Warp *w, uint64_t offset, int lane)
 {
@@ -17,22 +19,20 @@ static int local_bounds(Warp *w, const Access *a, int is_write)
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
         if (access_is_beyond(at, a->size, top)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                       "%s %d bytes at offset %lld of its local memory, which has %lld bytes",
-                       is_write ? "writes" : "reads", a->size, (long long)at, (long long)top);
-            return -1;
+            return exec_fail(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                             "%s %d bytes at offset %lld of its local memory, which has %lld bytes",
+                             is_write ? "writes" : "reads", a->size, (long long)at, (long long)top);
         }
         if (at & (uint64_t)(a->size - 1)) {
-            exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                       "%s %d bytes at offset %lld of its local memory, which is misaligned",
-                       is_write ? "writes" : "reads", a->size, (long long)at);
-            return -1;
+            return exec_fail(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                             "%s %d bytes at offset %lld of its local memory, which is misaligned",
+                             is_write ? "writes" : "reads", a->size, (long long)at);
         }
     }
     return 0;
 }
 
-/* Sectors of 8 lanes' words. */
+/* Counts sectors: a sector holds one word of each of 8 lanes. */
 static uint64_t local_sectors(const Access *a)
 {
     uint64_t n = 0, words = (uint64_t)(a->size + 3) / 4;

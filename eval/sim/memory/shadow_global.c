@@ -1,12 +1,13 @@
-/* Global memory's shadow: 64-bit tags of a word's last writer and reader, as
- * block tag << 32 | phase << 10 | warp << 4 | bytes. Block tags grow and are never used twice, so
- * tags below the launch's floor are history; the floor itself as a reader's tag means "several
- * blocks". A block takes a new tag at each fence: what it wrote under the old one is then released,
- * and a block that has since executed an atomic, a volatile access or a fence may read it. That is
- * what the usual last-block and look-back patterns do; a plain access with no such order is a race.
- */
+/* The shadow of global memory. A tag is block tag << 32 | phase << 10 | warp << 4 | bytes. Block tags
+ * grow and are never used twice, so tags below the launch's floor are of earlier launches. The floor
+ * itself as a reader's block tag means "several blocks".
+ *
+ * A block takes a new tag at each fence. Its stores under the old tag are then released: a block
+ * that has since executed an atomic, a volatile access or a fence may read them. The usual
+ * last-block and look-back patterns are ordered in this way. A plain access without such an order
+ * is a race. */
 #pragma GCC optimize("O3")
-#include "eval/sim/memory/access.h"
+#include "eval/sim/memory/shadow.h"
 
 #include <stdio.h>
 
@@ -17,74 +18,62 @@ static inline uint64_t my_tag(const Warp *w)
            (uint64_t)w->index << TAG_WARP_SHIFT;
 }
 
-static inline uint32_t word_bytes(uint64_t word, uint64_t lo, uint64_t hi)
-{
-    uint32_t m = 15;
-    if (lo > word * 4) m &= 15u << (lo - word * 4);
-    if (hi < word * 4 + 4) m &= 15u >> (word * 4 + 4 - hi);
-    return m;
-}
+typedef enum {
+    CONFLICT_NONE,
+    CONFLICT_WARP, /* with another warp of the block */
+    CONFLICT_BLOCK
+} Conflict;
 
-/* Does an access by this warp conflict with a tag? 0 no, 1 within the block, 2 another block. */
-static int conflict(const Warp *w, uint64_t tag, uint32_t bytes)
+/* Does an access of this warp to some bytes of a word conflict with the word's tag? */
+static Conflict conflict(const Warp *w, uint64_t tag, uint32_t bytes)
 {
     const DevMem *mem = w->x->mem;
     const Cta *c = &w->x->cta;
     uint32_t block_tag = (uint32_t)(tag >> 32);
-    if (block_tag < mem->tag_floor || !(tag & bytes)) return 0;
+    if (block_tag < mem->tag_floor || !(tag & bytes)) return CONFLICT_NONE;
     if (block_tag == mem->tag_floor) /* several blocks */
-        return c->acquired ? 0 : 2;
+        return c->acquired ? CONFLICT_NONE : CONFLICT_BLOCK;
     uint32_t i = block_tag - mem->tag_floor;
     if (mem->tag_block[i] != (uint32_t)c->linear)
-        return mem->tag_released[i] && c->acquired ? 0 : 2;
+        return mem->tag_released[i] && c->acquired ? CONFLICT_NONE : CONFLICT_BLOCK;
     uint64_t mine = my_tag(w);
     if ((tag ^ mine) >> TAG_PHASE_SHIFT & 0x3fffff ||
         (tag >> TAG_WARP_SHIFT & 63) == (uint64_t)w->index)
-        return 0;
-    return block_tag == c->tag || !c->acquired;
+        return CONFLICT_NONE;
+    return block_tag == c->tag || !c->acquired ? CONFLICT_WARP : CONFLICT_NONE;
 }
 
-static void race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t tag,
-                       int other_wrote, int kind)
+/* Reports a race of a lane with the access that left a tag. */
+static int race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t tag,
+                      int other_wrote, Conflict kind)
 {
     const DevMem *mem = w->x->mem;
-    const Alloc *al = &mem->allocs[a->mo->hit];
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
     unsigned long long offset = access_address(a, lane) - al->base;
     uint32_t block_tag = (uint32_t)(tag >> 32);
     char who[48] = "threads of other blocks";
-    if (block_tag != mem->tag_floor && kind == 2)
+    if (block_tag != mem->tag_floor && kind == CONFLICT_BLOCK)
         snprintf(who, sizeof who, "block %u", mem->tag_block[block_tag - mem->tag_floor]);
-    else if (kind == 1)
+    else if (kind == CONFLICT_WARP)
         snprintf(who, sizeof who, "another warp of the block");
-    exec_fault(w, a->in, lane, OUTCOME_RACE,
-               "%s %s at offset %llu, which %s %s in the same launch with no order between",
-               is_write ? "writes" : "reads", al->label, offset, who,
-               other_wrote ? "also writes" : "reads");
+    return exec_fail(w, a->in, lane, OUTCOME_RACE,
+                     "%s %s at offset %llu, which %s %s in the same launch with no order between",
+                     is_write ? "writes" : "reads", al->label, offset, who,
+                     other_wrote ? "also writes" : "reads");
 }
 
-static int lane_of_word(const Access *a, uint64_t word)
-{
-    for (uint32_t m = a->mask; m; m &= m - 1) {
-        int lane = __builtin_ctz(m);
-        uint64_t lo = access_address(a, lane) - ARENA_BASE;
-        if (lo < word * 4 + 4 && lo + (uint64_t)a->size > word * 4) return lane;
-    }
-    return a->first;
-}
-
-static int check_written(Warp *w, const Access *a, uint64_t lo, uint64_t hi)
+static int check_written(Warp *w, const Access *a, ShadowRange range)
 {
     const DevMem *mem = w->x->mem;
-    if (devmem_is_written(mem, lo, hi)) return 0;
-    const Alloc *al = &mem->allocs[a->mo->hit];
-    for (uint32_t m = a->mask; m; m &= m - 1) {
-        int lane = __builtin_ctz(m);
-        uint64_t at = access_address(a, lane);
-        if (devmem_is_written(mem, at - ARENA_BASE, at - ARENA_BASE + (uint64_t)a->size)) continue;
-        exec_fault(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
-                   "reads %d bytes at offset %llu of %s before anything was written there", a->size,
-                   (unsigned long long)(at - al->base), al->label);
-        return -1;
+    if (devmem_is_written(mem, range.lo, range.hi)) return 0;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;
+        if (devmem_is_written(mem, lo, lo + (uint64_t)a->size)) continue;
+        return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                         "reads %d bytes at offset %llu of %s before anything was written there",
+                         a->size, (unsigned long long)(at - al->base), al->label);
     }
     return 0;
 }
@@ -98,25 +87,24 @@ static void note_reader(DevMem *mem, const Cta *c, uint64_t word, uint64_t mine,
     else if (tag == mem->tag_floor)
         mem->reader[word] = r | bytes;
     else if (mem->tag_block[tag - mem->tag_floor] != (uint32_t)c->linear)
-        mem->reader[word] = (uint64_t)mem->tag_floor << 32 | (r & 15) | bytes;
-    else if ((r ^ mine) >> TAG_PHASE_SHIFT)
-        mem->reader[word] = mine | bytes;
-    else if ((r ^ mine) >> TAG_WARP_SHIFT)
-        mem->reader[word] = (mine & ~(uint64_t)TAG_WARP_MASK) | TAG_MANY | (r & 15) | bytes;
+        mem->reader[word] = (uint64_t)mem->tag_floor << 32 | (r & TAG_BYTES) | bytes;
+    else if (!((r ^ mine) >> TAG_PHASE_SHIFT) && (r ^ mine) >> TAG_WARP_SHIFT)
+        mem->reader[word] =
+            (mine & ~(uint64_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | (r & TAG_BYTES) | bytes;
     else
-        mem->reader[word] = r | bytes;
+        mem->reader[word] = shadow_add_bytes(r, mine, bytes);
 }
 
-static int load_range_carefully(Warp *w, Access *a, uint64_t lo, uint64_t hi, uint64_t mine)
+/* The slow path of a load: word by word, with the bytes that are touched. */
+static int load_words(Warp *w, const Access *a, ShadowRange range, uint64_t mine)
 {
     DevMem *mem = w->x->mem;
-    for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
-        uint32_t bytes = word_bytes(word, lo, hi);
-        int kind = conflict(w, mem->writer[word], bytes);
-        if (kind) {
-            race_fault(w, a, lane_of_word(a, word), 0, mem->writer[word], 1, kind);
-            return -1;
-        }
+    for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
+        uint32_t bytes = shadow_bytes(word, range.lo, range.hi);
+        Conflict kind = conflict(w, mem->writer[word], bytes);
+        if (kind)
+            return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 0, mem->writer[word], 1,
+                              kind);
         note_reader(mem, &w->x->cta, word, mine, bytes);
     }
     return 0;
@@ -125,25 +113,23 @@ static int load_range_carefully(Warp *w, Access *a, uint64_t lo, uint64_t hi, ui
 int global_check_load(Warp *w, Access *a)
 {
     DevMem *mem = w->x->mem;
-    const Alloc *al = &mem->allocs[a->mo->hit];
-    uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32;
-    uint64_t base = a->base - ARENA_BASE;
-    int look = !al->read_only && a->mo->order == ORDER_WEAK;
-    if (al->all_written && !look) return 0;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
+    int find_races = !al->read_only && a->mo->order == ORDER_WEAK;
+    if (al->all_written && !find_races) return 0;
     for (int i = 0; i < a->p->n_ranges; i++) {
-        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                 hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
-        if (!al->all_written && check_written(w, a, lo, hi)) return -1;
-        if (!look) continue;
-        uint64_t careful = (lo | hi) & 3, one = mine | 15;
-        const uint64_t *t = mem->writer + (lo >> 2);
-        uint64_t *r = mem->reader + (lo >> 2);
-        int n = (int)((hi - lo) >> 2);
+        ShadowRange range = shadow_range(a, i, ARENA_BASE);
+        if (!al->all_written && check_written(w, a, range)) return -1;
+        if (!find_races) continue;
+        uint64_t slow = (range.lo | range.hi) & 3;
+        const uint64_t *t = mem->writer + (range.lo >> 2);
+        uint64_t *r = mem->reader + (range.lo >> 2);
+        int n = (int)((range.hi - range.lo) >> 2);
         for (int k = 0; k < n; k++)
-            careful |= (uint64_t)(t[k] >= floor && (t[k] | 15) != one) |
-                       (uint64_t)(r[k] >= floor && r[k] != one);
-        if (careful) {
-            if (load_range_carefully(w, a, lo, hi, mine)) return -1;
+            slow |= (uint64_t)(t[k] >= floor && (t[k] | 15) != one) |
+                    (uint64_t)(r[k] >= floor && r[k] != one);
+        if (slow) {
+            if (load_words(w, a, range, mine)) return -1;
             continue;
         }
         for (int k = 0; k < n; k++) r[k] = one;
@@ -154,109 +140,100 @@ int global_check_load(Warp *w, Access *a)
 int global_check_read_only(Warp *w, const Access *a)
 {
     const DevMem *mem = w->x->mem;
-    uint64_t base = a->base - ARENA_BASE, floor = (uint64_t)mem->tag_floor << 32;
+    uint64_t floor = (uint64_t)mem->tag_floor << 32;
     for (int i = 0; i < a->p->n_ranges; i++) {
-        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                 hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
-        for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++)
-            if (mem->writer[word] >= floor && mem->writer[word] & word_bytes(word, lo, hi)) {
-                int lane = lane_of_word(a, word);
-                const Alloc *al = &mem->allocs[a->mo->hit];
-                exec_fault(w, a->in, lane, OUTCOME_RACE,
-                           "reads %s at offset %llu through the read-only cache (__ldg, or const "
-                           "__restrict__) after a write in the same launch",
-                           al->label, (unsigned long long)(access_address(a, lane) - al->base));
-                return -1;
-            }
+        ShadowRange range = shadow_range(a, i, ARENA_BASE);
+        for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
+            uint64_t t = mem->writer[word];
+            if (t < floor || !(t & shadow_bytes(word, range.lo, range.hi))) continue;
+            int lane = shadow_lane(a, ARENA_BASE, word);
+            const Alloc *al = &mem->allocs[a->mo->last_alloc];
+            return exec_fail(w, a->in, lane, OUTCOME_RACE,
+                             "reads %s at offset %llu through the read-only cache (__ldg, or const "
+                             "__restrict__) after a write in the same launch",
+                             al->label, (unsigned long long)(access_address(a, lane) - al->base));
+        }
     }
     return 0;
 }
 
-static int store_lane_check(Warp *w, Access *a, int lane, AccessChanged *changed)
+/* Checks one lane's store to words that others touched. It is a race only when bytes change. */
+static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed)
 {
     DevMem *mem = w->x->mem;
     uint64_t lo = access_address(a, lane) - ARENA_BASE, hi = lo + (uint64_t)a->size;
     for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
-        uint32_t bytes = word_bytes(word, lo, hi);
-        int writer = conflict(w, mem->writer[word], bytes),
-            reader = conflict(w, mem->reader[word], bytes);
-        if ((writer || reader) && changed(a, w, lane, mem->data + lo)) {
-            race_fault(w, a, lane, 1, writer ? mem->writer[word] : mem->reader[word], writer != 0,
-                       writer ? writer : reader);
-            return -1;
-        }
+        uint32_t bytes = shadow_bytes(word, lo, hi);
+        uint64_t t = mem->writer[word], r = mem->reader[word];
+        Conflict writer = conflict(w, t, bytes), reader = conflict(w, r, bytes);
+        if ((writer || reader) && changed(a, w, lane, mem->data + lo))
+            return race_fault(w, a, lane, 1, writer ? t : r, writer != CONFLICT_NONE,
+                              writer ? writer : reader);
     }
     return 0;
 }
 
-static void mark_writer(DevMem *mem, uint64_t lo, uint64_t hi, uint64_t mine)
+static void mark_writer(DevMem *mem, ShadowRange range, uint64_t mine)
 {
-    if ((lo | hi) & 3) {
-        for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
-            uint64_t t = mem->writer[word];
-            uint32_t bytes = word_bytes(word, lo, hi);
-            mem->writer[word] = mine | bytes | (((t ^ mine) >> TAG_WARP_SHIFT) == 0 ? t & 15 : 0);
-        }
+    uint64_t *t = mem->writer + (range.lo >> 2);
+    int n = (int)((range.hi - range.lo) >> 2);
+    if (!((range.lo | range.hi) & 3)) {
+        for (int k = 0; k < n; k++) t[k] = mine | TAG_BYTES;
         return;
     }
-    int n = (int)((hi - lo) >> 2);
-    uint64_t *t = mem->writer + (lo >> 2);
-    for (int k = 0; k < n; k++) t[k] = mine | 15;
+    for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++)
+        mem->writer[word] =
+            shadow_add_bytes(mem->writer[word], mine, shadow_bytes(word, range.lo, range.hi));
 }
 
 int global_check_store(Warp *w, Access *a, AccessChanged *changed)
 {
     DevMem *mem = w->x->mem;
-    Cta *c = &w->x->cta;
-    const Alloc *al = &mem->allocs[a->mo->hit];
-    uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | 15;
-    uint64_t base = a->base - ARENA_BASE;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int ordered = a->mo->order != ORDER_WEAK;
     uint64_t suspicious = 0;
     for (int i = 0; i < a->p->n_ranges && !ordered; i++) {
-        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                 hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
-        int n = (int)(((hi - 1) >> 2) - (lo >> 2)) + 1;
-        const uint64_t *t = mem->writer + (lo >> 2), *r = mem->reader + (lo >> 2);
+        ShadowRange range = shadow_range(a, i, ARENA_BASE);
+        int n = (int)(((range.hi - 1) >> 2) - (range.lo >> 2)) + 1;
+        const uint64_t *t = mem->writer + (range.lo >> 2), *r = mem->reader + (range.lo >> 2);
         for (int k = 0; k < n; k++)
             suspicious |= (uint64_t)(t[k] >= floor && (t[k] | 15) != one) |
                           (uint64_t)(r[k] >= floor && (r[k] | 15) != one);
     }
-    if (suspicious)
-        for (uint32_t m = a->mask; m; m &= m - 1)
-            if (store_lane_check(w, a, __builtin_ctz(m), changed)) return -1;
-    for (int i = 0; i < a->p->n_ranges; i++) {
-        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                 hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
-        if (!ordered) mark_writer(mem, lo, hi, mine);
-        if (!al->all_written) devmem_mark_written(mem, lo, hi);
+    if (suspicious) {
+        EACH_LANE(a->mask, i)
+        {
+            if (store_lane(w, a, (int)i, changed)) return -1;
+        }
     }
-    c->stored = 1;
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        ShadowRange range = shadow_range(a, i, ARENA_BASE);
+        if (!ordered) mark_writer(mem, range, mine);
+        if (!al->all_written) devmem_mark_written(mem, range.lo, range.hi);
+    }
+    w->x->cta.stored = 1;
     return 0;
 }
 
+/* An atomic is ordered after a released write by another block, and orders the block itself. */
 int global_check_atomic(Warp *w, Access *a)
 {
     DevMem *mem = w->x->mem;
-    const Alloc *al = &mem->allocs[a->mo->hit];
-    uint64_t base = a->base - ARENA_BASE;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
     w->x->cta.acquired = 1;
     for (int i = 0; i < a->p->n_ranges; i++) {
-        uint64_t lo = base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                 hi = base + (uint64_t)(int64_t)a->p->ranges[i].hi;
-        if (!al->all_written && check_written(w, a, lo, hi)) return -1;
-        for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++) {
+        ShadowRange range = shadow_range(a, i, ARENA_BASE);
+        if (!al->all_written && check_written(w, a, range)) return -1;
+        for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
             uint64_t t = mem->writer[word];
-            uint32_t i_tag = (uint32_t)(t >> 32);
-            if (i_tag < mem->tag_floor) continue;
-            int same = mem->tag_block[i_tag - mem->tag_floor] == (uint32_t)w->x->cta.linear;
-            int kind = same                                        ? conflict(w, t, 15)
-                       : mem->tag_released[i_tag - mem->tag_floor] ? 0
-                                                                   : 2;
-            if (kind) {
-                race_fault(w, a, lane_of_word(a, word), 1, t, 1, kind);
-                return -1;
-            }
+            uint32_t block_tag = (uint32_t)(t >> 32);
+            if (block_tag < mem->tag_floor) continue;
+            uint32_t k = block_tag - mem->tag_floor;
+            Conflict kind = mem->tag_block[k] == (uint32_t)w->x->cta.linear ? conflict(w, t, 15)
+                            : mem->tag_released[k]                          ? CONFLICT_NONE
+                                                                            : CONFLICT_BLOCK;
+            if (kind) return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 1, t, 1, kind);
         }
     }
     return 0;
@@ -272,88 +249,5 @@ void global_fence(Warp *w)
         mem->tag_released[c->tag - mem->tag_floor] = 1;
         c->tag = devmem_take_tag(mem, (uint32_t)c->linear);
         c->stored = 0;
-    }
-}
-
-/* ---- counters: sectors of the request, first touches, the small L1 ---- */
-
-static void count_load_sector(Exec *x, uint64_t sector)
-{
-    DevMem *mem = x->mem;
-    SimCounts *n = &x->counts;
-    uint64_t key = (uint64_t)x->cta.tag << 32 | sector, *slot = &mem->l1[sector % L1_SECTORS];
-    n->global_load_sectors++;
-    if (*slot == key) {
-        n->l1_hit_sectors++;
-        return;
-    }
-    *slot = key;
-    uint32_t t = mem->touched[sector];
-    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
-    if (t & 3)
-        n->l2_load_sectors++;
-    else
-        n->dram_read_sectors++;
-    mem->touched[sector] = t | 1;
-}
-
-static void count_store_sector(Exec *x, uint64_t sector)
-{
-    DevMem *mem = x->mem;
-    uint32_t t = mem->touched[sector];
-    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
-    x->counts.dram_write_sectors += !(t & 2);
-    mem->touched[sector] = t | 2;
-}
-
-/* Atomics on one sector go one after another, wherever they come from, and read before they write.
- */
-static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
-{
-    DevMem *mem = x->mem;
-    uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[sector];
-    if (*slot >> 32 != mem->launch_id) *slot = launch;
-    *slot += lanes;
-    if (*slot - launch > x->counts.global_atomic_hottest)
-        x->counts.global_atomic_hottest = *slot - launch;
-    x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
-    count_store_sector(x, sector);
-}
-
-void global_count(Warp *w, const Access *a, int kind)
-{
-    Exec *x = w->x;
-    SimCounts *n = &x->counts;
-    uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
-    uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
-    for (int i = 0; i < a->p->n_ranges; i++) {
-        uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
-        uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
-        for (s = s < next ? next : s; s <= last; s++, sectors++) {
-            lines += s >> 2 != line;
-            line = s >> 2;
-            if (kind == MEM_LOAD)
-                count_load_sector(x, s);
-            else if (kind == MEM_STORE)
-                count_store_sector(x, s);
-            else
-                count_atomic_sector(x, s, a->p->most);
-        }
-        next = last + 1 > next ? last + 1 : next;
-    }
-    uint64_t turns = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
-    if (kind == MEM_LOAD) {
-        n->global_load_requests++;
-        n->global_load_wavefronts += turns;
-        n->global_load_bytes += bytes;
-    } else if (kind == MEM_STORE) {
-        n->global_store_requests++;
-        n->global_store_wavefronts += turns;
-        n->global_store_sectors += sectors;
-        n->global_store_bytes += bytes;
-    } else {
-        n->global_atomic_requests++;
-        n->global_atomic_sectors += sectors;
-        n->global_atomic_serial += a->p->most;
     }
 }

@@ -1,10 +1,8 @@
-/* Reads of shared or local memory that nobody has written. A compiler moves a load up before the
- * branch that asks whether it is needed, so such a read is a fault only when its value is used: the
- * registers are followed over the blocks that the warp then passes, until they are read or
- * overwritten. */
-#include "eval/sim/memory/memory_ops.h"
+/* The PTX operands of the instructions ahead say whether a followed register is used, overwritten
+ * or neither. A selection is followed when it runs, since it uses only one of its operands. */
+#include "eval/sim/memory/unwritten.h"
 
-enum { KEPT = 0, OVERWRITTEN = 1, USED = 2 };
+typedef enum { KEPT, OVERWRITTEN, USED } Effect;
 
 static int is_register(const PtxOperand *o, uint8_t cls, uint32_t reg)
 {
@@ -28,8 +26,8 @@ static int has_destination(const PtxInst *in)
     return 1;
 }
 
-/* A selection takes what it needs: unwritten_select looks at it when it runs. */
-static int effect(const PtxInst *in, uint8_t cls, uint32_t reg)
+/* What an instruction does with a register. */
+static Effect effect_on(const PtxInst *in, uint8_t cls, uint32_t reg)
 {
     int first = has_destination(in) ? 1 : 0, selects = !strcmp(in->op, "selp");
     for (int i = first; i < in->n_operands && !selects; i++)
@@ -40,16 +38,16 @@ static int effect(const PtxInst *in, uint8_t cls, uint32_t reg)
     return mentions(d, cls, reg) && in->guard < 0 ? OVERWRITTEN : KEPT;
 }
 
-/* Shared memory: kept until the next barrier, where it is a fault of its own unless a write by
- * another warp has made it a race. 0, or -1 with a fault. */
+/* The value is used. In local memory that is a fault. In shared memory the fault is pending until
+ * the next barrier: if another warp writes the place before, it is a race. Returns 0, or -1 with a
+ * fault. */
 static int confirm(Warp *w, const Unwritten *u)
 {
     Exec *x = w->x;
     if (!u->is_shared) {
-        exec_fault(w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
-                   "reads %d bytes of a local array before writing them (offset %llu)", u->size,
-                   (unsigned long long)u->at);
-        return -1;
+        return exec_fail(w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
+                         "reads %d bytes of a local array before writing them (offset %llu)",
+                         u->size, (unsigned long long)u->at);
     }
     if (x->has_pending || x->faulted) return 0;
     exec_fault(
@@ -67,19 +65,19 @@ static void forget(Warp *w, int i)
     w->unwritten[i] = w->unwritten[--w->n_unwritten];
 }
 
-/* What the rest of a block does with the registers of one read: 1, it is settled; 0, not yet; -1 a
- * fault. */
+/* Follows the registers of one read to the end of the current block. Returns 1 when the read is
+ * settled, 0 when it is not, -1 with a fault. */
 static int follow_one(Warp *w, Unwritten *u, const Inst *from)
 {
     const Function *f = w->frame->fn;
-    uint32_t seen = u->in->src;
-    for (const Inst *in = from; in < f->insts + f->n_insts && in->fn != h_block && u->n_regs;
+    uint32_t seen = u->in->source;
+    for (const Inst *in = from; in < f->insts + f->n_insts && !in->starts_block && u->n_regs;
          in++) {
         const PtxInst *p = exec_source(w, in);
-        if (!p || in->src == seen) continue;
-        seen = in->src;
+        if (!p || in->source == seen) continue;
+        seen = in->source;
         for (int k = 0; k < u->n_regs; k++) {
-            int e = effect(p, u->regs[k].cls, u->regs[k].reg);
+            Effect e = effect_on(p, u->regs[k].cls, u->regs[k].reg);
             if (e == USED) return confirm(w, u) ? -1 : 1;
             if (e == OVERWRITTEN && !(u->lanes & ~w->active)) u->regs[k--] = u->regs[--u->n_regs];
         }
@@ -129,12 +127,12 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
                    .at = at,
                    .is_shared = is_shared};
     const PtxOperand *d = p && p->n_operands ? &p->operands[0] : NULL;
-    /* An atomic, a volatile load, a matrix's load: nobody moves those. */
-    int plain = a->in->fn == h_mem && p && !strncmp(p->op, "ld", 2) && mo->kind == MEM_LOAD &&
-                mo->order == ORDER_WEAK && d;
+    /* A compiler does not move atomics, volatile loads or loads of matrices. */
+    int plain = d && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu")) && mo->kind == MEM_LOAD &&
+                mo->order == ORDER_WEAK;
     for (int i = 0; i < w->n_unwritten; i++)
         if (w->unwritten[i].in == a->in && w->unwritten[i].frame == w->frame) {
-            u.lanes |= w->unwritten[i].lanes; /* read again, or the access goes lane by lane */
+            u.lanes |= w->unwritten[i].lanes; /* a repeated read, or the next lane of the access */
             forget(w, i--);
         }
     if (!plain || w->n_unwritten == UNWRITTEN_MAX) return confirm(w, &u);

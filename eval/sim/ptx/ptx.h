@@ -1,7 +1,7 @@
-/* PTX text to a tree: variables, functions, instructions with their operands resolved to registers
- * and variables. Nothing is executed here and nothing is judged: an instruction that cannot be
- * parsed is kept with `bad` set, so that only a kernel that contains it is refused. The text is
- * hostile: every count is bounded, every failure is an Error with the PTX line. */
+/* PTX text to a tree: variables, functions, and instructions whose operands are resolved to
+ * registers and variables. The parser executes nothing and judges nothing: an instruction that it
+ * cannot parse is kept with `bad` set, so that only a kernel that contains it is refused. The text
+ * is hostile: every count is bounded, and every failure is an Error with the PTX line. */
 #ifndef EVAL_SIM_PTX_PTX_H
 #define EVAL_SIM_PTX_PTX_H
 
@@ -9,23 +9,24 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "eval/sim/ptx/ptx_arena.h"
 
-/* Generic addresses: each space that is not global has a window of 4 GiB. */
+/* Generic addresses: each space but the global one has a window of 4 GiB. */
 #define SHARED_WINDOW 0x010000000000u
 #define LOCAL_WINDOW 0x020000000000u
 #define CONST_WINDOW 0x030000000000u
 #define PARAM_WINDOW 0x040000000000u
-#define CODE_WINDOW 0x050000000000u /* functions; reading there is a fault */
+#define CODE_WINDOW 0x050000000000u /* functions; an access there is a fault */
 #define WINDOW_MASK 0xffff00000000u
 
 enum {
-    PTX_MAX_TEXT = 64 << 20,
-    PTX_MAX_MODS = 16,
+    PTX_MAX_TEXT = 64 << 20, /* bytes */
+    PTX_MAX_MODS = 16,       /* of an instruction */
     PTX_MAX_FUNCTIONS = 4096,
     PTX_MAX_INSTS = 2 << 20, /* of a module */
-    PTX_MAX_REGS = 1 << 16,  /* of a class in a function */
+    PTX_MAX_REGS = 1 << 16,  /* of one class in a function */
     PTX_MAX_VARS = 1 << 14,
-    PTX_MAX_INIT = 64 << 20, /* bytes of one variable */
+    PTX_MAX_INIT = 64 << 20, /* bytes of one initialised variable */
 };
 
 typedef enum {
@@ -37,29 +38,70 @@ typedef enum {
     SPACE_PARAM
 } PtxSpace;
 
-/* 16-bit and 8-bit registers live zero-extended in 32-bit rows. */
+/* The special registers that the simulator has. */
+#define PTX_SPECIALS(X)                        \
+    X(TID_X, "%tid.x")                         \
+    X(TID_Y, "%tid.y")                         \
+    X(TID_Z, "%tid.z")                         \
+    X(NTID_X, "%ntid.x")                       \
+    X(NTID_Y, "%ntid.y")                       \
+    X(NTID_Z, "%ntid.z")                       \
+    X(CTAID_X, "%ctaid.x")                     \
+    X(CTAID_Y, "%ctaid.y")                     \
+    X(CTAID_Z, "%ctaid.z")                     \
+    X(NCTAID_X, "%nctaid.x")                   \
+    X(NCTAID_Y, "%nctaid.y")                   \
+    X(NCTAID_Z, "%nctaid.z")                   \
+    X(LANEID, "%laneid")                       \
+    X(WARPID, "%warpid")                       \
+    X(NWARPID, "%nwarpid")                     \
+    X(SMID, "%smid")                           \
+    X(NSMID, "%nsmid")                         \
+    X(GRIDID, "%gridid")                       \
+    X(CLOCK, "%clock")                         \
+    X(CLOCK_HI, "%clock_hi")                   \
+    X(CLOCK64, "%clock64")                     \
+    X(GLOBALTIMER, "%globaltimer")             \
+    X(GLOBALTIMER_LO, "%globaltimer_lo")       \
+    X(GLOBALTIMER_HI, "%globaltimer_hi")       \
+    X(LANEMASK_EQ, "%lanemask_eq")             \
+    X(LANEMASK_LE, "%lanemask_le")             \
+    X(LANEMASK_LT, "%lanemask_lt")             \
+    X(LANEMASK_GE, "%lanemask_ge")             \
+    X(LANEMASK_GT, "%lanemask_gt")             \
+    X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size") \
+    X(TOTAL_SMEM_SIZE, "%total_smem_size")     \
+    X(WARP_SIZE, "WARP_SZ")
+
+typedef enum {
+#define X(id, name) SPECIAL_##id,
+    PTX_SPECIALS(X)
+#undef X
+        SPECIAL_COUNT
+} PtxSpecial;
+
+/* 16-bit and 8-bit registers are kept zero-extended in 32-bit rows. */
 typedef enum { REG_PRED, REG_32, REG_64, REG_128, REG_CLASSES } RegClass;
 
 typedef struct PtxVar PtxVar;
 struct PtxVar {
     const char *name;
     PtxSpace space;
-    uint32_t align, element;   /* bytes of one element */
-    uint64_t size;             /* bytes; 0 for extern arrays of unstated size */
-    int is_extern, is_pointer; /* is_pointer: .ptr annotation of a kernel parameter, else -1 unknown
-                                  for 8 bytes, 0 */
-    uint64_t
-        offset; /* in its space's frame (shared, local, parameter) or bank (const), once laid out */
+    uint32_t align, element; /* bytes; of one element */
+    uint64_t size;           /* bytes; 0 for an extern array of unstated size */
+    int is_extern;
+    int is_pointer;      /* of a kernel parameter: 1 with .ptr, -1 unknown (8 bytes), 0 no */
+    uint64_t offset;     /* bytes, once laid out: in its frame, bank or block's shared memory */
     unsigned char *init; /* size bytes, or NULL */
-    int n_relocs;        /* initialised with addresses of other variables */
+    int n_relocs;        /* addresses of other variables and functions in init */
     struct PtxReloc {
-        uint64_t at;
+        uint64_t at; /* byte offset in init */
         const char *name;
         int64_t addend;
         int generic;
     } * relocs;
-    int owner;        /* function index, -1 module */
-    uint64_t address; /* of a .global, once loaded */
+    int owner;        /* index of the function; -1: the module */
+    uint64_t address; /* of a .global variable, once loaded */
     PtxVar *next;
 };
 
@@ -79,16 +121,17 @@ typedef enum {
 
 typedef struct PtxOperand PtxOperand;
 struct PtxOperand {
-    uint8_t kind;
+    uint8_t kind;       /* PtxOperandKind */
     uint8_t negated;    /* !%p or -%r */
-    uint8_t cls, width; /* OPND_REG: class and bits (1, 16, 32, 64) */
-    uint32_t reg;       /* OPND_REG; OPND_ADDR with a register base */
+    uint8_t cls, width; /* OPND_REG: RegClass and bits (1, 16, 32, 64) */
+    uint32_t reg;       /* OPND_REG */
     int n;              /* OPND_VEC, OPND_LIST: elements */
-    PtxOperand *items;  /* their array; OPND_ADDR: items[0] is the base (REG, VAR, INT or NAME) */
-    int64_t value;      /* OPND_INT, OPND_F32/64 bits; offset of OPND_VAR and OPND_ADDR */
-    const PtxVar *var;
-    const char *name; /* OPND_NAME: a label, a function; OPND_SPECIAL */
-    PtxOperand *pair; /* d|p */
+    PtxOperand *items;  /* the elements; OPND_ADDR: items[0] is the base (REG, VAR, INT or NAME) */
+    int64_t value;      /* OPND_INT, bits of OPND_F32 and OPND_F64, offset of OPND_VAR and
+                           OPND_ADDR, PtxSpecial of OPND_SPECIAL */
+    const PtxVar *var;  /* OPND_VAR */
+    const char *name;   /* OPND_NAME: a label or a function */
+    PtxOperand *pair;   /* the second destination of d|p */
 };
 
 typedef struct {
@@ -98,11 +141,11 @@ typedef struct {
     const char *mods[PTX_MAX_MODS]; /* "global", "f32" */
     int n_mods, n_operands;
     PtxOperand *operands;
-    int guard, guard_negated; /* predicate register or -1 */
-    int line;                 /* of the source, 0 unknown */
+    int guard, guard_negated; /* predicate register; -1: no guard */
+    int line;                 /* of the CUDA source; 0 unknown */
     int ptx_line;
-    int bad;                                   /* not parsed */
-    uint32_t file, inlined_file, inlined_line; /* raw .loc */
+    int bad;                                   /* it could not be parsed */
+    uint32_t file, inlined_file, inlined_line; /* from the .loc before it */
 } PtxInst;
 
 typedef struct {
@@ -110,8 +153,9 @@ typedef struct {
     int inst; /* index of the instruction that follows */
 } PtxLabel;
 
+/* .branchtargets: the table of a brx.idx. */
 typedef struct {
-    const char *name; /* .branchtargets of brx.idx */
+    const char *name;
     int n;
     const char **labels;
 } PtxTargets;
@@ -119,7 +163,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int is_entry, is_extern, defined;
-    int address_taken; /* a call through a pointer may be of this one */
+    int address_taken; /* a call through a pointer may reach it */
     int n_params, n_returns;
     PtxVar **params, **returns;
     uint32_t n_regs[REG_CLASSES];
@@ -129,8 +173,8 @@ typedef struct {
     int n_labels;
     PtxTargets *targets;
     int n_targets;
-    PtxVar *vars;            /* local, shared and inner param variables, linked */
-    uint32_t max_threads;    /* .maxntid or .reqntid product; 0 none */
+    PtxVar *vars;            /* list of local, shared and inner param variables */
+    uint32_t max_threads;    /* product of .maxntid or .reqntid; 0 none */
     uint32_t cluster[3];     /* .reqnctapercluster; 0 none */
     uint32_t entry_loc_file; /* file of its first .loc */
 } PtxFunction;
@@ -138,51 +182,22 @@ typedef struct {
 typedef struct {
     int version; /* 90 for 9.0 */
     char target[16];
-    PtxVar *vars; /* of the module, linked in order */
+    PtxVar *vars; /* list of the module's variables, in the order of the text */
     PtxFunction *functions;
     int n_functions;
-    struct PtxArena *arena;
+    PtxArena *arena;
 } PtxModule;
 
+/* Parses a copy of the text. On success the caller releases *out; on failure there is nothing to
+ * release. */
 int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err);
 void ptx_release(PtxModule *m);
 
-PtxFunction *ptx_find_function(const PtxModule *m, const char *name);
-/* What a pointer to it holds, and that it is called through one from here on; 0: no function of
- * this name can be. */
+PtxFunction *ptx_find_function(const PtxModule *m, const char *name); /* NULL: not in the module */
+/* Returns the address of a function and marks the function as called through a pointer. Returns 0
+ * when no defined function that is not a kernel has this name. */
 uint64_t ptx_take_address(PtxModule *m, const char *name);
-int ptx_function_at(const PtxModule *m, uint64_t address); /* its index; -1: no function is there */
-
-/* A name as people wrote it: "_Z6helperfi" is shown as it is, without its parameters' list. */
-int ptx_is_special(const char *name, size_t len);
-
-/* Shared with the files of the parser. */
-typedef struct PtxArena PtxArena;
-PtxArena *ptx_arena_new(void);
-void *ptx_arena_alloc(PtxArena *a, size_t bytes);
-char *ptx_arena_text(PtxArena *a, const char *s, size_t len);
-void ptx_arena_free(PtxArena *a);
-
-typedef enum { TOK_END, TOK_IDENT, TOK_INT, TOK_F32, TOK_F64, TOK_TEXT, TOK_PUNCT } PtxTokenKind;
-
-typedef struct {
-    PtxTokenKind kind;
-    const char *start;
-    size_t len;
-    uint64_t value; /* TOK_INT, bits of TOK_F32 and TOK_F64 */
-    int line;
-    int bad; /* a number that does not fit */
-} PtxToken;
-
-typedef struct {
-    const char *text, *p, *end;
-    int line;
-    PtxToken tok; /* the current one */
-} PtxLexer;
-
-void ptx_lex_init(PtxLexer *l, const char *text, size_t len);
-void ptx_lex_next(PtxLexer *l);
-int ptx_lex_is(const PtxLexer *l, const char *s); /* current token is exactly this */
-int ptx_lex_accept(PtxLexer *l, const char *s);   /* and skip it */
+/* Returns the index of the function at an address of ptx_take_address; -1: there is none. */
+int ptx_function_at(const PtxModule *m, uint64_t address);
 
 #endif

@@ -1,33 +1,20 @@
+/* Function bodies: instructions with their operands, labels, and the declarations of their scopes.
+ */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "eval/sim/ptx/ptx_parser.h"
 
-static const char *const special_registers[] = {
-    "%tid.x",           "%tid.y",
-    "%tid.z",           "%ntid.x",
-    "%ntid.y",          "%ntid.z",
-    "%ctaid.x",         "%ctaid.y",
-    "%ctaid.z",         "%nctaid.x",
-    "%nctaid.y",        "%nctaid.z",
-    "%laneid",          "%warpid",
-    "%nwarpid",         "%smid",
-    "%nsmid",           "%gridid",
-    "%clock",           "%clock_hi",
-    "%clock64",         "%globaltimer",
-    "%globaltimer_lo",  "%globaltimer_hi",
-    "%lanemask_eq",     "%lanemask_le",
-    "%lanemask_lt",     "%lanemask_ge",
-    "%lanemask_gt",     "%dynamic_smem_size",
-    "%total_smem_size", "WARP_SZ",
-};
-
-int ptx_is_special(const char *name, size_t len)
+/* Returns the PtxSpecial of a name, or -1. */
+static int find_special(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof special_registers / sizeof special_registers[0]; i++)
-        if (strlen(special_registers[i]) == len && !memcmp(special_registers[i], name, len))
-            return (int)i;
+    static const char *const names[] = {
+#define X(id, name) [SPECIAL_##id] = name,
+        PTX_SPECIALS(X)
+#undef X
+    };
+    for (int i = 0; i < SPECIAL_COUNT; i++)
+        if (strlen(names[i]) == len && !memcmp(names[i], name, len)) return i;
     return -1;
 }
 
@@ -68,7 +55,7 @@ static int parse_address(PtxParser *p, PtxOperand *o, int depth)
     o->kind = OPND_ADDR;
     o->items = ptx_arena_alloc(p->m->arena, sizeof *o->items);
     if (parse_operand(p, &o->items[0], depth + 1) || parse_offset(p, &o->value)) return -1;
-    if (o->items[0].kind == OPND_VAR) { /* [name+4]: the name took the offset */
+    if (o->items[0].kind == OPND_VAR) { /* [name+4]: the offset was parsed with the name */
         o->value = (int64_t)((uint64_t)o->value + (uint64_t)o->items[0].value);
         o->items[0].value = 0;
     }
@@ -85,6 +72,7 @@ static int parse_name(PtxParser *p, PtxOperand *o)
         return 0;
     }
     const PtxSymbol *s = ptx_lookup(p, t.start, t.len, &reg);
+    int special = s ? -1 : find_special(t.start, t.len);
     if (s && s->is_reg) {
         o->kind = OPND_REG;
         o->cls = s->cls;
@@ -94,9 +82,9 @@ static int parse_name(PtxParser *p, PtxOperand *o)
         o->kind = OPND_VAR;
         o->var = s->var;
         return parse_offset(p, &o->value);
-    } else if (ptx_is_special(t.start, t.len) >= 0) {
+    } else if (special >= 0) {
         o->kind = OPND_SPECIAL;
-        o->value = ptx_is_special(t.start, t.len);
+        o->value = special;
     } else {
         o->kind = OPND_NAME;
         o->name = ptx_arena_text(p->m->arena, t.start, t.len);
@@ -200,7 +188,8 @@ static int parse_instruction(PtxParser *p)
         while (p->lex.tok.kind != TOK_END && !ptx_lex_is(&p->lex, ";")) ptx_lex_next(&p->lex);
         if (ptx_expect(p, ";")) return -1;
     }
-    const char *end = p->lex.tok.start; /* back over what lies between the ';' and the next token */
+    const char *end = p->lex.tok.start; /* the next token */
+    /* Step back over the space between the ';' and the next token. */
     while (end > start && end[-1] != ';') end--;
     in->text_len = (uint32_t)(end - start);
     return 0;
@@ -227,7 +216,8 @@ static int declare_register(PtxParser *p, const PtxType *type)
     s.first = p->fn->n_regs[s.cls];
     if (s.first + s.count > PTX_MAX_REGS) return ptx_fail(p, "fewer registers");
     p->fn->n_regs[s.cls] += s.count;
-    return ptx_declare(p, s);
+    ptx_declare(p, s);
+    return 0;
 }
 
 static int parse_registers(PtxParser *p)
@@ -253,7 +243,7 @@ static int next_number(PtxParser *p, uint32_t *out)
     return 0;
 }
 
-/* .loc 2 107 3, function_name $L__info_string0, inlined_at 1 17 2 */
+/* Parses .loc 2 107 3, function_name $L__info_string0, inlined_at 1 17 2. */
 static int parse_loc(PtxParser *p)
 {
     uint32_t column;
@@ -290,7 +280,7 @@ static int parse_targets(PtxParser *p, const char *name)
     return ptx_expect(p, ";");
 }
 
-/* After "name:". */
+/* Parses what follows "name:". */
 static int parse_label(PtxParser *p, const char *name)
 {
     if (ptx_lex_accept(&p->lex, ".branchtargets")) return parse_targets(p, name);

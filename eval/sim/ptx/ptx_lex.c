@@ -1,59 +1,9 @@
+/* The lexer: one token of lookahead, no copies of the text. A malformed number or string becomes a
+ * token marked bad, so that the parser decides what it means. */
+#include "eval/sim/ptx/ptx_lex.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/memory.h"
-#include "eval/sim/ptx/ptx.h"
-
-/* ---- arena: everything of one module is freed together ---- */
-
-typedef struct ArenaChunk {
-    struct ArenaChunk *next;
-    size_t used, cap;
-    _Alignas(16) unsigned char data[];
-} ArenaChunk;
-
-struct PtxArena {
-    ArenaChunk *head;
-};
-
-PtxArena *ptx_arena_new(void)
-{
-    return memory_alloc(sizeof(PtxArena));
-}
-
-void *ptx_arena_alloc(PtxArena *a, size_t bytes)
-{
-    bytes = (bytes + 15) & ~(size_t)15;
-    if (!a->head || a->head->cap - a->head->used < bytes) {
-        size_t cap = bytes > 65536 ? bytes : 65536;
-        ArenaChunk *c = memory_alloc(sizeof *c + cap);
-        c->cap = cap;
-        c->next = a->head;
-        a->head = c;
-    }
-    void *p = a->head->data + a->head->used;
-    a->head->used += bytes;
-    return p;
-}
-
-char *ptx_arena_text(PtxArena *a, const char *s, size_t len)
-{
-    char *d = ptx_arena_alloc(a, len + 1);
-    memcpy(d, s, len);
-    return d;
-}
-
-void ptx_arena_free(PtxArena *a)
-{
-    if (!a) return;
-    for (ArenaChunk *c = a->head, *next; c; c = next) {
-        next = c->next;
-        free(c);
-    }
-    free(a);
-}
-
-/* ---- tokens ---- */
 
 static int is_ident_start(int c)
 {
@@ -104,7 +54,7 @@ static void skip_space(PtxLexer *l)
     }
 }
 
-/* Digits of a base; the token is marked bad on overflow. */
+/* Reads digits of the base into the token. No digits or an overflow mark the token bad. */
 static void lex_digits(PtxLexer *l, unsigned base)
 {
     uint64_t v = 0;

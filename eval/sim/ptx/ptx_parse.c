@@ -1,279 +1,10 @@
+/* The module level of PTX: functions, directives, and the lines of the CUDA source. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "eval/sim/ptx/ptx_parser.h"
-
-static const PtxType types[] = {
-    {".b8", 1, 16, REG_32},    {".u8", 1, 16, REG_32},     {".s8", 1, 16, REG_32},
-    {".b16", 2, 16, REG_32},   {".u16", 2, 16, REG_32},    {".s16", 2, 16, REG_32},
-    {".f16", 2, 16, REG_32},   {".bf16", 2, 16, REG_32},   {".b32", 4, 32, REG_32},
-    {".u32", 4, 32, REG_32},   {".s32", 4, 32, REG_32},    {".f32", 4, 32, REG_32},
-    {".f16x2", 4, 32, REG_32}, {".bf16x2", 4, 32, REG_32}, {".tf32", 4, 32, REG_32},
-    {".b64", 8, 64, REG_64},   {".u64", 8, 64, REG_64},    {".s64", 8, 64, REG_64},
-    {".f64", 8, 64, REG_64},   {".pred", 1, 1, REG_PRED},  {".b128", 16, 128, REG_128},
-};
-
-const PtxType *ptx_type(const PtxParser *p)
-{
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (ptx_lex_is(&p->lex, types[i].name)) return &types[i];
-    return NULL;
-}
-
-int ptx_fail(PtxParser *p, const char *what)
-{
-    const PtxToken *t = &p->lex.tok;
-    int len = t->len > 40 ? 40 : (int)t->len;
-    return error_set(p->err, ERROR_CORRUPT, "PTX line %d: expected %s, found %s%.*s", t->line, what,
-                     t->kind == TOK_END ? "the end" : "", len, t->start);
-}
-
-int ptx_expect(PtxParser *p, const char *s)
-{
-    return ptx_lex_accept(&p->lex, s) ? 0 : ptx_fail(p, s);
-}
-
-int ptx_skip_past(PtxParser *p, const char *s)
-{
-    while (p->lex.tok.kind != TOK_END)
-        if (ptx_lex_accept(&p->lex, s))
-            return 0;
-        else
-            ptx_lex_next(&p->lex);
-    return ptx_fail(p, s);
-}
-
-void *ptx_push(void *array, int *n, int *cap, size_t size)
-{
-    if (*n == *cap) {
-        *cap = *cap ? *cap * 2 : 16;
-        array = memory_grow(array, (size_t)*cap, size);
-    }
-    memset((char *)array + (size_t)*n * size, 0, size);
-    (*n)++;
-    return array;
-}
-
-/* ---- symbols ---- */
-
-static uint32_t hash_name(const char *s, size_t len)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)s[i]) * 16777619u;
-    return (h ^ h >> 15) % PTX_BUCKETS;
-}
-
-int ptx_declare(PtxParser *p, PtxSymbol symbol)
-{
-    PtxSymbol *s = ptx_arena_alloc(p->m->arena, sizeof *s);
-    *s = symbol;
-    uint32_t h = hash_name(s->name, s->len);
-    s->chain = p->buckets[h];
-    s->trail = p->trail;
-    p->buckets[h] = p->trail = s;
-    return 0;
-}
-
-static const PtxSymbol *find_exact(const PtxParser *p, const char *name, size_t len, int range)
-{
-    for (const PtxSymbol *s = p->buckets[hash_name(name, len)]; s; s = s->chain)
-        if (s->len == len && s->is_range == range && memcmp(s->name, name, len) == 0) return s;
-    return NULL;
-}
-
-const PtxSymbol *ptx_lookup(const PtxParser *p, const char *name, size_t len, uint32_t *reg)
-{
-    const PtxSymbol *s = find_exact(p, name, len, 0);
-    if (s) {
-        *reg = s->first;
-        return s;
-    }
-    size_t digits = len;
-    while (digits > 1 && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
-    if (digits == len || len - digits > 6 || (name[digits] == '0' && len - digits > 1)) return NULL;
-    uint32_t index = 0;
-    for (size_t i = digits; i < len; i++) index = index * 10 + (uint32_t)(name[i] - '0');
-    s = find_exact(p, name, digits, 1);
-    if (!s || index >= s->count) return NULL;
-    *reg = s->first + index;
-    return s;
-}
-
-void ptx_leave(PtxParser *p, const PtxSymbol *mark)
-{
-    while (p->trail != mark) {
-        p->buckets[hash_name(p->trail->name, p->trail->len)] = p->trail->chain;
-        p->trail = p->trail->trail;
-    }
-}
-
-/* ---- variables ---- */
-
-static int parse_count(PtxParser *p, uint64_t max, uint64_t *out)
-{
-    if (p->lex.tok.kind != TOK_INT || p->lex.tok.bad || p->lex.tok.value > max)
-        return ptx_fail(p, "a number within limits");
-    *out = p->lex.tok.value;
-    ptx_lex_next(&p->lex);
-    return 0;
-}
-
-typedef struct {
-    PtxVar *var;
-    uint64_t at; /* byte offset of the next element */
-    int cap_relocs;
-} Initialiser;
-
-static int put_bytes(PtxParser *p, Initialiser *in, uint64_t value)
-{
-    if (in->at + in->var->element > in->var->size)
-        return ptx_fail(p, "no more values than the variable has elements");
-    memcpy(in->var->init + in->at, &value, in->var->element);
-    in->at += in->var->element;
-    return 0;
-}
-
-static int parse_init_name(PtxParser *p, Initialiser *in)
-{
-    struct PtxReloc r = {.at = in->at};
-    r.generic = ptx_lex_accept(&p->lex, "generic");
-    if (r.generic && ptx_expect(p, "(")) return -1;
-    if (p->lex.tok.kind != TOK_IDENT) return ptx_fail(p, "a variable's name");
-    r.name = ptx_arena_text(p->m->arena, p->lex.tok.start, p->lex.tok.len);
-    ptx_lex_next(&p->lex);
-    if (r.generic && ptx_expect(p, ")")) return -1;
-    uint64_t addend = 0;
-    if (ptx_lex_accept(&p->lex, "+") && parse_count(p, PTX_MAX_INIT, &addend)) return -1;
-    r.addend = (int64_t)addend;
-    in->var->relocs = ptx_push(in->var->relocs, &in->var->n_relocs, &in->cap_relocs, sizeof r);
-    in->var->relocs[in->var->n_relocs - 1] = r;
-    return put_bytes(p, in, 0);
-}
-
-static int parse_init_value(PtxParser *p, Initialiser *in, int depth)
-{
-    if (depth > 8) return ptx_fail(p, "fewer nested braces");
-    if (ptx_lex_accept(&p->lex, "{")) {
-        while (!ptx_lex_is(&p->lex, "}")) {
-            if (parse_init_value(p, in, depth + 1)) return -1;
-            if (!ptx_lex_accept(&p->lex, ",")) break;
-        }
-        return ptx_expect(p, "}");
-    }
-    if (p->lex.tok.kind == TOK_IDENT) return parse_init_name(p, in);
-    int minus = ptx_lex_accept(&p->lex, "-");
-    const PtxToken t = p->lex.tok;
-    if ((t.kind != TOK_INT && t.kind != TOK_F32 && t.kind != TOK_F64) || t.bad)
-        return ptx_fail(p, "an initial value");
-    ptx_lex_next(&p->lex);
-    return put_bytes(p, in, minus ? 0 - t.value : t.value);
-}
-
-static int parse_dimensions(PtxParser *p, PtxVar *v, uint64_t max)
-{
-    while (ptx_lex_accept(&p->lex, "[")) {
-        if (ptx_lex_accept(&p->lex, "]")) {
-            v->size = 0;
-            continue;
-        }
-        uint64_t n = 0;
-        if (parse_count(p, max, &n) || ptx_expect(p, "]")) return -1;
-        if (v->size && n > max / v->size) return ptx_fail(p, "a smaller array");
-        v->size *= n;
-    }
-    return 0;
-}
-
-/* Alignment, vector, type, name and dimensions: what variables and parameters share. */
-static int parse_declarator(PtxParser *p, PtxVar *v, uint64_t max)
-{
-    uint64_t vector = 1;
-    const PtxType *type = NULL;
-    v->align = 0;
-    while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
-        if (ptx_lex_accept(&p->lex, ".align")) {
-            uint64_t align = 0;
-            if (parse_count(p, 4096, &align)) return -1;
-            if (!v->is_pointer) v->align = (uint32_t)align;
-        } else if (ptx_lex_accept(&p->lex, ".ptr")) {
-            v->is_pointer = 1;
-        } else if (ptx_lex_is(&p->lex, ".v2") || ptx_lex_is(&p->lex, ".v4")) {
-            vector = ptx_lex_is(&p->lex, ".v4") ? 4 : 2;
-            ptx_lex_next(&p->lex);
-        } else if (ptx_lex_accept(&p->lex, ".attribute")) {
-            if (ptx_skip_past(p, ")")) return -1;
-        } else if (ptx_type(p)) {
-            type = ptx_type(p);
-            ptx_lex_next(&p->lex);
-        } else if (ptx_lex_is(&p->lex, ".global") || ptx_lex_is(&p->lex, ".const") ||
-                   ptx_lex_is(&p->lex, ".shared") || ptx_lex_is(&p->lex, ".local")) {
-            ptx_lex_next(&p->lex); /* the space that a .ptr points to */
-        } else {
-            return ptx_fail(p, "a type");
-        }
-    }
-    if (!type) return ptx_fail(p, "a type");
-    if (p->lex.tok.kind != TOK_IDENT) return ptx_fail(p, "a name");
-    v->name = ptx_arena_text(p->m->arena, p->lex.tok.start, p->lex.tok.len);
-    ptx_lex_next(&p->lex);
-    v->element = type->bytes;
-    v->size = type->bytes * vector;
-    if (!v->align || v->align & (v->align - 1)) v->align = (uint32_t)v->size;
-    if (parse_dimensions(p, v, max)) return -1;
-    return 0;
-}
-
-static PtxVar *new_var(PtxParser *p, PtxSpace space)
-{
-    PtxVar *v = ptx_arena_alloc(p->m->arena, sizeof *v);
-    v->space = space;
-    v->owner = p->fn ? p->fn_index : -1;
-    return v;
-}
-
-static void append_var(PtxVar **list, PtxVar *v)
-{
-    while (*list) list = &(*list)->next;
-    *list = v;
-}
-
-static int declare_var(PtxParser *p, PtxVar *v)
-{
-    return ptx_declare(p, (PtxSymbol){.name = v->name, .len = strlen(v->name), .var = v});
-}
-
-int ptx_parse_variable(PtxParser *p, PtxSpace space, PtxVar **out)
-{
-    do {
-        PtxVar *v = new_var(p, space);
-        if (++p->n_vars > PTX_MAX_VARS) return ptx_fail(p, "fewer variables");
-        if (parse_declarator(p, v, space == SPACE_GLOBAL ? (uint64_t)1 << 32 : PTX_MAX_INIT))
-            return -1;
-        append_var(
-            p->fn && space != SPACE_GLOBAL && space != SPACE_CONST ? &p->fn->vars : &p->m->vars, v);
-        if (ptx_lex_accept(&p->lex, "=")) {
-            if (v->size > PTX_MAX_INIT) return ptx_fail(p, "a smaller initialised variable");
-            v->init = ptx_arena_alloc(p->m->arena, v->size + 16);
-            Initialiser in = {.var = v};
-            if (parse_init_value(p, &in, 0)) return -1;
-        }
-        declare_var(p, v);
-        *out = v;
-    } while (ptx_lex_accept(&p->lex, ","));
-    return ptx_expect(p, ";");
-}
-
-int ptx_parse_parameter(PtxParser *p, PtxVar **out)
-{
-    PtxVar *v = new_var(p, SPACE_PARAM);
-    if (parse_declarator(p, v, 65536)) return -1;
-    if (!v->is_pointer && v->size == 8 && v->element == 8) v->is_pointer = -1;
-    declare_var(p, v);
-    *out = v;
-    return 0;
-}
 
 /* ---- functions ---- */
 
@@ -294,7 +25,7 @@ static int parse_parameter_list(PtxParser *p, PtxVar ***list, int *n)
     return ptx_expect(p, ")");
 }
 
-/* .maxntid 256, 1, 1 and its relatives, between the head and the body. */
+/* Parses .maxntid 256, 1, 1 and similar directives between the head and the body. */
 static int parse_directives(PtxParser *p, PtxFunction *f)
 {
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
@@ -303,7 +34,7 @@ static int parse_directives(PtxParser *p, PtxFunction *f)
         ptx_lex_next(&p->lex);
         uint64_t product = 1, n = 0;
         while (p->lex.tok.kind == TOK_INT) {
-            if (parse_count(p, 1u << 30, &n)) return -1;
+            if (ptx_parse_count(p, 1u << 30, &n)) return -1;
             product = n && product > (1u << 30) / n ? 1u << 30 : product * n;
             if (cluster && dim < 3) f->cluster[dim++] = (uint32_t)n;
             if (!ptx_lex_accept(&p->lex, ",")) break;
@@ -468,8 +199,8 @@ static int parse_item(PtxParser *p)
     return failed;
 }
 
-/* Lines of the candidate's own source: the file of the first kernel's first .loc; what was inlined
- * from headers keeps the line that called it. */
+/* Finds each instruction's line in the candidate's own source, which is the file of the first
+ * kernel's first .loc. Code inlined from a header gets the line that called it. */
 static void resolve_lines(PtxModule *m)
 {
     uint32_t file = 0;
@@ -492,7 +223,7 @@ int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err)
 {
     memset(out, 0, sizeof *out);
     if (len > PTX_MAX_TEXT)
-        return error_set(err, ERROR_CORRUPT, "PTX of %zu bytes is over the limit of %d", len,
+        return error_set(err, ERROR_LIMIT, "PTX of %zu bytes is over the limit of %d", len,
                          PTX_MAX_TEXT);
     out->arena = ptx_arena_new();
     PtxParser *p = memory_alloc(sizeof *p);

@@ -1,3 +1,4 @@
+/* The limits are those of NVIDIA's occupancy calculator, by compute capability. */
 #include "eval/sim/time/occupancy.h"
 
 #include <string.h>
@@ -11,14 +12,14 @@ int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, ui
                  Occupancy *out, Error *err)
 {
     if (threads_per_block < 1 || threads_per_block > (uint64_t)p->threads_per_block)
-        return error_set(err, ERROR_INVALID, "a block of %llu threads: 1 to %d expected",
+        return error_set(err, ERROR_LIMIT, "a block of %llu threads: 1 to %d expected",
                          (unsigned long long)threads_per_block, p->threads_per_block);
     if (shared_bytes > p->shared_per_block)
         return error_set(err, ERROR_LIMIT,
                          "%llu bytes of shared memory in a block: at most %u on %s",
                          (unsigned long long)shared_bytes, p->shared_per_block, p->arch);
     uint64_t warps = round_up(threads_per_block, 32) / 32;
-    /* Registers are dealt to warps in units, and a quarter of them belongs to each scheduler. */
+    /* Registers are allocated to warps in units, and each scheduler owns a quarter of them. */
     uint64_t per_warp =
         round_up((uint64_t)(registers > 0 ? registers : 1) * 32, (uint64_t)p->register_unit);
     uint64_t warps_by_registers = (uint64_t)p->registers_per_sm / 4 / per_warp * 4;

@@ -1,4 +1,4 @@
-/* How many blocks of a kernel are resident on one SM, and what limits them. */
+/* The number of blocks of a kernel that are resident on one SM, and what limits it. */
 #ifndef EVAL_SIM_TIME_OCCUPANCY_H
 #define EVAL_SIM_TIME_OCCUPANCY_H
 
@@ -6,16 +6,17 @@
 
 typedef struct {
     int warps_per_block, blocks_per_sm;
-    double occupancy;  /* resident warps over the most that fit */
+    double occupancy;  /* resident warps over the warps that an SM can hold */
     const char *limit; /* "threads" "blocks" "registers" "shared memory" */
 } Occupancy;
 
-/* -1 with a sentence when one block does not fit: the driver would refuse the launch. */
+/* registers: per thread. shared_bytes: per block. Returns -1 with an Error when one block does not fit:
+ * the driver would refuse the launch. */
 int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, uint64_t shared_bytes,
                  Occupancy *out, Error *err);
 
-/* The same for a real GPU of this architecture ("sm_90"), whose limits every profile of it has; -1:
- * no profile has it, or the block does not fit. */
+/* The same for a real GPU of an architecture such as "sm_90", whose limits are those of its profiles.
+ * Returns -1 when no profile has the architecture, or the block does not fit. */
 int occupancy_of_arch(const char *arch, uint64_t threads_per_block, int registers,
                       uint64_t shared_bytes, Occupancy *out);
 

@@ -1,10 +1,11 @@
+/* The table of profiles. Their order is that of the list in error messages. */
 #include "eval/sim/time/profile.h"
 
 #include <string.h>
 
 #include "base/buffer.h"
 
-/* Common to all: one SM is four schedulers of one warp-instruction a clock. */
+/* Common to all: an SM has four schedulers, each of which issues one warp-instruction per cycle. */
 #define AMPERE_AND_LATER                                                                           \
     .threads_per_block = 1024, .registers_per_sm = 65536, .register_unit = 256,                    \
     .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,                 \
@@ -13,7 +14,7 @@
     .atomic_cycles = 0.03, .atomic_hot_cycles = 3.5, .shared_atomic_cycles = 8,                    \
     .l1_global_cycles = 1.2
 
-/* Compute capability 9.0. Latencies, intervals and overheads: measured on an H200. */
+/* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
 #define HOPPER                                                                                \
     AMPERE_AND_LATER, .arch = "sm_90", .clock_hz = 1.98e9, .threads_per_sm = 2048,            \
                       .warps_per_sm = 64, .blocks_per_sm = 32, .shared_per_sm = 228 << 10,    \
@@ -21,7 +22,7 @@
                       .fp16_lanes = 128, .fp64_lanes = 64, .l1_cycles = 40, .l2_cycles = 290, \
                       .dram_cycles = 670, .launch_s = 2.5e-6, .gap_s = 1.1e-6
 
-/* Compute capabilities 8.6 and 8.9: the second half of the fp32 lanes shares its issue with int. */
+/* Compute capabilities 8.6 and 8.9: half of the fp32 lanes are also the integer lanes. */
 #define AMPERE_GRAPHICS                                                                       \
     AMPERE_AND_LATER, .threads_per_sm = 1536, .warps_per_sm = 48, .shared_per_sm = 100 << 10, \
                       .shared_per_block = 99 << 10, .fp32_lanes = 128, .int_lanes = 64,       \
@@ -92,7 +93,7 @@ const Profile *profile_find(const char *name, Error *err)
         }
         buffer_printf(&known, "%s%s", i ? ", " : "", profiles[i].name);
     }
-    error_set(err, ERROR_INVALID, "no simulator profile \"%s\" (known: %s)", name, known.data);
+    error_set(err, ERROR_UNKNOWN_NAME, "no simulator profile \"%s\" (known: %s)", name, known.data);
     buffer_release(&known);
     return NULL;
 }

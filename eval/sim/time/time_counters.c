@@ -1,4 +1,4 @@
-/* The counters that explain a time, by name: for verdicts, prompts and the report. */
+/* The counters that explain a time, by name, for verdicts, prompts and the report. */
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     put(&l, "occupancy", occupancy);
     work(&l, &sum);
     put(&l, "dram_share",
-        ratio(resource[TIME_DRAM], kernels)); /* of what the slice's DRAM can move in that time */
+        ratio(resource[TIME_DRAM], kernels)); /* of what the slice's DRAM can move */
     put(&l, "slice_sms", slice_sms);
     put(&l, "time_kernels_us", kernels * 1e6);
     put(&l, "time_launch_us", (timemodel_sequence(p, times, n) - kernels) * 1e6);

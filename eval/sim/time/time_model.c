@@ -1,14 +1,15 @@
+/* Everything is computed per average block, from the counters of the whole launch. */
 #include "eval/sim/time/time_model.h"
 
 #include <math.h>
 
 enum { SECTOR = 32, LINE_SECTORS = 4, SCHEDULERS = 4, WARP = 32, WRITE_COST = 2 };
 
-/* One launch on one profile, per block: cycles of one SM, or bytes of the slice. */
+/* The load of an average block on each resource. */
 typedef struct {
     const Profile *p;
-    double sm_cycles[TIME_RESOURCE_COUNT]; /* of one SM for an average block */
-    double slice_s[TIME_RESOURCE_COUNT];   /* of the whole slice for an average block */
+    double sm_cycles[TIME_RESOURCE_COUNT]; /* cycles of one SM */
+    double slice_s[TIME_RESOURCE_COUNT];   /* seconds of the whole slice */
 } Model;
 
 static double lanes(uint64_t warp_insts, int width)
@@ -38,7 +39,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Reads of L2 in sectors; a write costs L2 as much as WRITE_COST reads. */
+/* Sectors read from L2. */
 static double l2_reads(const SimCounts *c)
 {
     return (double)c->global_load_sectors - (double)c->l1_hit_sectors;
@@ -51,13 +52,13 @@ static double l2_writes(const SimCounts *c)
 
 static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles, double *slice)
 {
-    /* L1 and shared memory take turns on one data array of one wavefront (128 bytes) a clock. */
+    /* L1 and shared memory share one data array: one wavefront of 128 bytes per cycle. */
     double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts);
     double global = (double)(c->global_load_wavefronts + c->global_store_wavefronts);
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
     cycles[TIME_L1] = wavefronts + global * p->l1_global_cycles + local + (double)c->const_distinct;
     cycles[TIME_L2_PORT] = (l2_reads(c) + l2_writes(c)) * SECTOR / p->l2_bytes;
-    /* The rest is the GPU's, and the slice has its share. */
+    /* The rest belongs to the GPU, and the slice has its share. */
     double share = (double)sms / p->sm_count;
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
     slice[TIME_L2] =
@@ -76,24 +77,22 @@ static double at_most_one(double v)
     return v < 1 ? v : 1;
 }
 
-/* The latency of a wait: of all that it waits for the farthest decides, so loads that are found
- * near make no wait for a far one shorter. The sectors of a coalesced request share a fate, as far
- * as they are of one line; sparse ones each have their own, and they come one turn after another.
- */
+/* The latency of a wait in cycles. The farthest place decides, so loads that hit L1 do not shorten
+ * the wait for a load from DRAM. The sectors of one line of a coalesced request come from the same
+ * place; sparse sectors are independent, and arrive one wavefront after another. */
 static double load_latency(const Profile *p, const SimCounts *c)
 {
     double all = (double)c->global_load_sectors, waits = (double)c->global_waits,
            requests = (double)c->global_load_requests;
-    if (all <= 0 || waits <= 0)
-        return p->l2_cycles; /* waits without loads: atomics that return a value */
+    if (all <= 0 || waits <= 0) return p->l2_cycles; /* atomics that return a value */
     double sparse = all - (double)c->global_load_bytes / SECTOR;
-    double fates = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
-    double past_l1 = (double)c->led_past_l1_sectors,
-           turns = larger(1, (double)c->global_load_wavefronts / requests);
-    double from_dram = at_most_one(fates * (double)c->led_dram_sectors / all);
-    double from_l2 = at_most_one(fates * past_l1 / all) - from_dram;
+    double places = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
+    double past_l1 = (double)c->leader_past_l1_sectors,
+           wavefronts = larger(1, (double)c->global_load_wavefronts / requests);
+    double from_dram = at_most_one(places * (double)c->leader_dram_sectors / all);
+    double from_l2 = at_most_one(places * past_l1 / all) - from_dram;
     return from_dram * p->dram_cycles + from_l2 * p->l2_cycles +
-           (1 - from_dram - from_l2) * p->l1_cycles + turns - 1;
+           (1 - from_dram - from_l2) * p->l1_cycles + wavefronts - 1;
 }
 
 static double warp_latency(const Profile *p, double load, double chain, double insts, double waits,
@@ -102,7 +101,7 @@ static double warp_latency(const Profile *p, double load, double chain, double i
     return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
 
-/* Cycles of the average block and of the slowest, each alone on an SM: of their slowest warp. */
+/* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp. */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
     double blocks = (double)c->blocks, load = load_latency(p, c),
@@ -117,7 +116,7 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
                             (double)c->block_barriers_max * barrier);
 }
 
-/* Seconds of a wave: `here` blocks on the busiest SM, `all` on the slice. */
+/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the slice. */
 static double wave(const Model *m, double here, double all, double block_cycles)
 {
     double busy = 0, alone = block_cycles / m->p->clock_hz;
@@ -134,18 +133,17 @@ static const char *const resource_names[] = {
 #undef X
 };
 
-/* The name of what the launch waited for longest. */
+/* Sets t->bound to the longest resource or the latency. */
 static void find_bound(LaunchTime *t)
 {
-    double most = t->latency_s;
+    double longest = t->latency_s;
     t->bound = "latency";
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++)
-        if (t->resource_s[i] > most) most = t->resource_s[i], t->bound = resource_names[i];
+        if (t->resource_s[i] > longest) longest = t->resource_s[i], t->bound = resource_names[i];
 }
 
-/* The heaviest block has an SM for itself and is not done sooner, and of n heavy blocks one SM has
- * its share, rounded up: blocks without work beside them spread nothing of theirs over other SMs.
- */
+/* A launch takes at least the time of its heaviest block alone on an SM, and of the share of the n
+ * heavy blocks that one SM gets, rounded up. Idle blocks beside them take none of their work. */
 static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, double block_cycles,
                               LaunchTime *t)
 {
@@ -188,8 +186,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
         out->resource_s[i] = larger(cycles[i] / slice_sms / p->clock_hz, slice[i]);
     }
     latencies(p, c, &average, &slowest);
-    /* A block ends with its slowest warp, the last wave with its slowest block, however many beside
-     * it have nothing to do. */
+    /* A block ends with its slowest warp, and the last wave with its slowest block. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
     double usual = start + average, last = start + slowest;
 

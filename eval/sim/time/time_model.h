@@ -1,19 +1,21 @@
-/* From what a launch did to how long it takes on a GPU of a profile: first-order, deterministic.
+/* The time of a launch on a GPU of a profile, from the launch's counters: first-order and
+ * deterministic.
  *
- * The launch is placed on a slice of the GPU (slice_sms of its SMs, with that share of DRAM, L2 and
- * block starts), so that a small workload loads the slice as one sm_count/slice_sms times as large
- * loads the GPU. Blocks run in waves of as many as are resident (occupancy). The time of a wave is
+ * The launch is placed on a slice of the GPU: slice_sms of its SMs, with the same share of DRAM, L2
+ * and block starts. A small workload thus loads the slice as one sm_count / slice_sms times as large
+ * loads the GPU. Blocks run in waves of as many as are resident (occupancy.h). The time of a wave is
  *
  *     sqrt(T^2 + L^2)
  *
- * T: the busiest resource: issue slots, each arithmetic pipe, the load-store unit, L1 and shared
- *    wavefronts, the SM's port to L2, the slice's share of L2 and of DRAM, atomics, block starts.
- * L: what one block waits for with nobody to hide it: dependent arithmetic, loads at the latency of
- *    the place where they are found, barriers. Little's law is in it: few resident warps, few bytes
- *    in flight, a latency that the wave cannot beat.
+ * T: the time of the busiest resource: issue slots, an arithmetic pipe, the load-store unit, L1 and
+ *    shared wavefronts, the SM's port to L2, the slice's share of L2 and of DRAM, atomics, or block
+ *    starts.
+ * L: the latency of one block alone: dependent arithmetic, loads at the latency of the place where
+ *    they hit, and barriers. Little's law follows: with few resident warps few bytes are in flight,
+ *    and the latency bounds the wave.
  *
  * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
- * queues form and neither hides the other wholly. A launch is never shorter than its heaviest
+ * queues form, and neither hides the other completely. A launch is never shorter than its heaviest
  * block alone on an SM, or than an SM's share of the blocks as heavy as that. */
 #ifndef EVAL_SIM_TIME_TIME_MODEL_H
 #define EVAL_SIM_TIME_TIME_MODEL_H
@@ -25,14 +27,23 @@
 
 enum { TIMEMODEL_SLICE_SMS = 4 };
 
-/* What can bound T. */
-#define TIME_RESOURCES(X)                                                                   \
-    X(ISSUE, "issue")                                                                       \
-    X(FP32, "fp32")                                                                         \
-    X(INT, "int")                                                                           \
-    X(FP16, "fp16") X(FP64, "fp64") X(SFU, "sfu") X(TENSOR, "tensor") X(SHUFFLE, "shuffle") \
-        X(LSU, "lsu") X(L1, "l1") X(L2_PORT, "l2_port") X(L2, "l2") X(DRAM, "dram")         \
-            X(ATOMIC, "atomic") X(BLOCK_START, "block_start")
+/* The resources that can bound T. */
+#define TIME_RESOURCES(X) \
+    X(ISSUE, "issue")     \
+    X(FP32, "fp32")       \
+    X(INT, "int")         \
+    X(FP16, "fp16")       \
+    X(FP64, "fp64")       \
+    X(SFU, "sfu")         \
+    X(TENSOR, "tensor")   \
+    X(SHUFFLE, "shuffle") \
+    X(LSU, "lsu")         \
+    X(L1, "l1")           \
+    X(L2_PORT, "l2_port") \
+    X(L2, "l2")           \
+    X(DRAM, "dram")       \
+    X(ATOMIC, "atomic")   \
+    X(BLOCK_START, "block_start")
 
 typedef enum {
 #define X(id, name) TIME_##id,
@@ -43,22 +54,23 @@ typedef enum {
 
 typedef struct {
     double seconds;                         /* of the kernel itself, without launch overhead */
-    double resource_s[TIME_RESOURCE_COUNT]; /* each if it were alone */
+    double resource_s[TIME_RESOURCE_COUNT]; /* of each resource alone */
     double latency_s;                       /* waves times L */
     double waves;                           /* of resident blocks; the last may be partial */
-    const char *bound; /* name of the longest: a resource, "latency" or "slowest block" */
+    const char *bound; /* the longest: a resource's name, "latency" or "slowest block" */
     Occupancy occupancy;
 } LaunchTime;
 
-/* -1: the launch does not fit on the device. */
+/* Returns -1 when the launch does not fit on the device. */
 int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out,
                      Error *err);
 
-/* A sequence of dependent launches: their times, one launch overhead, a gap between each two. */
+/* Seconds of a sequence of dependent launches: their times, one launch overhead, and a gap between
+ * each two. */
 double timemodel_sequence(const Profile *p, const LaunchTime *times, int n);
 
-/* Named counters of a sequence (sums, or what the name says), at most DEVICE_MAX_COUNTERS; returns
- * their number. */
+/* Fills in the named counters of a sequence of n launches: sums, or what the name says. Returns their
+ * number, at most DEVICE_MAX_COUNTERS. */
 int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
                        int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS]);
 

@@ -1,3 +1,5 @@
+/* What the parts share: rows of results, the time limit, variants of a source, and copies of the
+ * tasks with other timed sizes. */
 #include "tests/bench/gpu/gpubench.h"
 
 #include <dirent.h>
@@ -88,7 +90,7 @@ static json_t *axes_of(json_t *workloads, const char *role)
     return NULL;
 }
 
-/* Half of the timed workload: along its first axis. */
+/* The timed workload, halved along its first axis. */
 static json_t *half_axes(json_t *workloads)
 {
     json_t *axes = json_deep_copy(axes_of(workloads, "time"));
@@ -99,8 +101,7 @@ static json_t *half_axes(json_t *workloads)
     return axes;
 }
 
-/* Timed workloads get half of themselves, or the axes of the simulator's one, and then `axis` =
- * size where it is given. */
+/* Write task.json with other sizes for the timed workloads, as gpubench_tasks says. */
 static int write_task(const char *from, const char *to, const char *axis, int64_t size, Error *err)
 {
     json_t *task = json_read_file(from, 1 << 20, err);
@@ -122,15 +123,15 @@ static int write_task(const char *from, const char *to, const char *axis, int64_
     }
     char *text = json_dumps(task, JSON_INDENT(2));
     int rc = text ? file_write_atomic(to, text, strlen(text), err)
-                  : error_set(err, ERROR_IO, "cannot write %s as JSON", from);
+                  : error_set(err, ERROR_MEMORY, "cannot write %s as JSON", from);
     free(text);
     json_decref(axes);
     json_decref(task);
     return rc;
 }
 
-/* task.json anew; the other files are links, so that a compiled reference is no older than its
- * source. */
+/* Write a new task.json and link the other files. Links keep the times of the files, so a compiled
+ * reference stays newer than its source. */
 static int copy_task(const char *from, const char *to, const char *axis, int64_t size, Error *err)
 {
     char source[4096], target[4096];
@@ -163,7 +164,7 @@ int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const 
     for (int i = 0; i < n && !rc; i++) {
         char target[4096];
         const char *slash = strrchr(paths[i], '/');
-        char *from = realpath(paths[i], NULL); /* the links must hold from any folder */
+        char *from = realpath(paths[i], NULL); /* links need an absolute path */
         snprintf(target, sizeof target, "%s/%s", out, slash ? slash + 1 : paths[i]);
         rc = from ? copy_task(from, target, axis, size, err)
                   : error_errno(err, "cannot find %s", paths[i]);

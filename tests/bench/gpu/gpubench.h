@@ -1,8 +1,8 @@
-/* The parts of quern-gpubench: each measures one row of what is asked of an evaluator on a GPU,
- * through the same entries that users go through, and prints what it found as it finds it. Every
- * part runs on a simulator too, where times are predicted. */
-#ifndef EVAL_GPUBENCH_H
-#define EVAL_GPUBENCH_H
+/* The parts of quern-gpubench. Each measures one property of an evaluator on a device, through the
+ * interfaces that users call, and prints results as they come. Every part also runs on a simulator,
+ * where times are predicted. */
+#ifndef TESTS_BENCH_GPU_GPUBENCH_H
+#define TESTS_BENCH_GPU_GPUBENCH_H
 
 #include <stdio.h>
 
@@ -15,25 +15,25 @@ typedef struct {
     const char *work; /* scratch */
     FILE *out;        /* tab-separated results; NULL: none */
     long rows;        /* printed so far */
-    double limit_s;   /* a part ends early, with what it has, after so long; 0: never */
-    double until;     /* when that is, set by gpubench_begin; 0: never */
+    double limit_s;   /* time limit of a part, which then ends with what it has; 0: none */
+    double until;     /* end of the time limit, set by gpubench_begin; 0: none */
     int64_t latency, sustained, pairs, trials, repeats, hostile, hangs;
-    int64_t compilers; /* of quern-evald; -1: its own choice */
-    const char *only;  /* tasks of part same, by comma; NULL: all */
-    int64_t from;  /* number of the first candidate of part hostile: several GPUs share the work */
-    double span_s; /* over which the repeats are spread */
-    struct GpuRepeat *repeat; /* part repeat, begun and not ended; NULL: it is not */
-    const char *eager;        /* what tests/gpu/eager.py printed, or NULL */
+    int64_t compilers;        /* of quern-evald; -1: its own choice */
+    const char *only;         /* tasks of part same, by comma; NULL: all */
+    int64_t from;             /* number of part hostile's first candidate, to split it over GPUs */
+    double span_s;            /* time from the first to the last repeat */
+    struct GpuRepeat *repeat; /* part repeat while it is open, or NULL */
+    const char *eager;        /* output of tests/gpu/eager.py, or NULL */
 } GpuBench;
 
-/* Each 0, or -1 with what could not be measured. */
+/* The parts. Each returns 0, or -1 with what could not be measured. */
 int gpubench_latency(GpuBench *b, Error *err);
 int gpubench_sustained(GpuBench *b, Error *err);
 int gpubench_same(GpuBench *b, Error *err); /* A/A */
 int gpubench_difference(GpuBench *b, Error *err);
 int gpubench_repeat(GpuBench *b, Error *err);
-/* Before same and difference: what is due of it then comes between their comparisons, and
- * gpubench_repeat waits for the rest. */
+/* Open part repeat before same and difference. Repeats that are due are then made between their
+ * comparisons, and gpubench_repeat makes the rest. */
 int gpubench_repeat_begin(GpuBench *b, Error *err);
 int gpubench_hostile(GpuBench *b, Error *err);
 int gpubench_baselines(GpuBench *b, Error *err);
@@ -41,31 +41,29 @@ int gpubench_baselines(GpuBench *b, Error *err);
 /* ---- for the parts ---- */
 
 void gpubench_begin(GpuBench *b, const char *title);
-int gpubench_over(const GpuBench *b); /* its time is over, or a stop signal came */
+int gpubench_over(const GpuBench *b); /* the time limit has passed, or a stop signal came */
 
-/* One result: printed, and a line of the file. asked: "<0.15", ">12000", or "" when nothing was
- * asked. */
+/* Report a result: print it and write a line of the file. asked: the target, "<0.15" or ">12000",
+ * or "" for none. */
 void gpubench_row(GpuBench *b, const char *part, const char *what, double value, const char *unit,
                   const char *asked);
-/* A single observation: a line of the file only. */
+/* Write a single observation as a line of the file only. */
 void gpubench_raw(GpuBench *b, const char *part, const char *what, double value, const char *unit);
 
-/* "<work>/NAME", made. */
+/* Make the folder "<work>/NAME" and return its path in out. */
 int gpubench_folder(const GpuBench *b, const char *name, char *out, size_t size, Error *err);
 enum { GPUBENCH_HALF = -2 };
-/* A folder of all tasks as they are, but timed at other sizes: those that a simulator times, `axis`
- * of them set to size; or, with axis NULL and size GPUBENCH_HALF, half of the usual ones. */
+/* Make a folder of the tasks with other timed sizes: those of the simulator, with `axis` set to
+ * size when axis is given; or half of the usual ones, with axis NULL and size GPUBENCH_HALF. */
 int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis,
                    int64_t size, char *out, size_t out_size, Error *err);
-/* The same kernel with a comment of its own behind it, of this run alone: a cache that is kept has
- * not seen it. The caller frees. */
+/* Returns the kernel with a comment after it that is unique to this run and number, so that no
+ * cache holds it. The caller frees it. */
 char *gpubench_variant(const char *source, long number);
 
-/* Candidates to judge. */
 typedef struct {
     char task[64], kind[64]; /* kind: "teacher", or the file's name */
-    char expect[128]; /* "timeout | launch_error" as the file says for this device; "" for the
-                         teacher's */
+    char expect[128]; /* outcomes that the file expects on this device, "timeout | launch_error" */
     char *source;
 } GpuBenchCandidate;
 
@@ -74,13 +72,13 @@ typedef struct {
     int n;
 } GpuBenchList;
 
-/* n kernels of the template teacher, over all tasks it knows, no two the same and a share of them
- * with a mistake; fewer when it knows no more. */
+/* Append n distinct kernels of the template teacher, over all its tasks, or fewer when it has no
+ * more. mistakes: the share with a mistake. */
 int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err);
-/* Every file of tests/ that matches and names a task. Appends; no match is no error. */
+/* Append every file that matches and names a task. No match is no error. */
 int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Error *err);
 void gpubench_list_release(GpuBenchList *l);
-/* Is this what the candidate's file expects? True when it says nothing. */
+/* Returns whether the candidate's file expects this outcome, or expects nothing. */
 int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const char *cheat);
 
 double gpubench_mean(const double *v, int n);

@@ -1,4 +1,4 @@
-/* Every task's baseline on this device, beside what PyTorch launches for the same task on the same
+/* Part baselines: the time of every task's baseline on this device, beside PyTorch's on the same
  * GPU. */
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 
 enum { EAGER_MAX = 1 << 22 };
 
-/* One line of tests/gpu/eager.py: {"task": "softmax", "us": 210.4, "best": "fused", "best_us":
- * 190.1}; the best library or fused implementation is optional. */
+/* One line of tests/gpu/eager.py:
+ *   {"task": "softmax", "us": 210.4, "best": "fused", "best_us": 190.1}
+ * The best library or fused implementation is optional. */
 typedef struct {
     char task[64], best[64];
     double us, best_us; /* 0: not given */
@@ -72,16 +73,15 @@ typedef struct {
     int compared, near;
 } Baselines;
 
-static void number(const char *format, double v, int there)
+static void print_number(const char *format, double v, int known)
 {
-    if (there)
+    if (known)
         printf(format, v);
     else
         printf("%10s", "-");
 }
 
-/* The verdict's own pair is what is printed: the plain kernel as candidate beside the device's
- * baseline. */
+/* Judge the plain kernel as a candidate and print both times of the verdict's pair. */
 static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
 {
     Verdict v;
@@ -94,9 +94,9 @@ static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
         const Eager *g = find(&s->eager, t->name);
         int best = g && g->best_us > 0;
         printf("  %-24s%10.2f%10.2f", t->name, v.time_us, v.baseline_us);
-        number("%10.2f", g ? g->us : 0, g != NULL);
-        number("%10.3f", g ? v.baseline_us / g->us : 0, g != NULL);
-        number("%10.3f", best ? v.baseline_us / g->best_us : 0, best);
+        print_number("%10.2f", g ? g->us : 0, g != NULL);
+        print_number("%10.3f", g ? v.baseline_us / g->us : 0, g != NULL);
+        print_number("%10.3f", best ? v.baseline_us / g->best_us : 0, best);
         printf("%9.1f%%  %s\n", v.baseline_us > 0 ? 100 * v.light_us / v.baseline_us : 0.0,
                best ? g->best : "");
         fflush(stdout);

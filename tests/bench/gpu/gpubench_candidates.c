@@ -1,4 +1,4 @@
-/* What the benchmark has judged: kernels of the template teacher, right and wrong, and the tests'
+/* The candidates of the parts: kernels of the template teacher, right and wrong, and the tests'
  * kernels that fail or cheat. */
 #include <glob.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void gpubench_list_release(GpuBenchList *l)
     *l = (GpuBenchList){0};
 }
 
-/* The rest of the line "// NAME: ..." among a file's first lines; 0 when there is none. */
+/* Read the rest of the line "// NAME: ..." among a file's first lines. Returns 0 without one. */
 static int header_field(const char *source, const char *name, char *out, size_t size)
 {
     char lead[64];
@@ -88,10 +88,10 @@ int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const cha
     return strstr(want, got) != NULL;
 }
 
-enum { TEACHER_AGAIN = 4 }; /* of so many as are wanted it writes enough that are no repetition */
+enum { TEACHER_EXCESS = 4 }; /* kernels to write for each needed one: some are repeated */
 
-/* One process of the teacher writes all kernels of a task. */
-static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes,
+/* Run the teacher once, to write n kernels of a task. */
+static int run_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes,
                        Error *err)
 {
     char program[4096], count[16], rate[16];
@@ -105,8 +105,8 @@ static int ask_teacher(const GpuBench *b, const char *task, const char *dir, int
     buffer_init(&said, 65536);
     int rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, NULL, &said, &r, err);
     if (!rc && r.exit_code)
-        rc = error_set(err, ERROR_INVALID, "quern-template --task %s failed: %.300s", task,
-                       said.data);
+        rc =
+            error_set(err, ERROR_CHILD, "quern-template --task %s failed: %.300s", task, said.data);
     buffer_release(&said);
     return rc;
 }
@@ -118,9 +118,9 @@ static int is_there(const GpuBenchList *l, int from, const char *source)
     return 0;
 }
 
-/* n of those that were written, each text once. */
-static int add_taught(const char *dir, const char *task, int n, int written, GpuBenchList *out,
-                      Error *err)
+/* Append n of the kernels that were written, each text once. */
+static int add_written(const char *dir, const char *task, int n, int written, GpuBenchList *out,
+                       Error *err)
 {
     Buffer text;
     int rc = 0, from = out->n;
@@ -145,9 +145,9 @@ int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *ou
     int rc = 0;
     for (int i = 0; i < tasks.n && !rc; i++) {
         const char *task = tasks.tasks[i]->name;
-        int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_AGAIN * share;
-        rc = ask_teacher(b, task, dir, written, mistakes, err) ||
-                     add_taught(dir, task, share, written, out, err)
+        int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_EXCESS * share;
+        rc = run_teacher(b, task, dir, written, mistakes, err) ||
+                     add_written(dir, task, share, written, out, err)
                  ? -1
                  : 0;
     }

@@ -1,5 +1,5 @@
-/* Hostile candidates among honest ones: is every honest verdict what it is alone, and how long does
- * the device take to recover? */
+/* Part hostile: hostile candidates alternate with honest ones. It measures whether honest verdicts
+ * change, and how long the device takes to recover. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +23,10 @@ typedef struct {
     Evaluator *e;
     GpuBenchList honest, hostile;
     Judged alone[HONEST_MAX];
-    double hostile_s[HOSTILE_MAX], after_s[HOSTILE_MAX]; /* of a hostile one; and how much longer
-                                                            the honest one after it took */
+    double hostile_s[HOSTILE_MAX]; /* time of a hostile verdict */
+    double after_s[HOSTILE_MAX];   /* extra time of the honest verdict after it */
     int n, n_hangs, changed, unexpected, refused;
-    int apart;    /* honest intervals that have nothing in common with the one alone */
+    int apart;    /* honest intervals that do not overlap the one alone */
     double moved; /* largest change of an honest score */
 } Hostile;
 
@@ -47,8 +47,8 @@ static Judged judge_one(Hostile *h, const char *task, const char *source)
     return j;
 }
 
-/* Twice: the first also prepares the task and fills the compile cache. 0: it is refused, though its
- * file expects none of it. */
+/* Judge an honest kernel alone, twice: the first run also prepares the task and fills the compile
+ * cache. Returns 0 when it is not ok. */
 static int judge_one_alone(Hostile *h, const GpuBenchCandidate *c, Judged *out)
 {
     for (int i = 0; i < 2; i++) {
@@ -62,8 +62,8 @@ static int judge_one_alone(Hostile *h, const GpuBenchCandidate *c, Judged *out)
     return 1;
 }
 
-/* Honest: every task's plain baseline and the tests' honest kernels, as many as this device can
- * run. */
+/* Judge the honest kernels alone: every task's plain baseline, and the tests' honest kernels that
+ * this device can run. */
 static int judge_alone(Hostile *h, Error *err)
 {
     const TaskSet *set = evaluator_tasks(h->e);
@@ -100,7 +100,7 @@ static int gather(Hostile *h, Error *err)
     return h->hostile.n ? 0 : error_set(err, ERROR_INVALID, "no hostile kernels in tests/cheats");
 }
 
-/* A hostile one, in a variant of its own, and an honest one after it. */
+/* Judge a new variant of a hostile kernel, and an honest kernel after it. */
 static void one_round(Hostile *h, int *slow, int round)
 {
     int k = round % h->hostile.n, at = round % h->honest.n;

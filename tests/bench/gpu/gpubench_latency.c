@@ -1,5 +1,5 @@
-/* One elementwise candidate, everything included: in a running evaluator, and from the start of a
- * process. */
+/* Part latency: the time of one elementwise candidate, everything included, in a running evaluator
+ * and from the start of a process. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,7 @@
 #include "tests/bench/gpu/gpubench.h"
 
 enum { SAMPLES_MAX = 1000, SIDE = 4096, SERIES = 3 };
-static const double apart_s = 0.5; /* the driver clears away a process for a while after its end,
-                                      which is not the next one's time */
+static const double apart_s = 0.5; /* pause between processes: the driver cleans up after each */
 
 typedef struct {
     GpuBench *b;
@@ -24,13 +23,12 @@ typedef struct {
     int n;
 } Latency;
 
-static int another(const Latency *l)
+static int continues(const Latency *l)
 {
     return l->n < l->b->latency && l->n < SAMPLES_MAX && !(l->n > 2 && gpubench_over(l->b));
 }
 
-/* Each series has its share of the time that is there: what the others took is not the last one's.
- */
+/* Give the next series an end, so that each has an equal share of the time limit. */
 static void next_series(Latency *l, double start, int done)
 {
     if (l->b->limit_s > 0) l->b->until = start + l->b->limit_s * done / SERIES;
@@ -61,8 +59,8 @@ static int warm(Latency *l, Error *err)
             &(EvaluatorOptions){.device = l->b->device, .tasks_root = l->tasks, .seed = 1}, &e,
             err))
         return -1;
-    int rc = judged_ok(e, l->source, err); /* the task's own preparation */
-    for (l->n = 0; !rc && another(l); l->n++) {
+    int rc = judged_ok(e, l->source, err); /* prepares the task */
+    for (l->n = 0; !rc && continues(l); l->n++) {
         char *source = gpubench_variant(l->source, l->n);
         double start = clock_seconds();
         rc = judged_ok(e, source, err);
@@ -74,7 +72,7 @@ static int warm(Latency *l, Error *err)
     return rc;
 }
 
-/* One process. Its caches are in `cache`; everything of Quern's that is cached goes there. */
+/* Run one process, with all caches in `cache`. */
 static int cold_once(Latency *l, const char *cache, long number, double *seconds, Error *err)
 {
     char program[4096], path[4096];
@@ -97,7 +95,7 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, &out, &said, &r, err);
     *seconds = clock_seconds() - start;
     if (!rc && r.exit_code)
-        rc = error_set(err, ERROR_INVALID, "quern-eval ended with %d: %.200s%.300s", r.exit_code,
+        rc = error_set(err, ERROR_CHILD, "quern-eval ended with %d: %.200s%.300s", r.exit_code,
                        said.data, out.data);
     buffer_release(&out);
     buffer_release(&said);
@@ -106,7 +104,7 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     return rc;
 }
 
-/* The GPU's light stays: it is measured once for all processes that will ever be. */
+/* Empty the cache but for the GPU's measured bounds (light-*), which a device gets only once. */
 static int clear_cache(const char *cache, Error *err)
 {
     char path[4500];
@@ -122,12 +120,11 @@ static int clear_cache(const char *cache, Error *err)
     return rc;
 }
 
-/* prepared: what the harness itself compiles is there already; the candidate's compilation never
- * is. */
+/* prepared: the harness' own compilations are in the cache. The candidate's never is. */
 static int cold(Latency *l, const char *cache, int prepared, Error *err)
 {
     int rc = 0;
-    for (l->n = 0; !rc && another(l); l->n++) {
+    for (l->n = 0; !rc && continues(l); l->n++) {
         if (!prepared && clear_cache(cache, err)) return -1;
         rc = cold_once(l, cache, 200000 + (prepared ? 0 : 50000) + l->n, &l->seconds[l->n], err);
         gpubench_raw(l->b, "latency", prepared ? "cold process" : "cold process and caches",
@@ -147,8 +144,8 @@ static int first(Latency *l, char *cache, size_t size, Error *err)
     return 0;
 }
 
-/* This process has to open no driver before the others were measured: a GPU that some process holds
- * is open to the next one 90 ms sooner. */
+/* Measure the cold processes first, before this process opens the driver: a GPU that another
+ * process holds opens 90 ms faster. */
 int gpubench_latency(GpuBench *b, Error *err)
 {
     Latency *l = memory_alloc(sizeof *l);

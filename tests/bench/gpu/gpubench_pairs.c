@@ -1,5 +1,5 @@
-/* What the timing of a pair is worth: equal sides, sides that differ by a known 2%, and one
- * candidate again and again. */
+/* Parts same, difference and repeat: the accuracy of paired timing. Same compares equal sides,
+ * difference compares sides with 2% between them, and repeat judges one candidate many times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ typedef struct {
     double score, speedup, low, high;
 } Pair;
 
-/* 1; 0: it is refused, which no kernel here deserves, and is counted; -1: the evaluator failed. */
+/* Judge a candidate. Returns 1 when it is ok, 0 when it is refused, which counts as a fault of the
+ * evaluator, and -1 when the evaluator failed. */
 static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *task,
                       const char *source, Pair *out, Error *err)
 {
@@ -39,14 +40,14 @@ static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *t
     return rc;
 }
 
-static const char *const again[] = {"relu", "softmax", "matmul"};
-enum { AGAIN = sizeof again / sizeof *again };
+static const char *const repeat_tasks[] = {"relu", "softmax", "matmul"};
+enum { REPEAT_TASKS = sizeof repeat_tasks / sizeof *repeat_tasks };
 
-/* Part repeat, which goes on between the comparisons of other parts. */
+/* The state of part repeat, which continues between the comparisons of other parts. */
 struct GpuRepeat {
-    char *sources[AGAIN];
-    double scores[AGAIN][REPEATS_MAX], first, last;
-    int n, judged[AGAIN], refused, failed;
+    char *sources[REPEAT_TASKS];
+    double scores[REPEAT_TASKS][REPEATS_MAX], first, last;
+    int n, judged[REPEAT_TASKS], refused, failed;
 };
 typedef struct GpuRepeat Repeat;
 
@@ -80,7 +81,7 @@ typedef struct {
 typedef enum { SIZE_TIMED, SIZE_HALF, SIZE_SMALL, SIZES } Size;
 static const char *const size_labels[SIZES] = {"timed size", "half of it", "small"};
 
-/* Kernels of a few microseconds, which no task times, are counted apart. */
+/* Add a comparison. Small kernels, of a few microseconds, which no task times, count separately. */
 static void note_pair(Same *s, Size size, int task, const Pair *p)
 {
     if (size == SIZE_SMALL) {
@@ -93,7 +94,7 @@ static void note_pair(Same *s, Size size, int task, const Pair *p)
     s->wins += p->score > 1;
 }
 
-/* The largest of the tasks' medians, over both sizes. */
+/* The largest median of a task, over both sizes. */
 static double worst_task(const Same *s, const TaskSet *set, char *name, size_t name_size)
 {
     double *own = memory_array((size_t)s->n, sizeof *own), worst = 0;
@@ -110,8 +111,8 @@ static double worst_task(const Same *s, const TaskSet *set, char *name, size_t n
     return worst;
 }
 
-/* Some comparisons by one evaluator; where code and contexts lie in memory is its processes' luck,
- * so others follow. */
+/* Make some comparisons with one evaluator. The placement of code and contexts in memory differs
+ * between processes, so several evaluators are measured. */
 static int same_process(GpuBench *b, Same *s, const char *tasks, const char *task, int index,
                         Size size, const char *baseline, const Buffer *source, double *bias,
                         int count, double end, int *n, Error *err)
@@ -144,13 +145,13 @@ static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, 
     Buffer source;
     snprintf(path, sizeof path, "%s/%s/baseline.cu", tasks, task);
     int rc = read_source(path, &source, err), n = 0, done = 0,
-        most = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
+        limit = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
     double bias[PAIRS_A_TASK], end = seconds > 0 ? clock_seconds() + seconds : 0;
-    for (; !rc && done < most && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() &&
+    for (; !rc && done < limit && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() &&
            (n < 2 || end <= 0 || clock_seconds() < end);
          done += PAIRS_A_PROCESS) {
-        int more = most - done < PAIRS_A_PROCESS ? most - done : PAIRS_A_PROCESS;
-        rc = same_process(b, s, tasks, task, index, size, path, &source, bias, more, end, &n, err);
+        int few = limit - done < PAIRS_A_PROCESS ? limit - done : PAIRS_A_PROCESS;
+        rc = same_process(b, s, tasks, task, index, size, path, &source, bias, few, end, &n, err);
     }
     if (n) {
         double median = 100 * statistics_median(bias, n);
@@ -165,8 +166,8 @@ static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, 
     return rc;
 }
 
-/* As many comparisons as are wanted at the sizes that tasks time, half of them at either; a tenth
- * more for the small ones. */
+/* Make b->pairs comparisons, half of them at the timed sizes and half at half of those, and a tenth
+ * more at small sizes. */
 static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
 {
     char half[4096], small[4096];
@@ -177,8 +178,7 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
         gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
         return -1;
     int rc = 0;
-    int predicted = !strncmp(
-        b->device, "sim:", 4); /* one that predicts has no memory for such sizes, nor any bias */
+    int predicted = !strncmp(b->device, "sim:", 4); /* no memory for large sizes, and no bias */
     for (Size size = predicted ? SIZE_SMALL : 0; size < SIZES; size++)
         for (int i = 0; i < set->n && !rc && !stop_requested(); i++) {
             double share = shares[size] / set->n;
@@ -210,7 +210,7 @@ static void report_same(GpuBench *b, const Same *s, const TaskSet *set)
     gpubench_row(b, "same", "comparisons that were refused", s->refused, "", "<0");
 }
 
-/* What was compared counts, though something fails after it. */
+/* Comparisons are reported also when a later one fails. */
 int gpubench_same(GpuBench *b, Error *err)
 {
     Same *s = memory_alloc(sizeof *s);
@@ -229,8 +229,8 @@ int gpubench_same(GpuBench *b, Error *err)
 
 /* ---- a true difference ---- */
 
-/* One kernel in two plans. Blocks past the last tile take the first ones once more, into a buffer
- * of their own: 2% more bytes read and written, by the same instructions. */
+/* One kernel for two plans. Blocks past the last tile repeat the first tiles into a spare buffer:
+ * 2% more bytes read and written, by the same instructions. */
 static const char tiles[] =
     "extern \"C\" __global__ void relu(const float *x, float *y, float *spare, int n)\n"
     "{\n"
@@ -252,10 +252,10 @@ static const char tiles[] =
 static const char spare_line[] = "//@ buffer float spare[ceil_div(n, 25600) * 512]\n";
 
 typedef struct {
-    char path[2][4200]; /* [0]: as it is; [1]: with 2% more */
+    char path[2][4200]; /* [0]: plain; [1]: with 2% more */
     char *source[2];
     double log_ratio[PAIRS_MAX];
-    int n, right, refused; /* right: the whole interval is */
+    int n, right, refused; /* right: the whole interval has the right direction */
 } Difference;
 
 static int write_pair(GpuBench *b, Difference *d, Error *err)
@@ -276,8 +276,9 @@ static int trials_done(const Difference *d)
     return d->n + d->refused;
 }
 
-/* The candidate is side `more`, the baseline the other one. The score alone, the interval's lower
- * end, would call a slower one right that is equal. */
+/* Compare some pairs: the candidate is side `more`, the baseline the other one. A slower candidate
+ * counts as right only by the interval's upper end: the score, its lower end, is below 1 for an
+ * equal one too. */
 static int different(GpuBench *b, Difference *d, int more, int count, Error *err)
 {
     Evaluator *e;
@@ -326,36 +327,36 @@ int gpubench_difference(GpuBench *b, Error *err)
     return rc;
 }
 
-/* ---- the same candidate again ---- */
+/* ---- the same candidate many times ---- */
 
-/* The score, not the interval that it comes from: what a user sees twice, and from processes of its
- * own each time, as a user does. */
+/* Judge each task's candidate once, with a new evaluator, as a user would. The score counts, not
+ * its interval. */
 static int repeat_once(GpuBench *b, Repeat *r, Error *err)
 {
     Evaluator *e;
     if (open_against(b, NULL, NULL, &e, err)) return -1;
     int rc = 0;
-    for (int i = 0; i < AGAIN && rc >= 0; i++) {
+    for (int i = 0; i < REPEAT_TASKS && rc >= 0; i++) {
         Pair p;
-        rc = judge_pair(b, "repeat", e, again[i], r->sources[i], &p, err);
+        rc = judge_pair(b, "repeat", e, repeat_tasks[i], r->sources[i], &p, err);
         r->refused += rc == 0;
         if (rc <= 0) continue;
         r->scores[i][r->judged[i]++] = p.score;
-        gpubench_raw(b, "repeat", again[i], p.score, "score");
-        gpubench_raw(b, "repeat", again[i], p.low, "lower bound");
+        gpubench_raw(b, "repeat", repeat_tasks[i], p.score, "score");
+        gpubench_raw(b, "repeat", repeat_tasks[i], p.low, "lower bound");
     }
     evaluator_close(e);
     return rc < 0 ? -1 : 0;
 }
 
-/* When the next one is due; never after the last. */
+/* When the next repeat is due; INFINITY after the last. */
 static double repeat_due(const GpuBench *b, const Repeat *r)
 {
     if (r->n >= b->repeats || r->n >= REPEATS_MAX) return INFINITY;
     return r->n ? r->first + b->span_s * r->n / (double)(b->repeats - 1) : 0;
 }
 
-/* One that fails is counted, and is no failure of the part that it comes between. */
+/* Make a repeat when it is due. A failure counts for part repeat, not for the current part. */
 static void repeat_if_due(GpuBench *b)
 {
     Repeat *r = b->repeat;
@@ -371,7 +372,7 @@ static void repeat_if_due(GpuBench *b)
 
 static void repeat_end(GpuBench *b)
 {
-    for (int i = 0; i < AGAIN; i++) free(b->repeat->sources[i]);
+    for (int i = 0; i < REPEAT_TASKS; i++) free(b->repeat->sources[i]);
     free(b->repeat);
     b->repeat = NULL;
 }
@@ -380,10 +381,10 @@ int gpubench_repeat_begin(GpuBench *b, Error *err)
 {
     Repeat *r = b->repeat = memory_alloc(sizeof *r);
     int rc = 0;
-    for (int i = 0; i < AGAIN && !rc; i++) {
+    for (int i = 0; i < REPEAT_TASKS && !rc; i++) {
         char path[4096];
         Buffer text;
-        snprintf(path, sizeof path, "%s/%s/baseline.cu", fixture_path("tasks"), again[i]);
+        snprintf(path, sizeof path, "%s/%s/baseline.cu", fixture_path("tasks"), repeat_tasks[i]);
         rc = read_source(path, &text, err);
         r->sources[i] = buffer_detach(&text);
         buffer_release(&text);
@@ -406,17 +407,17 @@ static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
 {
     double worst = 0;
     int least = REPEATS_MAX;
-    for (int i = 0; i < AGAIN; i++) least = r->judged[i] < least ? r->judged[i] : least;
+    for (int i = 0; i < REPEAT_TASKS; i++) least = r->judged[i] < least ? r->judged[i] : least;
     gpubench_row(b, "repeat", "times", least, "", ">10");
     gpubench_row(b, "repeat", "refused or failed", r->refused + r->failed, "", "<0");
     if (least < 2)
         return error_set(err, ERROR_INVALID, "judged %d times: once is no repetition", least);
     gpubench_row(b, "repeat", "first to last", r->last - r->first, "s", ">600");
-    for (int i = 0; i < AGAIN; i++) {
+    for (int i = 0; i < REPEAT_TASKS; i++) {
         char what[96];
         double s = spread(r->scores[i], r->judged[i]);
         worst = fmax(worst, s);
-        snprintf(what, sizeof what, "%s: scores, largest less smallest", again[i]);
+        snprintf(what, sizeof what, "%s: scores, largest less smallest", repeat_tasks[i]);
         gpubench_row(b, "repeat", what, s, "%", "");
     }
     gpubench_row(b, "repeat", "scores within", worst, "%", "<1");

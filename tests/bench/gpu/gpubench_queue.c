@@ -1,4 +1,4 @@
-/* Candidates of all tasks and outcomes through the real path: a queue on a private server, one
+/* Part sustained: candidates of all tasks and outcomes through a queue on a private server and one
  * evaluator process. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,14 +47,13 @@ typedef struct {
 /* ---- the GPU's utilisation, where NVML tells it ---- */
 
 typedef struct {
-    int (*utilisation)(
-        void *device,
-        unsigned rates[2]); /* kernels' and memory's share of the last moment, percent */
+    /* rates: share of the last sampling period with kernels and with memory traffic, percent */
+    int (*utilisation)(void *device, unsigned rates[2]);
     void *device;
 } Meter;
 
-/* By its uuid: NVML numbers GPUs otherwise than CUDA does where CUDA_VISIBLE_DEVICES or
- * CUDA_DEVICE_ORDER say so. */
+/* Find the GPU by its uuid: NVML's numbers differ from CUDA's under CUDA_VISIBLE_DEVICES and
+ * CUDA_DEVICE_ORDER. */
 static void meter_open(Meter *m, const char *uuid)
 {
     *m = (Meter){NULL, NULL};
@@ -95,7 +94,7 @@ static void shuffle(GpuBenchList *l)
     }
 }
 
-/* The teacher's, and one in eight of the tests' own: every outcome and every way to fail. */
+/* Gather n candidates: the teacher's, and one in eight of the tests', which have every outcome. */
 static int gather(Sustained *s, int n, Error *err)
 {
     GpuBenchList tests = {0};
@@ -114,8 +113,8 @@ static int gather(Sustained *s, int n, Error *err)
     gpubench_list_release(&tests);
     shuffle(&s->list);
     for (int i = 0; i < s->list.n; i++) {
-        char *distinct =
-            gpubench_variant(s->list.items[i].source, 1000000 + i); /* of no other part */
+        /* 1000000: beyond the numbers of other parts. */
+        char *distinct = gpubench_variant(s->list.items[i].source, 1000000 + i);
         free(s->list.items[i].source);
         s->list.items[i].source = distinct;
     }
@@ -167,7 +166,7 @@ static int start_evald(Sustained *s, Error *err)
     s->evald = fork();
     if (s->evald == 0) {
         server_child_setup(parent);
-        setenv("QUERN_LOG", "debug", 1); /* its times, step by step */
+        setenv("QUERN_LOG", "debug", 1); /* prints the time of each step */
         if (dup2(log, 2) < 0) _exit(127);
         execv(program, (char *const *)argv);
         _exit(127);
@@ -192,7 +191,7 @@ static void stop_evald(Sustained *s)
 
 typedef struct {
     Sustained *s;
-    int *index; /* of the candidate behind each key that was asked for */
+    int *index; /* of the candidate of each polled key */
 } Polled;
 
 static int take_result(void *ctx, size_t at, QueueState state, const void *result, size_t len,
@@ -252,8 +251,7 @@ static int wait_for_all(Sustained *s, Error *err)
         int status;
         if (waitpid(s->evald, &status, WNOHANG) == s->evald) {
             s->evald = 0;
-            return error_set(err, ERROR_INVALID, "quern-evald ended; its messages are in %s",
-                             s->log);
+            return error_set(err, ERROR_CHILD, "quern-evald ended; its messages are in %s", s->log);
         }
         if (now - s->heard > PATIENCE_S)
             return error_set(err, ERROR_INVALID,
@@ -263,9 +261,9 @@ static int wait_for_all(Sustained *s, Error *err)
     return poll_results(s, err);
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
-/* The evaluator's own account of its steps, summed, seconds; -1: it gave none. */
+/* Sum the seconds that the evaluator's log reports for a step. Returns -1 when it reports none. */
 static double logged_seconds(const char *text, const char *step)
 {
     char lead[40];
@@ -341,7 +339,7 @@ static void print_rates(Sustained *s, double wall)
     }
 }
 
-/* The class under which the device's jobs are queued, and its uuid. */
+/* Find the device's class, under which its jobs are queued, and its uuid. */
 static int ask_device(Sustained *s, char *class, size_t size, Error *err)
 {
     Evaluator *e;
@@ -365,9 +363,8 @@ static int run(Sustained *s, Error *err)
                  : 0;
     taskset_release(&tasks);
     if (rc) return rc;
-    if (s->b->until > 0)
-        s->b->until =
-            clock_seconds() + s->b->limit_s; /* generating candidates is not what is measured */
+    /* The time limit starts after the generation of candidates. */
+    if (s->b->until > 0) s->b->until = clock_seconds() + s->b->limit_s;
     s->start = clock_seconds();
     rc = start_evald(s, err);
     if (!rc) rc = wait_for_all(s, err);

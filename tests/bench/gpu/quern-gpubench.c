@@ -1,4 +1,5 @@
-/* The numbers asked of an evaluator on a GPU, part by part. */
+/* quern-gpubench: measure an evaluator on a device, part by part. A part that fails does not stop
+ * the others. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 static const struct {
     const char *name;
     int (*run)(GpuBench *b, Error *err);
-    double share; /* of the limit, where comparisons of two parts have one */
+    double share; /* of the limit, when same and difference share one */
 } parts[] = {{"latency", gpubench_latency, 1},    {"baselines", gpubench_baselines, 1},
              {"same", gpubench_same, 0.7},        {"difference", gpubench_difference, 0.3},
              {"repeat", gpubench_repeat, 1},      {"hostile", gpubench_hostile, 1},
@@ -24,7 +25,7 @@ static const struct {
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static int wanted(const char *list, const char *name)
+static int is_listed(const char *list, const char *name)
 {
     size_t n = strlen(name);
     for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
@@ -49,21 +50,21 @@ static void check_names(const FlagSpec *spec, const char *list)
     }
 }
 
-/* Repeats come between the comparisons of such a part. */
+/* Whether repeats are made between the comparisons of this part. */
 static int has_repeats(int (*run)(GpuBench *b, Error *err))
 {
     return run == gpubench_same || run == gpubench_difference;
 }
 
-/* Comparisons and the repeats between them end together. */
+/* The time limit of a part. Same, difference and repeat share one. */
 static double limit_of(int part, const char *list, double limit_s, double compared_s)
 {
     if (parts[part].run == gpubench_repeat) return limit_s > 0 ? fmax(limit_s - compared_s, 1) : 0;
-    return wanted(list, "same") && wanted(list, "difference") ? limit_s * parts[part].share
-                                                              : limit_s;
+    return is_listed(list, "same") && is_listed(list, "difference") ? limit_s * parts[part].share
+                                                                    : limit_s;
 }
 
-/* Every part that can be measured is, whatever becomes of the others. */
+/* Run the listed parts. Returns 1 when one of them failed. */
 static int run_parts(GpuBench *b, const char *list, double limit_s)
 {
     int failed = 0;
@@ -72,8 +73,8 @@ static int run_parts(GpuBench *b, const char *list, double limit_s)
     for (int i = 0; i < PARTS && !stop_requested(); i++) {
         err.text[0] = 0;
         long before = b->rows;
-        if (!wanted(list, parts[i].name)) continue;
-        if (!b->repeat && has_repeats(parts[i].run) && wanted(list, "repeat") &&
+        if (!is_listed(list, parts[i].name)) continue;
+        if (!b->repeat && has_repeats(parts[i].run) && is_listed(list, "repeat") &&
             gpubench_repeat_begin(b, &err))
             log_warn("repeat: %s", err.text);
         double start = clock_seconds();
@@ -88,115 +89,67 @@ static int run_parts(GpuBench *b, const char *list, double limit_s)
     return failed;
 }
 
+typedef struct {
+    GpuBench bench;
+    double limit_s;
+    const char *list, *out, *work;
+} Options;
+
+static Options opt = {.bench = {.device = "cuda:0",
+                                .latency = 21,
+                                .sustained = 2000,
+                                .pairs = 500,
+                                .trials = 200,
+                                .repeats = 10,
+                                .span_s = 600,
+                                .hostile = 1000,
+                                .hangs = 20,
+                                .compilers = -1},
+                      .list = "all"};
+
+static const Flag flags[] = {
+    {"device", FLAG_TEXT, &opt.bench.device, "cuda:N, or sim:PROFILE to try the program"},
+    {"parts", FLAG_TEXT, &opt.list,
+     "latency,baselines,same,difference,repeat,hostile,sustained, by comma"},
+    {"limit", FLAG_FLOAT, &opt.limit_s,
+     "seconds after which a part ends with what it has, same, difference and repeat as one; 0: "
+     "none",
+     0, 1e6},
+    {"out", FLAG_TEXT, &opt.out, "every result and observation, tab-separated"},
+    {"work", FLAG_TEXT, &opt.work, "scratch folder that is kept; else one in /tmp that is removed"},
+    {"latency", FLAG_INT, &opt.bench.latency, "candidates of part latency", 1, 1000},
+    {"pairs", FLAG_INT, &opt.bench.pairs, "comparisons of part same at the sizes that tasks time",
+     1, 1e5},
+    {"tasks", FLAG_TEXT, &opt.bench.only, "of part same alone, by comma; else all"},
+    {"trials", FLAG_INT, &opt.bench.trials, "of part difference", 2, 1e5},
+    {"repeats", FLAG_INT, &opt.bench.repeats, "of part repeat", 2, 1000},
+    {"span", FLAG_FLOAT, &opt.bench.span_s, "seconds from the first to the last repeat", 0, 86400},
+    {"hostile", FLAG_INT, &opt.bench.hostile, "candidates of part hostile", 1, 1e5},
+    {"from", FLAG_INT, &opt.bench.from,
+     "number of the first of them, where several GPUs share the work", 0, 1e5},
+    {"hangs", FLAG_INT, &opt.bench.hangs, "of them at most so many that hang", 0, 1e5},
+    {"sustained", FLAG_INT, &opt.bench.sustained, "candidates of part sustained", 1, 9000},
+    {"compilers", FLAG_INT, &opt.bench.compilers, "quern-evald's; -1: its own choice", -1, 64},
+    {"eager", FLAG_TEXT, &opt.bench.eager, "what tests/gpu/eager.py printed, for part baselines"},
+    {0}};
+
+/* Open the result file, the work folder and a new cache. `made` is a template for mkdtemp. */
+static int prepare(GpuBench *b, char *made, Error *err)
+{
+    char cache[4096];
+    if (opt.out && !(b->out = fopen(opt.out, "w")))
+        return error_errno(err, "cannot create %s", opt.out);
+    if (!opt.work && !mkdtemp(made)) return error_errno(err, "cannot make a folder in /tmp");
+    if (opt.work && file_mkdirs(opt.work, err)) return -1;
+    b->work = opt.work ? opt.work : made;
+    if (gpubench_folder(b, "cache", cache, sizeof cache, err)) return -1;
+    if (setenv("QUERN_CACHE", cache, 1)) return error_errno(err, "cannot set QUERN_CACHE");
+    if (b->out) fprintf(b->out, "part\twhat\tvalue\tunit\tasked\tjudged\n");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    GpuBench b = {.device = "cuda:0",
-                  .latency = 21,
-                  .sustained = 2000,
-                  .pairs = 500,
-                  .trials = 200,
-                  .repeats = 10,
-                  .span_s = 600,
-                  .hostile = 1000,
-                  .hangs = 20,
-                  .compilers = -1};
-    double limit_s = 0;
-    const char *list = "all", *out = NULL, *work = NULL;
-    char bin[4096], made[64] = "/tmp/quern-gpubench-XXXXXX";
-    const char *words[1];
-    const Flag flags[] = {
-        {.name = "device",
-         .kind = FLAG_TEXT,
-         .target = &b.device,
-         .help = "cuda:N, or sim:PROFILE to try the program"},
-        {.name = "parts",
-         .kind = FLAG_TEXT,
-         .target = &list,
-         .help = "latency,baselines,same,difference,repeat,hostile,sustained, by comma"},
-        {.name = "limit",
-         .kind = FLAG_FLOAT,
-         .target = &limit_s,
-         .help = "seconds after which a part ends with what it has, same, difference and repeat as "
-                 "one; 0: none",
-         .min = 0,
-         .max = 1e6},
-        {.name = "out",
-         .kind = FLAG_TEXT,
-         .target = &out,
-         .help = "every result and observation, tab-separated"},
-        {.name = "work",
-         .kind = FLAG_TEXT,
-         .target = &work,
-         .help = "scratch folder that is kept; else one in /tmp that is removed"},
-        {.name = "latency",
-         .kind = FLAG_INT,
-         .target = &b.latency,
-         .help = "candidates of part latency",
-         .min = 1,
-         .max = 1000},
-        {.name = "pairs",
-         .kind = FLAG_INT,
-         .target = &b.pairs,
-         .help = "comparisons of part same at the sizes that tasks time",
-         .min = 1,
-         .max = 1e5},
-        {.name = "tasks",
-         .kind = FLAG_TEXT,
-         .target = &b.only,
-         .help = "of part same alone, by comma; else all"},
-        {.name = "trials",
-         .kind = FLAG_INT,
-         .target = &b.trials,
-         .help = "of part difference",
-         .min = 2,
-         .max = 1e5},
-        {.name = "repeats",
-         .kind = FLAG_INT,
-         .target = &b.repeats,
-         .help = "of part repeat",
-         .min = 2,
-         .max = 1000},
-        {.name = "span",
-         .kind = FLAG_FLOAT,
-         .target = &b.span_s,
-         .help = "seconds from the first to the last repeat",
-         .min = 0,
-         .max = 86400},
-        {.name = "hostile",
-         .kind = FLAG_INT,
-         .target = &b.hostile,
-         .help = "candidates of part hostile",
-         .min = 1,
-         .max = 1e5},
-        {.name = "from",
-         .kind = FLAG_INT,
-         .target = &b.from,
-         .help = "number of the first of them, where several GPUs share the work",
-         .min = 0,
-         .max = 1e5},
-        {.name = "hangs",
-         .kind = FLAG_INT,
-         .target = &b.hangs,
-         .help = "of them at most so many that hang",
-         .min = 0,
-         .max = 1e5},
-        {.name = "sustained",
-         .kind = FLAG_INT,
-         .target = &b.sustained,
-         .help = "candidates of part sustained",
-         .min = 1,
-         .max = 9000},
-        {.name = "compilers",
-         .kind = FLAG_INT,
-         .target = &b.compilers,
-         .help = "quern-evald's; -1: its own choice",
-         .min = -1,
-         .max = 64},
-        {.name = "eager",
-         .kind = FLAG_TEXT,
-         .target = &b.eager,
-         .help = "what tests/gpu/eager.py printed, for part baselines"},
-        {0}};
     const FlagSpec spec = {
         .program = "quern-gpubench",
         .synopsis = "[--device cuda:0] [--parts NAME,...] [--limit SECONDS] [--out FILE]",
@@ -205,32 +158,22 @@ int main(int argc, char **argv)
                  "not be measured; a number that misses what was asked is printed as such and is "
                  "no failure.",
         .flags = flags};
+    GpuBench *b = &opt.bench;
+    char bin[4096], made[64] = "/tmp/quern-gpubench-XXXXXX";
+    const char *words[1];
     Error err;
     flags_parse(&spec, argc, argv, words);
-    check_names(&spec, list);
+    check_names(&spec, opt.list);
     log_open("quern-gpubench");
     stop_install();
-    if (process_self_dir(bin, sizeof bin, &err)) log_exit(1, &err);
-    if (out && !(b.out = fopen(out, "w"))) {
-        error_errno(&err, "cannot create %s", out);
-        log_exit(1, &err);
+    if (process_self_dir(bin, sizeof bin, &err)) log_die(&err);
+    b->bin = bin;
+    if (prepare(b, made, &err)) log_die(&err);
+    int status = run_parts(b, opt.list, opt.limit_s);
+    if (b->out && (ferror(b->out) | fclose(b->out))) {
+        log_warn("not all that was measured could be written to %s", opt.out);
+        status = EXIT_STATUS_SYSTEM;
     }
-    if (!work && !mkdtemp(made)) {
-        error_errno(&err, "cannot make a folder in /tmp");
-        log_exit(1, &err);
-    }
-    if (work && file_mkdirs(work, &err)) log_exit(1, &err);
-    b.bin = bin;
-    b.work = work ? work : made;
-    char cache[4096]; /* the compiler's, and what the harness keeps of a device */
-    if (gpubench_folder(&b, "cache", cache, sizeof cache, &err) || setenv("QUERN_CACHE", cache, 1))
-        log_exit(1, &err);
-    if (b.out) fprintf(b.out, "part\twhat\tvalue\tunit\tasked\tjudged\n");
-    int failed = run_parts(&b, list, limit_s);
-    if (b.out && (ferror(b.out) | fclose(b.out))) {
-        log_warn("not all that was measured could be written to %s", out);
-        failed = 1;
-    }
-    if (!work) file_remove_tree(made, NULL);
-    return log_close(stop_requested() ? 128 + stop_requested() : failed);
+    if (!opt.work) file_remove_tree(made, NULL);
+    return log_close(stop_requested() ? EXIT_STATUS_SIGNAL + stop_requested() : status);
 }

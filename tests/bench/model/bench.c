@@ -1,4 +1,4 @@
-/* Shapes of open models, random weights, and what the speeds are measured by. */
+/* Shapes of open models, random weights, and the FLOPs of a token. */
 #include "tests/bench/model/bench.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const struct {
     const char *name, *type;
     int vocab, hidden, ff, layers, heads, kv_heads, head_dim, tied;
 } shapes[] = {
-    {"tiny", "qwen2", 2048, 192, 512, 4, 6, 2, 32, 1}, /* the default run's */
+    {"tiny", "qwen2", 2048, 192, 512, 4, 6, 2, 32, 1}, /* of the default run */
     {"qwen2.5-0.5b", "qwen2", 151936, 896, 4864, 24, 14, 2, 64, 1},
     {"qwen2.5-1.5b", "qwen2", 151936, 1536, 8960, 28, 12, 2, 128, 1},
     {"qwen2.5-3b", "qwen2", 151936, 2048, 11008, 36, 16, 2, 128, 1},
@@ -67,7 +67,7 @@ int bench_shape(const char *name, ModelConfig *c, Error *err)
     return 0;
 }
 
-/* N(0, 0.02) over all of the array; then what is no matrix as a new model has it. */
+/* Fill all weights from N(0, 0.02^2), then set vectors as in a new model: norms 1, biases 0. */
 static void fill(Model *m)
 {
     enum { BLOCK = 1 << 20 };
@@ -80,7 +80,7 @@ static void fill(Model *m)
     size_t first = p->size < BLOCK ? p->size : BLOCK;
     op->load(p->data, host, first);
     for (size_t at = first, n; at < p->size; at += n) {
-        n = p->size - at < at ? p->size - at : at; /* what there is, doubled */
+        n = p->size - at < at ? p->size - at : at; /* double the filled part */
         op->copy(num_at(op, p->data, at), p->data, n * (size_t)op->num);
     }
     for (int i = 0; i < p->n; i++) {

@@ -1,33 +1,34 @@
-/* Speeds of the engine: a model of some shape with random weights, trained and sampled from. */
-#ifndef MODEL_BENCH_H
-#define MODEL_BENCH_H
+/* Speeds of the engine: training and sampling of a model with random weights, at the shape of an
+ * open model. */
+#ifndef TESTS_BENCH_MODEL_BENCH_H
+#define TESTS_BENCH_MODEL_BENCH_H
 
 #include "model/core/model.h"
 
-/* The shape by its name ("qwen2.5-7b"); -1 where there is none. */
+/* Find a shape by its name ("qwen2.5-7b"). */
 int bench_shape(const char *name, ModelConfig *c, Error *err);
 const char *bench_shape_names(void); /* "a|b|c" */
 
-/* One random block, repeated: as many weights as there is memory for, in seconds. */
+/* Make a model with random weights. One random block is repeated, so it takes seconds. */
 int bench_model(const ModelConfig *c, const Ops *ops, Model **out, Error *err);
 
-/* The best of some products of three square matrices, in FLOP/s. */
+/* The best rate of several products of square matrices, in FLOP/s. */
 double bench_peak(const Ops *ops, int side);
 
-/* FLOPs of a token: multiply-adds count two. */
+/* FLOPs of the forward pass per token, at this mean context. A multiply-add counts two. */
 double bench_forward_flops(const ModelConfig *c, double context);
-/* Of training: gradients of inputs, and (full) of weights; what is computed again is not counted
- * again. */
+/* FLOPs of a training step per token, with gradients of inputs and (full) of weights. Recomputation
+ * is not counted. */
 double bench_training_flops(const ModelConfig *c, double context, int full);
 
 typedef struct {
     int sequences, length, steps;
     TrainerOptions trainer;
-    double peak; /* FLOP/s that shares are of */
+    double peak; /* FLOP/s: shares are relative to it */
     int profile;
 } BenchTraining;
 
-/* Prints its lines on stdout, as the next. */
+/* Measure training and print the results on stdout. */
 int bench_training(Model *m, const BenchTraining *b, Error *err);
 
 typedef struct {
@@ -35,11 +36,14 @@ typedef struct {
     double peak;
 } BenchSampling;
 
+/* Measure sampling and print the results on stdout. */
 int bench_sampling(Model *m, const BenchSampling *b, Error *err);
 
-/* ---- where the time goes: every operation is waited for and timed ---- */
+/* ---- profile ---- */
+
+/* Replace the model's table of operations by one that waits for each operation and times it. */
 void profile_begin(Model *m);
-/* Puts the model's own table back, and prints the operations by their time. */
+/* Restore the table and print the operations, slowest first. */
 int profile_end(Model *m, Error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* Timing of attention, forward and backward, over random inputs. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,8 +78,7 @@ static int time_passes(const Ops *op, const Buffers *b, HeadShape s, int backwar
     return r;
 }
 
-/* Seconds of one pass: the mean of as many as take about half a second, after two that are not
- * counted. */
+/* Time one pass: the mean of as many as take about half a second, after two untimed ones. */
 static int time_pass(const Ops *op, const Buffers *b, HeadShape s, int backward, double *seconds,
                      Error *err)
 {

@@ -1,3 +1,4 @@
+/* Timing of a decoder: prompts, then steps of all rows. */
 #include "tests/bench/model/bench_decode.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Weights once, keys and values of every row: what a step cannot do without. */
+/* The bytes that a step must read: all weights once, and the keys and values of every row. */
 static double step_bytes(const Model *m, int rows, double context)
 {
     const ModelConfig *c = &m->c;
@@ -40,7 +41,7 @@ static int start_rows(Decoder *d, const BenchDecode *b, DecoderRow *rows, double
         rc = decoder_prefill(d, ids, b->prompt, 1, err);
         if (rc == 1) rc = decoder_attach(d, i, err);
         if (rc == 1 && decoder_first(d, &rows[i], 1, err)) rc = -1;
-        if (i) *seconds += clock_seconds() - begin; /* the first one opens libraries */
+        if (i) *seconds += clock_seconds() - begin; /* the first opens libraries */
     }
     free(ids);
     return rc == 1 ? 0
@@ -82,7 +83,7 @@ int bench_decode(Model *m, const BenchDecode *b, Error *err)
         for (int j = 0; j < b->batch; j++) rows[j].u = random_uniform(&r);
         double begin = clock_seconds();
         rc = decoder_step(d, rows, b->batch, err);
-        if (i > 1) step[n++] = clock_seconds() - begin; /* the first one records the graph */
+        if (i > 1) step[n++] = clock_seconds() - begin; /* the first records the graph */
     }
     if (!rc && n) print_steps(m, b, step, n, prompts);
     decoder_free(d);

@@ -1,3 +1,4 @@
+/* One call per operation and a common loop that times it. */
 #include "tests/bench/model/bench_kernels.h"
 
 #include <stdlib.h>
@@ -12,11 +13,12 @@ typedef struct {
     const Ops *op;
     const KernelShape *s;
     int row;       /* of attention's heads */
-    size_t params; /* of the optimiser's tensor */
+    size_t params; /* elements of the optimiser's tensor */
     BatchView view;
-    const float *angles, *weight; /* cosines, and sines the same; [rows] */
+    const float *angles; /* used as cosines and as sines */
+    const float *weight; /* [rows] */
     const int32_t *target;
-    void *p[ARRAYS]; /* of this call */
+    void *p[ARRAYS]; /* arrays of this call */
 } Bench;
 
 typedef struct {
@@ -129,10 +131,10 @@ static void call_adamw_lean(const Bench *b)
     b->op->adamw(b->p[0], NULL, (float *)b->p[1], b->p[2], b->p[3], b->params, &s);
 }
 
-/* ---- what all calls share ---- */
+/* ---- the common loop ---- */
 
-/* Positive numbers under 1, whether they are read as Nums or as floats: a float's upper half is
- * such a Num. */
+/* Fill with positive numbers below 1, valid both as Nums and as floats: the upper half of a float
+ * is such a Num. */
 static void fill(const Ops *op, char *to, size_t bytes)
 {
     size_t first = bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES, n = first / (size_t)op->num;
@@ -154,14 +156,14 @@ static int by_id(const void *a, const void *b)
                : (x > y) - (x < y);
 }
 
-static void *sent(const Ops *op, const void *host, size_t bytes)
+static void *upload_new(const Ops *op, const void *host, size_t bytes)
 {
     void *p = op->alloc(bytes);
     op->upload(p, host, bytes);
     return p;
 }
 
-/* A batch whose every eighth row is the same id, as line ends are. */
+/* Make a batch in which every eighth row has the same id, as line ends do. */
 static void make_view(Bench *b)
 {
     const Ops *op = b->op;
@@ -182,10 +184,10 @@ static void make_view(Bench *b)
         if (!r || ids[order[r]] != ids[order[r - 1]]) run[runs++] = r;
     run[runs] = rows;
     b->view = (BatchView){.rows = rows,
-                          .ids = sent(op, ids, n * 4),
-                          .pos = sent(op, pos, n * 4),
-                          .order = sent(op, order, n * 4),
-                          .run = sent(op, run, (size_t)(runs + 1) * 4),
+                          .ids = upload_new(op, ids, n * 4),
+                          .pos = upload_new(op, pos, n * 4),
+                          .order = upload_new(op, order, n * 4),
+                          .run = upload_new(op, run, (size_t)(runs + 1) * 4),
                           .runs = runs};
     b->target = b->view.ids;
     free(ids), free(pos), free(order), free(run);
@@ -198,7 +200,7 @@ static void drop_view(Bench *b)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) b->op->release((void *)(uintptr_t)all[i]);
 }
 
-/* Seconds of a call, or -1. */
+/* Returns the seconds of a call, or -1. */
 static double measure(Bench *b, const Case *c, Error *err)
 {
     size_t set = 0, at[ARRAYS];
@@ -208,7 +210,7 @@ static double measure(Bench *b, const Case *c, Error *err)
     double best = -1;
     if (b->op->status(err)) return -1;
     fill(b->op, arena, set * copies);
-    for (int round = -1; round < ROUNDS; round++) { /* the first is not counted */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 is not counted */
         size_t calls = copies > 4 ? copies : 4;
         if (b->op->status(err)) break;
         double begin = clock_seconds();
@@ -272,7 +274,7 @@ int bench_kernels(const Ops *op, const KernelShape *s, KernelTime out[KERNEL_TIM
            count = sizeof cases / sizeof *cases;
     float *host = memory_array(angles > rows ? angles : rows, sizeof *host);
     for (size_t i = 0; i < (angles > rows ? angles : rows); i++) host[i] = 0.7f;
-    b.angles = sent(op, host, angles * 4), b.weight = sent(op, host, rows * 4);
+    b.angles = upload_new(op, host, angles * 4), b.weight = upload_new(op, host, rows * 4);
     free(host);
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++) {

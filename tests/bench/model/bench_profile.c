@@ -1,5 +1,5 @@
-/* Where the time goes: a table of operations that wait for what they asked for. Products are told
- * apart by their sizes. */
+/* A profile of the operations: a table whose operations wait until they are done and add up their
+ * time. Products of different sizes are different entries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "model/core/transformer.h"
 #include "tests/bench/model/bench.h"
 
-enum { MOST = 256 };
+enum { ENTRIES_MAX = 256 };
 
 typedef struct {
     char what[80];
@@ -19,10 +19,10 @@ typedef struct {
 static struct {
     const Ops *real;
     Ops timed;
-    Entry entry[MOST];
+    Entry entry[ENTRIES_MAX];
     int n, failed;
     double begin;
-    Error err; /* the first, which waiting would make forgotten */
+    Error err; /* the first one: status() clears it */
 } profile;
 
 static void wait_for_all(void)
@@ -42,7 +42,7 @@ static void finish(const char *what, double flops)
     double spent = clock_seconds() - profile.begin;
     int i = 0;
     while (i < profile.n && strcmp(profile.entry[i].what, what)) i++;
-    if (i == MOST) return;
+    if (i == ENTRIES_MAX) return;
     Entry *e = &profile.entry[i];
     if (i == profile.n) {
         *e = (Entry){0};
@@ -165,7 +165,7 @@ static int slower_first(const void *x, const void *y)
 int profile_end(Model *m, Error *err)
 {
     m->ops = profile.real;
-    if (profile.failed) return error_set(err, ERROR_INVALID, "%s", profile.err.text);
+    if (profile.failed) return error_set(err, profile.err.code, "%s", profile.err.text);
     double sum = 0;
     for (int i = 0; i < profile.n; i++) sum += profile.entry[i].seconds;
     qsort(profile.entry, (size_t)profile.n, sizeof *profile.entry, slower_first);

@@ -1,4 +1,4 @@
-/* Samples of random prompts. */
+/* Timing of sampling from random prompts. */
 #include <stdio.h>
 #include <stdlib.h>
 

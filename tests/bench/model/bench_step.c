@@ -1,5 +1,5 @@
-/* What the parts of a decoding step cost: each for all layers in one graph, so that no launch by
- * the host is in it. */
+/* The time of each part of a decoding step. The launches of a part for all layers are one graph, so
+ * that the host's launches are not measured. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void part_down(const Bench *b, int i)
     linear(b, &b->m->layer[i].down, 0);
 }
 
-static KvRows who(const Bench *b)
+static KvRows kv_rows(const Bench *b)
 {
     return (KvRows){b->pos, b->table, (b->tokens + KV_PAGE - 1) / KV_PAGE};
 }
@@ -74,13 +74,13 @@ static void part_fresh(const Bench *b, int i)
                .heads = b->m->c.heads,
                .layer = i,
                .eps = 1e-6f};
-    KvRows rows = who(b);
+    KvRows rows = kv_rows(b);
     cuda_fresh_heads(&f, &rows, &b->pages);
 }
 
 static void part_attend(const Bench *b, int i)
 {
-    KvRows rows = who(b);
+    KvRows rows = kv_rows(b);
     cuda_attend(b->x, b->y, b->parts, &rows, &b->pages, b->rows, b->m->c.heads, i, b->tokens);
 }
 
@@ -121,7 +121,7 @@ static void part_draw(const Bench *b, int i)
     cuda_draw(b->ids, (float *)b->ids + b->rows, &law, b->u, b->act, b->rows);
 }
 
-/* Seconds of one part of one layer; -1 after a failure. */
+/* Returns the seconds of one part of one layer, or -1 after a failure. */
 static double time_part(const Bench *b, Part *part, int layers)
 {
     const CudaState *s = cuda_state();
@@ -155,7 +155,7 @@ static double time_part(const Bench *b, Part *part, int layers)
     return cuda_failed() ? -1 : best / (REPEATS * layers);
 }
 
-static size_t most(size_t a, size_t b)
+static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -164,17 +164,17 @@ static void make_bench(Bench *b)
 {
     const Model *m = b->m;
     const ModelConfig *c = &m->c;
-    int widest = m->layer[0].qkv.n > c->hidden ? m->layer[0].qkv.n
-                                               : c->hidden; /* of sums, but for the head's */
-    size_t rows = (size_t)b->rows,
-           parts = most(cuda_attend_scratch(b->rows, c->heads, b->tokens), rows * (size_t)c->vocab);
-    size_t wide = most((size_t)c->hidden, (size_t)(c->heads * c->head_dim)),
+    /* The widest sums of a layer. */
+    int widest = m->layer[0].qkv.n > c->hidden ? m->layer[0].qkv.n : c->hidden;
+    size_t rows = (size_t)b->rows, parts = larger(cuda_attend_scratch(b->rows, c->heads, b->tokens),
+                                                  rows * (size_t)c->vocab);
+    size_t wide = larger((size_t)c->hidden, (size_t)(c->heads * c->head_dim)),
            ld = (size_t)(b->tokens + KV_PAGE - 1) / KV_PAGE;
-    parts = most(parts, rows * (size_t)widest);
-    b->x = cuda_alloc(rows * most(wide, (size_t)c->ff) * 2);
+    parts = larger(parts, rows * (size_t)widest);
+    b->x = cuda_alloc(rows * larger(wide, (size_t)c->ff) * 2);
     b->y = cuda_alloc(rows * wide * 2);
     b->stream = cuda_alloc(rows * (size_t)c->hidden * sizeof *b->stream);
-    b->act = cuda_alloc(most(rows * (size_t)c->ff * 2, cuda_draw_scratch(b->rows, c->vocab)));
+    b->act = cuda_alloc(larger(rows * (size_t)c->ff * 2, cuda_draw_scratch(b->rows, c->vocab)));
     b->parts = cuda_alloc(parts * sizeof(float));
     b->banned = cuda_alloc((size_t)c->vocab / 8 + 8);
     b->u = cuda_alloc(rows * sizeof *b->u);

@@ -1,4 +1,4 @@
-/* Training steps of random texts. */
+/* Timing of training steps and log-probabilities over random token sequences. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +76,7 @@ int bench_training(Model *m, const BenchTraining *b, Error *err)
     Sequence *seqs = make_texts(b, m->c.vocab);
     double best = 1e9, part[2] = {0}, now[2], tokens = (double)b->sequences * b->length;
     int rc = 0;
-    for (int i = 0; i <= b->steps && !rc; i++) { /* the first makes room, and is not counted */
+    for (int i = 0; i <= b->steps && !rc; i++) { /* the first allocates: not counted */
         rc = one_step(t, seqs, b->sequences, now, err);
         if (rc || (!i && b->steps > 1) || now[0] + now[1] > best) continue;
         best = now[0] + now[1];

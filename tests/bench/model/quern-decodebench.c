@@ -1,4 +1,4 @@
-/* Speeds of decoding, at one model shape. */
+/* quern-decodebench: the speed of decoding at one model shape. */
 #include <stdio.h>
 
 #include "base/flags.h"
@@ -31,7 +31,7 @@ static int run(const Options *o, Error *err)
                o->lora ? " and an adapter" : "", o->engine);
     if (!rc) rc = bench_decode(m, &b, err);
     if (!rc && o->parts && ops == ops_cpu())
-        rc = error_set(err, ERROR_INVALID, "--parts is of a GPU");
+        rc = error_set(err, ERROR_USAGE, "--parts needs a GPU");
     if (!rc && o->parts)
         rc = bench_step_parts(m, b.batch, b.prompt + b.new_tokens / 2, b.bandwidth, err);
     model_free(m);
@@ -57,6 +57,6 @@ int main(int argc, char **argv)
         "quern-decodebench", "", "Prints tokens a second of decoding.", flags, 0, 0, 0};
     flags_parse(&spec, argc, argv, NULL);
     Error err;
-    if (run(&o, &err)) log_exit(1, &err);
+    if (run(&o, &err)) log_die(&err);
     return log_close(0);
 }

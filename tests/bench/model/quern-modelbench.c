@@ -1,4 +1,4 @@
-/* Speeds of the native model: training, sampling and the products that both are made of. */
+/* quern-modelbench: the speed of training, sampling, and the matrix products of both. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct {
     int lean, needs_logp, profile;
 } Options;
 
-/* The named shape, and what the flags change of it. */
+/* Fill c with the named shape and the sizes that the flags give. */
 static int model_shape(const Options *o, ModelConfig *c, Error *err)
 {
     if (bench_shape(o->shape, c, err)) return -1;
@@ -134,6 +134,6 @@ int main(int argc, char **argv)
                      0};
     flags_parse(&spec, argc, argv, NULL);
     Error err;
-    if (run(&o, &err)) log_exit(1, &err);
+    if (run(&o, &err)) log_die(&err);
     return log_close(0);
 }

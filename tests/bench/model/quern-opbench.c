@@ -1,5 +1,5 @@
-/* Rates of the operations that memory bounds, one a line: quern-opbench --device cuda:0 --model
- * 7b */
+/* quern-opbench: the rates of memory-bound operations, one a line:
+ *   quern-opbench --device cuda:0 --model 7b */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,16 +38,16 @@ int main(int argc, char **argv)
     Error err;
     KernelTime times[KERNEL_TIMES_MAX];
     flags_parse(&spec, argc, argv, NULL);
-    if (model_device(device, &op, &err)) log_exit(1, &err);
+    if (model_device(device, &op, &err)) log_die(&err);
     size_t k = 0;
     while (strcmp(models[k].name, model)) k++;
     int n = bench_kernels(op, &models[k].shape, times, &err);
-    if (n < 0) log_exit(1, &err);
+    if (n < 0) log_die(&err);
     printf("%s, shapes of %s, %d rows, %d of the loss\n", op->name, model, models[k].shape.rows,
            models[k].shape.loss_rows);
     for (int i = 0; i < n; i++)
         printf("%-26s %9.1f MB %9.1f us %7.0f GB/s\n", times[i].name, times[i].bytes / 1e6,
                times[i].seconds * 1e6, times[i].bytes / times[i].seconds / 1e9);
-    if (attention && bench_attention(op, &err)) log_exit(1, &err);
+    if (attention && bench_attention(op, &err)) log_die(&err);
     return 0;
 }

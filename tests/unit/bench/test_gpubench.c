@@ -1,4 +1,4 @@
-/* The kernels that quern-gpubench has judged: no two the same, and none that a cache could know. */
+/* The kernels of quern-gpubench are distinct, and differ between runs, so no cache holds them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 static char dir[] = "/tmp/quern-test-XXXXXX";
 static Error err;
 
-/* What another process makes of the same. */
+/* Make the same variant in another process. */
 static void variant_elsewhere(char *out, size_t size)
 {
     int fds[2], status;

@@ -1,5 +1,5 @@
-/* A device with a clock that is a few blocks of host memory: its kernels are known by name, and
- * take the time that a test says. */
+/* A device for tests: a few blocks of host memory, kernels that are C code chosen by their names,
+ * and a clock whose times a test sets. */
 #ifndef TESTS_FAKE_DEVICE_H
 #define TESTS_FAKE_DEVICE_H
 
@@ -27,27 +27,27 @@ struct Device {
     DeviceInfo info;
     Block blocks[MAX_BLOCKS];
     int allocated, loads, launches, disturbed;
-    uint64_t
-        outputs[2]; /* seen while clocked: the blocks that each side wrote to, one bit a block */
+    /* By side, 0 candidate and 1 baseline: */
+    uint64_t outputs[2]; /* bits of the blocks that timed runs wrote to */
+    double phases[2];    /* the sum of the phases, each times the number of the output's block */
     Random drift;
-    double phases[2];   /* the sum of each side's, each times the number of its output's block */
-    float *x[2], *y[2]; /* of the last launches on two sets of buffers */
-    int stashes;
-    float remembered[64][2]; /* how inputs began that a candidate has seen */
+    float *x[2], *y[2];      /* of the last launches on two sets of buffers */
+    int stashes;             /* runs of the kernel "stash" */
+    float remembered[64][2]; /* the first elements of inputs that "remembers" has seen */
     int n_remembered;
-    double work; /* done in a run, a candidate's being 1 */
+    double work; /* of the last launch; an ordinary one has 1 */
     int clocked, locked, spied, calls;
     struct {
         int trusted, block;
-    } began[1 << 14]; /* of the calls of the clock: whose, and the output's block */
-    double hidden_us,
-        waits_us; /* that the host's clock sees and the events do not: of the candidate, of both */
-    double candidate_us, noise; /* of a run, and a share of it */
+    } began[1 << 14]; /* by call of the clock: the side, and the output's block */
+    /* Time that only the host's clock shows, of the candidate's runs and of all runs. */
+    double hidden_us, waits_us;
+    double candidate_us, noise; /* of a run, in us and as a share of it */
 };
 
 struct DeviceModule {
     int trusted;
-    int runs; /* a device variable: gone with the module */
+    int runs; /* a device variable, which lasts as long as the module */
     float bank[1 << 15];
 };
 
@@ -153,7 +153,7 @@ static int fake_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err
 
 static int fake_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
-    (void)d, (void)p, (void)read_only, (void)err; /* cannot tell */
+    (void)d, (void)p, (void)read_only, (void)err; /* this device cannot protect memory */
     return 0;
 }
 
@@ -179,7 +179,7 @@ static int is_relu(const float *x, const float *y, int n)
     return 1;
 }
 
-/* Half of the work for inputs that it has seen. */
+/* The kernel "remembers" does half of the work for inputs that it has seen. */
 static double remembers(Device *d, const float *x)
 {
     for (int i = 0; i < d->n_remembered; i++)
@@ -188,8 +188,8 @@ static double remembers(Device *d, const float *x)
     return 1;
 }
 
-/* What is known of the other set of buffers, too, and nothing where a run before has done so. 1:
- * nothing is left to do. */
+/* The kernel "both" does the work for both sets of buffers in one run. Returns 1 when an earlier
+ * run has done the work of this one. */
 static int does_both(Device *d, float *x, float *y, int n)
 {
     if (is_relu(x, y, n)) {
@@ -232,9 +232,8 @@ static void execute(Device *d, const DeviceLaunch *l)
     if (!strcmp(k, "mutate")) x[n - 1] = 7;
     for (int i = 0; !strcmp(k, "clamps") && i < n; i++) y[i] = fminf(y[i], 500);
     if (!strcmp(k, "beyond")) y[n] = 1;
-    if (!strcmp(k, "stash"))
-        memset(y + n, d->stashes++ % 2 ? 0xab : 1,
-               4); /* every other run takes away what the one before left */
+    /* Every other run of "stash" restores the guard zone that the one before has written. */
+    if (!strcmp(k, "stash")) memset(y + n, d->stashes++ % 2 ? 0xab : 1, 4);
 }
 
 static int fake_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
@@ -257,7 +256,7 @@ static void fake_disturb(Device *d, int on)
     d->disturbed = on;
 }
 
-/* Whether any buffer shows this launch its result before it has run. */
+/* 1: a buffer holds the result of this launch before it runs. */
 static int sees_result(Device *d, const DeviceLaunch *l)
 {
     float *x;
@@ -273,8 +272,7 @@ static int sees_result(Device *d, const DeviceLaunch *l)
     return 0;
 }
 
-/* A candidate takes 10 us, unless a test says otherwise, a baseline 15, with a drift that both
- * share and some noise. */
+/* A candidate takes candidate_us, a baseline 15 us, both with the same drift and with noise. */
 static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                       DeviceClock *out, DeviceFault *fault, Error *err)
 {

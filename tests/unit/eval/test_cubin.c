@@ -1,6 +1,5 @@
-/* What the assembler says with -v is what is read from its cubins; a damaged one is refused or read
- * in bounds, never followed outside (run under the address sanitizer for the second half of that).
- */
+/* The resources read from cubins are those that the assembler prints with -v. A damaged cubin is
+ * refused or read within its bytes (the address sanitizer checks this). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +50,7 @@ static void test_values(void **state)
     assert_null(cubin_find(&c, "with"));
     cubin_release(&c);
     buffer_release(&b);
-    load("sm_90.cubin", &b); /* here the system reserves 1 KiB of shared memory in the file */
+    load("sm_90.cubin", &b); /* this file reserves 1 KiB of shared memory for the system */
     assert_int_equal(cubin_parse(b.data, b.len, &c, &err), 0);
     assert_int_equal(c.sm, 90);
     expect(&c, "plain", 10, 0, 0);
@@ -75,12 +74,12 @@ static void test_refused(void **state)
     assert_int_equal(cubin_parse(b.data, b.len, &c, &err), -1);
     assert_non_null(strstr(err.text, "machine"));
     b.data[18] = (char)190;
-    memset(b.data + 40, 0xff, 8); /* section headers far away */
+    memset(b.data + 40, 0xff, 8); /* section headers outside the file */
     assert_int_equal(cubin_parse(b.data, b.len, &c, &err), -1);
     buffer_release(&b);
 }
 
-/* Each prefix, and a thousand files with damaged bytes, in memory of exactly their size. */
+/* Every prefix, and a thousand files with damaged bytes, each in memory of exactly its size. */
 static void test_damaged(void **state)
 {
     (void)state;
@@ -93,7 +92,7 @@ static void test_damaged(void **state)
         char *cut = memory_alloc(len);
         memcpy(cut, b.data, len);
         assert_int_equal(cubin_parse(cut, len, &c, &err),
-                         -1); /* the section headers stand near the end */
+                         -1); /* the section headers are near the end */
         free(cut);
         if (len > 13000) break;
     }

@@ -115,7 +115,7 @@ static void test_compared(void **state)
                  {"stash", OUTCOME_OUT_OF_BOUNDS},
                  {"relu", OUTCOME_OK}};
     static DeviceTiming timing;
-    ClockedOptions opt = {CLOCK_COLD, 0.5, 3, 0};
+    PairedOptions opt = {CLOCK_COLD, 0.5, 3, 0};
     TaskSet tasks;
     Loaded baseline, candidate;
     Plan plans[2];
@@ -131,8 +131,8 @@ static void test_compared(void **state)
         Finding f = {.outcome = OUTCOME_OK};
         ChecksPassed passed = {0};
         side(&candidate, &plans[1], sources[1], t, tries[i].kernel, 0);
-        int rc = clocked_measure(&baseline, &candidate, cases, w, &opt, &timing, &passed, &f, &err);
-        if (!rc) rc = clocked_unseen(&baseline, &candidate, cases, w, &opt, 0, &passed, &f, &err);
+        int rc = paired_measure(&baseline, &candidate, cases, w, &opt, &timing, &passed, &f, &err);
+        if (!rc) rc = paired_unseen(&baseline, &candidate, cases, w, &opt, 0, &passed, &f, &err);
         if (rc < 0) fail_msg("%s", err.text);
         if (f.outcome != tries[i].outcome) fail_msg("%s: %s", tries[i].kernel, f.message);
         assert_true(rc || (timing.n >= 4 && passed.n > 2));

@@ -16,6 +16,7 @@
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/statistics.h"
+#include "eval/judge/timing_bounds.h"
 
 #include "fake_device.h"
 
@@ -175,11 +176,11 @@ static DeviceTiming timing;
 static const char *candidates_plan = "(x, y, n)";
 static int claims_a_win; /* and is looked at on what it has not seen */
 
-static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
+static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
 {
     Loaded baseline, candidate;
     Error err = {0};
-    ClockedOptions opt = {CLOCK_COLD, 10, 3, 0};
+    PairedOptions opt = {CLOCK_COLD, 10, 3, 0};
     random_init(&fake.drift, 3, 5);
     fake.outputs[0] = fake.outputs[1] = 0;
     fake.phases[0] = fake.phases[1] = 0;
@@ -190,13 +191,13 @@ static int clocked(const char *kernel, ChecksPassed *passed, Finding *f)
     baseline.plan = baseline.context.plan = &kept;
     plan = (Plan){0};
     load(&candidate, kernel, candidates_plan);
-    int rc = clocked_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f,
-                             &err);
+    int rc = paired_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f,
+                            &err);
     Interval v;
     if (!rc && claims_a_win) {
-        clocked_ratio(&timing, 3, &v);
-        rc = clocked_unseen(&baseline, &candidate, cases, sim_workload(), &opt, v.low, passed, f,
-                            &err);
+        paired_ratio(&timing, 3, &v);
+        rc = paired_unseen(&baseline, &candidate, cases, sim_workload(), &opt, v.low, passed, f,
+                           &err);
     }
     if (rc < 0) fail_msg("%s", err.text);
     loaded_close(&candidate);
@@ -217,7 +218,7 @@ static void test_paired_timing(void **state)
     ChecksPassed passed = {0};
     Interval ratio;
     fake.spied = 0;
-    assert_int_equal(clocked("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu", &passed, &f), 0);
     Pairs pairs = timing_pairs(&timing);
     statistics_ratio(&pairs, 3, &ratio);
     assert_true(ratio.low > 1.48 && ratio.high < 1.52 &&
@@ -231,23 +232,23 @@ static void test_paired_timing(void **state)
                 fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
     assert_int_equal(passed.n, 1);
     buffers[0] = "//@ buffer float a[n]\n//@ launch relu<<<1, 32>>>(x, a, n)\n";
-    assert_int_equal(clocked("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu", &passed, &f), 0);
     assert_int_equal(fake.spied, 0);
     buffers[0] = "";
 }
 
-/* Of each four couples counted two begin with either side, of those one with either set. */
+/* Of each four pairs counted two begin with either side, of those one with either set. */
 static void test_orders(void **state)
 {
     (void)state;
     Finding f;
     ChecksPassed passed = {0};
-    assert_int_equal(clocked("relu", &passed, &f), 0);
-    int couples = timing.n, from = fake.calls - 2 * couples, block = fake.began[from].block,
+    assert_int_equal(measure("relu", &passed, &f), 0);
+    int pairs = timing.n, from = fake.calls - 2 * pairs, block = fake.began[from].block,
         changes = 0;
-    assert_true(couples >= 24 && couples % 4 == 0 && from > 0);
+    assert_true(pairs >= 24 && pairs % 4 == 0 && from > 0);
     assert_true(fake.began[0].trusted); /* whose time bounds the candidate's first */
-    for (int k = 0; k < couples; k += 4) {
+    for (int k = 0; k < pairs; k += 4) {
         int seen = 0;
         for (int i = 0; i < 4; i++) {
             int first = from + 2 * (k + i),
@@ -279,14 +280,14 @@ static void test_few_for_losers(void **state)
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         fake.candidate_us = tries[i].us, fake.noise = tries[i].noise;
         ChecksPassed passed = {0};
-        assert_int_equal(clocked("relu", &passed, &f), 0);
+        assert_int_equal(measure("relu", &passed, &f), 0);
         assert_in_range(timing.n, tries[i].least, tries[i].most);
         Pairs pairs = timing_pairs(&timing);
         statistics_ratio(&pairs, 3, &samples);
-        clocked_ratio(&timing, 3, &v);
+        paired_ratio(&timing, 3, &v);
         assert_true(v.middle == samples.middle &&
                     samples.high - samples.low <= 2 * v.middle * tries[i].wanted);
-        double share = CLOCKED_CONTEXT_US *
+        double share = PAIRED_CONTEXT_US *
                        sqrt(0.5 / (15 * 15) +
                             0.5 / (tries[i].us * tries[i].us)); /* drift: up to 10% more time */
         double low = (v.middle - v.low) / v.middle, high = (v.high - v.middle) / v.middle;
@@ -306,19 +307,19 @@ static void test_unknown_by_launch(void **state)
     fake.noise = 0.0001;
     candidates_plan =
         "(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)";
-    assert_int_equal(clocked("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu", &passed, &f), 0);
     assert_int_equal(timing.baseline_launches, 1);
     assert_int_equal(timing.candidate_launches, 3);
-    clocked_ratio(&timing, 3, &three);
+    paired_ratio(&timing, 3, &three);
     timing.candidate_launches = 1;
-    clocked_ratio(&timing, 3, &one);
+    paired_ratio(&timing, 3, &one);
     double baseline = statistics_median(timing.baseline_us, timing.n),
            candidate = statistics_median(timing.candidate_us, timing.n);
     double half[2] = {one.high / one.middle - 1, three.high / three.middle - 1},
            more = 0.5 * (9 - 1) / (candidate * candidate);
     assert_true(fabs(half[1] * half[1] - half[0] * half[0] -
-                     CLOCKED_CONTEXT_US * CLOCKED_CONTEXT_US * more) < 1e-9);
-    assert_true(half[0] > CLOCKED_CONTEXT_US * sqrt(0.5) * hypot(1 / baseline, 1 / candidate) &&
+                     PAIRED_CONTEXT_US * PAIRED_CONTEXT_US * more) < 1e-9);
+    assert_true(half[0] > PAIRED_CONTEXT_US * sqrt(0.5) * hypot(1 / baseline, 1 / candidate) &&
                 half[1] < 0.055);
     candidates_plan = "(x, y, n)";
     fake.noise = 0.01;
@@ -330,7 +331,7 @@ static void test_buffers_are_shared(void **state)
 {
     (void)state;
     Loaded candidate, baseline;
-    Rig owner, r;
+    Run owner, r;
     Finding f;
     Error err = {0};
     buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n//@ buffer float c[5 * n]\n";
@@ -343,8 +344,8 @@ static void test_buffers_are_shared(void **state)
     load(&candidate, "relu", "(x, y, n)");
     const Case *c = cases_get(cases, tasks.tasks[0], sim_workload(), VARIANT_DRAWN, 1, 1.0, &err);
     assert_non_null(c);
-    assert_int_equal(rig_open(&owner, &candidate, c, NULL, &f, &err), 0);
-    assert_int_equal(rig_open(&r, &baseline, c, &owner, &f, &err), 0);
+    assert_int_equal(run_open(&owner, &candidate, c, NULL, &f, &err), 0);
+    assert_int_equal(run_open(&r, &baseline, c, &owner, &f, &err), 0);
     assert_int_equal(fake.allocated, 2 + 3 + 2);
     assert_int_equal(r.memory.outputs[0], owner.memory.outputs[0]);
     assert_int_equal(r.memory.buffers[0], owner.memory.buffers[1]);
@@ -360,18 +361,18 @@ static void test_buffers_are_shared(void **state)
                                     i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4],
                                     &zero, 4, &err),
                          0);
-    assert_int_equal(rig_reset_own_buffers(&r, &err), 0);
+    assert_int_equal(run_reset_own_buffers(&r, &err), 0);
     for (int i = 0; i < 4; i++) fake_read(&fake, r.memory.buffers[i], &seen[i], 4, &err);
     assert_true(seen[0] == 0 && seen[3] == 0 && isnan(seen[1]) && isnan(seen[2]));
-    assert_int_equal(rig_reset(&r, &err), 0);
+    assert_int_equal(run_reset(&r, &err), 0);
     for (int i = 0; i < 7; i++)
         fake_read(&fake, i < 4 ? r.memory.buffers[i] : owner.memory.buffers[i - 4], &seen[i], 4,
                   &err);
     assert_true(isnan(seen[0]) && isnan(seen[3]) && isnan(seen[4]) && isnan(seen[5]) &&
                 seen[6] == 0);
-    rig_close(&r);
+    run_close(&r);
     assert_int_equal(fake.allocated, 2 + 3);
-    rig_close(&owner);
+    run_close(&owner);
     buffers[0] = buffers[1] = "";
     loaded_close(&candidate);
     loaded_close(&baseline);
@@ -380,26 +381,26 @@ static void test_buffers_are_shared(void **state)
 }
 
 /* Every timed output is compared, whatever the checks before have seen. */
-static void test_cheats_when_clocked(void **state)
+static void test_cheats_when_timed(void **state)
 {
     (void)state;
     Finding f;
     ChecksPassed passed = {0};
-    assert_int_equal(clocked("nothing", &passed, &f), 1);
+    assert_int_equal(measure("nothing", &passed, &f), 1);
     if (f.outcome != OUTCOME_WRONG_RESULT) fail_msg("%s", f.message);
-    assert_int_equal(clocked("beyond", &passed, &f), 1);
+    assert_int_equal(measure("beyond", &passed, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_OUT_OF_BOUNDS);
-    assert_int_equal(clocked("stash", &passed, &f), 1);
+    assert_int_equal(measure("stash", &passed, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_OUT_OF_BOUNDS);
-    assert_int_equal(clocked("mutate", &passed, &f), 1);
+    assert_int_equal(measure("mutate", &passed, &f), 1);
     assert_string_equal(f.cheat, "input_mutation");
     fake.hidden_us = 5000;
-    int rc = clocked("relu", &passed, &f);
+    int rc = measure("relu", &passed, &f);
     fake.hidden_us = 0;
     assert_int_equal(rc, 1);
     assert_string_equal(f.cheat, "hidden_work");
     fake.waits_us = 5000; /* a busy host: nobody hides anything */
-    rc = clocked("relu", &passed, &f);
+    rc = measure("relu", &passed, &f);
     fake.waits_us = 0;
     if (rc) fail_msg("%s", f.message);
 }
@@ -411,9 +412,9 @@ static void test_two_in_one(void **state)
     Finding f;
     Interval v;
     ChecksPassed passed = {0};
-    int rc = clocked("both", &passed, &f);
+    int rc = measure("both", &passed, &f);
     if (rc) fail_msg("%s", f.message);
-    clocked_ratio(&timing, 3, &v);
+    paired_ratio(&timing, 3, &v);
     assert_true(v.high < 0.8 && v.low > 0.7); /* 15 us to 20 */
 }
 
@@ -425,17 +426,17 @@ static void test_unseen(void **state)
     ChecksPassed passed = {0};
     claims_a_win = 1;
     fake.noise = 0.03;
-    int rc = clocked("relu", &passed, &f);
+    int rc = measure("relu", &passed, &f);
     if (rc) fail_msg("%s", f.message);
     assert_true(passed.n >= 5);
     assert_non_null(strstr(passed.text[1], "input scale 8"));
-    assert_int_equal(clocked("remembers", &passed, &f), 1);
+    assert_int_equal(measure("remembers", &passed, &f), 1);
     assert_string_equal(f.cheat, "replay");
-    assert_int_equal(clocked("clamps", &passed, &f), 1);
+    assert_int_equal(measure("clamps", &passed, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
     Cases *many = cases;
     cases = cases_new(0, &fake_ops, &fake); /* contents that are not in use have to go */
-    rc = clocked("relu", &passed, &f);
+    rc = measure("relu", &passed, &f);
     cases_free(cases);
     cases = many;
     if (rc) fail_msg("%s", f.message);
@@ -452,7 +453,8 @@ static void test_outputs_are_compared_after_prediction(void **state)
     Error err = {0};
     ChecksPassed passed = {0};
     load(&l, "nothing", "(x, y, n)");
-    assert_int_equal(timing_predict(&l, cases, sim_workload(), 3, &timing, &passed, &f, &err), 1);
+    assert_int_equal(predicted_measure(&l, cases, sim_workload(), 3, &timing, &passed, &f, &err),
+                     1);
     assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
     loaded_close(&l);
     assert_int_equal(fake.allocated, 0);
@@ -526,7 +528,7 @@ int main(void)
         cmocka_unit_test(test_few_for_losers),
         cmocka_unit_test(test_unknown_by_launch),
         cmocka_unit_test(test_buffers_are_shared),
-        cmocka_unit_test(test_cheats_when_clocked),
+        cmocka_unit_test(test_cheats_when_timed),
         cmocka_unit_test(test_two_in_one),
         cmocka_unit_test(test_unseen),
         cmocka_unit_test(test_outputs_are_compared_after_prediction),

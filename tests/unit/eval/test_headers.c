@@ -1,5 +1,5 @@
-/* Which headers a source gets depends on it and the folders alone, not on what was asked for
- * before. Needs no compiler. */
+/* The headers of a source depend on the source and the folders alone, not on earlier requests.
+ * Needs no compiler. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "eval/compile/headers.h"
 
-enum { LARGE = 4 << 20, N_LARGE = 33 }; /* together more than all headers may have */
+enum { LARGE = 4 << 20, N_LARGE = 33 }; /* more bytes than headers.c keeps */
 
 static char dir[] = "/tmp/quern-test-XXXXXX", cuda[4200], folder[4200];
 static Error err;
@@ -54,7 +54,7 @@ static int tear_down(void **state)
     return file_remove_tree(dir, &err);
 }
 
-/* How many headers a source gets, the prelude's names left out. */
+/* The number of headers of a source, without the prelude's. */
 static int count(Headers *h, const char *source)
 {
     const char *const *names, *const *texts;
@@ -62,7 +62,7 @@ static int count(Headers *h, const char *source)
     return headers_collect(h, source, strlen(source), &names, &texts) - none;
 }
 
-/* A source may take as much as there is room for; the next one finds all of it again. */
+/* A source may use the whole room for headers, and so may the next one. */
 static void test_room_is_a_sources_own(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_room_is_a_sources_own(void **state)
     assert_int_equal(headers_open(cuda, folder, &h, &err), 0);
     assert_int_equal(count(h, own), 3);
     snprintf(taken, sizeof taken, "%s", headers_taken(h));
-    assert_int_equal(count(h, all.data), N_LARGE - 1); /* one too many, whatever was read before */
+    assert_int_equal(count(h, all.data), N_LARGE - 1); /* one more than there is room for */
     assert_int_equal(count(h, all.data), N_LARGE - 1);
     assert_int_equal(count(h, "#include <late.h>\n"), 2);
     assert_int_equal(count(h, own), 3);
@@ -84,7 +84,7 @@ static void test_room_is_a_sources_own(void **state)
     buffer_release(&all);
 }
 
-/* Without CUDA's headers every candidate that includes one would be blamed for it. */
+/* Missing CUDA headers are an error here, or every candidate that includes one would be blamed. */
 static void test_no_cuda_headers(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void test_job(void **state)
     assert_int_equal(job_decode(b.data, b.len, &back, &err), 0);
     assert_string_equal(back.not_on, "GPU-1");
     buffer_release(&b);
-    /* each part of the key counts, and parts do not run into one another */
+    /* every field changes the key, and a byte that moves to the next field changes it, too */
     static const Job jobs[] = {
         {.source = "ab", .source_len = 2, .task_digest = "c", .device = "d", .seed = 1},
         {.source = "a", .source_len = 1, .task_digest = "bc", .device = "d", .seed = 1},

@@ -1,4 +1,5 @@
-/* The launch plan: what parses, what does not and how that is said, and what it resolves to. */
+/* The launch plan: lines that parse, the sentences for those that do not, and the launches that
+ * result. / */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,8 +157,7 @@ static void test_floats(void **state)
     expect_float("-", 0, 0);
 }
 
-/* ---- resolving, against a kernel of known parameters: (const float *x, float *y, int n, float e)
- * ---- */
+/* ---- resolving for the kernel (const float *x, float *y, int n, float e) ---- */
 
 static Task task;
 static const DeviceInfo device = {
@@ -330,7 +330,7 @@ static void test_library(void **state)
     int n, line;
     parse_fails(source, 2, "line 2: library calls are the harness's own");
     if (plan_parse_trusted(source, strlen(source), &p, &line, &err)) fail_msg("%s", err.text);
-    assert_int_equal(p.n_kernels, 1); /* a library call is nothing to compile */
+    assert_int_equal(p.n_kernels, 1); /* a library call needs no compilation */
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
     if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &line, &err))
         fail_msg("%s", err.text);

@@ -1,4 +1,4 @@
-/* What is done for the first candidate while the device opens is what its verdict finds done. */
+/* The work for the first candidate while the device opens gives what its verdict needs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static int compiled_ahead(Compiler *c, const char *source, size_t len)
     return cached;
 }
 
-static void test_done_ahead(void **state)
+static void test_first_candidate(void **state)
 {
     (void)state;
     Task *t = tasks.tasks[0];
@@ -92,7 +92,8 @@ static void test_done_ahead(void **state)
     assert_int_equal(uploads, 0);
     cases_open(cases, (Device *)(uintptr_t)64);
     broken = 1;
-    assert_int_equal(prepare_contents(p, &err), -1); /* the first, which is then drawn again */
+    assert_int_equal(prepare_contents(p, &err),
+                     -1); /* the upload of the first fails; it is drawn again */
     broken = 0;
     const Case *c = cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 0), 1.0, &err);
     assert_non_null(c);
@@ -101,7 +102,7 @@ static void test_done_ahead(void **state)
     assert_null(c->inputs[0]);
     assert_ptr_equal(c, cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 0), 1.0, &err));
     assert_int_equal(uploads, 2);
-    broken = 1; /* the second is there, and cannot be taken to the device; then it is drawn again */
+    broken = 1; /* the upload of the second fails; it is drawn again */
     assert_null(cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 1), 1.0, &err));
     broken = 0;
     assert_non_null(cases_get(cases, t, w, VARIANT_DRAWN, case_seed(5, t, w, 1), 1.0, &err));
@@ -122,7 +123,7 @@ static void test_done_ahead(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_done_ahead)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_candidate)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

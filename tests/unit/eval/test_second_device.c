@@ -1,4 +1,4 @@
-/* What is a record, and what comes of two verdicts of one. */
+/* Which scores are records, and how the verdicts of two devices are merged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const Job job = {.task = "relu",
                         .source_len = 1,
                         .seed = 1};
 
-/* A verdict as the queue hands it over; the zone and bytes live until the test ends. */
+/* A verdict as it comes from the queue. The zone and the bytes stay valid until the test ends. */
 typedef struct {
     Buffer bytes;
     msgpack_zone zone;
@@ -55,11 +55,11 @@ static int is_record(const char *outcome, double score, int predicted, double be
 {
     Made m;
     Job out;
-    int yes = second_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
+    int yes = second_device_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
-        assert_string_equal(out.device,
-                            "NVIDIA H200"); /* not the architecture that was asked for */
+        assert_string_equal(
+            out.device, "NVIDIA H200"); /* the class of the GPU, not the requested architecture */
         assert_true(out.seed != job.seed);
     }
     drop(&m);
@@ -75,7 +75,7 @@ static void test_record(void **state)
     assert_false(is_record("wrong_result", 0, 0, 0));
     assert_true(is_record("ok", 2.5, 0, 1.2));
     assert_false(is_record("ok", 2.4, 0, 1.2));
-    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the baseline is known */
+    assert_false(is_record("ok", 1.9, 0, 0.4)); /* the best known is at least 1, the baseline */
     assert_true(is_record("ok", 3.1, 0, 9));
 }
 
@@ -89,7 +89,7 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     char *text[3];
     make(&first, "ok", a, 0, "GPU-1");
     make(&second, outcome, b, 0, "GPU-2");
-    assert_int_equal(second_merge(&first.view, &second.view, r, &err), 0);
+    assert_int_equal(second_device_merge(&first.view, &second.view, r, &err), 0);
     buffer_init(&merged.bytes, 8192);
     msgpack_zone_init(&merged.zone, 4096);
     assert_int_equal(record_encode(r, &merged.bytes, &err), 0);
@@ -106,7 +106,7 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     assert_int_equal(view_float(&merged.view, "score", &got, &err), 0);
     assert_true(got == score);
     assert_non_null(text[0] = view_strdup(&merged.view, "key", &err));
-    assert_string_equal(text[0], "GPU-1"); /* the first job's */
+    assert_string_equal(text[0], "GPU-1"); /* of the first job */
     free(text[0]);
     record_free(r);
     drop(&first);

@@ -37,16 +37,17 @@ static double ulps(float got, double want)
 
 /* ---- fp32 functions ---- */
 
-#define UNARY(X)                                                                                  \
-    X(expf, exp, 2)                                                                               \
-    X(exp2f, exp2, 2)                                                                             \
-    X(exp10f, exp10_, 2)                                                                          \
-    X(expm1f, expm1, 2) X(logf, log, 2) X(log2f, log2, 2) X(log10f, log10, 3) X(log1pf, log1p, 3) \
-        X(sqrtf, sqrt, 0.51) X(rsqrtf, rsqrt_, 2) X(cbrtf, cbrt, 2) X(sinf, sin, 2)               \
-            X(cosf, cos, 2) X(tanf, tan, 4) X(asinf, asin, 3) X(acosf, acos, 3) X(atanf, atan, 3) \
-                X(sinhf, sinh, 4) X(coshf, cosh, 3) X(tanhf, tanh, 3) X(erff, erf, 3)             \
-                    X(erfcf, erfc, 6) X(floorf, floor, 0) X(ceilf, ceil, 0) X(truncf, trunc, 0)   \
-                        X(rintf, rint, 0) X(roundf, round, 0) X(fabsf, fabs, 0)
+#define UNARY(X)                                                                                   \
+    X(expf, exp, 2)                                                                                \
+    X(exp2f, exp2, 2)                                                                              \
+    X(exp10f, exp10_, 2)                                                                           \
+    X(expm1f, expm1, 2)                                                                            \
+    X(logf, log, 2) X(log2f, log2, 2) X(log10f, log10, 3) X(log1pf, log1p, 3) X(sqrtf, sqrt, 0.51) \
+        X(rsqrtf, rsqrt_, 2) X(cbrtf, cbrt, 2) X(sinf, sin, 2) X(cosf, cos, 2) X(tanf, tan, 4)     \
+            X(asinf, asin, 3) X(acosf, acos, 3) X(atanf, atan, 3) X(sinhf, sinh, 4)                \
+                X(coshf, cosh, 3) X(tanhf, tanh, 3) X(erff, erf, 3) X(erfcf, erfc, 6)              \
+                    X(floorf, floor, 0) X(ceilf, ceil, 0) X(truncf, trunc, 0) X(rintf, rint, 0)    \
+                        X(roundf, round, 0) X(fabsf, fabs, 0)
 
 static double exp10_(double x)
 {

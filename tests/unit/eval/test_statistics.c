@@ -1,4 +1,4 @@
-/* The middle of ratios, its interval against what is known of it, and rounding towards 1. */
+/* The interquartile mean of ratios, its interval against theory, and rounding towards 1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +31,9 @@ static void test_point(void **state)
     assert_true(close_to(r.middle, 1.5) && close_to(r.low, 1.5) && close_to(r.high, 1.5));
 }
 
-/* The interval of n normal ratios: it holds the middle in about 95 of 100 experiments, has the
- * width that theory gives (the mean of the middle half has 1.0926 times the mean's standard error),
- * and is the same for the same seed. */
+/* The interval of n normal ratios holds the true ratio in about 95 of 100 experiments. Its width is
+ * that of theory: the interquartile mean has 1.0926 times the mean's standard error. Equal seeds
+ * give equal intervals. */
 static void test_interval(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_interval(void **state)
     assert_true(cheap > 0.85 * theory && cheap < 1.15 * theory);
 }
 
-/* One wild sample in ten moves neither the middle nor the interval. */
+/* One outlier in ten samples changes neither the middle nor the interval much. */
 static void test_outliers(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void test_outliers(void **state)
     assert_true(close_to(v.middle, 1.5) && close_to(v.low, 1.5) && close_to(v.high, 1.5));
 }
 
-/* Of eight samples, as of many, the interval holds the truth in about 95 of 100 experiments. */
+/* With eight samples, too, the interval holds the true ratio in about 95 of 100 experiments. */
 static void test_few(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A verdict's record fits the schema; its key names everything that decides it. */
+/* A verdict's record fits the schema of its artifact and reads back equal, a damaged one is refused
+ * by field, and the key depends on everything that decides the verdict. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include "artifacts/schema.h"
 #include "base/memory.h"
 #include "eval/judge/evaluator.h"
+#include "eval/judge/verdict_schema.h"
 
 static Verdict sample(void)
 {
@@ -40,40 +42,175 @@ static Verdict sample(void)
     return v;
 }
 
-static void check_schema(const Verdict *v)
+typedef struct {
+    Buffer bytes;
+    msgpack_zone zone;
+    View view;
+} Encoded;
+
+static void encode_record(const Record *r, Encoded *out)
 {
     Error err = {0};
-    Buffer b;
-    View view;
-    msgpack_zone zone;
+    buffer_init(&out->bytes, 1 << 20);
+    msgpack_zone_init(&out->zone, 4096);
+    if (record_encode(r, &out->bytes, &err) ||
+        view_decode(out->bytes.data, out->bytes.len, "record", &out->zone, &out->view, &err))
+        fail_msg("%s", err.text);
+}
+
+static Record *record_of(const Verdict *v)
+{
     Record *r = record_new();
-    buffer_init(&b, 1 << 20);
-    msgpack_zone_init(&zone, 4096);
     verdict_record(v, "relu", r);
     record_text(r, "id", "sample-1");
-    if (record_encode(r, &b, &err) || view_decode(b.data, b.len, "record", &zone, &view, &err) ||
-        schema_check("verdicts", &view, &err))
-        fail_msg("%s", err.text);
-    msgpack_zone_destroy(&zone);
-    buffer_release(&b);
+    return r;
+}
+
+static void encode(const Verdict *v, Encoded *out)
+{
+    Record *r = record_of(v);
+    encode_record(r, out);
     record_free(r);
+}
+
+static void encoded_release(Encoded *e)
+{
+    msgpack_zone_destroy(&e->zone);
+    buffer_release(&e->bytes);
+}
+
+/* The record is valid, and encoding what verdict_read makes of it gives the same bytes. */
+static void check_record(const Verdict *v)
+{
+    Error err = {0};
+    Encoded first, second;
+    Verdict back;
+    encode(v, &first);
+    if (schema_check("verdicts", &first.view, &err) || verdict_read(&first.view, &back, &err))
+        fail_msg("%s", err.text);
+    encode(&back, &second);
+    assert_int_equal(first.bytes.len, second.bytes.len);
+    assert_memory_equal(first.bytes.data, second.bytes.data, first.bytes.len);
+    assert_int_equal(back.timing != NULL, v->timing != NULL);
+    if (v->timing) assert_int_equal(back.timing->n, v->timing->n);
+    verdict_release(&back);
+    encoded_release(&first);
+    encoded_release(&second);
 }
 
 static void test_record(void **state)
 {
     (void)state;
     Verdict v = sample();
-    check_schema(&v);
-    v.timing->n = 5; /* of a clock: raw samples and telemetry too */
-    v.predicted = 0;
+    check_record(&v);
+    v.timing->n = 5; /* as on a device with a clock: raw samples and telemetry, too */
+    v.timing->mode = CLOCK_GRAPH;
+    v.timing->candidate_us[4] = v.timing->baseline_us[0] = 3.25;
     v.timing->before.sm_mhz = v.timing->after.sm_mhz = 1980;
-    check_schema(&v);
+    v.timing->after.throttle = 1ull << 40;
+    v.predicted = 0;
+    v.light_is_flops = 1;
+    strcpy(v.uuid, "GPU-1");
+    check_record(&v);
     verdict_release(&v);
     v.outcome = OUTCOME_CHEAT;
     strcpy(v.cheat, "stale_result");
     strcpy(v.message, "why");
     v.n_checks = 0;
-    check_schema(&v);
+    check_record(&v);
+}
+
+/* verdict_read refuses the record of a sample verdict in which one field was replaced. */
+static void refused(void (*replace)(Record *), ErrorCode code, const char *sentence)
+{
+    Verdict v = sample(), back;
+    Error err = {0};
+    Encoded good, bad;
+    Record *r = record_new();
+    encode(&v, &good);
+    replace(r);
+    record_copy(r, &good.view);
+    encode_record(r, &bad);
+    assert_int_equal(verdict_read(&bad.view, &back, &err), -1);
+    assert_null(back.timing);
+    assert_int_equal(err.code, code);
+    assert_string_equal(err.text, sentence);
+    encoded_release(&good);
+    encoded_release(&bad);
+    record_free(r);
+    verdict_release(&v);
+}
+
+static void unknown_outcome(Record *r)
+{
+    record_text(r, "outcome", "fine");
+}
+
+static void text_score(Record *r)
+{
+    record_text(r, "score", "high");
+}
+
+static void long_uuid(Record *r)
+{
+    char text[100] = "";
+    memset(text, 'u', sizeof text - 1);
+    record_text(record_map(r, "detail"), "uuid", text);
+}
+
+static void text_counter(Record *r)
+{
+    record_text(record_map(r, "counters"), "sectors", "many");
+}
+
+static void bad_seed(Record *r)
+{
+    record_text(record_map(r, "detail"), "seed", "-1");
+}
+
+static void test_damaged_records(void **state)
+{
+    (void)state;
+    refused(unknown_outcome, ERROR_CORRUPT, "record: unknown outcome 'fine'");
+    refused(text_score, ERROR_CORRUPT, "record, field score: expected a float, found a text");
+    refused(long_uuid, ERROR_LIMIT,
+            "record, in detail, field uuid: expected at most 47 bytes, found 99");
+    refused(text_counter, ERROR_CORRUPT,
+            "record, in counters, field sectors: expected a float, found a text");
+    refused(bad_seed, ERROR_CORRUPT, "record, in detail: unknown seed '-1'");
+    Error err = {0};
+    Encoded e;
+    Verdict v;
+    Record *r = record_new();
+    encode_record(r, &e);
+    assert_int_equal(verdict_read(&e.view, &v, &err), -1);
+    assert_string_equal(err.text, "record, field id: expected a text, found no such field");
+    encoded_release(&e);
+    record_free(r);
+}
+
+/* The table's record fields are those of artifacts/schema.c, each with the same type. */
+static void test_fields(void **state)
+{
+    (void)state;
+    int n = 0, optional, artifact_fields = 0;
+    char type;
+    for (const char *name; (name = schema_field("verdicts", artifact_fields, &type, &optional));
+         artifact_fields++) {
+        int i = 0;
+        while (i < verdict_n_fields &&
+               (verdict_fields[i].place != VERDICT_RECORD || strcmp(verdict_fields[i].name, name)))
+            i++;
+        if (i == verdict_n_fields) fail_msg("verdict_fields has no %s", name);
+        if (verdict_fields[i].kind != type || (verdict_fields[i].optional != 0) != optional)
+            fail_msg("%s differs from artifacts/schema.c", name);
+    }
+    for (int i = 0; i < verdict_n_fields; i++) {
+        n += verdict_fields[i].place == VERDICT_RECORD;
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(verdict_fields[i].name, verdict_fields[k].name);
+    }
+    assert_int_equal(n, artifact_fields);
 }
 
 static void key_of(const char *source, const char *task_digest, const char *device_class,
@@ -116,8 +253,9 @@ static void test_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_record), cmocka_unit_test(test_key),
-                                       cmocka_unit_test(test_names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_record), cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_fields), cmocka_unit_test(test_key), cmocka_unit_test(test_names)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

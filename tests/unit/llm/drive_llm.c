@@ -1,7 +1,7 @@
 /* Drives llm_run for tests/shell/llm.t: one prompt per line on stdin, one line per reply on stdout:
  *   INDEX STATUS ATTEMPTS FINISH TOKENS text|error [| reasoning]
- * Exit 0 when llm_run says 0, 1 else, with its sentence on stderr. Without arguments there is
- * nothing to drive. */
+ * Exit status 0 when llm_run returns 0, else 1 with the error on stderr. Without arguments it skips
+ * as a unit test. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Bodies out, replies in, and what to do after each status: without a network. */
+/* Request bodies, replies, and the decision after each status, without a network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void test_sampling_fields(void **state)
     char *s = llm_request_body(&o, &d, "x", 1, &err);
     assert_non_null(strstr(s, "\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"stop\":[\"END\"]}"));
     free(s);
-    /* To learn from: ids, and none of a server's defaults, which would make it another law. */
+    /* want_ids: ids, and no default of the server, which would change the distribution. */
     o = (LlmOptions){
         .api = LLM_OPENAI, .model = "m", .temperature = 1, .max_tokens = 9, .want_ids = 1};
     s = llm_request_body(&o, &d, "x", 1, &err);
@@ -88,14 +88,14 @@ static int parse(LlmApi api, const char *body, LlmAnswer *a)
     return llm_reply_parse(api, body, strlen(body), a, &err);
 }
 
-#define STANDS "\xef\xbf\xbd"
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* A thought in front of the answer whose opening tag was in the prompt. */
-static void test_thoughts(void **state)
+/* Reasoning in front of the answer, with and without its opening tag. */
+static void test_reasoning(void **state)
 {
     (void)state;
     static const struct {
-        const char *content, *text, *thought; /* thought NULL: none */
+        const char *content, *text, *reasoning; /* reasoning NULL: none */
     } cases[] = {
         {"so\\n</think>\\n\\nfine", "fine", "so\n"},
         {"so</think>fine", "fine", "so"},
@@ -117,11 +117,11 @@ static void test_thoughts(void **state)
                  cases[i].content);
         assert_int_equal(parse(LLM_OPENAI, body, &a), 0);
         assert_string_equal(a.text, cases[i].text);
-        assert_int_equal(a.reasoning != NULL, cases[i].thought != NULL);
-        if (a.reasoning) assert_string_equal(a.reasoning, cases[i].thought);
+        assert_int_equal(a.reasoning != NULL, cases[i].reasoning != NULL);
+        if (a.reasoning) assert_string_equal(a.reasoning, cases[i].reasoning);
         llm_answer_release(&a);
     }
-    /* the server has shown the thought: this is the answer's own */
+    /* The server sent the reasoning separately: this tag belongs to the answer. */
     assert_int_equal(
         parse(LLM_OPENAI,
               "{\"choices\":[{\"message\":{\"content\":\"a </think> b\",\"reasoning\":\"r\"}}]}",
@@ -149,7 +149,13 @@ static void test_openai_replies(void **state)
     assert_int_equal(a.prompt_tokens, 1);
     assert_int_equal(a.completion_tokens, 0);
     llm_answer_release(&a);
-    /* thought until the limit: no answer, and not an error */
+}
+
+static void test_empty_answers(void **state)
+{
+    (void)state;
+    LlmAnswer a;
+    /* Reasoning up to the token limit: an empty answer, not an error. */
     assert_int_equal(parse(LLM_OPENAI,
                            "{\"choices\":[{\"message\":{\"content\":null,\"reasoning_content\":"
                            "\"c\"},\"finish_reason\":\"length\"}]}",
@@ -179,7 +185,13 @@ static void test_openai_replies(void **state)
                      0);
     assert_true(a.filtered);
     llm_answer_release(&a);
-    /* what a model can say and a text cannot hold; a backslash before it is what was said */
+}
+
+/* Escapes that a text cannot hold become U+FFFD. After a backslash they are plain text. */
+static void test_escapes(void **state)
+{
+    (void)state;
+    LlmAnswer a;
     assert_int_equal(
         parse(LLM_OPENAI,
               "{\"choices\":[{\"message\":{\"content\":\"a\\u0000b\\\\u0000\\u0000\"}}]}", &a),
@@ -187,16 +199,23 @@ static void test_openai_replies(void **state)
     assert_string_equal(a.text, "a\xef\xbf\xbd"
                                 "b\\u0000\xef\xbf\xbd");
     llm_answer_release(&a);
-    /* halves of surrogate pairs, and a whole pair; a backslash before one is what was said */
+    /* Halves of surrogate pairs, and whole pairs. */
     assert_int_equal(parse(LLM_OPENAI,
                            "{\"choices\":[{\"message\":{\"content\":\"\\ud83d|\\uDE00|"
                            "\\ud83d\\ude00|\\ud83d\\ud83d\\ude00|"
                            "\\ud83d\\u0041|\\\\ud83d|\\ud83d\\n\\ud83d\"}}]}",
                            &a),
                      0);
-    assert_string_equal(a.text, STANDS "|" STANDS "|\xf0\x9f\x98\x80|" STANDS
-                                       "\xf0\x9f\x98\x80|" STANDS "A|\\ud83d|" STANDS "\n" STANDS);
+    assert_string_equal(a.text, REPLACEMENT "|" REPLACEMENT "|\xf0\x9f\x98\x80|" REPLACEMENT
+                                            "\xf0\x9f\x98\x80|" REPLACEMENT "A|\\ud83d|" REPLACEMENT
+                                            "\n" REPLACEMENT);
     llm_answer_release(&a);
+}
+
+static void test_bad_replies(void **state)
+{
+    (void)state;
+    LlmAnswer a;
     static const char *const bad[] = {"",
                                       "[]",
                                       "{}",
@@ -236,7 +255,7 @@ static void test_token_ids(void **state)
     assert_int_equal(a.ids[2], 2);
     assert_true(a.logprobs[0] == -0.5 && a.logprobs[2] == 0);
     llm_answer_release(&a);
-    /* older servers: the ids stand where the tokens' texts would */
+    /* Older servers send the ids in place of the tokens' texts. */
     assert_int_equal(
         parse(LLM_OPENAI,
               "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"logprobs\":{\"content\":["
@@ -292,7 +311,7 @@ static void test_refusals(void **state)
     } cases[] = {
         {"{\"error\":{\"message\":\"a\\nb\"}}", "a b"},
         {"{\"error\":\"plain\"}", "plain"},
-        {"{\"error\":\"\\ud83d\"}", STANDS},
+        {"{\"error\":\"\\ud83d\"}", REPLACEMENT},
         {"{\"message\":\"m\"}", "m"},
         {"{\"detail\":\"d\"}", "d"},
         {"{\"error\":{}}", ""},
@@ -341,7 +360,7 @@ static void test_adapt(void **state)
     assert_int_equal(llm_adapt(&d, &o, 400, &other), 0);
     assert_int_equal(llm_adapt(&d, &o, 500, &tokens), 0);
     assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 1);
-    assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 0); /* once only: no loop */
+    assert_int_equal(llm_adapt(&d, &o, 400, &tokens), 0); /* only once */
     assert_int_equal(llm_adapt(&d, &o, 400, &heat), 1);
     assert_int_equal(llm_adapt(&d, &o, 400, &heat), 0);
     assert_true(d.max_completion_tokens && d.no_temperature && !d.no_seed && !d.no_ids);
@@ -358,14 +377,14 @@ static void test_delay(void **state)
     (void)state;
     Random r;
     random_init(&r, 1, 1);
-    double most = 0;
+    double longest = 0;
     for (int i = 0; i < 2000; i++) {
         double d = llm_retry_delay(&r, i % 40, -1);
         assert_true(d >= 0 && d < 60);
-        if (d > most) most = d;
+        if (d > longest) longest = d;
         assert_true(llm_retry_delay(&r, 1, 7) >= 7);
     }
-    assert_true(most > 50);
+    assert_true(longest > 50);
 }
 
 static void test_endpoint(void **state)
@@ -426,9 +445,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bodies),    cmocka_unit_test(test_sampling_fields),
         cmocka_unit_test(test_token_ids), cmocka_unit_test(test_openai_replies),
-        cmocka_unit_test(test_thoughts),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_classify),  cmocka_unit_test(test_adapt),
-        cmocka_unit_test(test_delay),     cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_reasoning), cmocka_unit_test(test_empty_answers),
+        cmocka_unit_test(test_escapes),   cmocka_unit_test(test_bad_replies),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_classify),
+        cmocka_unit_test(test_adapt),     cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_endpoint),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);

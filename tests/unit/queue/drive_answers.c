@@ -1,5 +1,5 @@
-/* A server that greets well and then answers every command with the same wrong thing: each call
- * ends soon, with a sentence or with nothing found, and none is misled into a job or a crash. */
+/* A server that greets correctly and then gives the same wrong reply to every command. Each call
+ * must end soon, with an error or with nothing found, and never with a job or a crash. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,8 +45,8 @@ static const char *const answers[] = {":7\r\n",
                                       "$-7\r\n",
                                       "HTTP/1.1 400 Bad Request\r\n\r\n"};
 
-/* Good answers to the `greetings` commands of one connection, then what is wrong. No text that is
- * sent here has a line that begins like a command. */
+/* Answer the first `greetings` commands of a connection with OK, then with `wrong`. No argument
+ * sent here has a line that begins with '*', so each such line is a command. */
 static void serve(int fd, int greetings, const char *wrong)
 {
     char chunk[65536];
@@ -119,8 +119,8 @@ static void test_wrong_answers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        for (int greetings = 4; greetings <= 5;
-             greetings++) { /* SETNAME, ID, PING, FUNCTION LOAD; and where the outbox ends */
+        /* SETNAME, ID, PING, FUNCTION LOAD, and the search for the last finished key. */
+        for (int greetings = 4; greetings <= 5; greetings++) {
             pid_t pid = start(greetings, answers[i]);
             Error err = {0};
             Queue *q = NULL;

@@ -1,6 +1,5 @@
-/* The life of a job against a private server: each test has a queue of its own name. A lease is the
- * usual one of 30 s, which no busy machine lets end; where its end is tested, the server is told
- * that the holder was silent for longer. */
+/* The states of a job, against a private server. Each test has its own queue. Leases have the usual
+ * 30 s and do not end on a busy machine. Tests of expired leases set the idle time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -48,8 +47,8 @@ static int take(Queue *q, const char *who, double wait_s, QueueJob *job)
     return rc;
 }
 
-/* A handle's first take looks for expired leases and what was handed back; later ones once a
- * second. */
+/* Take with a new handle: its first take always looks for expired leases and for handed-back jobs,
+ * later takes only once a second. */
 static int take_afresh(Queue **q, const char *name, const char *who, QueueJob *job)
 {
     queue_close(*q);
@@ -136,7 +135,7 @@ static void test_once(void **state)
     assert_int_equal(queue_wait(q, 20, &err), 1);
     assert_int_equal(put(q, "k"), QUEUE_DONE);
     assert_string_equal(poll_one(q, "k").result, "right");
-    /* a reply that got lost is asked for again; another result is not taken */
+    /* A call whose reply was lost is repeated. Another result is refused. */
     assert_int_equal(queue_complete(q, &job, "w1", "right", 5, &err), 1);
     assert_int_equal(queue_complete(q, &job, "w1", "wrong", 5, &err), 0);
     assert_string_equal(poll_one(q, "k").result, "right");
@@ -157,9 +156,8 @@ static void test_fence(void **state)
     assert_int_equal(take(q, "zombie", 1, &old), 1);
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0);
     fall_silent("fence", &old, "zombie");
-    assert_int_equal(queue_renew(q, &old, "zombie", &err), 1); /* late, but nobody has taken it */
-    assert_int_equal(take_afresh(&q, "fence", "heir", &now),
-                     0); /* renewed: not idle for the lease yet */
+    assert_int_equal(queue_renew(q, &old, "zombie", &err), 1);   /* late, but not taken over */
+    assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0); /* renewed: not expired */
     fall_silent("fence", &old, "zombie");
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 1);
     assert_int_equal(now.delivery, 2);
@@ -210,8 +208,8 @@ static void test_three_deliveries(void **state)
     queue_close(q);
 }
 
-/* What only waited was not tried: neither the end of its lease nor of its holder counts, until it
- * is begun. */
+/* A job under NAME+N was not tried: neither the end of its lease nor the end of its holder counts
+ * as a delivery, until queue_begin. */
 static void test_begin(void **state)
 {
     (void)state;
@@ -224,7 +222,7 @@ static void test_begin(void **state)
         assert_int_equal(take_afresh(&q, "begin", "w+0", &job), 1);
         assert_int_equal(job.delivery, 1);
         queue_job_release(&job);
-        assert_int_equal(queue_release(q, "w", 1, &n, &err), 0); /* as when w was killed */
+        assert_int_equal(queue_release(q, "w", 1, &n, &err), 0); /* as after the death of w */
         assert_int_equal(n, 1);
     }
     assert_int_equal(queue_release(q, "w+0", 1, &n, &err), 0);
@@ -235,7 +233,7 @@ static void test_begin(void **state)
     assert_int_equal(late.delivery, 1);
     assert_int_equal(queue_begin(q, &job, "w+1", "w", &err), 0);
     assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1);
-    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1); /* its reply was lost */
+    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1); /* repeated after a lost reply */
     assert_int_equal(queue_renew(q, &late, "v+0", &err), 0);
     assert_int_equal(queue_renew(q, &late, "v", &err), 1);
     assert_int_equal(queue_release(q, "v", 1, &n, &err), 0);
@@ -243,7 +241,7 @@ static void test_begin(void **state)
     queue_job_release(&job);
     queue_job_release(&late);
     assert_int_equal(take_afresh(&q, "begin", "w+0", &job), 1);
-    assert_int_equal(job.delivery, 2); /* begun once */
+    assert_int_equal(job.delivery, 2); /* one queue_begin counted */
     assert_int_equal(queue_begin(q, &job, "w+0", "w", &err), 1);
     assert_int_equal(queue_complete(q, &job, "w", "ok", 2, &err), 1);
     queue_job_release(&job);
@@ -275,7 +273,7 @@ static void test_order_and_pause(void **state)
     queue_close(q);
 }
 
-/* A job handed out over a connection that broke before the reply was read is found again. */
+/* A job whose delivery was lost with the connection is found again. */
 static void test_lost_reply(void **state)
 {
     (void)state;
@@ -284,15 +282,13 @@ static void test_lost_reply(void **state)
     Error err;
     assert_int_equal(take(q, "w", 0, &job), 0);
     put(q, "k");
-    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost."
-                "6"
-                "}:s:sim:a >"); /* what w would have got */
+    raw_command("XREADGROUP GROUP workers w COUNT 1 STREAMS {lost.6}:s:sim:a >"); /* w's delivery */
     assert_int_equal(take(q, "w", 0, &job), 0);
     raw_command("CLIENT KILL TYPE normal SKIPME yes");
     int rc = 0;
     for (int i = 0; i < 3 && !rc; i++) rc = take(q, "w", 0, &job);
     assert_int_equal(rc, 1);
-    assert_int_equal(job.delivery, 1); /* the same delivery, not another */
+    assert_int_equal(job.delivery, 1); /* the same delivery */
     assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
@@ -314,9 +310,7 @@ static void test_flushall(void **state)
     assert_int_equal(take(q, "w", 0.1, &job), 0);
     raw_command("FUNCTION FLUSH");
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
-    raw_command("DEL {flush."
-                "6"
-                "}:s:sim:a"); /* the entry alone: known as queued, but gone */
+    raw_command("DEL {flush.6}:s:sim:a"); /* the entry alone: the job is still in state queued */
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
     assert_int_equal(take(q, "w", 1, &job), 1);
     assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
@@ -339,7 +333,7 @@ static void test_server_killed(void **state)
     assert_int_equal(take(q, "w", 1, &job), 1);
     queue_job_release(&job);
     kill(server.pid, SIGKILL);
-    server_stop(&server); /* reaps */
+    server_stop(&server); /* reap it */
     if (server_start(&server, &err)) fail_msg("%s", err.text);
     assert_int_equal(poll_one(q, "a").state, QUEUE_DONE);
     assert_int_equal(poll_one(q, "b").state, QUEUE_QUEUED);
@@ -354,8 +348,7 @@ static void test_server_killed(void **state)
     queue_close(q);
 }
 
-/* A server that answers, but will change nothing: each call says so after a time, and none goes on
- * for ever. */
+/* A server that answers but refuses all changes: each call fails after its time limit. */
 static void test_replica(void **state)
 {
     (void)state;
@@ -388,9 +381,9 @@ static void test_limits(void **state)
         snprintf(key, sizeof key, "k%d", i);
         assert_int_equal(put(q, key), QUEUE_QUEUED);
     }
-    assert_int_equal(put(q, "k0"), QUEUE_DUPLICATE); /* no place needed */
+    assert_int_equal(put(q, "k0"), QUEUE_DUPLICATE); /* needs no place */
     pid_t pid = fork();
-    if (pid == 0) { /* makes room while the parent waits */
+    if (pid == 0) { /* make room while the parent waits */
         QueueJob job;
         Queue *mine = open_queue("limits");
         clock_sleep(0.2);
@@ -400,7 +393,7 @@ static void test_limits(void **state)
     }
     int status = -1;
     assert_int_equal(put(q, "k4"), QUEUE_QUEUED);
-    assert_int_equal(status_of(q).waiting, 3); /* never a fourth: it waited until one was done */
+    assert_int_equal(status_of(q).waiting, 3); /* the put waited until one was done */
     assert_int_equal(status_of(q).done, 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
@@ -412,8 +405,7 @@ static void test_limits(void **state)
     queue_close(q);
 }
 
-/* Devices out of service: named once each, in order, with the last reason; forgotten when they
- * serve again. */
+/* Devices out of service: listed once each, in order, with the last reason. */
 static void test_quarantine(void **state)
 {
     (void)state;
@@ -435,8 +427,8 @@ static void test_quarantine(void **state)
     assert_int_equal(queue_quarantined(q, sick, 1, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_true(sick[0].at > clock_unix() - 60 && sick[0].at <= clock_unix());
-    assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err),
-                     0); /* a worker of before knows nothing of it */
+    /* A worker that started earlier does not remove the record. */
+    assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err), 0);
     assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);

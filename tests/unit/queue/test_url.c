@@ -1,4 +1,4 @@
-/* URLs of queue servers: what is accepted, what is refused. */
+/* URLs of queue servers: valid ones and their fields, wrong ones and their messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,15 +1,14 @@
-/* Faults of a running kernel: the first one stops the launch, and its sentence names the kernel,
- * line, block and thread. */
+/* Faults of a running kernel. The sentence names the kernel, line, block and thread; only the first
+ * fault of a launch is kept. */
+#include "eval/sim/machine/exec.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "eval/sim/machine/machine.h"
 
 const PtxInst *exec_source(const Warp *w, const Inst *in)
 {
     const PtxFunction *f = w->frame->fn->ptx;
-    return in->src < (uint32_t)f->n_insts ? &f->insts[in->src] : NULL;
+    return in->source < (uint32_t)f->n_insts ? &f->insts[in->source] : NULL;
 }
 
 const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Candidates compiled ahead of the device: the verdicts are those of an evaluator that compiles each in its turn, also when
-# compilers, runners and evaluators are killed, and a job that only waited is never counted as tried. TAP on stdout.
+# Precompilation: the verdicts equal those of an evaluator that compiles each candidate itself, also when
+# compilers, runners and evaluators are killed. A job that only waited is never counted as tried. TAP on
+# stdout.
 # limit: 300
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -51,19 +52,19 @@ for i in 1 2 3; do
     done
 done | "$here/make_samples.pl" >s.qa
 jobs=24
-fleet turn 0; wait $fleet; s=$?
-want=$(payload turn.qa)
-[ $s = 0 ] && [ -n "$want" ] && [ "$("$BIN/quern-artifact" export turn.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
-ok $? 'each in its turn: every candidate has its verdict, of at least five kinds'
+fleet plain 0; wait $fleet; s=$?
+want=$(payload plain.qa)
+[ $s = 0 ] && [ -n "$want" ] && [ "$("$BIN/quern-artifact" export plain.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
+ok $? 'without precompilation: every candidate has its verdict, of at least five outcomes'
 finish() { # NAME
     wait $fleet; local s=$?
     [ $s = 0 ] && [ "$(payload $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
     tr -d ' \n' <$1.status | grep -q "\"waiting\":0,\"leased\":0,\"done\":$jobs,\"dead\":0"; ok $? "$1: every job done, none dead"
     none_left; ok $? "$1: no process is left"
 }
-fleet ahead 2; finish ahead
+fleet early 2; finish early
 grep -c 'compile and load [0-9] ms' log >compiled 2>/dev/null
-[ "$(cat compiled)" -ge 9 ]; ok $? 'candidates come to the device compiled'
+[ "$(cat compiled)" -ge 9 ]; ok $? 'candidates reach the device compiled'
 WORKERS=2 fleet two 2; finish two
 
 # ---- kill -9 in the middle ----
@@ -79,8 +80,8 @@ fleet runner 2
 some_done runner 1
 kill -9 $(pgrep -P "$(evald)" | head -1) 2>/dev/null
 finish runner
-# Five times: were a job that only waits counted as tried, three of these would bury it. Each after two more were done since the
-# last, however many that was after, so that none is the one in work three times.
+# Five kills: if a waiting job counted as tried, three of them would bury it. Two more jobs are done between
+# two kills, so that no job is in work at three of them.
 fleet worker 2
 have=0
 for i in 1 2 3 4 5; do
@@ -91,7 +92,7 @@ for i in 1 2 3 4 5; do
     kill -9 "$(evald)" 2>/dev/null
 done
 finish worker
-# Ended politely: what waits is handed back, and the next evaluator has it at once.
+# SIGTERM: waiting jobs are handed back, and the next evaluator takes them at once.
 fleet polite 2
 some_done polite 1
 kill -TERM "$(evald)"

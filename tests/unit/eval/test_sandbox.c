@@ -1,5 +1,5 @@
-/* What the compiling child may not do, and what happens to it from outside: neither is the source's
- * fault. Needs NVRTC and bin/quern-compile. */
+/* The sandbox of a compilation: what it forbids, and that a child which is ended from outside is
+ * never blamed on its source. Needs NVRTC and bin/quern-compile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #include "eval/compile/sandbox.h"
 
 static const char source_plain[] = "extern \"C\" __global__ void k(float *x) { *x = 1; }\n";
-/* Sixteen million classes, which NVRTC does not refuse. */
+/* Sixteen million classes: NVRTC does not refuse them, and never ends. */
 static const char source_endless[] =
     "template <int A, int B> struct Q { typename Q<A - 1, B>::T a; typename Q<A - 1, B + (1 << "
     "A)>::T b; typedef Q T; };\n"
@@ -38,7 +38,7 @@ static int run(Compiler *c, const char *source, CompileResult *r)
         c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)}, r, &err);
 }
 
-/* In a cage, towards a process of the same user: bit 0: it could signal it; bit 1: it could ask for
+/* What a sandboxed child can do to another process of the same user. Bit 0: signal it. Bit 1: read
  * its limits. */
 static int reach(Sandbox *s, pid_t other)
 {
@@ -53,7 +53,7 @@ static int reach(Sandbox *s, pid_t other)
                       (!syscall(SYS_prlimit64, other, RLIMIT_STACK, NULL, &r)) << 1;
         said = (char)('0' + reached);
         if (write(fds[1], &said, 1) != 1 || getrlimit(RLIMIT_STACK, &r)) _exit(1);
-        abort(); /* its own end it may choose */
+        abort(); /* the child may abort itself */
     }
     close(fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
@@ -81,7 +81,7 @@ static void test_reaches_no_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* The server's only child has been at it for a moment: `signal_no` to it. */
+/* Send `signal_no` to the child that compiles, a moment after its start. */
 static void *signal_child(void *signal_no)
 {
     char command[300];
@@ -92,8 +92,8 @@ static void *signal_child(void *signal_no)
     return system(command) ? signal_no : NULL;
 }
 
-/* By a kernel that is short of memory, a service manager, a user, or kept from running until its
- * time is up: whoever ends the compiling process says nothing of the source. */
+/* A child that is killed, terminated, or stopped until its time is over says nothing about the
+ * source. / */
 static void test_ended_from_outside(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_ended_from_outside(void **state)
     compiler_close(c);
 }
 
-/* A program started without standard files: the compiler's pipe is then descriptor 0. */
+/* In a program without standard files the compiler's pipe is descriptor 0. */
 static void test_standard_files_closed(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void test_standard_files_closed(void **state)
     }
 }
 
-/* One compilation with a toolkit that has CUDA's library; as compiler_run. */
+/* One compilation with CUDA_HOME = toolkit. Returns as compiler_run does. */
 static int run_in(const char *toolkit, const char *cache, const char *source, CompileResult *r)
 {
     Compiler *c;
@@ -158,8 +158,8 @@ static int run_in(const char *toolkit, const char *cache, const char *source, Co
     return rc;
 }
 
-/* A toolkit's library without its headers is no compiler, and one with a part of them leaves
- * nothing in a cache that others read. */
+/* A toolkit without its headers is an error of the compiler. A refusal by a toolkit with some of
+ * its headers is not cached. */
 static void test_toolkit_without_headers(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_toolkit_without_headers(void **state)
     assert_int_equal(file_remove_tree(dir, &err), 0);
 }
 
-/* What a message quotes of the source must not speak to a terminal. */
+/* No control character of the source reaches a message. */
 static void test_message_is_plain_text(void **state)
 {
     (void)state;

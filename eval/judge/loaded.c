@@ -1,0 +1,130 @@
+/* Compile, load, and read the kernels' attributes. Device code that names the device's heap is
+ * refused here, since the heap outlives a module. */
+#include "eval/judge/loaded.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/candidate/ptx_words.h"
+
+void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    *f = (Finding){.outcome = outcome, .line = line};
+    vsnprintf(f->message, sizeof f->message, fmt, ap);
+    va_end(ap);
+}
+
+void finding_fault(Finding *f, const DeviceFault *fault, const char *where)
+{
+    finding_set(f, fault->outcome, fault->line, "%s%s%s%s", fault->message, where ? " (" : "",
+                where ? where : "", where ? ")" : "");
+}
+
+static int load_module(Loaded *l, Finding *f, Error *err)
+{
+    DeviceFault fault = {0};
+    DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
+    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted,
+                          &l->context.module, &fault, err);
+    if (rc > 0) finding_fault(f, &fault, NULL);
+    return rc;
+}
+
+/* The PTX names a function of the device's heap. NVRTC declares it as ".extern .func (.param .b64
+ * r) malloc (...) ;", and inline assembly may write it in other ways, so any word counts. */
+static int uses_heap(const char *ptx)
+{
+    static const char *const names[] = {"malloc", "free", "__nv_aligned_device_malloc"};
+    size_t n;
+    for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
+    return 0;
+}
+
+/* A pointer into the heap stays valid in the next module, and would carry results to it. */
+static int refuse_heap(const Loaded *l, Finding *f)
+{
+    if (l->trusted || !l->code.ptx || !uses_heap(l->code.ptx)) return 0;
+    finding_set(
+        f, OUTCOME_UNSUPPORTED, 0,
+        "device-side malloc is not available (nor free, new and delete): declare a //@ buffer");
+    return 1;
+}
+
+/* A kernel that was compiled but that the device cannot describe is the source's fault: it has too
+ * many parameters, or inline assembly has changed the module. */
+static int load_kernels(Loaded *l, Finding *f)
+{
+    Error why;
+    for (int i = 0; i < l->plan->n_kernels; i++) {
+        PlanKernel *k = &l->kernels[i];
+        int line = l->plan->kernel_line[i];
+        k->lowered = l->code.lowered[i];
+        if (l->ops->kernel(l->device, l->context.module, k->lowered, &k->info, &why)) {
+            finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
+            return 1;
+        }
+        plan_kernel_kinds(k, l->code.ptx);
+        if (k->info.registers > l->registers) l->registers = k->info.registers;
+    }
+    return 0;
+}
+
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
+                CompileResult *code, Finding *f, Error *err)
+{
+    memset(l, 0, sizeof *l);
+    l->ops = ops;
+    l->device = d;
+    l->task = t;
+    l->plan = plan;
+    l->trusted = trusted;
+    l->code = *code;
+    memset(code, 0, sizeof *code);
+    l->context =
+        (PlanContext){.plan = plan, .task = t, .device = ops->info(d), .kernels = l->kernels};
+    int rc = refuse_heap(l, f);
+    if (!rc) rc = load_module(l, f, err);
+    return rc ? rc : load_kernels(l, f);
+}
+
+/* A plan of library calls alone has nothing to compile. */
+int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
+                   const Candidate *c, int trusted, Finding *f, Error *err)
+{
+    const char *names[PLAN_MAX_STEPS];
+    CompileResult code = {0};
+    for (int i = 0; i < c->plan.n_kernels; i++) names[i] = c->plan.kernels[i];
+    CompileRequest request = {ops->info(d)->arch, c->source, c->len, c->plan.n_kernels, names};
+    int rc = c->plan.n_kernels ? compiler_run(compiler, &request, &code, err) : 0;
+    if (!rc && c->plan.n_kernels && !code.ok) {
+        int plan_line = code.bad_name >= 0 && !code.line ? c->plan.kernel_line[code.bad_name] : 0;
+        if (plan_line)
+            finding_set(f, OUTCOME_PLAN_ERROR, plan_line, "line %d: %s", plan_line, code.message);
+        else
+            finding_set(f, OUTCOME_COMPILE_ERROR, code.line, "%s", code.message);
+        rc = 1;
+    }
+    if (!rc) return loaded_open(l, ops, d, t, &c->plan, trusted, &code, f, err);
+    compile_result_release(&code);
+    return rc;
+}
+
+int loaded_again(Loaded *l, Finding *f, Error *err)
+{
+    if (l->context.module) l->ops->unload(l->device, l->context.module);
+    l->context.module = NULL;
+    l->runs = 0;
+    return load_module(l, f, err);
+}
+
+void loaded_close(Loaded *l)
+{
+    if (l->context.module) l->ops->unload(l->device, l->context.module);
+    compile_result_release(&l->code);
+    memset(l, 0, sizeof *l);
+}

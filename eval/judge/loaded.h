@@ -1,0 +1,53 @@
+/* A candidate's or baseline's compiled code, loaded as a module of a device, with the attributes of
+ * its kernels; and Finding, a fault of that code as the verdict reports it.
+ *
+ * Functions with a Finding return 0 when all is well, 1 for a fault of the code (in *f), and -1 for
+ * a failure of the evaluator (in *err). */
+#ifndef EVAL_JUDGE_LOADED_H
+#define EVAL_JUDGE_LOADED_H
+
+#include "eval/candidate/candidate.h"
+#include "eval/candidate/resolve.h"
+#include "eval/compile/compile_client.h"
+#include "eval/device/device.h"
+
+typedef struct {
+    Outcome outcome;
+    char cheat[64]; /* the cheat's name with OUTCOME_CHEAT, else "" */
+    int line;       /* of the source, 0 none */
+    char message[2048];
+} Finding;
+
+void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The device's sentence, with ` (where)` behind it unless where is NULL. */
+void finding_fault(Finding *f, const DeviceFault *fault, const char *where);
+
+typedef struct {
+    const DeviceOps *ops;
+    Device *device;
+    Task *task;
+    const Plan *plan;
+    int trusted; /* the harness's own code: it runs in the trusted context of a GPU */
+    CompileResult code;
+    PlanKernel kernels[PLAN_MAX_STEPS];
+    PlanContext context;
+    int registers; /* per thread, the maximum over the kernels */
+    long runs;     /* launch sequences since the module was loaded */
+} Loaded;
+
+/* Load *code, whose contents move to *l in every case. plan must outlive *l. Release with
+ * loaded_close in every case. */
+int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
+                CompileResult *code, Finding *f, Error *err);
+
+/* Compile the kernels that c's plan launches, and load them. c must outlive *l. Release with
+ * loaded_close in every case; *l must be all zeros before. */
+int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
+                   const Candidate *c, int trusted, Finding *f, Error *err);
+
+/* Unload the module and load it again: device variables have their first values. */
+int loaded_again(Loaded *l, Finding *f, Error *err);
+void loaded_close(Loaded *l);
+
+#endif

@@ -1,0 +1,200 @@
+/* The table of a verdict's fields, and its print as Markdown. */
+#include "eval/judge/verdict_schema.h"
+
+#include <string.h>
+
+#define IN_VERDICT(member) offsetof(Verdict, member), sizeof(((Verdict *)0)->member), 0
+#define IN_TIMING(member) offsetof(DeviceTiming, member), sizeof(((DeviceTiming *)0)->member), 0
+#define LIST(type, member, n) offsetof(type, member), sizeof(((type *)0)->member), offsetof(type, n)
+#define NOWHERE 0, 0, 0
+
+/* The short names of a row's constants. */
+#define REC VERDICT_RECORD
+#define DET VERDICT_DETAIL
+#define OUT VERDICT_NOT_RECORDED
+#define ALWAYS VERDICT_ALWAYS
+#define TIMED VERDICT_TIMED
+#define CLOCKED VERDICT_CLOCKED
+
+/* name, kind, optional, place, in the JSON, when, storage, where, unit, meaning */
+const VerdictField verdict_fields[] = {
+    {"id", 't', 0, REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
+     "the id of the sample that was judged; the submitter adds it"},
+    {"task", 't', 0, REC, 1, ALWAYS, VERDICT_TASK, NOWHERE, "", "the name of the task"},
+    {"device", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(device), "",
+     "the device class, such as sim:h100 or NVIDIA H200"},
+    {"outcome", 't', 0, REC, 1, ALWAYS, VERDICT_OUTCOME, IN_VERDICT(outcome), "",
+     "one of the outcomes below"},
+    {"cheat", 't', '?', REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(cheat), "",
+     "the name of the cheat when the outcome is cheat, else empty"},
+    {"message", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(message), "",
+     "what to change, in sentences that a model can act on; empty when the outcome is ok"},
+    {"line", 'i', 0, REC, 1, ALWAYS, VERDICT_INT, IN_VERDICT(line), "",
+     "the line of the source that the message is about; 0: none"},
+    {"score", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(score), "ratio",
+     "low, rounded to three decimals towards 1; 0 unless the outcome is ok"},
+    {"speedup", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(speedup), "ratio",
+     "the baseline's time over the candidate's, the interquartile mean over the pairs"},
+    {"low", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(low), "ratio",
+     "the lower end of the 95% interval of speedup"},
+    {"high", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(high), "ratio",
+     "the upper end of the 95% interval of speedup"},
+    {"time_us", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(time_us), "us",
+     "the candidate's time, the median of its samples"},
+    {"baseline_us", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(baseline_us), "us",
+     "the baseline's time, the median of its samples"},
+    {"light_us", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(light_us), "us",
+     "the least time of the task's bytes and flops on this device"},
+    {"predicted", 'B', 0, REC, 1, ALWAYS, VERDICT_FLAG, IN_VERDICT(predicted), "",
+     "the times come from a model of the device, not from a clock"},
+    {"registers", 'i', '?', REC, 1, ALWAYS, VERDICT_INT, IN_VERDICT(registers), "per thread",
+     "registers of the kernel that takes most of them"},
+    {"source_digest", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(source_digest), "",
+     "the SHA-256 of the source"},
+    {"task_digest", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(task_digest), "",
+     "the digest of the task's files"},
+    {"compiler", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(compiler), "",
+     "the compiler and its version, such as NVRTC 13.0"},
+    {"harness", 't', 0, REC, 1, ALWAYS, VERDICT_VERSION, NOWHERE, "",
+     "the version of the rules; verdicts of two versions are not compared"},
+    {"key", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(key), "",
+     "the digest of all that decides the verdict; equal keys are one job"},
+    {"seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(seed), "",
+     "the seed of the drawn inputs; decimal digits in the record, a number in the JSON"},
+    {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_CHECKS, LIST(Verdict, checks, n_checks), "",
+     "the checks that were passed, in order"},
+    {"light_is", 't', '?', DET, 1, ALWAYS, VERDICT_CEILING, IN_VERDICT(light_is_flops), "",
+     "the ceiling behind light_us: flops or bytes"},
+    {"local_bytes", 'i', '?', DET, 1, ALWAYS, VERDICT_SIZE, IN_VERDICT(local_bytes),
+     "bytes per thread",
+     "local memory (spills and indexed arrays) of the kernel that takes most of it"},
+    {"shared_bytes", 'i', '?', DET, 1, ALWAYS, VERDICT_SIZE, IN_VERDICT(shared_bytes),
+     "bytes per block",
+     "static and dynamic shared memory of the timed launch that takes most of it"},
+    {"occupancy", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(occupancy), "share",
+     "the theoretical occupancy, the least of the timed launches; 0: unknown"},
+    {"device_name", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(device_name), "",
+     "the device's full name"},
+    {"driver", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(driver), "",
+     "the driver's version; empty on a simulator"},
+    {"uuid", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(uuid), "",
+     "the GPU's UUID; empty on a simulator"},
+    {"pairs", 'i', 0, OUT, 1, CLOCKED, VERDICT_INT, IN_TIMING(n), "",
+     "the number of pairs of samples"},
+    {"mode", 't', '?', DET, 1, CLOCKED, VERDICT_MODE, IN_TIMING(mode), "",
+     "the caches before a run: cold, warm, or graph (cold, replayed as a CUDA graph)"},
+    {"candidate_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(candidate_launches),
+     "", "the launches in each of the candidate's samples"},
+    {"baseline_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(baseline_launches), "",
+     "the launches in each of the baseline's samples"},
+    {"before", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(before), "",
+     "the GPU's telemetry before the samples, below"},
+    {"after", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(after), "",
+     "the GPU's telemetry after the samples, below"},
+    {"candidate_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
+     LIST(DeviceTiming, candidate_us, n), "us", "the candidate's time in each pair"},
+    {"baseline_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
+     LIST(DeviceTiming, baseline_us, n), "us", "the baseline's time in each pair"},
+    {"counters", 'm', '?', REC, 1, TIMED, VERDICT_COUNTERS,
+     LIST(DeviceTiming, counters, n_counters), "",
+     "the candidate's counters of one run, floats by name"},
+    {"baseline_counters", 'm', '?', DET, 1, TIMED, VERDICT_COUNTERS,
+     LIST(DeviceTiming, baseline_counters, n_baseline_counters), "",
+     "the baseline's counters of one run, floats by name"},
+    {"detail", 'm', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
+     "a map with the fields marked detail"},
+    {"confirmed", 't', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
+     "of a record score, by a second device: yes, no, or alone (there was none); else empty"},
+    {"other", 'm', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
+     "the numbers of the device with the higher score, where a second one judged a record"},
+};
+const int verdict_n_fields = sizeof verdict_fields / sizeof *verdict_fields;
+
+#define IN_TELEMETRY(member) \
+    offsetof(DeviceTelemetry, member), sizeof(((DeviceTelemetry *)0)->member)
+
+const VerdictTelemetryField verdict_telemetry[] = {
+    {"sm_mhz", IN_TELEMETRY(sm_mhz), "MHz", "the clock of the multiprocessors"},
+    {"memory_mhz", IN_TELEMETRY(memory_mhz), "MHz", "the clock of the memory"},
+    {"temperature", IN_TELEMETRY(temperature), "Celsius", "the GPU's temperature"},
+    {"power_watts", IN_TELEMETRY(power_watts), "W", "the board's power"},
+    {"throttle", IN_TELEMETRY(throttle), "bits", "NVML's reasons for lower clocks, without idle"},
+    {"ecc_errors", IN_TELEMETRY(ecc_errors), "", "uncorrected ECC errors since the driver's start"},
+};
+const int verdict_n_telemetry = sizeof verdict_telemetry / sizeof *verdict_telemetry;
+const void *verdict_holder(const Verdict *v, const VerdictField *f)
+{
+    return f->when == VERDICT_ALWAYS ? (const void *)v : v->timing;
+}
+
+int verdict_has(const Verdict *v, const VerdictField *f)
+{
+    return f->when == VERDICT_ALWAYS || (v->timing && (f->when == VERDICT_TIMED || !v->predicted));
+}
+
+uint64_t verdict_telemetry_value(const DeviceTelemetry *t, const VerdictTelemetryField *f)
+{
+    const char *p = (const char *)t + f->offset;
+    return f->size == sizeof(uint64_t) ? *(const uint64_t *)p : *(const unsigned *)p;
+}
+
+const char *verdict_mode_name(ClockMode mode)
+{
+    static const char *const names[] = {
+        [CLOCK_COLD] = "cold", [CLOCK_WARM] = "warm", [CLOCK_GRAPH] = "graph"};
+    return names[mode];
+}
+
+/* ---- Markdown ---- */
+
+static const char *kind_name(char kind)
+{
+    static const struct {
+        char kind;
+        const char *name;
+    } kinds[] = {{'t', "text"},  {'i', "integer"},        {'f', "float"}, {'B', "bool"},
+                 {'T', "texts"}, {'F', "list of floats"}, {'m', "map"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].kind == kind) return kinds[i].name;
+    return "?";
+}
+
+static void print_field(FILE *out, const VerdictField *f)
+{
+    static const char *const when[] = {
+        [VERDICT_ALWAYS] = "", [VERDICT_TIMED] = "timed", [VERDICT_CLOCKED] = "measured"};
+    const char *place = f->place == VERDICT_RECORD   ? "yes"
+                        : f->place == VERDICT_DETAIL ? "detail"
+                                                     : "no";
+    fprintf(out, "| `%s` | %s | %s | %s%s | %s | %s | %s |\n", f->name, kind_name(f->kind), f->unit,
+            place, f->optional && f->place == VERDICT_RECORD ? ", optional" : "",
+            f->in_json ? "yes" : "no", when[f->when], f->meaning);
+}
+
+void verdict_schema_print(FILE *out)
+{
+    fprintf(out,
+            "# The fields of a verdict\n\n"
+            "Generated by `quern-eval --schema`. Do not edit.\n\n"
+            "A verdict is a record of an artifact of kind `verdicts`, and one line of "
+            "`quern-eval --json`.\n"
+            "*Record*: where the field is in the record. `detail` is the map of that name, "
+            "whose fields are all\n"
+            "optional. *When*: `timed` fields are there when the outcome is ok; `measured` "
+            "ones need a device with\n"
+            "a clock, too. A record leaves out optional fields that are empty; the JSON does "
+            "not.\n\n"
+            "The version of the rules (`harness`) is %s.\n\n"
+            "| field | kind | unit | record | JSON | when | meaning |\n"
+            "|---|---|---|---|---|---|---|\n",
+            VERDICT_HARNESS);
+    for (int i = 0; i < verdict_n_fields; i++) print_field(out, &verdict_fields[i]);
+    fprintf(out, "\n## Telemetry\n\nThe maps `before` and `after`. All values are integers.\n\n"
+                 "| field | unit | meaning |\n|---|---|---|\n");
+    for (int i = 0; i < verdict_n_telemetry; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", verdict_telemetry[i].name, verdict_telemetry[i].unit,
+                verdict_telemetry[i].meaning);
+    fprintf(out, "\n## Outcomes\n\n| outcome | meaning |\n|---|---|\n");
+    for (int i = 0; i < OUTCOME_COUNT; i++)
+        fprintf(out, "| `%s` | %s |\n", outcome_name((Outcome)i), outcome_meaning((Outcome)i));
+}

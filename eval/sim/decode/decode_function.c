@@ -1,0 +1,201 @@
+/* One function: its instructions are decoded in order and grouped into basic blocks, whose joins and
+ * costs follow (cfg.c). Each block starts with an h_block. A guarded exit or return becomes a branch
+ * to an extra block at the end. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "eval/sim/decode/decode_internal.h"
+
+static void begin_block(Decoder *d)
+{
+    int n = d->n_blocks;
+    if (n) d->blocks[n - 1].last = d->n;
+    d->blocks = ptx_push(d->blocks, &d->n_blocks, &d->cap_blocks, sizeof(BlockInfo));
+    d->costs = ptx_push(d->costs, &n, &d->cap_costs, sizeof(CodeBlock));
+    d->blocks[n - 1] = (BlockInfo){.first = d->n, .end = END_FALL, .join = -1};
+    const PtxInst *in = d->in;
+    d->in = NULL;
+    Inst *i = decode_emit(d, h_block);
+    i->starts_block = 1;
+    i->source = in ? (uint32_t)(in - d->p->insts) : d->p->n_insts ? (uint32_t)d->p->n_insts - 1 : 0;
+    d->in = in;
+}
+
+/* Does an instruction end its basic block? */
+static int ends_block(const PtxInst *in)
+{
+    return !strcmp(in->op, "bra") || !strcmp(in->op, "brx") || !strcmp(in->op, "ret") ||
+           !strcmp(in->op, "exit") || !strcmp(in->op, "call");
+}
+
+/* Marks the instructions at which a block starts. */
+static void mark_leaders(const PtxFunction *p, unsigned char *leader)
+{
+    leader[0] = leader[p->n_insts] = 1;
+    for (int i = 0; i < p->n_labels; i++) leader[p->labels[i].inst] = 1;
+    for (int i = 0; i < p->n_insts; i++)
+        if (ends_block(&p->insts[i])) leader[i + 1] = 1;
+}
+
+/* Makes the instruction the reason why the function is unsupported, if it is the first. */
+static void refuse_instruction(Decoder *d)
+{
+    char text[240];
+    size_t n = 0;
+    Function *f = d->f;
+    if (f->unsupported) return;
+    for (uint32_t i = 0; i < d->in->text_len && n < 160; i++) {
+        char c = d->in->text[i];
+        if (c == '\n' || c == '\t' || c == ' ') c = ' ';
+        if (c != ' ' || (n && text[n - 1] != ' ')) text[n++] = c;
+    }
+    text[n] = 0;
+    char *sentence = ptx_arena_alloc(d->code->ptx.arena, 512);
+    snprintf(sentence, 512,
+             "the simulator does not know the instruction \"%s\" (line %d, PTX line %d)%s%s", text,
+             d->in->line, d->in->ptx_line, d->why ? ": it has " : "", d->why ? d->why : "");
+    f->unsupported = sentence;
+    f->unsupported_line = d->in->line;
+}
+
+static int decode_one(Decoder *d)
+{
+    static int (*const parts[])(Decoder *) = {decode_alu,    decode_moves,   decode_mbarrier,
+                                              decode_memory, decode_control, decode_warp,
+                                              decode_mma,    decode_wmma};
+    d->mods_used = 0;
+    d->why = NULL;
+    d->flops = d->expansion = 0;
+    d->inst_class = INST_OTHER;
+    if (d->in->bad) return -1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        int r = parts[i](d);
+        if (r > 0) continue;
+        if (r == 0 && d->mods_used != (1u << d->in->n_mods) - 1)
+            return decode_refuse(d, "a modifier that is not known here");
+        return r;
+    }
+    return -1;
+}
+
+static void add_cost(Decoder *d)
+{
+    CodeBlock *c = &d->costs[d->n_blocks - 1];
+    d->classes[d->in - d->p->insts] = (uint8_t)d->inst_class;
+    c->n_insts++;
+    c->by_class[d->inst_class]++;
+    c->expansion += (uint32_t)d->expansion;
+    uint64_t *flops = d->inst_class == INST_TENSOR ? &c->tensor_flops
+                      : d->inst_class == INST_FP64 ? &c->fp64_flops
+                      : d->inst_class == INST_FP16 ? &c->fp16_flops
+                                                   : &c->fp32_flops;
+    *flops += (uint64_t)d->flops;
+}
+
+/* Ends the current block with an instruction that the PTX does not have. */
+static void end_with(Decoder *d, Handler *fn, int end)
+{
+    d->in = NULL;
+    decode_emit(d, fn);
+    d->out[d->n - 1].source = d->p->n_insts ? (uint32_t)d->p->n_insts - 1 : 0;
+    d->blocks[d->n_blocks - 1].end = end;
+    d->costs[d->n_blocks - 1].n_insts++;
+    d->costs[d->n_blocks - 1].by_class[INST_BRANCH]++;
+}
+
+static void decode_body(Decoder *d, const unsigned char *leader)
+{
+    for (int i = 0; i < d->p->n_insts; i++) {
+        d->in = &d->p->insts[i];
+        if (leader[i]) begin_block(d);
+        d->block_of[i] = d->n_blocks - 1;
+        if (decode_one(d)) refuse_instruction(d);
+        add_cost(d);
+    }
+    d->in = NULL;
+    begin_block(d);
+    d->block_of[d->p->n_insts] = d->n_blocks - 1;
+    end_with(d, d->p->is_entry ? h_exit : h_ret, d->p->is_entry ? END_EXIT : END_RET);
+    if (d->exit_block == BLOCK_NEEDED) {
+        begin_block(d);
+        d->exit_block = d->n_blocks - 1;
+        end_with(d, h_exit, END_EXIT);
+    }
+    if (d->ret_block == BLOCK_NEEDED) {
+        begin_block(d);
+        d->ret_block = d->n_blocks - 1;
+        end_with(d, d->p->is_entry ? h_exit : h_ret, d->p->is_entry ? END_EXIT : END_RET);
+    }
+    d->blocks[d->n_blocks - 1].last = d->n;
+}
+
+/* The block of a target: an index of a PTX instruction or a TARGET_*. */
+static int block_of_target(const Decoder *d, int target)
+{
+    if (target == TARGET_EXIT) return d->exit_block;
+    if (target == TARGET_RET) return d->ret_block;
+    return d->block_of[target];
+}
+
+/* Turns the targets of branches into blocks, finds the joins and costs, and hands the output to the
+ * function. */
+static void link_blocks(Decoder *d)
+{
+    Function *f = d->f;
+    for (int b = 0; b < d->n_blocks; b++) {
+        BlockInfo *info = &d->blocks[b];
+        info->pure_exit = info->end == END_EXIT && info->last - info->first == 2;
+        if (info->end == END_BRANCH || info->end == END_COND)
+            info->target = block_of_target(d, info->target);
+        for (int k = 0; k < info->n_table; k++) info->table[k] = block_of_target(d, info->table[k]);
+    }
+    cfg_joins(d);
+    cfg_costs(d);
+    f->insts = d->out;
+    f->n_insts = d->n;
+    f->blocks = d->costs;
+    f->n_blocks = d->n_blocks;
+    for (int b = 0; b < d->n_blocks; b++) {
+        const BlockInfo *info = &d->blocks[b];
+        f->insts[info->first].block = &f->blocks[b];
+        Inst *end = &f->insts[info->last - 1];
+        if (info->end != END_BRANCH && info->end != END_COND && info->end != END_TABLE) continue;
+        BranchOp *op = end->branch;
+        op->join = info->join >= 0 ? &f->insts[d->blocks[info->join].first] : NULL;
+        if (info->end != END_TABLE) op->target = &f->insts[d->blocks[info->target].first];
+        for (int k = 0; k < info->n_table; k++)
+            op->targets[k] = &f->insts[d->blocks[info->table[k]].first];
+    }
+}
+
+void decode_function(Code *code, int index)
+{
+    Decoder d = {.code = code,
+                 .f = &code->functions[index],
+                 .p = &code->ptx.functions[index],
+                 .exit_block = BLOCK_NONE,
+                 .ret_block = BLOCK_NONE};
+    d.f->code = code;
+    if (!d.p->defined) return;
+    d.next32 = d.f->rows32;
+    d.next64 = d.f->rows64;
+    d.next_pred = d.f->preds;
+    if (d.p->n_regs[REG_128]) d.f->unsupported = "the simulator does not know 128-bit registers";
+    unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
+    d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
+    d.classes = memory_alloc((size_t)d.p->n_insts + 1);
+    mark_leaders(d.p, leader);
+    decode_body(&d, leader);
+    link_blocks(&d);
+    d.f->rows32 = d.next32;
+    d.f->rows64 = d.next64;
+    d.f->preds = d.next_pred;
+    if (d.next32 > FRAME_MAX_ROWS || d.next64 > FRAME_MAX_ROWS)
+        d.f->unsupported = "it has more than a million registers";
+    for (int i = 0; i < d.n_blocks; i++) free(d.blocks[i].table);
+    free(d.blocks);
+    free(d.block_of);
+    free(d.classes);
+    free(leader);
+}

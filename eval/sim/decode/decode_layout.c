@@ -1,0 +1,95 @@
+/* Where variables and parameters lie: rows and local memory of a frame, the constant bank, and the
+ * shared memory of a block. */
+#include "base/memory.h"
+#include "eval/sim/decode/decode_internal.h"
+
+/* Aligns a variable at `at` or behind. Returns the offset of its end. */
+static uint64_t place(PtxVar *v, uint64_t at)
+{
+    v->offset = (at + v->align - 1) & ~(uint64_t)(v->align - 1);
+    return v->offset + v->size;
+}
+
+/* A shared array of unstated size is dynamic shared memory. */
+static int is_dynamic(const PtxVar *v)
+{
+    return v->is_extern || !v->size;
+}
+
+/* Gives a parameter its rows; v->offset is the first one. */
+static void take_words(Function *f, PtxVar *v)
+{
+    uint64_t words = (v->size + 3) / 4;
+    v->offset = f->rows32;
+    if (words > FRAME_MAX_ROWS - f->rows32)
+        f->unsupported = "it has more than 4 MiB of parameters";
+    else
+        f->rows32 += (uint32_t)words;
+}
+
+void layout_frame(Function *f)
+{
+    const PtxFunction *p = f->ptx;
+    uint64_t local = 0;
+    f->rows32 = p->n_regs[REG_32];
+    f->rows64 = p->n_regs[REG_64];
+    f->preds = p->n_regs[REG_PRED] + 1;
+    for (int i = 0; i < p->n_params && !p->is_entry; i++) take_words(f, p->params[i]);
+    for (int i = 0; i < p->n_returns && !p->is_entry; i++) take_words(f, p->returns[i]);
+    for (PtxVar *v = p->vars; v; v = v->next)
+        if (v->space == SPACE_LOCAL)
+            local = place(v, local);
+        else if (v->space == SPACE_PARAM)
+            take_words(f, v);
+    if (local > 1 << 20) f->unsupported = "it has more than 1 MiB of local memory";
+    f->local_bytes = (uint32_t)local;
+}
+
+int layout_const(Code *c, Error *err)
+{
+    uint64_t at = 0;
+    for (PtxVar *v = c->ptx.vars; v; v = v->next)
+        if (v->space == SPACE_CONST) at = place(v, at);
+    if (at > 65536)
+        return error_set(err, ERROR_LIMIT, "constant memory of %llu bytes; 65536 are allowed",
+                         (unsigned long long)at);
+    c->const_bytes = (uint32_t)at;
+    c->const_bank = memory_alloc((size_t)at + 16);
+    for (PtxVar *v = c->ptx.vars; v; v = v->next)
+        if (v->space == SPACE_CONST && v->init) memcpy(c->const_bank + v->offset, v->init, v->size);
+    return 0;
+}
+
+uint64_t layout_shared(Code *c)
+{
+    uint64_t at = 0;
+    for (int i = -1; i < c->ptx.n_functions; i++) {
+        if (i >= 0 && c->ptx.functions[i].is_entry) continue;
+        for (PtxVar *v = i < 0 ? c->ptx.vars : c->ptx.functions[i].vars; v; v = v->next)
+            if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place(v, at);
+    }
+    return at;
+}
+
+void layout_entry_shared(Function *f, uint64_t at)
+{
+    for (PtxVar *v = f->ptx->vars; v; v = v->next)
+        if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place(v, at);
+    f->static_shared = (uint32_t)(((at > 1 << 20 ? 1 << 20 : at) + 15) & ~(uint64_t)15);
+    /* The size is bounded even so: the dynamic memory of other kernels starts behind it. */
+    if (at > 1 << 20) f->unsupported = "it declares more than 1 MiB of static shared memory";
+}
+
+void layout_dynamic_shared(Code *c)
+{
+    uint32_t end = 0;
+    int dynamic = 0;
+    for (PtxVar *v = c->ptx.vars; v; v = v->next)
+        dynamic |= v->space == SPACE_SHARED && is_dynamic(v);
+    for (int i = 0; i < c->ptx.n_functions; i++)
+        if (c->functions[i].static_shared > end) end = c->functions[i].static_shared;
+    for (PtxVar *v = c->ptx.vars; v; v = v->next)
+        if (v->space == SPACE_SHARED && is_dynamic(v)) v->offset = end;
+    for (int i = 0; i < c->ptx.n_functions && dynamic; i++)
+        if (c->functions[i].ptx->is_entry) c->functions[i].dynamic_at = end;
+}

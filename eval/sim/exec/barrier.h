@@ -1,0 +1,11 @@
+/* The barriers of a block. */
+#ifndef EVAL_SIM_EXEC_BARRIER_H
+#define EVAL_SIM_EXEC_BARRIER_H
+
+#include "eval/sim/machine/exec.h"
+
+void barrier_passed(Exec *x);    /* orders all accesses before it and all after it */
+void barrier_check_all(Exec *x); /* completes the barriers that all live threads have reached */
+void barrier_deadlock(Exec *x);  /* nothing can run: fills the fault */
+
+#endif

@@ -1,0 +1,58 @@
+/* The split that was added last runs first. A split that uses up its slice goes behind the others,
+ * so that a lane that spins on a flag lets the lane run that sets it. */
+#include "eval/sim/exec/scheduler.h"
+
+#include "eval/sim/exec/splits.h"
+#include "eval/sim/exec/warp_sync.h"
+
+void warp_start(Warp *w)
+{
+    w->live = w->lanes;
+    w->n_splits = 0;
+    w->joins_used[0] = w->joins_used[1] = 0;
+    w->insts = w->global_waits = w->local_waits = w->chain = 0;
+    w->carry = 0;
+    w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
+    w->entry_frame.preds[0] = FULL_MASK;
+    split_add(w, w->lanes, w->entry_frame.fn->insts, &w->entry_frame, NULL);
+}
+
+static int next_ready(const Warp *w)
+{
+    for (int i = w->n_splits - 1; i >= 0; i--)
+        if (w->splits[i].state == SPLIT_READY) return i;
+    return -1;
+}
+
+/* Puts the current split behind all others, with the lanes that waited for it at joins. */
+static void requeue(Warp *w)
+{
+    join_release_waiting(w);
+    Split s = w->splits[w->current];
+    memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
+    w->splits[0] = s;
+}
+
+int warp_run(Warp *w)
+{
+    int did = 0, slices = 0;
+    while (!w->x->faulted && w->n_splits) {
+        int s = next_ready(w);
+        if (s < 0) {
+            if (!warp_sync_resolve(w)) break;
+            did = 1;
+            continue;
+        }
+        did = 1;
+        split_select(w, s);
+        const Inst *in = w->splits[s].pc;
+        while (in) in = in->fn(w, in);
+        if (w->yielded) {
+            w->yielded = 0;
+            requeue(w);
+            warp_sync_resolve(w); /* the split may spin until lanes at a warp operation go on */
+            if (++slices >= w->n_splits) break;
+        }
+    }
+    return did;
+}

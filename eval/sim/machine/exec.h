@@ -1,0 +1,83 @@
+/* The running machine: one launch, its current block, and faults. */
+#ifndef EVAL_SIM_MACHINE_EXEC_H
+#define EVAL_SIM_MACHINE_EXEC_H
+
+#include "eval/device/device.h"
+#include "eval/sim/machine/device_memory.h"
+#include "eval/sim/machine/memory_op.h"
+#include "eval/sim/machine/warp.h"
+
+enum { MAX_WARPS = 32, MAX_BARRIERS = 16 };
+
+/* A barrier of the block. Counts are of threads. */
+typedef struct {
+    uint32_t arrived, expected; /* expected 0: all live threads */
+    uint32_t count;             /* bar.red: true predicates */
+    uint32_t result, parties;   /* of the phase that completed last */
+} Barrier;
+
+/* The current block. */
+typedef struct {
+    uint32_t id[3];
+    uint64_t linear;
+    unsigned char *shared;
+    uint32_t *shared_writer, *shared_reader; /* a tag per word (shadow_shared.c) */
+    unsigned char *shared_bytes;             /* bytes written of partly written words */
+    uint32_t shared_size, static_shared;
+    uint32_t epoch, floor; /* the current epoch, and the lowest tag of this block */
+    uint32_t phase;        /* barriers passed */
+    uint32_t tag;          /* in the shadow of global memory */
+    int stored;            /* it has stored to global memory since it took the tag */
+    int acquired;          /* it has executed a fence, an atomic or a volatile load */
+    uint32_t live_threads;
+    Barrier barriers[MAX_BARRIERS];
+    int n_warps;
+} Cta;
+
+typedef struct AsyncCopies AsyncCopies;
+typedef struct Exec Exec;
+struct Exec {
+    DevMem *mem;
+    const Code *code;
+    const Function *entry;
+    const DeviceLaunch *launch;
+    uint32_t grid[3], block[3];
+    uint64_t n_blocks;
+    int reversed; /* run blocks, and the warps of a block, from the last to the first */
+    Cta cta;
+    Warp *warps;
+    int cap_warps;
+    Frame *free_frames, *all_frames;
+    unsigned char *register_file;
+    size_t register_file_bytes;
+    unsigned char *shared_store;
+    uint32_t shared_cap;
+    size_t local_cap;                     /* bytes per thread */
+    size_t clear32, clear64, clear_preds; /* bytes of a warp's registers zeroed for each block */
+    int64_t budget;                       /* thread-instructions left of this run */
+    int64_t block_cost;                   /* charged to the budget for the start of a block */
+    AsyncCopies *async;                   /* cp.async under way; NULL: none was issued */
+    SimCounts counts;                     /* of the last launch */
+    uint64_t clock;                       /* warp-instructions since the device was opened */
+    uint32_t sm_count;
+    DeviceFault *fault;
+    int faulted;
+    /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another
+     * warp writes the place before: then it is a race. */
+    int has_pending;
+    DeviceFault pending;
+};
+
+/* Fills x->fault with a sentence about one lane and stops the run. The first fault counts. Returns
+ * NULL, so that a handler can return it. */
+const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The same for functions that return 0 or -1. Returns -1. */
+#define exec_fail(...) (exec_fault(__VA_ARGS__), -1)
+
+/* Makes the pending fault the fault of the run. */
+void exec_raise_pending(Exec *x);
+/* The PTX of an instruction of the current frame, or NULL. */
+const PtxInst *exec_source(const Warp *w, const Inst *in);
+
+#endif

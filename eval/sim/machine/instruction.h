@@ -1,0 +1,119 @@
+/* Decoded code: instructions, functions, modules, and the operands of branches, calls and matrix
+ * instructions.
+ *
+ * A register is a row of 32 lanes: 128 bytes for 16-bit and 32-bit registers (16-bit values are
+ * zero-extended), 256 bytes for 64-bit ones. A predicate is one 32-bit mask. A row code is a byte
+ * offset in the current frame's bank or, with ROW_CONST set, in the module's pool of replicated
+ * constants. */
+#ifndef EVAL_SIM_MACHINE_INSTRUCTION_H
+#define EVAL_SIM_MACHINE_INSTRUCTION_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "eval/sim/machine/counts.h"
+#include "eval/sim/ptx/ptx.h"
+
+enum { LANES = 32, ROW32 = 128, ROW64 = 256 };
+#define ROW_CONST 0x80000000u
+#define ROW_NONE 0xffffffffu
+#define FULL_MASK 0xffffffffu
+
+typedef struct Inst Inst;
+typedef struct Warp Warp;
+typedef struct Function Function;
+
+/* Runs an instruction for the active lanes. Returns the next one, or NULL when the split stops. */
+typedef const Inst *Handler(Warp *w, const Inst *in);
+
+struct Inst {
+    Handler *fn;
+    uint32_t d, a, b, c; /* row codes, or predicate indices */
+    uint32_t e, f;
+    uint32_t g, gneg; /* guard: predicate index (0: always true) and the mask that flips it */
+    union {
+        uint64_t imm;
+        struct MemOp *mem;
+        struct CallOp *call;
+        struct BranchOp *branch;
+        struct CodeBlock *block;
+        struct MmaOp *mma;
+        struct WmmaOp *wmma;
+        struct WmmaPart *part;
+    };
+    uint8_t k0, k1, k2, k3;    /* small constants: operation, type, flags; handlers.h says which */
+    uint32_t source : 31;      /* index in the PTX function */
+    uint32_t starts_block : 1; /* it is the first instruction of a basic block */
+};
+
+typedef struct BranchOp {
+    const Inst *target;
+    const Inst *join; /* block where both paths meet; NULL: at the function's end */
+    int n_targets;    /* brx.idx */
+    const Inst **targets;
+} BranchOp;
+
+/* The arguments of a call, as 32-bit rows that are copied before and after it. */
+typedef struct CallOp {
+    const Function *callee;
+    int n_in, n_out;
+    uint32_t *in_from, *in_to, *out_from, *out_to;
+    struct CallOp **targets; /* of a call through a pointer, by the function's index; NULL: the
+                                function cannot be called here */
+} CallOp;
+
+/* A basic block: the cost of one pass, and the passes of the current launch. */
+typedef struct CodeBlock {
+    uint32_t n_insts;
+    uint32_t by_class[INST_CLASS_COUNT];
+    uint32_t global_waits, local_waits, chain, expansion;
+    uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops;
+    uint64_t passes, lanes; /* lanes: summed over the passes */
+} CodeBlock;
+
+struct Function {
+    const PtxFunction *ptx;
+    struct Code *code;
+    Inst *insts;
+    int n_insts;
+    CodeBlock *blocks;
+    int n_blocks;
+    uint32_t rows32, rows64, preds; /* of a frame */
+    uint32_t local_bytes;           /* of a frame, per thread */
+    const char *unsupported;        /* why it cannot run, a sentence; NULL: it can */
+    int unsupported_line;
+    const Function **callees;
+    int n_callees;
+    int visited;            /* mark of a walk over the call graph */
+    uint32_t static_shared; /* bytes, of a kernel with its callees */
+    uint32_t dynamic_at;    /* offset of dynamic shared memory; 0: at static_shared */
+};
+
+/* mma.sync m16n8kK */
+typedef struct MmaOp {
+    uint8_t k, n_a, n_b, n_c;         /* n_*: registers of a thread */
+    uint8_t a_type, b_type, acc_type; /* T_*; acc_type: T_F32, T_F16 or T_S32 */
+    uint8_t saturate;
+    uint32_t d[4], a[4], b[2], c[4];
+} MmaOp;
+
+/* wmma.mma of M x N x K. from and to: the types of the accumulators before and after. */
+typedef struct WmmaOp {
+    uint8_t m, n, k;
+    uint8_t type, from, to; /* T_*; type: of the factors */
+    uint32_t d[8], a[8], b[8], c[8];
+} WmmaOp;
+
+/* ---- a module ---- */
+
+typedef struct Code {
+    PtxModule ptx;
+    Function *functions;            /* in the order of ptx.functions */
+    unsigned char *pool32, *pool64; /* constants, replicated over the lanes */
+    int n_pool32, n_pool64, cap_pool32, cap_pool64;
+    unsigned char *const_bank; /* .const variables, const_bytes */
+    uint32_t const_bytes;
+    int64_t pointer_targets; /* table entries of all calls through pointers */
+} Code;
+
+#endif

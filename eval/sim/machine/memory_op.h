@@ -1,0 +1,58 @@
+/* Decoded memory instructions, with the address pattern that each saw last. */
+#ifndef EVAL_SIM_MACHINE_MEMORY_OP_H
+#define EVAL_SIM_MACHINE_MEMORY_OP_H
+
+#include "eval/sim/machine/instruction.h"
+
+enum { MEM_LOAD, MEM_STORE, MEM_ATOM, MEM_RED };
+enum { ORDER_WEAK, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE };
+
+/* The class of the register that holds an address. ADDRESS_FIXED: no register, only the offset. */
+enum { ADDRESS_32, ADDRESS_64, ADDRESS_FIXED };
+
+/* What 16 lanes of a full warp read: any addresses, one address, or consecutive words. */
+enum { HALF_ANY, HALF_SAME, HALF_ROW };
+
+/* The lanes' addresses relative to the first active lane's, and what follows from them. Loops
+ * repeat a pattern, so an access usually compares it and computes nothing. */
+typedef struct {
+    uint32_t mask, phase; /* phase: the low two bits of the base */
+    int size;             /* bytes per lane; 0: the pattern is empty */
+    int32_t delta[LANES]; /* 0 for inactive lanes */
+    int32_t min, max;
+    uint8_t uniform, consecutive, aligned;
+    uint8_t half[2];     /* HALF_* of lanes 0..15 and 16..31 */
+    uint16_t wavefronts; /* of shared memory or L1 */
+    uint16_t distinct;   /* addresses */
+    uint16_t max_same;   /* the largest number of lanes on one address */
+    int n_ranges;        /* disjoint byte ranges, in order */
+    struct {
+        int32_t lo, hi;
+    } ranges[LANES];
+} Pattern;
+
+typedef struct MemOp {
+    uint8_t kind, space, order; /* MEM_*, PtxSpace, ORDER_* */
+    uint8_t element, count;     /* bytes of an element, elements per lane */
+    uint8_t is_signed;
+    uint8_t address_kind; /* ADDRESS_* */
+    uint8_t width[4];     /* bits of each data register */
+    uint8_t atom, type;   /* of an atomic: ATOM_*, T_* */
+    uint8_t packed;       /* of an atomic: two halves */
+    uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
+    uint32_t data[8], address;
+    int64_t offset;
+    uint32_t last_alloc; /* index of the allocation of the last access */
+    Pattern pattern;
+} MemOp;
+
+/* A register of a wmma fragment, or a half of one, that is loaded or stored. */
+typedef struct WmmaPart {
+    MemOp base; /* address of the matrix */
+    char which; /* 'a', 'b', or 'c' for accumulators */
+    uint8_t m, n, type, reg, half;
+    uint8_t by_columns; /* the layout in memory */
+    uint32_t stride;    /* row code */
+} WmmaPart;
+
+#endif

@@ -1,0 +1,130 @@
+/* A warp: 32 lanes, their registers, and the places where they are.
+ *
+ * A warp is a set of splits: groups of lanes at one place. A branch on which the lanes disagree
+ * makes two splits of one, and a join at the branch's immediate post-dominator, where the splits
+ * wait for each other. Splits are scheduled independently, so locks and flags between lanes of one
+ * warp make progress, as on devices since sm_70. */
+#ifndef EVAL_SIM_MACHINE_WARP_H
+#define EVAL_SIM_MACHINE_WARP_H
+
+#include "eval/sim/machine/instruction.h"
+
+/* The activation of a function. */
+typedef struct Frame {
+    struct Frame *parent;
+    const Function *fn;
+    const Inst *ret; /* return address, in the parent */
+    const CallOp *call;
+    unsigned char *rows32, *rows64;
+    uint32_t *preds;
+    uint32_t local_base, depth;
+    uint32_t lanes;     /* number of lanes that are still inside */
+    struct Frame *next; /* list of all frames ever allocated */
+} Frame;
+
+/* A place where splits wait for each other. */
+typedef struct Join {
+    struct Join *parent;
+    const Inst *pc;
+    Frame *frame;
+    uint32_t expected, arrived; /* lanes */
+} Join;
+
+typedef enum { SPLIT_READY, SPLIT_BARRIER, SPLIT_WARP_SYNC } SplitState;
+
+typedef struct {
+    uint32_t mask;
+    uint32_t members; /* SPLIT_WARP_SYNC: the lanes that the operation names */
+    SplitState state;
+    int barrier; /* SPLIT_BARRIER: its index */
+    const Inst *pc;
+    Frame *frame;
+    Join *join;
+} Split;
+
+/* A read of unwritten shared or local memory whose value is not used yet (unwritten.h). */
+enum { UNWRITTEN_MAX = 4 };
+typedef struct {
+    const Inst *in;
+    Frame *frame;
+    uint32_t lanes;
+    int lane, size, is_shared; /* lane: the first that read so, for the message */
+    uint64_t at;
+    int n_regs;
+    struct {
+        uint8_t cls;
+        uint32_t reg, row;
+    } regs[4];
+} Unwritten;
+
+struct Warp {
+    uint32_t active; /* lanes of the running split */
+    uint32_t *p;     /* predicates of the running split's frame; p[0] is all ones */
+    unsigned char *bank32[2], *bank64[2]; /* [0] the frame's registers, [1] the constants */
+    const Inst *join_pc;                  /* where the running split joins; NULL: nowhere */
+    Frame *frame;
+    Join *join;
+    struct Exec *x;
+    int64_t slice;  /* instructions left before another split or warp runs */
+    uint32_t live;  /* lanes that have not exited */
+    uint32_t lanes; /* lanes that exist */
+    int index, current, n_splits;
+    int yielded;     /* the running split used up its slice */
+    int n_unwritten; /* of unwritten[] */
+    int converged;   /* all lanes of the pending warp-level operation are here: it may run */
+    Split splits[LANES];
+    Join joins[2 * LANES + 2];
+    uint64_t joins_used[2]; /* a bit per join */
+    Frame entry_frame;
+    unsigned char *storage32, *storage64, *end32, *end64;
+    uint32_t *preds, *preds_end;
+    unsigned char *local;      /* [word][lane], 4 bytes each */
+    unsigned char *local_init; /* [word][lane]: 4 bits each, a bit per byte written */
+    uint64_t insts, global_waits, local_waits, chain; /* counters of the block */
+    uint32_t tid[3][LANES];
+    uint32_t carry; /* condition code of add.cc, a bit per lane */
+    Unwritten unwritten[UNWRITTEN_MAX];
+    uint64_t scratch[LANES];
+};
+
+/* The lanes for which an instruction runs. */
+static inline uint32_t exec_mask(const Warp *w, const Inst *in)
+{
+    return w->active & (w->p[in->g] ^ in->gneg);
+}
+
+static inline uint32_t *row32(const Warp *w, uint32_t code)
+{
+    return (uint32_t *)(void *)(w->bank32[code >> 31] + (code & ~ROW_CONST));
+}
+
+static inline uint64_t *row64(const Warp *w, uint32_t code)
+{
+    return (uint64_t *)(void *)(w->bank64[code >> 31] + (code & ~ROW_CONST));
+}
+
+/* Copies the lanes of m from v to d. */
+static inline void blend32(uint32_t *d, const uint32_t *v, uint32_t m)
+{
+    for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? v[i] : d[i];
+}
+
+static inline void blend64(uint64_t *d, const uint64_t *v, uint32_t m)
+{
+    for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? v[i] : d[i];
+}
+
+/* Sets the lanes of m in a row to one value. */
+static inline void fill32(uint32_t *d, uint32_t v, uint32_t m)
+{
+    for (int i = 0; i < LANES; i++) d[i] = m >> i & 1 ? v : d[i];
+}
+
+/* Copies the bits of m from value into predicate p. Predicate 0 stays all ones: it is also the
+ * destination "_". */
+static inline void put_pred(Warp *w, uint32_t p, uint32_t m, uint32_t value)
+{
+    if (p) w->p[p] = (w->p[p] & ~m) | (value & m);
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* The asynchronous copies under way, for barriers and the start of blocks. */
+#ifndef EVAL_SIM_MEMORY_ASYNC_COPY_H
+#define EVAL_SIM_MEMORY_ASYNC_COPY_H
+
+#include "eval/sim/machine/exec.h"
+
+/* Ties the lane's copies to an mbarrier: they land when its phase ends, at the latest. */
+void async_tie(Warp *w, int lane, uint32_t barrier);
+/* Lands the copies tied to an mbarrier. Returns 0, or -1 with a fault. */
+int async_land_tied(Warp *w, const Inst *in, uint32_t barrier);
+void async_start_block(Exec *x); /* drops the copies of the block before */
+void async_release(Exec *x);
+
+#endif

@@ -1,0 +1,85 @@
+/* The counted L1 has 64 KiB, is direct-mapped, and is empty at the start of each block: its entries
+ * carry the block's tag. */
+#pragma GCC optimize("O3")
+#include "eval/sim/memory/traffic.h"
+
+static void count_load_sector(Exec *x, uint64_t sector)
+{
+    DevMem *mem = x->mem;
+    SimCounts *n = &x->counts;
+    uint64_t key = (uint64_t)x->cta.tag << 32 | sector, *slot = &mem->l1[sector % L1_SECTORS];
+    n->global_load_sectors++;
+    if (*slot == key) {
+        n->l1_hit_sectors++;
+        return;
+    }
+    *slot = key;
+    uint32_t t = mem->touched[sector];
+    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
+    if (t & 3)
+        n->l2_load_sectors++;
+    else
+        n->dram_read_sectors++;
+    mem->touched[sector] = t | 1;
+}
+
+static void count_store_sector(Exec *x, uint64_t sector)
+{
+    DevMem *mem = x->mem;
+    uint32_t t = mem->touched[sector];
+    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
+    x->counts.dram_write_sectors += !(t & 2);
+    mem->touched[sector] = t | 2;
+}
+
+/* Atomics on one sector run one after another, from whichever block, and read before they write. */
+static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
+{
+    DevMem *mem = x->mem;
+    uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[sector];
+    if (*slot >> 32 != mem->launch_id) *slot = launch;
+    *slot += lanes;
+    if (*slot - launch > x->counts.global_atomic_hottest)
+        x->counts.global_atomic_hottest = *slot - launch;
+    x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
+    count_store_sector(x, sector);
+}
+
+void traffic_count(Warp *w, const Access *a, int kind)
+{
+    Exec *x = w->x;
+    SimCounts *n = &x->counts;
+    uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
+    uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
+        uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
+        for (s = s < next ? next : s; s <= last; s++, sectors++) {
+            lines += s >> 2 != line;
+            line = s >> 2;
+            if (kind == MEM_LOAD)
+                count_load_sector(x, s);
+            else if (kind == MEM_STORE)
+                count_store_sector(x, s);
+            else
+                count_atomic_sector(x, s, a->p->max_same);
+        }
+        next = last + 1 > next ? last + 1 : next;
+    }
+    /* A wavefront covers at most four lines of 128 bytes. */
+    uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
+    if (kind == MEM_LOAD) {
+        n->global_load_requests++;
+        n->global_load_wavefronts += wavefronts;
+        n->global_load_bytes += bytes;
+    } else if (kind == MEM_STORE) {
+        n->global_store_requests++;
+        n->global_store_wavefronts += wavefronts;
+        n->global_store_sectors += sectors;
+        n->global_store_bytes += bytes;
+    } else {
+        n->global_atomic_requests++;
+        n->global_atomic_sectors += sectors;
+        n->global_atomic_serial += a->p->max_same;
+    }
+}

@@ -1,0 +1,213 @@
+/* The compile server: its processes, its preforked children, and what happens when they are killed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#include "compile_support.h"
+
+/* The number of quern-compile processes that are children of `parent`; *newest: the youngest. */
+static int children_of(pid_t parent, pid_t *newest)
+{
+    char command[100];
+    long pid = 0;
+    int n = 0;
+    snprintf(command, sizeof command,
+             "pgrep -c -P %ld quern-compile; pgrep -n -P %ld quern-compile", (long)parent,
+             (long)parent);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    int fields = fscanf(f, "%d %ld", &n, &pid);
+    pclose(f);
+    *newest = (pid_t)pid;
+    return fields == 2 ? n : 0;
+}
+
+/* The preforked child of a server: the only one, soon after a reply. */
+static pid_t prefork_child_of(pid_t server)
+{
+    pid_t child;
+    for (double end = clock_seconds() + 10; clock_seconds() < end; clock_sleep(0.01))
+        if (children_of(server, &child) == 1) return child;
+    fail_msg("no child waits");
+    return 0;
+}
+
+/* A compiler and the process of its server. */
+static Compiler *open_server(int cpu_s, pid_t *server)
+{
+    Compiler *c;
+    Error err = {0};
+    if (compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &c, &err) || !compiler_version(c, &err))
+        fail_msg("%s", err.text);
+    assert_true(children_of(getpid(), server) > 0);
+    return c;
+}
+
+static int has_ended(pid_t pid)
+{
+    return kill(pid, 0) && errno == ESRCH;
+}
+
+/* A server that is killed between two requests is started again, and the second request succeeds.
+ */
+static void test_server_killed(void **state)
+{
+    (void)state;
+    char command[200];
+    CompileResult r;
+    compile(source_templates, 0, NULL, &r);
+    compile_result_release(&r);
+    snprintf(command, sizeof command, "kill -9 $(pgrep -P %ld quern-compile)", (long)getpid());
+    assert_int_equal(system(command), 0);
+    compile(source_templates, 0, NULL, &r);
+    assert_true(r.ok);
+    compile_result_release(&r);
+}
+
+/* Each request compiles its own source and sees no macro or error of the one before. */
+static void test_many_in_a_row(void **state)
+{
+    (void)state;
+    char source[300], number[20];
+    for (int i = 0; i < 30; i++) {
+        CompileResult r;
+        snprintf(number, sizeof number, "%d", 770000 + i);
+        snprintf(source, sizeof source,
+                 "%s#ifdef LEFT\n#error left\n#endif\n#define LEFT\n__global__ void k(int *x) { *x "
+                 "= %s%s; }\n",
+                 i % 5 == 3 ? "#include <cuda_fp16.h>\n" : "", number,
+                 i % 5 == 1 ? " + undeclared" : "");
+        if (i % 3 == 2) clock_sleep(0.05); /* else while the next child is getting ready */
+        compile(source, 0, NULL, &r);
+        if (i % 5 == 1) {
+            assert_false(r.ok);
+            assert_non_null(strstr(r.message, "undeclared"));
+        } else {
+            if (!r.ok) fail_msg("%d: %s", i, r.message);
+            assert_non_null(strstr(r.ptx, number));
+        }
+        compile_result_release(&r);
+    }
+}
+
+/* A preforked child serves one source without headers, and the next one is forked. It holds no file
+ * of the server open. */
+static void test_prefork_serves_one(void **state)
+{
+    (void)state;
+    pid_t server, child, next;
+    char command[200];
+    Compiler *c = open_server(5, &server);
+    child = prefork_child_of(server);
+    /* The request, /dev/null twice, the reply: soon after the fork. */
+    snprintf(command, sizeof command,
+             "for i in $(seq 500); do test \"$(ls /proc/%ld/fd | wc -l)\" = 4 && exit 0; sleep "
+             "0.01; done; exit 1",
+             (long)child);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "ls -l /proc/%ld/fd | grep -c 'pipe:' | grep -qx 2",
+             (long)child);
+    assert_int_equal(system(command), 0);
+    expect_compiles(
+        c, "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }\n", 0);
+    assert_int_equal(prefork_child_of(server), child);
+    char *large = memory_alloc(200001); /* more than a pipe holds */
+    memset(large, '\n', 200000);
+    memcpy(large, source_templates, sizeof source_templates - 1);
+    expect_compiles(c, large, 0);
+    free(large);
+    assert_int_equal(prefork_child_of(server), child);
+    for (int i = 0; i < 3; i++, child = next) {
+        expect_compiles(c, source_templates, 0);
+        next = prefork_child_of(server);
+        assert_int_not_equal(next, child);
+        assert_true(has_ended(child));
+    }
+    compiler_close(c);
+}
+
+/* A preforked child obeys the request's CPU limit, and the next request succeeds. */
+static void test_limit_of_prefork(void **state)
+{
+    (void)state;
+    pid_t server, child;
+    CompileResult r;
+    Compiler *c = open_server(1, &server);
+    child = prefork_child_of(server);
+    double start = clock_seconds();
+    run_source(c, source_endless, &r);
+    double took = clock_seconds() - start;
+    assert_false(r.ok);
+    assert_string_equal(r.message, "compiling took more than 1 s of CPU time or too much output");
+    assert_true(took > 0.9 && took < 20);
+    compile_result_release(&r);
+    assert_true(has_ended(child));
+    expect_compiles(c, source_templates, 0);
+    compiler_close(c);
+}
+
+/* A preforked child is killed while it waits, or while it is stopped with a request in its pipe.
+ * The request is compiled by another child. */
+static void test_prefork_killed(void **state)
+{
+    (void)state;
+    pid_t server, same, child;
+    char command[100];
+    Compiler *c = open_server(5, &server);
+    for (int i = 0; i < 8; i++) {
+        child = prefork_child_of(server);
+        snprintf(command, sizeof command, "(sleep 0.2; kill -9 %ld) &", (long)child);
+        assert_int_equal(kill(child, i % 2 ? SIGSTOP : SIGKILL), 0);
+        if (i % 2) assert_int_equal(system(command), 0);
+        expect_compiles(c, source_templates, 0);
+        assert_true(has_ended(child));
+    }
+    children_of(getpid(), &same);
+    assert_int_equal(same, server);
+    compiler_close(c);
+}
+
+/* No process stays behind when a server is killed or its input ends. */
+static void test_nothing_is_left(void **state)
+{
+    (void)state;
+    pid_t server, newest;
+    char command[5000], program[4096];
+    Error err = {0};
+    process_adopt(); /* what a server leaves becomes this process's child */
+    int before = children_of(getpid(), &newest);
+    Compiler *c = open_server(5, &server);
+    prefork_child_of(server);
+    compiler_close(c);
+    process_reap(server, 10); /* the group: it ends by itself */
+    assert_true(has_ended(-server));
+    assert_int_equal(process_find_program("quern-compile", program, sizeof program, &err), 0);
+    snprintf(command, sizeof command, "'%s' --serve </dev/null >/dev/null", program);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(children_of(getpid(), &newest), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_server_killed),      cmocka_unit_test(test_many_in_a_row),
+        cmocka_unit_test(test_prefork_serves_one), cmocka_unit_test(test_limit_of_prefork),
+        cmocka_unit_test(test_prefork_killed),     cmocka_unit_test(test_nothing_is_left),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, open_compiler, close_compiler);
+}
