@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -68,14 +67,16 @@ static void warn_of_environment(const Settings *s)
     }
 }
 
-/* Where configs/ and tasks/ are: with short names in Quern's own folder. */
-static const char *find_share(char root[PATH_MAX], Error *err)
+/* Where configs/ and tasks/ are: "." in Quern's own folder, for short names. */
+static const char *find_share(char share[PATH_MAX], Error *err)
 {
-    struct stat here, there;
-    if (paths_root(root, PATH_MAX, err)) return NULL;
-    int same = !stat(".", &here) && !stat(root, &there) && here.st_dev == there.st_dev &&
-               here.st_ino == there.st_ino;
-    return same ? "." : root;
+    char root[PATH_MAX], here[PATH_MAX];
+    if (paths_root(root, sizeof root, err)) return NULL;
+    if (!realpath(root, share)) {
+        error_errno(err, "cannot find the folder %s", root);
+        return NULL;
+    }
+    return realpath(".", here) && !strcmp(here, share) ? "." : share;
 }
 
 /* Write the fragment, unless the file has that text already. */
