@@ -30,7 +30,8 @@ include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
 MODULES := base gpu artifacts tasks queue model llm eval stages report bench
-below = $(sort $(patsubst %/,%,$(dir $(shell find $(1) -name '*.c'))))
+SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
+below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 $(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
@@ -163,13 +164,18 @@ install: build
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 
-# ---- the run: the queue and the evaluators live as long as it does (quern-fleet); pipeline.mk has the rules ----
-PROFILE ?= default
-RUN_SETTINGS := PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
-export $(foreach v,$(RUN_SETTINGS),$(if $(filter command environment,$(firstword $(origin $(v)))),$(v)))
+# ---- the run: the queue and the evaluators live as long as it does; pipeline.mk has the rules ----
+# Make's command line as words of the shell: quern-config checks every name and value.
+define newline
+
+
+endef
+on_command_line = $(filter command,$(firstword $(origin $(1))))
+shell_word = '$(subst $(newline),'$$'\n'',$(subst ','\'',$(1)))'
+command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(call shell_word,$(v)=$($(v)))))
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
-	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' $(MAKE)
+	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

@@ -130,7 +130,8 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     loss_flags_preset(&o.loss, loss_flags_named(argc, argv));

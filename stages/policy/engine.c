@@ -43,7 +43,7 @@ static const char *text_flag(const FlagSpec *spec, const char *name, size_t len)
 
 void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *names)
 {
-    for (size_t len; !e->plan && *names; names += len + (names[len] == '|')) {
+    for (size_t len; !e->plan && !flags_checking() && *names; names += len + (names[len] == '|')) {
         len = strcspn(names, "|");
         if (!text_flag(spec, names, len))
             flags_usage_error(spec, "--%.*s is required", (int)len, names);

@@ -92,7 +92,8 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
         flags_usage_error(&spec,
                           "--plan is of a model here; what an endpoint takes is its own matter");
     if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
+    flags_checked();
     log_open("quern-sample");
     stop_install();
     Error err;

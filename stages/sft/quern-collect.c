@@ -59,7 +59,8 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-collect");
     stop_install();
@@ -69,6 +70,7 @@ int main(int argc, char **argv)
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
     if (n < 0) flags_usage_error(&spec, "%s", err.text);
+    flags_checked();
     ArtifactSpec out;
     TaskSet tasks;
     Queue *q;

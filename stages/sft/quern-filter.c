@@ -29,8 +29,10 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
+    flags_checked();
     log_open("quern-filter");
     stop_install();
     Error err;

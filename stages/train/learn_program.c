@@ -24,6 +24,7 @@ int learn_program(const LearnProgram *p, LearnOptions *l)
     ArtifactSpec spec;
     engine_check(p->engine, p->program, l->base);
     engine_required(p->engine, p->program, p->required);
+    flags_checked();
     log_open(p->program->program);
     stop_install();
     config_spec(&spec, "manifest", p->program, p->defaults);

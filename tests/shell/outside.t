@@ -199,7 +199,8 @@ wait_for '[ -e slow/model.trainer/state/on ]'; kill -KILL $pid; wait $pid 2>/dev
 wait_for gone; ok $? 'by kill -9 too'
 
 # ---- the pipeline's rules ----
-rules() { (cd "$root" && make -n --no-print-directory -f pipeline.mk BUILD="${BIN%/bin}" FOUND= DEVICES=sim:h100 PROFILE=smoke RUN="test-$$-none" "$@" crl 2>&1); }
+. "$root/tests/shell/rules.sh"
+rules() { (cd "$root" && rules_of "${BIN%/bin}" DEVICES=sim:h100 PROFILE=smoke RUN="test-$$-none" "$@" -n crl); }
 rules POLICY=openai:M BASE="$tmp/base" >rules.out
 grep -q "quern-sft .*--base $tmp/base .*--engine auto --lora 16 --lora-alpha 32" rules.out && grep -q 'quern-sample --policy openai:M --adapter runs/.*/sft/model ' rules.out && grep -q 'quern-crl --base runs/' rules.out; ok $? 'BASE: adapters on what the endpoint serves'
 rules POLICY=openai:M >rules.out; ! grep -qE 'quern-(sft|crl) ' rules.out && grep -q 'quern-sample --policy openai:M --prompts' rules.out; ok $? 'without it nothing is trained'
@@ -208,7 +209,7 @@ rules POLICY=native:"$tmp/base" LORA=8 TRAINER="sh it's.sh" MAX_TOKENS=4096 >rul
 rules >rules.out; ! grep -qE -- '--(lora|engine|trainer|adapter)' rules.out; ok $? 'and nothing of it the default run'
 wrong() { # SENTENCE SETTINGS: make ends with 2 and one sentence, and nothing is started
     rules "${@:2}" >rules.out
-    [ $? = 2 ] && grep -qF -- "*** $1.  Stop." rules.out && [ "$(wc -l <rules.out)" = 1 ]; ok $? "${1%%[:;]*}"
+    [ $? = 2 ] && grep -qF -- "quern: $1" rules.out && [ "$(wc -l <rules.out)" = 1 ]; ok $? "${1%%[:;]*}"
 }
 start='needs a checkpoint to start from: POLICY=native:DIR, or POLICY=openai:MODEL with BASE=DIR'
 wrong "LORA=8 $start" LORA=8

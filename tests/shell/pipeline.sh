@@ -1,5 +1,5 @@
-# For the tests of whole runs: a tiny profile that trains in seconds and still writes kernels that work, names of runs of
-# this test's own, their digests, and the processes that they leave. Sourced; TAP on stdout.
+# For tests of whole runs: a tiny profile whose model trains in seconds and still writes kernels that work, names of runs that
+# belong to this test, their digests, and the processes that they leave. Sourced; TAP on stdout.
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$source_dir" || exit 99
 build=$(cd "${QUERN_BUILD:-build}" && pwd)
@@ -41,24 +41,24 @@ CRL ?= --epochs 1 --batch 8 --lr 2e-4
 REPORT_SAMPLES ?= 4
 CLASSES ?= sim:h100
 END
-# The compiler and flags that the build folder was made with: make must not make it again with others.
+# The compiler and flags of the build folder: with others, make would build it again.
 settings=(BUILD="$build" PROFILE=smoke CONFIG="$tmp/tiny.mk")
 for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); done
 
-# crl RUN [NAME=VALUE...]: one `make crl`; what it says is in $tmp/out
+# crl RUN [NAME=VALUE...]: one `make crl`; its output is in $tmp/out
 crl() { local run=$1; shift; timeout -k 5 "${limit:-300}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait $!; }
 dir() { echo "runs/$prefix-$1"; }
-# The stages that the last call ran: names of rules, sorted.
+# The names of the rules that the last call ran, sorted.
 ran() { sed -n 's/^\[\([^]]*\)\] [0-9.]* s$/\1/p' "$tmp/out" | sort; }
 
-# "path digest" of every artifact and report of a run, but the queue's data and logs.
+# "path digest" of every artifact and report of a run; not of the queue's data and the logs.
 digests() {
   (cd "$(dir "$1")" && find . -name '*.qa' | sort | while read -r f; do
     echo "$f $("$BIN/quern-artifact" validate "$f" | sed 's/.*payload //')"
   done; sha256sum report.tsv best/*.cu)
 }
 
-# Living processes that carry this test's mark, but this shell and its helpers.
+# Running processes that this test started, without this shell and its helpers.
 left() {
   local p
   for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do

@@ -7,6 +7,7 @@ cd "$here/../.." || exit 99
 source_dir=$PWD
 BIN=$(cd "${QUERN_BUILD:-build}/bin" && pwd)
 tmp=$(mktemp -d)
+. "$here/rules.sh"
 run=test-remake-$$
 unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL DEVICE DEVICES CLASSES
 trap 'rm -rf "$tmp" "$source_dir/runs/$run"-*' EXIT
@@ -35,8 +36,8 @@ chmod +x "$tmp/bin/program"
 for p in collect evaluate filter sft pool prompt sample selfsup crl results report; do ln -s program "$tmp/bin/quern-$p"; done
 printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' >"$tmp/few.mk"
 
-# rules NAME MAKE_ARGUMENTS...: calls make for run NAME; its output is in $tmp/out
-rules() { make --no-print-directory -f pipeline.mk "BUILD=$tmp" FOUND= DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out" 2>&1; }
+# rules NAME ARGUMENT...: calls make for run NAME, with arguments as rules_of has them; its output is in $tmp/out
+rules() { rules_of "$tmp" DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out"; }
 # "NAME command" of every rule in the output of the last `make -n`, sorted
 commands() { perl -0pe 's/\\\n\s*/ /g' "$tmp/out" | sed -n 's|^mk/run runs/[^ ]*/log/\(.*\)\.log |\1 |p' | sort; }
 made() { commands | cut -d' ' -f1; }
@@ -70,7 +71,7 @@ echo "$missed" >"$tmp/out"
 
 would small DEVICE='NVIDIA H200' CLASSES=sim:h100
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && ! has report-prompts; ok $? 'another class judges: all nine verdicts.qa, and no prompts of the report'
-would small HARNESS=0
+edit='s/HARNESS=[0-9]*$/HARNESS=0/' would small
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has sft-model-manifest && ! has collect-samples; ok $? 'another harness judges: all of them, and what follows'
 rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
 [ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --seed 2 ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --seed "$tmp/made")" = 2 ]
@@ -93,14 +94,14 @@ for rounds in 1 2; do
 done
 
 # ---- a GPU that is no longer there, and a new one ----
-gpu=(DEVICES=auto "FOUND=cuda:0=NVIDIA+H200" CLASSES=NVIDIA+H200)
+gpu=(DEVICES=auto --found=cuda:0=NVIDIA+H200 CLASSES=NVIDIA+H200)
 rules gpu "${gpu[@]}" crl; rules gpu "${gpu[@]}" -q crl; s=$?
 rules gpu DEVICES=auto -n crl; [ $? = 2 ] && [ $s = 0 ] && [ "$(wc -l <"$tmp/out")" = 1 ] &&
-    grep -q "\*\*\* runs/$run-gpu was judged on NVIDIA H200, and what is found here is sim:h100: DEVICES=sim:h100 judges all of it anew" "$tmp/out"
+    grep -q "^quern: runs/$run-gpu was judged on NVIDIA H200, and what is found here is sim:h100: DEVICES=sim:h100 judges all of it again" "$tmp/out"
 ok $? 'the GPU has gone: the simulator does not take its place unasked'
 would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]; ok $? 'but when it is named'
 rules gpu DEVICES=auto 'DEVICE=NVIDIA H200' CLASSES=NVIDIA+H200 -q crl; ok $? 'nor is the class that others serve another'
-rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it anew' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
+rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it again' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
 
 # ---- programs that need the whole memory of the GPU ----
 mkdir "$tmp/together"
@@ -124,7 +125,7 @@ seen api POLICY=openai:A DEVICE=sim:a100
 missed=
 seen api POLICY=openai:A "BASE=$tmp/a"
 [ -z "$missed" ]; ok $? "adapters on what answers$missed"
-odd="sh 'it'.sh # 1) \$\$x, (y"
+odd="sh 'it'.sh # 1) \$x, (y \\"
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" crl; s=$?
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" -q crl && [ $s = 0 ]; ok $? 'a setting of odd characters is the same the next time'
 missed=
@@ -135,17 +136,20 @@ done
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
-# Settings that change no artifact, and variables of pipeline.mk itself.
-apart=' BUILD HARNESS RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_ROUNDS S_LAST STAGES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
-for v in $(grep -oE '\$\([A-Z][A-Z_]+\)' pipeline.mk | tr -d '$()' | sort -u); do case "$tried $apart" in *" $v "*) ;; *) echo "$v" ;; esac; done >"$tmp/out"
-[ ! -s "$tmp/out" ]; ok $? "no setting of pipeline.mk was left out here: $(tr '\n' ' ' <"$tmp/out")"
+# Settings that decide nothing of what is made: where things are, and how the work fits the memory and the time.
+apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+"$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
+    case $name in QUERN_*) break ;; '') continue ;; esac
+    case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
+done >"$tmp/out"
+[ ! -s "$tmp/out" ]; ok $? "no setting was left out here: $(tr '\n' ' ' <"$tmp/out")"
 
-# ---- settings that make refuses when it reads the file ----
+# ---- settings that are refused before Make reads a rule ----
 refused() { # SENTENCE NAME=VALUE...
-    rules refused "${@:2}" -n crl; [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "*** $1" "$tmp/out"; ok $? "refused: ${*:2}"
+    rules refused "${@:2}" -n crl; [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out"; ok $? "refused: ${*:2}"
 }
-for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b' 'a$$b' 'a(b' 'ä' ''; do
-    refused "RUN=${name/\$\$/$}: expected a folder's name below runs/" "RUN=$name"
+for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b' 'a$b' 'a(b' 'ä' ''; do
+    refused "RUN=$name: expected a folder's name below runs/" "RUN=$name"
 done
 rules small -n crl "RUN=$run-a/B_1.2+c"; grep -q "^mk/run runs/$run-a/B_1.2+c/log/" "$tmp/out"; ok $? 'a name of all that it may have'
 refused 'STYLE=x: expected brief or full' STYLE=x
@@ -158,23 +162,28 @@ refused 'TEACHERS= names no teacher' TEACHERS=
 refused 'TEACHERS=, names no teacher' TEACHERS=,
 refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
-rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers 'template,openai:M' " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
+rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
 
 # Flags that only the programs can check; they do so before a fleet starts.
 flags() { # SENTENCE NAME=VALUE...
-    env "${@:2}" PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 mk/pipeline crl "${BIN%/bin}" -rR make >"$tmp/out" 2>&1
+    mk/pipeline crl "${BIN%/bin}" -rR make PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 "${@:2}" >"$tmp/out" 2>&1
     [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out" && [ ! -e "runs/$run-flags" ]; ok $? "refused: ${*:2}"
 }
 flags 'CRL: --loss expects one of dapo|' CRL='--loss gpso'
 flags 'SELFSUP: unknown flag' SELFSUP='--lrr 1e-4'
-flags 'SMALL_MODEL or SFT: --lr expects a number' SFT='--lr much'
-flags 'SMALL_MODEL or SFT: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
-flags 'EXEMPLARS or numbers of GROUPS and PLAIN: --rule expects one of' EXEMPLARS='--rule nonesuch'
-flags 'COPIES, REPORT_SAMPLES, MAX_NEW, BATCH or GPUS: --max-new expects an integer' MAX_NEW=many
-flags 'CONTRASTIVE: --contrastive expects a number' CONTRASTIVE=many
+flags 'SFT: --lr expects a number' SFT='--lr much'
+flags 'SMALL_MODEL: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
+flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
+flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
+flags 'MAX_NEW: --max-new expects a value from 1 to' MAX_NEW=0
+flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
+flags 'KEEP: --keep expects a value from 1 to' KEEP=0
+flags 'CRL: the shell: ' CRL="'"
+flags 'DEVICE=NVIDIA H200: no evaluator of DEVICES=sim:h100 has the class NVIDIA+H200' 'DEVICE=NVIDIA H200'
+flags 'CLASSES=NVIDIA+H200: no evaluator of DEVICES=sim:h100 has the class' CLASSES=NVIDIA+H200
 flags 'ENGINE=cuda:99: there is no cuda:99 here' ENGINE=cuda:99
-flags 'adapters, trainer or memory: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
-for p in default smoke; do make -s -f pipeline.mk "BUILD=${BIN%/bin}" FOUND= PROFILE=$p "RUN=$run-flags" settings >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
+flags 'LORA: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
+for p in default smoke; do "$BIN/quern-config" --found= --check PROFILE=$p "RUN=$run-flags" -- true >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
 
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
@@ -189,6 +198,15 @@ echo '// slower' >>"$tmp/kernels/relu/b.cu"; touch -d '2001-01-01' "$tmp/kernels
 rm "$tmp/kernels/relu/a name.cu"; again 'one kernel less'
 touch "$tmp/kernels/relu/b.cu"; rules dir -q collect "${folder[@]}"; ok $? 'only touched: nothing to do'
 rules dir -n collect TEACHERS=dir:none; [ $? = 2 ] && grep -q 'TEACHERS=dir:none: there is no folder none' "$tmp/out"; ok $? 'no folder is one sentence'
+
+# ---- a folder of tasks, one with a blank in its name ----
+mkdir "$tmp/my tasks"; cp -r tasks/relu tasks/gelu "$tmp/my tasks"
+mine=("TASK_ROOT=$tmp/my tasks")
+rules tasks crl "${mine[@]}"; s=$?
+rules tasks -q crl "${mine[@]}" && [ $s = 0 ]; ok $? 'tasks elsewhere: nothing to do the next time'
+touch "$tmp/my tasks/relu/baseline.cu"; rules tasks -q crl "${mine[@]}"; ok $? 'a file that was only touched is no change'
+echo '// slower' >>"$tmp/my tasks/relu/baseline.cu"
+rules tasks -n crl "${mine[@]}"; made >"$tmp/made"; has collect-samples && has selfsup-1-prompts && has best-samples; ok $? 'a changed file of a task: collected again'
 
 # ---- quern-collect on it ----
 cd "$tmp" || exit 99
