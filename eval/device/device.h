@@ -1,9 +1,10 @@
 /* A device that runs kernels: one table of functions, chosen by name. "sim:PROFILE" is the PTX
- * simulator (eval/sim), "cuda:N" is a GPU (eval/cuda). Each backend registers its table before main. The harness owns all host code, buffers,
- * launches and clocks; a candidate is device code only. One thread uses a device.
+ * simulator (eval/sim), "cuda:N" is a GPU (eval/cuda). Each backend registers its table before main.
+ * The harness owns all host code, buffers, launches and clocks; a candidate is device code only. One
+ * thread uses a device.
  *
- * A module is loaded for one of two contexts. The trusted one is for baselines. The other one is
- * for candidates: no trusted code and no expected output is ever in it. On a simulator they are the
+ * A module is loaded for one of two contexts. The trusted one is for baselines. The other one is for
+ * candidates: no trusted code and no expected output is ever in it. On a simulator they are the
  * same. */
 #ifndef EVAL_DEVICE_DEVICE_H
 #define EVAL_DEVICE_DEVICE_H

@@ -1,7 +1,7 @@
 /* Launchers of attention.cu and attention_grad.cu. */
 #include <math.h>
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/softmax.h"
 #include "model/cuda/table.h"
 

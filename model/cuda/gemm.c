@@ -1,6 +1,6 @@
 /* Matrix products by cuBLASLt. */
 #include "gpu/cublaslt.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
 /* The workspace never moves, because captured graphs keep its address. */

@@ -1,5 +1,5 @@
 /* Launchers of logprob.cu. */
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
 /* Threads of a row: four vectors of four logits per thread. */

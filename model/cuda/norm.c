@@ -1,7 +1,7 @@
 /* Launchers of norm.cu. */
 #include "model/cuda/norm.h"
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/sums.h"
 #include "model/cuda/table.h"
 

@@ -1,7 +1,7 @@
 /* Launchers of optim.cu. */
 #include <math.h>
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
 /* The layout in optim.cu. */

@@ -1,5 +1,5 @@
 /* Launchers of pointwise.cu. */
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
 enum { ADD_VECTORS = 4, GLU_VECTORS = 2, ROPE_HEADS = 4 }; /* per thread, as in pointwise.cu */

@@ -1,6 +1,6 @@
 /* Launchers of gemv.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 
 /* As in gemv.cu. */
 enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4 };

@@ -1,6 +1,6 @@
 /* Launchers of paged.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/softmax.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Inside model/cuda: how launchers divide work into blocks, by shape only. */
-#ifndef MODEL_CUDA_LAUNCH_H
-#define MODEL_CUDA_LAUNCH_H
+#ifndef MODEL_CUDA_LAUNCH_SHAPE_H
+#define MODEL_CUDA_LAUNCH_SHAPE_H
 
 #include <stddef.h>
 #include <stdint.h>
