@@ -30,7 +30,8 @@ include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
 MODULES := base gpu artifacts tasks queue model llm eval stages report bench
-below = $(sort $(patsubst %/,%,$(dir $(shell find $(1) -name '*.c'))))
+SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
+below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 $(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
@@ -41,8 +42,15 @@ up_to = $(if $(filter $(1),$(firstword $(2))),$(1),$(firstword $(2)) $(call up_t
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODULES))))
 
+# Device backends register themselves before main and nothing names them. As one object that defines device_backends,
+# which eval/device/registry.c needs, they come into every program that looks up a device, and into no other.
+BACKENDS := eval/cuda/device.c eval/sim/device.c
+$(BUILD)/obj/eval/backends.o: $(BACKENDS:%.c=$(BUILD)/obj/%.o)
+	$(Q)ld -r --defsym=device_backends=0 -o $@ $^
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS),$(SRC))) $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o)
+
 define module_rules
-$(BUILD)/lib/$(1).a: $(patsubst %.c,$(BUILD)/obj/%.o,$(call SRC,$(1)))
+$(BUILD)/lib/$(1).a: $(call objects,$(1))
 	$$(Q)mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
 $(foreach p,$(call main_files,$(1)),
 $(BUILD)/bin/$(notdir $(p:.c=)): $(BUILD)/obj/$(p:.c=.o) $(call archives,$(1))
@@ -156,13 +164,18 @@ install: build
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 
-# ---- the run: the queue and the evaluators live as long as it does (quern-fleet); pipeline.mk has the rules ----
-PROFILE ?= default
-RUN_SETTINGS := PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
-export $(foreach v,$(RUN_SETTINGS),$(if $(filter command environment,$(firstword $(origin $(v)))),$(v)))
+# ---- the run: the queue and the evaluators live as long as it does; pipeline.mk has the rules ----
+# Make's command line as words of the shell: quern-config checks every name and value.
+define newline
+
+
+endef
+on_command_line = $(filter command,$(firstword $(origin $(1))))
+shell_word = '$(subst $(newline),'$$'\n'',$(subst ','\'',$(1)))'
+command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(call shell_word,$(v)=$($(v)))))
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
-	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' $(MAKE)
+	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

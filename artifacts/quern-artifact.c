@@ -7,6 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "artifacts/schema.h"
+#include "base/file_digest.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -206,6 +207,45 @@ static int validate(const char *path)
     return rc < 0 ? complain(&err) : 0;
 }
 
+/* One file of a model: the digest of its content is what the manifest's record says. */
+static int verify_file(const char *dir, const View *v, Error *err)
+{
+    char *name = view_strdup(v, "name", err), hex[DIGEST_HEX];
+    const char *expected;
+    size_t len;
+    int rc = name && !view_text(v, "digest", &expected, &len, err) ? 0 : -1;
+    char *path = memory_printf("%s/%s", dir, name ? name : "");
+    if (!rc &&
+        (file_digest(path, hex, NULL, NULL) || strlen(hex) != len || memcmp(hex, expected, len)))
+        rc = error_set(err, ERROR_CORRUPT, "%s is not what its manifest says", path);
+    free(path);
+    free(name);
+    return rc;
+}
+
+/* A model directory: its manifest, as validate has it, and the digest of every file that it names. */
+static int verify_model(const char *dir)
+{
+    ArtifactReader *r;
+    Error err;
+    View v;
+    int rc;
+    char *path = memory_printf("%s/manifest.qa", dir);
+    if (artifact_open(path, "manifest", &r, &err)) {
+        free(path);
+        return complain(&err);
+    }
+    while ((rc = artifact_next(r, &v, &err)) == 1)
+        if (schema_check("manifest", &v, &err) || verify_file(dir, &v, &err)) {
+            rc = -1;
+            break;
+        }
+    if (!rc) printf("%s: ok, %ld files\n", dir, artifact_count(r));
+    free(path);
+    artifact_close(r);
+    return rc < 0 ? complain(&err) : 0;
+}
+
 static int export(const char *path)
 {
     ArtifactReader *r;
@@ -338,13 +378,14 @@ int main(int argc, char **argv)
     };
     const FlagSpec spec = {
         .program = "quern-artifact",
-        .synopsis = "show|validate|export|diff FILE...",
+        .synopsis = "show|validate|export|diff|verify-model FILE...",
         .about =
             "show: the header and the first records, long values shortened. validate: structure, "
             "digest and\n"
             "schema; exit 1 and one sentence for a bad file. export: JSON lines, bytes as base64, "
             "NaN and\n"
-            "infinities as texts. diff A B: header and records; exit 1 when the payloads differ.",
+            "infinities as texts. diff A B: header and records; exit 1 when the payloads differ.\n"
+            "verify-model DIR: a model's manifest, and the digest of every file that it names.",
         .flags = flags,
         .min_words = 2,
         .max_words = -1,
@@ -357,15 +398,17 @@ int main(int argc, char **argv)
         if (n != 3) flags_usage_error(&spec, "diff expects two files, found %d", n - 1);
         status = diff((const char *const[2]){words[1], words[2]});
     } else if (!strcmp(command, "show") || !strcmp(command, "validate") ||
-               !strcmp(command, "export")) {
+               !strcmp(command, "export") || !strcmp(command, "verify-model")) {
         for (int i = 1; i < n; i++) {
-            int one = *command == 's'   ? show(words[i], records)
-                      : *command == 'v' ? validate(words[i])
-                                        : export(words[i]);
+            int one = *command == 's'                    ? show(words[i], records)
+                      : *command == 'e'                  ? export(words[i])
+                      : !strcmp(command, "verify-model") ? verify_model(words[i])
+                                                         : validate(words[i]);
             if (one > status) status = one;
         }
     } else {
-        flags_usage_error(&spec, "expected show, validate, export or diff, found '%s'", command);
+        flags_usage_error(
+            &spec, "expected show, validate, export, diff or verify-model, found '%s'", command);
     }
     free(words);
     return log_close(status);

@@ -10,6 +10,18 @@
 
 #include "base/version.h"
 
+static int checking;
+
+int flags_checking(void)
+{
+    return checking;
+}
+
+void flags_checked(void)
+{
+    if (checking) exit(0);
+}
+
 static const char *kind_word(FlagKind k)
 {
     return k == FLAG_INT ? " N" : k == FLAG_FLOAT ? " X" : k == FLAG_TEXT ? " TEXT" : "";
@@ -97,6 +109,10 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
         printf("%s %s\n", spec->program, quern_version);
         exit(fflush(stdout) ? 1 : 0);
     }
+    if (spec->checkable && !strcmp(name, "check-flags")) {
+        checking = 1;
+        return 1;
+    }
     const Flag *f = find(spec, name, n);
     if (!f) flags_usage_error(spec, "unknown flag '--%.*s'", (int)n, name);
     if (f->kind == FLAG_BOOL) {
@@ -138,9 +154,12 @@ int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
             only_words |= spec->stop_at_word;
         }
     }
-    for (const Flag *f = spec->flags; f && f->name; f++)
-        if (f->required && !*(const char **)f->target)
-            flags_usage_error(spec, "--%s is required", f->name);
+    for (const Flag *f = spec->flags; f && f->name; f++) {
+        if (!f->required || *(const char **)f->target) continue;
+        if (!checking) flags_usage_error(spec, "--%s is required", f->name);
+        *(const char **)f->target = "";
+    }
+    if (checking) return n;
     if (n < spec->min_words || (spec->max_words >= 0 && n > spec->max_words))
         flags_usage_error(spec, "expected %s %s, found %d word%s", spec->program, spec->synopsis, n,
                           n == 1 ? "" : "s");

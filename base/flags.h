@@ -1,7 +1,11 @@
 /* Long command-line flags with checked values: --name VALUE or --name=VALUE, --name alone for
  * FLAG_BOOL; -o is short for a flag named output. "--" ends the flags. --help prints the usage on
  * stdout and exits 0, --version likewise; a wrong flag or value prints one sentence on stderr and
- * exits 2. For main only. */
+ * exits 2. For main only.
+ *
+ * --check-flags, which --help does not list, asks a program whether its other flags are right: it
+ * exits 0 or with the usage error, and reads and writes nothing. quern-config checks the settings
+ * of a run so. A required flag may then be missing, and reads as an empty text. */
 #ifndef BASE_FLAGS_H
 #define BASE_FLAGS_H
 
@@ -27,10 +31,16 @@ typedef struct {
     const Flag *flags;
     int min_words, max_words; /* positional words; max_words -1: any number */
     int stop_at_word; /* the first positional word ends the flags (quern-fleet run -- CMD) */
+    int checkable;    /* the program takes --check-flags: its main calls flags_checked */
 } FlagSpec;
 
 /* Puts the positional words into `words`, the caller's array of argc entries. Returns their number. */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
+
+/* Whether --check-flags was given. */
+int flags_checking(void);
+/* After all checks of the flags: exits 0 when --check-flags was given. */
+void flags_checked(void);
 
 /* Prints one sentence on stderr and exits with 2. For checks between flags. */
 _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)

@@ -1,6 +1,6 @@
-# An adapter on open weights: make -j crl POLICY=native:DIR CONFIG=configs/lora.mk, or POLICY=openai:MODEL BASE=DIR. The profile's
-# own settings are for a small model from scratch; these are where published work on kernels starts (rank, learning rates,
-# group size, leave-one-out advantages), not tuned here.
+# An adapter on open weights: make -j crl POLICY=native:DIR CONFIG=configs/lora.mk, or POLICY=openai:MODEL BASE=DIR. The
+# settings of the profiles are for a small model from scratch. These are the values of published work on kernels (rank,
+# learning rates, group size, leave-one-out advantages); they were not tuned for Quern.
 RUN ?= lora
 LORA ?= 32
 LORA_ALPHA ?= 64

@@ -1,5 +1,5 @@
-# A night on a workstation's CPU: more teachers' kernels, a wider model, many rounds. Read before the
-# profile (make -j crl CONFIG=configs/overnight.mk), whose values stay where this says nothing.
+# A night on a workstation's CPU: more kernels from the teachers, a wider model, many rounds. Use it as
+# make -j crl CONFIG=configs/overnight.mk. A setting that is not here has the profile's value.
 RUN ?= overnight
 KEEP ?= 200
 TRIALS ?= 600

@@ -1,5 +1,5 @@
-# Every stage once, small: does the whole pipeline run here? Under three minutes on 2 cores; the model
-# learns too little to write many correct kernels.
+# Every stage once, small: it shows in under three minutes on 2 cores whether the whole pipeline runs here.
+# The model learns too little to write many correct kernels.
 TRIALS ?= 80
 KEEP ?= 32
 MISTAKES ?= 0.15

@@ -1,3 +1,4 @@
+/* Products by cuBLASLt: a hash table of plans by shape, each with the heuristic's algorithms. */
 #include "gpu/cublaslt.h"
 
 #include <stdint.h>
@@ -9,7 +10,7 @@
 
 enum { CHOICES = 8, SLOTS = 2048, PLANS_MAX = 1024, ALIGNMENT_MAX = 256 };
 
-/* All that an algorithm is chosen by. */
+/* Everything on which the choice of an algorithm depends. */
 typedef struct {
     int ta, tb, m, n, k, lda, ldb, ldd, wide, adds, ordered;
     int align_a, align_b, align_c, align_d;
@@ -17,7 +18,7 @@ typedef struct {
 
 typedef struct {
     Shape shape;
-    void *operation, *a, *b, *d; /* a and b as the library counts them; c is laid out as d */
+    void *operation, *a, *b, *d; /* a and b in the library's order; c has the layout of d */
     CublasltChoice choice[CHOICES];
     int n_choices, chosen, proven; /* proven: it has run */
 } Plan;
@@ -56,7 +57,7 @@ static void plan_free(Plan *p)
     free(p);
 }
 
-static void forget(Cublaslt *c)
+static void drop_plans(Cublaslt *c)
 {
     for (int i = 0; i < SLOTS; i++)
         if (c->slot[i]) plan_free(c->slot[i]);
@@ -67,14 +68,14 @@ static void forget(Cublaslt *c)
 void cublaslt_close(Cublaslt *c)
 {
     if (!c) return;
-    forget(c);
+    drop_plans(c);
     lt->destroy(c->handle);
     free(c);
 }
 
 /* ---- plans ---- */
 
-/* Of an address; that of rows the library sees in their distance. */
+/* The alignment of an address. the library derives the alignment of rows from their stride. */
 static int alignment(const void *p)
 {
     uintptr_t bits = (uintptr_t)p | ALIGNMENT_MAX;
@@ -109,7 +110,7 @@ static int set_preference(void *preference, int which, uint64_t value, size_t by
         "cuBLASLt takes no preference", err);
 }
 
-/* Those without a tile are kernels for few rows, which cut k between threads. */
+/* Algorithms without a tile are kernels for few rows, which split k between threads. */
 static int is_ordered(const CublasltAlgorithm *a)
 {
     uint32_t tile = LT_TILE_UNDEFINED;
@@ -121,8 +122,8 @@ static int is_ordered(const CublasltAlgorithm *a)
            splits <= 1;
 }
 
-/* Its matrices are column-major: a row-major product is the product of the transposed matrices in
- * the other order, d' = b' a'. So its a is our b, and the alignments change places. */
+/* Ask the heuristic for algorithms. The library's matrices are column-major: its a is our b (see
+ * gpu/cublaslt_api.h), so that the alignments are swapped. */
 static int ask(Cublaslt *c, Plan *p, int ordered, Error *err)
 {
     const Shape *s = &p->shape;
@@ -150,7 +151,7 @@ static int ask(Cublaslt *c, Plan *p, int ordered, Error *err)
     return rc;
 }
 
-/* A shape without an ordered algorithm gets another. */
+/* A shape without an ordered algorithm gets an algorithm of any order. */
 static int choose(Cublaslt *c, Plan *p, Error *err)
 {
     if (p->shape.ordered && ask(c, p, 1, err)) return -1;
@@ -188,12 +189,12 @@ static size_t hash_of(const Shape *s)
     return (size_t)(h ^ h >> 32);
 }
 
-/* Shapes come and go with the lengths of batches: a full table starts again, which costs a few
- * calls of the heuristic. */
+/* The plan of a shape. Shapes change with the lengths of batches; a full table is cleared, which
+ * costs a few calls of the heuristic. */
 static int find_plan(Cublaslt *c, const CublasltProduct *product, Plan **out, Error *err)
 {
     const Shape shape = shape_of(product);
-    if (c->n == PLANS_MAX) forget(c);
+    if (c->n == PLANS_MAX) drop_plans(c);
     size_t i = hash_of(&shape) % SLOTS;
     for (; c->slot[i]; i = (i + 1) % SLOTS)
         if (!memcmp(&c->slot[i]->shape, &shape, sizeof shape)) {
@@ -224,7 +225,7 @@ static int run(Cublaslt *c, Plan *p, const CublasltProduct *product, void *works
         if (!status) p->proven = 1;
         if (!status || p->proven || p->chosen + 1 == p->n_choices)
             return check(status, "cuBLASLt refuses a product", err);
-        p->chosen++; /* the heuristic is only a heuristic */
+        p->chosen++; /* the heuristic may name algorithms that do not run */
     }
 }
 

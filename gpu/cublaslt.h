@@ -1,12 +1,13 @@
-/* cuBLASLt, opened at run time: products of bf16 matrices with fp32 sums. Which algorithm a shape
- * gets is the library's heuristic's first that runs, chosen once a shape and never by timing: the
- * same shapes give the same bits. Algorithms that add parts of a sum in less than fp32 are not
- * taken.
+/* Products of bf16 matrices with fp32 sums by cuBLASLt, opened at run time. A shape gets the first
+ * algorithm of the library's heuristic that runs. It is chosen once for a shape and never by
+ * timing, so that equal shapes give equal bits. Algorithms that add partial sums in less than fp32
+ * are excluded.
  *
- * On Hopper every algorithm with a tile that does not split k sums an element as one chain of 16
- * products at a time, k ascending, as mma.m16n8k16 and wgmma do: the same bits whatever the tile
- * and the other rows (docs/model.md). So they do where every row of a, b and d begins at a multiple
- * of 16 bytes; for others (n = 33) it has kernels that sum otherwise. */
+ * On Hopper every algorithm that has a tile and does not split k sums an element in one chain of 16
+ * products at a time, in ascending k, as mma.m16n8k16 and wgmma do. The bits then do not depend on
+ * the tile or on the other rows (docs/model.md). This holds when every row of a, b and d begins at
+ * a multiple of 16 bytes; for other matrices (n = 33) the library has kernels that sum in another
+ * order. */
 #ifndef GPU_CUBLASLT_H
 #define GPU_CUBLASLT_H
 
@@ -18,8 +19,8 @@
 enum { CUBLASLT_WORKSPACE = 32 << 20 };
 
 /* d = alpha op(a) op(b) + beta c, all row-major: op(a) is [m,k], op(b) [k,n], c and d [m,n]. ta: a
- * is stored [k,m]; tb: b is stored [n,k]. lda, ldb, ldd: numbers from one stored row to the next; c
- * has d's. Device addresses of any alignment. */
+ * is stored as [k,m]; tb: b is stored as [n,k]. lda, ldb, ldd: elements from one stored row to the
+ * next; c has the stride of d. Device addresses of any alignment. */
 typedef struct {
     int ta, tb, m, n, k;
     const void *a, *b;
@@ -29,18 +30,19 @@ typedef struct {
     void *d;
     int ldd;
     int wide;    /* c and d are fp32, else bf16 */
-    int ordered; /* by such a chain where there is one */
+    int ordered; /* prefer an algorithm that sums in one chain */
 } CublasltProduct;
 
 typedef struct Cublaslt Cublaslt;
 
-/* In the current context, a primary one. Closing it forgets the shapes; the library stays open. */
+/* In the current context, which must be a primary one. Closing drops the shapes; the library stays
+ * open. */
 int cublaslt_open(Cublaslt **out, Error *err);
 void cublaslt_close(Cublaslt *c);
 
-/* Put into the stream; workspace: CUBLASLT_WORKSPACE bytes on the device, aligned to 256, that
- * nothing else in flight uses. An error names the shape and what the library said; nothing was put
- * into the stream then. An empty d is no work; with k = 0 the library decides. */
+/* Enqueue the product in the stream. workspace: CUBLASLT_WORKSPACE bytes on the device, aligned to
+ * 256, that no other enqueued work uses. After an error, which names the shape, nothing was
+ * enqueued. An empty d is no work; with k = 0 the library decides. */
 int cublaslt_product(Cublaslt *c, const CublasltProduct *p, void *workspace, CuStream stream,
                      Error *err);
 

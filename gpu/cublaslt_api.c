@@ -1,3 +1,4 @@
+/* cuBLASLt's functions through dlopen. */
 #include "gpu/cublaslt_api.h"
 
 #include "gpu/open.h"

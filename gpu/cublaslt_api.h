@@ -1,6 +1,6 @@
-/* cuBLASLt's functions as they are called, opened at run time, and the numbers of its ABI that are
- * used. Its matrices are column-major: a row-major product is the product of the transposed
- * matrices in the other order, d' = b' a'. */
+/* The functions and constants of cuBLASLt (opened at run time) that Quern uses. Its matrices are
+ * column-major: a row-major product is the product of the transposed matrices in reverse order,
+ * d' = b' a'. */
 #ifndef GPU_CUBLASLT_API_H
 #define GPU_CUBLASLT_API_H
 
@@ -44,7 +44,7 @@ typedef struct {
     int reserved[4];
 } CublasltChoice;
 
-/* They return cublasStatus_t, 0 for success; void * are its handle and descriptors. */
+/* All but `status` return a cublasStatus_t, 0 for success. void * is a handle or a descriptor. */
 typedef struct {
     int (*create)(void **);
     int (*destroy)(void *);
@@ -58,7 +58,7 @@ typedef struct {
     int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
     int (*preference_destroy)(void *);
     int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference,
-                     int wanted, CublasltChoice *out, int *n);
+                     int max, CublasltChoice *out, int *n);
     int (*algorithm_get)(const CublasltAlgorithm *, int attribute, void *value, size_t bytes,
                          size_t *written);
     int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la,
@@ -67,10 +67,10 @@ typedef struct {
                   void *stream);
 } CublasltApi;
 
-/* NULL, with the error, where there is no such library. It stays open. */
+/* NULL: there is no cuBLASLt. The library stays open. */
 const CublasltApi *cublaslt_api(Error *err);
 
-/* 0, or an error: `what`, and what the library says of the status. */
+/* Returns 0 when status is 0, else -1 with `what` and the library's name of the status. */
 int cublaslt_check(const CublasltApi *lt, int status, const char *what, Error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of libcuda's functions, filled once per process. */
 #include "gpu/driver.h"
 
 #include <dlfcn.h>

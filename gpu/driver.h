@@ -1,6 +1,6 @@
-/* libcuda, opened at run time: the functions of the driver API that Quern calls, declared here so
- * that a build needs no CUDA header. Types and constants are the driver's ABI (CUDA 12.4 and
- * later). */
+/* The functions of the CUDA driver API (libcuda, opened at run time) that Quern calls, declared
+ * here so that a build needs no CUDA header. Types and constants are the driver's ABI, CUDA 12.4
+ * and later. */
 #ifndef GPU_DRIVER_H
 #define GPU_DRIVER_H
 
@@ -105,8 +105,8 @@ enum {
     CU_EVENT_NO_TIMING = 2
 };
 
-/* One line a function: its exported name (with the version that the declarations above are of),
- * name in the table, arguments. */
+/* One line per function: its exported name with the version of its declaration, its name in the
+ * table, and its arguments. */
 #define CUDA_DRIVER_FUNCTIONS(X)                                                                   \
     X(cuInit, init, (unsigned flags))                                                              \
     X(cuDriverGetVersion, driver_version, (int *version))                                          \
@@ -198,12 +198,12 @@ typedef struct {
 #undef X
 } CudaDriver;
 
-/* Opened and initialised once a process; NULL says in one sentence what is missing (no libcuda, a
- * driver that is too old, no GPU). The CUDA state of a process does not survive fork: open after
- * it. */
+/* The driver, opened and initialised once per process. NULL: there is no libcuda, the driver is too
+ * old, or there is no GPU. The CUDA state of a process does not survive fork: call this after a
+ * fork. */
 const CudaDriver *cuda_driver(Error *err);
 
-/* 0 when r is CU_OK, else an error "WHAT: the driver's words (its name)". */
+/* Returns 0 when r is CU_OK, else -1 with an error "WHAT: the driver's message (name, number)". */
 int cuda_check(CuResult r, const char *what, Error *err);
 
 #endif

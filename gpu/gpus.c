@@ -1,3 +1,4 @@
+/* The properties of GPUs, and CUDA_VISIBLE_DEVICES, which limits the driver to one of them. */
 #include "gpu/gpus.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ int gpus_get(const CudaDriver *cu, int ordinal, Gpu *out, Error *err)
     if (cuda_check(cu->device_count(&count), "the CUDA driver does not count its devices", err))
         return -1;
     if (ordinal < 0 || ordinal >= count)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "cuda:%d: there is no such GPU; the CUDA driver has %d, from cuda:0 on",
                          ordinal, count);
     if (cuda_check(cu->device_get(&out->device, ordinal),
@@ -61,9 +62,10 @@ int gpus_list(Gpu *out, int max, Error *err)
     return count;
 }
 
-static int left_alone = -1;
+static int only_ordinal = -1; /* the argument of gpus_use_only; -1: all GPUs are visible */
 
-/* Of a list by commas the word of this number, unless it is the only one. */
+/* Copy word `number` of a list separated by commas. Returns 0 when there is none, or when it is the
+ * only word. */
 static int word_of(const char *list, int number, char *out, size_t size)
 {
     for (int i = 0; i < number; i++) {
@@ -88,26 +90,26 @@ static int device_files(void)
     return n;
 }
 
-void gpus_alone(int ordinal)
+void gpus_use_only(int ordinal)
 {
     static const char name[] = "CUDA_VISIBLE_DEVICES";
     const char *list = getenv(name);
     char one[128];
-    if (left_alone >= 0 || ordinal < 0) return;
+    if (only_ordinal >= 0 || ordinal < 0) return;
     snprintf(one, sizeof one, "%d", ordinal);
     if (list ? !word_of(list, ordinal, one, sizeof one)
              : device_files() < 2 || ordinal >= device_files())
         return;
-    if (!setenv(name, one, 1)) left_alone = ordinal;
+    if (!setenv(name, one, 1)) only_ordinal = ordinal;
 }
 
-int gpus_here(int ordinal)
+int gpus_driver_ordinal(int ordinal)
 {
-    return left_alone < 0 ? ordinal : ordinal == left_alone ? 0 : -1;
+    return only_ordinal < 0 ? ordinal : ordinal == only_ordinal ? 0 : -1;
 }
 
-/* The first word of the kernel module's banner that looks like a version: "NVRM version: ...
- * 580.159.03 ..." */
+/* The first word of the kernel module's banner that is a version: "NVRM version: ... 580.159.03
+ * ..." */
 static int module_version(char *out, size_t size)
 {
     Buffer text;

@@ -1,3 +1,6 @@
+/* The lock of a GPU as two byte locks of one file. A process that wants the exclusive side holds
+ * the entry byte while it waits, and every process that wants the shared side must pass through
+ * it. */
 #include "gpu/lock.h"
 
 #include <errno.h>
@@ -12,9 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-/* Two bytes of the file: who wants to be alone keeps the gate, which those who share pass through
- * on their way in. */
-enum { GATE = 0, ROOM = 1 };
+enum { ENTRY_BYTE = 0, HOLD_BYTE = 1 };
 static const double shortest_s = 50e-6, longest_s = 1e-3;
 
 struct GpuLock {
@@ -23,8 +24,8 @@ struct GpuLock {
     char path[PATH_MAX];
 };
 
-/* O_CREAT on another user's file in a sticky folder is refused by some kernels; so it is used for a
- * new file only. */
+/* Some kernels refuse O_CREAT on another user's file in a sticky folder, so it is used only for a
+ * new file. */
 static int open_file(const char *path)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -32,7 +33,7 @@ static int open_file(const char *path)
         if (fd >= 0 || errno != ENOENT) return fd;
         fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_CREAT | O_EXCL, 0666);
         if (fd >= 0) {
-            if (!fchmod(fd, 0666)) return fd; /* whatever the umask says */
+            if (!fchmod(fd, 0666)) return fd; /* fchmod, since the umask limits the mode of open */
             close(fd);
             return -1;
         }
@@ -46,19 +47,19 @@ int lock_open(const char *uuid, GpuLock **out, Error *err)
     const char *dir = getenv("QUERN_LOCK_DIR");
     struct stat st;
     if (!*uuid || strchr(uuid, '/'))
-        return error_set(err, ERROR_DEVICE, "a GPU's lock needs its uuid, found \"%s\"", uuid);
+        return error_set(err, ERROR_INVALID, "a GPU's lock needs its uuid, found \"%s\"", uuid);
     GpuLock *l = memory_alloc(sizeof *l);
     int n =
         snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
     l->fd = n < (int)sizeof l->path ? open_file(l->path) : -1;
     if (n >= (int)sizeof l->path)
-        error_set(err, ERROR_DEVICE, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
+        error_set(err, ERROR_LIMIT, "QUERN_LOCK_DIR has %zu bytes", strlen(dir));
     else if (l->fd < 0)
         error_errno(err, "cannot open the GPU's lock %s", l->path);
     else if (fstat(l->fd, &st))
         error_errno(err, "cannot look at the GPU's lock %s", l->path);
     else if (!S_ISREG(st.st_mode))
-        error_set(err, ERROR_DEVICE, "the GPU's lock %s is no file", l->path);
+        error_set(err, ERROR_IO, "the GPU's lock %s is no file", l->path);
     else {
         *out = l;
         return 0;
@@ -74,7 +75,7 @@ void lock_close(GpuLock *l)
     free(l);
 }
 
-/* 1 taken, 0 another has it, -1 */
+/* Returns 1 when the byte was locked, 0 when another process holds it, -1 on an error. */
 static int try_byte(const GpuLock *l, int byte, int type, Error *err)
 {
     struct flock f = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
@@ -105,23 +106,24 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
                      wait_s);
 }
 
-/* Both bytes, or neither. The gate is kept while waiting for those who share to leave. */
+/* Lock both bytes, or neither. A process that wants the exclusive side keeps the entry byte while
+ * it waits for the shared holders. */
 static int take(GpuLock *l, int type, double wait_s, Error *err)
 {
     double end = clock_seconds() + wait_s, pause = shortest_s;
-    int gate = 0;
+    int entered = 0;
     for (;;) {
-        int rc = gate ? 1 : try_byte(l, GATE, type, err);
-        if (rc > 0) gate = 1;
-        if (gate) rc = try_byte(l, ROOM, type, err);
+        int rc = entered ? 1 : try_byte(l, ENTRY_BYTE, type, err);
+        if (rc > 0) entered = 1;
+        if (entered) rc = try_byte(l, HOLD_BYTE, type, err);
         if (rc > 0) return 0;
-        if (gate && (rc < 0 || type == F_RDLCK)) {
-            free_byte(l, GATE);
-            gate = 0;
+        if (entered && (rc < 0 || type == F_RDLCK)) {
+            free_byte(l, ENTRY_BYTE);
+            entered = 0;
         }
         if (rc < 0) return -1;
         if (clock_seconds() >= end) {
-            if (gate) free_byte(l, GATE);
+            if (entered) free_byte(l, ENTRY_BYTE);
             return waited_too_long(l, wait_s, err);
         }
         clock_sleep(pause);
@@ -132,15 +134,15 @@ static int take(GpuLock *l, int type, double wait_s, Error *err)
 static int refuse_nesting(const GpuLock *l, Error *err)
 {
     if (l->held == GPU_FREE) return 0;
-    return error_set(err, ERROR_DEVICE, "the GPU's lock %s is held %s by this process already",
-                     l->path, l->held == GPU_ALONE ? "alone" : "shared");
+    return error_set(err, ERROR_INVALID, "the GPU's lock %s is held %s by this process already",
+                     l->path, l->held == GPU_EXCLUSIVE ? "exclusively" : "shared");
 }
 
-int lock_alone(GpuLock *l, double wait_s, Error *err)
+int lock_exclusive(GpuLock *l, double wait_s, Error *err)
 {
     char who[32];
     if (refuse_nesting(l, err) || take(l, F_WRLCK, wait_s, err)) return -1;
-    l->held = GPU_ALONE;
+    l->held = GPU_EXCLUSIVE;
     int n = snprintf(who, sizeof who, "%-11d\n", (int)getpid());
     if (pwrite(l->fd, who, (size_t)n, 0) == n) return 0;
     error_errno(err, "cannot write %s", l->path);
@@ -151,7 +153,7 @@ int lock_alone(GpuLock *l, double wait_s, Error *err)
 int lock_shared(GpuLock *l, double wait_s, Error *err)
 {
     if (refuse_nesting(l, err) || take(l, F_RDLCK, wait_s, err)) return -1;
-    free_byte(l, GATE);
+    free_byte(l, ENTRY_BYTE);
     l->held = GPU_SHARED;
     return 0;
 }
@@ -159,8 +161,8 @@ int lock_shared(GpuLock *l, double wait_s, Error *err)
 void lock_release(GpuLock *l)
 {
     if (l->held == GPU_FREE) return;
-    free_byte(l, ROOM);
-    if (l->held == GPU_ALONE) free_byte(l, GATE);
+    free_byte(l, HOLD_BYTE);
+    if (l->held == GPU_EXCLUSIVE) free_byte(l, ENTRY_BYTE);
     l->held = GPU_FREE;
 }
 
@@ -169,9 +171,9 @@ GpuHold lock_held(const GpuLock *l)
     return l->held;
 }
 
-int lock_wanted(const GpuLock *l)
+int lock_is_contended(const GpuLock *l)
 {
-    struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = GATE, .l_len = 1};
+    struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = ENTRY_BYTE, .l_len = 1};
     while (fcntl(l->fd, F_OFD_GETLK, &f))
         if (errno != EINTR) return 0;
     return f.l_type != F_UNLCK;

@@ -1,3 +1,4 @@
+/* NCCL's functions through dlopen. */
 #include "gpu/nccl.h"
 
 #include <stdlib.h>
@@ -5,7 +6,7 @@
 #include "base/memory.h"
 #include "gpu/open.h"
 
-/* The library's numbers, of its ABI. */
+/* Constants of NCCL's ABI. */
 enum { UINT8 = 1, FLOAT32 = 7, SUM = 0 };
 
 struct Nccl {

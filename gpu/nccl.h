@@ -1,5 +1,5 @@
-/* NCCL, opened at run time: sums and copies between the GPUs of one host, a process each, put into
- * a stream. */
+/* NCCL, opened at run time: collective operations between the GPUs of one host, with one process
+ * per GPU, enqueued in a stream. */
 #ifndef GPU_NCCL_H
 #define GPU_NCCL_H
 
@@ -14,20 +14,23 @@ typedef struct {
 
 typedef struct Nccl Nccl;
 
-/* What the ranks find one another by: made by one of them, sent to the others. */
+/* The id by which the ranks connect: one rank makes it and sends it to the others. */
 int nccl_new_id(NcclId *out, Error *err);
-/* All n ranks call it, each with its GPU's context current; it returns when they have met. NVLink's
- * multicast is not used unless NCCL_NVLS_ENABLE says so: drivers in containers often refuse it,
- * with an error that names no cause. */
+/* To be called by all n ranks, each with its GPU's context current; it returns when all are
+ * connected. NVLink multicast is off unless NCCL_NVLS_ENABLE is set: drivers in containers often
+ * refuse it with an error that names no cause. */
 int nccl_open(const NcclId *id, int rank, int n, Nccl **out, Error *err);
-void nccl_close(Nccl *c); /* all ranks, with nothing in flight; NULL is none */
+/* To be called by all ranks, with no work enqueued. NULL is allowed. */
+void nccl_close(Nccl *c);
 
-/* Device memory, in place; 0, or -1 and what NCCL said. */
+/* In place, in device memory. x: n floats; their sums over all ranks replace them. */
 int nccl_all_reduce(Nccl *c, float *x, size_t n, CuStream stream, Error *err);
-int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream,
-                        Error *err); /* slice `rank` of x is the sum */
-int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream,
-                    Error *err); /* slices of so many bytes */
-int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err); /* from rank 0 */
+/* x: a slice of `each` floats for every rank. Slice `rank` becomes the sum of that slice over all
+ * ranks. */
+int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream, Error *err);
+/* p: a slice of `bytes` bytes for every rank. Each rank's slice is copied to all ranks. */
+int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
+/* The bytes of rank 0 are copied to all ranks. */
+int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
 
 #endif

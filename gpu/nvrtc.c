@@ -1,3 +1,4 @@
+/* NVRTC: the search for the library, and one compilation per call. */
 #include "gpu/nvrtc.h"
 
 #include <dlfcn.h>
@@ -54,7 +55,8 @@ static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
                         sizeof symbols / sizeof *symbols, err);
 }
 
-/* The library of device functions lies beside NVRTC, which looks for it by its bare name. */
+/* Load the library of device functions, which lies beside NVRTC. NVRTC opens it by its bare
+ * name. */
 static void open_builtins(const char *dir)
 {
     char pattern[4200];
@@ -101,7 +103,7 @@ int nvrtc_open(Nvrtc **out, Error *err)
     if (!library) {
         free(n);
         return error_set(
-            err, ERROR_DEVICE,
+            err, ERROR_COMPILER,
             "no NVRTC found in $CUDA_HOME, %s, %s, %s, %s or the system's library path; "
             "install the CUDA toolkit or run: make deps",
             roots[1], roots[2], roots[3], roots[OWN]);
@@ -132,8 +134,8 @@ const char *nvrtc_include_dir(const Nvrtc *n)
     return n->include_dir;
 }
 
-/* From Hopper on an architecture has instructions that no later one keeps (wgmma, setmaxnreg):
- * kernels for it may use them. */
+/* From sm_90 on an architecture has instructions that later ones do not have (wgmma,
+ * setmaxnreg). */
 static int own_instructions(const char *arch)
 {
     char *end;
@@ -145,7 +147,7 @@ void nvrtc_arch_option(const char *arch, char *out, size_t size)
     snprintf(out, size, "-arch=%s%s", arch, own_instructions(arch) ? "a" : "");
 }
 
-/* ---- what came out ---- */
+/* ---- outputs ---- */
 
 static void set_log(NvrtcOutput *out, NvrtcOutcome outcome, char *log)
 {
@@ -164,7 +166,7 @@ static char *read_log(const Nvrtc *n, Program p)
     return log;
 }
 
-/* One sized output of the program, with a NUL after it; NULL when it is larger than max. */
+/* One output of the program, with a NUL after it; NULL when it is larger than max. */
 static char *read_output(Program p, int (*size_of)(Program, size_t *), int (*get)(Program, char *),
                          size_t max, size_t *len)
 {
@@ -181,7 +183,7 @@ static void read_success(const Nvrtc *n, Program p, const NvrtcJob *job, NvrtcOu
     set_log(out, NVRTC_DONE, read_log(n, p));
     out->ptx = read_output(p, n->GetPTXSize, n->GetPTX, NVRTC_MAX_PTX, &out->ptx_len);
     if (out->ptx_len && out->ptx && !out->ptx[out->ptx_len - 1])
-        out->ptx_len--; /* counted with its NUL */
+        out->ptx_len--; /* NVRTC counts the NUL */
     if (!out->ptx) {
         set_log(out, NVRTC_LIMIT, memory_strdup("the PTX of this source is larger than 8 MiB"));
         return;
@@ -217,7 +219,7 @@ NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out
         read_success(n, p, job, out);
     else if (rc == COMPILATION || rc == NAME_NOT_VALID)
         set_log(out, NVRTC_REFUSED, read_log(n, p));
-    else if (rc == INVALID_OPTION) /* every option but the arch is ours */
+    else if (rc == INVALID_OPTION) /* only the arch can be invalid */
         set_log(
             out, NVRTC_BROKEN,
             memory_printf("%s does not know %s: a newer CUDA toolkit may", n->version, job->arch));

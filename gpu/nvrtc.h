@@ -1,6 +1,6 @@
-/* NVIDIA's run-time compiler, opened with dlopen: one build runs with and without a CUDA toolkit.
- * Candidates, which are not trusted, are compiled by the process quern-compile (eval/); the engine
- * compiles its own kernels itself. */
+/* NVIDIA's run-time compiler, opened with dlopen, so that one build runs with and without a CUDA
+ * toolkit. Candidates are not trusted: the process quern-compile (eval/compile) compiles them. The
+ * engine compiles its own kernels in its own process. */
 #ifndef GPU_NVRTC_H
 #define GPU_NVRTC_H
 
@@ -12,48 +12,48 @@ enum { NVRTC_MAX_PTX = 8 << 20, NVRTC_MAX_CUBIN = 32 << 20, NVRTC_MAX_LOG = 64 <
 
 typedef struct Nvrtc Nvrtc;
 
-/* Looks in $CUDA_HOME, /usr/local/cuda, <directory of the program>/../cuda, and where the system's
- * loader looks. */
+/* Searches $CUDA_HOME, /usr/local/cuda, /opt/cuda, /usr/lib/cuda, <directory of the
+ * program>/../cuda and the loader's path. */
 int nvrtc_open(Nvrtc **out, Error *err);
-void nvrtc_close(Nvrtc *n);                    /* the library stays loaded; NULL is none */
+void nvrtc_close(Nvrtc *n);                    /* the library stays loaded; NULL is allowed */
 const char *nvrtc_version(const Nvrtc *n);     /* "NVRTC 13.0" */
-const char *nvrtc_include_dir(const Nvrtc *n); /* of the same toolkit; "" when there is none */
+const char *nvrtc_include_dir(const Nvrtc *n); /* of the same toolkit; "": unknown */
 
 typedef struct {
-    const char *arch; /* "sm_90"; from there on with the architecture's own instructions (sm_90a) */
-    const char *name; /* of the source, in messages: "candidate.cu" */
+    const char *arch; /* "sm_90"; from sm_90 on with the architecture's own instructions (sm_90a) */
+    const char *name; /* the source's name in messages: "candidate.cu" */
     const char *source;
     int n_headers;
     const char *const *header_names, *const *header_texts;
-    int n_options; /* beside the arch; at most NVRTC_MAX_OPTIONS */
+    int n_options; /* without the arch; at most NVRTC_MAX_OPTIONS */
     const char *const *options;
     int n_names;
-    const char *const *names; /* name expressions of the kernels wanted */
+    const char *const *names; /* name expressions of kernels */
 } NvrtcJob;
 
 enum { NVRTC_MAX_OPTIONS = 15 };
 
 typedef enum {
     NVRTC_DONE,
-    NVRTC_REFUSED, /* the source is wrong: log says where */
-    NVRTC_LIMIT,   /* too large: log is one sentence */
-    NVRTC_BROKEN   /* the compiler failed: log is one sentence */
+    NVRTC_REFUSED, /* the source has errors; log is the compiler's */
+    NVRTC_LIMIT,   /* an output is too large; log is one sentence */
+    NVRTC_BROKEN   /* the compiler failed; log is one sentence */
 } NvrtcOutcome;
 
 typedef struct {
     NvrtcOutcome outcome;
     char *log;         /* NUL-terminated, at most NVRTC_MAX_LOG bytes */
-    char *ptx, *cubin; /* DONE: NUL-terminated text, ELF */
+    char *ptx, *cubin; /* if DONE: NUL-terminated text, ELF */
     size_t ptx_len, cubin_len;
-    char **lowered; /* DONE: n_names of them, "" for a name that has none */
+    char **lowered; /* if DONE: n_names lowered names, "" for a name that has none */
     int n_lowered;
 } NvrtcOutput;
 
-/* May run in several threads at once. Release in all cases. */
+/* May run in several threads at once. The caller releases *out in all cases. */
 NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out);
 void nvrtc_output_release(NvrtcOutput *out);
 
-/* "-arch=sm_90a" of "sm_90": the option that a job's arch becomes. */
+/* The option for an architecture: "-arch=sm_90a" for "sm_90". */
 void nvrtc_arch_option(const char *arch, char *out, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* The search for NVIDIA's libraries, and their symbols. */
 #include "gpu/open.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,7 @@
 
 #include "base/file.h"
 
-/* why: the loader's first sentence about a file that is there, or about the bare name. */
+/* why: the loader's first error, about a file that exists or about the bare name. */
 static void *open_first(const char *const *files, char *why, size_t size)
 {
     static const char *const subdirs[] = {"lib64", "lib"};

@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, opened at run time: one build runs with and without them, and with any
- * release that has the functions it calls. */
+/* NVIDIA's libraries, opened at run time. One build runs with and without them, and with any
+ * release that has the functions that it calls. */
 #ifndef GPU_OPEN_H
 #define GPU_OPEN_H
 
@@ -12,12 +12,12 @@ typedef struct {
     void *slot; /* a function pointer's address */
 } OpenSymbol;
 
-/* Open the first of `files` (NULL-terminated) that loads, looking in $CUDA_HOME, on the loader's
- * path and in /usr/local/cuda, and fill in its symbols. It stays open. */
+/* Open the first of `files` (a NULL-terminated list) that loads, from $CUDA_HOME, the loader's path
+ * or /usr/local/cuda, and fill in the symbols. The library stays open. */
 int open_library(const char *const *files, const OpenSymbol *symbols, size_t n, Error *err);
 
-/* Fill in the symbols of a library of dlopen; `name` and `expected` (what has them all) for the
- * error. */
+/* Fill in the symbols of a library from dlopen. For the error: `name` is the library's, `expected`
+ * the release that has all symbols, or "". */
 int open_symbols(void *library, const char *name, const char *expected, const OpenSymbol *symbols,
                  size_t n, Error *err);
 

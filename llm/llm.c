@@ -140,8 +140,8 @@ static void give_up(Run *run, Slot *s, int status, const Error *e)
 {
     fail_request(run, s, status, e->text);
     if (++run->given_up_in_row < BREAKER || run->halted) return;
-    error_set(&run->why, ERROR_SERVER, "%d requests in a row failed for good; the last: %s",
-              BREAKER, e->text);
+    error_set(&run->why, e->code == ERROR_UNKNOWN_NAME ? ERROR_UNKNOWN_NAME : ERROR_SERVER,
+              "%d requests in a row failed for good; the last: %s", BREAKER, e->text);
     halt(run, DRAIN_S);
 }
 
@@ -278,6 +278,14 @@ static void take_reply(Run *run, Slot *s, int status, double now)
     llm_answer_release(&a);
 }
 
+/* Whether the server does not have the model: it answers 404, as vLLM does, or refuses the adapter
+ * of "BASE:ADAPTER" by name with 400, as SGLang does. */
+static int lacks_model(const LlmOptions *o, int status, const LlmRefusal *r)
+{
+    const char *adapter = strrchr(o->model, ':');
+    return status == 404 || (status == 400 && adapter && strstr(r->message, adapter + 1));
+}
+
 /* An HTTP reply came whole. */
 static void take_http(Run *run, Slot *s, int status, double now)
 {
@@ -288,8 +296,9 @@ static void take_http(Run *run, Slot *s, int status, double now)
         curl_easy_header(s->easy, "x-should-retry", 0, CURLH_HEADER, -1, &h) ? NULL : h->value;
     if (status != 200) llm_refusal_parse(s->reply.data, s->reply.len, &refusal);
     const char *says = *refusal.message ? refusal.message : refusal.code;
-    error_set(&e, ERROR_SERVER, "%s answered %d%s%s%s", run->endpoint.where, status,
-              *says ? " (" : "", says, *says ? ")" : "");
+    error_set(&e, lacks_model(&run->opt, status, &refusal) ? ERROR_UNKNOWN_NAME : ERROR_SERVER,
+              "%s answered %d%s%s%s", run->endpoint.where, status, *says ? " (" : "", says,
+              *says ? ")" : "");
     llm_endpoint_redact(&run->endpoint, e.text,
                         strlen(e.text)); /* JSON may have hidden it behind escapes */
     switch (llm_classify(status, &refusal, should)) {

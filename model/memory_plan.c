@@ -1,34 +1,34 @@
+/* Count the bytes of every part by the functions that later allocate them, so that the plan is
+ * exact except for workspaces. */
 #include "model/memory_plan.h"
 
 #include <string.h>
 
-#include "model/core/decoder.h"
-#include "model/core/lora.h"
+#include "model/core/ranks.h"
 #include "model/core/transformer.h"
-#include "model/files/model_config.h"
-#include "model/ranks.h"
+#include "model/decoder_create.h"
 
 static const char *const part_name[PLAN_PARTS] = {"weights",   "adapter",     "gradients",
                                                   "optimiser", "activations", "backward",
                                                   "logits",    "batch",       "workspace"};
 
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
     return a < b ? a : b;
 }
 
-/* What the operations of a GPU take for themselves: cuBLASLt's workspace, kernels, and for the
- * attention's way back sums of dk and dv, of each query head at most. */
+/* Memory that the operations of a GPU allocate: cuBLASLt's workspace, the kernels, and, for the
+ * backward pass of attention, sums of dk and dv for each query head. */
 static size_t workspace(const Model *m, int rows)
 {
     enum { FIXED = 256 << 20 };
-    if (m->ops == ops_cpu()) return 0;
+    if (m->ops->is_cpu) return 0;
     return FIXED +
            (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
 }
 
-static void fill(const Model *m, const TrainerOptions *o, int tokens, int recompute,
-                 size_t available, MemoryPlan *p)
+static void fill_plan(const Model *m, const TrainerOptions *o, int tokens, int recompute,
+                      size_t available, MemoryPlan *p)
 {
     const ParamSet *set = m->lora.size ? &m->lora : &m->base;
     size_t num = (size_t)m->ops->num, moment = o->lean ? num : sizeof(float);
@@ -39,12 +39,12 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
     p->bytes[PLAN_WEIGHTS] = m->base.size * num;
     p->bytes[PLAN_ADAPTER] = m->lora.size * num;
     p->bytes[PLAN_GRADIENTS] = set->size * sizeof(float);
-    p->bytes[PLAN_OPTIMISER] = set->size / (size_t)ranks_size() * (2 * moment + master);
+    p->bytes[PLAN_OPTIMIZER] = set->size / (size_t)ranks_size() * (2 * moment + master);
     p->bytes[PLAN_ACTIVATIONS] = acts_bytes(m, tokens, recompute ? KEEP_INPUTS : KEEP_ALL);
     p->bytes[PLAN_BACKWARD] = grads_bytes(m, tokens);
     p->bytes[PLAN_LOGITS] = head_bytes(m, p->logit_rows);
     p->bytes[PLAN_BATCH] =
-        batch_bytes(tokens) + model_position_bytes(m, least(tokens, m->c.max_position));
+        batch_bytes(tokens) + model_position_bytes(m, min_int(tokens, m->c.max_position));
     p->bytes[PLAN_WORKSPACE] = workspace(m, tokens);
     for (int i = 0; i < PLAN_PARTS; i++) p->total += p->bytes[i];
     p->available = available;
@@ -53,26 +53,27 @@ static void fill(const Model *m, const TrainerOptions *o, int tokens, int recomp
     p->fits = p->total <= p->available;
 }
 
-/* As asked; with `auto` recomputation only where it does not fit without. */
-static int choose(const Model *m, const TrainerOptions *o, int tokens, size_t available,
-                  MemoryPlan *p)
+/* Plan as requested. With RECOMPUTE_AUTO recompute only if it does not fit otherwise. Returns
+ * whether it fits. */
+static int fits_with(const Model *m, const TrainerOptions *o, int tokens, size_t available,
+                     MemoryPlan *p)
 {
-    fill(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
-    if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill(m, o, tokens, 1, available, p);
+    fill_plan(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
+    if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill_plan(m, o, tokens, 1, available, p);
     return p->fits;
 }
 
-/* A GPU is busy with 4096 tokens, and faster by little with more: as many without recomputation, up
- * to 16384, as fit; with it only where 4096 do not. */
+/* 4096 tokens keep a GPU busy, and more are a little faster. Take up to 16384 tokens without
+ * recomputation if they fit, and recompute only if 4096 do not fit. */
 static void choose_tokens(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *p)
 {
     enum { MOST = 16384, ENOUGH = 4096, LEAST = 512 };
     TrainerOptions plain = *o;
     if (plain.recompute == RECOMPUTE_AUTO) plain.recompute = RECOMPUTE_NO;
     for (int tokens = MOST; tokens >= ENOUGH; tokens /= 2)
-        if (choose(m, &plain, tokens, available, p)) return;
+        if (fits_with(m, &plain, tokens, available, p)) return;
     for (int tokens = MOST; tokens >= LEAST; tokens /= 2)
-        if (choose(m, o, tokens, available, p)) return;
+        if (fits_with(m, o, tokens, available, p)) return;
 }
 
 int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out,
@@ -82,18 +83,18 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
         return error_set(err, ERROR_INVALID,
                          "max_tokens of a micro-batch is expected to be 0 to %d, found %d", 1 << 24,
                          o->max_tokens);
-    if (o->lean && m->ops == ops_cpu())
+    if (o->lean && m->ops->is_cpu)
         return error_set(err, ERROR_INVALID,
                          "lean training rounds 16-bit weights stochastically: the CPU "
                          "computes with 32 bits and has none");
     if (o->max_tokens)
-        choose(m, o, o->max_tokens, available, out);
+        fits_with(m, o, o->max_tokens, available, out);
     else
         choose_tokens(m, o, available, out);
     return 0;
 }
 
-/* The model without its numbers, and what is free before they are there. */
+/* Create the model without memory for its parameters, and query the free memory. */
 static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available,
                    Model **out, Error *err)
 {
@@ -135,11 +136,11 @@ int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
     size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num,
            left = available > weights ? available - weights : 0;
     int fit = 0;
-    for (int step = 1 << 24; step; step /= 2) { /* the longer the prompt, the less is left */
+    for (int step = 1 << 24; step; step /= 2) { /* binary search: longer prompts leave less room */
         plan.prompt = fit + step;
         if (plan.prompt > c->max_position - max_new) continue;
         decoder_memory(m, &plan, left, &memory);
-        if (memory.together) fit = plan.prompt;
+        if (memory.all_fit) fit = plan.prompt;
     }
     plan.prompt = fit ? fit : 1;
     decoder_memory(m, &plan, left, &memory);
@@ -177,7 +178,7 @@ int plan_refuse(const MemoryPlan *p, Error *err)
                      gib(p->total), gib(p->available), p->max_tokens, other);
 }
 
-/* On the CPU all of the room is held. */
+/* On the CPU `held` is all of the room. */
 void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out)
 {
     int64_t a_row = p->fits ? p->prompt + p->max_new : p->tokens / p->rows;

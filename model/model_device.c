@@ -1,9 +1,12 @@
+/* Only the table of the chosen device is opened. */
 #include "model/model_device.h"
 
 #include <string.h>
 
 #include "gpu/gpus.h"
 #include "model/cpu/blas.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/cuda/ops_cuda.h"
 
 int model_device(const char *name, const Ops **out, Error *err)
 {
@@ -11,7 +14,8 @@ int model_device(const char *name, const Ops **out, Error *err)
     int n = 0;
     if (!strncmp(name, "cuda:", 5)) return ops_cuda(name, out, err);
     if (strcmp(name, "cpu") && strcmp(name, "auto"))
-        return error_set(err, ERROR_INVALID, "a device is cpu, cuda:N or auto, found \"%s\"", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "a device is cpu, cuda:N or auto, found \"%s\"",
+                         name);
     if (!strcmp(name, "auto") && (n = gpus_list(&gpu, 1, err)) < 0) return -1;
     if (n) return ops_cuda("cuda:0", out, err);
     *out = ops_cpu();

@@ -4,8 +4,8 @@
 
 #include "model/core/ops.h"
 
-/* "cpu", "cuda:N", or "auto": cuda:0 where there is a GPU, else cpu. A GPU that is there and cannot
- * be used is an error with "auto" too: training for days on the CPU instead is nobody's wish. */
+/* "cpu", "cuda:N" or "auto", which is cuda:0 where there is a GPU, else cpu. A GPU that cannot be
+ * used is an error with "auto" too, so that a long run never falls back to the CPU unnoticed. */
 int model_device(const char *name, const Ops **out, Error *err);
 
 #endif

@@ -1,33 +1,33 @@
-/* The optimiser on disk: m.<tensor>, v.<tensor>, w.<tensor> where there are weights finer than the
- * model's file holds, and as numbers of their own the step and the tokens of a micro-batch. Every
- * rank has a slice of m, v and w: rank 0 writes what all have. */
+/* The state of the optimizer on disk: m.<tensor>, v.<tensor>, and w.<tensor> where the weights are
+ * finer than the model's file stores, and the step and the tokens of a micro-batch as numbers.
+ * Every rank has a slice of m, v and w; rank 0 writes the slices of all. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "model/files/model_files.h"
-#include "model/trainer.h"
+#include "model/files/tensor_file.h"
+#include "model/trainer_state.h"
 
-enum { MAX_STEP = 1 << 24, NAME = 128 }; /* whole numbers that fp32 holds */
+enum { MAX_STEP = 1 << 24, NAME = 128 }; /* fp32 represents whole numbers up to MAX_STEP exactly */
 
 typedef struct {
     char letter;
     void *data;
     int wide;  /* float, else Num */
-    int whole; /* of the set, else of this rank's slices */
+    int whole; /* the whole set, else the slices of this rank */
 } State;
 
-/* Whether the model's file rounds the weights: fp32 in a file of 16-bit ones, bf16 in one of F16,
- * whose small numbers are coarser. */
+/* Returns whether the model's file rounds the weights: fp32 weights in a file of 16 bits, or bf16
+ * in a file of F16, whose small numbers are coarser. */
 static int rounded(const Trainer *t)
 {
     int wide = t->model->ops->num == sizeof(float), dtype = t->model->c.dtype;
     return t->set == &t->model->base && (wide ? dtype != ST_F32 : dtype == ST_F16);
 }
 
-/* What is stored, in the order of the names; returns how many. */
+/* List the stored arrays in the order of their names. Returns their number. */
 static int states(const Trainer *t, State s[3])
 {
     int alone = ranks_size() == 1;
@@ -43,7 +43,7 @@ static size_t bytes_of(const Trainer *t, const State *s)
     return s->wide ? sizeof(float) : (size_t)t->model->ops->num;
 }
 
-/* The slices of all ranks, in the gradients' array, which is 0 between steps. */
+/* The slices of all ranks, gathered into the array of gradients, which is 0 between steps. */
 typedef struct {
     const Trainer *t;
     const State *now;
@@ -69,10 +69,10 @@ static void gather(Gathered *g, const State *s)
 typedef struct {
     Gathered *g;
     const State *s;
-    size_t at; /* in the set */
+    size_t at; /* position in the set */
 } Source;
 
-/* Tensors are written in the order of their names, so that one state after another is asked for. */
+/* Tensors are written in the order of their names, so that each state is gathered once. */
 static void read_state(const void *from, size_t first, size_t n, float *to)
 {
     const Source *x = from;
@@ -137,7 +137,7 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
     return rc ? -1 : op->status(err);
 }
 
-/* The part of a tensor that this rank has of a state. */
+/* Load the part of a tensor that this rank holds of a state. */
 static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
                      const State *s, Error *err)
 {
@@ -154,7 +154,7 @@ static int load_part(const Trainer *t, const Safetensors *st, const char *name, 
     return rc;
 }
 
-/* The weights, of their masters. */
+/* Round the weights from the masters in the file. */
 static int load_rounded(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
                         Error *err)
 {
@@ -162,19 +162,19 @@ static int load_rounded(const Trainer *t, const Safetensors *st, const char *nam
     return tensor_load(st, name, x, 0, x->count, op, num_at(op, t->set->data, x->at), 0, err);
 }
 
-/* A whole number of at most MAX_STEP. */
+/* Read a whole number of at most MAX_STEP. */
 static int read_number(const Safetensors *st, const char *path, const char *name, float *out,
                        Error *err)
 {
     int64_t one[1] = {1};
     if (safetensors_read_f32(st, name, 1, one, out, err)) return -1;
     if (*out >= 0 && *out <= MAX_STEP && floorf(*out) == *out) return 0;
-    return error_set(err, ERROR_INVALID, "%s: %s is expected to be a whole number, found %g", path,
+    return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be a whole number, found %g", path,
                      name, (double)*out);
 }
 
-/* Where micro-batches were left to the memory that was free, they stay those of the run that is
- * continued: they decide the order of its sums. */
+/* Micro-batches whose size was chosen by the free memory keep the size of the continued run,
+ * because it determines the order of its sums. */
 static int same_tokens(Trainer *t, int tokens, Error *err)
 {
     MemoryPlan plan;
@@ -194,8 +194,8 @@ static int same_tokens(Trainer *t, int tokens, Error *err)
     return 0;
 }
 
-/* All is looked at before anything is changed: a file that turns out to be another model's leaves
- * the trainer as it was. */
+/* All tensors are checked before anything changes, so that the file of another model leaves the
+ * trainer as it was. */
 int trainer_load(Trainer *t, const char *path, Error *err)
 {
     const Ops *op = t->model->ops;

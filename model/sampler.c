@@ -1,6 +1,8 @@
-/* Batched sampling. Rows are refilled as samples end, so that no step is spent on a finished one; a
- * row's bits depend on its prompt, its seed and the options alone, never on what is decoded beside
- * it, so the order of work cannot be seen in the results. They are handed over in order. */
+/* Batched sampling. A finished row is replaced at once by the next sample, so that no step is spent
+ * on it. The bits of a row depend on its prompt, its seed and the options only, so the order of
+ * work does not change results. Samples are delivered in order. */
+#include "model/sampler.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "model/core/decoder.h"
+#include "model/decoder_create.h"
 
 typedef struct {
     int32_t *ids;
@@ -17,7 +19,7 @@ typedef struct {
 } Sample;
 
 typedef struct {
-    int sample, request, copy; /* sample: number over all requests */
+    int sample, request, copy; /* sample: index over all requests */
 } Row;
 
 typedef struct {
@@ -27,11 +29,11 @@ typedef struct {
     Decoder *decoder;
     int n_requests, total, rows;
     Sample *sample; /* [total] */
-    Row *row;       /* the first `active` are in work; rows of the decoder likewise */
+    Row *row;       /* [rows]: the first `active` are in flight; `work` has the same order */
     DecoderRow *work;
-    int *slot, free_slots; /* those of no row */
-    int active, next_request, next_copy, next_sample,
-        prefilled; /* prefilled: the request that it was done for, -1 */
+    int *slot, free_slots; /* the free slots */
+    /* The request of the last prefill, or -1. */
+    int active, next_request, next_copy, next_sample, prefilled;
     int delivered, out_request, out_copy;
 } Sampler;
 
@@ -42,7 +44,7 @@ static int check_law(const SampleOptions *opt, Error *err)
                          "the temperature is expected to be 0 or above, found %g",
                          (double)opt->temperature);
     if (!(opt->top_p > 0 && opt->top_p <= 1))
-        return error_set(err, ERROR_LIMIT, "top_p is expected to be above 0, at most 1, found %g",
+        return error_set(err, ERROR_INVALID, "top_p is expected to be above 0, at most 1, found %g",
                          (double)opt->top_p);
     if (!(opt->min_p >= 0 && opt->min_p < 1))
         return error_set(err, ERROR_INVALID,
@@ -96,7 +98,7 @@ static int check(const Model *m, const SampleRequest *req, int n, const SampleOp
     return 0;
 }
 
-/* Whether the ids end with a sequence that stops. */
+/* Returns whether the ids end with a stop sequence. */
 static int stops(const SampleOptions *opt, const int32_t *ids, int n)
 {
     for (int i = 0; i < opt->n_stops; i++) {
@@ -113,7 +115,7 @@ static double next_uniform(const Sampler *s, const Row *row)
     return random_uniform(&r);
 }
 
-/* What a law makes of logits that are not numbers is no sample. */
+/* Append a drawn token to its sample. Logits that are not finite are an error. */
 static int take_token(Sampler *s, const Row *row, const DecoderRow *drawn, Error *err)
 {
     Sample *out = &s->sample[row->sample];
@@ -131,7 +133,7 @@ static int take_token(Sampler *s, const Row *row, const DecoderRow *drawn, Error
     return 0;
 }
 
-/* Of rows [from, active). */
+/* Append the tokens of rows [from, active). */
 static int take_drawn(Sampler *s, int from, Error *err)
 {
     for (int i = from; i < s->active; i++)
@@ -139,7 +141,7 @@ static int take_drawn(Sampler *s, int from, Error *err)
     return 0;
 }
 
-/* Samples that ended leave; the last row takes their place. */
+/* Remove the rows of finished samples. The last row moves to the free place. */
 static void retire(Sampler *s)
 {
     for (int i = 0; i < s->active;) {
@@ -148,9 +150,8 @@ static void retire(Sampler *s)
             i++;
             continue;
         }
-        x->ids =
-            memory_grow(x->ids, (size_t)x->n,
-                        sizeof *x->ids); /* may wait long for its turn: no more than it needs */
+        /* Shrink the arrays: the sample may wait long for its delivery. */
+        x->ids = memory_grow(x->ids, (size_t)x->n, sizeof *x->ids);
         x->logp = memory_grow(x->logp, (size_t)x->n, sizeof *x->logp);
         decoder_detach(s->decoder, s->work[i].slot);
         s->slot[s->free_slots++] = s->work[i].slot;
@@ -160,7 +161,7 @@ static void retire(Sampler *s)
     }
 }
 
-/* As decoder_prefill: 0 also when no request is left. */
+/* Attach the next sample. Returns as decoder_prefill does, and 0 also when no request is left. */
 static int attach_next(Sampler *s, Error *err)
 {
     while (s->next_request < s->n_requests && s->next_copy == s->req[s->next_request].copies) {
@@ -185,7 +186,7 @@ static int attach_next(Sampler *s, Error *err)
     return 1;
 }
 
-/* More rows while there is room, with their first tokens: those of one prompt together. */
+/* Add rows while there is room, and draw their first tokens, for all rows of a prompt at once. */
 static int admit(Sampler *s, Error *err)
 {
     int rc = 1;
@@ -241,13 +242,13 @@ static int run(Sampler *s, SampleDone *done, void *ctx, Error *err)
 {
     while (s->delivered < s->total) {
         if (stop_requested())
-            return error_set(err, ERROR_INVALID, "sampling was stopped by signal %d",
+            return error_set(err, ERROR_STOPPED, "sampling was stopped by signal %d",
                              stop_requested());
         if (admit(s, err)) return -1;
         if (!s->active)
             return error_set(err, ERROR_MEMORY,
                              "there is no room for the keys and values of one sample");
-        retire(s); /* a first token may end a sample */
+        retire(s); /* the first token may end a sample */
         deliver(s, done, ctx);
         if (s->active && step(s, err)) return -1;
         retire(s);

@@ -1,4 +1,5 @@
-/* Gradient accumulation over micro-batches, then one AdamW step. */
+/* Gradient accumulation over micro-batches, then one AdamW step. The same sequences give the same
+ * bits. */
 #include "model/trainer.h"
 
 #include <math.h>
@@ -7,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/trainer_state.h"
 
 void trainer_take_weights(Trainer *t)
 {
@@ -25,15 +27,15 @@ void trainer_take_weights(Trainer *t)
     free(host);
 }
 
-/* On GPUs what the ranks tell one another runs beside the rest, in pieces: small enough that most
- * are on their way before the last gradients are there, and large enough for NVLink. One rank, and
- * the CPU, have one piece. */
+/* On GPUs the exchange between ranks runs in parallel to the rest, in pieces. Pieces are small
+ * enough that most are exchanged before the last gradients are computed, and large enough for
+ * NVLink. One rank, and the CPU, use one piece. */
 static size_t piece_size(const ParamSet *set, const Ops *op)
 {
     enum { LEAST = 32 << 20, PIECES = 32 };
     size_t n = (size_t)ranks_size(), want = set->size / PIECES > LEAST ? set->size / PIECES : LEAST;
     size_t size = n * ranks_each(want, (size_t)op->align);
-    return n == 1 || op == ops_cpu() || size > set->size ? set->size : size;
+    return n == 1 || op->is_cpu || size > set->size ? set->size : size;
 }
 
 int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
@@ -42,8 +44,8 @@ int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err)
     MemoryPlan plan;
     size_t available, total;
     if (op->memory(&available, &total, err) || plan_trainer(m, o, available, &plan, err)) return -1;
-    if (!plan.fits && op != ops_cpu())
-        return plan_refuse(&plan, err); /* the CPU's memory is taken as it is touched */
+    if (!plan.fits && !op->is_cpu)
+        return plan_refuse(&plan, err); /* the CPU commits memory when it is first used */
     Trainer *t = memory_alloc(sizeof *t);
     t->model = m;
     t->set = m->lora.size ? &m->lora : &m->base;
@@ -90,28 +92,28 @@ const MemoryPlan *trainer_plan(const Trainer *t)
     return &t->plan;
 }
 
-/* Room for the batch: once for max_tokens, again for a sequence that is longer. What cuts its sums,
- * the rows of logits at a time, follows from the batch alone. */
+/* Allocate memory for the batch: once for max_tokens, and again for a longer sequence. The rows of
+ * logits at a time, which determine the order of sums, depend on the batch only. */
 static void reserve(Trainer *t)
 {
     Model *m = t->model;
-    int longer = t->batch.rows > t->o.max_tokens, most = longer ? t->batch.rows : t->o.max_tokens;
-    model_reserve_positions(m, most < m->c.max_position ? most : m->c.max_position);
-    acts_reserve(&t->acts, m, most, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
+    int longer = t->batch.rows > t->o.max_tokens, rows = longer ? t->batch.rows : t->o.max_tokens;
+    model_reserve_positions(m, rows < m->c.max_position ? rows : m->c.max_position);
+    acts_reserve(&t->acts, m, rows, t->plan.recompute ? KEEP_INPUTS : KEEP_ALL);
     HeadUse use = t->o.fixed_weights ? HEAD_ONCE : HEAD_TWICE;
-    head_reserve(&t->acts, m, longer ? head_rows(m, most, use) : t->plan.logit_rows);
-    grads_reserve(&t->grads, m, most);
-    if (most <= t->weight_cap) return;
-    t->weight_cap = most;
-    t->weight = memory_grow(t->weight, (size_t)most, sizeof *t->weight);
-    t->logp = memory_grow(t->logp, 2 * (size_t)most, sizeof *t->logp);
-    t->given = memory_grow(t->given, (size_t)most, sizeof *t->given);
+    head_reserve(&t->acts, m, longer ? head_rows(m, rows, use) : t->plan.logit_rows);
+    grads_reserve(&t->grads, m, rows);
+    if (rows <= t->weight_cap) return;
+    t->weight_cap = rows;
+    t->weight = memory_grow(t->weight, (size_t)rows, sizeof *t->weight);
+    t->logp = memory_grow(t->logp, 2 * (size_t)rows, sizeof *t->logp);
+    t->given = memory_grow(t->given, (size_t)rows, sizeof *t->given);
 }
 
-/* t->weight from the caller; weight[start+t] belongs to the prediction made at row t, of token t+1.
- */
-static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
-                        void *ctx)
+/* Get t->weight from the caller. The weight at start + t belongs to row t, which predicts token t +
+ * 1. */
+static void collect_weights(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
+                            void *ctx)
 {
     float *all = t->logp, *logp = t->logp + t->batch.rows;
     if (!t->o.fixed_weights)
@@ -127,7 +129,7 @@ static void ask_weights(Trainer *t, const Sequence *seqs, int first, TokenWeight
     }
 }
 
-/* Log-probabilities where weights are 0 may never have been made. */
+/* Log-probabilities with weight 0 may not have been computed. */
 static double sum_loss(Trainer *t)
 {
     double loss = 0;
@@ -137,7 +139,8 @@ static double sum_loss(Trainer *t)
     return loss;
 }
 
-/* Sums over the ranks what gradients at `from` and above are not yet, in whole pieces. */
+/* Sum the gradients at `from` and above over the ranks, in whole pieces, if they are not summed
+ * yet. */
 static int sum_from(Trainer *t, size_t from, Error *err)
 {
     while (t->summed > from) {
@@ -149,7 +152,7 @@ static int sum_from(Trainer *t, size_t from, Error *err)
     return 0;
 }
 
-/* The same on the way back; a failure is told after it. */
+/* sum_from during the backward pass. The failure is reported after it. */
 typedef struct {
     Trainer *t;
     Error *err;
@@ -162,32 +165,32 @@ static void sum_done(void *ctx, size_t from)
     if (!s->failed) s->failed = sum_from(s->t, from, s->err) != 0;
 }
 
-/* summing: NULL, or of the last micro-batch. */
+/* summing: for the last micro-batch, else NULL. */
 static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeights *weights,
                           void *ctx, Summing *summing)
 {
     Model *m = t->model;
     TokenBatch *b = &t->batch;
     reserve(t);
-    if (t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    if (t->o.fixed_weights) collect_weights(t, seqs, first, weights, ctx);
     forward_hidden(m, &t->acts, b, NULL, NULL);
     int fused = t->o.fixed_weights && t->acts.logit_rows < b->rows;
     if (!fused) head_logp(m, &t->acts, b);
-    if (!t->o.fixed_weights) ask_weights(t, seqs, first, weights, ctx);
+    if (!t->o.fixed_weights) collect_weights(t, seqs, first, weights, ctx);
     head_backward(m, &t->acts, &t->grads, b, t->weight, fused, t->grad);
     backward(m, &t->acts, &t->grads, b, t->grad, summing ? sum_done : NULL, summing);
     return sum_loss(t);
 }
 
-/* This rank's sequences: [*first, *last), of about as many tokens as the others'. */
-static void share(const Sequence *seqs, int n, int *first, int *last)
+/* The sequences of this rank, [*first, *last): about as many tokens as the other ranks have. */
+static void share_sequences(const Sequence *seqs, int n, int *first, int *last)
 {
     int64_t total = 0, before = 0;
     for (int i = 0; i < n; i++) total += seqs[i].len;
     *first = *last = 0;
     for (int i = 0; i < n; i++) {
-        int rank =
-            (int)((2 * before + seqs[i].len) * ranks_size() / (2 * total)); /* of its middle */
+        /* by its middle token */
+        int rank = (int)((2 * before + seqs[i].len) * ranks_size() / (2 * total));
         before += seqs[i].len;
         *first += rank < ranks_rank();
         *last += rank <= ranks_rank();
@@ -200,28 +203,29 @@ int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *we
     if (batch_check(t->model, seqs, n, err)) return -1;
     const Ops *op = t->model->ops;
     Summing summing = {t, err, 0};
-    int first, last, beside = t->piece < t->set->size;
+    int first, last, in_pieces = t->piece < t->set->size;
     *loss = 0;
-    t->summed = t->set->size; /* sums of an earlier call lie in one rank's slice, with 0 in the
-                                 others': a second sum keeps them */
-    share(seqs, n, &first, &last);
+    /* The sums of an earlier call are in one rank's slice, and the others have 0 there, so that
+     * summing again keeps them. */
+    t->summed = t->set->size;
+    share_sequences(seqs, n, &first, &last);
     batch_reserve(&t->batch, op, t->o.max_tokens);
     while (first < last) {
         int k = batch_fit(seqs + first, last - first, t->o.max_tokens);
         batch_pack(&t->batch, op, seqs + first, k);
         *loss += micro_batch(t, seqs + first, first, weights, ctx,
-                             beside && first + k == last ? &summing : NULL);
+                             in_pieces && first + k == last ? &summing : NULL);
         if (summing.failed) return -1;
         if (op->status(err)) return error_prefix(err, "a micro-batch of %d tokens", t->batch.rows);
         first += k;
     }
-    if (beside && sum_from(t, 0, err)) return -1; /* where there was no sequence for this rank */
+    if (in_pieces && sum_from(t, 0, err)) return -1; /* for a rank without sequences */
     ranks_settle();
     return ranks_host_sum(loss, 1, err);
 }
 
-/* This rank's slice of a piece, a call for tensors that lie beside each other and decay alike; what
- * pads them is 0 and stays 0. */
+/* Update this rank's slice of a piece, with one call for adjacent tensors of equal decay. The
+ * padding is 0 and stays 0. */
 static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
 {
     const Ops *op = t->model->ops;
@@ -243,7 +247,8 @@ static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
     }
 }
 
-/* The global norm; each rank has the sum of all gradients in its slices, and 0 in the others'. */
+/* Compute the global norm. Each rank has the sum of all gradients in its slices, and 0 in the other
+ * slices. */
 static int reduce(Trainer *t, double *norm, Error *err)
 {
     const Ops *op = t->model->ops;
@@ -264,7 +269,7 @@ int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
 {
     const Ops *op = t->model->ops;
     if (reduce(t, norm, err)) return -1;
-    if (!isfinite(*norm)) { /* dropped, so that the caller may go on with other sequences */
+    if (!isfinite(*norm)) { /* dropped, so that the caller can continue with other sequences */
         op->zero(t->grad, t->set->size * sizeof *t->grad);
         return error_set(err, ERROR_INVALID, "the gradient of step %lld is not finite",
                          (long long)t->step + 1);
@@ -280,7 +285,8 @@ int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err)
     s.correct1 = 1 - pow(opt->beta1, (double)t->step);
     s.correct2 = 1 - pow(opt->beta2, (double)t->step);
     for (size_t at = 0; at < t->set->size;
-         at += t->piece) { /* the weights of a piece go out beside the next one's update */
+         /* The weights of a piece are sent while the next piece is updated. */
+         at += t->piece) {
         Piece p = piece_at(t, at);
         update(t, &p, &s, opt->weight_decay);
         if (ranks_all_gather(num_at(op, t->set->data, p.at), p.each * (size_t)op->num, err))

@@ -1,54 +1,44 @@
-/* Inside the model module: the trainer's state, for saving. */
+/* Training: accumulate the gradients of any number of sequences, then take one AdamW step. */
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
 
-#include "model/core/transformer.h"
+#include <stdint.h>
+
+#include "model/core/model.h"
 #include "model/memory_plan.h"
-#include "model/ranks.h"
 
-struct Trainer {
-    Model *model;
-    ParamSet *set; /* what is trained: the adapter, or the base */
-    TrainerOptions o;
-    MemoryPlan plan;
-    size_t available;   /* of the device's memory when it was made */
-    int by_memory;      /* max_tokens was left to that */
-    float *grad;        /* laid out as the set */
-    size_t piece, each; /* numbers of the set in a piece (below), and of this rank in all: the next
-                           three are of those */
-    size_t summed;      /* gradients at this place and above are summed over the ranks */
-    float *master;      /* fp32 weights, or NULL: the set's own numbers are */
-    void *m, *v;        /* fp32; Num with o.lean */
-    int64_t step;
-    float *weight, *logp, *given; /* host memory: of the rows of a micro-batch; of one sequence */
-    int weight_cap;               /* rows */
-    Acts acts;
-    Grads grads;
-    TokenBatch batch;
-};
+/* Called once per sequence, between the forward and the backward pass. It fills weight[t] =
+ * dL/dlogp(ids[t] | ids[<t]) from logp[t], for t in 1..len-1, with 0 for the tokens of a prompt.
+ * weight[0] is not used. */
+typedef void TokenWeights(void *ctx, int sequence, const float *logp, float *weight);
 
-/* Bytes of an m or v. */
-static inline size_t moment_size(const Trainer *t)
-{
-    return t->o.lean ? (size_t)t->model->ops->num : sizeof(float);
-}
-
-/* Ranks sum gradients, update weights and gather them piece by piece, the last of which may be
- * shorter. A piece has a slice of each rank, side by side. */
 typedef struct {
-    size_t at, each;  /* where it begins in the set, and the numbers of a slice */
-    size_t mine, own; /* where this rank's slice begins: in the set; in master, m and v */
-} Piece;
+    /* clip: the maximal global norm, 0 for none. Decay applies to matrices only. */
+    double lr, beta1, beta2, eps, weight_decay, clip;
+} AdamW;
 
-/* The piece that begins at this place, a multiple of t->piece. */
-static inline Piece piece_at(const Trainer *t, size_t at)
-{
-    size_t n = (size_t)ranks_size(), left = t->set->size - at,
-           each = (left < t->piece ? left : t->piece) / n;
-    return (Piece){.at = at, .each = each, .mine = at + (size_t)ranks_rank() * each, .own = at / n};
-}
+typedef struct Trainer Trainer;
 
-/* Masters from the weights as they are now. */
-void trainer_take_weights(Trainer *t);
+/* With ranks (model/core/ranks.h, started before the model is created) every rank calls the
+ * functions below in the same order with the same sequences. Each rank computes a share of the
+ * sequences and updates a slice of the weights. TokenWeights is called for the share. */
+
+/* Create a trainer of the adapter if the model has one, else of all weights. m must outlive it.
+ * Returns an error if it does not fit the memory (model/memory_plan.h). */
+int trainer_create(Model *m, const TrainerOptions *o, Trainer **out, Error *err);
+void trainer_free(Trainer *t);
+/* Add the gradient of any number of sequences, in micro-batches. *loss is the sum of weight times
+ * logp over all of them. */
+int trainer_accumulate(Trainer *t, const Sequence *seqs, int n, TokenWeights *weights, void *ctx,
+                       double *loss, Error *err);
+/* Apply AdamW to the accumulated gradient, and clear it. *norm is its global norm before clipping.
+ * A gradient that is not finite is an error: it is dropped, and nothing else changes. */
+int trainer_step(Trainer *t, const AdamW *opt, double *norm, Error *err);
+/* Exact resume: optimizer.safetensors holds m, v, the step, and fp32 weights (w) where model_save
+ * rounds them. Rank 0 writes it. Call it between steps: accumulated gradients are not saved. */
+int trainer_save(const Trainer *t, const char *path, Error *err);
+int trainer_load(Trainer *t, const char *path, Error *err);
+/* Returns the memory plan that the trainer follows. */
+const MemoryPlan *trainer_plan(const Trainer *t);
 
 #endif

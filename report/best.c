@@ -1,4 +1,4 @@
-/* The best kernels of a run as files. */
+/* The best kernels of a run as files. Only regular .cu files are ever removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static int was_written(const Report *r, const char *name, size_t len)
     return 0;
 }
 
-/* Of a run that had other tasks, or a right kernel where there is none now. Links and folders are
- * somebody else's. */
+/* Removes the kernels of earlier reports that this one has not written. Links and folders are not a
+ * report's and stay. */
 static int remove_stale(const Report *r, const char *folder, Error *err)
 {
     struct dirent **names = NULL;

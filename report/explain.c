@@ -1,12 +1,12 @@
-/* Why a kernel is faster, as far as counters can say. */
+/* Explains with counters why a kernel is faster than its baseline. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/report.h"
 
-/* What holds a kernel up, by the device's times of each resource alone; `shown` marks the counters
- * that bear on it. */
+/* The resources that can limit a kernel, each with the counter of its time alone and a bit. The
+ * bits in `shown` tell which counters bear on a resource. */
 enum {
     BY_DRAM = 1,
     BY_L2 = 2,
@@ -34,7 +34,8 @@ static const struct {
 };
 enum { RESOURCES = sizeof resources / sizeof *resources };
 
-/* `less` and `more` complete "it ..."; a counter without them is shown but explains nothing. */
+/* The counters of the report. `less` or `more` completes "it ..." when the counter falls or grows;
+ * a counter without both is shown but explains nothing. */
 static const struct {
     const char *name, *label, *unit, *less, *more;
     unsigned bears_on;
@@ -93,7 +94,7 @@ void explain_number(double v, const char *unit, char *out, size_t size)
     out[at] = 0;
 }
 
-/* NAN, too, for an average over requests where there is none: it says nothing of the kernel. */
+/* Returns a counter, and NAN for an average over requests when there are none. */
 static double shown_get(const Counters *c, int i)
 {
     double v = counters_get(c, shown[i].name);
@@ -114,8 +115,8 @@ int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS])
     return n;
 }
 
-/* How much better a counter got, as a factor; 1 when it is no explanation. A count that went to
- * zero counts as ten times. */
+/* Returns the factor by which a counter improved; 1 when it explains nothing. A count that became
+ * zero is a factor of ten. */
 static double gain(const ReportTask *t, int i)
 {
     double base = shown_get(&t->baseline, i), best = shown_get(&t->best, i);
@@ -134,22 +135,22 @@ static void clause(const ReportTask *t, int i, const char *lead, Buffer *out)
                   shown[i].less ? shown[i].less : shown[i].more, best, base);
 }
 
-/* Index of the resource with the longest time on its own; -1 when the device reports none. */
+/* Returns the resource with the longest time; -1 when the device reports none. */
 static int bound_by(const Counters *c)
 {
     int index = -1;
-    double most = 0;
+    double longest = 0;
     for (int i = 0; i < RESOURCES; i++) {
         double v = counters_get(c, resources[i].name);
-        if (isnan(v) || v <= most) continue;
-        most = v;
+        if (isnan(v) || v <= longest) continue;
+        longest = v;
         index = i;
     }
     return index;
 }
 
-/* The counter that gained most, of those that bear on any of `bits`; -1 when none gained a
- * twentieth. */
+/* Returns the counter that improved most among the ones that bear on any of `bits`; -1 when none
+ * improved by a twentieth. */
 static int most_gained(const ReportTask *t, unsigned bits, int except)
 {
     int best = -1;
@@ -160,7 +161,7 @@ static int most_gained(const ReportTask *t, unsigned bits, int except)
     return best;
 }
 
-/* What bears on the baseline's bottleneck first, then whatever else changed most. */
+/* Names a counter of the baseline's bottleneck first, then the one that improved most otherwise. */
 void explain_text(const ReportTask *t, Buffer *out)
 {
     if (t->refused) {

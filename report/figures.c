@@ -1,5 +1,5 @@
-/* The report's figures, as SVG written here and not by a plotting program: lines, bars and text
- * take their colours from the page's variables, so that light and dark need one picture. */
+/* The figures of the report, written as SVG. Lines, bars and text have classes, whose colours the
+ * page defines, so that one picture serves the light and the dark theme. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,20 +11,20 @@
 /* ---- best speedup by round ---- */
 
 enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44, LABEL_STEP = 15 };
-enum { MOST_POINTS = 240, MOST_DOTS = 60 }; /* a point every 3 pixels, dots that do not touch */
+enum { MAX_POINTS = 240, MAX_DOTS = 60 }; /* 3 pixels per point; dots that do not touch */
 
 typedef struct {
-    int points; /* collect, then the rounds, so many in a point */
-    int rounds_a_point;
-    double low, high; /* of the axis, log scale */
+    int points; /* collect is the first; each of the others has rounds_per_point rounds */
+    int rounds_per_point;
+    double low, high; /* speedups at the ends of the axis, which is logarithmic */
     const ReportTask **task;
-    double *best; /* of each task and point */
+    double *best; /* [tasks][points] */
     int tasks;
 } Axes;
 
-int figure_rounds_a_point(const Report *r)
+int figure_rounds_per_point(const Report *r)
 {
-    return r->n_rounds > MOST_POINTS ? (r->n_rounds + MOST_POINTS - 1) / MOST_POINTS : 1;
+    return r->n_rounds > MAX_POINTS ? (r->n_rounds + MAX_POINTS - 1) / MAX_POINTS : 1;
 }
 
 static double x_of(const Axes *a, int point)
@@ -39,23 +39,23 @@ static double y_of(const Axes *a, double v)
            (HEIGHT - TOP - BOTTOM) * (1 - (log(v) - log(a->low)) / (log(a->high) - log(a->low)));
 }
 
-/* The last round of a point. */
+/* Returns the last round of a point. */
 static int round_of(const Report *r, const Axes *a, int point)
 {
-    int last = point * a->rounds_a_point;
+    int last = point * a->rounds_per_point;
     return (last < r->n_rounds ? last : r->n_rounds) - 1;
 }
 
-/* Best of the samples of the point's own rounds. */
+/* Returns the best score of a task in the rounds of a point. */
 static double value(const Report *r, const Axes *a, const ReportTask *t, int point)
 {
     double best = point ? 1 : t->stage[REPORT_COLLECT].best;
-    for (int k = (point - 1) * a->rounds_a_point; point && k <= round_of(r, a, point); k++)
+    for (int k = (point - 1) * a->rounds_per_point; point && k <= round_of(r, a, point); k++)
         best = fmax(best, t->round[k].best);
     return best;
 }
 
-/* Rounds sample train tasks only; a task without any is not drawn. */
+/* Only train tasks with samples are drawn. */
 static int is_drawn(const Report *r, const ReportTask *t)
 {
     if (t->task->degenerate || t->task->heldout) return 0;
@@ -64,7 +64,8 @@ static int is_drawn(const Report *r, const ReportTask *t)
     return t->stage[REPORT_COLLECT].attempted > 0;
 }
 
-/* Over the drawn tasks, of every point; so_far: the best of all points up to it. */
+/* Computes the geometric mean over the drawn tasks at every point. so_far: of the best until
+ * then. */
 static void geomeans(const Axes *a, int so_far, double *out)
 {
     double *best = memory_array((size_t)a->tasks, sizeof *best);
@@ -82,7 +83,7 @@ static void geomeans(const Axes *a, int so_far, double *out)
 
 static Axes choose_axes(const Report *r)
 {
-    int each = figure_rounds_a_point(r);
+    int each = figure_rounds_per_point(r);
     Axes a = {1 + (r->n_rounds + each - 1) / each, each, 0.94, 1.5, NULL, NULL, 0};
     a.task = memory_array((size_t)r->tasks.n, sizeof *a.task);
     a.best = memory_array((size_t)r->tasks.n * (size_t)a.points, sizeof *a.best);
@@ -119,7 +120,7 @@ static void draw_grid(const Report *r, const Axes *a, Buffer *b)
         buffer_printf(b, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x,
                       HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5);
         if (k != end && (k % step || end - k < step))
-            continue; /* the last has a name, and room for it */
+            continue; /* the last point has a label, with room for it */
         buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">", x, HEIGHT - BOTTOM + 20);
         const char *name = k ? r->round_name[round_of(r, a, k)] : "collect";
         html_escape(b, name, strlen(name));
@@ -136,7 +137,7 @@ static void draw_line(const Axes *a, const double *v, const char *class, const c
     buffer_printf(b, "\"><title>%s: ", name);
     for (int k = 0; k < a->points; k++) buffer_printf(b, "%s%.2f×", k ? ", " : "", v[k]);
     buffer_puts(b, "</title></polyline>");
-    for (int k = 0; k < a->points && a->points <= MOST_DOTS && !strcmp(class, "geo"); k++)
+    for (int k = 0; k < a->points && a->points <= MAX_DOTS && !strcmp(class, "geo"); k++)
         buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k),
                       y_of(a, v[k]));
     buffer_puts(b, "\n");
@@ -154,8 +155,8 @@ static int by_value(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Names at the lines' ends, moved apart: down from the top, then up from the bottom where they ran
- * out. */
+/* Draws the names at the ends of the lines. They are moved apart: downwards from the top, then
+ * upwards from the bottom. */
 static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
 {
     double bottom = HEIGHT - BOTTOM + 4, x = x_of(a, a->points - 1);
@@ -231,7 +232,7 @@ static long group_count(const Report *r, int stage, int group)
     return n;
 }
 
-/* A segment and as much of its label as fits. */
+/* Draws a segment, with its label, only the percentage, or nothing, as the width allows. */
 static void draw_segment(int group, long n, long total, double x, double width, int y, Buffer *b)
 {
     char full[64], percent[16];

@@ -1,5 +1,5 @@
-/* Text into HTML, and CUDA C++ with simple colours: comments, launch plans, strings, numbers,
- * words. */
+/* Escapes text for HTML, and colours CUDA C++: comments, launch plans, strings, numbers, words. Any
+ * text is accepted, valid or not. */
 #include <ctype.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static size_t quoted(const char *p)
     return n + (p[n] == *p);
 }
 
-/* One token at p: its length and class. */
+/* Returns the length of the token at p and sets its class (NULL: no colour). */
 static size_t token(const char *p, int line_start, const char **class)
 {
     size_t n = 1;

@@ -1,4 +1,4 @@
-/* report.html: one file that needs nothing else. */
+/* report.html: one file without references to other files. All text from a run is escaped. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static void stage_table(const Report *r, const TableRow *rows, Buffer *b)
 static void figures(const Report *r, Buffer *b)
 {
     const char *predicted = r->own_predicted ? " (predicted)" : "";
-    int each = figure_rounds_a_point(r);
+    int each = figure_rounds_per_point(r);
     buffer_printf(b, "<h2>Best speedup by round</h2>\n<figure>\n");
     figure_rounds(r, b);
     buffer_printf(b,
@@ -189,7 +189,8 @@ static void class_table(const Report *r, Buffer *b)
 
 /* ---- tasks ---- */
 
-/* A bar from the middle (equal) to the left (less) or right (more), a sixteenth at the ends. */
+/* Draws a bar from the middle (equal) to the left (less) or the right (more). The ends are a
+ * sixteenth and sixteen times. */
 static void ratio_bar(double ratio, Buffer *b)
 {
     double at = ratio > 0 ? fmax(-1, fmin(1, log2(ratio) / 4)) : -1;

@@ -1,4 +1,5 @@
-/* Reading a run's artifacts into a Report. */
+/* Reads the artifacts of a run into a Report. Stages and rounds are read in the order in which they
+ * were judged, the second judgement last. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static ReportTask *find_task(Report *r, const char *name)
     return NULL;
 }
 
-/* What was not judged is no attempt. Returns 1 for a new best. */
+/* Counts a sample, unless it was not judged. Returns 1 for a new best. */
 static int tally(Tally *t, Outcome outcome, double score)
 {
     if (outcome == OUTCOME_EVALUATOR_ERROR) return 0;
@@ -53,7 +54,7 @@ static int tally(Tally *t, Outcome outcome, double score)
     return 1;
 }
 
-/* ---- where everything came from ---- */
+/* ---- provenance ---- */
 
 static void put_text(Buffer *b, const char *label, const View *v, const char *key)
 {
@@ -105,7 +106,8 @@ static int note_file(Report *r, const char *path, Error *err)
 
 /* ---- failures ---- */
 
-/* Numbers differ between samples that fail alike. */
+/* Makes the key of a message: its text with every number as '#', since samples with the same
+ * mistake differ in numbers. */
 static char *message_key(Outcome outcome, const char *text)
 {
     Buffer b;
@@ -121,7 +123,7 @@ static char *message_key(Outcome outcome, const char *text)
     return key;
 }
 
-/* Takes text. */
+/* Counts a message; takes ownership of text, which may be NULL. */
 static void note_message(Report *r, Outcome outcome, char *text)
 {
     r->failed[outcome]++;
@@ -148,7 +150,7 @@ static void note_failure(Report *r, Outcome outcome, const View *verdict)
                  view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
 }
 
-/* An endpoint's failure; that there was no code is what the verdict says of it. */
+/* Counts a sample whose endpoint failed. Its verdict says only that there was no code. */
 static void note_unanswered(Report *r)
 {
     note_message(r, OUTCOME_EVALUATOR_ERROR,
@@ -180,9 +182,9 @@ static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
     return NULL;
 }
 
-/* Of several second devices' words on the same source the last counts. "alone" takes none of them
- * back; and "" says nothing of a record: once its score is known, the same kernel again is no
- * record. */
+/* Notes what a second device said about a record. The last "yes" or "no" on a source counts;
+ * "alone" does not revoke it. "" says nothing, since a kernel is no record when its score is known
+ * already. */
 static void note_doubt(Report *r, const View *verdict)
 {
     if (!view_has(verdict, "confirmed")) return;
@@ -269,7 +271,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
     for (long i = 0; i < set.n; i++) {
         const Sample *s = &set.items[i];
         ReportTask *t = find_task(r, s->task);
-        if (!t) continue; /* of a task that this report leaves out */
+        if (!t) continue; /* the report has no such task */
         if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
         if (s->unanswered) {
             note_unanswered(r);
@@ -290,7 +292,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
     return 0;
 }
 
-/* "runs/x/crl/3/verdicts.qa" is the round "crl 3". */
+/* Returns the name of a round: "crl 3" for "runs/x/crl/3/verdicts.qa". */
 static char *round_name(const char *path)
 {
     char copy[512], *part[3] = {NULL, NULL, NULL}, *save = NULL;
@@ -303,14 +305,15 @@ static char *round_name(const char *path)
     return part[0] ? memory_printf("%s %s", part[0], part[1]) : memory_strdup(path);
 }
 
-/* ---- rounds: verdicts, and of their samples which got no answer ---- */
+/* ---- rounds: verdicts, and the ids of samples without an answer ---- */
 
 typedef struct {
     char **id;
     long n;
 } Unanswered;
 
-/* A verdict does not tell it: the samples beside it do, where they are still there. */
+/* Reads the ids of unanswered samples from the samples beside the verdicts, if they still exist: a
+ * verdict does not tell. */
 static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Error *err)
 {
     static const char name[] = "verdicts.qa";
@@ -382,14 +385,14 @@ static int load_round(Report *r, const char *path, Error *err)
 static int load_rounds(Report *r, const char *list, Error *err)
 {
     if (!list) return 0;
-    size_t most = 1;
-    for (const char *p = list; *p; p++) most += *p == ',';
-    if (most > REPORT_MAX_ROUNDS)
+    size_t rounds = 1;
+    for (const char *p = list; *p; p++) rounds += *p == ',';
+    if (rounds > REPORT_MAX_ROUNDS)
         return error_set(err, ERROR_LIMIT, "expected at most %d rounds, found %zu",
-                         REPORT_MAX_ROUNDS, most);
-    r->round_name = memory_array(most, sizeof *r->round_name);
+                         REPORT_MAX_ROUNDS, rounds);
+    r->round_name = memory_array(rounds, sizeof *r->round_name);
     for (int i = 0; i < r->tasks.n; i++)
-        r->task[i].round = memory_array(most, sizeof *r->task[i].round);
+        r->task[i].round = memory_array(rounds, sizeof *r->task[i].round);
     char *copy = memory_strdup(list), *save = NULL;
     int rc = 0;
     for (char *p = strtok_r(copy, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save))
@@ -405,7 +408,7 @@ static char *found_in(const PoolItem *p)
                                        : memory_strdup("collect");
 }
 
-/* The pool knows the best of every round; its times and counters come with the results. */
+/* The pool has the best kernel of all rounds. Its times and counters come from the results. */
 static int load_pool(Report *r, const char *path, Error *err)
 {
     Pool pool;
@@ -451,7 +454,7 @@ static int load_result(Report *r, const View *v, Error *err)
     int predicted, k = -1;
     Outcome said = OUTCOME_OK;
     if (outcome && outcome_from_name(outcome, &said))
-        error_set(err, ERROR_INVALID, "%s: unknown outcome '%s'", v->where, outcome);
+        error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
     else if (name && device && source && outcome && !view_float(v, "score", &score, err) &&
              !view_float(v, "time_us", &time_us, err) &&
              !view_float(v, "baseline_us", &baseline_us, err) &&
@@ -493,10 +496,10 @@ static int load_results(Report *r, const char *path, Error *err)
     return rc;
 }
 
-/* ---- judged again ---- */
+/* ---- the second judgement ---- */
 
-/* What is not so good after all is no gain; a failure of the evaluator says nothing of the kernel.
- */
+/* Replaces the score of a kernel by the one of its second judgement, at least 1. A kernel that is
+ * refused is no best kernel any more. */
 static void judged_again(Report *r, ReportTask *t, const Sample *s)
 {
     double score = s->outcome == OUTCOME_OK ? fmax(1, s->score) : 1;
@@ -550,8 +553,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     int rc = 0;
     for (int s = 0; s < REPORT_STAGES && !rc; s++) {
         if (f->samples[s]) rc = load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err);
-        if (!rc && s == REPORT_COLLECT)
-            rc = load_rounds(r, f->rounds, err); /* in the order in which they were judged */
+        if (!rc && s == REPORT_COLLECT) rc = load_rounds(r, f->rounds, err);
     }
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);

@@ -1,5 +1,5 @@
-/* quern-report: a finished run's artifacts in; best/<task>.cu, report.tsv and, last, report.html
- * out. */
+/* quern-report: writes best/<task>.cu, report.tsv and report.html of a finished run, in this order,
+ * so that a report.html has all the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

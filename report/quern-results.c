@@ -1,5 +1,5 @@
-/* quern-results: the best kernels and the baselines as samples, with their verdicts on each device
- * class, in; one record a task and class out. */
+/* quern-results: joins the best kernels and the baselines of a run with their verdicts on each
+ * device class. It writes one record for each task and class. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void copy_counters(Record *r, const char *key, const Sample *s)
     record_copy(record_map(r, key), &counters);
 }
 
-/* A task without a correct kernel of its own keeps its baseline, at score 1. */
+/* Writes the record of a task. Without a correct kernel it shows the baseline, with score 1. */
 static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, Error *err)
 {
     const Sample *base = find(s, "baseline/", t->name), *best = find(s, "best/", t->name);

@@ -1,7 +1,7 @@
-/* The report of a finished run: its artifacts read into one structure, the statistics of its table,
- * and the page. Degenerate tasks are shown and left out of every number. */
-#ifndef STAGES_REPORT_H
-#define STAGES_REPORT_H
+/* The report of a finished run: its artifacts in one structure, the statistics of the table, and
+ * the page. Degenerate tasks are shown but are in no number. */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
 
 #include "artifacts/artifact.h"
 #include "base/buffer.h"
@@ -12,7 +12,6 @@
 typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_STAGES } ReportStage;
 extern const char *const report_stage_names[REPORT_STAGES]; /* "collect" "sft" "selfsup" "crl" */
 
-/* Rounds: more than one argument of a command can name. */
 enum { REPORT_MAX_ROUNDS = 16384, REPORT_MAX_CLASSES = 64, REPORT_MAX_MESSAGES = 4096 };
 
 typedef struct {
@@ -20,47 +19,49 @@ typedef struct {
     DeviceCounter v[DEVICE_MAX_COUNTERS];
 } Counters;
 
-/* NAN when there is none of that name. */
+/* Returns the value of a counter, or NAN when there is none of that name. */
 double counters_get(const Counters *c, const char *name);
 
 typedef struct {
-    long attempted, succeeded;    /* attempted: those that were judged */
-    double best;                  /* score of the best of these samples, 1.0 where none is better */
-    char best_digest[DIGEST_HEX]; /* its source's; "" where none is better */
+    long attempted, succeeded;    /* samples that were judged, and the correct ones */
+    double best;                  /* the best score of these samples, at least 1.0 */
+    char best_digest[DIGEST_HEX]; /* digest of its source; "" when best is 1.0 */
 } Tally;
 
 typedef struct {
     const Task *task;
     Tally stage[REPORT_STAGES];
-    Tally *round;                           /* n_rounds of them */
-    Tally run;                              /* of everything that was evaluated */
-    double class_score[REPORT_MAX_CLASSES]; /* of the pool's best; NAN: not evaluated there, or not
-                                               ok */
-    Outcome class_outcome[REPORT_MAX_CLASSES]; /* OUTCOME_OK where there is none */
-    /* The best kernel: source NULL when no sample was correct. */
+    Tally *round; /* n_rounds of them */
+    Tally run;    /* of all evaluated samples */
+    /* The pool's best kernel on each device class: the score, NAN without an ok verdict; the
+     * outcome, OUTCOME_OK without a verdict. */
+    double class_score[REPORT_MAX_CLASSES];
+    Outcome class_outcome[REPORT_MAX_CLASSES];
+    /* The best kernel; source is NULL when no sample was correct. */
     char *source, *found; /* found: "collect", "crl 3", "the report's sft samples" */
     double score, time_us, baseline_us;
-    double found_score; /* that chose it; score is of the judgement after, where there is one */
-    char *refused; /* of what would be the best: why the judgement after refused it; else NULL */
-    const char *doubt; /* of a record: "unconfirmed", "disputed", or "" */
+    double found_score; /* the score that chose it; `score` is from the second judgement, if any */
+    char *refused;      /* why the second judgement refused the best kernel, or NULL */
+    const char *doubt;  /* about a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
 } ReportTask;
 
 typedef struct {
     Outcome outcome;
-    char *text, *key; /* key: the text without its numbers, by which messages are counted */
+    char *text, *key; /* key: the text without its numbers; equal keys are counted together */
     long count;
 } ReportMessage;
 
-/* What is known of a record: no second device was there, or what it said. */
+/* The confirmation of a record by a second device: there was none, it disputed the score, or it
+ * confirmed the score. */
 typedef struct {
     char *task, source_digest[DIGEST_HEX];
     enum { DOUBT_ALONE, DOUBT_DISPUTED, DOUBT_NONE } state;
 } ReportDoubt;
 
 typedef struct {
-    char *path, *text; /* text: kind, producer, count, digest, inputs: one line each */
+    char *path, *text; /* text: kind, producer, count, digest */
     char *config;
 } ReportInput;
 
@@ -73,26 +74,27 @@ typedef struct {
     char *class_name[REPORT_MAX_CLASSES];
     int n_classes;
     long outcomes[REPORT_STAGES][OUTCOME_COUNT];
-    ReportMessage *messages; /* most frequent first after report_load */
+    ReportMessage *messages; /* by outcome, then the most frequent first */
     int n_messages;
     ReportDoubt *doubts;
     int n_doubts;
     ReportInput *inputs;
     int n_inputs;
     long failed[OUTCOME_COUNT]; /* of the whole run */
-    int predicted, measured;    /* some time is a model's; some is a clock's */
-    int own_predicted;          /* those of the run's own device are */
-    int judged_again;           /* the scores of the bests are not those that chose them */
+    int predicted, measured;    /* some times are predicted; some are measured */
+    int own_predicted;          /* the times of the run's own device are predicted */
+    int judged_again;           /* the best kernels have scores of a second judgement */
 } Report;
 
 typedef struct {
     const char *run, *profile, *device, *tasks, *task_root;
     const char *samples[REPORT_STAGES], *verdicts[REPORT_STAGES];
     const char *results, *pool, *rounds; /* rounds: verdicts, comma separated, oldest first */
-    const char *again_samples,
-        *again_verdicts; /* the best of the pool and of each stage's samples, judged once more */
+    /* The second judgement: of the best of the pool and of each stage's samples. */
+    const char *again_samples, *again_verdicts;
 } ReportFiles;
 
+/* Reads the artifacts. The caller releases *out, also after an error. f must stay valid. */
 int report_load(const ReportFiles *f, Report *out, Error *err);
 void report_release(Report *r);
 
@@ -104,13 +106,14 @@ typedef struct {
     double mean, geomean, median, max, p25, p75; /* NAN without tasks */
 } TableRow;
 
-/* v sorted ascending, n >= 1, p within 0..1: linear between the two nearest ranks. */
+/* Returns the percentile p (0 to 1) of n >= 1 ascending values, linear between the nearest
+ * ranks. */
 double table_percentile(const double *v, int n, double p);
-/* The statistics of n bests; v is sorted. faster: above 1.01. */
+/* Sorts the n best scores in v and computes their statistics. Faster means above 1.01. */
 void table_statistics(double *v, int n, TableRow *row);
 
 enum { TABLE_ROWS = 12 };
-/* Stages sft selfsup crl best, each over train, heldout, all. */
+/* Makes the rows of sft, selfsup, crl and best, each over train, heldout and all. */
 void table_rows(const Report *r, TableRow out[TABLE_ROWS]);
 void table_tsv(const TableRow rows[TABLE_ROWS], Buffer *out);
 
@@ -121,26 +124,28 @@ typedef struct {
 } CounterRow;
 
 enum { EXPLAIN_ROWS = 16 };
-/* The counters worth showing: those that differ by more than a hundredth. */
+/* Lists the counters that differ by more than a hundredth. Returns how many. */
 int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS]);
-/* Why the best is faster: what changed most of what holds the baseline up. */
+/* Explains why the best kernel is faster: by the counter of the baseline's bottleneck that changed
+ * most, and the next one. */
 void explain_text(const ReportTask *t, Buffer *out);
-void explain_number(double v, const char *unit, char *out,
-                    size_t size); /* "12.6 MB", "48,160", "0.75" */
+/* Formats a number with its unit: "12.6 MB", "48,160", "0.75". */
+void explain_number(double v, const char *unit, char *out, size_t size);
 
 /* ---- highlight.c ---- */
 void html_escape(Buffer *b, const char *s, size_t n);
 void highlight_cuda(Buffer *b, const char *source);
 
-/* ---- figures.c: SVG that takes its colours from the page ---- */
-int figure_rounds_a_point(
-    const Report *r); /* 1, or more where the rounds are too many to tell apart */
+/* ---- figures.c: SVG with the colours of the page ---- */
+/* Returns how many rounds one point shows: 1, or more when the rounds are too many for the
+ * width. */
+int figure_rounds_per_point(const Report *r);
 void figure_rounds(const Report *r, Buffer *b);
 void figure_outcomes(const Report *r, Buffer *b);
 
 /* ---- best.c ---- */
-/* DIR/best/<task>.cu of each task with a correct kernel; other .cu files there, of earlier reports,
- * are removed. */
+/* Writes DIR/best/<task>.cu for each task with a correct kernel, and removes the other .cu files of
+ * earlier reports there. */
 int best_write(const Report *r, const char *dir, Error *err);
 
 /* ---- html.c, style.c ---- */

@@ -1,4 +1,4 @@
-/* The page's style: two palettes, system fonts, nothing from outside. */
+/* The style of the page: two palettes and system fonts, without references to other files. */
 #include "report/report.h"
 
 const char *const report_style =

@@ -1,4 +1,4 @@
-/* The numbers of report.tsv. */
+/* The rows of report.tsv and of the page's table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void fill_row(const Report *r, int stage, int split, TableRow *row)
 void table_rows(const Report *r, TableRow out[TABLE_ROWS])
 {
     int n = 0;
-    for (int stage = REPORT_SFT; stage <= REPORT_STAGES; stage++) /* the last: the whole run */
+    for (int stage = REPORT_SFT; stage <= REPORT_STAGES; stage++) /* the last is the whole run */
         for (int split = 0; split < 3; split++) fill_row(r, stage, split, &out[n++]);
 }
 

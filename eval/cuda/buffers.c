@@ -1,14 +1,16 @@
-/* Buffers of the device "cuda:N": places in the arena, memory behind them, poison between them. */
-#include <stdio.h>
-#include <string.h>
+/* Buffers of the device "cuda:N". The mapped memory grows with the buffers and shrinks when there
+ * are none; everything in it that is no buffer stays poisoned. */
+#include "eval/cuda/buffers.h"
 
-#include "eval/cuda/cuda_device.h"
+#include "eval/cuda/guards.h"
+#include "eval/cuda/remote.h"
 
 enum { LEAST_GROWTH = 64 << 20, MOST_EXTRA = 512 << 20 };
-static const uint64_t kept_bytes =
-    64 << 20; /* mapped when there is no buffer: guard zones cost time to look at */
+/* Memory that stays mapped when there is no buffer; more would make the guard checks slow. */
+static const uint64_t kept_bytes = 64 << 20;
 
-/* As much again as there is, within bounds, so that many buffers do not mean many extents. */
+/* Map at least `needed` bytes more. The memory doubles, within bounds, so that many buffers do not
+ * mean many extents. */
 static int grow(Device *d, uint64_t needed, Error *err)
 {
     uint64_t extra = d->arena.mapped < LEAST_GROWTH ? LEAST_GROWTH
@@ -28,8 +30,9 @@ static int grow(Device *d, uint64_t needed, Error *err)
 int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
 {
     uint64_t at = 0, more = 0;
-    /* The range may move until the first runner has taken it. */
-    if (!d->remotes[HOME_CANDIDATE].set_up && !d->remotes[HOME_TRUSTED].set_up &&
+    /* The range of addresses may move until the first runner has taken it. */
+    if (!d->remotes[HOME_CANDIDATE].setup_generation &&
+        !d->remotes[HOME_TRUSTED].setup_generation &&
         remote_need(d, &d->remotes[HOME_CANDIDATE], err))
         return -1;
     int rc = arena_place(&d->arena, bytes, label, &at, &more, err);
@@ -37,7 +40,7 @@ int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Er
         rc = grow(d, more, err) ? -1 : arena_place(&d->arena, bytes, label, &at, &more, err);
     if (rc)
         return rc < 0 ? -1
-                      : error_set(err, ERROR_DEVICE,
+                      : error_set(err, ERROR_INVALID,
                                   "%s does not fit the memory that was made for it", label);
     d->zones_changed = 1;
     *out = d->space.base + at;
@@ -61,21 +64,23 @@ void buffers_free(Device *d, DevicePtr p)
 {
     const ArenaBuffer *b = p ? arena_at(&d->arena, p - d->space.base) : NULL;
     if (!b) return;
-    trusted_poison(&d->trusted, p, b->bytes,
-                   NULL); /* a device that fails says so at the next wait */
+    /* A device that fails here reports it at the next wait. */
+    trusted_poison(&d->trusted, p, b->bytes, NULL);
     arena_remove(&d->arena, b->at);
     d->zones_changed = 1;
     if (d->arena.n) return;
     shrink(d);
-    buffers_poison_guards(d); /* a candidate whose launches were refused was not looked at: the next
-                                 would be blamed */
-    trusted_settle(&d->trusted, NULL); /* or the GPU would be shared until the next job */
+    /* Nothing checked the zones after a candidate whose launches were refused: the next candidate
+     * would be blamed for its writes. */
+    guards_poison(d);
+    /* Wait, or the GPU's lock would be shared until the next job. */
+    trusted_settle(&d->trusted, NULL);
 }
 
 int buffers_hold(Device *d, DevicePtr p, size_t bytes, Error *err)
 {
     if (p >= d->space.base && arena_holds(&d->arena, p - d->space.base, bytes)) return 0;
-    return error_set(err, ERROR_DEVICE,
+    return error_set(err, ERROR_INVALID,
                      "a host access of %zu bytes at 0x%llx is in no buffer of the device", bytes,
                      (unsigned long long)p);
 }
@@ -90,55 +95,4 @@ void buffers_close(Device *d)
         arena_shrunk(&d->arena, 1);
     }
     space_close(&d->space);
-}
-
-/* ---- guard zones ---- */
-
-static void tell_zones(Device *d)
-{
-    ArenaZone zones[ARENA_MAX_BUFFERS + 1];
-    HarnessZone table[ARENA_MAX_BUFFERS + 1];
-    if (!d->zones_changed) return;
-    int n = arena_zones(&d->arena, zones);
-    for (int i = 0; i < n; i++)
-        table[i] = (HarnessZone){d->space.base + zones[i].at,
-                                 d->space.base + zones[i].at + zones[i].bytes};
-    trusted_set_zones(&d->trusted, table, n);
-    d->zones_changed = 0;
-}
-
-void buffers_poison_guards(Device *d)
-{
-    ArenaZone zones[ARENA_MAX_BUFFERS + 1];
-    int n = arena_zones(&d->arena, zones);
-    for (int i = 0; i < n; i++)
-        trusted_poison(&d->trusted, d->space.base + zones[i].at, zones[i].bytes, NULL);
-}
-
-int buffers_check_guards(Device *d, DeviceFault *fault, Error *err)
-{
-    int zone = 0;
-    CuPtr lowest = 0, highest = 0;
-    ArenaBlame blame;
-    tell_zones(d);
-    int rc = trusted_zones(&d->trusted, &zone, &lowest, &highest, err);
-    if (rc <= 0) return rc;
-    arena_blame(&d->arena, lowest - d->space.base, highest - d->space.base, &blame);
-    memset(fault, 0, sizeof *fault);
-    fault->outcome = OUTCOME_OUT_OF_BOUNDS;
-    snprintf(fault->message, sizeof fault->message,
-             "a kernel wrote outside its buffers: the byte %llu %s %s has changed; check every "
-             "index that is written against the bounds "
-             "of its tensor",
-             (unsigned long long)blame.distance,
-             blame.before ? "before the start of" : "after the end of",
-             *blame.label ? blame.label : "every buffer");
-    buffers_poison_guards(d);
-    return 1;
-}
-
-int buffers_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
-{
-    if (guards) tell_zones(d);
-    return trusted_expect(&d->trusted, list, n, guards, err);
 }

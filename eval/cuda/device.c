@@ -1,6 +1,7 @@
-/* "cuda:N": a GPU through the driver API. Candidates run in a process of their own (runner.c,
- * quern-cudarunner.c), which sees only the buffers; baselines in another, its twin; everything else
- * is in the harness's context here. */
+/* The device "cuda:N": a GPU through the driver API. Candidates run in a runner process
+ * (quern-cudarunner), which sees only the buffers; baselines run in a second one. Everything else
+ * runs in the harness's context in this process. Every operation that gives the GPU work holds the
+ * shared side of the GPU's lock until that work has ended. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,12 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/cuda/buffers.h"
 #include "eval/cuda/cuda_device.h"
+#include "eval/cuda/guards.h"
+#include "eval/cuda/launches.h"
 #include "eval/cuda/measure/light.h"
+#include "eval/cuda/modules.h"
 #include "gpu/gpus.h"
 
 enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
@@ -17,7 +22,9 @@ static const uint64_t least_arena = (uint64_t)256 << 20;
 
 /* ---- the timing lock ---- */
 
-int device_enter(Device *d, Error *err)
+/* Make the harness's context current and take the shared side of the lock, waiting while another
+ * process times. */
+static int enter(Device *d, Error *err)
 {
     trusted_enter(&d->trusted);
     if (lock_held(d->lock) != GPU_FREE) return 0;
@@ -26,7 +33,8 @@ int device_enter(Device *d, Error *err)
     return 0;
 }
 
-int device_leave(Device *d, int rc)
+/* Release the shared side unless work is still enqueued. Returns rc. */
+static int leave(Device *d, int rc)
 {
     if (d->sharing && !d->trusted.busy) {
         lock_release(d->lock);
@@ -39,19 +47,19 @@ static int cuda_lock(Device *d, int on, Error *err)
 {
     trusted_enter(&d->trusted);
     if (trusted_settle(&d->trusted, err)) return -1;
-    device_leave(d, 0);
-    if (on) return lock_alone(d->lock, LOCK_S, err);
+    leave(d, 0);
+    if (on) return lock_exclusive(d->lock, LOCK_S, err);
     lock_release(d->lock);
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static void cuda_close(Device *d)
 {
     if (!d) return;
     log_debug("device closes");
-    /* Their contexts take as long to go as the one here: all at once. */
+    /* A context takes long to destroy: all three end at the same time. */
     for (int home = 0; home < HOMES; home++) cudarunner_kill(&d->remotes[home].runner);
     if (d->trusted.executor.context) trusted_enter(&d->trusted);
     modules_close(d);
@@ -67,8 +75,8 @@ static void cuda_close(Device *d)
     free(d);
 }
 
-/* Ceilings that no honest kernel passes: the greater of what the chip's clocks and widths allow and
- * what was measured. */
+/* The speed of light, which no honest kernel exceeds: the greater of the chip's theoretical bound
+ * and the measured ceiling. */
 static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
 {
     Light bound, measured;
@@ -77,7 +85,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     i->dram_bytes_per_s = light_dram(&bound);
     i->flops_per_s = light_flops(&bound, DTYPE_F16);
     i->l2_bytes = bound.l2_bytes;
-    if (!light_once(gpu, i->driver, &measured)) return 0;
+    if (!light_find(gpu, i->driver, &measured)) return 0;
     if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
     if (light_flops(&measured, DTYPE_F16) > i->flops_per_s)
         i->flops_per_s = light_flops(&measured, DTYPE_F16);
@@ -103,12 +111,12 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     i->sm_count = d->trusted.sms;
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
-    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE *
-                        (CONTENTS_SHARE - 1); /* the few that must be there may take more */
+    /* A part stays free for the contents that a judgement cannot do without. */
+    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE * (CONTENTS_SHARE - 1);
     return find_light(d, cu, gpu, err);
 }
 
-/* Addresses for as much as buffers may ever take; memory comes as it is needed. */
+/* Reserve addresses for all that buffers may take; memory is mapped when it is needed. */
 static int open_arena(Device *d, const CudaDriver *cu, Error *err)
 {
     size_t free_bytes = 0, total = 0;
@@ -116,10 +124,10 @@ static int open_arena(Device *d, const CudaDriver *cu, Error *err)
         return -1;
     arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
     if (d->arena.limit < least_arena)
-        return error_set(err, ERROR_DEVICE, "only %zu MiB of %zu MiB of the GPU's memory are free",
+        return error_set(err, ERROR_MEMORY, "only %zu MiB of %zu MiB of the GPU's memory are free",
                          free_bytes >> 20, total >> 20);
-    d->info.memory_bytes =
-        d->arena.limit / PLAN_SHARE; /* of one plan; the tensors of two sides take the rest */
+    /* The limit of one plan; the tensors of two sides take the rest. */
+    d->info.memory_bytes = d->arena.limit / PLAN_SHARE;
     return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);
 }
 
@@ -133,7 +141,7 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     log_debug("driver started");
     harness_arch(harness, gpu.arch);
     if (trusted_open(&d->trusted, cu, ordinal, err)) return -1;
-    log_debug("context made");
+    log_debug("context created");
     if (open_arena(d, cu, err) || describe(d, cu, &gpu, err) || lock_open(gpu.uuid, &d->lock, err))
         return -1;
     log_debug("addresses reserved");
@@ -146,9 +154,9 @@ static int open_parts(Device *d, int ordinal, Harness *harness, Error *err)
     return health_open(cu, &gpu, cubin, &d->health, err);
 }
 
-/* All work is in one stream, and every channel more is time that a context takes to be made. What a
- * user has set stays. Before there are threads. */
-static void want_few_channels(void)
+/* Use one channel: all work is in one stream, and each channel makes a context slower to create. A
+ * value that the user has set stays. To be called before there are threads. */
+static void limit_channels(void)
 {
     static const char *const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
                                         "CUDA_DEVICE_MAX_COPY_CONNECTIONS"};
@@ -158,11 +166,11 @@ static void want_few_channels(void)
 
 static int cuda_expected_arch(const char *arg, char out[16])
 {
-    want_few_channels();
+    limit_channels();
     return harness_expected_arch(arg, out);
 }
 
-/* -1: no number of a GPU. */
+/* The N of "cuda:N"; -1: not a number of a GPU. */
 static int ordinal_of(const char *arg)
 {
     char *end;
@@ -170,28 +178,27 @@ static int ordinal_of(const char *arg)
     return *end || *arg < '0' || *arg > '9' || ordinal >= GPUS_MAX ? -1 : (int)ordinal;
 }
 
-static void cuda_alone(const char *arg)
+static void cuda_use_only(const char *arg)
 {
-    gpus_alone(ordinal_of(arg));
+    gpus_use_only(ordinal_of(arg));
 }
 
-/* Three things start at once: the runners, each with its driver and context; the compiler of the
- * harness's kernels, unless the cache has them; and the driver and context here. A context takes
- * twice as long when the two others are made at once with it, which is less than one after another.
- */
+/* Three things start concurrently: the runners, each with its driver and context; the compiler of
+ * the harness's kernels, unless the cache has them; and the driver and context of this process.
+ * Three contexts at once take twice the time of one, which is less than one after another. */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
     Harness *harness = NULL;
-    int number = ordinal_of(arg), ordinal = gpus_here(number);
+    int number = ordinal_of(arg), ordinal = gpus_driver_ordinal(number);
     if (number < 0)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "device cuda:%s: expected the number of a GPU, from cuda:0 on", arg);
     if (ordinal < 0)
-        return error_set(err, ERROR_DEVICE, "device cuda:%s: this process has opened another GPU",
+        return error_set(err, ERROR_INVALID, "device cuda:%s: this process has opened another GPU",
                          arg);
-    want_few_channels();
+    limit_channels();
     Device *d = memory_alloc(sizeof *d);
-    random_init(&d->copies, (uint64_t)number, random_hash("copies", 6));
+    random_init(&d->copy_choice, (uint64_t)number, random_hash("copies", 6));
     for (int home = 0; home < HOMES; home++)
         d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
     int rc = 0;
@@ -201,7 +208,7 @@ static int cuda_open(const char *arg, Device **out, Error *err)
     if (!rc) rc = harness_begin(arg, &harness, err);
     if (!rc) rc = open_parts(d, ordinal, harness, err);
     harness_end(harness);
-    log_debug("canary's parts made");
+    log_debug("canary loaded");
     if (rc) {
         cuda_close(d);
         return error_prefix(err, "device cuda:%s", arg);
@@ -220,8 +227,8 @@ static const DeviceInfo *cuda_info(Device *d)
 static int cuda_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
                      DeviceFault *fault, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, module_load(d, code, trusted, out, fault, err));
+    if (enter(d, err)) return -1;
+    return leave(d, module_load(d, code, trusted, out, fault, err));
 }
 
 static void cuda_unload(Device *d, DeviceModule *m)
@@ -242,46 +249,46 @@ static int cuda_kernel(Device *d, DeviceModule *m, const char *lowered, KernelIn
 
 static int cuda_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, buffers_alloc(d, bytes, label, out, err));
+    if (enter(d, err)) return -1;
+    return leave(d, buffers_alloc(d, bytes, label, out, err));
 }
 
 static void cuda_free(Device *d, DevicePtr p)
 {
-    Error ignored; /* without its share of the GPU it frees all the same */
-    device_enter(d, &ignored);
+    Error ignored; /* it frees without the lock too */
+    enter(d, &ignored);
     buffers_free(d, p);
-    device_leave(d, 0);
+    leave(d, 0);
 }
 
 static int cuda_write(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err)
 {
-    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_write(&d->trusted, p, src, bytes, err));
+    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_write(&d->trusted, p, src, bytes, err));
 }
 
 static int cuda_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
 {
-    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_read(&d->trusted, p, dst, bytes, err));
+    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_read(&d->trusted, p, dst, bytes, err));
 }
 
 static const ArenaBuffer *buffer_at(Device *d, DevicePtr p, Error *err)
 {
     const ArenaBuffer *b = arena_at(&d->arena, p - d->space.base);
-    if (!b) error_set(err, ERROR_DEVICE, "no buffer starts at 0x%llx", (unsigned long long)p);
+    if (!b) error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
     return b;
 }
 
 static int cuda_poison(Device *d, DevicePtr p, Error *err)
 {
     const ArenaBuffer *b = buffer_at(d, p, err);
-    if (!b || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_poison(&d->trusted, p, b->bytes, err));
+    if (!b || enter(d, err)) return -1;
+    return leave(d, trusted_poison(&d->trusted, p, b->bytes, err));
 }
 
-/* A GPU's pages know no such right between kernels of one process: the inputs are compared after
- * every run instead. */
+/* A GPU cannot make memory read-only for the kernels of one process: the caller compares the inputs
+ * after every run instead. */
 static int cuda_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
     (void)read_only;
@@ -290,61 +297,61 @@ static int cuda_protect(Device *d, DevicePtr p, int read_only, Error *err)
 
 static int cuda_check_guards(Device *d, DeviceFault *fault, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, buffers_check_guards(d, fault, err));
+    if (enter(d, err)) return -1;
+    return leave(d, guards_check(d, fault, err));
 }
 
 /* ---- launches ---- */
 
 static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, launches_run(d, launches, n, fault, err));
+    if (enter(d, err)) return -1;
+    return leave(d, launches_run(d, launches, n, fault, err));
 }
 
 static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                       DeviceClock *out, DeviceFault *fault, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, launches_clock(d, launches, n, mode, phase, out, fault, err));
+    if (enter(d, err)) return -1;
+    return leave(d, launches_clock(d, launches, n, mode, phase, out, fault, err));
 }
 
 static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                          DeviceFault *fault, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, launches_count(d, launches, n, out, fault, err));
+    if (enter(d, err)) return -1;
+    return leave(d, launches_count(d, launches, n, out, fault, err));
 }
 
 /* ---- contents on the harness's side ---- */
 
 static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
 {
-    if (device_enter(d, err)) return -1;
+    if (enter(d, err)) return -1;
     int rc = trusted_golden(&d->trusted, src, bytes, out, err);
-    if (!rc && trusted_settle(&d->trusted, err))
-        rc = -1; /* the host draws the next one, long enough to let others time */
-    return device_leave(d, rc);
+    /* Wait, since the host may now draw the next contents for so long that others can time. */
+    if (!rc && trusted_settle(&d->trusted, err)) rc = -1;
+    return leave(d, rc);
 }
 
 static void cuda_golden_free(Device *d, DeviceGolden *g)
 {
     trusted_enter(&d->trusted);
     trusted_golden_free(&d->trusted, g);
-    device_leave(d, 0);
+    leave(d, 0);
 }
 
 static int cuda_fill(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err)
 {
-    if (buffers_hold(d, p, g->bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_fill(&d->trusted, p, g, from, err));
+    if (buffers_hold(d, p, g->bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_fill(&d->trusted, p, g, from, err));
 }
 
 static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
                      Error *err)
 {
-    if (buffers_hold(d, p, g->bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_same(&d->trusted, p, g, from, first, err));
+    if (buffers_hold(d, p, g->bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_same(&d->trusted, p, g, from, first, err));
 }
 
 static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from,
@@ -354,9 +361,9 @@ static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, si
     size_t bytes;
     if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes))
         return error_set(err, ERROR_LIMIT, "%zu elements are too many", n);
-    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(
-        d, trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
+    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
+    return leave(d,
+                 trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
 }
 
 static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
@@ -368,14 +375,14 @@ static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards,
             return error_set(err, ERROR_LIMIT, "%zu elements are too many", x->n);
         if (buffers_hold(d, x->p, bytes, err)) return -1;
     }
-    if (device_enter(d, err)) return -1;
-    return device_leave(d, buffers_expect(d, list, n, guards, err));
+    if (enter(d, err)) return -1;
+    return leave(d, guards_expect(d, list, n, guards, err));
 }
 
 static int cuda_digest(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err)
 {
-    if (buffers_hold(d, p, bytes, err) || device_enter(d, err)) return -1;
-    return device_leave(d, trusted_digest(&d->trusted, p, bytes, out, err));
+    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_digest(&d->trusted, p, bytes, out, err));
 }
 
 /* ---- state of the GPU ---- */
@@ -389,15 +396,18 @@ static int cuda_telemetry(Device *d, DeviceTelemetry *out, Error *err)
 
 static int cuda_canary(Device *d, Error *err)
 {
-    if (device_enter(d, err)) return -1;
-    trusted_settle(&d->trusted,
-                   NULL); /* what failed there fails in the canary too, which has the words */
-    return device_leave(d, health_check(d->health, err));
+    if (enter(d, err)) return -1;
+    /* An error here is ignored: the canary fails too, and its message says more. */
+    trusted_settle(&d->trusted, NULL);
+    return leave(d, health_check(d->health, err));
 }
 
 const DeviceOps cuda_device_ops = {
     .prefix = "cuda",
-    .alone = cuda_alone,
+    .form = "cuda:N",
+    .meaning = "a GPU",
+    .example = "cuda:0",
+    .use_only = cuda_use_only,
     .expected_arch = cuda_expected_arch,
     .open = cuda_open,
     .close = cuda_close,
@@ -426,3 +436,8 @@ const DeviceOps cuda_device_ops = {
     .expect = cuda_expect,
     .digest = cuda_digest,
 };
+
+__attribute__((constructor)) static void register_backend(void)
+{
+    device_register(&cuda_device_ops);
+}

@@ -1,30 +1,35 @@
-/* Launch sequences of the device "cuda:N": encoded once, executed where their module lives, ends
- * put into words. */
+/* Launch sequences of the device "cuda:N". Every call has a time limit: a candidate may be slow,
+ * but its sequence always ends. */
+#include "eval/cuda/launches.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/cuda/cuda_device.h"
-#include "eval/cuda/fault.h"
+#include "eval/cuda/launch_fault.h"
+#include "eval/cuda/modules.h"
+#include "eval/cuda/remote.h"
 
+/* Limits in seconds. A candidate is stopped after 200 times its baseline's time, within bounds. */
 static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5,
                     counters_s = 120, slower_than_baseline = 200;
-static const double most_periods =
-    20; /* of the memory's stall: of longer sequences it takes the same share each time */
 static const double trusted_s = 60; /* a library is opened at its first call */
+/* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
+ * phase, so that they need not wait for one. */
+static const double most_periods = 20;
 
-/* The list as records in its home's mailbox, of which they take *used bytes, or -1. */
+/* Write the launches as records into the mailbox of their home; they take *used bytes. */
 static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, Error *err)
 {
     const DeviceModule *home = launches[0].module;
     unsigned char *records = remote_of(d, home)->runner.mailbox;
     if (n > PROTOCOL_MAX_LAUNCHES)
-        return error_set(err, ERROR_DEVICE, "%d launches in a sequence; %d are allowed", n,
+        return error_set(err, ERROR_LIMIT, "%d launches in a sequence; %d are allowed", n,
                          PROTOCOL_MAX_LAUNCHES);
     for (int i = 0; i < n; i++) {
         const DeviceLaunch *l = &launches[i];
         const ModuleKernel *k = NULL;
         if (l->module->trusted != home->trusted || (l->library_args > 0 && !home->trusted))
-            return error_set(err, ERROR_DEVICE, "launch %d of %d has another home than the first",
+            return error_set(err, ERROR_INVALID, "launch %d of %d has another home than the first",
                              i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
         if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records,
@@ -35,58 +40,60 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
     return 0;
 }
 
-/* The module of a runner that is gone. */
-static int gone(Device *d, const DeviceModule *m, DeviceFault *fault, Error *err)
+/* The fault of a module whose runner has ended: 1, or -1 when it ended by no launch. */
+static int module_gone(Device *d, const DeviceModule *m, DeviceFault *fault, Error *err)
 {
     const Remote *r = remote_of(d, m);
-    if (m->generation != r->died)
+    if (m->generation != r->failed_generation)
         return error_set(err, ERROR_DEVICE, "the process that had the module is gone");
-    *fault = r->death;
+    *fault = r->failure;
     return 1;
 }
 
-static int ended(const LaunchEnd *end, const DeviceLaunch *launches, int n, DeviceFault *fault,
-                 Error *err)
+static int explain_end(const LaunchEnd *end, const DeviceLaunch *launches, int n,
+                       DeviceFault *fault, Error *err)
 {
     if (end->step == END_OK) return 0;
-    if (fault_explain(end, launches, n, fault)) return 1;
+    if (launch_fault_explain(end, launches, n, fault)) return 1;
     Error why = {0};
     if (end->result != CU_OK) cuda_check(end->result, "the driver", &why);
     return error_set(err, ERROR_DEVICE, "the runner fails: %s%s%s", end->text,
                      *why.text ? ": " : "", why.text);
 }
 
-/* Every module is where its launches go: 0; 1 a candidate's is gone; -1. */
+/* Returns 0 when every module is loaded where its launches run, 1 with *fault when a candidate's is
+ * not, -1 on an error. */
 static int have_modules(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault,
                         Error *err)
 {
     const DeviceModule *home = launches[0].module;
     if (!home->trusted) {
-        if (!remote_has(d, home)) return gone(d, home, fault, err);
+        if (!remote_has(d, home)) return module_gone(d, home, fault, err);
         if (remote_need(d, remote_of(d, home), err)) return -1;
-        return remote_has(d, home) ? 0 : gone(d, home, fault, err);
+        return remote_has(d, home) ? 0 : module_gone(d, home, fault, err);
     }
     for (int i = 0; i < n; i++)
         if (launches[i].module->trusted && module_present(d, launches[i].module, err)) return -1;
     return 0;
 }
 
-/* Ready to execute: 0, 1 the module is gone, -1. */
+/* Fill the call and the mailbox. Returns 0, 1 with *fault when the module is gone, or -1. */
 static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *call,
                    DeviceFault *fault, Error *err)
 {
     size_t used = 0;
-    if (n < 1) return error_set(err, ERROR_DEVICE, "a sequence of %d launches", n);
+    if (n < 1) return error_set(err, ERROR_INVALID, "a sequence of %d launches", n);
     int rc = have_modules(d, launches, n, fault, err);
     if (rc) return rc;
     if (encode(d, launches, n, &used, err)) return -1;
     call->bytes = used;
     call->launches = (uint32_t)n;
-    /* Contents come from the harness's stream; another process's launches know nothing of it. */
+    /* The buffers are filled in the harness's stream, which another process cannot wait for. */
     return trusted_settle(&d->trusted, err);
 }
 
-/* Have the home do it. limit_s: a candidate's. What is trusted fails by no candidate's doing. */
+/* Make the call in the modules' home. limit_s holds for a candidate; trusted launches get more
+ * time, and their failure is an error, never a fault. */
 static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch *launches, int n,
                    DeviceFault *fault, CudaAnswer *a, Error *err)
 {
@@ -96,8 +103,8 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
     rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
-    if (rc == 1) *fault = r->death;
-    if (!rc) rc = ended(&a->end, launches, n, fault, err);
+    if (rc == 1) *fault = r->failure;
+    if (!rc) rc = explain_end(&a->end, launches, n, fault, err);
     return rc == 1 && trusted
                ? error_set(err, ERROR_DEVICE, "of the harness's own launches, %s", fault->message)
                : rc;
@@ -109,14 +116,13 @@ int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fa
     return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, launches, n, fault, &a, err);
 }
 
-/* A candidate may be as slow as it likes, but not without end: seconds. */
+/* The time limit of a timed sequence, in seconds. A runner's first timed sequence gets more, since
+ * the memory that the flush reads is allocated then. */
 static double clock_limit(const Device *d)
 {
     const Remote *r = &d->remotes[HOME_CANDIDATE];
     double s = d->baseline_us * 1e-6 * slower_than_baseline;
-    double least = r->clocked == r->runner.generation
-                       ? least_clock_s
-                       : first_clock_s; /* a runner's first makes what a flush reads */
+    double least = r->timed_generation == r->runner.generation ? least_clock_s : first_clock_s;
     return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
 }
 
@@ -131,7 +137,7 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
     int rc = execute(d, call, clock_limit(d), launches, n, fault, &a, err);
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
-    r->clocked = r->runner.generation;
+    r->timed_generation = r->runner.generation;
     *out = a.u.clock;
     if (launches[0].module->trusted) d->baseline_us = out->us;
     return 0;

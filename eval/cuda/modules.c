@@ -1,4 +1,7 @@
-/* Modules of the device "cuda:N", each in its home. */
+/* Modules of the device "cuda:N". A module belongs to one generation of a runner; a trusted module
+ * keeps its image and is loaded again when that process has ended. */
+#include "eval/cuda/modules.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,14 +9,14 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/cubin.h"
-#include "eval/cuda/cuda_device.h"
+#include "eval/cuda/remote.h"
 
 enum {
     LOAD_S = 30,
     KERNEL_S = 10,
     VARIABLE_BYTES = 512 << 20,
-    PARKED_IMAGE = 4 << 20, /* larger ones are loaded anew each time */
-    COPIED_IMAGE = 1 << 20, /* larger ones have one copy */
+    PARKED_IMAGE = 4 << 20, /* larger modules are loaded each time */
+    COPIED_IMAGE = 1 << 20, /* larger modules have one copy */
     MAX_PARKED = 2 * DEVICE_COPIES,
     MAX_PARKED_TRUSTED = 16 * DEVICE_COPIES
 };
@@ -26,7 +29,7 @@ static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
     return 1;
 }
 
-/* What the driver says of the image; other failures are not the module's. */
+/* Turn the driver's refusal of an image into a fault (1). Other failures are errors (-1). */
 static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
 {
     Error why;
@@ -39,6 +42,8 @@ static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
     return error_set(err, ERROR_DEVICE, "a module cannot be loaded: %s", why.text);
 }
 
+/* Returns 0, or 1 with *fault when the cubin is damaged or too large. *has_state: it has variables
+ * that a kernel can change. */
 static int check_image(const DeviceCode *code, int *has_state, DeviceFault *fault)
 {
     Error why;
@@ -74,12 +79,12 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
     return 0;
 }
 
-/* ---- modules without state ----
- * Loading a module anew makes its variables as they were at first. One that has none is the same
- * before and after, so that timing, which loads both sides anew again and again, need not wait for
- * the driver to do it. It does not take up the same one again, though: where code lies in memory
- * makes equal kernels differ by up to 0.75%, and what is measured should not hang on one place.
- * Several copies of a module lie in several places and are taken in turn. */
+/* ---- modules without state ---- */
+
+/* Loading a module resets its variables. A module without variables does not change, so that timing,
+ * which loads both sides many times, can reuse it without waiting for the driver. The address of
+ * code changes a kernel's time by up to 0.75%, so that a result must not depend on one address:
+ * DEVICE_COPIES copies of a module lie at different addresses, and each use draws one of them. */
 
 static void release(Device *d, DeviceModule *m)
 {
@@ -92,16 +97,17 @@ static void release(Device *d, DeviceModule *m)
     free(m);
 }
 
-/* The longest unused make room. */
+/* Keep a module for reuse. When there are too many, the modules that were unused for longest are
+ * released. */
 static void park(Device *d, DeviceModule *m)
 {
     DeviceModule **at = &d->parked;
-    int n = 0, most = m->trusted ? MAX_PARKED_TRUSTED : MAX_PARKED;
+    int n = 0, limit = m->trusted ? MAX_PARKED_TRUSTED : MAX_PARKED;
     m->next = d->parked;
     d->parked = m;
     while (*at) {
         DeviceModule *one = *at;
-        if (remote_has(d, one) && (one->trusted != m->trusted || n++ < most)) {
+        if (remote_has(d, one) && (one->trusted != m->trusted || n++ < limit)) {
             at = &one->next;
             continue;
         }
@@ -110,9 +116,9 @@ static void park(Device *d, DeviceModule *m)
     }
 }
 
-/* One of its copies, when they are all there: of the half that was unused for longest any one, so
- * that none comes twice running, all come equally often, and a candidate's meet all of the
- * baseline's. */
+/* One of the copies of this code, once all of them exist; NULL: load another. The copy is drawn
+ * from the half that was unused for longest. So no copy is used twice in a row, all are used
+ * equally often, and each copy of a candidate is paired with each copy of the baseline. */
 static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
 {
     DeviceModule **copies[DEVICE_COPIES];
@@ -125,10 +131,9 @@ static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
         copies[n++] = at;
     }
     if (n < needed) return NULL;
-    DeviceModule **at =
-        copies[needed - 1 -
-               (int)random_below(&d->copies,
-                                 (uint64_t)(needed + 1) / 2)]; /* the list begins with the last */
+    /* The list begins with the module that was parked last. */
+    int from_end = (int)random_below(&d->copy_choice, (uint64_t)(needed + 1) / 2);
+    DeviceModule **at = copies[needed - 1 - from_end];
     DeviceModule *m = *at;
     *at = m->next;
     return m;
@@ -143,7 +148,7 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
     m->empty = !code;
     int rc = code      ? check_image(code, &has_state, fault)
              : trusted ? 0
-                       : error_set(err, ERROR_DEVICE, "a candidate's module has no code");
+                       : error_set(err, ERROR_INVALID, "a candidate's module has no code");
     if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
     if (rc) {
         free(m);
@@ -162,7 +167,7 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
 int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
                 DeviceFault *fault, Error *err)
 {
-    /* Parked modules of a runner that has ended are seen to be gone. */
+    /* With a runner that is ready, unpark skips the modules of a process that has ended. */
     if (code && remote_need(d, &d->remotes[trusted ? HOME_TRUSTED : HOME_CANDIDATE], err))
         return -1;
     DeviceModule *m = code ? unpark(d, code, trusted) : NULL;
@@ -227,7 +232,7 @@ const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, 
     ModuleKernel k = {0};
     for (int i = 0; i < m->n_kernels; i++)
         if (!strcmp(m->kernels[i].name, name)) return &m->kernels[i];
-    if (m->empty ? error_set(err, ERROR_DEVICE, "no kernel %.200s in the module", name)
+    if (m->empty ? error_set(err, ERROR_UNKNOWN_NAME, "no kernel %.200s in the module", name)
                  : find_kernel(d, m, name, &k, err))
         return NULL;
     k.name = memory_strdup(name);
@@ -243,7 +248,7 @@ static int load_again(Device *d, DeviceModule *m, Error *err)
     if (rc > 0) rc = error_set(err, ERROR_DEVICE, "%s", fault.message);
     for (int i = 0; i < m->n_kernels && !rc; i++)
         rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
-    if (rc) m->generation = 0; /* half of its kernels are the old ones' numbers */
+    if (rc) m->generation = 0; /* some kernels still have the numbers of the old process */
     return rc ? error_prefix(err, "a trusted module cannot be loaded again") : 0;
 }
 

@@ -1,13 +1,15 @@
-/* The runners, as the device sees them: brought to the state of the buffers before they are asked,
- * replaced when they are gone. */
+/* The runner processes of the device "cuda:N". A runner that ended is replaced at once, while the
+ * harness goes on; its failure is kept for the modules that went with it. */
+#include "eval/cuda/remote.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "eval/cuda/cuda_device.h"
-#include "eval/cuda/fault.h"
+#include "eval/cuda/guards.h"
+#include "eval/cuda/launch_fault.h"
 
 enum { SETUP_S = 30 };
 
@@ -21,18 +23,18 @@ static const char *name_of(const Remote *r)
     return r->runner.trusted ? "the baselines' runner" : "the runner";
 }
 
-/* What died without a launch to blame leaves a sentence for the modules that went with it. */
-static void remember(Remote *r, const DeviceFault *death)
+/* Keep the fault for the modules that ended with this process. */
+static void remember_failure(Remote *r, const DeviceFault *failure)
 {
-    r->died = r->runner.generation;
-    r->death = *death;
+    r->failed_generation = r->runner.generation;
+    r->failure = *failure;
 }
 
-/* Another runner starts while the harness goes on. */
+/* Start another process, without waiting for it. */
 static void replace(Device *d, Remote *r)
 {
-    Error ignored; /* said by remote_need, which tries again */
-    buffers_poison_guards(d);
+    Error ignored; /* remote_need tries again and reports it */
+    guards_poison(d);
     if (!cudarunner_stop(&r->runner, &ignored)) cudarunner_start(&r->runner, &ignored);
 }
 
@@ -42,7 +44,7 @@ int remote_has(Device *d, const DeviceModule *m)
     return !m->empty && runner->ready && m->generation == runner->generation;
 }
 
-/* No kernel sends this signal: someone else ended the process, or the machine's memory did. */
+/* No kernel sends SIGKILL: another process sent it, or the machine ran out of memory. */
 static int killed_from_outside(const Remote *r)
 {
     return WIFSIGNALED(r->runner.status) && WTERMSIG(r->runner.status) == SIGKILL;
@@ -51,37 +53,38 @@ static int killed_from_outside(const Remote *r)
 int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
                const DeviceLaunch *launches, int n, CudaAnswer *answer, Error *err)
 {
-    DeviceFault death;
-    memset(&death, 0, sizeof death);
+    DeviceFault failure;
+    memset(&failure, 0, sizeof failure);
     RunnerReply reply = cudarunner_call(&r->runner, call, fd, limit_s, answer, err);
-    if (reply == RUNNER_ANSWERED && !answer->end.dead) return 0;
+    if (reply == RUNNER_ANSWERED && !answer->end.context_lost) return 0;
     if (reply == RUNNER_ANSWERED) {
-        /* The context is lost: the answer stands, the process does not. */
-        if (!n || !fault_explain(&answer->end, launches, n, &death)) n = 0;
+        /* The context is lost: the answer is valid, but the process must be replaced. */
+        if (!n || !launch_fault_explain(&answer->end, launches, n, &failure)) n = 0;
     } else if (n && reply == RUNNER_LATE) {
-        fault_timeout(launches, n, limit_s, &death);
-    } else if (n && reply == RUNNER_DIED && !killed_from_outside(r)) {
-        fault_death(launches, n, r->runner.status, &death);
+        launch_fault_timeout(launches, n, limit_s, &failure);
+    } else if (n && reply == RUNNER_ENDED && !killed_from_outside(r)) {
+        launch_fault_exit(launches, n, r->runner.status, &failure);
     } else {
         n = 0;
         if (reply == RUNNER_LATE)
             error_set(err, ERROR_DEVICE, "%s did not answer call %u within %.3g s", name_of(r),
                       call->kind, limit_s);
-        if (reply == RUNNER_DIED)
+        if (reply == RUNNER_ENDED)
             error_set(err, ERROR_DEVICE, "%s ended at call %u (wait status %d)", name_of(r),
                       call->kind, r->runner.status);
     }
-    if (n) remember(r, &death);
+    if (n) remember_failure(r, &failure);
     replace(d, r);
     if (n) return 1;
     return reply == RUNNER_ANSWERED ? 0 : -1;
 }
 
-/* The range may move until a runner has taken it: then pointers into it were given out. */
+/* Reserve another range of addresses. That is possible until the other runner has taken this one,
+ * for then pointers into it exist. */
 static int move_range(Device *d, const Remote *r, Error *err)
 {
     const Remote *other = &d->remotes[r->runner.trusted ? HOME_CANDIDATE : HOME_TRUSTED];
-    if (other->set_up)
+    if (other->setup_generation)
         return error_set(
             err, ERROR_DEVICE,
             "%s cannot have the buffers' range of addresses, which the other runner has",
@@ -106,7 +109,7 @@ static int set_up(Device *d, Remote *r, Error *err)
         if (move_range(d, r, err)) return -1;
     }
     memcpy(r->runner.mailbox, d->cubin, d->cubin_len);
-    CudaCall call = {.kind = CALL_ARM, .bytes = d->cubin_len};
+    CudaCall call = {.kind = CALL_LOAD_STOPWATCH, .bytes = d->cubin_len};
     RunnerReply reply = cudarunner_call(&r->runner, &call, -1, SETUP_S, &a, err);
     if (reply != RUNNER_ANSWERED)
         return reply == RUNNER_BROKEN
@@ -115,7 +118,7 @@ static int set_up(Device *d, Remote *r, Error *err)
                                name_of(r));
     if (a.end.step != END_OK)
         return error_set(err, ERROR_DEVICE, "%s cannot be set up: %s", name_of(r), a.end.text);
-    r->set_up = r->runner.generation;
+    r->setup_generation = r->runner.generation;
     return 0;
 }
 
@@ -124,7 +127,7 @@ static int map_extents(Device *d, Remote *r, Error *err)
     CudaAnswer a;
     for (int i = 0; i < d->arena.n_extents; i++) {
         int fd;
-        if (r->mapped[i] == r->runner.generation) continue;
+        if (r->mapped_generation[i] == r->runner.generation) continue;
         CudaCall call = {
             .kind = CALL_MAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
         if (space_export(&d->space, i, &fd, err)) return -1;
@@ -134,20 +137,20 @@ static int map_extents(Device *d, Remote *r, Error *err)
         if (a.end.step != END_OK)
             return error_set(err, ERROR_IO, "%s cannot map the buffers: %s", name_of(r),
                              a.end.text);
-        r->mapped[i] = r->runner.generation;
+        r->mapped_generation[i] = r->runner.generation;
     }
     return 0;
 }
 
 int remote_need(Device *d, Remote *r, Error *err)
 {
-    cudarunner_look(&r->runner);
-    /* One that ended while nobody asked it anything, by someone's kill, is replaced without a word.
-     */
+    cudarunner_poll(&r->runner);
+    /* A process that was killed between two calls is replaced without an error. */
     for (int attempt = 0; attempt < 2; attempt++) {
         if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
         if (!cudarunner_wait(&r->runner, err) &&
-            (r->set_up == r->runner.generation || !set_up(d, r, err)) && !map_extents(d, r, err))
+            (r->setup_generation == r->runner.generation || !set_up(d, r, err)) &&
+            !map_extents(d, r, err))
             return 0;
         if (cudarunner_stop(&r->runner, err)) return -1;
     }
@@ -158,14 +161,14 @@ static int unmap_from(Device *d, Remote *r, int extents, Error *err)
 {
     CudaAnswer a;
     for (int i = d->arena.n_extents - extents; i < d->arena.n_extents; i++) {
-        unsigned had = r->mapped[i];
-        r->mapped[i] = 0; /* the next extent in this place is another */
+        unsigned had = r->mapped_generation[i];
+        r->mapped_generation[i] = 0; /* the next extent at this index is other memory */
         if (!r->runner.pid || had != r->runner.generation) continue;
         CudaCall call = {
             .kind = CALL_UNMAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
         if (remote_ask(d, r, &call, -1, SETUP_S, NULL, 0, &a, err)) return -1;
         if (a.end.step != END_OK) {
-            replace(d, r); /* one that keeps memory which others get must not go on */
+            replace(d, r); /* a process must not keep memory that another buffer gets */
             return 0;
         }
     }

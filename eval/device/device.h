@@ -1,9 +1,10 @@
 /* A device that runs kernels: one table of functions, chosen by name. "sim:PROFILE" is the PTX
- * simulator (eval/sim), "cuda:N" is a GPU (eval/cuda). The harness owns all host code, buffers,
- * launches and clocks; a candidate is device code only. One thread uses a device.
+ * simulator (eval/sim), "cuda:N" is a GPU (eval/cuda). Each backend registers its table before main.
+ * The harness owns all host code, buffers, launches and clocks; a candidate is device code only. One
+ * thread uses a device.
  *
- * A module is loaded for one of two contexts. The trusted one is for baselines. The other one is
- * for candidates: no trusted code and no expected output is ever in it. On a simulator they are the
+ * A module is loaded for one of two contexts. The trusted one is for baselines. The other one is for
+ * candidates: no trusted code and no expected output is ever in it. On a simulator they are the
  * same. */
 #ifndef EVAL_DEVICE_DEVICE_H
 #define EVAL_DEVICE_DEVICE_H
@@ -153,12 +154,15 @@ typedef struct {
 /* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return
  * 1 for a fault of the candidate (in *fault). */
 typedef struct {
-    const char *prefix; /* "sim" */
+    const char *prefix;  /* "sim" */
+    const char *form;    /* "sim:PROFILE" */
+    const char *meaning; /* of the form, for an error: "where PROFILE is ..." */
+    const char *example; /* "sim:h100" */
     /* arg: the text after "sim:". */
     int (*open)(const char *arg, Device **out, Error *err);
     /* Announces that this process opens only this device. It is called before threads start, and
      * may set the process's environment. NULL: not needed. */
-    void (*alone)(const char *arg);
+    void (*use_only)(const char *arg);
     /* DeviceInfo.arch, where it is known without opening the device; -1: it is not. NULL: opening
      * takes no time. */
     int (*expected_arch)(const char *arg, char out[16]);
@@ -238,11 +242,12 @@ typedef struct {
 /* The name in the source of a lowered (mangled) kernel name: "_Z3addPf" gives "add". */
 void device_kernel_name(const char *lowered, char *out, size_t size);
 
-/* The table of the device "sim:h100", and its argument "h100". NULL with a list of the known names.
- */
-const DeviceOps *device_find(const char *name, const char **arg, Error *err);
+/* Make a table known to device_find. Backends call it from a constructor function, so that every
+ * program that links a backend has its devices. The table must outlive the program. */
+void device_register(const DeviceOps *ops);
 
-extern const DeviceOps sim_device_ops;  /* eval/sim/device.c */
-extern const DeviceOps cuda_device_ops; /* eval/cuda/device.c */
+/* The table of "sim:h100", and its argument "h100". NULL, with an error that lists the registered
+ * forms, when no backend has this name. */
+const DeviceOps *device_find(const char *name, const char **arg, Error *err);
 
 #endif

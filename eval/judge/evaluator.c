@@ -305,6 +305,7 @@ static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Findi
     verdict_release(v);
     v->speedup = v->low = v->high = v->time_us = v->baseline_us = 0;
     v->outcome = rc > 0 ? f->outcome : OUTCOME_EVALUATOR_ERROR;
+    v->error = rc > 0 ? ERROR_NONE : err->code;
     v->line = rc > 0 ? f->line : 0;
     snprintf(v->cheat, sizeof v->cheat, "%s", rc > 0 ? f->cheat : "");
     snprintf(v->message, sizeof v->message, "%s", rc > 0 ? f->message : err->text);

@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     const DeviceOps *ops = need_words(files, n, &device_arg);
     /* The caller need not wait while a GPU's driver clears the contexts of this process: 0.2 s. */
     if (ops->clock) process_answer_early();
-    if (ops->alone) ops->alone(device_arg);
+    if (ops->use_only) ops->use_only(device_arg);
     read_source(files[0], &first); /* once, since it may be a pipe */
     EvaluatorOptions options = {.device = args.device,
                                 .tasks_root = args.tasks_root,

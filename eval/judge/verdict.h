@@ -15,6 +15,7 @@ typedef struct {
     Outcome outcome;
     char cheat[64];            /* the cheat's name, or "" */
     char message[2304];        /* "" when ok; else what to change, for a model to read */
+    ErrorCode error;           /* the evaluator's own error, not in the record; NONE: it had none */
     int line;                  /* of the source, 0 none */
     double score;              /* low, rounded towards 1; 0 unless ok */
     double speedup, low, high; /* median paired ratio and its 95% interval */

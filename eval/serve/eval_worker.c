@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/cuda/health/health.h"
 #include "eval/device/outcome.h"
 #include "eval/serve/job.h"
 #include "eval/serve/precompile.h"
@@ -245,7 +244,7 @@ static int serve(Worker *w, Error *err)
 {
     while (!stop_requested()) {
         if (!w->runner.pid && start_runner(w, err))
-            return health_is_sick(err->text) ? leave_service(w, err) : -1;
+            return err->code == ERROR_DEVICE_SICK ? leave_service(w, err) : -1;
         if (announce(w, err)) return -1;
         PrecompiledJob next = {.key = ""};
         int rc = take_job(w, &next, err);
@@ -279,7 +278,7 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
     Error refusal;
     set_consumer(&w);
-    int started = start_runner(&w, &refusal), sick = started && health_is_sick(refusal.text);
+    int started = start_runner(&w, &refusal), sick = started && refusal.code == ERROR_DEVICE_SICK;
     int rc = started && !sick ? started
                               : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
     if (started) *err = refusal;

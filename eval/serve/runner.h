@@ -5,7 +5,7 @@
  *   job     fields of eval/compile/wire.h: the job's body (eval/serve/job.h); for a precompiled job
  *           also the key and the reply of the compilation (eval/compile/compile_client.h)
  *   answer  {retry, verdict, sick?}: retry: the evaluator failed and another attempt may not; sick:
- *           why the device must leave service (eval/cuda/health/health.h) */
+ *           why the device must leave service */
 #ifndef EVAL_SERVE_RUNNER_H
 #define EVAL_SERVE_RUNNER_H
 

@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "eval/compile/wire.h"
-#include "eval/cuda/health/health.h"
 #include "eval/device/device.h"
 #include "eval/judge/evaluator.h"
 #include "eval/serve/job.h"
@@ -79,10 +78,10 @@ static int failed(const Job *job, const char *why, Record *verdict)
     return 1;
 }
 
-/* A failure of the evaluator that says its device is sick takes the device out of service. */
-static void note_sickness(Child *c, const char *message)
+/* An evaluator's error of this code takes its device out of service. */
+static void note_sickness(Child *c, ErrorCode code, const char *message)
 {
-    if (health_is_sick(message)) snprintf(c->sick, sizeof c->sick, "%s", message);
+    if (code == ERROR_DEVICE_SICK) snprintf(c->sick, sizeof c->sick, "%s", message);
 }
 
 /* Judge one job. Returns whether another attempt may succeed: the evaluator failed, not the
@@ -94,14 +93,14 @@ static int judge(Child *c, const Job *job, Record *verdict)
         return failed(job, "the job asks for another version of the harness", verdict);
     if (job->seed != c->seed || !c->evaluator)
         if (open_evaluator(c, job->seed, &err)) {
-            note_sickness(c, err.text);
+            note_sickness(c, err.code, err.text);
             return failed(job, err.text, verdict);
         }
     Verdict *v = calloc(1, sizeof *v);
     if (!v) return failed(job, "no memory", verdict);
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
     int retry = v->outcome == OUTCOME_EVALUATOR_ERROR;
-    if (retry) note_sickness(c, v->message);
+    if (retry) note_sickness(c, v->error, v->message);
     if (!v->task_digest[0]) { /* it did not come to look at the task */
         failed(job, v->message, verdict);
     } else if (strcmp(v->task_digest, job->task_digest)) {
@@ -151,7 +150,7 @@ static int judge_nothing(Child *c, const Job *job, Record *verdict)
     if (!strcmp(line, "// selftest: crash")) raise(SIGSEGV);
     while (!strcmp(line, "// selftest: hang")) pause();
     if (sscanf(line, "// selftest: sick %500s", path) == 1 && !unlink(path))
-        note_sickness(c, HEALTH_SICK "it was told to be sick");
+        note_sickness(c, ERROR_DEVICE_SICK, "this GPU is out of service: it was told to be sick");
     if (sscanf(line, "// selftest: measured %lf %n", &seconds, &list) == 1 && list) {
         clock_sleep(seconds);
         if (measured(c, job, line + list, verdict)) return 0;
@@ -207,7 +206,7 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     Error err = {0};
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
-    if (ops && ops->alone) ops->alone(arg);
+    if (ops && ops->use_only) ops->use_only(arg);
     /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there
      * is. */
     if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err)))

@@ -1,6 +1,6 @@
-/* The device "sim:PROFILE": buffers, modules, launches, and predicted times. Launches run on the CPU,
- * with every access checked; the time model turns their counters into times. */
-#include "eval/device/device.h"
+/* The device "sim:PROFILE": buffers, modules, launches, and predicted times. Launches run on the
+ * CPU, with every access checked; the time model turns their counters into times. */
+#include "eval/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/exec/launch.h"
-#include "eval/sim/sim.h"
 #include "eval/sim/time/time_model.h"
 
 /* A candidate's buffers and its variables may take a quarter of the arena each. The rest is for the
@@ -326,9 +325,9 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own arrays
- * counts as registers, as long as a block still fits. A launch bound that forces spills thus gains no
- * occupancy. */
+/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
+ * arrays counts as registers, as long as a block still fits. A launch bound that forces spills thus
+ * gains no occupancy. */
 static int registers_of(const Device *d, const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
@@ -429,6 +428,9 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
 
 const DeviceOps sim_device_ops = {
     .prefix = "sim",
+    .form = "sim:PROFILE",
+    .meaning = "where PROFILE is a100, h100, h200, l40, rtx3090 or h20",
+    .example = "sim:h100",
     .open = sim_open,
     .close = sim_close,
     .info = sim_info,
@@ -446,3 +448,8 @@ const DeviceOps sim_device_ops = {
     .disturb = sim_disturb,
     .predict = sim_predict,
 };
+
+__attribute__((constructor)) static void register_backend(void)
+{
+    device_register(&sim_device_ops);
+}

@@ -1,16 +1,17 @@
-/* The way back through the layers, from the gradient of the last hidden states. */
+/* The backward pass through the layers, from the gradient of the last hidden states. Gradients are
+ * added in the order of the layers from last to first. */
 #include "model/core/transformer.h"
 
 static int widest_u(const Model *m)
 {
-    int most = 0;
+    int widest = 0;
     for (int i = 0; i < m->c.layers; i++) {
         const LayerAt *at = &m->layer[i];
         const int u[] = {at->qkv.u, at->o.u, at->gate_up.u, at->down.u};
         for (int k = 0; k < 4; k++)
-            if (u[k] > most) most = u[k];
+            if (u[k] > widest) widest = u[k];
     }
-    return most;
+    return widest;
 }
 
 static void grads_place(Grads *g, const Model *m, Arena *from)
@@ -62,7 +63,7 @@ static void mlp_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *
                          weight_at(m, at->post_norm), rows, h, m->c.norm_eps);
 }
 
-/* `last`: nothing below wants dx (the base is frozen, and this is the first layer). */
+/* `last`: dx is not needed below, since the base is frozen and this is the first layer. */
 static void attention_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *at,
                                const TokenBatch *b, int last, float *grad)
 {
@@ -86,8 +87,8 @@ static void attention_backward(Model *m, const LayerActs *l, Grads *g, const Lay
                      weight_at(m, at->in_norm), rows, h, c->norm_eps);
 }
 
-/* Where the layer begins in the trained set; what is behind it is of layers above, or of the head.
- */
+/* Returns the position of the layer in the trained set. Positions after it belong to later layers
+ * or to the head. */
 static size_t layer_begin(const Model *m, const LayerAt *at)
 {
     const Linear *adapted[] = {&at->qkv, &at->o, &at->gate_up, &at->down};
@@ -106,7 +107,7 @@ void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, Gra
                          weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
     for (int i = c->layers - 1; i >= 0; i--) {
         if (a->keep == KEEP_INPUTS && i + 1 < c->layers)
-            forward_again(m, a, i, b); /* the last layer's are still there */
+            recompute_layer(m, a, i, b); /* the last layer's are still there */
         mlp_backward(m, &a->layer[i], g, &m->layer[i], b->rows, grad);
         attention_backward(m, &a->layer[i], g, &m->layer[i], b, frozen && !i, grad);
         if (done) done(ctx, layer_begin(m, &m->layer[i]));

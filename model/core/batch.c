@@ -1,9 +1,11 @@
-/* Sequences laid end to end, without padding: attention stays within each. */
+/* Pack sequences into six host arrays, which are uploaded together. */
+#include "model/core/batch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/core/transformer.h"
+#include "model/core/parameters.h"
 
 int batch_check(const Model *m, const Sequence *seqs, int n, Error *err)
 {
@@ -29,8 +31,8 @@ int batch_fit(const Sequence *seqs, int n, int max_tokens)
     return k;
 }
 
-/* ids, pos, target, order and run (one more), start (one more): six arrays of a multiple of 4
- * numbers, so that all are aligned, and so that any number of sequences fits. */
+/* ids, pos, target, order, run (one more) and start (one more): six arrays with a multiple of 4
+ * numbers each, so that all are aligned and any number of sequences fits. */
 static size_t stride_of(int rows)
 {
     return ((size_t)rows + 4) & ~(size_t)3;
@@ -62,7 +64,7 @@ static void place(TokenBatch *b)
     b->start = b->run + stride;
 }
 
-/* Rows by their ids: two stable counting sorts, of 11 bits each (ids are below 2^20). */
+/* Sort the rows by id with two stable counting sorts of 11 bits each (ids are below 2^20). */
 static void sort_rows(TokenBatch *b)
 {
     enum { BITS = 11, SIZE = 1 << BITS };

@@ -1,67 +1,60 @@
-/* Decoding one token at a time for some rows. A row continues a prompt: its keys and values are
- * computed once and shared by the rows that continue it. The scheduling (model/sampler.c) is the
- * same for all devices; this is what a device does.
+/* Decode some rows one token at a time. A row continues a prompt. The keys and values of a prompt
+ * are computed once, and the rows that continue it share them. model/sampler.c schedules the rows
+ * in the same way for all devices. This header is what a device implements.
  *
- * What a row gives depends on its prompt, its tokens and the law alone, not on the rows beside it.
- */
+ * The output of a row depends only on its prompt, its tokens and the law. It does not depend on the
+ * other rows. */
 #ifndef MODEL_CORE_DECODER_H
 #define MODEL_CORE_DECODER_H
 
-#include "model/core/draw.h"
+#include "model/core/draw_law.h"
 #include "model/core/transformer.h"
 
 typedef struct {
-    int rows;             /* in work at a time, at most */
-    int prompt, max_new;  /* tokens of a prompt, and after it, at most */
-    int64_t cache_tokens; /* for which keys and values are kept, at most; 0: what memory allows. Not
-                             on the CPU */
-    DrawLaw law;          /* its banned ids stay the caller's */
+    int rows;            /* rows in flight, at most */
+    int prompt, max_new; /* tokens of a prompt, and generated tokens of a row, at most */
+    /* The tokens whose keys and values are kept, at most. 0: as many as memory allows. The CPU
+     * ignores it. */
+    int64_t cache_tokens;
+    DrawLaw law; /* the caller keeps the banned ids */
 } DecoderPlan;
 
-/* One row of a call. */
+/* A row of one call. */
 typedef struct {
-    int slot;   /* 0..rows-1: where decoder_attach put it */
-    int32_t id; /* in: the token to append (decoder_step); out: the one drawn */
-    double u;   /* in: that it is drawn with, in [0, 1) */
-    float logp; /* out: as draw_token says */
+    int slot;   /* 0..rows-1: the slot that was given to decoder_attach */
+    int32_t id; /* in: the token to append (decoder_step); out: the drawn token */
+    double u;   /* in: the uniform number in [0, 1) of the draw */
+    float logp; /* out: the log-probability, as draw_token defines it */
 } DecoderRow;
 
 typedef struct Decoder Decoder;
 
-int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
 void decoder_free(Decoder *d);
 
-/* What a decoder takes of the device beside the model, and what it then has for keys and values, in
- * bytes. Of the CPU, whose memory is taken as it is touched, keys and values alone are told. */
+/* The memory of a decoder on its device, without the model, in bytes. The CPU allocates memory when
+ * it is first used, so it reports keys and values only. */
 typedef struct {
-    size_t own;        /* activations of a prompt, the buffers of a step */
-    size_t spare;      /* left to the products' workspaces */
-    size_t room, held; /* what there is for keys and values, and what is taken of it: what rows may
-                          come to need */
-    size_t token;      /* of one token's keys and values */
-    int64_t tokens;    /* that are held */
-    int together; /* all rows have room at a time, each after a prompt of its own, however long */
+    size_t own;   /* activations of a prompt and buffers of a step */
+    size_t spare; /* left free for the workspaces of the products */
+    /* room: memory available for keys and values. held: the part of it that rows may come to need. */
+    size_t room, held;
+    size_t token;   /* keys and values of one token */
+    int64_t tokens; /* tokens that fit `held` */
+    int all_fit;    /* all rows fit at the same time, each after its own prompt of any length */
 } DecoderMemory;
 
-/* 0, or -1: the decoders of its device do not take the model's shape. */
-int decoder_check(const Model *m, Error *err);
-
-/* available: bytes that are free before it is created. Of a model that was not used yet, or is a
- * layout alone. */
-void decoder_memory(const Model *m, const DecoderPlan *plan, size_t available, DecoderMemory *out);
-
-/* These two return 1; or 0: there is no room until a row is detached; or -1 with an error. */
-/* ids[0..len) becomes the prompt that the next `copies` rows are attached to. */
+/* Compute the prompt ids[0..len), which the next `copies` rows continue. decoder_prefill and
+ * decoder_attach return 1, or 0 when there is no room until a row is detached, or -1 with an
+ * error. */
 int decoder_prefill(Decoder *d, const int32_t *ids, int len, int copies, Error *err);
-/* A free slot becomes a row that continues it. */
+/* Make a free slot a row that continues the prompt. */
 int decoder_attach(Decoder *d, int slot, Error *err);
 void decoder_detach(Decoder *d, int slot);
 
-/* And these two 0, or -1 with an error. */
-/* The first token after the prompt of the last decoder_prefill, for each of n rows that continue
- * it. */
+/* Draw the first token after the prompt of the last decoder_prefill, for each of n rows that
+ * continue it. decoder_first and decoder_step return 0, or -1 with an error. */
 int decoder_first(Decoder *d, DecoderRow *rows, int n, Error *err);
-/* Append a token to each row, and draw the next. */
+/* Append a token to each row, and draw the next one. */
 int decoder_step(Decoder *d, DecoderRow *rows, int n, Error *err);
 
 /* ---- for the implementations ---- */
@@ -75,22 +68,20 @@ typedef struct {
     int (*step)(Decoder *d, DecoderRow *rows, int n, Error *err);
 } DecoderType;
 
-struct Decoder { /* begins the implementation's own */
+struct Decoder { /* the first member of each implementation */
     const DecoderType *type;
     Model *model;
     DecoderPlan plan;
-    Acts acts; /* of a prompt */
+    Acts acts; /* activations of a prompt */
     TokenBatch tokens;
 };
 
-int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
-void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available,
-                        DecoderMemory *out);
-size_t decoder_token_bytes(const Model *m); /* keys and values */
+size_t decoder_token_bytes(const Model *m); /* bytes of the keys and values of one token */
 
-/* One prompt at a time, whose products' shapes, and so its bits, are its own. Returns its last
- * hidden state, normed: on the device, until the next call. */
+/* Run the forward pass over one prompt. One prompt is computed at a time, so that the shapes of its
+ * products, and therefore its bits, do not depend on other prompts. Returns its last hidden state
+ * after the norm, in device memory; it is valid until the next call. */
 const Num *decoder_forward(Decoder *d, const int32_t *ids, int len, LayerDone *then, void *ctx);
-void decoder_release(Decoder *d); /* what the struct above holds */
+void decoder_release(Decoder *d); /* releases the members of Decoder */
 
 #endif

@@ -1,4 +1,4 @@
-/* The forward pass over a batch of whole sequences. */
+/* The forward pass over a batch of whole sequences, and the memory of its activations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
     linear_forward(m, &at->o, l->att, rows, l->u_o, l->x, l->mid);
 }
 
-/* The MLP up to what goes into the down projection. */
+/* The MLP up to the input of the down projection. */
 static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
     const ModelConfig *c = &m->c;
@@ -122,7 +122,7 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
     m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
 }
 
-void forward_again(Model *m, Acts *a, int layer, const TokenBatch *b)
+void recompute_layer(Model *m, Acts *a, int layer, const TokenBatch *b)
 {
     LayerActs *l = &a->layer[layer];
     layer_attention(m, l, &m->layer[layer], b);
@@ -149,9 +149,9 @@ int model_logprobs(Model *m, const Sequence *seqs, int n, float *const *logp, Er
     for (int i = 0; i < n && !rc;) {
         int k = batch_fit(seqs + i, n - i, MAX_TOKENS);
         batch_pack(&batch, m->ops, seqs + i, k);
-        int most = batch.rows > usual ? batch.rows : usual;
-        acts_reserve(&acts, m, most, KEEP_ONE);
-        head_reserve(&acts, m, head_rows(m, most, HEAD_FORWARD));
+        int rows = batch.rows > usual ? batch.rows : usual;
+        acts_reserve(&acts, m, rows, KEEP_ONE);
+        head_reserve(&acts, m, head_rows(m, rows, HEAD_FORWARD));
         forward_logp(m, &acts, &batch);
         host = memory_grow(host, (size_t)batch.rows, sizeof *host);
         m->ops->download(host, acts.logp, (size_t)batch.rows * sizeof *host);

@@ -1,4 +1,4 @@
-/* 16-bit floats to and from 32. */
+/* Conversion between 16-bit floats (bf16, fp16) and fp32. */
 #ifndef MODEL_CORE_HALVES_H
 #define MODEL_CORE_HALVES_H
 
@@ -13,7 +13,7 @@ static inline float bf16_to_float(uint16_t h)
     return f;
 }
 
-/* To nearest, ties to even; a NaN stays one. */
+/* Round to nearest, ties to even. A NaN stays a NaN. */
 static inline uint16_t float_to_bf16(float f)
 {
     uint32_t bits;
@@ -22,7 +22,7 @@ static inline uint16_t float_to_bf16(float f)
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/* To nearest, ties to even; what is too large becomes an infinity, a NaN stays one. */
+/* Round to nearest, ties to even. Values beyond the range become infinity; a NaN stays a NaN. */
 static inline uint16_t float_to_f16(float f)
 {
     uint32_t bits;
@@ -31,7 +31,7 @@ static inline uint16_t float_to_f16(float f)
     bits &= 0x7FFFFFFF;
     if (bits > 0x7F800000) return (uint16_t)(sign | 0x7E00);
     if (bits >= 0x477FF000) return (uint16_t)(sign | 0x7C00);
-    if (bits < 0x38800000) { /* subnormal: 2^-24 is the unit; adding 0.5 rounds to it */
+    if (bits < 0x38800000) { /* subnormal, in units of 2^-24: adding 0.5 rounds to them */
         float magnitude, unit = 0.5f;
         memcpy(&magnitude, &bits, sizeof magnitude);
         magnitude += unit;

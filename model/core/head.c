@@ -1,19 +1,20 @@
-/* From the last hidden states to log-probabilities and back. Logits of a batch are the largest
- * array of all, so they are made in pieces where they do not fit, and, for losses whose weights do
- * not depend on them, gone through once. */
+/* From the last hidden states to log-probabilities and back. The logits of a batch are the largest
+ * array of a pass. They are computed in pieces where they do not fit. For losses whose weights do
+ * not depend on them they are read once. */
 #include "model/core/transformer.h"
 
-/* The CPU keeps logits up to 64 MiB, a GPU up to a sixteenth of its memory, and for one pass none.
- * A piece is large enough for the products to run at full speed; the gradient of the head's
- * weights, as large as they are, is read and written for each piece, so there are fewer where there
- * is one. The order of sums follows from it: of the shape and the machine alone. */
+/* The CPU keeps logits of up to 64 MiB, a GPU of up to a sixteenth of its memory, and none for one
+ * pass. A piece is large enough for the products to run at full speed. The gradient of the head's
+ * weights is as large as the weights and is read and written once per piece, so pieces are larger
+ * where there is one. The sizes fix the order of the sums; they depend on the shape and the machine
+ * only. */
 enum { KEPT_ON_CPU = 64 << 20, ROWS_ON_CPU = 256, ROWS_ON_GPU = 1024, ROWS_WITH_GRADIENT = 4096 };
 
 int head_rows(const Model *m, int rows, HeadUse use)
 {
     size_t kept = KEPT_ON_CPU, free_bytes, total;
     int piece = ROWS_ON_CPU;
-    if (m->ops != ops_cpu()) {
+    if (!m->ops->is_cpu) {
         kept = use != HEAD_TWICE || m->ops->memory(&free_bytes, &total, NULL) ? 0 : total / 16;
         piece = use == HEAD_FORWARD || m->lora.size ? ROWS_ON_GPU : ROWS_WITH_GRADIENT;
     }
@@ -68,7 +69,8 @@ void head_logp(Model *m, Acts *a, const TokenBatch *b)
     }
 }
 
-/* Rows [first, last): dn = dlogits W, dW += dlogits^T normed; dlogits lie over the logits. */
+/* Rows [first, first + rows): dn = dlogits W, dW += dlogits^T normed. dlogits overwrite the
+ * logits. */
 static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *logits,
                            int first, int rows, float *grad)
 {
@@ -106,13 +108,13 @@ static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, flo
     if (dw) op->gemm(&weights);
 }
 
-/* Only where weights are: prompts of SFT and RL have none. Gaps under GAP rows are not worth a cut.
- */
+/* Only rows with weights are computed: prompts in SFT and RL have none. A gap of fewer than GAP
+ * rows does not end a piece. */
 void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
                    float *grad)
 {
     enum { GAP = 32 };
-    int kept = a->logit_rows >= b->rows && !fused, most = kept ? b->rows : a->logit_rows;
+    int kept = a->logit_rows >= b->rows && !fused, max_rows = kept ? b->rows : a->logit_rows;
     m->ops->upload(g->weight, weight, (size_t)b->rows * sizeof *weight);
     m->ops->zero(g->dn, (size_t)b->rows * (size_t)m->c.hidden * (size_t)m->ops->num);
     for (int at = 0; at < b->rows;) {
@@ -121,7 +123,7 @@ void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float
             continue;
         }
         int last = at;
-        for (int t = at; t < b->rows && t - last <= GAP && t - at < most; t++)
+        for (int t = at; t < b->rows && t - last <= GAP && t - at < max_rows; t++)
             if (weight[t] != 0) last = t;
         int rows = last + 1 - at;
         if (!kept) logits_of(m, a, at, rows);

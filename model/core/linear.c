@@ -30,7 +30,7 @@ void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *
     if (l->u) m->ops->gemm(&g);
 }
 
-/* y = u B^T, or c + u B^T, for the parts that have an adapter; wide: c and y are float. */
+/* y = u B^T, or c + u B^T, for the parts with an adapter. wide: c and y are float. */
 static void outer(const Model *m, const Linear *l, int rows, const Num *u, const void *c, void *y,
                   int wide)
 {
@@ -60,15 +60,15 @@ static void outer(const Model *m, const Linear *l, int rows, const Num *u, const
     }
 }
 
-/* The adapters' products come first, for the large one to be added to them. Parts that have none
- * begin at 0. */
+/* The products of the adapters come first, and the large product is added to them. Parts without an
+ * adapter begin at 0. */
 void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u,
                     const float *residual, void *y)
 {
     int wide = residual != NULL, adapted = adapted_parts(l);
     if (adapted) linear_inner(m, l, x, rows, u);
-    if (adapted && adapted < l->parts)
-        m->ops->zero(y, (size_t)rows * (size_t)l->n * (size_t)m->ops->num); /* so no residual */
+    if (adapted && adapted < l->parts) /* o and down have one part: there is no residual here */
+        m->ops->zero(y, (size_t)rows * (size_t)l->n * (size_t)m->ops->num);
     if (adapted) outer(m, l, rows, u, residual, y, wide);
     const void *c = adapted ? y : residual;
     Gemm g = {.tb = 1,
@@ -90,7 +90,7 @@ void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num
     m->ops->gemm(&g);
 }
 
-/* dW += dy^T x; dy has n columns of ldy. */
+/* dW += dy^T x, where dy has n columns and rows of ldy numbers. */
 static void weight_grad(const Ops *op, float *dw, const Num *dy, int ldy, int n, const Num *x,
                         int ldx, int k, int rows)
 {
@@ -111,7 +111,7 @@ static void weight_grad(const Ops *op, float *dw, const Num *dy, int ldy, int n,
     op->gemm(&g);
 }
 
-/* du = scale dy B, dB += dy^T u, dA += du^T x, dx = du A: the large product then adds to it. */
+/* du = scale dy B, dB += dy^T u, dA += du^T x, dx = du A. The large product is then added to dx. */
 static void adapter_backward(const Model *m, const Linear *l, const Num *dy, const Num *x,
                              const Num *u, Num *du, int rows, Num *dx, float *grad)
 {

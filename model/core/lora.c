@@ -1,4 +1,6 @@
-/* Adapters: where their matrices lie, and how they begin. */
+/* The layout of adapters, and their initial values. */
+#include "model/core/lora.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/core/lora.h"
+#include "model/core/parameters.h"
 
 static const struct {
     const char *name, *path;
@@ -29,7 +31,7 @@ static size_t matrix_add(Model *m, int layer, int target, const char *which, int
     return set_add(&m->lora, name, rows, columns, 1);
 }
 
-/* The A of a projection's parts lie together: u is one product. */
+/* The matrices A of the parts of a projection are adjacent, so that u is one product. */
 static void linear_adapt(Model *m, int layer, Linear *l, int target)
 {
     int rank = m->lora_options.rank;

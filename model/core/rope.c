@@ -1,9 +1,10 @@
+/* The scaling formulas of llama3 and YaRN, in double precision. */
 #include "model/core/rope.h"
 
 #include <math.h>
 
-/* Wavelengths above original/slow are stretched by factor, those below original/fast are kept,
- * linear between. */
+/* Wavelengths above original/slow are multiplied by factor, wavelengths below original/fast are
+ * kept, and the scale is interpolated linearly between. */
 static double llama3(const RopeScaling *r, double inv)
 {
     double wave = 2 * M_PI / inv;
@@ -13,14 +14,15 @@ static double llama3(const RopeScaling *r, double inv)
     return (1 - s) * inv / (double)r->factor + s * inv;
 }
 
-/* The index, as a real number, whose frequency turns `turns` times within the original length. */
+/* The real-valued index whose frequency completes `turns` rotations within the original length. */
 static double yarn_index(const ModelConfig *c, double turns)
 {
     return c->head_dim * log(c->rope.original / (turns * 2 * M_PI)) /
            (2 * log((double)c->rope_theta));
 }
 
-/* Indices below `low` are kept, those above `high` are stretched by factor, linear between. */
+/* Frequencies with an index below `low` are kept, above `high` divided by factor, and interpolated
+ * linearly between. */
 static double yarn(const ModelConfig *c, double inv, int i)
 {
     double low = fmax(floor(yarn_index(c, (double)c->rope.fast)), 0);

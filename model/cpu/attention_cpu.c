@@ -1,19 +1,19 @@
-/* Attention over whole sequences for training and prefill: each head in blocks of queries against
- * all keys up to the block, so that at most BLOCK x T scores exist at a time. The backward pass
- * makes the probabilities again from the log-sum-exp. */
+/* Attention over whole sequences, for training and prefill. Each head processes blocks of queries
+ * against all keys up to the block, so that at most BLOCK x T scores exist at a time. The backward
+ * pass recomputes the probabilities from the log-sum-exp. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "model/cpu/blas.h"
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/simd.h"
 
 enum { BLOCK = 64 };
 
-/* Scores of one row become exp(score - max), zero past `valid`; returns the log-sum-exp and 1/sum.
- */
+/* Replace the scores of a row by exp(score - max), and by zero from `valid` on. Returns the
+ * log-sum-exp; *inverse is 1/sum. */
 static float softmax_row(float *row, int valid, int width, float *inverse)
 {
     Vec top = v_splat(-INFINITY), sum = {0};
@@ -92,7 +92,7 @@ typedef struct {
     float *dq, *dk, *dv;
 } HeadGrad;
 
-/* dK and dV are added to: the query heads of a group share them. */
+/* Adds to dK and dV, which the query heads of a group share. */
 static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, float *dp)
 {
     int ld = head_row(s), wide = s.heads * s.dim, d = s.dim;

@@ -1,3 +1,5 @@
+/* Load OpenBLAS with dlopen once per process, and reload it with OPENBLAS_CORETYPE where its own
+ * choice is poor. */
 #include "model/cpu/blas.h"
 
 #include <dlfcn.h>
@@ -18,7 +20,7 @@ typedef struct {
 } Blas;
 
 static Blas blas;
-static Error failure; /* text empty: it is open */
+static Error failure; /* empty text: OpenBLAS is open */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const char *blas_better_core(const char *core, int wide)
@@ -54,7 +56,7 @@ static void *load(Error *err)
                                   {"openblas_set_num_threads", &blas.set_num_threads},
                                   {"openblas_get_corename", &blas.get_corename}};
     if (!library) {
-        error_set(err, ERROR_INVALID, "no OpenBLAS found: %s", dlerror());
+        error_set(err, ERROR_IO, "no OpenBLAS found: %s", dlerror());
         return NULL;
     }
     return open_symbols(library, names[0], "", symbols, sizeof symbols / sizeof *symbols, err)
@@ -81,7 +83,7 @@ static void open_once(void)
 int blas_open(Error *err)
 {
     pthread_once(&once, open_once);
-    return failure.text[0] ? error_set(err, ERROR_INVALID, "%s", failure.text) : 0;
+    return failure.text[0] ? error_set(err, failure.code, "%s", failure.text) : 0;
 }
 
 const char *blas_core(void)

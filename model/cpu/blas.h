@@ -1,6 +1,6 @@
-/* OpenBLAS, opened at run time: it takes its kernels as it is loaded, by a list of processors that
- * it knows by number, and a processor newer than the list gets those of 2004 (measured: a quarter
- * of the speed). Then it is told what to take. */
+/* OpenBLAS, opened at run time. It chooses its kernels when it is loaded, from a list of known
+ * processor models. A processor newer than the list gets generic kernels of a quarter of the speed;
+ * then the choice is overridden. */
 #ifndef MODEL_CPU_BLAS_H
 #define MODEL_CPU_BLAS_H
 
@@ -8,19 +8,20 @@
 
 #include "base/error.h"
 
-/* Once a process; 0, or -1 where there is no OpenBLAS. $OPENBLAS_CORETYPE, where set, is obeyed. */
+/* Open OpenBLAS once per process. Returns 0, or -1 where there is none. $OPENBLAS_CORETYPE takes
+ * precedence. */
 int blas_open(Error *err);
 
-/* Row-major cblas_sgemm, in the calling thread alone. Opens where nobody has; a process without
- * OpenBLAS ends here. */
+/* Row-major cblas_sgemm in the calling thread only. It opens OpenBLAS if needed, and ends the
+ * process where there is none. */
 void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha,
                 const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-/* The kernels in use: "SkylakeX". Open before. */
+/* Returns the name of the kernels in use, for example "SkylakeX". OpenBLAS must be open. */
 const char *blas_core(void);
 
-/* What to tell an OpenBLAS that took `core`: NULL when it need not be told. wide: AVX2 and FMA (1),
- * AVX-512 too (2). */
+/* Returns the core type that OpenBLAS should use instead of `core`, or NULL if `core` is right.
+ * wide: 1 with AVX2 and FMA, 2 with AVX-512 too. */
 const char *blas_better_core(const char *core, int wide);
 
 #endif

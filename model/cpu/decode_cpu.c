@@ -1,13 +1,13 @@
-/* Decoding on the CPU: products by few rows with packed weights, and attention over a KV store.
- * Every output is one chain of fused multiply-adds in a fixed order, so that a row's bits do not
- * depend on how many rows are decoded beside it (a general sgemm changes its kernel with the
- * shape). */
+/* Kernels of decoding on the CPU: products of few rows with packed weights, and attention over a KV
+ * store. Every output is one chain of fused multiply-adds in a fixed order, so that the bits of a
+ * row do not depend on the other rows. A general sgemm changes its kernel with the shape. */
 #include <math.h>
 
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/simd.h"
 
-/* Accumulators of a product: 16 of AVX-512's 32 registers, 12 of the 16 there are elsewhere. */
+/* Accumulators of a product: 16 of the 32 registers of AVX-512, or 12 of the 16 registers
+ * otherwise. */
 enum { PANEL = 2 * LANES, ROWS = LANES == 16 ? 8 : 6 };
 
 void cpu_pack(Packed *p, const Num *from, int n, int k)
@@ -100,9 +100,9 @@ void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, Head
         }
 }
 
-enum { GROUP = 4 }; /* query heads that read a key block together */
+enum { GROUP = 4 }; /* query heads that share a read of a key block */
 
-/* score[g][0..len) for `group` query heads against one store. */
+/* Compute score[g][0..len) of `group` query heads against one store. */
 SIMD void span_scores(float *scores, size_t stride, const float *q, int group, const float *keys,
                       int len, int dim, float scale)
 {
@@ -123,7 +123,8 @@ SIMD void span_scores(float *scores, size_t stride, const float *q, int group, c
     }
 }
 
-/* exp(score - top) in place, zero past len; returns the sum's lanes added to `sum`. */
+/* Compute exp(score - top) in place, with zero past len. Returns `sum` plus the sums of the
+ * lanes. */
 static Vec span_exp(float *scores, int len, float top, Vec sum)
 {
     for (int t = 0; t < len; t += LANES) {
@@ -145,7 +146,7 @@ static float span_top(const float *scores, int len, float top)
     return top;
 }
 
-/* acc[g] += p[g] V for one vector of columns; two chains, so that the latency of one is hidden. */
+/* acc[g] += p[g] V for one vector of columns. Two chains hide the latency of one. */
 SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const float *values,
                       int len, size_t width)
 {

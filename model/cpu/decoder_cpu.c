@@ -1,16 +1,19 @@
-/* The decoder on the CPU: packed weights, scratch for each thread, keys and values of a prompt once
- * and of each row's own tokens. A row's bits do not depend on the number of rows or threads. */
+/* The decoder on the CPU: packed weights, scratch memory per thread, the keys and values of each
+ * prompt once, and those of each row's own tokens. The bits of a row do not depend on the number of
+ * rows or threads. */
+#include "model/cpu/decoder_cpu.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/core/decoder.h"
-#include "model/cpu/ops_cpu.h"
+#include "model/cpu/cpu_kernels.h"
+#include "model/cpu/draw_cpu.h"
 
 /* The keys and values of one prompt, for the rows that continue it. */
 typedef struct {
     KvStore kv;
-    int users; /* rows, and the decoder while it is the last prompt */
+    int users; /* rows, plus 1 while it is the decoder's last prompt */
 } Prefix;
 
 typedef struct {
@@ -18,7 +21,8 @@ typedef struct {
     KvStore own;
 } Slot;
 
-/* y += scale x A^T B^T: B as one matrix for all parts of a projection. */
+/* The weights of a projection and its adapter, y += scale x A^T B^T, with B as one matrix for all
+ * parts. */
 typedef struct {
     Packed w, a, b; /* a, b: data is NULL without an adapter */
 } Projection;
@@ -31,16 +35,17 @@ typedef struct {
     Decoder base;
     LayerPacked *layer;
     Packed head;
-    size_t scratch, score_at; /* floats of one part; where its attention scores begin */
+    size_t scratch, score_at; /* floats of one part, and the offset of its attention scores */
     float *arena;
-    Prefix *prompt;       /* the last one */
+    Prefix *prompt;       /* the last prompt */
     float *prompt_logits; /* [vocab] */
     Slot *slot;           /* [rows] */
-    KvRow *view;          /* [rows], as all below: by the row's place in a call */
+    /* [rows], like the arrays below: indexed by the position of a row in the call */
+    KvRow *view;
     int32_t *pos, *ids;
     float *logits, *probs; /* [rows][vocab] */
-    DrawCandidate *order;  /* [rows][vocab], where a law sorts */
-    DecoderRow *rows;      /* of the call */
+    DrawCandidate *order;  /* [rows][vocab] if the law sorts, else NULL */
+    DecoderRow *rows;      /* rows of the current call */
 } CpuDecoder;
 
 /* ---- keys and values ---- */
@@ -95,7 +100,7 @@ static void release_projection(Projection *p, const Ops *op)
     op->release(p->b.data);
 }
 
-/* y = or += x W^T, and the adapter's part. u: scratch. */
+/* y = x W^T, or with `add` y += x W^T, plus the adapter's part. u is scratch. */
 static void project(const Model *m, float *y, const float *x, const Projection *p, int rows,
                     int add, float *u)
 {
@@ -106,7 +111,7 @@ static void project(const Model *m, float *y, const float *x, const Projection *
     m->ops->matmul_packed(y, u, &p->b, rows, 1);
 }
 
-/* ---- one step ---- */
+/* ---- a step ---- */
 
 typedef struct {
     float *x, *norm, *qkv, *att, *gate_up, *act, *u, *scores;
@@ -195,7 +200,7 @@ static void step_rows(void *ctx, int part, int first, int rows)
         draw_row(d, first + r, &d->rows[first + r], logits + (size_t)r * (size_t)c->vocab);
 }
 
-/* ---- the decoder's members ---- */
+/* ---- the members of DecoderType ---- */
 
 static int step(Decoder *base, DecoderRow *rows, int n, Error *err)
 {
@@ -339,5 +344,5 @@ void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t availabl
 {
     *out = (DecoderMemory){.room = available, .held = available, .token = decoder_token_bytes(m)};
     out->tokens = (int64_t)(available / out->token);
-    out->together = (int64_t)plan->rows * ((int64_t)plan->prompt + plan->max_new) <= out->tokens;
+    out->all_fit = (int64_t)plan->rows * ((int64_t)plan->prompt + plan->max_new) <= out->tokens;
 }

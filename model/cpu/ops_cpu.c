@@ -1,7 +1,7 @@
-/* The operations on the CPU. Products go to OpenBLAS with one thread a call: OpenMP cuts them by
- * shape and runs the pieces, so that the two thread pools never compete and small products scale
- * too. */
-#include "model/cpu/ops_cpu.h"
+/* The operations on the CPU. Products go to OpenBLAS with one thread per call: OpenMP divides them
+ * by shape and runs the pieces. The two thread pools therefore do not compete, and small products
+ * scale too. */
+#include "model/cpu/cpu_kernels.h"
 
 #include <math.h>
 #include <omp.h>
@@ -13,7 +13,7 @@
 #include "model/cpu/blas.h"
 #include "model/cpu/simd.h"
 
-enum { PARTS = 16 }; /* partial sums over rows: fixed, whatever the number of threads */
+enum { PARTS = 16 }; /* partial sums over rows: the same for any number of threads */
 
 int cpu_threads(void)
 {
@@ -29,7 +29,7 @@ int cpu_threads(void)
     return n;
 }
 
-/* The block's own address is kept in front of the aligned one. */
+/* The address of the allocation is stored in front of the aligned address. */
 static void *alloc(size_t bytes)
 {
     char *block = memory_array(bytes + 128, 1);
@@ -62,13 +62,13 @@ static void store(float *host, const Num *from, size_t n)
     memcpy(host, from, n * sizeof *host);
 }
 
-static int status(Error *err) /* memory that runs out ends the program, nothing else fails */
+static int status(Error *err) /* out of memory ends the program, and nothing else can fail */
 {
     (void)err;
     return 0;
 }
 
-/* What could be had without swapping: MemAvailable, in KiB. */
+/* Memory available without swapping: MemAvailable, in KiB. */
 static int memory(size_t *free_bytes, size_t *total_bytes, Error *err)
 {
     FILE *f = fopen("/proc/meminfo", "re");
@@ -80,7 +80,7 @@ static int memory(size_t *free_bytes, size_t *total_bytes, Error *err)
     }
     if (f) fclose(f);
     if (!total)
-        return error_set(err, ERROR_INVALID, "/proc/meminfo: expected MemTotal and MemAvailable");
+        return error_set(err, ERROR_IO, "/proc/meminfo: expected MemTotal and MemAvailable");
     *free_bytes = (size_t)left << 10;
     *total_bytes = (size_t)total << 10;
     return 0;
@@ -96,14 +96,14 @@ static void parallel(int rows, void (*body)(void *ctx, int part, int first, int 
     }
 }
 
-/* Pieces of a product: along the longer side of c, never under 64, a few for each core. */
+/* Pieces of a product: along the longer side of c, at least 64, a few per core. */
 static int piece(int side)
 {
     int want = side / 8 < 64 ? 64 : side / 8 > 256 ? 256 : side / 8;
     return (want + 31) / 32 * 32;
 }
 
-/* A piece of c, read before it is written: beta times it is added to. */
+/* Copy a piece of c before it is written, since beta times it is added. */
 static void copy_piece(const Gemm *g, size_t at, int rows, int columns)
 {
     for (int r = 0; r < rows; r++, at += (size_t)g->ldd)
@@ -306,7 +306,8 @@ static void embed(float *x, const Num *rows_of_ids, const int32_t *ids, int rows
                (size_t)n * sizeof(float));
 }
 
-/* Columns are shared out, rows added in order: two equal ids never meet in two threads. */
+/* Threads divide the columns, and rows are added in order, so that two threads never add to the
+ * same numbers. */
 static void embed_grad(float *dtable, const Num *dx_, const BatchView *b, int n)
 {
     const float *dx = dx_;
@@ -375,7 +376,7 @@ static double sum_squares(const float *x, size_t n)
     return sum;
 }
 
-/* Here p is fp32: it is its own master. */
+/* p is fp32 here and is its own master. */
 static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n, const AdamStep *s)
 {
     (void)master;
@@ -395,6 +396,7 @@ static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n
 
 static const Ops table = {
     .name = "cpu",
+    .is_cpu = 1,
     .num = sizeof(float),
     .align = 16,
     .alloc = alloc,
@@ -433,6 +435,6 @@ static const Ops table = {
 
 const Ops *ops_cpu(void)
 {
-    cpu_threads(); /* OpenBLAS is set to one thread before its first call */
+    cpu_threads(); /* sets OpenBLAS to one thread before its first call */
     return &table;
 }

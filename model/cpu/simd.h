@@ -1,6 +1,6 @@
-/* One register of floats in the compiler's vector extension: 16 with AVX-512, 8 with AVX, else 4.
- * Files that include this contract a*b+c to one fused operation where the machine has it, and keep
- * every order of summation as written, so results repeat bit for bit on one kind of machine. */
+/* Vectors of floats in the compiler's extension: 16 lanes with AVX-512, 8 with AVX, else 4. Files
+ * that include this header contract a*b+c to a fused operation where the machine has one, and keep
+ * the order of sums as written. Results are therefore bit-identical on machines of one kind. */
 #ifndef MODEL_CPU_SIMD_H
 #define MODEL_CPU_SIMD_H
 
@@ -36,7 +36,7 @@ SIMD Vec v_splat(float x)
     return x - (Vec){0};
 }
 
-/* The first n lanes; the others read as zero and are not written. */
+/* The first n lanes. The other lanes read as zero and are not written. */
 SIMD Vec v_load_part(const float *p, int n)
 {
     Vec x = {0};
@@ -87,7 +87,8 @@ SIMD float v_top(Vec x)
     return m;
 }
 
-/* e^x within 2 ulp on [-87.3, 88.3]; outside, the value at the end of the range. NaN stays NaN. */
+/* e^x within 2 ulp on [-87.3, 88.3]; outside, the value at the end of the range. A NaN stays a
+ * NaN. */
 SIMD Vec v_exp(Vec x)
 {
     x = v_select(x > 88.3f, v_splat(88.3f), x);

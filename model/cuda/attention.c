@@ -1,17 +1,17 @@
 /* Launchers of attention.cu and attention_grad.cu. */
 #include <math.h>
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/softmax.h"
 #include "model/cuda/table.h"
 
-enum { INVALID_VALUE = 1, PLAIN = 128 /* threads of the kernels that are no products */ };
+enum { INVALID_VALUE = 1, PLAIN = 128 /* threads of the kernels without products */ };
 
 /* The kernels for heads of up to `dim` numbers. */
 typedef struct {
     int dim;
-    CudaKernel forward, grad_q,
-        grad_kv[2]; /* grad_kv[1]: dK apart, where a thread cannot hold the sums of both */
+    /* grad_kv[1]: a separate kernel for dK, where a thread cannot hold the sums of both. */
+    CudaKernel forward, grad_q, grad_kv[2];
     int split;
 } Variant;
 
@@ -35,8 +35,8 @@ static const Variant *variant_of(HeadShape s)
     return NULL;
 }
 
-/* How blocks of `size` rows are numbered (place_of in attention.cuh): rounds over the sequences,
- * unless most of the blocks would be empty because one sequence is much longer than the others. */
+/* The numbering of blocks of `size` rows (place_of in attention.cuh): in rounds over the sequences,
+ * unless most blocks would be empty because one sequence is much longer than the others. */
 typedef struct {
     int rounds; /* 0: by sequence */
     unsigned tasks;
@@ -49,14 +49,14 @@ static Tasks tasks_of(const BatchView *b, int size)
     return (Tasks){0, (unsigned)packed};
 }
 
-/* How the kernels cut their work, as Cut, Forward, GradQ and GradKV in the sources have it: sm_90
- * has its own cut for the two usual dimensions. */
+/* The tile sizes of the kernels, as Cut, Forward, GradQ and GradKV in the sources. sm_90 has its
+ * own for the two usual dimensions. */
 typedef struct {
     unsigned threads;
     int rows, keys;       /* forward: queries of a block; keys of a tile */
-    int grad_q_keys;      /* of a tile, where dQ is computed */
+    int grad_q_keys;      /* keys of a tile for dQ */
     int kv_rows, queries; /* dK and dV: keys of a block, queries of a tile */
-    int resident;         /* blocks on a multiprocessor, about */
+    int resident;         /* blocks per multiprocessor, about */
 } Cut;
 
 static Cut cut_of(const Variant *v)
@@ -72,7 +72,7 @@ static Dim3 line(unsigned n)
     return (Dim3){n, 1, 1};
 }
 
-/* Shared memory of tiles with so many rows in all */
+/* Bytes of shared memory of tiles with `rows` rows in all. */
 static size_t tiles(const Variant *v, int rows)
 {
     return (size_t)rows * 2 * (size_t)v->dim;
@@ -90,10 +90,10 @@ void cuda_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, He
            &t.rounds, &s.heads, &s.kv_heads, &s.dim, &scale);
 }
 
-/* A block of dK and dV passes over the later queries of all heads of its group, so the one of a
- * sequence's first keys takes longest: the whole batch takes `alone` times as long as that one
- * alone. A GPU that runs more blocks at once would end up waiting for it; then each group's heads
- * are cut into parts. */
+/* A block of dK and dV reads the later queries of all heads of its group, so the block of a
+ * sequence's first keys takes longest. The whole batch takes `alone` times as long as that block. A
+ * GPU that runs more blocks at a time would wait for it; then the heads of each group are divided
+ * into parts. */
 static int parts_of(const BatchView *b, HeadShape s, Cut c)
 {
     double blocks = (double)(b->longest + c.kv_rows - 1) / c.kv_rows, group = s.heads / s.kv_heads;
@@ -124,8 +124,8 @@ void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float
            tiles(v, 2 * c.rows + 4 * c.grad_q_keys), &dqkv, &qkv, &dout, &statistics,
            (void *)&b->start, (void *)&b->n, &q.rounds, &rows, &s.heads, &s.kv_heads, &s.dim,
            &scale);
-    size_t numbers =
-        4 * (size_t)c.queries * sizeof(float); /* two statistics of the queries of two tiles */
+    /* Two statistics of the queries of two tiles. */
+    size_t numbers = 4 * (size_t)c.queries * sizeof(float);
     for (int i = 0; i <= v->split; i++)
         LAUNCH(v->grad_kv[i], line(kv.tasks * (unsigned)(s.kv_heads * parts)), line(c.threads),
                tiles(v, 2 * c.kv_rows + 4 * c.queries) + numbers, &dqkv, &sums, &qkv, &dout,

@@ -1,24 +1,24 @@
 /* Causal attention over packed sequences, forward: the online softmax of FlashAttention-2 (Dao
- * 2023). A block of threads has ROWS queries of one head and passes over its keys KEYS at a time;
- * while it computes with one tile of K and V the next is on its way. Rows of out and qkv must begin
- * at multiples of 16 bytes. */
+ * 2023). A block of threads has ROWS queries of one head and reads its keys KEYS at a time. It
+ * computes with one tile of K and V while the next one is loaded. Rows of out and qkv must begin at
+ * multiples of 16 bytes. */
 #include "attention.cuh"
 #include "softmax.cuh"
 
 template <int D> struct Forward {
     static constexpr bool GROUPED = Cut<D>::GROUPED;
-    static constexpr int M = GROUPED || D > 128 ? 1 : 2; /* a warp's rows in sixteens */
+    static constexpr int M = GROUPED || D > 128 ? 1 : 2; /* a warp's rows / 16 */
     static constexpr int ROWS = 16 * M * Cut<D>::WARPS, GROUP = GROUPED ? 64 : 16 * M;
     static constexpr int KEYS = !GROUPED ? 32 : D > 64 ? 128 : 64;
     static constexpr int BLOCKS = D == 64 ? 2 : Cut<D>::BLOCKS;
 };
 
-/* By how much a row's top lies above its largest score when it is raised: most tiles need not touch
- * the sums then. */
+/* How far the top of a row is raised above its largest score. With it most tiles leave the sums as
+ * they are. */
 constexpr float SLACK = 8;
 
-/* Raises the tops of rows (`lift`: MAGIC - top) above these scores: whether one of the warp rises,
- * and then the factors for what was summed before. */
+/* Raise the tops of rows (lift is MAGIC - top) above these scores. Returns whether one of the warp
+ * was raised; then `factor` scales the earlier sums. */
 template <int M, int N>
 __device__ __forceinline__ bool tops_raised(float (&lift)[M][2], float (&factor)[M][2],
                                             const float (&s)[M][N][4], float scale)
@@ -43,13 +43,13 @@ __device__ __forceinline__ bool tops_raised(float (&lift)[M][2], float (&factor)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float raised = fminf(lift[m][h], MAGIC - SLACK - ceilf(factor[m][h] * scale));
-                factor[m][h] = exp2_fast(raised - lift[m][h]); /* a whole power of two: exact */
+                factor[m][h] = exp2_fast(raised - lift[m][h]); /* an exact power of two */
                 lift[m][h] = raised;
             }
     return rises;
 }
 
-/* Scores become weights; sum is of this thread's columns. */
+/* Scores become weights. sum is over this thread's columns. */
 template <int M, int N>
 __device__ __forceinline__ void weights(float (&s)[M][N][4], float (&sum)[M][2],
                                         const float (&lift)[M][2], float scale)
@@ -70,8 +70,8 @@ __device__ __forceinline__ void weights(float (&s)[M][N][4], float (&sum)[M][2],
             }
 }
 
-/* Scores, with -inf where there are none, become the left side of the product with V; while that of
- * the tile before goes on. */
+/* Scores, with -inf for missing keys, become the left operand of the product with V, while the
+ * product of the previous tile is in flight. */
 template <int D, int M, int N>
 __device__ __forceinline__ void softmax_tile(unsigned (&prob)[M][N / 2][4], float (&s)[M][N][4],
                                              float (&o)[M][D / 8][4], float (&lift)[M][2],
@@ -84,8 +84,8 @@ __device__ __forceinline__ void softmax_tile(unsigned (&prob)[M][N / 2][4], floa
         for (int m = 0; m < M; m++) sum[m][0] *= factor[m][0], sum[m][1] *= factor[m][1];
     weights(s, sum, lift, scale);
     pin(s);
-    if (raised) { /* the wait is in both branches: else the assembler would have it before the
-                     weights */
+    /* The wait is in both branches; otherwise the assembler would move it before the weights. */
+    if (raised) {
         products_wait<D, 0>(o);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -99,8 +99,8 @@ __device__ __forceinline__ void softmax_tile(unsigned (&prob)[M][N / 2][4], floa
     round_rows(prob, s);
 }
 
-/* The log-sum-exps of a warp's rows, which begin at row `first` of the batch, `rows` of them; sum
- * becomes what o is to be multiplied by. */
+/* Store the log-sum-exps of `rows` rows of a warp from row `first` of the batch. sum becomes the
+ * factor of o. */
 template <int M>
 __device__ __forceinline__ void softmax_end(float *lse, int first, int rows, int heads,
                                             const float (&lift)[M][2], float (&sum)[M][2])
@@ -139,7 +139,7 @@ __device__ __forceinline__ void attention(bf16 *out, float *lse, const bf16 *qkv
     const bf16 *k = qkv + (long long)p.first * ld + (heads + head / (heads / kv_heads)) * dim,
                *v = k + kv_heads * dim;
     unsigned own = shared_address(shared), k_at = own + ROWS * 2 * D,
-             v_at = k_at + 2 * TILE; /* two tiles each, in turn */
+             v_at = k_at + 2 * TILE; /* two tiles each, alternating */
     tile_load<D, ROWS>(own, q, ld, p.len - row, dim);
     tile_load<D, KEYS>(k_at, k, ld, p.len, dim);
 
@@ -148,14 +148,14 @@ __device__ __forceinline__ void attention(bf16 *out, float *lse, const bf16 *qkv
 #pragma unroll
     for (int m = 0; m < M; m++)
         lift[m][0] = lift[m][1] = INFINITE; /* the first tile has a key for every query */
-        /* Round j has the scores of tile j; its values are multiplied in round j + 1, while that
-         * one's softmax is computed. */
+        /* Round j computes the scores of tile j. Their product with the values follows in round j +
+         * 1, during the softmax of that round. */
 #pragma unroll 1
     for (int j = 0; j <= tiles; j++) {
         int at = j * KEYS, next = at + KEYS;
         copies_wait();
-        __syncthreads(); /* K of this round and V of the last are there, and nobody computes with
-                            the ones before */
+        /* K of this round and V of the last are loaded, and the previous ones are no longer used */
+        __syncthreads();
         if (j + 1 < tiles)
             tile_load<D, KEYS>(k_at + (~j & 1) * TILE, k + (long long)next * ld, ld, p.len - next,
                                dim);
@@ -183,7 +183,7 @@ __device__ __forceinline__ void attention(bf16 *out, float *lse, const bf16 *qkv
                            p.len - mine, dim, own + (mine - row) * ROW, o, sum);
 }
 
-/* blocks: place_of; scale: log2(e) dim^-0.5; dim: at most D. A block for each task and head. */
+/* blocks: see place_of; scale: log2(e) dim^-0.5; dim: at most D. One block per task and head. */
 #define ATTENTION(D)                                                                               \
     extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, Forward<D>::BLOCKS)              \
         attention_##D(bf16 *out, float *lse, const bf16 *qkv, const int *start, int n, int blocks, \

@@ -1,14 +1,14 @@
-/* What the attention kernels share: tiles of bf16 rows in shared memory and products of them by
- * tensor cores.
+/* The parts that the attention kernels share: tiles of bf16 rows in shared memory, and their
+ * products by tensor cores.
  *
- * A tile of D columns lies in panels of up to 64 columns, one after another: a panel's row is up to
- * 128 bytes, in chunks of 16 bytes whose places are swapped by row, so that the eight rows of a
- * matrix fragment lie in eight different sets of banks. This is also the "128-byte swizzle" that
- * wgmma reads.
+ * A tile of D columns consists of panels of up to 64 columns, one after another. A row of a panel
+ * has up to 128 bytes, in chunks of 16 bytes that are permuted by row, so that the eight rows of a
+ * matrix fragment are in eight different sets of banks. This is also the "128-byte swizzle" of
+ * wgmma.
  *
- * On sm_90 heads of 64 and 128 take wgmma: a warp group of four warps computes 64 rows at a time.
- * All else takes mma.m16n8k16, a warp for itself. In both a thread with g = lane/4 and t = lane%4
- * holds, of each 16x8 block of a warp's result, row g columns 2t and 2t+1, then the same of row
+ * On sm_90 heads of 64 and 128 use wgmma: a group of four warps computes 64 rows at a time. All
+ * others use mma.m16n8k16, one warp at a time. In both a thread with g = lane/4 and t = lane%4
+ * holds, of each 16x8 block of a warp's result, columns 2t and 2t+1 of row g, then the same of row
  * g+8. PTX for plain sm_90 (no "a") has the tiles of wgmma, but computes with mma. */
 #ifndef MODEL_CUDA_ATTENTION_CUH
 #define MODEL_CUDA_ATTENTION_CUH
@@ -28,13 +28,13 @@ constexpr bool WGMMA = false;
 
 #define INFINITE __int_as_float(0x7f800000)
 
-/* How kernels for heads of D are cut. GROUPED: for wgmma. */
+/* The tile sizes for heads of D. GROUPED: for wgmma. */
 template <int D> struct Cut {
     static constexpr bool GROUPED = HOPPER && (D == 64 || D == 128);
     static constexpr int WARPS = GROUPED ? 8 : 4, THREADS = 32 * WARPS;
-    static constexpr int BLOCKS = GROUPED ? 1 : D > 64 ? 2 : 3; /* on a multiprocessor */
+    static constexpr int BLOCKS = GROUPED ? 1 : D > 64 ? 2 : 3; /* per multiprocessor */
     static constexpr int PANEL = D < 64 ? D : 64,
-                         ROW = 2 * PANEL; /* columns, bytes of a panel's row */
+                         ROW = 2 * PANEL; /* columns of a panel, and bytes of its row */
 };
 
 /* ---- one instruction each ---- */
@@ -56,8 +56,8 @@ __device__ __forceinline__ void copy4(unsigned to, const void *from, int bytes)
                  : "memory");
 }
 
-/* This thread's copies are there: for itself, and after the next barrier for all, wgmma among them.
- */
+/* Wait for this thread's copies. After the next barrier they are visible to all threads, and to
+ * wgmma. */
 __device__ __forceinline__ void copies_wait()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -93,7 +93,7 @@ __device__ __forceinline__ float2 shared_pair(unsigned at)
     return v;
 }
 
-/* ---- wgmma: a warp group's 64 rows; accumulators c[block of 8 columns][4] ---- */
+/* ---- wgmma: the 64 rows of a warp group; accumulators c[block of 8 columns][4] ---- */
 
 #define QUADS_8(c, i) QUADS_4(c, i), QUADS_4(c, i + 4)
 #define QUADS_4(c, i) QUAD(c, i), QUAD(c, i + 1), QUAD(c, i + 2), QUAD(c, i + 3)
@@ -106,13 +106,13 @@ __device__ __forceinline__ float2 shared_pair(unsigned at)
     SLOTS_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
              "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/* Where a matrix is: 8 rows are 1024 bytes; panels are `panel` bytes apart (read only where columns
- * are the operand's own rows). Shared memory ends before 2^18, so that moving on is to add to the
- * low word, in units of 16 bytes. */
+/* The low word of the descriptor of a matrix: 8 rows are 1024 bytes, and panels are `panel` bytes
+ * apart (read only if the columns are the operand's own rows). Shared memory ends before 2^18, so
+ * that an offset is added to the low word, in units of 16 bytes. */
 __device__ __forceinline__ unsigned matrix_at(unsigned at, unsigned panel)
 {
     return __shfl_sync(~0u, at >> 4 | panel >> 4 << 16,
-                       0); /* the same in all lanes: the compiler now knows */
+                       0); /* equal in all lanes, which the compiler then knows */
 }
 
 __device__ __forceinline__ unsigned long long descriptor(unsigned low)
@@ -141,7 +141,7 @@ __device__ __forceinline__ void wgmma_rows(float (&c)[16][4], unsigned long long
                  : "l"(a), "l"(b), "r"(add));
 }
 
-/* c += a b over 16 rows of b, a in registers */
+/* c += a b over 16 rows of b, with a in registers */
 __device__ __forceinline__ void wgmma_add(float (&c)[8][4], const unsigned (&a)[4],
                                           unsigned long long b)
 {
@@ -162,7 +162,7 @@ __device__ __forceinline__ void wgmma_add(float (&c)[16][4], const unsigned (&a)
                  : FRAGMENT(a), "l"(b));
 }
 
-/* The compiler keeps c out of other registers, and uses of it on their side of this. */
+/* Keep c in its registers, and uses of c on their side of this point. */
 template <int M, int N> __device__ __forceinline__ void pin(float (&c)[M][N][4])
 {
 #pragma unroll
@@ -173,7 +173,7 @@ template <int M, int N> __device__ __forceinline__ void pin(float (&c)[M][N][4])
 
 /* ---- tiles ---- */
 
-/* Where in a tile of N rows a chunk of a row is, in bytes. */
+/* The offset in bytes of a chunk of a row in a tile of N rows. */
 template <int D, int N> __device__ __forceinline__ unsigned chunk_at(int row, int chunk)
 {
     constexpr int PANEL = Cut<D>::PANEL / 8, ROW = Cut<D>::ROW;
@@ -181,8 +181,8 @@ template <int D, int N> __device__ __forceinline__ unsigned chunk_at(int row, in
            ((chunk % PANEL ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
 }
 
-/* What a lane passes to ldmatrix for the 16x16 block that begins at row 0 and an even chunk: its
- * rows' first half (lanes 0-15), then the second. */
+/* The address of a lane for ldmatrix, for the 16x16 block at row 0 and an even chunk: lanes 0-15
+ * have the first halves of the rows, the others the second. */
 template <int D, int N> __device__ __forceinline__ unsigned fragment_at(int chunk)
 {
     constexpr int PANEL = Cut<D>::PANEL / 8, ROW = Cut<D>::ROW;
@@ -191,8 +191,8 @@ template <int D, int N> __device__ __forceinline__ unsigned fragment_at(int chun
            ((chunk % PANEL ^ lane >> 4 ^ (D < 64 ? row >> 1 & 3 : row & 7)) << 4);
 }
 
-/* N rows of global memory, ld numbers apart; rows from `rows` and columns from `dim` on become 0.
- * Lands at copies_wait. */
+/* Copy N rows of global memory, ld numbers apart. Rows from `rows` on and columns from `dim` on
+ * become 0. The copy is complete after copies_wait. */
 template <int D, int N>
 __device__ __forceinline__ void tile_load(unsigned tile, const bf16 *from, int ld, int rows,
                                           int dim)
@@ -210,8 +210,8 @@ __device__ __forceinline__ void tile_load(unsigned tile, const bf16 *from, int l
     }
 }
 
-/* A warp's 16 M rows, multiplied by `factor`, become bf16 rows of global memory, through its own
- * rows of a tile of N. Nothing reads these any more: of this warp, and with wgmma of its group. */
+/* Multiply a warp's 16 M rows by `factor` and store them as bf16 rows of global memory, by way of
+ * its own rows of a tile of N. The warp, or with wgmma its group, no longer reads these rows. */
 template <int D, int M, int N>
 __device__ __forceinline__ void rows_store(bf16 *to, int ld, int rows, int dim, unsigned own,
                                            const float (&c)[M][D / 8][4],
@@ -247,11 +247,9 @@ __device__ __forceinline__ void rows_store(bf16 *to, int ld, int rows, int dim, 
     }
 }
 
-/* ---- products: begun, and complete after products_wait; operands stay as they are until then ----
- */
+/* ---- products: asynchronous until products_wait; operands must not change until then ---- */
 
-/* At most LEFT of the products that were begun are not complete; c, which is used next, is of one
- * that is. */
+/* Wait until at most LEFT products are incomplete. c belongs to a complete one and is used next. */
 template <int D, int LEFT, int M, int N>
 __device__ __forceinline__ void products_wait(float (&c)[M][N][4])
 {
@@ -261,7 +259,7 @@ __device__ __forceinline__ void products_wait(float (&c)[M][N][4])
     }
 }
 
-/* c = a b^T: rows from `a` on of a tile of ROWS (those of the group, or 16 M of the warp) by the N
+/* c = a b^T: rows from `a` on of a tile of ROWS (64 of the group, or 16 M of the warp) by the N
  * rows of a tile. */
 template <int D, int ROWS, int M, int N>
 __device__ __forceinline__ void product_rows(float (&c)[M][N / 8][4], unsigned a, unsigned b)
@@ -302,7 +300,7 @@ __device__ __forceinline__ void product_rows(float (&c)[M][N / 8][4], unsigned a
     }
 }
 
-/* The result of a product, rounded, as the left side of the next. */
+/* Round the result of a product for the left operand of the next. */
 template <int M, int N>
 __device__ __forceinline__ void round_rows(unsigned (&p)[M][N / 2][4], const float (&c)[M][N][4])
 {
@@ -316,7 +314,7 @@ __device__ __forceinline__ void round_rows(unsigned (&p)[M][N / 2][4], const flo
                                    c[m][2 * k + (i >> 1)][2 * (i & 1) + 1]);
 }
 
-/* c += p b: p of N columns, b a tile of N rows. */
+/* c += p b, where p has N columns and b is a tile of N rows. */
 template <int D, int N, int M>
 __device__ __forceinline__ void product_add(float (&c)[M][D / 8][4],
                                             const unsigned (&p)[M][N / 16][4], unsigned b)
@@ -345,8 +343,8 @@ __device__ __forceinline__ void product_add(float (&c)[M][D / 8][4],
     }
 }
 
-/* A warp's scores of keys from `key` on for queries from `query` on: those of keys after their
- * query become `value`. */
+/* Set a warp's scores to `value` where the key is after the query. Keys begin at `key`, queries at
+ * `query`. */
 template <int M, int N>
 __device__ __forceinline__ void mask_later(float (&s)[M][N][4], int query, int key, float value)
 {
@@ -360,18 +358,18 @@ __device__ __forceinline__ void mask_later(float (&s)[M][N][4], int query, int k
                 if (8 * n + (i & 1) - 16 * m - 8 * (i >> 1) > edge) s[m][n][i] = value;
 }
 
-/* ---- which rows a block of threads works on ---- */
+/* ---- the rows of a block of threads ---- */
 
 typedef struct {
-    int first, len; /* the sequence: its first row and its rows */
-    int block;      /* the blocks of `size` rows are numbered in it */
+    int first, len; /* the sequence: its first row and its number of rows */
+    int block;      /* index of the block of `size` rows in it */
 } Place;
 
-/* The place of task `at`; 0 if there is none. The tasks are either `blocks` rounds over the n
- * sequences (blocks > 0), or laid out by sequence: sequence i then has those from start[i]/size + i
- * on, at least as many as its blocks, which needs no more than rows/size + n tasks however unequal
- * the sequences are. Tasks come in falling order of work: later blocks first with `last`, since
- * those see more keys; else earlier ones, which are seen by more queries. */
+/* Find the place of task `at`. Returns 0 if there is none. The tasks are either `blocks` rounds
+ * over the n sequences (blocks > 0), or ordered by sequence: sequence i then has the tasks from
+ * start[i]/size + i on, at least as many as its blocks. For sequences of any lengths this takes at
+ * most rows/size + n tasks. Tasks are in descending order of work: later blocks first with `last`,
+ * since they read more keys; else earlier ones first, since more queries read them. */
 __device__ __forceinline__ int place_of(Place *p, int at, const int *start, int n, int blocks,
                                         int size, bool last)
 {

@@ -1,14 +1,16 @@
 /* Causal attention over packed sequences, backward. No sum depends on the order in which blocks
- * run: one kernel has the queries of a block and passes over the keys (dQ), another has keys and
- * passes over the queries of every head of their group (dK, dV). Both make the probabilities again
- * from the log-sum-exp, and each sums in registers in one order. P = exp(S - lse)   dV = P^T dO dS
- * = P (dO V^T - rowsum(dO O))   dQ = dS K dim^-0.5   dK = dS^T Q dim^-0.5 */
+ * run: one kernel has the queries of a block and loops over the keys (dQ), another has keys and
+ * loops over the queries of every head of their group (dK, dV). Both recompute the probabilities
+ * from the log-sum-exp, and sum in registers in one order.
+ *
+ *    P = exp(S - lse)   dV = P^T dO   dS = P (dO V^T - rowsum(dO O))
+ *    dQ = dS K dim^-0.5   dK = dS^T Q dim^-0.5 */
 #include "attention.cuh"
 
-constexpr int THREADS = 128; /* of the two kernels that are no products */
+constexpr int THREADS = 128; /* of the two kernels without products */
 
-/* statistics: [2][heads][rows], log2(e) lse and rowsum(dO O). `lanes` neighbours, a power of two,
- * share a row of a head. */
+/* statistics: [2][heads][rows], log2(e) lse and rowsum(dO O). `lanes` adjacent lanes, a power of
+ * two, share a row of a head. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention_grad_rows(float *statistics, const bf16 *dout, const bf16 *out, const float *lse,
                         int rows, int heads, int dim, int lanes)
@@ -57,8 +59,7 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
     int row = p.block * ROWS, mine = row + (threadIdx.x >> 5) * 16 * M, lead = mine / GROUP * GROUP;
     int tiles = (min(row + ROWS, p.len) + KEYS - 1) / KEYS;
     const bf16 *k = qkv + (long long)p.first * ld + (heads + head / (heads / kv_heads)) * dim;
-    unsigned own = shared_address(shared),
-             kv = own + 2 * ROWS * 2 * D; /* Q and dO; then K and V, twice */
+    unsigned own = shared_address(shared), kv = own + 2 * ROWS * 2 * D; /* Q, dO; K, V twice */
     tile_load<D, ROWS>(own, qkv + (long long)(p.first + row) * ld + head * dim, ld, p.len - row,
                        dim);
     tile_load<D, ROWS>(own + ROWS * 2 * D, dout + (long long)(p.first + row) * out_ld + head * dim,
@@ -66,7 +67,6 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
     tile_load<D, KEYS>(kv, k, ld, p.len, dim);
     tile_load<D, KEYS>(kv + TILE, k + kv_heads * dim, ld, p.len, dim);
     unsigned group = own + (lead - row) * ROW;
-
     float dq[M][D / 8][4] = {}, lse[M][2], delta[M][2], factor[M][2];
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -83,13 +83,13 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
         unsigned now = kv + (j & 1) * 2 * TILE, next = kv + (~j & 1) * 2 * TILE;
         int at = j * KEYS;
         copies_wait();
-        __syncthreads(); /* this tile is there, and nobody computes with the one before */
+        __syncthreads(); /* this tile is loaded, and the previous one is no longer used */
         if (j + 1 < tiles) {
             k += KEYS * ld;
             tile_load<D, KEYS>(next, k, ld, p.len - at - KEYS, dim);
             tile_load<D, KEYS>(next + TILE, k + kv_heads * dim, ld, p.len - at - KEYS, dim);
         }
-        if (at >= lead + GROUP || lead >= p.len) continue; /* keys past this group's queries */
+        if (at >= lead + GROUP || lead >= p.len) continue; /* keys after this group's queries */
         float s[M][KEYS / 8][4], dp[M][KEYS / 8][4];
         product_rows<D, ROWS, M, KEYS>(s, group, now);
         product_rows<D, ROWS, M, KEYS>(dp, group + ROWS * 2 * D, now + TILE);
@@ -101,9 +101,8 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     s[m][c][i] = exp2_fast(s[m][c][i] * scale - lse[m][i >> 1]);
-        if (at + KEYS - 1 > mine)
-            mask_later(s, mine, at,
-                       0); /* here: the assembler then has the exponentials before the wait */
+        /* Here, so that the assembler places the exponentials before the wait. */
+        if (at + KEYS - 1 > mine) mask_later(s, mine, at, 0);
         products_wait<D, 0>(dp);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -130,7 +129,7 @@ template <int D> struct GradKV {
     static constexpr int GROUP = Cut<D>::GROUPED ? 64 : 16;
 };
 
-/* A warp's 16 rows of this part's sums. */
+/* Store a warp's 16 rows of this part's sums. */
 template <int D>
 __device__ __forceinline__ void sums_store(float *to, int ld, int rows, int dim,
                                            const float (&c)[1][D / 8][4], float factor)
@@ -145,9 +144,9 @@ __device__ __forceinline__ void sums_store(float *to, int ld, int rows, int dim,
                     make_float2(c[0][n][2 * h] * factor, c[0][n][2 * h + 1] * factor);
 }
 
-/* What a group's keys have from a tile of queries, `query` and on: Q at q, dO behind it. own: the
- * group's keys, and its values a tile behind them; mine: the warp's first key; numbers: the
- * queries' statistics. WITH_V, WITH_K: which of the two. */
+/* Add the terms of a tile of queries from `query` on to the keys of a group: Q is at q, and dO
+ * after it. own: the group's keys, with its values a tile after them; mine: the warp's first key;
+ * numbers: the statistics of the queries. WITH_V, WITH_K: which gradients. */
 template <int D, bool WITH_V, bool WITH_K>
 __device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&dv)[1][D / 8][4],
                                              unsigned own, int mine, unsigned q, int query,
@@ -192,8 +191,8 @@ __device__ __forceinline__ void grad_kv_tile(float (&dk)[1][D / 8][4], float (&d
     products_wait<D, 0>(dv);
 }
 
-/* Parts of a group's heads, if there are several, leave their sums in `sums` [parts][rows][k heads,
- * v heads][dim]. */
+/* If a group's heads have several parts, they write their sums to `sums` [parts][rows][k heads, v
+ * heads][dim]. */
 template <int D, bool WITH_V, bool WITH_K>
 __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout,
                                         const float *statistics, const int *start, int n,
@@ -217,7 +216,7 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
     tile_load<D, KEYS>(own, k, ld, p.len - key, dim);
     tile_load<D, KEYS>(own + KEYS * 2 * D, k + kv_heads * dim, ld, p.len - key, dim);
 
-    /* Q, dO and the statistics of the queries from `at` on, to one of the two stages */
+    /* Load Q, dO and the statistics of the queries from `at` on into one of the two stages. */
     auto load = [&](int stage, int of, int at) {
         unsigned to = stages + stage * 2 * TILE;
         tile_load<D, QUERIES>(to, qkv + (long long)(p.first + at) * ld + of * dim, ld, p.len - at,
@@ -240,9 +239,9 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
             head++;
         }
         copies_wait();
-        __syncthreads(); /* these queries are there, and nobody computes with the ones before */
+        __syncthreads(); /* these queries are loaded, and the previous ones are no longer used */
         if (head < end) load(stage ^ 1, head, next);
-        if (lead < p.len && at + QUERIES > lead) /* else no query sees this group's keys */
+        if (lead < p.len && at + QUERIES > lead) /* else no query attends to this group's keys */
             grad_kv_tile<D, WITH_V, WITH_K>(dk, dv, own + (lead - key) * ROW, mine,
                                             stages + stage * 2 * TILE, at,
                                             numbers + stage * 8 * QUERIES, scale);
@@ -263,7 +262,7 @@ __device__ __forceinline__ void grad_kv(bf16 *dqkv, float *sums, const bf16 *qkv
     }
 }
 
-/* dqkv's keys and values: the parts' sums, in the order of the parts. A thread has two columns. */
+/* Keys and values of dqkv: the sums of the parts, added in order. A thread has two columns. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention_grad_sum(bf16 *dqkv, const float *sums, int rows, int heads, int kv_heads, int dim,
                        int parts)
@@ -280,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     *(unsigned *)(dqkv + at / pairs * ld + heads * dim + at % pairs * 2) = pack2(total.x, total.y);
 }
 
-/* blocks: place_of; scale: log2(e) dim^-0.5; dim: at most D. A block for each task and head, */
+/* blocks: see place_of; scale: log2(e) dim^-0.5; dim: at most D. One block per task and head. */
 #define GRAD_Q(D)                                                                            \
     extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, GradQ<D>::BLOCKS)          \
         attention_grad_q_##D(bf16 *dqkv, const bf16 *qkv, const bf16 *dout,                  \
@@ -295,7 +294,7 @@ GRAD_Q(64)
 GRAD_Q(128)
 GRAD_Q(256)
 
-/* or each task, key head and part. */
+/* One block per task, key head and part. */
 #define GRAD_KV(NAME, D, WITH_V, WITH_K)                                                          \
     extern "C" __global__ void __launch_bounds__(Cut<D>::THREADS, Cut<D>::BLOCKS)                 \
         attention_grad_##NAME##_##D(bf16 *dqkv, float *sums, const bf16 *qkv, const bf16 *dout,   \

@@ -1,3 +1,5 @@
+/* One context, one stream and one kept failure per process. The shared lock of the GPU is held from
+ * the first launch to the next wait. */
 #include "model/cuda/cuda_state.h"
 
 #include <stdio.h>
@@ -12,8 +14,7 @@
 
 enum { RECENT = 4, SCRATCH_STEP = 2 << 20, PLAIN_SHARED = 48 << 10 };
 
-/* An evaluator times for seconds, never for minutes; it is asked for every few milliseconds, which
- * costs one system call. */
+/* An evaluator measures for seconds, never for minutes. Polling the lock costs one system call. */
 static const double lock_wait_s = 900, lock_poll_s = 5e-3;
 
 static const struct {
@@ -29,8 +30,8 @@ static struct {
     CudaState s;
     CuModule module[SOURCE_COUNT + 1];
     CuFunction function[KERNEL_COUNT + 1];
-    size_t shared[KERNEL_COUNT + 1]; /* that a function was told it may have */
-    CudaKernel recent[RECENT];       /* the last launches, for what a fault says */
+    size_t shared[KERNEL_COUNT + 1]; /* dynamic shared memory that each kernel may use */
+    CudaKernel recent[RECENT];       /* the last launches, for messages about faults */
     int launches;                    /* since the last wait, at most RECENT */
     int overlap;
     void *scratch;
@@ -54,7 +55,7 @@ void cuda_fail_with(const Error *err)
 {
     if (cuda.failed) return;
     cuda.failed = 1;
-    error_set(&cuda.failure, ERROR_DEVICE, "%s", err->text);
+    cuda.failure = *err;
 }
 
 void cuda_fail(CuResult r, const char *what)
@@ -72,11 +73,11 @@ int cuda_take_failure(Error *err)
 {
     if (!cuda.failed) return 0;
     cuda.failed = 0;
-    error_set(err, ERROR_DEVICE, "%s: %s", "the GPU engine", cuda.failure.text);
+    error_set(err, cuda.failure.code, "the GPU engine: %s", cuda.failure.text);
     return 1;
 }
 
-/* Faults are told at the next wait: the last launches are all that is known. */
+/* A fault is reported by the next wait, so only the last launches can be named. */
 static void fail_with_launches(CuResult r)
 {
     char what[400];
@@ -153,56 +154,56 @@ int cuda_open(int ordinal, Error *err)
 
 /* ---- the second stream ---- */
 
-/* The driver takes the nearest priority that it has. How many blocks NCCL has is its own choice
- * (NCCL_MAX_CTAS in the environment makes them fewer): a product cut for every SM waits for its
- * last block, whether one or twenty were kept from their places, so that a short sum costs it less
- * than a narrow one. */
-enum { FOREMOST = -100 };
+/* The driver takes the nearest priority that it supports. NCCL chooses the number of its blocks
+ * (NCCL_MAX_CTAS reduces it). A product with one block per SM waits for its last block, whether one
+ * or twenty blocks are delayed; a short sum with many blocks therefore delays it less than a long
+ * sum with few. */
+enum { HIGHEST_PRIORITY = -100 };
 
 static struct {
     CuStream stream;
-    CuEvent event; /* of whichever stream is waited for; a wait keeps what was recorded before it */
-    int apart;     /* something in `stream` that the engine's does not wait for */
-} beside;
+    CuEvent event; /* of the stream that is waited for; a wait keeps the work recorded before it */
+    int unsettled; /* `stream` has work that the engine's stream does not wait for */
+} second;
 
-int cuda_beside_open(Error *err)
+int cuda_second_open(Error *err)
 {
     const CudaDriver *cu = cuda.s.cu;
     if (cuda_begin()) return error_set(err, ERROR_DEVICE, "the GPU failed before the ranks met");
-    CuResult r = cu->stream_create_first(&beside.stream, CU_STREAM_NON_BLOCKING, FOREMOST);
+    CuResult r = cu->stream_create_first(&second.stream, CU_STREAM_NON_BLOCKING, HIGHEST_PRIORITY);
     if (cuda_check(r, "the GPU gives no second stream", err)) return -1;
-    return cuda_check(cu->event_create(&beside.event, CU_EVENT_NO_TIMING),
+    return cuda_check(cu->event_create(&second.event, CU_EVENT_NO_TIMING),
                       "the driver gives no event", err);
 }
 
-void cuda_beside_close(void)
+void cuda_second_close(void)
 {
-    cuda.s.cu->event_destroy(beside.event);
-    cuda.s.cu->stream_destroy(beside.stream);
-    beside.stream = NULL;
+    cuda.s.cu->event_destroy(second.event);
+    cuda.s.cu->stream_destroy(second.stream);
+    second.stream = NULL;
 }
 
 static void follow(CuStream later, CuStream first)
 {
-    CUDA_TRY(cuda.s.cu->event_record(beside.event, first),
+    CUDA_TRY(cuda.s.cu->event_record(second.event, first),
              "one stream of the GPU cannot wait for another");
-    CUDA_TRY(cuda.s.cu->stream_wait(later, beside.event, 0),
+    CUDA_TRY(cuda.s.cu->stream_wait(later, second.event, 0),
              "one stream of the GPU cannot wait for another");
 }
 
-CuStream cuda_beside(void)
+CuStream cuda_second_stream(void)
 {
     if (cuda_begin()) return NULL;
-    follow(beside.stream, cuda.s.stream);
-    beside.apart = 1;
-    return cuda_failed() ? NULL : beside.stream;
+    follow(second.stream, cuda.s.stream);
+    second.unsettled = 1;
+    return cuda_failed() ? NULL : second.stream;
 }
 
 void cuda_settle(void)
 {
-    if (!beside.apart) return;
-    follow(cuda.s.stream, beside.stream);
-    beside.apart = 0;
+    if (!second.unsettled) return;
+    follow(cuda.s.stream, second.stream);
+    second.unsettled = 0;
 }
 
 /* ---- the lock, and waiting ---- */
@@ -227,9 +228,9 @@ static int synchronize(void)
     return r ? -1 : 0;
 }
 
-/* Another process wants the GPU for itself: let it. Not while a graph is captured, which cannot
+/* Let another process have the GPU for itself. Not during the capture of a graph, which cannot
  * wait. */
-static int give_way(void)
+static int yield_lock(void)
 {
     int capturing = 0;
     if (cuda.s.cu->capture_status(cuda.s.stream, &capturing) || capturing) return 0;
@@ -250,7 +251,7 @@ int cuda_begin(void)
     double now = clock_seconds();
     if (now - cuda.polled < lock_poll_s) return 0;
     cuda.polled = now;
-    return lock_wanted(cuda.lock) ? give_way() : 0;
+    return lock_is_contended(cuda.lock) ? yield_lock() : 0;
 }
 
 int cuda_wait(void)
@@ -264,7 +265,7 @@ int cuda_wait(void)
 
 /* ---- launching ---- */
 
-/* Above 48 KiB a kernel must be told what it may ask for. */
+/* Allow a kernel more than 48 KiB of shared memory. */
 static int allow_shared(CudaKernel k, size_t shared)
 {
     char what[200];
@@ -309,7 +310,8 @@ void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args
     cuda.recent[cuda.launches - 1] = k;
 }
 
-/* Only growing moves it: what was launched with the old address is waited for. */
+/* The address changes only when the scratch grows, after a wait for the work that uses the old
+ * one. */
 void *cuda_scratch(size_t bytes)
 {
     if (cuda.failed) return NULL;

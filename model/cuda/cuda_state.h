@@ -1,11 +1,11 @@
-/* Inside model/cuda: the one GPU that this process computes on, its stream, its kernels, and how
- * they are launched. Everything runs in one stream, in order; collectives of several ranks have a
- * second one. The first failure is kept for `status`; after it nothing is launched.
+/* Inside model/cuda: the GPU of this process, its stream, its kernels, and their launches. All work
+ * runs in one stream, in order; the collectives of several ranks have a second stream. The first
+ * failure is kept for `status`, and nothing is launched after it.
  *
- * The GPU is shared with evaluators that time kernels on it (gpu/lock.h): the first launch after a
- * wait takes the shared side of its lock, a wait gives it back, and in between it is given to a
- * process that wants to be alone as soon as that is noticed, a few milliseconds later: then the
- * launches so far are waited for and the next ones wait for the lock. */
+ * The GPU is shared with evaluators that time kernels on it (gpu/lock.h). The first launch after a
+ * wait takes the shared lock, and a wait releases it. A process that asks for the exclusive lock in
+ * between gets it within a few milliseconds: the engine waits for its launches, releases the lock,
+ * and takes it again for the next launch. */
 #ifndef MODEL_CUDA_CUDA_STATE_H
 #define MODEL_CUDA_CUDA_STATE_H
 
@@ -20,50 +20,47 @@ typedef struct {
 typedef struct {
     const CudaDriver *cu;
     CuDevice device;
-    CuContext context; /* the device's primary one, which NVIDIA's libraries use */
+    CuContext context; /* the device's primary context, which NVIDIA's libraries use */
     CuStream stream;
     int ordinal, sms, arch; /* arch: 90 for sm_90 */
-    size_t shared_max;      /* dynamic shared memory that a block may ask for */
+    size_t shared_max;      /* dynamic shared memory of a block, at most */
 } CudaState;
 
 const CudaState *cuda_state(void);
 
-/* Launch a kernel of kernels.h; args: addresses of the arguments, as cuLaunchKernel wants them.
- * Shared memory above 48 KiB is asked for by itself. An empty grid launches nothing. */
+/* Launch a kernel of kernels.h. args holds the addresses of the arguments, as for cuLaunchKernel.
+ * More than 48 KiB of shared memory is enabled automatically. An empty grid launches nothing. */
 void cuda_launch(CudaKernel k, Dim3 grid, Dim3 block, size_t shared, void **args);
 #define LAUNCH(kernel, grid, block, shared, ...) \
     cuda_launch(kernel, grid, block, shared, (void *[]){__VA_ARGS__})
 
-/* on: from now on each kernel may start while the one before it ends, and waits for that itself
- * before it touches what the other writes or reads (previous_done of overlap.cuh). On GPUs since
- * sm_90; elsewhere it changes nothing. */
+/* on: each later kernel may start while the previous one ends. It waits itself before it uses data
+ * of the previous kernel (previous_done of overlap.cuh). It has an effect on sm_90 and later. */
 void cuda_overlap(int on);
 
-/* To be asked before work is put into the stream by any other way than cuda_launch and the members
- * of Ops: takes the lock. 0, or -1 when nothing may be launched any more. */
+/* Take the lock. Call it before work is put into the stream other than by cuda_launch and the
+ * members of Ops. Returns 0, or -1 after a failure. */
 int cuda_begin(void);
-/* Wait for all work so far, and give the lock back. 0, or -1: it failed, and the failure is kept.
- */
+/* Wait for all work, and release the lock. Returns 0, or -1 after a failure, which is kept. */
 int cuda_wait(void);
 
-/* The second stream, for what may run beside the engine's. It goes first where both have blocks to
- * place: NCCL's wait for one another across the GPUs, and the sooner all have a place, the sooner
- * they give it back. */
-int cuda_beside_open(Error *err);
-void cuda_beside_close(void);
-/* It, to put work into: that comes after the engine's so far, and runs beside what the engine does
- * later, until cuda_settle or a wait. NULL when nothing may be launched any more. */
-CuStream cuda_beside(void);
-/* The engine's stream waits for the second one's work so far; every wait for it begins so. */
+/* The second stream, for work in parallel to the engine's. Its blocks have priority: NCCL's blocks
+ * wait for each other across GPUs, so they finish sooner if all of them start soon. */
+int cuda_second_open(Error *err);
+void cuda_second_close(void);
+/* Returns the second stream for new work. The work starts after the engine's earlier work and runs
+ * in parallel to its later work, until cuda_settle or a wait. NULL after a failure. */
+CuStream cuda_second_stream(void);
+/* Make the engine's stream wait for the second one. Every wait for the engine's stream calls it. */
 void cuda_settle(void);
 
-/* Device memory that stays valid and unshared until the next call of cuda_scratch: of one
- * operation, never of two. NULL after a failure. */
+/* Returns device memory that is valid until the next call of cuda_scratch. Two operations never
+ * share it. NULL after a failure. */
 void *cuda_scratch(size_t bytes);
 
-/* Keep `what` and the driver's words as the failure, unless there is one already. */
+/* Keep `what` and the driver's message as the failure, unless there is one already. */
 void cuda_fail(CuResult r, const char *what);
-/* Keep a sentence of another library. */
+/* Keep the message of another library. */
 void cuda_fail_with(const Error *err);
 int cuda_failed(void);
 #define CUDA_TRY(call, what)                      \
@@ -72,13 +69,13 @@ int cuda_failed(void);
         if (r_) cuda_fail(r_, what);              \
     } while (0)
 
-/* For the files of this folder alone: opened by ops_cuda, before anything else. */
+/* For this folder only: ops_cuda calls it first. */
 int cuda_open(int ordinal, Error *err);
-/* The failure that is kept, and forget it: 1 when there was one. */
+/* Move the kept failure to err. Returns 1 if there was one. */
 int cuda_take_failure(Error *err);
-/* Memory of the GPU as it comes, not zeroed; NULL after a failure, which says what is full and what
- * to change. */
+/* Allocate device memory, not zeroed. NULL after a failure, whose message says what is full and
+ * what to change. */
 void *cuda_device_alloc(size_t bytes);
-void cuda_device_free(void *p); /* waits for the GPU, as the driver does; NULL is none */
+void cuda_device_free(void *p); /* waits for the GPU, as the driver does; NULL is allowed */
 
 #endif

@@ -1,5 +1,5 @@
-/* Device code that the engine's kernels share: bf16, vectors of 16 bytes, sums in a fixed order. It
- * includes nothing, so that kernels compile where only NVRTC is, without CUDA's headers. */
+/* Device code that all kernels of the engine share: bf16, vectors of 16 bytes, sums in a fixed
+ * order. It includes nothing, so that NVRTC compiles the kernels without CUDA's headers. */
 #ifndef ENGINE_CUH
 #define ENGINE_CUH
 
@@ -30,7 +30,7 @@ __device__ __forceinline__ float high_half(unsigned word)
 {
     return __uint_as_float(word & 0xffff0000u);
 }
-/* Products of two pairs, each rounded once. */
+/* The products of two pairs, each rounded once. */
 __device__ __forceinline__ unsigned times2(unsigned a, unsigned b)
 {
     unsigned word;
@@ -60,15 +60,15 @@ __device__ __forceinline__ uint4 pack8(const float (&f)[8])
     return make_uint4(pack2(f[0], f[1]), pack2(f[2], f[3]), pack2(f[4], f[5]), pack2(f[6], f[7]));
 }
 
-/* Numbers that wait stay packed: without this the compiler keeps what it unpacked, in twice the
+/* Keep numbers packed while they wait. Otherwise the compiler unpacks them early, into twice the
  * registers. */
 __device__ __forceinline__ void stay_packed(uint4 &v)
 {
     asm("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
 }
 
-/* 8 numbers at p, of which `left` are there (0 and less: none); what is not there is 0. WIDE: p is
- * aligned to 16 bytes and left is a multiple of 8. */
+/* Read 8 numbers at p, of which `left` exist (0 or less: none); missing ones are 0. WIDE: p is
+ * aligned to 16 bytes, and left is a multiple of 8. */
 template <bool WIDE> __device__ __forceinline__ uint4 get8(const bf16 *p, int left)
 {
     if constexpr (WIDE) {
@@ -94,9 +94,10 @@ template <bool WIDE> __device__ __forceinline__ void put8(bf16 *p, uint4 v, int 
     }
 }
 
-/* ---- sums: the same order whatever runs when ---- */
+/* ---- sums: one order, independent of timing ---- */
 
-/* Over the `lanes` (a power of two) neighbours of a warp that a lane belongs to; all get it. */
+/* The sum over the group of `lanes` (a power of two) lanes that a lane belongs to. All of them get
+ * it. */
 __device__ __forceinline__ float warp_sum(float v, int lanes = 32)
 {
 #pragma unroll
@@ -105,8 +106,8 @@ __device__ __forceinline__ float warp_sum(float v, int lanes = 32)
     return v;
 }
 
-/* a and b become their sums over the block. Shared memory: 64 floats, not used again before the
- * next barrier. */
+/* a and b become their sums over the block. shared: 64 floats, which may be reused after the next
+ * barrier. */
 __device__ __forceinline__ void block_sums(float &a, float &b, float *shared)
 {
     int warps = (blockDim.x + 31) >> 5, warp = threadIdx.x >> 5;
@@ -128,13 +129,13 @@ __device__ __forceinline__ float exp2_fast(float x)
     return y;
 }
 
-/* 1 / (1 + exp(-z)); 0 of z under -88. */
+/* 1 / (1 + exp(-z)); 0 for z below -88. */
 __device__ __forceinline__ float sigmoid(float z)
 {
     return __fdividef(1.0f, 1.0f + exp2_fast(-LOG2E * z));
 }
 
-/* silu(gate) up of two pairs, rounded between the two as transformers does. */
+/* silu(gate) up of two pairs, rounded between the two as in transformers. */
 __device__ __forceinline__ unsigned swiglu2(unsigned gate, unsigned up)
 {
     float a = low_half(gate), b = high_half(gate);

@@ -1,9 +1,9 @@
-/* Matrix products, by cuBLASLt. */
+/* Matrix products by cuBLASLt. */
 #include "gpu/cublaslt.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
-/* A workspace of its own, which never moves: a captured graph keeps its address. */
+/* The workspace never moves, because captured graphs keep its address. */
 static struct {
     Cublaslt *lt;
     void *workspace;
@@ -37,8 +37,8 @@ static void spread_bias(const Gemm *g)
                (void *)&g->beta, &adds, &m, &n, &ldd, &aligned);
 }
 
-/* The library adds one thing to a product, so c and the bias are joined first. Of bf16 some of its
- * algorithms, and all that leave k whole, round the product before they add to it, and the sum
+/* cuBLASLt adds one array to a product, so c and the bias are added first. For bf16 some of its
+ * algorithms, and all that do not split k, round the product before the addition, and the sum
  * again. */
 void cuda_gemm(const Gemm *g)
 {

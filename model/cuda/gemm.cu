@@ -1,7 +1,8 @@
+/* The addition of c and bias before a product of cuBLASLt (gemm.c). */
 #include "engine.cuh"
 
-/* d[m][n] = beta c + bias, before a product is added to it; c may be d. Threads have 8 columns of
- * SPREAD_ROWS / 8 rows: grid (m / SPREAD_ROWS, n / 256), blocks of 256. */
+/* d[m][n] = beta c + bias, before a product is added to it; c may be d. A thread has 8 columns of
+ * SPREAD_ROWS / 8 rows. Grid: (m / SPREAD_ROWS, n / 256), blocks of 256. */
 
 constexpr int SPREAD_ROWS = 32;
 
@@ -44,7 +45,7 @@ __device__ __forceinline__ void spread(bf16 *d, const bf16 *c, const bf16 *bias,
     }
 }
 
-/* aligned: all rows begin at 16 bytes, and n is a multiple of 8. */
+/* aligned: all rows begin at multiples of 16 bytes, and n is a multiple of 8. */
 extern "C" __global__ void __launch_bounds__(256)
     spread_bias(bf16 *d, const bf16 *c, const bf16 *bias, float beta, int adds, int m, int n,
                 int ldd, int aligned)

@@ -1,5 +1,5 @@
-/* Memory of the GPU and the ways there and back. Host memory goes through a ring of pinned memory,
- * so that it may be reused at once while the copy waits its turn in the stream. */
+/* Device memory, and copies to and from the host. Copies go through a circular buffer of pinned
+ * memory, so that the caller may reuse its memory at once while the copy waits in the stream. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -7,9 +7,9 @@
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 
-enum { RING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
+enum { STAGING_BYTES = 32 << 20, CHUNK_BYTES = 8 << 20, SLOTS = 64, ALIGNMENT = 256 };
 
-/* A part of the ring that a copy reads until its event. */
+/* A part of the buffer that a copy reads until its event. */
 typedef struct {
     size_t begin, end;
     CuEvent done;
@@ -18,9 +18,9 @@ typedef struct {
 static struct {
     char *data;
     size_t head;
-    Slot slot[SLOTS]; /* a queue: the oldest is `first` */
+    Slot slot[SLOTS]; /* a queue; `first` is the oldest */
     int first, n;
-} ring;
+} staging;
 
 static CuPtr device(const void *p)
 {
@@ -69,7 +69,7 @@ void *cuda_alloc(size_t bytes)
 
 void cuda_release(void *p)
 {
-    cuda_wait(); /* nothing in the stream may still use it */
+    cuda_wait(); /* no work in the stream may still use it */
     cuda_device_free(p);
 }
 
@@ -94,59 +94,59 @@ void cuda_copy(void *to, const void *from, size_t bytes)
         "a copy on the GPU failed");
 }
 
-/* ---- the ring ---- */
+/* ---- the circular buffer ---- */
 
 static void drop_oldest(void)
 {
-    CUDA_TRY(cuda_state()->cu->event_synchronize(ring.slot[ring.first].done),
+    CUDA_TRY(cuda_state()->cu->event_synchronize(staging.slot[staging.first].done),
              "a copy to the GPU failed");
-    ring.first = (ring.first + 1) % SLOTS;
-    ring.n--;
+    staging.first = (staging.first + 1) % SLOTS;
+    staging.n--;
 }
 
-static int open_ring(void)
+static int open_staging(void)
 {
     const CudaDriver *cu = cuda_state()->cu;
     void *data = NULL;
-    CUDA_TRY(cu->host_alloc(&data, RING_BYTES, 0), "the driver gives no pinned memory");
+    CUDA_TRY(cu->host_alloc(&data, STAGING_BYTES, 0), "the driver gives no pinned memory");
     for (int i = 0; i < SLOTS; i++)
-        CUDA_TRY(cu->event_create(&ring.slot[i].done, CU_EVENT_NO_TIMING),
+        CUDA_TRY(cu->event_create(&staging.slot[i].done, CU_EVENT_NO_TIMING),
                  "the driver gives no event");
     if (cuda_failed()) return -1;
-    ring.data = data;
+    staging.data = data;
     return 0;
 }
 
-/* A part of the ring that no copy reads any more; NULL after a failure. */
+/* Take a part of the buffer that no copy reads any more. NULL after a failure. */
 static Slot *take_slot(size_t bytes)
 {
-    if (cuda_begin() || (!ring.data && open_ring())) return NULL;
-    if (ring.head + bytes > RING_BYTES) ring.head = 0;
-    size_t begin = ring.head, end = begin + bytes;
+    if (cuda_begin() || (!staging.data && open_staging())) return NULL;
+    if (staging.head + bytes > STAGING_BYTES) staging.head = 0;
+    size_t begin = staging.head, end = begin + bytes;
     for (;;) {
-        int overlap = ring.n == SLOTS;
-        for (int i = 0; i < ring.n && !overlap; i++) {
-            const Slot *s = &ring.slot[(ring.first + i) % SLOTS];
+        int overlap = staging.n == SLOTS;
+        for (int i = 0; i < staging.n && !overlap; i++) {
+            const Slot *s = &staging.slot[(staging.first + i) % SLOTS];
             overlap = s->begin < end && begin < s->end;
         }
         if (!overlap) break;
         drop_oldest();
         if (cuda_failed()) return NULL;
     }
-    Slot *s = &ring.slot[(ring.first + ring.n++) % SLOTS];
+    Slot *s = &staging.slot[(staging.first + staging.n++) % SLOTS];
     s->begin = begin;
     s->end = end;
-    ring.head = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    staging.head = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return s;
 }
 
-/* The slot's part goes to the device; from then on its event says when it is free. */
+/* Copy the part of the slot to the device, and record its event. */
 static void send_slot(Slot *s, void *to)
 {
     const CudaState *c = cuda_state();
-    CUDA_TRY(
-        c->cu->copy_to_device_async(device(to), ring.data + s->begin, s->end - s->begin, c->stream),
-        "a copy to the GPU failed");
+    CUDA_TRY(c->cu->copy_to_device_async(device(to), staging.data + s->begin, s->end - s->begin,
+                                         c->stream),
+             "a copy to the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy to the GPU failed");
 }
 
@@ -156,7 +156,7 @@ void cuda_upload(void *to, const void *host, size_t bytes)
         size_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         Slot *s = take_slot(n);
         if (!s) return;
-        memcpy(ring.data + s->begin, (const char *)host + at, n);
+        memcpy(staging.data + s->begin, (const char *)host + at, n);
         send_slot(s, (char *)to + at);
     }
 }
@@ -168,29 +168,28 @@ void cuda_load(Num *to, const float *host, size_t n)
         size_t count = n - at < chunk ? n - at : chunk;
         Slot *s = take_slot(count * sizeof(uint16_t));
         if (!s) return;
-        uint16_t *half = (uint16_t *)(void *)(ring.data + s->begin);
+        uint16_t *half = (uint16_t *)(void *)(staging.data + s->begin);
 #pragma omp parallel for schedule(static) if (count > 65536)
         for (size_t i = 0; i < count; i++) half[i] = float_to_bf16(host[at + i]);
         send_slot(s, (uint16_t *)to + at);
     }
 }
 
-/* At most a chunk, by way of the ring, into pinned memory that stays until the next call; NULL
- * after a failure. */
+/* Copy at most a chunk to pinned memory, which is valid until the next call. NULL after a
+ * failure. */
 static const void *fetch(const void *from, size_t bytes)
 {
     const CudaState *c = cuda_state();
     Slot *s = take_slot(bytes);
     if (!s) return NULL;
-    cuda_settle(); /* the copy comes after sums of several ranks too */
-    CUDA_TRY(c->cu->copy_to_host_async(ring.data + s->begin, device(from), bytes, c->stream),
+    cuda_settle(); /* the copy also waits for the collectives */
+    CUDA_TRY(c->cu->copy_to_host_async(staging.data + s->begin, device(from), bytes, c->stream),
              "a copy from the GPU failed");
     CUDA_TRY(c->cu->event_record(s->done, c->stream), "a copy from the GPU failed");
-    return cuda_wait() ? NULL : ring.data + s->begin;
+    return cuda_wait() ? NULL : staging.data + s->begin;
 }
 
-/* After a failure the host's memory is zero, so that nothing is computed from what was never read.
- */
+/* After a failure the host memory is zeroed, so that it does not keep uninitialized values. */
 void cuda_download(void *host, const void *from, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CHUNK_BYTES) {

@@ -1,8 +1,8 @@
 /* Launchers of logprob.cu. */
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
-/* Threads of a row: four vectors of four logits each, as many as there is work for. */
+/* Threads of a row: four vectors of four logits per thread. */
 static Dim3 row_threads(int vocab)
 {
     unsigned threads = whole_warps(ceil_div((size_t)vocab, 16));

@@ -1,11 +1,12 @@
-/* Log-probabilities over the vocabulary and their gradient, from fp32 logits: a block a row, each
- * logit read once. `aligned`: all rows begin at 16 bytes and have a multiple of 4 logits. */
+/* Log-probabilities over the vocabulary and their gradient, from fp32 logits. A block has a row and
+ * reads each logit once. `aligned`: all rows begin at multiples of 16 bytes and have a multiple of
+ * 4 logits. */
 #include "engine.cuh"
 
-constexpr int VECTORS = 4;       /* of 4 logits that a thread has on their way */
-constexpr float LOWEST = -1e38f; /* below any logit, and no infinity: differences stay numbers */
+constexpr int VECTORS = 4;       /* of 4 logits, in flight per thread */
+constexpr float LOWEST = -1e38f; /* below any logit, but finite: differences are numbers */
 
-/* Logits p[0..left) of 4; what is not there is minus infinity. */
+/* Read 4 logits p[0..left); missing ones are minus infinity. */
 template <bool WIDE> __device__ __forceinline__ float4 get4(const float *p, int left)
 {
     float fill = __uint_as_float(0xff800000u);
@@ -88,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 /* ---- gradient ---- */
 
-/* dlogits of 4 logits that are not the target. */
+/* dlogits of 4 logits other than the target. */
 __device__ __forceinline__ uint2 slope(float4 z, float lse, float weight)
 {
     return make_uint2(pack2(-weight * exp_fast(z.x - lse), -weight * exp_fast(z.y - lse)),
@@ -107,10 +108,10 @@ template <bool WIDE> __device__ __forceinline__ void put4(bf16 *p, uint2 v, int 
     }
 }
 
-/* Over the logits of the row: number i goes where logit i/2 was. The block reads rounds of as many
- * logits as it has room for; a barrier after the reading of round r says that rounds 0 to r are in
- * registers or done with, so that rounds up to 2r + 1 may be written: the next barrier is due in
- * round 2r + 2. */
+/* dlogits overwrite the logits of the row: number i goes to the place of logit i/2. The block reads
+ * rounds of as many logits as it holds in registers. After the barrier that follows the reads of
+ * round r, rounds 0 to r are in registers or finished, so rounds up to 2r + 1 may be written. The
+ * next barrier is therefore in round 2r + 2. */
 template <bool WIDE>
 __device__ __forceinline__ void row_grad(bf16 *d, const float *z, float lse, int id, float weight,
                                          int vocab)

@@ -1,12 +1,12 @@
 /* Launchers of norm.cu. */
 #include "model/cuda/norm.h"
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/sums.h"
 #include "model/cuda/table.h"
 
-/* SMS: of the GPU that grids are cut for; that of another only takes longer. SM_THREADS: of a
- * gradient's blocks on one. */
+/* SMS: the SMs that grids are sized for; another GPU only takes longer. SM_THREADS: threads of a
+ * gradient's blocks per SM. */
 enum { TEAM_THREADS = 256, SMS = 132, SM_THREADS = 1024 };
 
 NormShare cuda_norm_share(int n, int aligned)
@@ -28,7 +28,7 @@ int cuda_norm_too_long(int n, int aligned)
     return n > longest;
 }
 
-/* Heads are short: longer ones are as good as not aligned. */
+/* Heads are short. Longer ones take the path without alignment. */
 static int aligned_head(const void *a, const void *b, const void *c, const void *d, int n, int ld)
 {
     return n <= 256 && n % 8 == 0 && ld % 8 == 0 && aligned16(a) && aligned16(b) && aligned16(c) &&
@@ -40,8 +40,8 @@ static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const v
 {
     unsigned count = (unsigned)rows * (unsigned)groups;
     if (s.lanes) {
-        unsigned each = TEAM_THREADS / (unsigned)s.lanes *
-                        (s.vectors == 1 ? 4 : 1); /* of a block: four a team, or one */
+        /* Vectors of a block: four per team, or one. */
+        unsigned each = TEAM_THREADS / (unsigned)s.lanes * (s.vectors == 1 ? 4 : 1);
         LAUNCH(team, ((Dim3){ceil_div(count, each), 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x,
                &w, &count, &groups, &n, &ld, &eps, &s.lanes);
     } else {
@@ -68,7 +68,7 @@ void cuda_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, in
          groups, n, ld, eps);
 }
 
-/* As many blocks as run at once; each leaves a row of sums for dw. */
+/* As many blocks as run at a time. Each writes a row of sums for dw. */
 static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, int add, float *dw,
                       const Num *dy, const void *x, const Num *w, int rows, int groups, int n,
                       int ld, float eps)
@@ -76,8 +76,9 @@ static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, i
     if (rows < 1) return;
     unsigned count = (unsigned)rows * (unsigned)groups,
              teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
-    unsigned most = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
-    unsigned each = ceil_div(ceil_div(count, most), teams) * teams, blocks = ceil_div(count, each);
+    unsigned max_blocks = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
+    unsigned each = ceil_div(ceil_div(count, max_blocks), teams) * teams,
+             blocks = ceil_div(count, each);
     float *parts = dw ? cuda_scratch((size_t)blocks * (size_t)n * sizeof *parts) : NULL;
     Dim3 grid = {blocks, 1, 1}, threads = {s.threads, 1, 1};
     if (s.lanes)

@@ -1,14 +1,13 @@
-/* RMSNorm and its gradient, over whole rows of the residual stream, which is float, and over the
- * heads of a row, which are bf16. Short vectors (up to 1024 numbers) belong to a team of lanes of
- * one warp, long ones to a block. x is read once: it waits in registers for the sum of its squares.
+/* RMSNorm and its gradient, over rows of the residual stream, which is float, and over the heads of
+ * a row, which are bf16. Short vectors (up to 1024 numbers) have a team of lanes of one warp, long
+ * ones a block. x is read once and stays in registers during the sum of its squares.
  *
- *     y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2                        rounded between the two,
- * as transformers does dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r
- */
+ *    y  = bf16(x r) w,  r = (mean(x^2) + eps)^-1/2      rounded between the two, as transformers does
+ *    dx = r g - x r^3 mean(g x),  g = dy w;      dw = sum of dy x r */
 #include "row.cuh"
 
-/* Where vector v of a tensor begins, `groups` vectors of n from the start of each row; and from it
- * others, with no division. */
+/* The position of vector v of a tensor with `groups` vectors of n at the start of each row. move()
+ * steps to another vector without a division. */
 struct Place {
     unsigned row, group;
 
@@ -29,8 +28,8 @@ struct Place {
 
 /* ---- forward ---- */
 
-/* A team of `lanes` lanes has a vector, V loads of x a lane; each takes U vectors, a block's teams
- * side by side. */
+/* A team of `lanes` lanes per vector, with V loads of x per lane. Each team takes U vectors, and
+ * the teams of a block take adjacent ones. */
 template <class X, int V, int U>
 __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, unsigned count,
                                           int groups, int n, int ld, float eps, int lanes)
@@ -67,7 +66,7 @@ __device__ __forceinline__ void norm_team(bf16 *y, const X *x, const bf16 *w, un
     }
 }
 
-/* NUMBERS: of a lane */
+/* NUMBERS: per lane */
 #define TEAM(name, X, NUMBERS, U)                                                           \
     extern "C" __global__ void __launch_bounds__(256)                                       \
         name(bf16 *y, const X *x, const bf16 *w, unsigned count, int groups, int n, int ld, \
@@ -80,7 +79,7 @@ TEAM(head_norm_team, bf16, 8, 4)
 TEAM(rmsnorm_team1, float, 8, 4)
 TEAM(rmsnorm_team4, float, TEAM_NUMBERS, 1)
 
-/* A block has a vector, V loads of x a thread. */
+/* A block per vector, with V loads of x per thread. */
 template <class X, int V, bool WIDE>
 __device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, int groups, int n,
                                            int ld, float eps)
@@ -106,7 +105,7 @@ __device__ __forceinline__ void norm_block(bf16 *y, const X *x, const bf16 *w, i
     }
 }
 
-/* NUMBERS: of a thread */
+/* NUMBERS: per thread */
 #define BLOCK(name, X, NUMBERS, WIDE)                                                  \
     extern "C" __global__ void __launch_bounds__(1024)                                 \
         name(bf16 *y, const X *x, const bf16 *w, int groups, int n, int ld, float eps) \
@@ -138,7 +137,7 @@ __device__ __forceinline__ void get_piece(Piece<X, V> &p, const bf16 *dx, int ad
     }
 }
 
-/* Sums of x^2 and of dy w x; weights(k) is where the piece has numbers k. */
+/* Sums of x^2 and of dy w x. weights(k) returns the weights of load k. */
 template <class X, int V, class Weights>
 __device__ __forceinline__ void piece_sums(const Piece<X, V> &p, Weights weights, float &square,
                                            float &dot)
@@ -162,8 +161,8 @@ __device__ __forceinline__ void stay_packed(uint2 &v)
     asm("" : "+r"(v.x), "+r"(v.y));
 }
 
-/* Stores dx; more(k, quad, terms) is given what four of the numbers k add to dw. Two by two: what
- * is unpacked takes twice the registers. */
+/* Store dx. more(k, quad, terms) receives the terms of dw of four numbers of load k. Two numbers
+ * are unpacked at a time, because unpacked numbers take twice the registers. */
 template <bool WIDE, class X, int V, class Weights, class More>
 __device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weights, float square,
                                           float dot, float eps, size_t at, int first, int step,
@@ -198,9 +197,8 @@ __device__ __forceinline__ void put_piece(bf16 *dx, Piece<X, V> &p, Weights weig
     }
 }
 
-/* Block b has vectors b * each and on, `each` of them, and leaves its sum for dw in row b of
- * `parts` (NULL: not wanted). Each team adds up its sum in shared memory, [teams][n], where they
- * are joined. */
+/* Block b has `each` vectors from b * each on and writes its sum for dw to row b of `parts` (NULL:
+ * none). Each team accumulates in shared memory, [teams][n], which the block then adds up. */
 template <class X, int V>
 __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const bf16 *dy,
                                           const X *x, const bf16 *w, unsigned count, unsigned each,
@@ -216,14 +214,16 @@ __device__ __forceinline__ void grad_team(bf16 *dx, int add, float *parts, const
         for (int k = 0; k < V; k++)
             for (int quad = 0; quad < N / 4 && first + k * step < n; quad++)
                 own[k * step / 4 + quad] = make_float4(0, 0, 0, 0);
-    auto weights = [=](int k) { /* near: all read them */
+    auto weights = [=](int k) { /* in the cache: all teams read them */
                                 typename Load<X>::Halves v;
                                 get<true>(v, w + first + k * step, n - first - k * step);
                                 return v;
     };
     Place place(begin + team, groups), next(teams, groups);
     for (unsigned v = begin; v < end;
-         v += teams, place.move(next, groups)) { /* all lanes of a warp go round equally often */
+         /* all lanes of a warp have the same number of iterations */
+         v += teams,
+                  place.move(next, groups)) {
         int here = v + team < end ? n : 0;
         size_t at = place.at(n, ld);
         Piece<X, V> p;
@@ -259,18 +259,18 @@ GRAD_TEAM(head_norm_grad_team, bf16, 8, 5)
 GRAD_TEAM(rmsnorm_grad_team1, float, 8, 5)
 GRAD_TEAM(rmsnorm_grad_team4, float, TEAM_NUMBERS, 2)
 
-/* The same, a block at one vector at a time. */
+/* The same with one vector at a time per block. */
 template <class X, int V, bool WIDE>
 __device__ __forceinline__ void grad_block(bf16 *dx, int add, float *parts, const bf16 *dy,
                                            const X *x, const bf16 *w, unsigned count, unsigned each,
                                            int groups, int n, int ld, float eps)
 {
-    __shared__ float shared[2][64]; /* in turns: one barrier a vector is enough */
+    __shared__ float shared[2][64]; /* alternating: one barrier per vector is enough */
     constexpr int N = Load<X>::N;
     int first = threadIdx.x * N, step = blockDim.x * N;
     unsigned begin = blockIdx.x * each, end = begin + each < count ? begin + each : count;
     float4 dw[V][N / 4] = {};
-    auto weights = [=](int k) { /* near, and registers are few */
+    auto weights = [=](int k) { /* in the cache, and registers are scarce */
                                 typename Load<X>::Halves v;
                                 get<WIDE>(v, w + first + k * step, n - first - k * step);
                                 return v;

@@ -1,19 +1,19 @@
-/* Inside model/cuda: who has a vector for its norm. The order of the sum of its squares follows
- * from that, so whoever norms a row asks here: the same rows then have the same bits wherever they
- * are normed. */
+/* Inside model/cuda: which threads compute the norm of a vector. This determines the order of the
+ * sum of its squares. Every launcher of a norm uses these functions, so that equal rows get equal
+ * bits in all kernels. */
 #ifndef MODEL_CUDA_NORM_H
 #define MODEL_CUDA_NORM_H
 
-/* Of a vector of n numbers a team of lanes of one warp when it has 1024 or fewer, else a block. */
+/* A vector of at most 1024 numbers has a team of lanes of one warp, a longer one has a block. */
 typedef struct {
-    int lanes;        /* of a team, a power of two; 0: a block has a vector */
-    unsigned vectors; /* of 8 numbers, of a lane */
+    int lanes;        /* of a team, a power of two; 0: one block per vector */
+    unsigned vectors; /* of 8 numbers, per lane */
     unsigned threads; /* of a block */
 } NormShare;
 
-/* aligned: vectors begin at 16 bytes and have a multiple of 8 numbers. */
+/* aligned: vectors begin at multiples of 16 bytes and have a multiple of 8 numbers. */
 NormShare cuda_norm_share(int n, int aligned);
-/* Whether no block takes so long a vector: the engine has then failed. */
+/* Returns whether n is too long for a block; then the failure is kept. */
 int cuda_norm_too_long(int n, int aligned);
 
 #endif

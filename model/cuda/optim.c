@@ -1,10 +1,10 @@
 /* Launchers of optim.cu. */
 #include <math.h>
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
-/* As in optim.cu. */
+/* The layout in optim.cu. */
 typedef struct {
     float beta1, beta2, rest1, rest2, scale, keep, rate, root, eps;
 } Adam;

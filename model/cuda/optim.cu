@@ -1,8 +1,8 @@
-/* AdamW, each number of each tensor once: weights, gradient and both moments are read and written
- * in one pass, the gradient becomes 0.
+/* AdamW in one pass over each tensor: weights, gradient and both moments are read and written once,
+ * and the gradient becomes 0.
  *
- *     d = scale g;  m = b1 m + (1 - b1) d;  v = b2 v + (1 - b2) d^2;  w = keep w - rate m / (root
- * sqrt(v) + eps)
+ *    d = scale g;  m = b1 m + (1 - b1) d;  v = b2 v + (1 - b2) d^2;
+ *    w = keep w - rate m / (root sqrt(v) + eps)
  *
  * with keep = 1 - lr decay, rate = lr / (1 - b1^t), root = (1 - b2^t)^-1/2. */
 #include "engine.cuh"
@@ -11,7 +11,7 @@ struct Adam {
     float beta1, beta2, rest1, rest2, scale, keep, rate, root, eps;
 };
 
-/* Within 2^-22, as is __fdividef: the exact ones are calls, for which registers are spilled. */
+/* Within 2^-22, like __fdividef. The exact functions are calls that spill registers. */
 __device__ __forceinline__ float root_fast(float v)
 {
     float y;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, cons
 
 /* ---- fp32 masters and moments ---- */
 
-constexpr int MASTER_VECTORS = 2; /* of 4 numbers, of a thread */
+constexpr int MASTER_VECTORS = 2; /* of 4 numbers, per thread */
 
 extern "C" __global__ void __launch_bounds__(256)
     adamw_master(bf16 *p, float *master, float *g, float *m, float *v, size_t n, Adam s,
@@ -64,10 +64,10 @@ extern "C" __global__ void __launch_bounds__(256)
         }
 }
 
-/* ---- lean: weights and moments are bf16 alone, rounded up with the probability that makes the
- * mean right ---- */
+/* ---- lean: weights and moments are bf16 only, rounded up with the probability that preserves the
+ * mean ---- */
 
-/* 64 random bits of (seed, i): the finaliser of splitmix64. */
+/* 64 random bits of (seed, i): the finalizer of splitmix64. */
 __device__ __forceinline__ unsigned long long random_bits(unsigned long long seed, size_t i)
 {
     unsigned long long z = seed + (i + 1) * 0x9e3779b97f4a7c15ull;
@@ -76,8 +76,8 @@ __device__ __forceinline__ unsigned long long random_bits(unsigned long long see
     return z ^ z >> 31;
 }
 
-/* f rounded to bf16, away from zero where the 16 bits that go are over 65535 - dice; what is no
- * finite number is left alone. */
+/* f rounded to bf16: away from zero if its lower 16 bits exceed 65535 - dice. Infinities and NaNs
+ * are kept. */
 __device__ __forceinline__ unsigned stochastic(float f, unsigned dice)
 {
     unsigned bits = __float_as_uint(f);

@@ -1,5 +1,5 @@
-/* A kernel may start while the one before it ends: what that one wrote is there after
- * `previous_done`. */
+/* Overlap of consecutive kernels: a kernel may start while the previous one ends. What the previous
+ * kernel wrote is visible after previous_done. */
 #ifndef OVERLAP_CUH
 #define OVERLAP_CUH
 

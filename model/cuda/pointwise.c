@@ -1,8 +1,8 @@
 /* Launchers of pointwise.cu. */
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
-enum { ADD_VECTORS = 4, GLU_VECTORS = 2, ROPE_HEADS = 4 }; /* of a thread, as in pointwise.cu */
+enum { ADD_VECTORS = 4, GLU_VECTORS = 2, ROPE_HEADS = 4 }; /* per thread, as in pointwise.cu */
 
 void cuda_add(Num *y, const Num *x, size_t n)
 {
@@ -29,7 +29,7 @@ void cuda_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int ro
            &dgate_up, &dact, &gate_up, &ff, &aligned);
 }
 
-/* The widest access that half a head is a multiple of: a head is an even number. */
+/* Take the widest access that divides half a head. A head has an even dimension. */
 void cuda_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
                HeadShape s, float sign)
 {

@@ -1,11 +1,11 @@
-/* What touches each number once: sums of activations, SwiGLU, rotations, embeddings. Bound by
- * memory: 16 bytes a load, two or more of them in flight in each thread. `aligned`: all rows begin
- * at 16 bytes and have a multiple of 8 numbers. */
+/* Elementwise kernels: sums of activations, SwiGLU, rotary embedding, token embeddings. They are
+ * bound by memory: 16 bytes per load, and at least two loads in flight per thread. `aligned`: all
+ * rows begin at multiples of 16 bytes and have a multiple of 8 numbers. */
 #include "row.cuh"
 
 /* ---- y += x ---- */
 
-constexpr int ADD_VECTORS = 4; /* of a thread */
+constexpr int ADD_VECTORS = 4; /* per thread */
 
 extern "C" __global__ void __launch_bounds__(256) add(bf16 *y, const bf16 *x, size_t n, int aligned)
 {
@@ -110,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(256)
         swiglu_grad_piece<false>(dgate_up, dact, gate_up, ff);
 }
 
-/* ---- rotations ---- */
+/* ---- rotary embedding ---- */
 
-/* W neighbours of a half head, in one access. */
+/* W adjacent numbers of half a head, in one access. */
 template <int W> struct Few;
 template <> struct Few<8> {
     typedef uint4 Bits;
@@ -141,10 +141,10 @@ template <int W> __device__ __forceinline__ typename Few<W>::Bits pack_few(const
     return v;
 }
 
-constexpr int ROPE_HEADS = 4; /* of a thread: it reads its cosines and sines once for them */
+constexpr int ROPE_HEADS = 4; /* per thread, which reads its cosines and sines once for them */
 
-/* A thread turns the same W pairs of ROPE_HEADS heads of a row, `apart` heads from one to the next.
- */
+/* A thread rotates the same W pairs of ROPE_HEADS heads of a row. Its heads are `apart` heads
+ * apart. */
 template <int W>
 __device__ __forceinline__ void rope_heads(bf16 *qkv, const int *pos, const float *cosines,
                                            const float *sines, int rows, int heads, int ld, int dim,
@@ -200,8 +200,8 @@ ROPE(8)
 ROPE(4)
 ROPE(2)
 
-/* ---- embeddings: a block widens a piece of a row, four numbers a thread (aligned: n is a multiple
- * of 4) ---- */
+/* ---- token embeddings: a block converts a piece of a row to float, four numbers per thread
+ * (aligned: n is a multiple of 4) ---- */
 
 extern "C" __global__ void __launch_bounds__(256)
     embed(float *x, const bf16 *table, const int *ids, int n, int aligned)

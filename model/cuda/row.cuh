@@ -1,21 +1,21 @@
-/* What is done to a row or a head between the products, for kernels of the full pass (norm.cu,
- * pointwise.cu) and of a decoding step (residual.cu, fresh.cu) alike: they give the same bits. So
- * every sum has one order, and where a product could be rounded before it is added or not, it is
- * said which.
+/* Operations on a row or a head between the products. Kernels of the full pass (norm.cu,
+ * pointwise.cu) and of a decoding step (residual.cu, fresh.cu) share them and get the same bits.
+ * Therefore every sum has one order, and the code says explicitly whether a product is rounded
+ * before it is added.
  *
- * Who has a vector for its norm is for cuda_norm_share (norm.h) to say: a team of lanes of a warp,
- * or a block. Their loads lie side by side, and the next ones of a thread as many numbers on as all
- * of them take. */
+ * cuda_norm_share (norm.h) chooses the threads of a norm: a team of lanes of a warp, or a block.
+ * The loads of its threads are adjacent, and the next loads of a thread follow after those of all
+ * threads. */
 #ifndef ROW_CUH
 #define ROW_CUH
 
 #include "engine.cuh"
 
 constexpr int TEAM_NUMBERS = 32,
-              BLOCK_NUMBERS = 16; /* of a thread at most, of rows of the residual stream */
+              BLOCK_NUMBERS = 16; /* per thread, at most, for rows of the residual stream */
 
-/* A load of x is 16 bytes, and of bf16 what belongs to its numbers: neighbouring lanes read
- * neighbouring memory of both. */
+/* A load of x is 16 bytes, and a load of bf16 has as many numbers. Adjacent lanes read adjacent
+ * memory of both. */
 template <class X> struct Load;
 template <> struct Load<bf16> {
     static constexpr int N = 8;
@@ -26,7 +26,7 @@ template <> struct Load<float> {
     typedef uint2 Halves;
 };
 
-/* Of `left` numbers, as get8 and put8. */
+/* Read `left` numbers, as get8 and put8 do. */
 template <bool WIDE> __device__ __forceinline__ void get(uint4 &v, const bf16 *p, int left)
 {
     v = get8<WIDE>(p, left);
@@ -72,7 +72,7 @@ template <bool WIDE> __device__ __forceinline__ void put(bf16 *p, uint2 v, int l
     }
 }
 
-/* Number i of words that were loaded. */
+/* Number i of loaded words. */
 template <class T> __device__ __forceinline__ float number(const unsigned *word, int i)
 {
     if constexpr (sizeof(T) == 4)
@@ -81,8 +81,7 @@ template <class T> __device__ __forceinline__ float number(const unsigned *word,
         return i % 2 ? high_half(word[i / 2]) : low_half(word[i / 2]);
 }
 
-/* Of one load, in their order; those of further loads, and then those of further lanes, are added
- * to them. */
+/* The squares of one load, in order. Further loads, and then further lanes, are added to them. */
 template <class X> __device__ __forceinline__ float squares(const uint4 &x)
 {
     float sum = 0;
@@ -94,7 +93,7 @@ template <class X> __device__ __forceinline__ float squares(const uint4 &x)
     return sum;
 }
 
-/* (mean(x^2) + eps)^-1/2, of the sum of all squares. */
+/* (mean(x^2) + eps)^-1/2 from the sum of all squares. */
 __device__ __forceinline__ float inverse_root(float squares, int n, float eps)
 {
     return rsqrtf(squares / n + eps);
@@ -115,8 +114,8 @@ __device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Loa
     return y;
 }
 
-/* One number of a pair that is turned: x of x' = x cos - y sin and y' = y cos + x sin, with y and
- * -sin; y with x and sin. */
+/* One number of a rotated pair, x' = x cos - y sin and y' = y cos + x sin: x with y and -sin, or y
+ * with x and sin. */
 __device__ __forceinline__ float turned(float own, float other, float cosine, float sine)
 {
     return fmaf(own, cosine, __fmul_rn(other, sine));

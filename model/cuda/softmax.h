@@ -1,10 +1,10 @@
-/* Inside model/cuda: the host's part of softmax.cuh. */
+/* Inside model/cuda: the host part of softmax.cuh. */
 #ifndef MODEL_CUDA_SOFTMAX_H
 #define MODEL_CUDA_SOFTMAX_H
 
 #include <math.h>
 
-/* What scores are multiplied by: log2(e) dim^-0.5, the same number for the full pass and for
+/* Returns the factor of the scores: log2(e) dim^-0.5, the same number in the full pass and in
  * decoding. */
 static inline float softmax_scale(int dim)
 {

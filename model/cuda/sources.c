@@ -1,3 +1,4 @@
+/* Embed the device code, and compile it with NVRTC in several threads. */
 #include "model/cuda/sources.h"
 
 #include <pthread.h>
@@ -10,8 +11,8 @@
 #include "base/memory.h"
 #include "gpu/nvrtc.h"
 
-/* The assembler reads the files, from the folder that make runs in; the Makefile makes this object
- * depend on them. */
+/* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
+ * them. */
 #define EMBED(symbol, file)                                                         \
     extern const char symbol[];                                                     \
     __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n" \
@@ -48,7 +49,7 @@ const char *cuda_source_text(CudaSource s)
     return sources[s][1];
 }
 
-/* What is shared by the threads that compile; one of them takes a source at a time. */
+/* Shared by the compiling threads. Each takes one source at a time. */
 typedef struct {
     Nvrtc *nvrtc;
     const char *arch;
@@ -102,7 +103,7 @@ static void compile_one(Compilation *c, CudaSource s)
     } else {
         pthread_mutex_lock(&c->lock);
         if (!c->failed++)
-            error_set(&c->err, ERROR_DEVICE, "%s does not compile for %s: %s", sources[s][0],
+            error_set(&c->err, ERROR_COMPILER, "%s does not compile for %s: %s", sources[s][0],
                       c->arch, o.log);
         pthread_mutex_unlock(&c->lock);
     }
@@ -167,7 +168,7 @@ int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_
         if (!had[s] && out[s].data) cache_put(cache, keys[s], out[s].data, out[s].len);
     if (cache) cache_close(cache);
     nvrtc_close(c.nvrtc);
-    return c.failed ? error_set(err, ERROR_DEVICE, "%s", c.err.text) : 0;
+    return c.failed ? error_set(err, c.err.code, "%s", c.err.text) : 0;
 }
 
 void cuda_compile_release(CudaBinary cubins[SOURCE_COUNT + 1])

@@ -1,5 +1,4 @@
-/* The device code of this folder and of decode/, embedded in the program, and its way from source
- * to binary. */
+/* The device code of this folder and of decode/, embedded in the program, and its compilation. */
 #ifndef MODEL_CUDA_SOURCES_H
 #define MODEL_CUDA_SOURCES_H
 
@@ -16,9 +15,9 @@ typedef struct {
     size_t len;
 } CudaBinary;
 
-/* All sources as binaries for `arch` ("sm_90"): from the cache in `cache_dir` (NULL: none), else
- * compiled by NVRTC, several at once, and put there. The cache knows them by sources, flags, arch
- * and NVRTC's version. Release in all cases. */
+/* Get the binaries of all sources for `arch` ("sm_90"): from the cache in `cache_dir` (NULL: none),
+ * else compiled by NVRTC, several at a time, and stored there. The cache key covers sources, flags,
+ * arch and the version of NVRTC. Release `out` in all cases. */
 int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1],
                  Error *err);
 void cuda_compile_release(CudaBinary cubins[SOURCE_COUNT + 1]);

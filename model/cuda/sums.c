@@ -1,13 +1,13 @@
 /* Launchers of sums.cu. */
 #include "model/cuda/sums.h"
 
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
 enum {
     TILE = 256,
     SQUARES = 256 * 16 * 4
-}; /* columns of a block; numbers of a block: as in sums.cu */
+}; /* TILE: columns of a block; SQUARES: numbers of a block; as in sums.cu */
 
 void cuda_sum_parts(float *to, const float *parts, unsigned count, int n)
 {
@@ -15,7 +15,7 @@ void cuda_sum_parts(float *to, const float *parts, unsigned count, int n)
            &parts, &count, &n);
 }
 
-/* Parts of 64 rows or more, 128 of them at most. */
+/* At least 64 rows per part, and at most 128 parts. */
 void cuda_bias_grad(float *db, const Num *dy, int rows, int n)
 {
     if (rows < 1) return;

@@ -1,9 +1,10 @@
-/* Sums over rows and over whole tensors, each in an order that shape alone decides: no atomics. */
+/* Sums over rows and over whole tensors. Shape alone determines the order of each sum: there are no
+ * atomics. */
 #include "engine.cuh"
 
-constexpr int TILE = 256; /* columns of a warp: 8 a lane */
+constexpr int TILE = 256; /* columns of a warp: 8 per lane */
 
-/* ---- to[n] += sum of the rows of parts: a warp is 32 columns of every 32nd row ---- */
+/* ---- to[n] += sum of the rows of parts: a warp has 32 columns of every 32nd row ---- */
 
 extern "C" __global__ void __launch_bounds__(1024)
     sum_parts(float *to, const float *parts, unsigned count, int n)
@@ -24,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 /* ---- columns of dy: block (tile, part) sums `each` rows of 256 columns ---- */
 
-/* acc += the rows first, first + step, ... before end; row(i) is where row i begins, at this lane's
+/* acc += the rows first, first + step, ... before end. row(i) points to row i at this lane's
  * columns. */
 template <bool WIDE, class Row>
 __device__ __forceinline__ void add_rows(float (&acc)[8], Row row, int first, int end, int step,
@@ -47,8 +48,8 @@ __device__ __forceinline__ void add_rows(float (&acc)[8], Row row, int first, in
     }
 }
 
-/* What the W warps of a block have of 256 columns, summed; body(column, sum) is called once a
- * column. */
+/* Sum the accumulators of the W warps of a block for 256 columns. body(column, sum) is called once
+ * per column. */
 template <int W, class Body>
 __device__ __forceinline__ void sum_warps(const float (&acc)[8], Body body)
 {
@@ -126,7 +127,7 @@ __device__ __forceinline__ double block_sum_double(double v)
     return warp ? 0 : warp_sum_double(lane < (int)blockDim.x / 32 ? sums[lane] : 0);
 }
 
-constexpr int SQUARE_VECTORS = 16; /* of 4 numbers, of a thread */
+constexpr int SQUARE_VECTORS = 16; /* of 4 numbers, per thread */
 
 extern "C" __global__ void __launch_bounds__(256)
     squares(double *parts, const float *x, size_t n, int aligned)
@@ -149,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-/* One block: parts[count] becomes their sum. */
+/* One block: parts[count] becomes the sum of the parts. */
 extern "C" __global__ void __launch_bounds__(1024) sum_doubles(double *parts, unsigned count)
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/* Models on disk. */
+/* Models on disk: the configuration, then the weights, checked against each other. */
 #include "model/files/model_files.h"
 
 #include <stdio.h>
@@ -7,55 +7,14 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/core/lora.h"
-#include "model/files/model_config.h"
+#include "model/files/config_json.h"
+#include "model/files/peft.h"
+#include "model/files/tensor_file.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
-/* Of one file, as the reference writes them. */
+/* Maximal bytes of one file, as in the reference. */
 static const size_t FILE_BYTES = 5000000000u;
-
-static void read_source(const void *from, size_t first, size_t n, float *to)
-{
-    const TensorSource *s = from;
-    if (s->wide)
-        s->op->download(to, (const float *)s->from + first, n * sizeof *to);
-    else
-        s->op->store(to, num_at(s->op, s->from, first), n);
-}
-
-SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from)
-{
-    from->from = from->wide ? (const void *)((const float *)from->from + t->at)
-                            : num_at(from->op, from->from, t->at);
-    return (SafetensorsOut){.name = name,
-                            .rank = t->rank,
-                            .shape = {t->shape[0], t->shape[1]},
-                            .read = read_source,
-                            .from = from};
-}
-
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
-                const Ops *op, void *to, int wide, Error *err)
-{
-    enum { PIECE = 1 << 22 };
-    const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
-    if (!x) return -1;
-    int same = !wide && op->num == 2 && x->dtype == ST_BF16; /* the bytes as they are */
-    float *host = same ? NULL : memory_array(n < PIECE ? n : PIECE, sizeof *host);
-    for (size_t at = 0; at < n; at += PIECE) {
-        size_t k = n - at < PIECE ? n - at : PIECE;
-        if (host) safetensors_floats(x, first + at, k, host);
-        if (same)
-            op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
-        else if (wide)
-            op->upload((float *)to + at, host, k * sizeof *host);
-        else
-            op->load(num_at(op, to, at), host, k);
-    }
-    free(host);
-    return 0;
-}
 
 static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *err)
 {
@@ -77,8 +36,8 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
 
 static int is_part(const Model *m, const char *name)
 {
-    static const char inv_freq[] =
-        ".rotary_emb.inv_freq"; /* buffers of old versions: computed, not read */
+    /* Buffers of old versions, which are computed instead. */
+    static const char inv_freq[] = ".rotary_emb.inv_freq";
     size_t n = strlen(name), k = sizeof inv_freq - 1;
     if ((n > k && !strcmp(name + n - k, inv_freq)) ||
         (m->c.tied && !strcmp(name, "lm_head.weight")))
@@ -88,8 +47,8 @@ static int is_part(const Model *m, const char *name)
     return 0;
 }
 
-/* The files must hold what the configuration claims, and nothing that it knows nothing of, before
- * anything is allocated. */
+/* The files must hold the tensors that the configuration claims, and no others. They are checked
+ * before anything is allocated. */
 static int check_weights(const Model *m, const char *dir, const Safetensors *st, Error *err)
 {
     size_t present = 0;
@@ -175,7 +134,7 @@ int model_restore(Model *m, const char *dir, Error *err)
     return m->lora.size ? adapter_restore(m, dir, err) : read_weights(m, dir, err);
 }
 
-/* Weights first: a directory whose config.json is new has its weights. */
+/* The weights are written first: a directory with the new config.json has its weights. */
 int model_save(const Model *m, const char *dir, Error *err)
 {
     if (m->lora.size) return adapter_save(m, dir, err);

@@ -1,21 +1,19 @@
-/* Inside the model module: tensors of a device to and from files, in pieces. */
+/* Models on disk: Hugging Face and PEFT directories. */
 #ifndef MODEL_FILES_MODEL_FILES_H
 #define MODEL_FILES_MODEL_FILES_H
 
-#include "model/core/transformer.h"
-#include "model/files/safetensors.h"
+#include "model/core/model.h"
 
-/* An array laid out as a set: Num of the device, or (wide) float. */
-typedef struct {
-    const Ops *op;
-    const void *from;
-    int wide;
-} TensorSource;
-
-/* `name` and `from` stay the caller's until the file is written. */
-SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from);
-/* Numbers [first, first + n) of the tensor called `name`, of t's shape, to `to`. */
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
-                const Ops *op, void *to, int wide, Error *err);
+/* Hugging Face directories: config.json (kept byte for byte after a load), safetensors (one file or
+ * several; F32, BF16 or F16; saved in the type of config.json, in files of 5 GB). The caller copies
+ * the other files (tokenizer.json, generation_config.json).
+ *
+ * A model with an adapter is a PEFT directory: adapter_model.safetensors, and adapter_config.json,
+ * which names the directory of the base model, absolute or relative to its own. */
+int model_load(const char *dir, const Ops *ops, Model **out, Error *err);
+/* Save weights and configuration. The directory exists. */
+int model_save(const Model *m, const char *dir, Error *err);
+/* Load the weights of an equal configuration into m. */
+int model_restore(Model *m, const char *dir, Error *err);
 
 #endif

@@ -1,5 +1,7 @@
-/* Adapters on disk, as PEFT reads and writes them: adapter_config.json and
- * adapter_model.safetensors. */
+/* The fields of adapter_config.json, and the tensors of adapter_model.safetensors. Every tensor of
+ * the file is used, and every tensor of the adapter is in the file. */
+#include "model/files/peft.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/core/lora.h"
-#include "model/files/model_files.h"
+#include "model/files/tensor_file.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
@@ -19,7 +20,7 @@ static int is_empty(const json_t *v)
            (json_is_object(v) && !json_object_size(v)) || (json_is_array(v) && !json_array_size(v));
 }
 
-/* Switches of PEFT that change the formula or the set of weights. */
+/* Refuse PEFT fields that change the formula or the set of weights. */
 static int refuse_unsupported(const json_t *o, const char *where, Error *err)
 {
     static const char *const fields[] = {"use_dora",
@@ -46,9 +47,9 @@ static int refuse_unsupported(const json_t *o, const char *where, Error *err)
     const json_t *bias = json_object_get(o, "bias"),
                  *init = json_object_get(o, "init_lora_weights");
     if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none")))
-        return error_set(err, ERROR_CORRUPT, "%s: bias is expected to be \"none\"", where);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: bias is expected to be \"none\"", where);
     if (json_is_string(init) && strcmp(json_string_value(init), "gaussian"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: init_lora_weights is \"%s\": such adapters change the base model",
                          where, json_string_value(init));
     return 0;
@@ -66,7 +67,7 @@ static int read_targets(const json_t *o, const char *where, unsigned *targets, E
         int k = 0;
         while (k < LORA_TARGETS && strcmp(name, lora_target(k))) k++;
         if (k == LORA_TARGETS)
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_UNSUPPORTED,
                              "%s: target_modules[%zu] is expected to be one of q_proj, k_proj, "
                              "v_proj, o_proj, gate_proj, "
                              "up_proj and down_proj, found \"%s\"",
@@ -82,7 +83,7 @@ static int read_options(const json_t *o, const char *where, LoraOptions *out, Er
     const char *type = json_need_text(o, "peft_type", where, err);
     if (!type) return -1;
     if (strcmp(type, "LORA"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "%s: peft_type is expected to be \"LORA\", found \"%s\"", where, type);
     *out = (LoraOptions){0};
     if (refuse_unsupported(o, where, err) || read_targets(o, where, &out->targets, err) ||
@@ -153,7 +154,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     const ParamSet *p = &m->lora;
     if (!m->base_dir)
         return error_set(
-            err, ERROR_CORRUPT,
+            err, ERROR_INVALID,
             "%s: an adapter names its base model's directory, and the base was not loaded from one",
             dir);
     SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
@@ -165,7 +166,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     char *weights = memory_printf("%s/adapter_model.safetensors", dir),
          *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
-    int rc = !text ? error_set(err, ERROR_CORRUPT,
+    int rc = !text ? error_set(err, ERROR_INVALID,
                                "%s: the adapter's configuration cannot be written", config)
                    : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) ||
                          m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);

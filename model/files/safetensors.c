@@ -1,3 +1,4 @@
+/* The reader maps the files and checks every offset before use: the files are untrusted. */
 #include "model/files/safetensors.h"
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "base/memory.h"
 #include "model/core/halves.h"
 
-/* The format's own limit on the header, and ours on what a header may claim. */
+/* MAX_HEADER is the limit of the format; the others are ours. */
 enum { MAX_HEADER = 100000000, MAX_TENSORS = 1 << 18, MAX_SHARDS = 1024, MAX_INDEX = 64 << 20 };
 
 typedef struct {
@@ -25,7 +26,7 @@ typedef struct {
 typedef struct {
     SafetensorsTensor t;
     int shard;
-    size_t begin; /* in the shard's data */
+    size_t begin; /* offset in the data of the shard */
 } Entry;
 
 struct Safetensors {
@@ -138,7 +139,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const Entry *)x)->t.name, ((const Entry *)y)->t.name);
 }
 
-/* The tensors lie end to end: no hole, no overlap, nothing after the last. */
+/* Check that the tensors are adjacent: no hole, no overlap, and nothing after the last. */
 static int check_layout(Entry *e, size_t n, const char *file, size_t data_size, Error *err)
 {
     qsort(e, n, sizeof *e, by_offset);
@@ -218,7 +219,7 @@ static int map_file(const char *path, Shard *out, Error *err)
     return rc;
 }
 
-/* `file` is how messages and the index call it. */
+/* Open one file. `file` is its name in messages and in the index. */
 static int open_shard(Safetensors *s, const char *path, const char *file, Error *err)
 {
     Shard sh;
@@ -270,7 +271,8 @@ static int find_shard(const Safetensors *s, const char *file)
     return -1;
 }
 
-/* model.safetensors.index.json: every file that it names, then every tensor where it says. */
+/* Read model.safetensors.index.json: open every file that it names, then find every tensor in its
+ * file. */
 static int open_index(Safetensors *s, const char *dir, const char *index, Error *err)
 {
     json_t *doc = json_read_file(index, MAX_INDEX, err);

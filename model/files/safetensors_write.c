@@ -1,4 +1,4 @@
-/* Writing safetensors files as the reference writer does. */
+/* The writer: atomic files, with the index after the shards that it names. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "model/core/halves.h"
 #include "model/files/safetensors.h"
 
-enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* what readers accept */
+enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* limits of readers */
 
 static const char *dtype_name(SafetensorsDtype d)
 {
@@ -37,8 +37,8 @@ static size_t out_elements(const SafetensorsOut *t)
     return n;
 }
 
-/* The header of the reference writer: metadata first, tensors in the order of their data, spaces
- * until the data is 8-byte aligned. */
+/* Write the header as the reference writer does: metadata first, tensors in the order of their
+ * data, and spaces until the data is 8-byte aligned. */
 static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored,
                          Buffer *b, Error *err)
 {
@@ -47,13 +47,13 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
     for (size_t i = 0; i < n; i++) {
         const SafetensorsOut *t = order[i];
         if (i && !strcmp(t->name, order[i - 1]->name))
-            return error_set(err, ERROR_CORRUPT, "tensor %s is given twice", t->name);
+            return error_set(err, ERROR_INVALID, "tensor %s is given twice", t->name);
         json_t *name = json_string(t->name);
         char *quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
         json_decref(name);
         if (!quoted || strlen(t->name) > 255 || t->rank < 0 || t->rank > 8) {
             free(quoted);
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_INVALID,
                              "tensor %.300s cannot be written: its name or its rank", t->name);
         }
         size_t bytes = out_elements(t) * dtype_bytes(stored);
@@ -75,7 +75,7 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
                    : 0;
 }
 
-/* Numbers [first, first + n) as they are stored. */
+/* Convert numbers [first, first + n) to the stored type. */
 static void render(const SafetensorsOut *t, size_t first, size_t n, SafetensorsDtype stored,
                    float *wide, uint16_t *half)
 {
@@ -92,9 +92,9 @@ static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, 
                       Error *err)
 {
     enum { PIECE = 1 << 20 };
-    size_t n = out_elements(t), most = n < PIECE ? n : PIECE;
-    float *wide = memory_array(most, sizeof *wide);
-    uint16_t *half = memory_array(most, sizeof *half);
+    size_t n = out_elements(t), piece = n < PIECE ? n : PIECE;
+    float *wide = memory_array(piece, sizeof *wide);
+    uint16_t *half = memory_array(piece, sizeof *half);
     int rc = 0;
     for (size_t at = 0; at < n && !rc; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;
@@ -111,7 +111,7 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
                       SafetensorsDtype stored, Error *err)
 {
     if (stored != ST_F32 && stored != ST_BF16 && stored != ST_F16)
-        return error_set(err, ERROR_CORRUPT, "%s: only F32, BF16 and F16 are written", path);
+        return error_set(err, ERROR_UNSUPPORTED, "%s: only F32, BF16 and F16 are written", path);
     const SafetensorsOut **order = memory_array(n, sizeof *order);
     for (size_t i = 0; i < n; i++) order[i] = &tensors[i];
     qsort(order, n, sizeof *order, out_by_name);
@@ -139,10 +139,10 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
     return rc;
 }
 
-/* ---- a model's directory ---- */
+/* ---- the directory of a model ---- */
 
-/* Files of an earlier save that this one did not write: model-0000i-of-0000n of another n, or the
- * other kind's. */
+/* Remove files of an earlier save that this one did not write: model-0000i-of-0000n of another n,
+ * or files of the other kind. */
 static int remove_others(const char *dir, int files, Error *err)
 {
     DIR *d = opendir(dir);
@@ -165,7 +165,7 @@ static int remove_others(const char *dir, int files, Error *err)
     return rc;
 }
 
-/* Whole tensors, in order; returns the number of files. */
+/* Assign whole tensors, in order, to files. Returns the number of files. */
 static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored,
                   size_t max_bytes, int *file)
 {
@@ -198,7 +198,7 @@ static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n,
     char *text = doc ? json_dumps(doc, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
     char *path = memory_printf("%s/model.safetensors.index.json", dir);
     int rc = text ? file_write_atomic(path, text, strlen(text), err)
-                  : error_set(err, ERROR_CORRUPT, "%s: the index cannot be written", path);
+                  : error_set(err, ERROR_INVALID, "%s: the index cannot be written", path);
     free(path);
     free(text);
     json_decref(doc);

@@ -1,3 +1,5 @@
+/* Merge the pair of lowest rank first, leftmost among equals, with a heap. A cache keeps the ids of
+ * short pieces. */
 #include "model/tokenizer/bpe.h"
 
 #include <stdlib.h>
@@ -6,15 +8,15 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes from U+0100 on,
- * in order ---- */
+/* ---- the byte alphabet: printable Latin-1 bytes map to themselves, the other 68 bytes to U+0100
+ * and up, in order ---- */
 
 enum {
     LOW = 0x21,
     MIDDLE = 0x7F,
     HIGH = 0xA1,
     LAST = 0xAD
-}; /* 0..LOW, MIDDLE..HIGH and LAST are the others */
+}; /* the others are 0..LOW, MIDDLE..HIGH and LAST */
 
 unsigned bpe_alphabet(unsigned byte)
 {
@@ -107,7 +109,8 @@ int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right)
     return t->pairs[pair_slot(t, left, right)] - 1;
 }
 
-/* A free id below the limit, its bytes stored; kind and hash are the caller's. */
+/* Allocate the token `id`, which must be free and below the limit, and store its bytes. The caller
+ * sets kind and hash. */
 static Token *new_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error *err)
 {
     if (id < 0 || id >= BPE_MAX_TOKENS) {
@@ -183,7 +186,7 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err)
     size_t a = t->tokens[left].len, b = t->tokens[right].len;
     memcpy(joined, bpe_bytes(t, left), a);
     memcpy(joined + a, bpe_bytes(t, right), b);
-    /* merges come in the order of what they make: the token after the one before, most often */
+    /* Merges are usually in the order of the tokens they make: try the next token first. */
     int32_t merged = t->n_merges ? t->merges[t->n_merges - 1].merged : 0;
     if (!is_text(t, merged, joined, a + b) && merged + 1 < t->n_tokens) merged++;
     if (!t->tokens[merged].in_vocab || !is_text(t, merged, joined, a + b))
@@ -214,7 +217,7 @@ int bpe_finish(Tokenizer *t, Error *err)
     return 0;
 }
 
-/* ---- merging one piece: the lowest rank first, leftmost among equals ---- */
+/* ---- merging one piece: the lowest rank first, the leftmost among equals ---- */
 
 static int before(Candidate a, Candidate b)
 {
@@ -241,7 +244,7 @@ static Candidate heap_pop(Tokenizer *t)
     return top;
 }
 
-/* The pair that starts at symbol `at`, if it merges. */
+/* Push the pair that starts at symbol `at`, if it merges. */
 static void offer(Tokenizer *t, int32_t at)
 {
     if (at < 0 || t->symbols[at].next < 0) return;
@@ -254,7 +257,7 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
     if (len > t->symbols_cap) {
         t->symbols_cap = 2 * len;
         t->symbols = memory_grow(t->symbols, t->symbols_cap, sizeof *t->symbols);
-        /* one candidate a start, then at most two for each of len - 1 merges */
+        /* one candidate per start, then at most two for each of len - 1 merges */
         t->heap_cap = 3 * t->symbols_cap;
         t->heap = memory_grow(t->heap, t->heap_cap, sizeof *t->heap);
     }
@@ -267,7 +270,7 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
         Candidate c = heap_pop(t);
         Symbol *left = &t->symbols[c.at];
         const Merge *m = &t->merges[c.rank];
-        /* stale when a neighbour was merged since */
+        /* stale if one of the two symbols was merged since */
         if (left->id != m->left || left->next < 0 || t->symbols[left->next].id != m->right)
             continue;
         Symbol *right = &t->symbols[left->next];

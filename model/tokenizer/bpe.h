@@ -1,4 +1,4 @@
-/* The inside of a tokenizer, for the files of this module: tokens by id, merges by rank. */
+/* Inside the tokenizer: tokens by id, and merges by rank. */
 #ifndef MODEL_BPE_H
 #define MODEL_BPE_H
 
@@ -12,12 +12,12 @@ enum {
     BPE_MAX_ADDED = 8192,
     BPE_CACHE_SLOTS = 8192,
     BPE_CACHE_BYTES = 30,
-    BPE_MAX_TEXT = 1 << 28 /* of one call */
+    BPE_MAX_TEXT = 1 << 28 /* bytes of one call */
 };
 
 typedef enum {
     TOKEN_NONE,    /* no token has this id */
-    TOKEN_TEXT,    /* of the vocabulary */
+    TOKEN_TEXT,    /* from the vocabulary */
     TOKEN_ADDED,   /* matched in texts before anything else */
     TOKEN_SPECIAL, /* never made from text */
 } TokenKind;
@@ -25,12 +25,12 @@ typedef enum {
 typedef struct {
     size_t offset; /* into bytes */
     unsigned short len;
-    unsigned char kind, in_vocab,
-        normalized; /* normalized: an added token that is matched after NFC */
+    /* normalized: an added token that is matched after NFC. */
+    unsigned char kind, in_vocab, normalized;
 } Token;
 
 typedef struct {
-    unsigned char len, n; /* len 0: empty */
+    unsigned char len, n; /* len 0: free */
     char bytes[BPE_CACHE_BYTES];
     int32_t ids[BPE_CACHE_BYTES];
 } CacheSlot;
@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     uint32_t hash;
-    int32_t id; /* + 1; 0: free */
+    int32_t id; /* id + 1; 0: free */
 } TextSlot;
 
 struct Tokenizer {
@@ -63,11 +63,11 @@ struct Tokenizer {
     TextSlot *texts; /* hash of bytes: vocabulary tokens */
     size_t pairs_mask, texts_mask;
     int32_t *added;         /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
-    int n_added, n_matched; /* n_matched: how many are TOKEN_ADDED */
+    int n_added, n_matched; /* n_matched: the number of TOKEN_ADDED */
     int32_t byte_id[256];
     int nfc, max_digits, ignore_merges;
-    Buffer json; /* the file as read or rendered: saving keeps it byte for byte */
-    /* A piece's ids are remembered; the memory and the scratch of one merge are under the lock. */
+    Buffer json; /* the file as read or rendered, which tokenizer_save writes byte for byte */
+    /* Guards the cache of pieces and the scratch of a merge. */
     pthread_mutex_t lock;
     CacheSlot *cache;
     Symbol *symbols;
@@ -77,24 +77,26 @@ struct Tokenizer {
 
 Tokenizer *bpe_new(int expected_tokens, int expected_merges);
 int bpe_add_token(Tokenizer *t, int64_t id, const char *bytes, size_t len, Error *err);
-/* An added token: a new one, or a vocabulary token that is also that. */
+/* Add an added token. It may already be a token of the vocabulary. */
 int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int special,
                   int normalized, Error *err);
-/* The merged token must be in the vocabulary already. */
+/* Add a merge. The vocabulary must already have the merged token. */
 int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err);
-int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the two do not merge */
-int bpe_finish(Tokenizer *t, Error *err); /* every byte has a token; call before any use */
-int32_t bpe_find(const Tokenizer *t, const char *bytes,
-                 size_t len); /* of the vocabulary; -1 none */
+int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the pair does not merge */
+/* checks that every byte has a token; called before any use */
+int bpe_finish(Tokenizer *t, Error *err);
+/* Returns a token of the vocabulary, or -1. */
+int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len);
 static inline const char *bpe_bytes(const Tokenizer *t, int32_t id)
 {
     return t->bytes.data + t->tokens[id].offset;
 }
 
-/* Ids of one pre-token, written to out (room for len); their number. The lock is held. */
+/* Write the ids of one pre-token to out, which has room for len. Returns their number. The caller
+ * holds the lock. */
 size_t bpe_piece(Tokenizer *t, const char *piece, size_t len, int32_t *out);
 
-/* The byte alphabet of the files: byte to code point, and back (-1: no such character). */
+/* The byte alphabet of the files: byte to code point, and back (-1: not in the alphabet). */
 unsigned bpe_alphabet(unsigned byte);
 int bpe_alphabet_byte(uint32_t code);
 

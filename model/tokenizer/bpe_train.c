@@ -1,6 +1,6 @@
-/* Learning a vocabulary. The texts are cut into pre-tokens and the distinct ones counted; then the
- * most frequent pair of neighbours becomes a token, again and again. Counts of pairs are kept up to
- * date by visiting only the words that hold the merged pair. */
+/* Train a vocabulary. The texts are split into pre-tokens, and equal pre-tokens are counted. Then
+ * the most frequent adjacent pair becomes a token, repeatedly. The counts of pairs are updated by
+ * visiting only the words that hold the merged pair. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,17 +12,17 @@
 
 typedef struct {
     size_t text;     /* offset of its bytes */
-    uint32_t len, n; /* bytes; symbols left */
+    uint32_t len, n; /* bytes; remaining symbols */
     size_t first;    /* of its symbols */
     int64_t count;
 } Word;
 
 typedef struct {
-    int32_t left, right; /* a free slot has left -1 */
+    int32_t left, right; /* left -1: a free slot */
     int64_t count;
-    uint32_t *words; /* that held it when they were added */
+    uint32_t *words; /* words that held it when they were added */
     uint32_t n, cap;
-    int32_t offered; /* the token made by the merge that last put it among the grown */
+    int32_t offered; /* the token of the last merge that added it to `grown` */
 } Pair;
 
 typedef struct {
@@ -34,14 +34,14 @@ typedef struct {
     Buffer bytes;
     Word *words;
     uint32_t n_words, words_cap;
-    uint32_t *index; /* hash of words: number + 1 */
+    uint32_t *index; /* hash of words: index + 1 */
     size_t index_mask;
     int32_t *symbols;
     Pair *pairs;
     size_t n_pairs, pairs_mask;
     Offer *heap;
     size_t heap_len, heap_cap;
-    int32_t made; /* the token of the merge at hand: only pairs that hold it can have grown */
+    int32_t made; /* the token of the current merge: only pairs with it can have grown */
     Offer *grown;
     size_t n_grown, grown_cap;
 } Trainer;
@@ -159,7 +159,7 @@ static void add_pair(Trainer *r, int32_t left, int32_t right, uint32_t word)
     p->words[p->n++] = word;
 }
 
-/* More frequent first; then the smaller ids. */
+/* Order by descending count, then by ascending ids. */
 static int offered_before(Offer a, Offer b)
 {
     if (a.count != b.count) return a.count > b.count;
@@ -201,8 +201,8 @@ static void offer_grown(Trainer *r)
     r->n_grown = 0;
 }
 
-/* The most frequent pair; 0 when none is seen twice. An offer whose count has fallen since goes
- * back. */
+/* Find the most frequent pair. Returns 0 when no pair occurs twice. An offer whose count has
+ * decreased is pushed again. */
 static int best_pair(Trainer *r, Offer *best)
 {
     while (r->heap_len) {
@@ -268,9 +268,9 @@ static void merge_pair(Trainer *r, Offer pair, int32_t id)
     offer_grown(r);
 }
 
-/* ---- the whole ---- */
+/* ---- the training loop ---- */
 
-/* Ids 0..255 are the bytes in the order of the alphabet's characters, as other trainers have it. */
+/* Ids 0..255 are the bytes in the order of the alphabet's characters, as in other trainers. */
 static int add_bytes(Tokenizer *t, Error *err)
 {
     int32_t id = 0;
@@ -296,8 +296,8 @@ static void start_words(Trainer *r, const Tokenizer *t)
     offer_grown(r);
 }
 
-/* A merge may make a token that another merge makes too: then the vocabulary does not grow, and
- * pairs that were merged already can come back, which is no new merge. */
+/* Two merges may make the same token: then the vocabulary does not grow. A pair that was merged
+ * before may occur again, which is not a new merge. */
 static int learn(Trainer *r, Tokenizer *t, int n_tokens, int max_merges, Error *err)
 {
     char joined[2 * BPE_MAX_TOKEN_BYTES];
@@ -336,7 +336,7 @@ static int add_specials(Tokenizer *t, const char *const *specials, int n, Error 
     for (int i = 0; i < n; i++) {
         size_t len = strlen(specials[i]);
         if (tokenizer_special(t, specials[i]) >= 0 || bpe_find(t, specials[i], len) >= 0)
-            return error_set(err, ERROR_CORRUPT, "the special token %.100s is a token already",
+            return error_set(err, ERROR_INVALID, "the special token %.100s is a token already",
                              specials[i]);
         if (bpe_add_added(t, t->n_tokens, specials[i], len, 1, 0, err)) return -1;
     }
@@ -349,7 +349,7 @@ int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int 
 {
     *out = NULL;
     if (n_specials < 0 || vocab_size < 256 + n_specials || vocab_size > BPE_MAX_TOKENS)
-        return error_set(err, ERROR_CORRUPT, "expected a vocabulary of %d to %d tokens, found %d",
+        return error_set(err, ERROR_INVALID, "expected a vocabulary of %d to %d tokens, found %d",
                          256 + n_specials, BPE_MAX_TOKENS, vocab_size);
     int n_tokens = vocab_size - n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);

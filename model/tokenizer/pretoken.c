@@ -1,3 +1,4 @@
+/* The expressions as a hand-written matcher: one pass, without backtracking beyond a run. */
 #include "model/tokenizer/pretoken.h"
 
 #include <string.h>
@@ -31,14 +32,14 @@ static int is_newline(uint32_t code)
     return code == '\r' || code == '\n';
 }
 
-/* Case folding as far as the contractions need it: the long s folds to s. */
+/* Case folding for the contractions: the long s folds to s. */
 static uint32_t fold(uint32_t code)
 {
     if (code >= 'A' && code <= 'Z') return code + 32;
     return code == 0x17F ? 's' : code;
 }
 
-/* 's 't 're 've 'm 'll 'd after the apostrophe at `at`: its end, or 0. */
+/* Match 's 't 're 've 'm 'll 'd after the apostrophe at `at`. Returns the end, or 0. */
 static size_t contraction(const char *s, size_t n, size_t at)
 {
     Char a = char_at(s, n, at + 1);
@@ -51,9 +52,9 @@ static size_t contraction(const char *s, size_t n, size_t at)
     return 0;
 }
 
-static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int most)
+static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int limit)
 {
-    for (int i = 0; i < most || !most; i++) {
+    for (int i = 0; i < limit || !limit; i++) {
         Char c = char_at(s, n, at);
         if (!c.size || c.class != class) break;
         at += c.size;
@@ -61,8 +62,8 @@ static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int mo
     return at;
 }
 
-/* A run of white space: up to its last line break if it has one; else all but its last character,
- * which goes with the word that follows; else all of it. */
+/* Match a run of white space: up to its last line break if it has one; else all but its last
+ * character, which belongs to the next word; else all of it. */
 static size_t space(const char *s, size_t n, size_t at)
 {
     size_t end = at, last = at, after_break = 0;
@@ -91,7 +92,7 @@ size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits)
     if (c.class == CLASS_NUMBER)
         return max_digits == 1 ? next : run(s, n, next, CLASS_NUMBER, max_digits - 1);
     if (!is_newline(c.code)) {
-        size_t end = run(s, n, next, CLASS_LETTER, 0); /* one mark or space leads a word */
+        size_t end = run(s, n, next, CLASS_LETTER, 0); /* one mark or space may precede a word */
         if (end > next) return end;
     }
     size_t marks = c.code == ' ' ? next : at, end = run(s, n, marks, CLASS_OTHER, 0);

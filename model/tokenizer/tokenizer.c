@@ -1,6 +1,6 @@
-/* From text to ids and back. Special tokens are never made from text; the vocabulary's other added
- * tokens are, as Hugging Face's tokenizers do with encode_special_tokens set: first those matched
- * in the raw text, then, after NFC, the rest. */
+/* Text to ids and back. Special tokens are never made from text. Other added tokens are, as in
+ * Hugging Face's tokenizers with encode_special_tokens: first the tokens matched in the raw text,
+ * then, after NFC, the rest. */
 #include "model/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static void encode_plain(Tokenizer *t, const char *s, size_t n, Ids *out)
     }
 }
 
-/* The first added token of the pass at or after `from`, the longest at its place; n when none. */
+/* Find the first added token of the pass at or after `from`, the longest at its position. Returns n
+ * if there is none. */
 static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t from, int normalized,
                          int32_t *id)
 {
@@ -97,7 +98,7 @@ int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t *
     Ids out = {0};
     int rc = unicode_repair(&text, &len, &copy, err);
     if (!rc) {
-        Tokenizer *own = (Tokenizer *)t; /* the cache and the scratch are behind the lock */
+        Tokenizer *own = (Tokenizer *)t; /* the lock guards the cache and the scratch */
         pthread_mutex_lock(&own->lock);
         rc = encode_pass(own, text, len, 0, &out, err);
         pthread_mutex_unlock(&own->lock);
@@ -117,7 +118,7 @@ int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_
 {
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_INVALID,
                              "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
                              t->n_tokens);
         const Token *k = &t->tokens[ids[i]];

@@ -1,5 +1,5 @@
-/* tokenizer.json: read with every claim checked, since other programs write it; written as Hugging
- * Face's tokenizers would. A pipeline that is not Qwen2's or Llama-3's is refused, never
+/* Read tokenizer.json with every claim checked, since other programs write it, and write it as
+ * Hugging Face's tokenizers do. A pipeline other than Qwen2's or Llama-3's is an error, never
  * approximated. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,13 +34,13 @@ static int read_normalizer(const json_t *v, Tokenizer *t, Error *err)
     if (json_is_object(v) && !strcmp(type_of(v), "Sequence")) {
         const json_t *list = json_object_get(v, "normalizers");
         if (!json_is_array(list) || json_array_size(list) > 1)
-            return error_set(err, ERROR_CORRUPT,
+            return error_set(err, ERROR_UNSUPPORTED,
                              "normalizer: expected NFC or none, found a sequence of others");
         v = json_array_get(list, 0);
     }
     if (!v || json_is_null(v)) return 0;
     if (strcmp(type_of(v), "NFC"))
-        return error_set(err, ERROR_CORRUPT, "normalizer: expected NFC or none, found %.40s",
+        return error_set(err, ERROR_UNSUPPORTED, "normalizer: expected NFC or none, found %.40s",
                          type_of(v));
     t->nfc = 1;
     return 0;
@@ -49,7 +49,7 @@ static int read_normalizer(const json_t *v, Tokenizer *t, Error *err)
 static int read_split(const json_t *split, Tokenizer *t, Error *err)
 {
     if (strcmp(type_of(split), "Split"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "pre_tokenizer: expected Split, then ByteLevel; found %.40s first",
                          type_of(split));
     const char *regex =
@@ -62,13 +62,13 @@ static int read_split(const json_t *split, Tokenizer *t, Error *err)
                     : !strcmp(regex, pretoken_regex_lines) ? PRETOKEN_LINES
                                                            : 0;
     if (!t->max_digits)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "pre_tokenizer: the regular expression is neither Qwen2's nor Llama-3's "
                          "nor the line rule: %.200s",
                          regex);
     const char *behavior = json_string_value(json_object_get(split, "behavior"));
     if (!behavior || strcmp(behavior, "Isolated") || !is_false_or_absent(split, "invert"))
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "pre_tokenizer: expected behavior Isolated, not inverted");
     return 0;
 }
@@ -77,7 +77,7 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
 {
     const json_t *list = json_object_get(v, "pretokenizers");
     if (strcmp(type_of(v), "Sequence") || !json_is_array(list) || json_array_size(list) != 2)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "pre_tokenizer: expected a Sequence of Split and ByteLevel, found %.40s",
                          type_of(v));
     if (read_split(json_array_get(list, 0), t, err)) return -1;
@@ -86,27 +86,27 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
         !json_is_false(json_object_get(bytes, "add_prefix_space")) ||
         !json_is_false(json_object_get(bytes, "use_regex")))
         return error_set(
-            err, ERROR_CORRUPT,
+            err, ERROR_UNSUPPORTED,
             "pre_tokenizer: expected ByteLevel without add_prefix_space and use_regex");
     return 0;
 }
 
-/* What would change the ids and is not done here must be off. */
+/* Refuse options that change the ids and are not implemented. */
 static int check_model(const json_t *model, Tokenizer *t, Error *err)
 {
     const json_t *type = json_object_get(model, "type");
     if (type && strcmp(type_of(model), "BPE"))
-        return error_set(err, ERROR_CORRUPT, "model.type: expected BPE, found %.40s",
+        return error_set(err, ERROR_UNSUPPORTED, "model.type: expected BPE, found %.40s",
                          type_of(model));
     static const char *const off[] = {"dropout", "unk_token", "byte_fallback"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         if (!is_false_or_absent(model, off[i]))
-            return error_set(err, ERROR_CORRUPT, "model.%s: expected none", off[i]);
+            return error_set(err, ERROR_UNSUPPORTED, "model.%s: expected none", off[i]);
     static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
         const json_t *v = json_object_get(model, empty[i]);
         if (v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v)))
-            return error_set(err, ERROR_CORRUPT, "model.%s: expected none", empty[i]);
+            return error_set(err, ERROR_UNSUPPORTED, "model.%s: expected none", empty[i]);
     }
     t->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     return 0;
@@ -131,7 +131,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
         static const char *const off[] = {"single_word", "lstrip", "rstrip"};
         for (size_t k = 0; k < 3 && !special; k++)
             if (!is_false_or_absent(v, off[k]))
-                return error_set(err, ERROR_CORRUPT, "%s.%s: expected false", where, off[k]);
+                return error_set(err, ERROR_UNSUPPORTED, "%s.%s: expected false", where, off[k]);
         if (bpe_add_added(t, id, text, strlen(text), special, normalized, err))
             return error_prefix(err, "%s", where);
         const char *nfc = text;
@@ -147,7 +147,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* vocab and merges are in the file's text, not in the document. */
+/* vocab and merges are in the text of the file, not in the document. */
 static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpan *merges,
                          Tokenizer **out, Error *err)
 {
@@ -167,7 +167,7 @@ static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpa
     if (read_normalizer(json_object_get(doc, "normalizer"), t, err)) return -1;
     if (read_pretokenizer(json_object_get(doc, "pre_tokenizer"), t, err)) return -1;
     if (strcmp(type_of(json_object_get(doc, "decoder")), "ByteLevel"))
-        return error_set(err, ERROR_CORRUPT, "decoder: expected ByteLevel, found %.40s",
+        return error_set(err, ERROR_UNSUPPORTED, "decoder: expected ByteLevel, found %.40s",
                          type_of(json_object_get(doc, "decoder")));
     if (check_model(model, t, err) || vocabulary_read(t, vocab, merges, err)) return -1;
     return read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err) ? -1 : 0;
@@ -178,7 +178,7 @@ static int parse(const Buffer *text, const char *path, Tokenizer **out, Error *e
     JsonSpan vocab, merges;
     Buffer rest;
     buffer_init(&rest, MAX_FILE);
-    /* what is no JSON is read whole, for a message with its line */
+    /* Text that is not JSON is parsed whole, for a message with its line. */
     const Buffer *read =
         vocabulary_cut(text->data, text->len, &rest, &vocab, &merges) ? text : &rest;
     json_t *doc = json_read_text(read->data, read->len, path, err);
@@ -213,7 +213,7 @@ static int quote(Buffer *b, const char *s, size_t n, Error *err)
     json_t *v = json_stringn(s, n);
     char *text = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
     json_decref(v);
-    if (!text) return error_set(err, ERROR_CORRUPT, "\"%.100s\" is not UTF-8", s);
+    if (!text) return error_set(err, ERROR_INVALID, "\"%.100s\" is not UTF-8", s);
     buffer_puts(b, text);
     free(text);
     return 0;

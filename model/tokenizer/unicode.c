@@ -1,3 +1,4 @@
+/* utf8proc with the differences between its Unicode version and the checkpoints' as tables. */
 #include "model/tokenizer/unicode.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ size_t unicode_decode(const char *s, size_t n, uint32_t *code)
     *code = UNICODE_INVALID;
     if (lead < 0xC2 || lead > 0xF4) return 1;
     want = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    /* the second byte's range keeps out overlong forms, surrogates and what lies above U+10FFFF */
+    /* The range of the second byte excludes overlong forms, surrogates and code points above
+     * U+10FFFF. */
     if (lead == 0xE0) low = 0xA0;
     if (lead == 0xED) high = 0x9F;
     if (lead == 0xF0) low = 0x90;
@@ -49,7 +51,7 @@ static int in_ranges(uint32_t code, const Range *r, size_t n)
 }
 #define IN(code, ranges) in_ranges(code, ranges, sizeof ranges / sizeof *(ranges))
 
-/* Letters and numbers of Unicode 15 and 16, for a utf8proc that does not know them yet. */
+/* Letters and numbers of Unicode 15 and 16, for a utf8proc without them. */
 static const Range new_letters[] = {
     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3},
     {0x10D4A, 0x10D65}, {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240},
@@ -118,9 +120,9 @@ int unicode_repair(const char **text, size_t *len, Buffer *copy, Error *err)
     return 0;
 }
 
-/* Combining marks (and one composing vowel, U+11930) that came after Unicode 9. The normaliser that
- * the checkpoints were trained with does not know them: it neither reorders nor composes across
- * one. Found by comparing it with Unicode 14's NFC over every code point. */
+/* Combining marks (and one composing vowel, U+11930) newer than Unicode 9. The normalizer of the
+ * checkpoints does not know them: it neither reorders nor composes across one. The list is the
+ * difference to the NFC of Unicode 14 over all code points. */
 static const Range late_marks[] = {
     {0x07FD, 0x07FD},   {0x0898, 0x089F},   {0x08CA, 0x08D3},   {0x09FE, 0x09FE},
     {0x0C3C, 0x0C3C},   {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x1715, 0x1715},
@@ -147,7 +149,7 @@ static int append_nfc(Buffer *copy, const char *s, size_t n, Error *err)
     utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &out,
                                         UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (len < 0)
-        return error_set(err, ERROR_CORRUPT, "the text cannot be normalised: %s",
+        return error_set(err, ERROR_INVALID, "the text cannot be normalised: %s",
                          utf8proc_errmsg(len));
     buffer_append(copy, out, (size_t)len);
     free(out);
@@ -156,10 +158,10 @@ static int append_nfc(Buffer *copy, const char *s, size_t n, Error *err)
 
 int unicode_nfc(const char **text, size_t *len, Buffer *copy, Error *err)
 {
-    enum { MAX_MARKS = 1024 }; /* in a row: sorting a run takes its square */
+    enum { MAX_MARKS = 1024 }; /* in a row: sorting them takes quadratic time */
     const char *s = *text;
     size_t n = *len, at = 0, done = 0, marks = 0;
-    while (at < n && (unsigned char)s[at] < 0xCC) at++; /* 0xCC leads U+0300 */
+    while (at < n && (unsigned char)s[at] < 0xCC) at++; /* 0xCC is the lead byte of U+0300 */
     if (at == n) return 0;
     buffer_clear(copy);
     for (uint32_t code; at < n;) {

@@ -1,6 +1,6 @@
-/* What the tokenizer needs of Unicode: decoding, the three classes of the pre-tokeniser's
- * expression, NFC. Character data comes from utf8proc (Unicode 14 in Debian 12) and is brought up
- * to Unicode 16. */
+/* The parts of Unicode that the tokenizer needs: decoding, the three character classes of the
+ * pre-tokenizer, and NFC. Character data comes from utf8proc (Unicode 14 in Debian 12) and is
+ * updated to Unicode 16. */
 #ifndef MODEL_UNICODE_H
 #define MODEL_UNICODE_H
 
@@ -12,18 +12,19 @@
 
 #define UNICODE_INVALID UINT32_MAX
 
-/* Length of the code point at s (n >= 1 bytes are there). Ill-formed: *code = UNICODE_INVALID and
- * the length of its maximal part, of which a decoder makes one U+FFFD. */
+/* Decode the code point at s, which has n >= 1 bytes, and return its length. If it is ill-formed,
+ * *code is UNICODE_INVALID and the length is that of the maximal part that a decoder replaces by
+ * one U+FFFD. */
 size_t unicode_decode(const char *s, size_t n, uint32_t *code);
 
 typedef enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE } UnicodeClass;
 UnicodeClass unicode_class(uint32_t code); /* \p{L}, \p{N}, \s */
 
-/* Well-formed text: *text and *len are left as they are, or replaced by a copy in `copy` (cleared
- * first) where ill-formed bytes became U+FFFD. */
+/* Make the text well-formed. *text and *len stay as they are, or become a copy in `copy` (cleared
+ * first) with U+FFFD in place of ill-formed bytes. */
 int unicode_repair(const char **text, size_t *len, Buffer *copy, Error *err);
 
-/* The same for NFC, of well-formed text. Without a code point from U+0300 on it is NFC already. */
+/* The same for NFC of well-formed text. Text without a code point from U+0300 on is NFC already. */
 int unicode_nfc(const char **text, size_t *len, Buffer *copy, Error *err);
 
 #endif

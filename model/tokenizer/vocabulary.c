@@ -1,3 +1,4 @@
+/* A scanner over the text of the file, with every index checked against its end. */
 #include "model/tokenizer/vocabulary.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static const char *skip_space(const char *p, const char *end)
 
 /* ---- finding the two members ---- */
 
-/* Behind the string that begins at p, a quote; NULL when it does not end. */
+/* Returns the position after the string that begins at the quote p, or NULL if it does not end. */
 static const char *skip_string(const char *p, const char *end)
 {
     for (p++; p < end; p++) {
@@ -22,7 +23,8 @@ static const char *skip_string(const char *p, const char *end)
     return NULL;
 }
 
-/* Behind the value at p; of an array or object, *items is how many it seems to hold. */
+/* Returns the position after the value at p. For an array or object, *items is an estimate of its
+ * size. */
 static const char *skip_value(const char *p, const char *end, size_t *items)
 {
     size_t depth = 0;
@@ -48,7 +50,7 @@ static const char *skip_value(const char *p, const char *end, size_t *items)
 }
 
 typedef struct {
-    const char *done, *end; /* up to `done` it is in rest */
+    const char *done, *end; /* rest holds the text up to `done` */
     Buffer *rest;
     JsonSpan *vocab, *merges;
 } Cut;
@@ -68,7 +70,7 @@ static void take(Cut *c, JsonSpan *span, const char *from, const char *to, size_
     c->done = to;
 }
 
-/* Behind the object at p: of the document, or of its model. */
+/* Returns the position after the object at p, which is the document or its model. */
 static const char *walk(Cut *c, const char *p, int in_model)
 {
     const char *end = c->end;
@@ -119,7 +121,7 @@ static int expect(Scan *s, char c)
     return 1;
 }
 
-/* The character after a backslash at s->p; UNICODE_INVALID for what JSON does not know. */
+/* Decode the escape after a backslash at s->p. Returns UNICODE_INVALID if JSON does not have it. */
 static uint32_t escaped(Scan *s)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -142,8 +144,8 @@ static uint32_t escaped(Scan *s)
     return code;
 }
 
-/* Text of the byte alphabet up to a quote or a space, as bytes in out (room for
- * BPE_MAX_TOKEN_BYTES): their number, or -1. */
+/* Decode text of the byte alphabet up to a quote or a space to out, which has room for
+ * BPE_MAX_TOKEN_BYTES. Returns the number of bytes, or -1. */
 static int token_bytes(Scan *s, char *out)
 {
     int n = 0;
@@ -160,7 +162,7 @@ static int token_bytes(Scan *s, char *out)
     return s->p < s->end ? n : -1;
 }
 
-/* A whole number as JSON writes it, of at most 18 digits; 0 when there is none. */
+/* Read a JSON integer of at most 18 digits. Returns 0 if there is none. */
 static int integer(Scan *s, int64_t *out)
 {
     s->p = skip_space(s->p, s->end);
@@ -175,7 +177,7 @@ static int integer(Scan *s, int64_t *out)
     return 1;
 }
 
-/* As much of the file at `at` as tells a person where to look. */
+/* Returns how many bytes at `at` a message quotes. */
 static int shown(const char *at, const char *end)
 {
     const char *quote = memchr(at, '"', (size_t)(end - at));
@@ -196,7 +198,7 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
         const char *key = s.p;
         int n = token_bytes(&s, bytes), long_key = shown(key, s.end);
         if (n < 0 || *s.p != '"')
-            return error_set(err, ERROR_LIMIT,
+            return error_set(err, ERROR_CORRUPT,
                              "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
                              long_key, key);
         s.p++;
@@ -210,7 +212,7 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
                      (size_t)(s.p - span->text));
 }
 
-/* One of the two tokens of merge i, behind its quote or space. */
+/* Read one of the two tokens of merge i, and skip its quote or space. */
 static int merge_part(Tokenizer *t, Scan *s, size_t i, int32_t *id, Error *err)
 {
     char bytes[BPE_MAX_TOKEN_BYTES];

@@ -1,3 +1,4 @@
+/* All rules end in a softmax draw without replacement, or in a uniform one. */
 #include "stages/crl/exemplar.h"
 
 #include <math.h>
@@ -37,8 +38,8 @@ static Members members_of(const Pool *p, const char *task)
     return m;
 }
 
-/* Index drawn from weights proportional to exp((level - mu)/tau); taken[i] excludes. -1: none left.
- */
+/* Draws an index with a probability proportional to exp(level/tau), among the ones that are not
+ * taken. Returns -1 when all are taken. */
 static int draw_softmax(const double *level, const char *taken, int n, double tau, Random *rng)
 {
     double top = -INFINITY, sum = 0;
@@ -67,7 +68,7 @@ static double deviation(const double *x, int n)
 
 typedef struct {
     long key;
-    double level; /* mean of its members */
+    double level; /* mean log2 score of its members */
     int count;
 } Bucket;
 
@@ -95,29 +96,29 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Ran
     Bucket b[MAX_BUCKETS];
     double level[MAX_BUCKETS] = {0};
     char taken[MAX_BUCKETS] = {0};
-    int buckets = make_buckets(m, opt->width, b), got = 0;
+    int buckets = make_buckets(m, opt->width, b), drawn = 0;
     for (int k = 0; k < buckets; k++) level[k] = b[k].level;
     double tau = fmax(opt->temperature * deviation(level, buckets), 1e-6);
-    while (got < n && got < buckets) {
+    while (drawn < n && drawn < buckets) {
         int k = draw_softmax(level, taken, buckets, tau, rng);
         taken[k] = 1;
         int nth = (int)random_below(rng, (uint64_t)b[k].count);
         for (int i = 0; i < m->n; i++)
             if (lround(floor(m->level[i] / opt->width)) == b[k].key && nth-- == 0) {
-                picks[got++] = m->item[i];
+                picks[drawn++] = m->item[i];
                 break;
             }
     }
-    return got;
+    return drawn;
 }
 
 static int draw_members(const Members *m, char *taken, double tau, int n, Random *rng,
                         const PoolItem **picks)
 {
-    int got = 0;
-    for (int k; got < n && (k = draw_softmax(m->level, taken, m->n, tau, rng)) >= 0; taken[k] = 1)
-        picks[got++] = m->item[k];
-    return got;
+    int drawn = 0;
+    for (int k; drawn < n && (k = draw_softmax(m->level, taken, m->n, tau, rng)) >= 0; taken[k] = 1)
+        picks[drawn++] = m->item[k];
+    return drawn;
 }
 
 static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Random *rng,
@@ -130,28 +131,28 @@ static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Rand
         left += !taken[i];
     }
     if (left < n) memset(taken, 0, (size_t)m->n); /* a small pool is one island */
-    int got = draw_members(m, taken, fmax(opt->temperature * deviation(m->level, m->n), 1e-6), n,
-                           rng, picks);
+    int drawn = draw_members(m, taken, fmax(opt->temperature * deviation(m->level, m->n), 1e-6), n,
+                             rng, picks);
     free(taken);
-    return got;
+    return drawn;
 }
 
 int exemplar_draw(const Pool *p, const char *task, const ExemplarOptions *opt, int n, Random *rng,
                   const PoolItem *picks[EXEMPLAR_MAX])
 {
     Members m = members_of(p, task);
-    int got = 0;
+    int drawn = 0;
     if (n > EXEMPLAR_MAX) n = EXEMPLAR_MAX;
     if (m.n && opt->rule == EXEMPLAR_BUCKET) {
-        got = draw_buckets(&m, opt, n, rng, picks);
+        drawn = draw_buckets(&m, opt, n, rng, picks);
     } else if (m.n && opt->rule == EXEMPLAR_ISLAND) {
-        got = draw_island(&m, opt, n, rng, picks);
+        drawn = draw_island(&m, opt, n, rng, picks);
     } else if (m.n) {
         char *taken = memory_alloc((size_t)m.n);
-        got = draw_members(&m, taken, 1e9, n, rng, picks); /* an infinite temperature: uniform */
+        drawn = draw_members(&m, taken, 1e9, n, rng, picks); /* a high temperature: uniform */
         free(taken);
     }
-    for (int i = got - 1; i > 0; i--) {
+    for (int i = drawn - 1; i > 0; i--) {
         int j = (int)random_below(rng, (uint64_t)i + 1);
         const PoolItem *t = picks[i];
         picks[i] = picks[j];
@@ -159,5 +160,5 @@ int exemplar_draw(const Pool *p, const char *task, const ExemplarOptions *opt, i
     }
     free(m.item);
     free(m.level);
-    return got;
+    return drawn;
 }

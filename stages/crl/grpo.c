@@ -1,3 +1,4 @@
+/* One group at a time; a sample that is an example moves out of its group. */
 #include "stages/crl/grpo.h"
 
 #include <stdlib.h>
@@ -5,7 +6,7 @@
 
 #include "base/memory.h"
 
-/* By the text where an endpoint did not tell the ids. */
+/* Compares ids, or the text when an endpoint did not return the ids. */
 static int same_prompt(const Sample *a, const Sample *b)
 {
     if (!strcmp(a->group, b->group)) return 1;
@@ -15,8 +16,8 @@ static int same_prompt(const Sample *a, const Sample *b)
            !memcmp(a->prompt_ids, b->prompt_ids, (size_t)a->n_prompt * sizeof *a->prompt_ids);
 }
 
-/* Samples of one prompt stand together in the artifact: its order is (prompt, copy), a task's plain
- * prompts, which are all the same text, come first and make one group. */
+/* Returns the end of the group that begins at `first`. The samples of a group are adjacent: the
+ * order is (prompt, copy), and the plain prompts of a task, which have one text, come first. */
 static long group_end(const SampleSet *s, long first)
 {
     long i = first + 1;
@@ -26,8 +27,8 @@ static long group_end(const SampleSet *s, long first)
 
 typedef struct {
     const Sample **member;
-    Example *example; /* of each, its advantage still 0; once handed on its ids are NULL */
-    double *reward, *worth, *advantage;
+    Example *example; /* of each member; zeroed once it is handed over */
+    double *reward, *shaped, *advantage;
     int n;
 } Group;
 
@@ -36,17 +37,17 @@ static void group_release(Group *g)
     examples_free(g->example, g->n);
     free(g->member);
     free(g->reward);
-    free(g->worth);
+    free(g->shaped);
     free(g->advantage);
 }
 
-/* The members, encoded at once: where an endpoint told no ids, only that says how long they are. */
+/* Fills a group with its judged samples as examples, whose lengths the penalty needs. */
 static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats,
                       const GrpoOptions *o, GrpoStats *report, Error *err)
 {
     size_t cap = (size_t)(last - first);
     *g = (Group){memory_array(cap, sizeof *g->member),    memory_array(cap, sizeof *g->example),
-                 memory_array(cap, sizeof *g->reward),    memory_array(cap, sizeof *g->worth),
+                 memory_array(cap, sizeof *g->reward),    memory_array(cap, sizeof *g->shaped),
                  memory_array(cap, sizeof *g->advantage), 0};
     for (long i = first; i < last; i++) {
         const Sample *x = &s->items[i];
@@ -62,16 +63,16 @@ static int group_fill(Group *g, const SampleSet *s, long first, long last, const
     return 0;
 }
 
-static void group_weigh(Group *g, const GrpoOptions *o)
+static void group_advantages(Group *g, const GrpoOptions *o)
 {
-    reward_best_of(g->reward, g->n, o->best_of, g->worth);
+    reward_best_of(g->reward, g->n, o->best_of, g->shaped);
     for (int i = 0; i < g->n; i++) {
         const Example *e = &g->example[i];
-        g->worth[i] += o->success_worth * (g->member[i]->outcome == OUTCOME_OK);
+        g->shaped[i] += o->success_worth * (g->member[i]->outcome == OUTCOME_OK);
         if (o->overlong == OVERLONG_PENALTY)
-            g->worth[i] += loss_overlong(e->len - e->prompt, o->longest, o->margin);
+            g->shaped[i] += loss_overlong(e->len - e->prompt, o->longest, o->margin);
     }
-    loss_advantages(o->advantage, g->worth, g->n, o->floor_std, g->advantage);
+    loss_advantages(o->advantage, g->shaped, g->n, o->floor_std, g->advantage);
 }
 
 static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats,
@@ -79,7 +80,7 @@ static int add_group(const SampleSet *s, long first, long last, const RewardStat
 {
     Group g;
     int signal = 0, rc = group_fill(&g, s, first, last, stats, o, report, err);
-    if (!rc) group_weigh(&g, o);
+    if (!rc) group_advantages(&g, o);
     for (int i = 0; !rc && i < g.n; i++) {
         signal |= g.advantage[i] != 0;
         if ((g.advantage[i] == 0 && !o->keep_constant) || g.example[i].len > o->max_len) continue;

@@ -1,48 +1,47 @@
 /* From scored samples to the examples of a group-relative loss: raw score -> smoothed reward ->
- * what the sample adds to the group's worth -> advantage within the group. A group is all samples
- * of one prompt, the same text under several names included (a task's plain prompts). Groups whose
- * rewards are all the same teach nothing and are dropped (unless keep_constant), and so is a sample
- * that was not judged, because its evaluator or its endpoint failed: that says nothing of a
- * candidate.
+ * shaped reward -> advantage within the group (method, sections 4.4 to 4.6). A group is all samples
+ * of one prompt; prompts with the same text, such as the plain ones of a task, are one. A group
+ * whose rewards are equal teaches nothing and is dropped, unless keep_constant. A sample that was
+ * not judged, because its evaluator or its endpoint failed, is dropped too.
  *
- * The worth is the expected best of best_of samples: a kernel is drawn several times and the best
- * is kept, so an answer counts by how far it beats what the others would have given. The mean
- * (best_of 1) instead sharpens on whatever is safest. What beats nothing would then weigh the same
- * right or wrong: success_worth tells them apart. */
+ * The shaped reward is the sample's part of the expected best of best_of samples (reward_best_of).
+ * A kernel is sampled several times and the best is kept, so an answer counts by how far it beats
+ * the others. With best_of 1, the mean, the policy would learn what is safest. An answer that beats
+ * no other has the same part whether it is right or wrong; success_worth is added for a right
+ * one. */
 #ifndef STAGES_CRL_GRPO_H
 #define STAGES_CRL_GRPO_H
 
 #include "stages/crl/reward.h"
 #include "stages/train/learn.h"
 
-/* Answers cut by the token limit: examples like others, left out (out of the group too), or
- * punished for their length before the limit already (loss_overlong). */
+/* Answers that the token limit has cut: examples like others; dropped, also from the group; or
+ * punished for their length already before the limit (loss_overlong). */
 #define GRPO_OVERLONG "keep|drop|penalty"
 typedef enum { OVERLONG_KEEP, OVERLONG_DROP, OVERLONG_PENALTY } Overlong;
 
 typedef struct {
     double clip;          /* k of the smoothing: 1.5 */
     double floor_std;     /* in the advantage's denominator, in smoothed units */
-    int best_of;          /* the group's worth is its expected best of so many; 1: its mean */
+    int best_of;          /* k of reward_best_of; 1: the mean counts */
     double success_worth; /* added for a success, in smoothed units */
-    int max_len;          /* longer examples, prompt and answer, are left out: memory */
-    const Policy *policy; /* encodes answers that came without ids; NULL: they are an error */
+    int max_len;          /* tokens; longer examples are dropped, since memory is bounded */
+    const Policy *policy; /* encodes answers without ids; NULL: they are an error */
     int with_old;         /* copy the log-probabilities as sampled */
     LossAdvantage advantage;
-    int keep_constant; /* examples of advantage 0 too: they count in the normaliser, and a KL term
-                          sees them */
+    int keep_constant; /* keep advantage 0, for the normalizer and the KL term */
     Overlong overlong;
-    int longest,
-        margin; /* of the penalty: tokens of the longest answer, and how long before it begins */
+    int longest, margin; /* tokens: the longest answer; the penalty begins margin before */
 } GrpoOptions;
 
 typedef struct {
-    long groups, constant, used; /* prompts, those without a signal, examples made */
-    long judged;                 /* samples that count */
-    double mean_reward, success; /* raw, over those */
+    long groups, constant, used; /* groups, groups without a signal, examples */
+    long judged;                 /* judged samples */
+    double mean_reward, success; /* raw means over the judged samples */
 } GrpoStats;
 
-/* stats must hold this round's rewards already. */
+/* Makes the examples of a round. stats must already include its rewards. The caller frees *out with
+ * examples_free. */
 int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out,
                   long *n, GrpoStats *report, Error *err);
 

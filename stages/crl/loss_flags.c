@@ -1,14 +1,17 @@
+/* Flags hold names; the enums of stages/train/loss.h are found by their place in a list of
+ * names. */
 #include "stages/crl/loss_flags.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The i-th word of "a|b|c" into the flags' own memory. */
-static const char *word_at(LossFlags *f, const char *names, int i)
+/* Copies name i of "a|b|c" into the flags' own memory. */
+static const char *name_at(LossFlags *f, const char *names, int i)
 {
     char *out = f->word[f->words++];
-    while (i-- > 0) names = strchr(names, '|') + 1;
-    snprintf(out, sizeof *f->word, "%.*s", (int)strcspn(names, "|"), names);
+    int len;
+    const char *name = loss_name(names, i, &len);
+    snprintf(out, sizeof *f->word, "%.*s", len, name);
     return out;
 }
 
@@ -26,11 +29,11 @@ void loss_flags_preset(LossFlags *f, const char *name)
                      .kl_max = l.kl_max,
                      .cap = l.cap,
                      .longest = l.longest};
-    f->advantage = word_at(f, LOSS_ADVANTAGES, (int)l.advantage);
-    f->ratio = word_at(f, LOSS_RATIOS, (int)l.ratio);
-    f->aggregation = word_at(f, LOSS_AGGREGATIONS, (int)l.aggregation);
-    f->kl_form = word_at(f, LOSS_KLS, (int)l.kl_form);
-    f->correction = word_at(f, LOSS_CORRECTIONS, (int)l.correction);
+    f->advantage = name_at(f, LOSS_ADVANTAGES, (int)l.advantage);
+    f->ratio = name_at(f, LOSS_RATIOS, (int)l.ratio);
+    f->aggregation = name_at(f, LOSS_AGGREGATIONS, (int)l.aggregation);
+    f->kl_form = name_at(f, LOSS_KLS, (int)l.kl_form);
+    f->correction = name_at(f, LOSS_CORRECTIONS, (int)l.correction);
 }
 
 const char *loss_flags_named(int argc, char **argv)
@@ -65,7 +68,7 @@ void loss_from_flags(const LossFlags *f, const FlagSpec *spec, Loss *loss, GrpoO
     if (f->dual_clip != 0 && f->dual_clip <= 1 + f->eps_high)
         flags_usage_error(spec, "--dual-clip expects 0 or more than 1 + --eps-high (%g), found %g",
                           1 + f->eps_high, f->dual_clip);
-    if (loss->correction != LOSS_UNCORRECTED && loss->ratio == LOSS_NO_RATIO)
+    if (loss->correction != LOSS_CORRECT_NONE && loss->ratio == LOSS_NO_RATIO)
         flags_usage_error(spec,
                           "--correction %s needs a --ratio other than none: it compares the "
                           "weights before the update "

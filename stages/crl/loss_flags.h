@@ -1,5 +1,5 @@
-/* The loss of stage 3 as flags: --loss names a published combination, whose values become the other
- * flags' defaults. */
+/* The loss of stage 3 as flags. --loss names a published combination, whose values become the
+ * defaults of the other flags. */
 #ifndef STAGES_CRL_LOSS_FLAGS_H
 #define STAGES_CRL_LOSS_FLAGS_H
 
@@ -11,12 +11,12 @@ typedef struct {
     const char *loss, *advantage, *ratio, *aggregation, *kl_form, *correction, *overlong, *constant;
     double eps_low, eps_high, dual_clip, kl, kl_max, cap;
     int64_t longest, margin;
-    char word[5][24]; /* what the preset's texts point to: the struct stays where it is */
+    char word[5][24]; /* the preset's texts, so the struct must not move */
     int words;
 } LossFlags;
 
-/* Rows of a flag table. Those that came after the first release are in a header only where they say
- * something new. */
+/* Rows of a flag table. Most are in the header of an artifact only when they differ from the
+ * default. */
 #define LOSS_FLAGS(f)                                                                                \
     {"loss",     FLAG_TEXT, &(f).loss,     "whose values are the defaults of the next ones", 0, 0,   \
      LOSS_NAMES, 0,         CONFIG_CHANGED},                                                         \
@@ -76,11 +76,12 @@ typedef struct {
             0, CONFIG_CHANGED                                                                        \
     }
 
-/* The defaults of `name` (LOSS_NAMES); NULL or an unknown name leaves f as it is. */
+/* Sets the defaults of a combination (LOSS_NAMES). NULL or an unknown name changes nothing. */
 void loss_flags_preset(LossFlags *f, const char *name);
-/* The --loss of a command line, before it is parsed: NULL when there is none. */
+/* Returns the --loss of a command line that is not parsed yet, or NULL. */
 const char *loss_flags_named(int argc, char **argv);
-/* After parsing. A combination that makes no sense is a usage error. */
+/* Sets the loss and the options that the flags give, after parsing. A combination without sense is
+ * a usage error. */
 void loss_from_flags(const LossFlags *f, const FlagSpec *spec, Loss *loss, GrpoOptions *g);
 
 #endif

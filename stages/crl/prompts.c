@@ -1,3 +1,4 @@
+/* The draw of a prompt depends on the seed and its id. */
 #include "stages/crl/prompts.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Prompts as an artifact: for each task `groups` of them, plain or contrastive. */
+/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive. */
 #ifndef STAGES_CRL_PROMPTS_H
 #define STAGES_CRL_PROMPTS_H
 
@@ -7,17 +7,17 @@
 
 typedef struct {
     const char *stage; /* in the ids: "crl-3" */
-    int groups;        /* prompts a task */
-    int plain;         /* of them, how many show no exemplars (the first ones) */
+    int groups;        /* prompts per task */
+    int plain;         /* how many of them show no exemplars; they come first */
     int exemplars;     /* N of a contrastive prompt */
-    int heldout;       /* heldout tasks too: plain always, their kernels are in no pool */
-    int full;          /* style */
+    int heldout;       /* heldout tasks too, always plain: the pool has none of their kernels */
+    int full;          /* style (stages/policy/prompt.h) */
     ExemplarOptions draw;
     uint64_t seed;
 } PromptOptions;
 
-/* A contrastive prompt whose pool has one kernel, or one bucket, shows the baseline (score 1)
- * beside it; with none it shows the baseline alone. */
+/* Writes the artifact. When fewer than two kernels can be drawn, a contrastive prompt shows the
+ * baseline too, with score 1. */
 int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
                   const ArtifactSpec *spec, Error *err);
 

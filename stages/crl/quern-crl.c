@@ -1,13 +1,11 @@
-/* quern-crl: one round of stage 3. Samples of contrastive prompts with their verdicts, and the
- * verdicts of earlier rounds for the running reward statistics, in; the updated model out. */
-#include <string.h>
-
+/* quern-crl: one round of stage 3. It reads samples of contrastive prompts with their verdicts, and
+ * the verdicts of earlier rounds for the running statistics of the reward. It writes the updated
+ * model. */
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "stages/crl/loss_flags.h"
 #include "stages/data/history.h"
-#include "stages/data/stage_config.h"
+#include "stages/train/learn_program.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history;
@@ -18,17 +16,24 @@ typedef struct {
 } Options;
 
 typedef struct {
-    RewardStats stats;
-    double decay;
-} Rewards;
+    const Options *o;
+    GrpoOptions grpo;
+    RewardStats rewards;
+} Crl;
 
-static int fold_round(void *ctx, const SampleSet *round, Error *err)
+static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
-    Rewards *r = ctx;
-    return reward_stats_update(&r->stats, round, r->decay, err);
+    const Options *o = ((Crl *)stage)->o;
+    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err);
 }
 
-static void report(const GrpoStats *g, const SampleSet *s)
+static int add_rewards(void *ctx, const SampleSet *round, Error *err)
+{
+    Crl *c = ctx;
+    return reward_stats_update(&c->rewards, round, c->o->decay, err);
+}
+
+static void log_round(const GrpoStats *g, const SampleSet *s)
 {
     log_info("%ld samples of %ld prompts: %.0f%% succeeded, mean score %.3f; %ld prompts without a "
              "signal, %ld examples",
@@ -38,58 +43,44 @@ static void report(const GrpoStats *g, const SampleSet *s)
                  s->n);
 }
 
-/* The samples as examples. */
-static int make_examples(const Options *o, GrpoOptions *g, Example **ex, long *n, Error *err)
+static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Error *err)
 {
+    Crl *c = stage;
+    const Options *o = c->o;
     SampleSet set;
     Policy tokenizer = {0};
     GrpoStats stats;
-    Rewards r = {.decay = o->decay};
-    reward_stats_init(&r.stats);
+    reward_stats_init(&c->rewards);
     if (samples_load(o->samples, o->verdicts, &set, err) ||
-        history_each(o->history, fold_round, &r, err) || fold_round(&r, &set, err))
+        history_each(o->history, add_rewards, c, err) || add_rewards(c, &set, err) ||
+        learn_tokenizer(&set, o->base, &tokenizer, &c->grpo.policy, err))
         return -1;
-    long without = samples_without_ids(&set);
-    if (without)
-        log_info("%ld of %ld samples came without token ids: their texts are encoded", without,
-                 set.n);
-    if (without && policy_tokenizer(o->base, &tokenizer, err)) return -1;
-    g->policy = without ? &tokenizer : NULL;
-    int needed = g->overlong == OVERLONG_PENALTY || !strcmp(o->loss.aggregation, "constant");
-    if (needed && !g->longest && samples_limit(o->samples, &g->longest, err)) return -1;
-    if (grpo_examples(&set, &r.stats, g, ex, n, &stats, err)) return -1;
-    report(&stats, &set);
+    int needed =
+        c->grpo.overlong == OVERLONG_PENALTY || l->training.loss.aggregation == LOSS_CONSTANT;
+    if (needed && !c->grpo.longest && samples_limit(o->samples, &c->grpo.longest, err)) return -1;
+    if (grpo_examples(&set, &c->rewards, &c->grpo, ex, n, &stats, err)) return -1;
+    l->training.loss.longest = c->grpo.longest;
+    log_round(&stats, &set);
     samples_release(&set);
     policy_release(&tokenizer);
-    reward_stats_release(&r.stats);
+    reward_stats_release(&c->rewards);
     return 0;
 }
 
-static void learning(const Options *o, const Loss *loss, LearnOptions *l)
+/* The loss and the settings of the stage, from its flags. */
+static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g, TrainingOptions *t)
 {
-    TrainingOptions *t = &l->training;
+    *g = (GrpoOptions){.clip = o->clip,
+                       .floor_std = o->floor_std,
+                       .best_of = (int)o->best_of,
+                       .success_worth = o->success_worth,
+                       .max_len = (int)o->context};
     training_defaults(t);
     t->lr = o->lr, t->batch = (int)o->batch, t->epochs = (int)o->epochs, t->final_lr = 1.0;
     t->seed = (uint64_t)o->seed;
-    t->loss = *loss;
-    l->stage = "crl", l->base = o->base, l->output = o->output, l->engine = &o->engine;
-    l->reference = loss->kl > 0 ? o->reference : NULL;
-}
-
-static int run(const Options *o, LearnOptions *l, GrpoOptions *g, ArtifactSpec *out, Error *err)
-{
-    Example *ex;
-    long n;
-    if (o->engine.plan)
-        return engine_plan(&o->engine, o->base, NULL, !loss_needs_logp(&l->training.loss), err);
-    if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err)) return -1;
-    int rc = learn_begin(l, err);
-    if (rc != 1) return rc;
-    if (make_examples(o, g, &ex, &n, err)) return -1;
-    l->training.loss.longest = g->longest;
-    rc = learn_run(l, ex, n, err);
-    examples_free(ex, n);
-    return rc;
+    loss_from_flags(&o->loss, spec, &t->loss, g);
+    g->with_old = t->loss.ratio != LOSS_NO_RATIO;
+    if (t->loss.kl > 0 && !o->reference) flags_usage_error(spec, "--kl above 0 needs --reference");
 }
 
 int main(int argc, char **argv)
@@ -139,31 +130,22 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     loss_flags_preset(&o.loss, loss_flags_named(argc, argv));
     flags_parse(&spec, argc, argv, (const char **)argv);
-    Loss loss;
-    GrpoOptions g = {.clip = o.clip,
-                     .floor_std = o.floor_std,
-                     .best_of = (int)o.best_of,
-                     .success_worth = o.success_worth,
-                     .max_len = (int)o.context};
-    loss_from_flags(&o.loss, &spec, &loss, &g);
-    g.with_old = loss.ratio != LOSS_NO_RATIO;
-    engine_check(&o.engine, &spec, o.base);
-    if (loss.kl > 0 && !o.reference) flags_usage_error(&spec, "--kl above 0 needs --reference");
-    engine_required(&o.engine, &spec, "samples|verdicts|output");
-    log_open("quern-crl");
-    stop_install();
-    Error err;
-    ArtifactSpec out;
-    config_spec(&out, "manifest", &spec, &defaults);
-    engine_config(&o.engine, &out);
-    LearnOptions l = {.spec = &out};
-    learning(&o, &loss, &l);
-    if (run(&o, &l, &g, &out, &err)) log_die(&err);
-    artifact_spec_release(&out);
-    return log_close(0);
+    Crl c = {.o = &o};
+    LearnOptions l = {.stage = "crl", .base = o.base, .output = o.output};
+    set_training(&o, &spec, &c.grpo, &l.training);
+    if (l.training.loss.kl > 0) l.reference = o.reference;
+    const LearnProgram program = {.program = &spec,
+                                  .defaults = &defaults,
+                                  .engine = &o.engine,
+                                  .required = "samples|verdicts|output",
+                                  .stage = &c,
+                                  .inputs = inputs,
+                                  .examples = make_examples};
+    return learn_program(&program, &l);
 }

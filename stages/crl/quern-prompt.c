@@ -1,4 +1,4 @@
-/* quern-prompt: tasks and a pool in, prompts out. */
+/* quern-prompt: makes prompts for tasks, with exemplars from a pool. */
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -37,8 +37,10 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
+    flags_checked();
     log_open("quern-prompt");
     stop_install();
     Error err;

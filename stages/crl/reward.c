@@ -1,3 +1,4 @@
+/* Running statistics by task, and the best-of-k reward in closed form. */
 #include "stages/crl/reward.h"
 
 #include <math.h>
@@ -64,9 +65,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted upwards, m others below r_i: the best of the k - 1 drawn is the j-th with chance C(j,
- * k-2)/C(n-1, k-1) (j others are below it), and only those below r_i leave a difference. Both
- * chances are kept as running quotients: the binomials themselves overflow. */
+/* With the rewards in ascending order, the j-th is the best of the k - 1 others with probability
+ * C(j, k-2)/C(n-1, k-1), since j rewards are below it. Only j < i has a positive difference. The
+ * probability is a product of quotients, because the binomials overflow. */
 void reward_best_of(const double *reward, int n, int k, double *out)
 {
     if (k > n) k = n;
@@ -81,8 +82,7 @@ void reward_best_of(const double *reward, int n, int k, double *out)
         double sum = 0;
         for (int j = k - 2; j < i; j++) {
             double chance =
-                (double)(k - 1) /
-                (n - 1); /* that the j-th is drawn, and the k - 2 others among the j below it */
+                (double)(k - 1) / (n - 1); /* the j-th is drawn, and the rest below it */
             for (int t = 0; t < k - 2; t++) chance *= (double)(j - t) / (n - 2 - t);
             sum += chance * (r[i].value - r[j].value);
         }

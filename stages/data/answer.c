@@ -1,3 +1,4 @@
+/* Writes and reads the three sections of an answer. */
 #include "stages/data/answer.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ void answer_write(Buffer *out, const char *analysis, const char *design, const c
                   analysis, design, code, n && code[n - 1] == '\n' ? "" : "\n");
 }
 
-/* First line at or after p that starts with "```"; NULL: none. */
+/* Returns the first line that starts with "```". p is the start of a line. NULL: there is none. */
 static const char *fence(const char *p, const char *end)
 {
     while (p < end) {

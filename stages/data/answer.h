@@ -1,5 +1,5 @@
-/* The answer's format, taught in stage 1 and asked for in every prompt (reference: method, Table
- * 3):
+/* The format of an answer. Stage 1 teaches it and every prompt asks for it (reference: method,
+ * Table 3):
  *
  *   ## Performance Analysis
  *   ...
@@ -17,12 +17,13 @@
 
 #include "base/buffer.h"
 
-/* Append an answer made of its three parts. */
+/* Appends an answer made of its three parts to out. */
 void answer_write(Buffer *out, const char *analysis, const char *design, const char *code);
 
-/* The candidate inside an answer: the last fenced block after the "Code" heading, or the last
- * fenced block at all. Returns its start and length in *len (0 and NULL when there is none, or when
- * the fence never closes: a truncated answer is never graded as a whole one). */
+/* Finds the candidate in an answer: the last fenced block after the last "## Code" heading, or else
+ * the last fenced block of the text. Returns its start within text and sets *len. Returns NULL and
+ * sets *len to 0 when there is no block. A block whose fence does not close is none: a truncated
+ * answer must not be judged as a whole one. */
 const char *answer_code(const char *text, size_t n, size_t *len);
 
 #endif

@@ -1,3 +1,4 @@
+/* All records stay in memory until the artifact is written, at most BATCH_MAX bytes. */
 #include "stages/data/batchlog.h"
 
 #include <string.h>
@@ -9,7 +10,8 @@ static void put_length(unsigned char out[4], size_t n)
     for (int i = 0; i < 4; i++) out[i] = (unsigned char)(n >> (8 * i));
 }
 
-/* Next record of data at *at; 0 at the end, -1 when the lengths do not fit. */
+/* Takes the record of data at *at and moves *at behind it. Returns 0 at the end, -1 when the
+ * lengths do not fit. */
 static int next_record(const Buffer *data, size_t *at, const void **record, size_t *len)
 {
     if (*at == data->len) return 0;
@@ -46,7 +48,7 @@ int batchlog_open(BatchLog *b, const char *target, const ArtifactSpec *spec, Bat
         if (each) rc = each(ctx, record, len, err);
     }
     if (!rc && more < 0)
-        rc = error_set(err, ERROR_INVALID, "%s.journal: a batch whose record lengths do not add up",
+        rc = error_set(err, ERROR_CORRUPT, "%s.journal: a batch whose record lengths do not add up",
                        target);
     if (!rc) return 0;
     batchlog_keep(b, NULL);

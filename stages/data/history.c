@@ -1,3 +1,4 @@
+/* One round is in memory at a time. */
 #include "stages/data/history.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static int each_pair(const char *text, Pair *pair, void *ctx, Error *err)
     for (char *p = strtok_r(list, ",", &save); !rc && p; p = strtok_r(NULL, ",", &save)) {
         char *colon = strchr(p, ':');
         if (!colon || ++n > HISTORY_MAX) {
-            rc = error_set(err, ERROR_LIMIT,
+            rc = error_set(err, ERROR_USAGE,
                            "--history expects at most %d pairs SAMPLES:VERDICTS, found '%s'",
                            HISTORY_MAX, p);
             break;
@@ -28,7 +29,7 @@ static int each_pair(const char *text, Pair *pair, void *ctx, Error *err)
 
 static int add_input(void *ctx, const char *samples, const char *verdicts, Error *err)
 {
-    (void)samples; /* named by the verdicts' own inputs */
+    (void)samples; /* the verdicts name them among their inputs */
     return artifact_spec_input(ctx, verdicts, err);
 }
 

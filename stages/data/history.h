@@ -1,5 +1,5 @@
-/* Earlier rounds of a stage, as a flag names them: "SAMPLES:VERDICTS,SAMPLES:VERDICTS,...", oldest
- * first. */
+/* The earlier rounds of a stage, as a flag lists them: "SAMPLES:VERDICTS,SAMPLES:VERDICTS,...", the
+ * oldest first. A list of another form is ERROR_USAGE. */
 #ifndef STAGES_DATA_HISTORY_H
 #define STAGES_DATA_HISTORY_H
 
@@ -7,11 +7,12 @@
 
 enum { HISTORY_MAX = 30 };
 
-/* Make every round's verdicts an input of the spec. text NULL or "": no rounds. */
+/* Adds the verdicts of every round to the inputs of spec. text NULL or "" lists no rounds. */
 int history_inputs(const char *text, ArtifactSpec *spec, Error *err);
 
-/* Load each round in turn and hand it over. */
+/* Called with one round, which is released after the call. */
 typedef int HistoryRound(void *ctx, const SampleSet *round, Error *err);
+/* Loads the rounds one after another and calls round for each, until it returns -1. */
 int history_each(const char *text, HistoryRound *round, void *ctx, Error *err);
 
 #endif

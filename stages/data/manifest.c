@@ -1,3 +1,4 @@
+/* Files are digested and copied in chunks, since a checkpoint may be larger than memory. */
 #include "stages/data/manifest.h"
 
 #include <dirent.h>
@@ -24,7 +25,8 @@ static int is_covered(const char *name)
                    !strcmp(dot, ".jinja") || !strcmp(dot, ".txt"));
 }
 
-/* Names of the files that the manifest covers, sorted; returns how many. */
+/* Lists the files that the manifest covers, sorted by name. Returns how many, or -1. The caller
+ * frees the names. */
 static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
 {
     DIR *d = opendir(dir);
@@ -40,7 +42,6 @@ static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
                      MAX_FILES, seen);
 }
 
-/* A checkpoint's file may be larger than memory: it is read in pieces. */
 static int digest_file(const char *path, char hex[DIGEST_HEX], int64_t *bytes, Error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

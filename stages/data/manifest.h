@@ -1,23 +1,25 @@
-/* The manifest of a model directory: the artifact that names every file in it with its digest.
- * Written last, it is the make target, and its payload digest names the model in the inputs of what
- * is made from it. */
+/* The manifest of a model directory, DIR/manifest.qa: an artifact that lists the model's files with
+ * their digests. It is written last, so a directory with a manifest holds a whole model. It is the
+ * target of the make rule, and its payload digest stands for the model in the inputs of other
+ * artifacts. */
 #ifndef STAGES_DATA_MANIFEST_H
 #define STAGES_DATA_MANIFEST_H
 
 #include "artifacts/artifact.h"
 
-/* dir/manifest.qa of the .json, .safetensors, .jinja and .txt files in dir. */
+/* Writes the manifest of the .json, .safetensors, .jinja and .txt files in dir. */
 int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err);
-/* Before a file of dir changes: a manifest that stayed would vouch for files that are half of one
- * model and half of another. */
+/* Removes the manifest. The caller does this before it changes a file of dir: the old manifest must
+ * not stand beside files of two models. */
 int manifest_remove(const char *dir, Error *err);
-/* The files of from's model in dir too, as hard links where that can be, and dir's manifest. */
+/* Empties dir, gives it the files of the model in `from` and writes its manifest. The files are
+ * hard links where the file system allows it, else copies. */
 int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *spec, Error *err);
-/* dir's model becomes an input of what is made from it. */
+/* Adds the model in dir to the inputs of spec. */
 int manifest_input(const char *dir, ArtifactSpec *spec, Error *err);
-/* Whether dir is what the spec would make again, as artifact_same says. */
+/* Whether dir already holds what spec would make (artifact_same of the manifest). */
 int manifest_same(const char *dir, const ArtifactSpec *spec);
-/* The payload digest of dir/manifest.qa, hex: the name of what is there. */
+/* Reads the payload digest of the manifest, in hex. */
 int manifest_digest(const char *dir, char hex[DIGEST_HEX], Error *err);
 
 #endif

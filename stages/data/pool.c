@@ -1,3 +1,4 @@
+/* An array of kernels, searched from its start. */
 #include "stages/data/pool.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The pool: every correct kernel of the run with its score, once each (by source digest), in the
- * order in which it entered. It is the performance-indexed database that exemplars are drawn from.
- */
+/* The pool: every correct kernel of a run with its score. It is the performance-indexed database
+ * that exemplars are drawn from (method, section 4.3). A task has each source once, by its digest,
+ * and the kernels keep the order in which they were added. */
 #ifndef STAGES_DATA_POOL_H
 #define STAGES_DATA_POOL_H
 
@@ -18,14 +18,16 @@ typedef struct {
     long n;
 } Pool;
 
-int pool_load(const char *path, Pool *out, Error *err); /* path NULL: empty */
+/* path NULL gives an empty pool. */
+int pool_load(const char *path, Pool *out, Error *err);
 void pool_release(Pool *p);
-/* Is this kernel, by digest, already there for its task? */
+/* Whether the pool has the source of this sample for its task. */
 int pool_holds(const Pool *p, const Sample *s);
-/* Add the correct candidates of train tasks; returns how many were new. */
+/* Adds the correct samples of train tasks that are not in the pool yet. Returns how many it
+ * added. */
 long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round);
 int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error *err);
-/* Best of a task by score (ties: the earlier), or NULL. */
+/* Returns the kernel with the highest score of a task, the earliest of equal ones, or NULL. */
 const PoolItem *pool_best(const Pool *p, const char *task);
 
 #endif

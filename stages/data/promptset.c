@@ -1,3 +1,4 @@
+/* Loads prompts, and makes sample records of their answers. */
 #include "stages/data/promptset.h"
 
 #include <stdio.h>
@@ -5,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "stages/data/answer.h"
 
 int promptset_load(const char *path, PromptSet *out, Error *err)
@@ -52,6 +54,21 @@ void promptset_remove(PromptSet *p, long i)
     release_item(&p->items[i]);
     p->n--;
     memmove(p->items + i, p->items + i + 1, (size_t)(p->n - i) * sizeof *p->items);
+}
+
+uint64_t promptset_seed(const PromptItem *p, uint64_t seed, int trial)
+{
+    Random r;
+    random_init(&r, seed ^ random_hash(p->id, strlen(p->id)), (uint64_t)trial);
+    return random_u64(&r);
+}
+
+void promptset_ids(Record *r, const char *key, const int32_t *ids, size_t n)
+{
+    int64_t *wide = memory_array(n, sizeof *wide);
+    for (size_t i = 0; i < n; i++) wide[i] = ids[i];
+    record_ints(r, key, wide, n);
+    free(wide);
 }
 
 Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,

@@ -1,4 +1,4 @@
-/* A prompts artifact in memory. */
+/* A prompts artifact in memory, and the records of the answers to its prompts. */
 #ifndef STAGES_DATA_PROMPTSET_H
 #define STAGES_DATA_PROMPTSET_H
 
@@ -6,7 +6,7 @@
 
 typedef struct {
     char *id, *task, *split, *text;
-    int contrastive; /* it shows kernels */
+    int contrastive; /* the prompt shows kernels */
 } PromptItem;
 
 typedef struct {
@@ -16,10 +16,17 @@ typedef struct {
 
 int promptset_load(const char *path, PromptSet *out, Error *err);
 void promptset_release(PromptSet *p);
+/* Removes prompt i; the later ones move up. */
 void promptset_remove(PromptSet *p, long i);
 
-/* The record of one answer; the candidate is cut out of it, "" when there is none. Caller frees. */
+/* The seed of answer number `trial` to a prompt, made of the prompt's id and the run's seed. */
+uint64_t promptset_seed(const PromptItem *p, uint64_t seed, int trial);
+
+/* The sample record of an answer. Its candidate is the code in the text; it is "" when the text has
+ * none, or when finish is not "stop". The caller frees the record. */
 Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,
                          uint64_t seed, const char *finish, const char *text, size_t len);
+/* Sets a field of n token ids. */
+void promptset_ids(Record *r, const char *key, const int32_t *ids, size_t n);
 
 #endif

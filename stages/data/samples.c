@@ -1,3 +1,4 @@
+/* The join is a binary search of the samples, sorted by id. */
 #include "stages/data/samples.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static int read_logprobs(const View *v, Sample *s, Error *err)
     if (view_floats(v, "logprobs", &wide, &n, err)) return -1;
     if ((int)n != s->n_ids) {
         free(wide);
-        return error_set(err, ERROR_INVALID, "%s: expected %d logprobs, one an id, found %zu",
+        return error_set(err, ERROR_CORRUPT, "%s: expected %d logprobs, one an id, found %zu",
                          v->where, s->n_ids, n);
     }
     s->logprobs = memory_array(n, sizeof *s->logprobs);
@@ -81,7 +82,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     s->speedup = verdict.speedup;
     memcpy(s->source_digest, verdict.source_digest, sizeof s->source_digest);
     verdict_release(&verdict);
-    if (s->unanswered) { /* judged all the same, as an answer without code */
+    if (s->unanswered) { /* the evaluator judged it as an answer without code */
         s->outcome = OUTCOME_EVALUATOR_ERROR;
         s->score = s->speedup = 0;
     }

@@ -1,5 +1,5 @@
-/* Samples with their verdicts, in memory: what the training stages, the pool and the report read.
- */
+/* Samples with their verdicts, in memory. The training stages, the pool and the report read
+ * them. */
 #ifndef STAGES_DATA_SAMPLES_H
 #define STAGES_DATA_SAMPLES_H
 
@@ -9,17 +9,15 @@
 typedef struct {
     char *id, *task, *group, *source, *prompt, *text;
     int heldout;
-    Outcome outcome; /* EVALUATOR_ERROR while no verdict is known, and where there was no answer to
-                        judge */
+    Outcome outcome; /* EVALUATOR_ERROR without a verdict or without an answer */
     double score, speedup;
     char source_digest[DIGEST_HEX];
-    int32_t *ids, *prompt_ids; /* as sampled; NULL where an endpoint did not tell */
+    int32_t *ids, *prompt_ids; /* as sampled; NULL when an endpoint did not return them */
     float *logprobs;
     int n_ids, n_prompt;
-    View verdict;   /* lives with the set */
+    View verdict;   /* the whole verdict; valid as long as the set */
     int truncated;  /* finish is not "stop" */
-    int unanswered; /* finish is "error": the endpoint's failure, of which the verdict says nothing
-                     */
+    int unanswered; /* finish is "error": the endpoint failed, and the verdict means nothing */
 } Sample;
 
 typedef struct {
@@ -28,13 +26,13 @@ typedef struct {
     ArtifactReader *verdicts;
 } SampleSet;
 
-/* Verdicts are matched by id; a sample without one is an error. verdicts NULL: samples alone. */
+/* Loads the samples and, unless verdicts is NULL, the verdict of each, matched by id. A sample
+ * without a verdict is ERROR_INVALID. The caller releases *out. */
 int samples_load(const char *samples, const char *verdicts, SampleSet *out, Error *err);
 void samples_release(SampleSet *s);
-/* How many answers hold no ids. */
+/* Returns how many answered samples lack the ids of the prompt or of the answer. */
 long samples_without_ids(const SampleSet *s);
-/* The limit on an answer's tokens that the samples were drawn with, from the artifact's
- * configuration. */
+/* Reads the limit on the tokens of an answer from the configuration of a samples artifact. */
 int samples_limit(const char *samples, int *out, Error *err);
 
 #endif

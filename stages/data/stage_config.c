@@ -1,3 +1,4 @@
+/* Values as text, so that equal settings give equal headers. */
 #include "stages/data/stage_config.h"
 
 #include <stdlib.h>

@@ -1,24 +1,25 @@
-/* The resolved configuration of a stage, as its artifact's header keeps it: every flag that decides
- * what comes out, those left at their defaults too. */
+/* The resolved configuration of a program in the header of its artifact: the value of every flag
+ * that decides the payload, given or default. Flag.aside = 1 leaves a flag out. */
 #ifndef STAGES_DATA_STAGE_CONFIG_H
 #define STAGES_DATA_STAGE_CONFIG_H
 
 #include "artifacts/artifact.h"
 #include "base/flags.h"
 
+/* Adds the flags without .aside to the configuration. */
 void config_from_flags(ArtifactSpec *s, const Flag *flags);
 
-/* For Flag.aside: part of the configuration where it is not at its default. So what was made before
- * the flag existed keeps its header, and is still the same work. */
+/* A value of Flag.aside: the flag is in the configuration only when it differs from its default. An
+ * artifact from before the flag existed then still has the header of the same work. */
 enum { CONFIG_CHANGED = 2 };
 typedef struct {
     char *text[64];
 } ConfigDefaults;
 
-/* Before flags_parse. */
+/* Keeps the defaults of the flags with CONFIG_CHANGED; called before flags_parse. */
 void config_defaults(ConfigDefaults *d, const Flag *flags);
-/* After it: the spec of what the program writes, with its whole configuration. Releases the
- * defaults. */
+/* Makes the spec of the program's artifact with its configuration; called after flags_parse.
+ * Releases the defaults. */
 void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d);
 
 #endif

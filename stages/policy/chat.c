@@ -1,3 +1,4 @@
+/* The layouts are a table; text collects in a buffer and is encoded before each special token. */
 #include "stages/policy/chat.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ enum { MAX_FILE = 16 << 20, MAX_TEXT = 1 << 28 };
 static const char qwen_system[] =
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
-/* Special tokens by name. A role's name is followed by the token `header`, or by a line break. */
+/* Special tokens by name. The token `header`, or else a line break, follows the name of a role. */
 static const struct {
     const char *begin, *open, *header, *end, *system;
 } layout[] = {
@@ -57,8 +58,8 @@ int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, E
                : 0;
 }
 
-/* Known by what only they say. A default system prompt of another kind, or a thought that the
- * prompt begins, would change what the model reads: such templates are refused. */
+/* Recognizes a template by a text that only it has. A template with another default system prompt,
+ * or one whose prompt begins a thought, is refused: the model would read another prompt. */
 static int kind_of(const char *template, const char *where, ChatKind *out, Error *err)
 {
     static const char *const others[] = {"<|im_start|>system\nYou", "<|im_start|>system\\nYou",
@@ -77,13 +78,13 @@ static int kind_of(const char *template, const char *where, ChatKind *out, Error
                                                    : CHAT_CHATML;
         if (*out != CHAT_CHATML || !other) return 0;
     }
-    return error_set(err, ERROR_INVALID,
+    return error_set(err, ERROR_UNSUPPORTED,
                      "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
                      where);
 }
 
-/* The text of tokenizer_config.json's chat_template, or NULL: it is a text, or a list of named
- * ones. */
+/* Returns the chat_template of tokenizer_config.json, or NULL. It is a text or a list of named
+ * texts. */
 static const char *template_in(const json_t *config)
 {
     const json_t *v = json_object_get(config, "chat_template"), *entry;
@@ -97,7 +98,7 @@ static const char *template_in(const json_t *config)
     return json_string_value(v);
 }
 
-/* 1 with the kind, 0 when the file is not there or has no template. */
+/* Returns 1 and the kind, or 0 when the file does not exist or has no template. */
 static int kind_in(const char *dir, const char *file, int json, ChatKind *out, Error *err)
 {
     char *path = memory_printf("%s/%s", dir, file);
@@ -118,7 +119,7 @@ static int kind_in(const char *dir, const char *file, int json, ChatKind *out, E
     return rc;
 }
 
-int chat_of(const Tokenizer *t, const char *dir, Chat *out, Error *err)
+int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 {
     ChatKind kind = tokenizer_special(t, "<|start_header_id|>") >= 0 ? CHAT_LLAMA3 : CHAT_SMALL;
     int found = kind_in(dir, "chat_template.jinja", 0, &kind, err);
@@ -140,9 +141,9 @@ typedef struct {
     size_t *n;
     int failed;
     Error *err;
-} Out;
+} Encoder;
 
-static void flush(Out *o)
+static void flush(Encoder *o)
 {
     if (o->text.full && !o->failed)
         o->failed = error_set(o->err, ERROR_LIMIT, "a prompt of more than %zu bytes", o->text.max);
@@ -151,18 +152,18 @@ static void flush(Out *o)
     buffer_clear(&o->text);
 }
 
-static void put_text(Out *o, const char *text, size_t len)
+static void put_text(Encoder *o, const char *text, size_t len)
 {
     buffer_append(&o->text, text, len);
     if (o->c->kind == CHAT_SMALL) flush(o);
 }
 
-static void put_words(Out *o, const char *text)
+static void put_words(Encoder *o, const char *text)
 {
     put_text(o, text, strlen(text));
 }
 
-static void put_special(Out *o, int id)
+static void put_special(Encoder *o, int id)
 {
     flush(o);
     *o->ids = memory_grow(*o->ids, *o->n + 1, sizeof **o->ids);
@@ -174,7 +175,7 @@ static int is_space(uint32_t code)
     return unicode_class(code) == CLASS_SPACE || (code >= 0x1C && code <= 0x1F);
 }
 
-/* White space as Python's strip has it, at both ends. */
+/* Removes white space, as Python's strip does, from both ends. */
 static void trim(const char **text, size_t *len)
 {
     const char *s = *text;
@@ -198,8 +199,8 @@ static void strip_lines(const char **text, size_t *len)
     while (*len && **text == '\n') ++*text, --*len;
 }
 
-/* "<|im_start|>user\n", or "<|start_header_id|>user<|end_header_id|>\n\n" */
-static void put_role(Out *o, const char *role)
+/* Puts "<|im_start|>user\n", or "<|start_header_id|>user<|end_header_id|>\n\n". */
+static void put_role(Encoder *o, const char *role)
 {
     char line[32];
     put_special(o, o->c->open);
@@ -210,7 +211,7 @@ static void put_role(Out *o, const char *role)
     put_words(o, "\n\n");
 }
 
-static void put_turn(Out *o, const char *role, const char *text, size_t len)
+static void put_message(Encoder *o, const char *role, const char *text, size_t len)
 {
     put_role(o, role);
     put_text(o, text, len);
@@ -218,14 +219,15 @@ static void put_turn(Out *o, const char *role, const char *text, size_t len)
     if (!is_llama(o->c)) put_words(o, "\n");
 }
 
-static Out out_to(const Chat *c, const Tokenizer *t, int32_t **ids, size_t *n, Error *err)
+static Encoder encoder_start(const Chat *c, const Tokenizer *t, int32_t **ids, size_t *n,
+                             Error *err)
 {
-    Out o = {.c = c, .t = t, .ids = ids, .n = n, .err = err};
+    Encoder o = {.c = c, .t = t, .ids = ids, .n = n, .err = err};
     buffer_init(&o.text, MAX_TEXT);
     return o;
 }
 
-static int done(Out *o)
+static int encoder_finish(Encoder *o)
 {
     flush(o);
     buffer_release(&o->text);
@@ -236,14 +238,14 @@ int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size
                        int32_t **ids, size_t *n, Error *err)
 {
     const char *system = layout[c->kind].system;
-    Out o = out_to(c, t, ids, n, err);
+    Encoder o = encoder_start(c, t, ids, n, err);
     if (c->begin >= 0) put_special(&o, c->begin);
-    if (system) put_turn(&o, "system", system, strlen(system));
+    if (system) put_message(&o, "system", system, strlen(system));
     if (is_llama(c)) trim(&text, &len);
-    put_turn(&o, "user", text, len);
+    put_message(&o, "user", text, len);
     put_role(&o, "assistant");
     if (c->kind == CHAT_QWEN3 && !c->thinking) put_words(&o, "<think>\n\n</think>\n\n");
-    return done(&o);
+    return encoder_finish(&o);
 }
 
 static const char *find(const char *text, size_t len, const char *mark, int last)
@@ -256,9 +258,9 @@ static const char *find(const char *text, size_t len, const char *mark, int last
     return found;
 }
 
-/* A Qwen3 answer: its thought, which is left out where the prompt has an empty one, and what
- * follows it. */
-static void put_thought(Out *o, const char **text, size_t *len)
+/* Splits a Qwen3 answer: sets *text and *len to what follows its thought, and puts the thought
+ * unless the prompt has an empty one. */
+static void put_thought(Encoder *o, const char **text, size_t *len)
 {
     static const char start[] = "<think>", stop[] = "</think>";
     const char *end = *text + *len, *closed = find(*text, *len, stop, 0),
@@ -286,10 +288,10 @@ static void put_thought(Out *o, const char **text, size_t *len)
 int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len,
                        int32_t **ids, size_t *n, Error *err)
 {
-    Out o = out_to(c, t, ids, n, err);
+    Encoder o = encoder_start(c, t, ids, n, err);
     if (is_llama(c)) trim(&text, &len);
     if (c->kind == CHAT_QWEN3) put_thought(&o, &text, &len);
     put_text(&o, text, len);
     put_special(&o, c->end);
-    return done(&o);
+    return encoder_finish(&o);
 }

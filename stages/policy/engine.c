@@ -1,3 +1,4 @@
+/* Flags become options of model/; a plan reads the configuration of a model only. */
 #include "stages/policy/engine.h"
 
 #include <stdio.h>
@@ -7,7 +8,9 @@
 #include "base/file.h"
 #include "model/core/lora.h"
 #include "model/core/ops.h"
-#include "model/files/model_config.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/config_json.h"
+#include "model/files/peft.h"
 #include "model/memory_plan.h"
 #include "model/model_device.h"
 
@@ -30,7 +33,7 @@ void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base)
     if (!e->tokens && !strcmp(e->device, "cpu")) e->tokens = CPU_TOKENS;
 }
 
-/* The value of a FLAG_TEXT that the program has. */
+/* Returns the value of a text flag that the program has. */
 static const char *text_flag(const FlagSpec *spec, const char *name, size_t len)
 {
     const Flag *f = spec->flags;
@@ -40,7 +43,7 @@ static const char *text_flag(const FlagSpec *spec, const char *name, size_t len)
 
 void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *names)
 {
-    for (size_t len; !e->plan && *names; names += len + (names[len] == '|')) {
+    for (size_t len; !e->plan && !flags_checking() && *names; names += len + (names[len] == '|')) {
         len = strcspn(names, "|");
         if (!text_flag(spec, names, len))
             flags_usage_error(spec, "--%.*s is required", (int)len, names);
@@ -98,18 +101,18 @@ int engine_policy(const EngineFlags *e, const char *dir, Policy *out, Error *err
 
 int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err)
 {
-    const LoraOptions *there = model_lora(m), wanted = engine_lora(e, seed);
+    const LoraOptions *present = model_lora(m), asked = engine_lora(e, seed);
     if (!e->lora) return 0;
-    if (!there) return model_add_lora(m, &wanted, err);
-    if (there->rank == wanted.rank) return 0;
+    if (!present) return model_add_lora(m, &asked, err);
+    if (present->rank == asked.rank) return 0;
     return error_set(err, ERROR_INVALID,
                      "--lora %d: the model to start from has an adapter of rank %d already, which "
                      "is trained further",
-                     wanted.rank, there->rank);
+                     asked.rank, present->rank);
 }
 
-/* The configuration of a model directory; an adapter's is its base's, and its options come too
- * (rank 0: it is none). */
+/* Reads the configuration of a model directory. For an adapter it is the base's, and *lora is set
+ * to the adapter's options; else lora->rank is 0. */
 static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error *err)
 {
     char path[4096], *base = NULL;
@@ -127,8 +130,8 @@ static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error
     return rc;
 }
 
-/* A plan on stdout. */
-static void put(Buffer *b)
+/* Writes a plan to stdout and releases it. */
+static void print_plan(Buffer *b)
 {
     fwrite(b->data, 1, b->len, stdout);
     buffer_release(b);
@@ -145,13 +148,13 @@ int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small
     TrainerOptions t = engine_training(e, fixed_weights);
     MemoryPlan p;
     if (engine_start(e, err) || engine_ops(e, &ops, err))
-        return -1; /* of several GPUs each holds a slice of the optimiser */
+        return -1; /* each of several GPUs holds a slice of the optimizer's state */
     if (!t.max_tokens && ops == ops_cpu()) t.max_tokens = CPU_TOKENS;
     if (plan_training(&c, ops, lora.rank ? &lora : NULL, &t, &p, err)) return -1;
     Buffer b;
     buffer_init(&b, 1 << 16);
     plan_print(&p, &b);
-    put(&b);
+    print_plan(&b);
     return engine_finish(err);
 }
 
@@ -170,6 +173,6 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     Buffer b;
     buffer_init(&b, 1 << 16);
     plan_print_sampling(&p, c.max_position, &b);
-    put(&b);
+    print_plan(&b);
     return 0;
 }

@@ -1,10 +1,12 @@
-/* What the stage programs say about the engine: device, adapter, memory; and loading a policy by
- * it. */
+/* The flags of the stage programs that choose the device, the adapter and the use of memory, and
+ * loading a policy as these flags say. */
 #ifndef STAGES_POLICY_ENGINE_H
 #define STAGES_POLICY_ENGINE_H
 
 #include "base/flags.h"
-#include "model/ranks.h"
+#include "model/core/lora.h"
+#include "model/core/ranks.h"
+#include "model/memory_plan.h"
 #include "stages/data/stage_config.h"
 #include "stages/policy/policy.h"
 
@@ -20,7 +22,7 @@ typedef struct {
         .device = "cpu", .recompute = "auto", .alpha = 32, .gpus = 1, .trainer_hours = 168 \
     }
 
-/* Rows of a flag table: of every program that runs a model, */
+/* Rows of the flag table of a program that runs a model. */
 #define ENGINE_FLAGS(e)                                                                \
     {"engine", FLAG_TEXT, &(e).device, "cpu, cuda:N, or auto: a GPU if there is one",  \
      .aside = CONFIG_CHANGED},                                                         \
@@ -35,7 +37,7 @@ typedef struct {
         "plan", FLAG_BOOL, &(e).plan,                                                  \
             "print what the run will take of the device's memory, and end", .aside = 1 \
     }
-/* and of those that train one. */
+/* Rows of the flag table of a program that trains a model. */
 #define TRAINING_FLAGS(e)                                                                        \
     ENGINE_FLAGS(e),                                                                             \
         {"lora",                                                                                 \
@@ -79,34 +81,34 @@ typedef struct {
             .aside = 1                                                                           \
     }
 
-/* After parsing: combinations that make no sense are usage errors. base: the model to start from,
- * or NULL. */
+/* Checks the flags after parsing; a combination without sense is a usage error. base is the model
+ * to start from, or NULL. */
 void engine_check(EngineFlags *e, const FlagSpec *spec, const char *base);
-/* A usage error too: a text flag of `names` ("dataset|output") that was not given. --plan needs
+/* Makes it a usage error when a text flag of `names` ("dataset|output") is missing. --plan needs
  * none of them. */
 void engine_required(const EngineFlags *e, const FlagSpec *spec, const char *names);
-/* Its --max-tokens, under the name that it has in the headers. */
+/* Adds --max-tokens to the configuration, under its name there, "micro-tokens". */
 void engine_config(const EngineFlags *e, ArtifactSpec *s);
 LoraOptions engine_lora(const EngineFlags *e, uint64_t seed);
 /* fixed_weights: as in TrainerOptions. */
 TrainerOptions engine_training(const EngineFlags *e, int fixed_weights);
-/* Several GPUs: a process for each, which all go on from here (model/ranks.h). Before a device is
- * opened or a file written. */
+/* With several GPUs, starts one process for each; all of them return from here (model/core/ranks.h). No
+ * device may be open and no file written before. */
 int engine_start(const EngineFlags *e, Error *err);
-/* The last act: the other processes end here. */
+/* Ends the processes that engine_start started; only the first returns. */
 int engine_finish(Error *err);
-/* This process's device, opened. */
+/* Opens the device of this process. */
 int engine_ops(const EngineFlags *e, const Ops **out, Error *err);
-/* A model directory on the device; an adapter's with its base. */
+/* Loads a model directory onto the device; an adapter's with its base. */
 int engine_policy(const EngineFlags *e, const char *dir, Policy *out, Error *err);
-/* Give the model the adapter that was asked for. One that it was loaded with is trained further,
- * and must be of the same rank where one is asked for. */
+/* Gives the model the adapter that --lora asks for. An adapter that the model already has is
+ * trained further; its rank must be the one asked for. */
 int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err);
-/* --plan: what training takes, in a table on stdout; nothing is loaded or allocated. base NULL: a
- * model of `small`. */
+/* --plan: prints a table of the memory that training takes. It loads and allocates nothing. base
+ * NULL: for a model of the configuration `small`. */
 int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small, int fixed_weights,
                 Error *err);
-/* The same for sampling `batch` rows of up to max_new tokens each. */
+/* The same for sampling `batch` rows of at most max_new tokens each. */
 int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int max_new, Error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* The manifest is removed before a file changes and written after all of them. */
 #include "stages/policy/policy.h"
 
 #include <stdlib.h>
@@ -5,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/files/model_files.h"
 #include "stages/data/manifest.h"
 
 enum { MAX_FILE = 1 << 30 };
@@ -22,7 +24,7 @@ int policy_tokenizer(const char *dir, Policy *out, Error *err)
     *out = (Policy){0};
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
     if (tokenizer_load(path, &out->tokenizer, err)) return -1;
-    if (!chat_of(out->tokenizer, dir, &out->chat, err)) return 0;
+    if (!chat_detect(out->tokenizer, dir, &out->chat, err)) return 0;
     policy_release(out);
     return -1;
 }
@@ -60,7 +62,7 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err)
     return rc;
 }
 
-/* The family's own tokenizer class has another pre-tokeniser than the line rule
+/* The generic class: the model family's own class has another pre-tokenizer than the line rule
  * (docs/tokenizer.md). */
 static const char tokenizer_config[] =
     "{\n  \"eos_token\": \"<|im_end|>\",\n  \"pad_token\": \"<|endoftext|>\",\n"

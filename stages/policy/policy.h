@@ -1,6 +1,5 @@
-/* A policy is what answers prompts and learns: a model directory with its tokenizer. The
- * directory's manifest artifact, written last, names every file with its digest: it is the make
- * target, and its payload digest names the model in the inputs of what is made from it. */
+/* A policy: a model with its tokenizer and its chat template. On disk it is a model directory
+ * (Hugging Face's layout) with a manifest (stages/data/manifest.h). */
 #ifndef STAGES_POLICY_POLICY_H
 #define STAGES_POLICY_POLICY_H
 
@@ -12,33 +11,33 @@
 typedef struct {
     Model *model;
     Tokenizer *tokenizer;
-    Chat chat; /* how its prompts are laid out */
+    Chat chat;
 } Policy;
 
-/* The tokenizer alone: what encodes and decodes, without the weights. */
+/* Loads the tokenizer and the chat template without the weights; model stays NULL. */
 int policy_tokenizer(const char *dir, Policy *out, Error *err);
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err);
 void policy_release(Policy *p);
 
-/* Write model, tokenizer and manifest.qa into dir (created). from_dir: other files of a Hugging
- * Face directory (generation_config.json, tokenizer_config.json, chat template) are copied; may be
- * NULL. */
+/* Writes model, tokenizer and manifest into dir, which is made if needed. The other files of a
+ * Hugging Face directory (generation_config.json, tokenizer_config.json, chat template, ...) are
+ * copied from from_dir, unless it is NULL. */
 int policy_save(const Policy *p, const char *dir, const char *from_dir, const ArtifactSpec *spec,
                 Error *err);
 
-/* Those other files; missing: only where dir has none of its own. */
+/* Copies these other files. missing: only the ones that dir does not have. */
 int policy_extras(const char *from, const char *dir, int missing, Error *err);
 
-/* Ids of a prompt up to where the answer begins; caller frees *ids. Text never becomes a special
- * token. */
+/* Encodes a prompt up to the start of the answer. Text never becomes a special token. The caller
+ * frees *ids. */
 int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
                          Error *err);
-/* Ids of an answer with its end token. */
+/* Encodes an answer with its end token. The caller frees *ids. */
 int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
                          Error *err);
 
-/* Tokens of the vocabulary that must never be sampled: special ones that end nothing, ids without a
- * token, padding rows. */
+/* Lists the ids that must never be sampled: special tokens other than end tokens, ids without a
+ * token, padding rows of the vocabulary. Returns how many, at most max. */
 int policy_banned(const Policy *p, int *ids, int max);
 
 #endif

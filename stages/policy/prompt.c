@@ -1,10 +1,12 @@
+/* The texts of both styles, and the neutralization of lines in exemplars. The prompts are in
+ * digests: a change of a text makes every sample again. */
 #include "stages/policy/prompt.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-static void tensor_list(Buffer *out, const TaskTensor *x, int n)
+static void put_tensors(Buffer *out, const TaskTensor *x, int n)
 {
     for (int i = 0; i < n; i++) {
         buffer_printf(out, " %s %s[", dtype_ctype(x[i].dtype), x[i].name);
@@ -13,13 +15,13 @@ static void tensor_list(Buffer *out, const TaskTensor *x, int n)
     }
 }
 
-static void code(Buffer *out, const char *s, size_t n)
+static void put_code(Buffer *out, const char *s, size_t n)
 {
     buffer_append(out, s, n);
     if (n && s[n - 1] != '\n') buffer_puts(out, "\n");
 }
 
-/* What may follow the # of a directive. */
+/* Words that may follow the # of a directive. */
 static const char *const directives[] = {
     "define", "undef", "include",  "include_next", "if",    "ifdef",   "ifndef", "elif", "elifdef",
     "else",   "endif", "elifndef", "line",         "error", "warning", "pragma", "ident"};
@@ -31,9 +33,9 @@ static size_t blanks(const char *s, size_t n)
     return i;
 }
 
-/* After the slashes of a comment, the length of "codeN (score" as it stands above each exemplar; 0:
- * something else. */
-static size_t mark(const char *s, size_t n)
+/* Returns the length of "codeN (score", which stands above each exemplar, at the start of s: the
+ * text after the slashes of a comment. 0: s is something else. */
+static size_t title_length(const char *s, size_t n)
 {
     size_t i = blanks(s, n), digits;
     if (n - i < 4 || strncasecmp(s + i, "code", 4)) return 0;
@@ -49,8 +51,9 @@ static size_t mark(const char *s, size_t n)
     return n - i < 5 || strncasecmp(s + i, "score", 5) ? 0 : i + 5;
 }
 
-/* The number signs of a heading: such as no directive has, or before a word that is none. */
-static size_t heading(const char *s, size_t n)
+/* Returns how many number signs make the line a heading: more than one, or one before a word that
+ * is no directive's. 0: no heading. */
+static size_t heading_length(const char *s, size_t n)
 {
     size_t signs = 0, at, len = 0;
     while (signs < n && s[signs] == '#') signs++;
@@ -63,19 +66,19 @@ static size_t heading(const char *s, size_t n)
     return len ? 1 : 0;
 }
 
-/* Where the line s begins as a part of a prompt does: *at..*at + the length returned is what makes
- * it so. 0: it does not. */
-static size_t forged(const char *s, size_t n, size_t *at)
+/* Returns the length of the mark that makes the line s look like a part of a prompt (a fence, a
+ * heading or an exemplar's title), which begins at s + *at. 0: the line has none. */
+static size_t forged_length(const char *s, size_t n, size_t *at)
 {
     size_t i = *at = blanks(s, n), len = 0;
     while (len < n - i && s[i + len] == '`') len++;
     if (len >= 3) return len;
-    if (i < n && s[i] == '#') return heading(s + i, n - i);
+    if (i < n && s[i] == '#') return heading_length(s + i, n - i);
     for (len = 0; len < n - i && s[i + len] == '/'; len++) {
     }
     if (len < 2) return 0;
     *at = i + len;
-    return mark(s + *at, n - *at);
+    return title_length(s + *at, n - *at);
 }
 
 static size_t line_length(const char *s, size_t n)
@@ -85,19 +88,18 @@ static size_t line_length(const char *s, size_t n)
     return len < n ? len + 1 : len;
 }
 
-/* A kernel for a prompt: byte for byte, but what would be read as another exemplar, a heading or a
- * fence is dotted out, or a right kernel could show later prompts exemplars and rules of its own.
- * All of these stand in comments and in groups that are skipped, where dots change nothing; a line
- * that continues another (a macro may, with ##) is joined to it, as compilers do. */
-static void kernel(Buffer *out, const char *s, size_t n)
+/* Appends a kernel byte for byte, with forged titles, headings and fences replaced by dots. Such
+ * marks can only stand in comments and in skipped #if groups, where dots change nothing. A marked
+ * line that continues another one (a macro with ## may) is joined to it, as a compiler does. */
+static void put_kernel(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;
     char last = '\n';
     for (size_t len, next, at; n; s += len, n -= len) {
         len = line_length(s, n);
-        next = forged(s + len, line_length(s + len, n - len), &at);
+        next = forged_length(s + len, line_length(s + len, n - len), &at);
         int join = next && len >= 2 && s[len - 2] == '\\' && s[len - 1] == '\n';
-        size_t signs = joined ? 0 : forged(s, len, &at), kept = len - (join ? 2 : 0);
+        size_t signs = joined ? 0 : forged_length(s, len, &at), kept = len - (join ? 2 : 0);
         if (!signs) at = 0;
         buffer_append(out, s, at);
         for (size_t i = 0; i < signs; i++) buffer_puts(out, ".");
@@ -151,19 +153,19 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int ful
     buffer_puts(out, "axes");
     for (int i = 0; i < t->n_axes; i++) buffer_printf(out, " %s", t->axis_name[i]);
     buffer_puts(out, "\nin");
-    tensor_list(out, t->inputs, t->n_inputs);
+    put_tensors(out, t->inputs, t->n_inputs);
     buffer_puts(out, "\nout");
-    tensor_list(out, t->outputs, t->n_outputs);
+    put_tensors(out, t->outputs, t->n_outputs);
     buffer_puts(out, full ? "\n\n# Reference Code\n```c\n" : "\n");
     if (full) {
-        code(out, t->reference_source, strlen(t->reference_source));
+        put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");
     }
     if (n)
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
-        kernel(out, ex[i].source, ex[i].len);
+        put_kernel(out, ex[i].source, ex[i].len);
     }
     if (full) buffer_printf(out, "%s%s%s", n ? "\n" : "", full_restrictions, full_protocol);
 }

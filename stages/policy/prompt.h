@@ -1,6 +1,6 @@
-/* The text of a prompt: the task, its reference, N scored kernels, what is asked (method, Table 3).
- * Two styles: `full` for models that read English, `brief` for the small model that the default run
- * trains from scratch: the same parts without the prose. */
+/* The text of a prompt: the task, its reference, N scored kernels and the instructions (method,
+ * Table 3). There are two styles. `full` is for models that read English. `brief` has the same
+ * parts without prose, for the small model that the default run trains from scratch. */
 #ifndef STAGES_POLICY_PROMPT_H
 #define STAGES_POLICY_PROMPT_H
 
@@ -8,14 +8,15 @@
 #include "tasks/task.h"
 
 typedef struct {
-    const char *id; /* of the sample, or "baseline" */
+    const char *id; /* the sample's, or "baseline" */
     const char *source;
     size_t len;
     double score;
 } Exemplar;
 
-/* exemplars in the order shown: code1, code2... n 0: the plain prompt of stage 1. A line of theirs
- * that would be read as a part of the prompt is made unlike one. */
+/* Appends the prompt to out. The exemplars are shown in their order as code1, code2, ...; n = 0
+ * gives the plain prompt of stage 1. A line of an exemplar that looks like a part of the prompt is
+ * dotted out, so that a kernel cannot forge exemplars or instructions. */
 void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n, int full);
 
 #endif

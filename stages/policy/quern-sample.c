@@ -1,4 +1,5 @@
-/* quern-sample: prompts and a policy in, samples out. */
+/* quern-sample: samples answers to a prompts artifact from a model directory or an endpoint, and
+ * writes a samples artifact. */
 #include <string.h>
 
 #include "base/flags.h"
@@ -6,6 +7,7 @@
 #include "base/stop.h"
 #include "stages/data/manifest.h"
 #include "stages/data/stage_config.h"
+#include "stages/policy/endpoint_name.h"
 #include "stages/policy/sampling.h"
 
 typedef struct {
@@ -90,11 +92,12 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
-    int remote = !strncmp(o.policy, "openai:", 7) || !strncmp(o.policy, "anthropic:", 10);
+    int remote = endpoint_is(o.policy);
     engine_required(&o.engine, &spec, "prompts|output");
     if (o.adapter && strncmp(o.policy, "openai:", 7))
         flags_usage_error(&spec,
@@ -103,6 +106,7 @@ int main(int argc, char **argv)
         flags_usage_error(&spec,
                           "--plan is of a model here; what an endpoint takes is its own matter");
     if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
+    flags_checked();
     log_open("quern-sample");
     stop_install();
     Error err;

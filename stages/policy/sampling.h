@@ -1,6 +1,6 @@
-/* Answers of a policy to prompts, as a samples artifact: from the native engine, with ids and
- * log-probabilities as sampled, or from an endpoint, with them where it tells. A journal keeps
- * finished ones. */
+/* Samples answers of a policy to prompts and writes a samples artifact. The native engine records
+ * the ids and log-probabilities as sampled; an endpoint's are recorded when it returns them. A
+ * journal keeps finished answers for a resumed run. */
 #ifndef STAGES_POLICY_SAMPLING_H
 #define STAGES_POLICY_SAMPLING_H
 
@@ -9,24 +9,24 @@
 
 typedef struct {
     const char *prompts, *output, *stage;
-    int copies; /* samples a prompt: the group */
+    int copies; /* samples per prompt: the size of a group */
     int max_new, batch, concurrency;
     double temperature, top_p;
     uint64_t seed;
-    int top_k;           /* 0: all */
-    double min_p;        /* 0: all */
-    const char *stop;    /* a text that ends an answer, or NULL */
-    const char *adapter; /* a PEFT directory that the endpoint is given for as long as it is asked,
-                            or NULL */
-    const EngineFlags *engine; /* of the native one */
+    int top_k;                 /* 0: all tokens */
+    double min_p;              /* 0: all tokens */
+    const char *stop;          /* a text that ends an answer, or NULL */
+    const char *adapter;       /* a PEFT directory that the endpoint loads meanwhile, or NULL */
+    const EngineFlags *engine; /* native only */
 } SamplingOptions;
 
-/* With several GPUs every process calls it (engine_start): each samples a share of the rows into
- * OUTPUT.part-N, the first joins them and alone returns. What comes out is the same. */
+/* Samples from a model directory. With several GPUs every process calls it (engine_start): each
+ * samples a share of the rows into OUTPUT.part-N, and only the first returns, after it has joined
+ * the parts. The artifact is the same for any number of GPUs. A requested stop is ERROR_STOPPED. */
 int sampling_native(const char *model_dir, const SamplingOptions *o, const ArtifactSpec *spec,
                     Error *err);
-/* policy: "openai:MODEL" or "anthropic:MODEL". With an adapter the samples are to be learned from:
- * ids and log-probabilities are asked for. */
+/* Samples from an endpoint, "openai:MODEL" or "anthropic:MODEL". With an adapter the requests ask
+ * for ids and log-probabilities, since a stage trains on the samples. */
 int sampling_endpoint(const char *policy, const SamplingOptions *o, const ArtifactSpec *spec,
                       Error *err);
 

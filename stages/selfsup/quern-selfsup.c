@@ -1,11 +1,10 @@
-/* quern-selfsup: one round of stage 2. The model's own successes so far in, the updated model out.
- * Speed is not used. */
+/* quern-selfsup: one round of stage 2. It reads the model's samples of this round and of the
+ * earlier ones with their verdicts, and writes the updated model. The scores play no part. */
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "stages/data/history.h"
-#include "stages/data/stage_config.h"
 #include "stages/selfsup/selfsup.h"
+#include "stages/train/learn_program.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *history, *rehearse;
@@ -15,57 +14,58 @@ typedef struct {
 } Options;
 
 typedef struct {
+    const Options *o;
     Successes successes;
     Pool known;
     Policy tokenizer;
-    const char *base;
-} Learning;
+} Selfsup;
 
-static int add_round(void *ctx, const SampleSet *round, Error *err)
+static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
-    Learning *l = ctx;
-    long without = samples_without_ids(round);
-    if (without)
-        log_info("%ld of %ld samples came without token ids: their texts are encoded", without,
-                 round->n);
-    if (without && !l->tokenizer.tokenizer && policy_tokenizer(l->base, &l->tokenizer, err))
-        return -1;
-    l->successes.policy = without ? &l->tokenizer : NULL;
-    return successes_add(&l->successes, round, &l->known, err);
-}
-
-static int make_examples(const Options *o, Learning *l, Error *err)
-{
-    SampleSet set;
-    if (samples_load(o->samples, o->verdicts, &set, err) ||
-        history_each(o->history, add_round, l, err))
-        return -1;
-    long before = l->successes.n;
-    if (add_round(l, &set, err)) return -1;
-    log_info("%ld of %ld samples are new kernels that succeeded; %ld in the stage so far",
-             l->successes.n - before, set.n, l->successes.n);
-    samples_release(&set);
-    successes_balance(&l->successes);
-    return o->rehearse && l->successes.n
-               ? successes_rehearse(&l->successes, o->base, o->rehearse, (int)o->context, err)
+    const Options *o = ((Selfsup *)stage)->o;
+    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
+                   (o->rehearse && artifact_spec_input(spec, o->rehearse, err))
+               ? -1
                : 0;
 }
 
-static int run(const Options *o, LearnOptions *lo, ArtifactSpec *out, Error *err)
+static int add_round(void *ctx, const SampleSet *round, Error *err)
 {
-    Learning l = {.base = o->base};
-    if (o->engine.plan)
-        return engine_plan(&o->engine, o->base, NULL, !loss_needs_logp(&lo->training.loss), err);
-    if (learn_inputs(o->samples, o->verdicts, o->base, o->history, out, err) ||
-        (o->rehearse && artifact_spec_input(out, o->rehearse, err)))
+    Selfsup *s = ctx;
+    return learn_tokenizer(round, s->o->base, &s->tokenizer, &s->successes.policy, err) ||
+                   successes_add(&s->successes, round, &s->known, err)
+               ? -1
+               : 0;
+}
+
+/* The successes of the earlier rounds and of this one, and what is rehearsed. */
+static int add_rounds(Selfsup *s, Error *err)
+{
+    const Options *o = s->o;
+    SampleSet set;
+    if (samples_load(o->samples, o->verdicts, &set, err) ||
+        history_each(o->history, add_round, s, err))
         return -1;
-    int rc = learn_begin(lo, err);
-    if (rc != 1) return rc;
-    rc = make_examples(o, &l, err) || learn_run(lo, l.successes.items, l.successes.n, err) ? -1 : 0;
-    successes_release(&l.successes);
-    pool_release(&l.known);
-    policy_release(&l.tokenizer);
-    return rc;
+    long before = s->successes.n;
+    if (add_round(s, &set, err)) return -1;
+    log_info("%ld of %ld samples are new kernels that succeeded; %ld in the stage so far",
+             s->successes.n - before, set.n, s->successes.n);
+    samples_release(&set);
+    successes_balance(&s->successes);
+    return o->rehearse && s->successes.n
+               ? successes_rehearse(&s->successes, o->base, o->rehearse, (int)o->context, err)
+               : 0;
+}
+
+static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Error *err)
+{
+    Selfsup *s = stage;
+    (void)l;
+    if (add_rounds(s, err)) return -1;
+    *ex = successes_take(&s->successes, n);
+    pool_release(&s->known);
+    policy_release(&s->tokenizer);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -99,24 +99,22 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
-    engine_check(&o.engine, &spec, o.base);
-    engine_required(&o.engine, &spec, "samples|verdicts|output");
-    log_open("quern-selfsup");
-    stop_install();
-    Error err;
-    ArtifactSpec out;
-    config_spec(&out, "manifest", &spec, &defaults);
-    engine_config(&o.engine, &out);
-    LearnOptions lo = {
-        .stage = "selfsup", .base = o.base, .output = o.output, .engine = &o.engine, .spec = &out};
-    training_defaults(&lo.training);
-    lo.training.lr = o.lr, lo.training.batch = (int)o.batch, lo.training.epochs = (int)o.epochs;
-    lo.training.seed = (uint64_t)o.seed;
-    if (run(&o, &lo, &out, &err)) log_die(&err);
-    artifact_spec_release(&out);
-    return log_close(0);
+    Selfsup s = {.o = &o};
+    LearnOptions l = {.stage = "selfsup", .base = o.base, .output = o.output};
+    training_defaults(&l.training);
+    l.training.lr = o.lr, l.training.batch = (int)o.batch, l.training.epochs = (int)o.epochs;
+    l.training.seed = (uint64_t)o.seed;
+    const LearnProgram program = {.program = &spec,
+                                  .defaults = &defaults,
+                                  .engine = &o.engine,
+                                  .required = "samples|verdicts|output",
+                                  .stage = &s,
+                                  .inputs = inputs,
+                                  .examples = make_examples};
+    return learn_program(&program, &l);
 }

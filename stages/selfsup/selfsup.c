@@ -1,10 +1,11 @@
+/* The weight of an example is its advantage. */
 #include "stages/selfsup/selfsup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "stages/sft/sft.h"
+#include "stages/train/dataset_examples.h"
 
 int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
 {
@@ -31,7 +32,7 @@ static long count_of(const Successes *s, const char *task)
 
 void successes_balance(Successes *s)
 {
-    double inverse = 0; /* sum of 1/n over the examples: the number of tasks */
+    double inverse = 0; /* the sum of 1/n over the examples, which is the number of tasks */
     for (long i = 0; i < s->n; i++) inverse += 1.0 / (double)count_of(s, s->task[i]);
     for (long i = 0; i < s->n; i++)
         s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);
@@ -44,7 +45,7 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     Example *ex = NULL;
     long n, plain, dropped;
     if (policy_tokenizer(model_dir, &p, err)) return -1;
-    int rc = sft_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
+    int rc = dataset_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
     policy_release(&p);
     if (rc) return -1;
     s->items = memory_grow(s->items, (size_t)(s->n + n), sizeof *s->items);
@@ -52,6 +53,16 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     s->n += n;
     free(ex);
     return 0;
+}
+
+Example *successes_take(Successes *s, long *n)
+{
+    Example *ex = s->items;
+    *n = s->n;
+    s->items = NULL;
+    s->n = 0;
+    successes_release(s);
+    return ex;
 }
 
 void successes_release(Successes *s)

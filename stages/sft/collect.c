@@ -1,3 +1,4 @@
+/* Every answer is in the journal before the next one is taken, since endpoints cost money. */
 #include "stages/sft/collect.h"
 
 #include <stdlib.h>
@@ -9,12 +10,12 @@
 #include "eval/serve/ask.h"
 #include "stages/data/batchlog.h"
 
-/* One (task, teacher). */
+/* The answers of one teacher to one task. */
 typedef struct {
     const Task *task;
     const Teacher *teacher;
-    Record **answers; /* by trial; NULL: not asked */
-    char **sources;
+    Record **answers; /* by trial; NULL: none yet */
+    char **sources;   /* by trial */
     int trials, successes, ended;
 } Slot;
 
@@ -30,7 +31,7 @@ static void keep_source(Slot *s, int trial, const char *source, size_t len)
     s->sources[trial] = memory_strndup(source, len);
 }
 
-/* The fields of an encoded record. A text that came from an endpoint that failed is `lost`. */
+/* Reads the fields of an encoded record. *lost: the endpoint failed. */
 static int read_answer(const void *data, size_t len, char **id, char **source, int *lost,
                        Record *copy, Error *err)
 {
@@ -51,8 +52,8 @@ static int read_answer(const void *data, size_t len, char **id, char **source, i
     return rc;
 }
 
-/* A sample of the journal: find its slot and trial by the id. */
-static int remember(void *ctx, const void *record, size_t len, Error *err)
+/* Puts a sample of the journal into its slot, which its id names. */
+static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
 {
     Collection *c = ctx;
     char *id = NULL, *source = NULL, name[512];
@@ -66,7 +67,7 @@ static int remember(void *ctx, const void *record, size_t len, Error *err)
         long trial = strtol(id + n, NULL, 10);
         if (trial < 0 || trial >= c->o->trials || s->answers[trial]) continue;
         teacher_sample_id(s->teacher, s->task, (int)trial, name, sizeof name);
-        if (strcmp(id, name)) continue; /* "dir:a" and "dir:a/b" begin alike */
+        if (strcmp(id, name)) continue; /* the slot of "dir:a/b", not of "dir:a" */
         s->answers[trial] = copy;
         keep_source(s, (int)trial, source, strlen(source));
         placed = 1;
@@ -83,8 +84,7 @@ typedef struct {
     TeacherRequest *req;
 } Wave;
 
-/* Each answer is in the journal before the next one comes: some are paid for. A failed request is
- * not, so that a continued run asks again. */
+/* Stores an answer. A failed request is not in the journal, so that a resumed run asks again. */
 static int on_answer(void *ctx, TeacherRequest *q, Error *err)
 {
     Wave *w = ctx;
@@ -108,7 +108,7 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
     return rc ? -1 : 0;
 }
 
-/* Ask one teacher for what the wave wants of it and the journal does not hold. */
+/* Asks one teacher for the answers of this wave that the journal does not have. */
 static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err)
 {
     size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
@@ -159,23 +159,23 @@ static int waves(Collection *c, Queue *q, Error *err)
     int *upto = memory_array((size_t)c->n, sizeof *upto), rc = 0;
     for (int open = 1, wave = 1; !rc && open; wave++) {
         open = 0;
-        long wanted = 0, successes = 0;
+        long asked = 0, successes = 0;
         for (int i = 0; i < c->n; i++) {
             Slot *s = &c->slots[i];
             int more = s->ended ? 0 : c->o->keep - s->successes;
             upto[i] = s->trials + (more > 0 ? more : 0);
             if (upto[i] > c->o->trials) upto[i] = c->o->trials;
-            wanted += upto[i] - s->trials;
+            asked += upto[i] - s->trials;
             successes += s->successes;
             open |= upto[i] > s->trials;
         }
         if (open)
-            log_info("wave %d: %ld answers wanted, %ld correct so far", wave, wanted, successes);
+            log_info("wave %d: %ld answers wanted, %ld correct so far", wave, asked, successes);
         for (int k = 0; !rc && open && k < c->o->n_teachers; k++)
             rc = ask_wave(c, &c->o->teachers[k], upto, err);
         if (!rc && open) rc = judge_wave(c, q, upto, err);
         if (!rc && stop_requested())
-            rc = error_set(err, ERROR_INVALID, "stopped; the same command continues");
+            rc = error_set(err, ERROR_STOPPED, "stopped; the same command continues");
     }
     free(upto);
     return rc;
@@ -226,7 +226,7 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
 {
     Collection c = {.o = o};
     make_slots(&c, tasks);
-    int rc = batchlog_open(&c.log, o->output, spec, remember, &c, err);
+    int rc = batchlog_open(&c.log, o->output, spec, restore_answer, &c, err);
     if (!rc) {
         rc = waves(&c, q, err);
         if (!rc) rc = write_all(&c, spec, err);

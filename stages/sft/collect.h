@@ -1,6 +1,7 @@
-/* Stage 1's collection: for each task and teacher up to `trials` answers, until `keep` distinct
- * ones were correct (method, section 2). Answers come in waves of as many as are still wanted; each
- * wave is judged. */
+/* The collection of stage 1: for each task and teacher up to `trials` answers, until `keep`
+ * distinct ones are correct (method, section 2). A wave asks for as many answers as are still
+ * missing and has them judged; then the next wave begins. A journal keeps the answers for a resumed
+ * run. */
 #ifndef STAGES_SFT_COLLECT_H
 #define STAGES_SFT_COLLECT_H
 
@@ -15,6 +16,8 @@ typedef struct {
     uint64_t eval_seed;
 } CollectOptions;
 
+/* Collects answers for the train tasks and writes the samples artifact o->output. A requested stop
+ * is ERROR_STOPPED. */
 int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const ArtifactSpec *spec,
                 Error *err);
 

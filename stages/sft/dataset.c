@@ -1,3 +1,4 @@
+/* The draws depend on the seed and the id of a sample, not on the other samples' draws. */
 #include "stages/sft/dataset.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, l
     return rc;
 }
 
-/* "code2 is faster than code1." and what the faster one does. */
+/* Writes "code2 is faster than code1." and a description of the faster one. */
 static int compare_text(Buffer *out, const Sample *a, const Sample *b)
 {
     int second = b->score > a->score;
@@ -42,7 +43,7 @@ static int compare_text(Buffer *out, const Sample *a, const Sample *b)
     return buffer_puts(out, "\n");
 }
 
-/* The teacher's own answer with the comparison put in where its analysis begins. */
+/* Writes the teacher's answer with the comparison at the start of its analysis. */
 static void contrastive_answer(Buffer *out, const char *answer, const char *comparison)
 {
     static const char heading[] = "## Performance Analysis\n";
@@ -59,7 +60,7 @@ typedef struct {
     int n;
 } Group;
 
-/* Two distinct kernels of the group other than `self`; 0 when there are not two. */
+/* Draws two distinct kernels of the group other than `self`. Returns 0 when there are not two. */
 static int pick_two(const Group *g, const Sample *self, Random *rng, const Sample *out[2])
 {
     if (g->n < 3) return 0;
@@ -87,7 +88,7 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     buffer_init(&answer, MAX_TEXT);
     prompt_write(&prompt, t, ex, 2, o->full);
     int rc = compare_text(&comparison, two[0], two[1]);
-    if (rc) rc = error_set(err, ERROR_INVALID, "sample %s: cannot describe its exemplars", s->id);
+    if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
     if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
     buffer_release(&prompt);
@@ -96,7 +97,7 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     return rc;
 }
 
-/* Distinct successes of one task, in sample order. */
+/* Returns the distinct correct samples of one task, in their order. The caller frees items. */
 static Group successes(const SampleSet *s, const char *task)
 {
     Group g = {memory_array((size_t)s->n, sizeof *g.items), 0};
@@ -121,7 +122,8 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
     int rc = 0;
     for (int i = 0; !rc && i < g.n; i++) {
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
-        /* spread evenly: kernel i gets floor((i+1)c) - floor(ic) of them */
+        /* Spread c contrastive examples per kernel evenly: floor((i+1)c) - floor(ic) for this
+         * one. */
         long more = (long)((i + 1) * o->contrastive) - (long)(i * o->contrastive);
         for (long k = 0; !rc && k < more; k++)
             rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);

@@ -1,7 +1,7 @@
-/* The dataset of stage 1: what ran and was correct, once each, of train tasks; speed decides
- * nothing. For every kernel one plain example (the teacher's own answer), and on average
- * `contrastive` more, whose prompt shows two other scored kernels and whose answer opens with their
- * comparison: they teach the format that stage 3 prompts in. */
+/* The dataset of stage 1: the distinct correct kernels of train tasks, whatever their speed
+ * (method, section 2). Each kernel gives one plain example, which is the teacher's answer, and on
+ * average `contrastive` more. The prompt of a contrastive example shows two other scored kernels
+ * and its answer begins with their comparison; it teaches the format of the prompts of stage 3. */
 #ifndef STAGES_SFT_DATASET_H
 #define STAGES_SFT_DATASET_H
 
@@ -9,12 +9,13 @@
 #include "tasks/task.h"
 
 typedef struct {
-    double contrastive; /* examples a kernel, on average */
-    int full;           /* style of the prompts */
+    double contrastive; /* contrastive examples per kernel, on average */
+    int full;           /* style of the prompts (stages/policy/prompt.h) */
     uint64_t seed;
 } DatasetOptions;
 
-/* Writes the dataset artifact; *kept counts distinct kernels. */
+/* Writes the dataset artifact. *kept becomes the number of kernels. No kernel at all is an
+ * error. */
 int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o,
                   const char *path, const ArtifactSpec *spec, long *kept, Error *err);
 

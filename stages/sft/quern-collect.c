@@ -1,4 +1,4 @@
-/* quern-collect: tasks and teachers in, samples out. */
+/* quern-collect: asks teachers for kernels and writes them as samples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,19 +12,20 @@
 
 enum { MAX_TEACHERS = 16 };
 
-/* "template,openai:M": split in place; every entry shares the other settings. */
+/* Splits "template,openai:M" in place into teachers with the settings of `common`. Returns how
+ * many, or -1. */
 static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEACHERS], Error *err)
 {
     char *save = NULL;
     int n = 0;
     for (char *p = strtok_r(list, ", ", &save); p; p = strtok_r(NULL, ", ", &save)) {
         if (n == MAX_TEACHERS)
-            return error_set(err, ERROR_LIMIT, "at most %d teachers", MAX_TEACHERS);
+            return error_set(err, ERROR_USAGE, "at most %d teachers", MAX_TEACHERS);
         if (teacher_check(p, err)) return -1;
         out[n] = *common;
         out[n++].name = p;
     }
-    return n ? n : error_set(err, ERROR_INVALID, "--teachers expects at least one");
+    return n ? n : error_set(err, ERROR_USAGE, "--teachers expects at least one");
 }
 
 int main(int argc, char **argv)
@@ -58,7 +59,8 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-collect");
     stop_install();
@@ -68,6 +70,7 @@ int main(int argc, char **argv)
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
     if (n < 0) flags_usage_error(&spec, "%s", err.text);
+    flags_checked();
     ArtifactSpec out;
     TaskSet tasks;
     Queue *q;

@@ -1,4 +1,4 @@
-/* quern-filter: samples and their verdicts in, the dataset of stage 1 out. */
+/* quern-filter: makes the dataset of stage 1 from samples and their verdicts. */
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -29,8 +29,10 @@ int main(int argc, char **argv)
         flags,
         0,
         0,
-        0};
+        0,
+        .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
+    flags_checked();
     log_open("quern-filter");
     stop_install();
     Error err;

@@ -1,15 +1,15 @@
-/* quern-sft: dataset in, model directory out. */
+/* quern-sft: stage 1, supervised fine-tuning. It reads a dataset and writes a model directory. The
+ * loss is the cross-entropy of the answer; the prompt has no weight. */
 #include <stdio.h>
 
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "stages/data/manifest.h"
-#include "stages/data/stage_config.h"
-#include "stages/sft/sft.h"
-#include "stages/train/learn.h"
+#include "stages/policy/small_policy.h"
+#include "stages/train/dataset_examples.h"
+#include "stages/train/learn_program.h"
 
-static const double large_lr = 1e-3;
+static const double large_lr = 1e-3; /* a checkpoint forgets above it */
 
 typedef struct {
     const char *dataset, *output, *base;
@@ -18,7 +18,13 @@ typedef struct {
     EngineFlags engine;
 } Options;
 
-static void say_size(const Policy *p, const Example *ex, long n, long dropped, long long context)
+typedef struct {
+    const Options *o;
+    SmallModel small;
+    Policy policy; /* a new one; with a base, only its tokenizer */
+} Sft;
+
+static void log_size(const Policy *p, const Example *ex, long n, long dropped, long long context)
 {
     long tokens = 0;
     for (long i = 0; i < n; i++) tokens += ex[i].len;
@@ -37,64 +43,51 @@ static SmallModel shape_of(const Options *o)
                         (int)o->heads, (int)o->kv,     (int)o->context, (uint64_t)o->seed};
 }
 
-static int inputs(const Options *o, ArtifactSpec *out, Error *err)
+/* A base without a manifest, such as a published checkpoint, is known by its path. */
+static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
-    if (artifact_spec_input(out, o->dataset, err)) return -1;
-    if (o->base && manifest_input(o->base, out, NULL))
-        artifact_spec_config(out, "base", "%s", o->base);
+    const Options *o = ((Sft *)stage)->o;
+    if (artifact_spec_input(spec, o->dataset, err)) return -1;
+    if (o->base && manifest_input(o->base, spec, NULL))
+        artifact_spec_config(spec, "base", "%s", o->base);
     return 0;
 }
 
-/* The examples, with the tokenizer of base or a new policy's; small is that policy's shape. */
-static int make_examples(const Options *o, LearnOptions *l, const SmallModel *small, Policy *p,
-                         Example **ex, long *n, Error *err)
+/* Loads the tokenizer of the base, or makes the new policy that the training starts from. */
+static int make_policy(Sft *s, LearnOptions *l, Error *err)
 {
+    const Options *o = s->o;
     const Ops *ops = NULL;
-    long dropped;
     if (!o->engine.trainer && engine_ops(&o->engine, &ops, err)) return -1;
-    if ((o->base ? policy_tokenizer(o->base, p, err)
-                 : sft_new_policy(o->dataset, small, ops, p, err)) ||
-        sft_examples(p, o->dataset, (int)o->context, ex, n, &l->training.n_first, &dropped, err))
+    if (o->base) return policy_tokenizer(o->base, &s->policy, err);
+    if (small_policy_create(o->dataset, &s->small, ops, &s->policy, err)) return -1;
+    l->start = &s->policy;
+    return 0;
+}
+
+static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Error *err)
+{
+    Sft *s = stage;
+    const Options *o = s->o;
+    long dropped;
+    if (make_policy(s, l, err) || dataset_examples(&s->policy, o->dataset, (int)o->context, ex, n,
+                                                   &l->training.n_first, &dropped, err))
         return -1;
-    say_size(p, *ex, *n, dropped, (long long)o->context);
+    log_size(&s->policy, *ex, *n, dropped, (long long)o->context);
     if (o->base && o->lr > large_lr)
         log_warn("--lr %g is a small model's: a checkpoint forgets at it (1e-5 is usual, 1e-4 for "
                  "an adapter)",
                  o->lr);
+    if (!l->start) policy_release(&s->policy);
     return *n ? 0 : error_set(err, ERROR_INVALID, "no examples to train on");
 }
 
-static int run(const Options *o, LearnOptions *l, ArtifactSpec *out, Error *err)
+static void set_training(const Options *o, TrainingOptions *t)
 {
-    const SmallModel small = shape_of(o);
-    const ModelConfig config = sft_config(&small, small.vocab);
-    Policy p = {0};
-    Example *ex = NULL;
-    long n = 0;
-    if (o->engine.plan)
-        return engine_plan(&o->engine, o->base, &config, !loss_needs_logp(&l->training.loss), err);
-    if (inputs(o, out, err)) return -1;
-    int rc = learn_begin(l, err);
-    if (rc != 1) return rc;
-    rc = make_examples(o, l, &small, &p, &ex, &n, err);
-    if (!rc) {
-        l->start = o->base ? NULL : &p; /* which learn_run releases */
-        rc = learn_run(l, ex, n, err);
-    }
-    if (!l->start) policy_release(&p);
-    examples_free(ex, n);
-    return rc;
-}
-
-static void learning(const Options *o, LearnOptions *l)
-{
-    TrainingOptions *t = &l->training;
     training_defaults(t);
-    t->lr = o->lr, t->warmup = o->warmup, t->weight_decay = o->decay, t->batch = (int)o->batch,
-    t->epochs = (int)o->epochs;
+    t->lr = o->lr, t->warmup = o->warmup, t->weight_decay = o->decay;
+    t->batch = (int)o->batch, t->epochs = (int)o->epochs, t->first_epochs = (int)o->plain_epochs;
     t->seed = (uint64_t)o->seed, t->checkpoint_s = o->every;
-    t->first_epochs = (int)o->plain_epochs;
-    l->stage = "sft", l->base = o->base, l->output = o->output, l->engine = &o->engine;
 }
 
 int main(int argc, char **argv)
@@ -144,24 +137,25 @@ int main(int argc, char **argv)
                            flags,
                            0,
                            0,
-                           0};
+                           0,
+                           .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
-    engine_check(&o.engine, &spec, o.base);
-    engine_required(&o.engine, &spec, "dataset|output");
     if (!o.base && (o.hidden % o.heads || o.heads % o.kv || (o.hidden / o.heads) % 2))
         flags_usage_error(
             &spec, "heads must divide hidden (an even quotient) and kv-heads must divide heads");
-    log_open("quern-sft");
-    stop_install();
-    Error err;
-    ArtifactSpec out;
-    config_spec(&out, "manifest", &spec, &defaults);
-    engine_config(&o.engine, &out);
-    LearnOptions l = {.spec = &out};
-    learning(&o, &l);
-    if (run(&o, &l, &out, &err)) log_die(&err);
-    artifact_spec_release(&out);
-    return log_close(0);
+    Sft s = {.o = &o, .small = shape_of(&o)};
+    const ModelConfig config = small_policy_config(&s.small, s.small.vocab);
+    LearnOptions l = {.stage = "sft", .base = o.base, .output = o.output};
+    set_training(&o, &l.training);
+    const LearnProgram program = {.program = &spec,
+                                  .defaults = &defaults,
+                                  .engine = &o.engine,
+                                  .required = "dataset|output",
+                                  .small = &config,
+                                  .stage = &s,
+                                  .inputs = inputs,
+                                  .examples = make_examples};
+    return learn_program(&program, &l);
 }

@@ -1,5 +1,5 @@
-/* Looks for the marks of the usual techniques. Comments other than the plan are skipped, so that a
- * candidate is described by what it does, not by what it says. */
+/* Looks for the marks of the usual techniques. Comments other than the plan are skipped, so that
+ * the description follows from the code and not from what a comment claims. */
 #include "stages/teacher/describe.h"
 
 #include <ctype.h>
@@ -47,7 +47,7 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* The second launch parameter: after the comma that no parenthesis encloses. */
+/* Returns the second launch parameter: it follows the first comma outside parentheses. */
 static const char *second_parameter(const char *p)
 {
     int depth = 0;
@@ -65,8 +65,8 @@ static int no_names(void *ctx, const char *name, size_t len, int64_t *value)
     return -1;
 }
 
-/* Threads of a block in the first launch: the product of its expressions; 0 when they name an axis.
- */
+/* Returns the threads of a block in the first launch: the product of its expressions; 0 when they
+ * name an axis. */
 static long plan_threads(const char *plan)
 {
     const char *launch = strstr(plan, "<<<"), *p = launch ? second_parameter(launch + 3) : NULL;
@@ -92,7 +92,8 @@ static long plan_threads(const char *plan)
     return 0;
 }
 
-/* "<64, 64, 16, 4>" of the first template kernel launched; length 0 for none. */
+/* Returns the arguments of the first template kernel in the plan, "<64, 64, 16, 4>"; *len 0:
+ * none. */
 static const char *plan_template(const char *plan, size_t *len)
 {
     const char *p = strstr(plan, "><<<"), *start = p;
@@ -101,7 +102,8 @@ static const char *plan_template(const char *plan, size_t *len)
     return *len <= 40 ? start : (*len = 0, NULL);
 }
 
-/* The number after the first `mark` in code, when it lies in 1..max and `close` follows; else 0. */
+/* Returns the number after the first `mark` in code if it is in 1..max and `close` follows; else
+ * 0. */
 static long number_after(const char *code, const char *mark, const char *close, long max)
 {
     const char *p = strstr(code, mark);
@@ -111,7 +113,7 @@ static long number_after(const char *code, const char *mark, const char *close, 
     return n >= 1 && n <= max && !strncmp(end, close, strlen(close)) ? n : 0;
 }
 
-/* Values of the first local array, "float v[8]" or "float sum[4][4]"; 0 for none. */
+/* Returns the size of the first local array, "float v[8]" or "float sum[4][4]"; 0 without one. */
 static long register_array(const char *code)
 {
     for (const char *p = code; (p = strstr(p, "  float ")); p += 8) {

@@ -1,5 +1,5 @@
-/* A short regular description of any candidate, from its text alone: the phrases of a contrastive
- * analysis ("code2: 1 launch, 256 threads, float4, warp shuffle"). */
+/* A short description of a candidate from its text alone, in fixed phrases, for a contrastive
+ * analysis: "code2: 1 launch, 256 threads, float4, warp shuffle". */
 #ifndef STAGES_TEACHER_DESCRIBE_H
 #define STAGES_TEACHER_DESCRIBE_H
 
@@ -7,10 +7,10 @@
 
 #include "base/buffer.h"
 
-enum { DESCRIBE_MAX = 240 }; /* bytes that one description may have */
+enum { DESCRIBE_MAX = 240 }; /* bytes of one description */
 
-/* Append the phrase list of source[0..len) to out, separated by ", "; equal sources, equal text.
- * The source need not be valid CUDA. -1: out is full. */
+/* Appends the phrases for source[0..len) to out, separated by ", ". Equal sources give equal texts.
+ * The source need not be valid CUDA. Returns -1 when out is full. */
 int describe_source(const char *source, size_t len, Buffer *out);
 
 #endif

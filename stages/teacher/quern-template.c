@@ -1,9 +1,10 @@
-/* Prints kernels of the template teacher, for people to look at and for benchmarks. */
+/* quern-template: prints kernels of the template teacher, to read them and for benchmarks. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/log.h"
 #include "stages/teacher/template.h"
 
 static void print_texts(const TemplateKernel *k)
@@ -14,9 +15,9 @@ static void print_texts(const TemplateKernel *k)
             k->design);
 }
 
-/* To stdout, or to the file DIRECTORY/TASK-SEED.cu. */
-static int put(const char *task, uint64_t seed, double mistakes, int texts, const char *directory,
-               Error *err)
+/* Writes one kernel to stdout, or to the file DIRECTORY/TASK-SEED.cu. */
+static int write_kernel(const char *task, uint64_t seed, double mistakes, int texts,
+                        const char *directory, Error *err)
 {
     TemplateKernel kernel;
     if (template_generate(task, NULL, seed, mistakes, &kernel, err)) return -1;
@@ -74,11 +75,10 @@ int main(int argc, char **argv)
         .flags = flags};
     const char *words[1];
     flags_parse(&spec, argc, argv, words);
+    log_open("quern-template");
     Error err;
     for (int64_t i = 0; i < count; i++)
-        if (put(task, (uint64_t)(seed + i), mistakes, texts, directory, &err)) {
-            fprintf(stderr, "quern-template: %s\n", err.text);
-            return 1;
-        }
-    return fflush(stdout) || ferror(stdout);
+        if (write_kernel(task, (uint64_t)(seed + i), mistakes, texts, directory, &err))
+            log_die(&err);
+    return log_close(EXIT_STATUS_OK);
 }

@@ -1,3 +1,4 @@
+/* The three kinds of teachers: the grammar, a directory, an endpoint. */
 #include "stages/teacher/teacher.h"
 
 #include <dirent.h>
@@ -10,19 +11,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "llm/llm.h"
 #include "stages/data/answer.h"
 #include "stages/data/promptset.h"
+#include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
 #include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };
-
-static int is_endpoint(const char *name)
-{
-    return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
-}
 
 static int is_directory(const char *name)
 {
@@ -33,9 +29,9 @@ int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
     if (!strcmp(name, "template") ||
-        (colon && colon[1] && (is_endpoint(name) || is_directory(name))))
+        (colon && colon[1] && (endpoint_is(name) || is_directory(name))))
         return 0;
-    return error_set(err, ERROR_INVALID,
+    return error_set(err, ERROR_USAGE,
                      "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH",
                      name);
 }
@@ -45,7 +41,7 @@ void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out,
     snprintf(out, size, "collect/%s/%s/%d", task->name, t->name, trial);
 }
 
-/* The record of an answer; the group is (task, teacher). */
+/* Makes the sample record of an answer; its group is (task, teacher). */
 static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed,
                              const char *finish, const char *prompt, const char *text, size_t len)
 {
@@ -73,9 +69,8 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
     uint64_t seed = seed_of(t, q);
-    if (!template_knows(
-            q->task->name,
-            q->task->op_type)) { /* a task that a user added: other teachers may know it */
+    if (!template_knows(q->task->name,
+                        q->task->op_type)) { /* a user's task, which other teachers may know */
         if (q->trial == 0)
             log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
                      q->task->op_type);
@@ -99,8 +94,8 @@ static int is_source(const struct dirent *e)
     return n > 3 && !strcmp(e->d_name + n - 3, ".cu");
 }
 
-/* The folder of a task's sources and their names in order, each and the list for the caller to
- * free. No folder: none. */
+/* Lists the sources of a task by name and returns how many, or -1; without a folder 0. dir becomes
+ * the path of the folder. The caller frees the names with free_sources. */
 static int list_sources(const Teacher *t, const Task *task, char dir[4096], struct dirent ***names,
                         Error *err)
 {
@@ -142,7 +137,8 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
     return rc;
 }
 
-/* Which text each trial gets: the contents in order, without the names. How many, or -1. */
+/* Adds the texts of a task's sources, in the order of the trials, to the digest. Names do not
+ * count. Returns how many sources there are, or -1. */
 static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *err)
 {
     char dir[4096], path[4400];
@@ -162,7 +158,7 @@ static int add_sources(Digester *d, const Teacher *t, const Task *task, Error *e
     return rc ? -1 : n;
 }
 
-/* Is it the name of a task, of the run or of another? */
+/* Whether it is the name of a task, in the run or not. */
 static int is_task(const TaskSet *tasks, const char *name)
 {
     char path[4400];
@@ -180,7 +176,7 @@ static void add_name(Buffer *list, const char *name)
         buffer_puts(list, ", ...");
 }
 
-/* What lies in the folder and is never looked at: a misspelt task, a source that is no task's. */
+/* Warns of folders that no task is named as, and of sources outside the folders of tasks. */
 static void warn_ignored(const Teacher *t, const TaskSet *tasks)
 {
     const char *dir = t->name + 4;
@@ -284,13 +280,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
         a.prompt[i] = buffer_detach(&b);
         buffer_release(&b);
     }
-    LlmOptions o = {.api = t->name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI,
-                    .model = strchr(t->name, ':') + 1,
-                    .temperature = 1,
-                    .max_tokens = t->max_tokens,
-                    .concurrency = t->concurrency,
-                    .connect_timeout_s = 10,
-                    .request_timeout_s = 600};
+    const LlmOptions o = endpoint_options(t->name, t->max_tokens, t->concurrency);
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);
     free(a.prompt);
@@ -300,7 +290,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err)
 {
-    if (is_endpoint(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
+    if (endpoint_is(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
     int directory = is_directory(t->name);
     for (size_t i = 0; i < n; i++) {
         if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;

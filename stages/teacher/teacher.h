@@ -1,7 +1,7 @@
-/* Where stage 1's samples come from. A teacher is named by a text:
- *   template               the built-in grammar of kernels
+/* Teachers write the samples of stage 1. A teacher has a name:
+ *   template                        the built-in grammar of kernels
  *   openai:MODEL, anthropic:MODEL   an endpoint
- *   dir:PATH               sources on disk: PATH/<task>/NAME.cu, in the order of their names
+ *   dir:PATH                        the sources PATH/<task>/NAME.cu, in the order of their names
  */
 #ifndef STAGES_TEACHER_TEACHER_H
 #define STAGES_TEACHER_TEACHER_H
@@ -9,7 +9,7 @@
 #include "artifacts/artifact.h"
 #include "tasks/task.h"
 
-/* One answer that is wanted, and the record that came (NULL: the teacher has no more of it). */
+/* A request for one answer, and its sample record (NULL: the teacher has no more answers). */
 typedef struct {
     const Task *task;
     int trial;
@@ -18,26 +18,28 @@ typedef struct {
 
 typedef struct {
     const char *name;            /* as above */
-    double mistakes;             /* of the template teacher: share of kernels with one */
-    int max_tokens, concurrency; /* of an endpoint */
+    double mistakes;             /* template: share of kernels with a mistake */
+    int max_tokens, concurrency; /* endpoint */
     uint64_t seed;
 } Teacher;
 
-/* -1 with a sentence when the name is none of the above. */
+/* Returns -1 and ERROR_USAGE when the name is none of these. */
 int teacher_check(const char *name, Error *err);
 
-/* What the answers to these tasks come from beside the settings, as an input of the artifact: a
- * folder's sources, whose numbers are the trials. A file more or less moves them, so nothing begun
- * with other sources may be continued. A folder without a source for any train task of these is
- * refused; what else there is never read is warned of. */
+/* Adds the sources of a dir: teacher to the inputs of the artifact; other teachers have none. The
+ * n-th source is the answer of trial n, so a file that is added or removed changes the answers and
+ * the work starts over. It is an error when the folder has no source for any train task. A warning
+ * names files and folders there that are not used. */
 int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Error *err);
 
-/* Called for each answer as it comes; persist before returning. */
+/* Called for each answer when it arrives; takes over r->record. It must store the answer before it
+ * returns. */
 typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);
+/* Asks for n answers; an endpoint's arrive in any order. */
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err);
 
-/* "collect/<task>/<teacher>/<trial>" */
+/* Writes the id of an answer, "collect/<task>/<teacher>/<trial>". */
 void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* Engine of the template teacher: the table of families, choices, and text substitution. */
+/* The engine of the template teacher: the table of families, choices, and the substitution of
+ * texts. */
 #include "stages/teacher/template.h"
 
 #include <assert.h>
@@ -99,7 +100,7 @@ int grammar_int(const Grammar *g, const char *name)
     return atoi(grammar_get(g, name));
 }
 
-/* Value number index of "a b:3 c", or the number of values and the sum of weights for index -1. */
+/* Returns the value with this index in "a b:3 c", its length and its weight; NULL past the end. */
 static const char *value_at(const char *values, int index, int *weight, size_t *len)
 {
     const char *p = values;
@@ -194,7 +195,7 @@ int template_generate(const char *task_name, const char *op_type, uint64_t seed,
     *out = (TemplateKernel){0};
     int family = find_family(task_name, op_type);
     if (family < 0)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s)", task_name,
                          op_type ? op_type : "none");
     Grammar g = {.kernel = out, .task = families[family].name};

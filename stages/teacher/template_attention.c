@@ -1,5 +1,5 @@
-/* Causal attention: three launches with a buffer of scores, one block per query, one warp per query
- * with an online softmax, and tiles of keys and values in shared memory. */
+/* Causal attention, in four ways: three launches with a buffer of scores; one block per query; one
+ * warp per query with an online softmax; tiles of keys and values in shared memory. */
 #include <string.h>
 
 #include "stages/teacher/template_grammar.h"
@@ -73,7 +73,7 @@ static void attention_three(Grammar *g)
     grammar_design(g, "Three launches: scores, softmax with one $mapping per row, output.");
 }
 
-/* A block owns a query and keeps its scores in shared memory. */
+/* A block computes a query and keeps its scores in shared memory. */
 static void attention_block(Grammar *g)
 {
     grammar_set(g, "mapping", "block");
@@ -129,7 +129,7 @@ static void attention_block(Grammar *g)
     grammar_design(g, "One block per query, one $keys per key, $block threads a block.");
 }
 
-/* What the two online variants share: a warp per query, its output in registers. */
+/* Texts of the two online variants: a warp per query, its output in registers. */
 static void attention_warp_texts(Grammar *g)
 {
     grammar_choose(g, "block", "32 64 128 256 512 1024");

@@ -1,5 +1,5 @@
-/* The 3-D convolution block whose clamp makes every output zero: the honest way in two to four
- * launches, one block per batch entry, and the zero fill that the algebra allows. */
+/* The 3-D convolution whose clamp makes every output zero: in two to four launches, with one block
+ * per batch entry, and as the fill with zeros that the algebra allows. */
 #include "stages/teacher/template_grammar.h"
 
 static void conv_convolve(Grammar *g)
@@ -23,8 +23,8 @@ static void conv_convolve(Grammar *g)
                  "}\n");
 }
 
-/* The norm of one batch entry by a block, given the sum of its convolution; "clamped" is what y
- * becomes. */
+/* A block normalizes one batch entry, whose convolution has the sum `sum`. The text "clamped" is
+ * the new value of y. */
 static void conv_norm_body(Grammar *g)
 {
     grammar_code(g, "$reduce_sum"
@@ -87,7 +87,7 @@ static void conv_long(Grammar *g)
     if (launches >= 3) conv_step(g, "clamp", "fminf(fmaxf(y[i], 0.0f), 1.0f)");
 }
 
-/* A block convolves, normalises and clamps one batch entry; y holds the convolution between. */
+/* A block convolves, normalizes and clamps one batch entry; y holds the convolution meanwhile. */
 static void conv_fused(Grammar *g)
 {
     grammar_choose(g, "block", "64 128 256 512 1024");

@@ -3,7 +3,7 @@
 
 #include "stages/teacher/template_grammar.h"
 
-/* One element, or a whole vector with its scalar tail; both guard themselves. */
+/* The body for one element, or for a vector with its scalar tail; both check the bounds. */
 static void elementwise_body(Grammar *g)
 {
     if (grammar_is(g, "vector", "1")) {

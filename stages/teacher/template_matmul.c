@@ -1,10 +1,11 @@
-/* Matrix products: matmul, matmul_bias_relu (the epilogue fused or launched on its own), and
+/* Matrix products: matmul, matmul_bias_relu (with the epilogue fused or in its own launch), and
  * diag_matmul. */
 #include <string.h>
 
 #include "stages/teacher/template_grammar.h"
 
-/* The epilogue's texts: "args" and "params" of the product's launch, "result" around its sum. */
+/* Sets the texts of the epilogue: "args" and "params" of the product's launch, "result" around its
+ * sum. */
 static void matmul_epilogue(Grammar *g)
 {
     grammar_set(g, "args", "(a, b, c, m, n, k)");
@@ -55,7 +56,7 @@ static void matmul_shape(Grammar *g, const char *shapes)
         }
 }
 
-/* One output per thread, straight from global memory; "row" lets neighbours walk down a column. */
+/* One output per thread, from global memory; with "row" adjacent threads have adjacent rows. */
 static void matmul_naive(Grammar *g)
 {
     int by_row = grammar_choose(g, "fast", "col:3 row:1");
@@ -82,7 +83,7 @@ static void matmul_naive(Grammar *g)
     grammar_design(g, "One output per thread, $wide x $high threads a block.");
 }
 
-/* Several rows per thread share each value of b. */
+/* Several rows per thread, which share each value of b. */
 static void matmul_strip(Grammar *g)
 {
     matmul_shape(g, "16x8 16x16 32x4 32x8");
@@ -132,8 +133,9 @@ static void matmul_tile(Grammar *g)
     grammar_design(g, "Shared tile $tile x $tile, one output per thread.");
 }
 
-/* How a tile goes from global to shared memory: element by element, or all loads of a thread first,
- * so that they are under way together (can_batch: each thread has at least one of both). */
+/* The copy of a tile from global to shared memory: element by element, or with all loads of a
+ * thread first, so that they are in flight together. can_batch: each thread has at least one
+ * element of both tiles. */
 static void matmul_stage(Grammar *g, int can_batch)
 {
     if (grammar_choose(g, "stage", can_batch ? "direct:3 batch" : "direct") == 0) {
@@ -164,7 +166,7 @@ static void matmul_stage(Grammar *g, int can_batch)
                 "= vb[j];\n");
 }
 
-/* Shared tiles and a small square of outputs in each thread's registers. */
+/* Shared tiles, and a small square of outputs in the registers of each thread. */
 static void matmul_registers(Grammar *g)
 {
     int bm = 16 << grammar_choose(g, "rows", "16 32 64"),
@@ -223,7 +225,7 @@ void template_matmul(Grammar *g)
                                                        : "Bias and relu in launches of their own.");
 }
 
-/* The honest long way: d as a matrix, then a product with it. */
+/* The direct way: a product with d as a matrix. */
 static void diag_product(Grammar *g, int stored)
 {
     matmul_shape(g, "8x8 16x8 16x16 32x4 32x8 32x32 8x32");
@@ -256,7 +258,7 @@ static void diag_product(Grammar *g, int stored)
                   : "A product that tests for the diagonal, $wide x $high threads a block.");
 }
 
-/* Row scaling over a flat index; the row is found by division. */
+/* Scales the rows over a flat index; a division gives the row. */
 static void diag_flat(Grammar *g)
 {
     int vector = grammar_choose(g, "vector", "1:2 4");

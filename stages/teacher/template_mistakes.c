@@ -1,5 +1,5 @@
-/* The mistakes beginners make, as edits of a correct source. A mistake applies when its text
- * occurs; one of those that apply is made, at one of the places where it can be. */
+/* The mistakes of beginners, as edits of a correct source. A mistake applies when its text occurs.
+ * One of the mistakes that apply is drawn, and one of its places. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "stages/teacher/template_grammar.h"
 
-/* Replace `from` by `to`; in `from` a '#' stands for a run of digits, which is dropped. */
+/* Edits: `from` becomes `to`. A '#' in `from` stands for a number, which is dropped. */
 static const struct {
     const char *name, *from, *to;
 } mistakes[] = {
@@ -82,7 +82,7 @@ const char *template_mistake_list(int index)
     return NULL;
 }
 
-/* Length of the match of pattern at text, 0 for none; *number receives what '#' matched. */
+/* Returns the length of the match of pattern at text, or 0; *number becomes the match of '#'. */
 static size_t match(const char *text, const char *pattern, const char **number, size_t *digits)
 {
     const char *p = text;
@@ -98,7 +98,7 @@ static size_t match(const char *text, const char *pattern, const char **number, 
     return (size_t)(p - text);
 }
 
-/* The index of a place in the source where mistake m can be made, or -1. */
+/* Draws a place of the source where mistake m applies; -1 when there is none. */
 static long pick_place(const char *source, int m, Random *random)
 {
     long places[MAX_PLACES];

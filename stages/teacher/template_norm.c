@@ -1,19 +1,19 @@
-/* Normalisations over rows: layernorm, and the fused residual add with RMS norm. */
+/* Normalizations over rows: layernorm, and the residual addition fused with RMS norm. */
 #include <string.h>
 
 #include "stages/teacher/template_grammar.h"
 
 enum {
     PASSES,
-    SECOND,
+    SECOND, /* layernorm: both moments in one pass; rmsnorm: the sum is stored in y */
     SHARED,
     REGISTERS,
     SPLIT
-}; /* SECOND: moments in one pass; the sum stored in y */
+};
 
 static void norm_rows(Grammar *g, int way)
 {
-    /* A tail's padding in shared memory would count in the variance. */
+    /* The padding of a tail in shared memory would count in the variance. */
     int plain_only = way == SHARED && !strcmp(g->task, "layernorm");
     rows_mapping(g, way == SHARED || way == REGISTERS ? "warp block" : "thread:3 warp:1 block:3",
                  way == REGISTERS || plain_only ? NULL : "1:6 4");
@@ -193,8 +193,8 @@ static void rmsnorm_registers(Grammar *g)
                     "  $rest y[i] = (x[i] + residual[i]) * scale * weight[i];\n");
 }
 
-/* The row's scale in a launch of its own; with more launches the addition, the square or the root
- * become launches too, as an eager framework would do it. */
+/* The scale of a row in its own launch. With more launches the addition, the square or the root
+ * have their own launches too, as in an eager framework. */
 static void rmsnorm_split(Grammar *g)
 {
     int launches = 2 + grammar_choose(g, "launches", "2 3 4 5");

@@ -1,5 +1,5 @@
-/* What the row families share: who works on a row, how the threads of a row combine their values,
- * float4 access with tails; and the simplest of them, row_sum. */
+/* The common parts of the row families: the threads of a row, the reduction over them, float4
+ * access with tails. And the simplest family, row_sum. */
 #include <stdio.h>
 #include <string.h>
 
@@ -169,7 +169,7 @@ void rows_keep_shared(Grammar *g)
              : "  extern __shared__ $type h[];\n");
 }
 
-/* Two launches: slices of a row by blocks of their own, then the slices' sums. */
+/* Two launches: a block for each slice of a row, then the sum of the slices. */
 static void row_sum_split(Grammar *g)
 {
     grammar_choose(g, "slices", "4 8 16 32");

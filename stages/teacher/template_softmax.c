@@ -1,5 +1,5 @@
-/* Softmax over rows: three passes, online, kept in shared memory or registers, or three launches.
- */
+/* Softmax over rows: in three passes, online, with the row in shared memory or in registers, or in
+ * three launches. */
 #include "stages/teacher/template_grammar.h"
 
 enum { THREE, STORE, ONLINE, SHARED, REGISTERS, SPLIT };
@@ -66,7 +66,7 @@ static void softmax_loops(Grammar *g, int way)
                     "$pragma  $for $write\n");
 }
 
-/* The first `span` columns of a row stay in registers; longer rows are read again past them. */
+/* Keeps the first columns of a row in registers; the columns past them are read again. */
 static void softmax_registers(Grammar *g)
 {
     grammar_code(
@@ -81,7 +81,7 @@ static void softmax_registers(Grammar *g)
            "  $rest y[i] = $exp(x[i] - top) * scale;\n");
 }
 
-/* As an eager framework would: a launch per step, with buffers between. */
+/* One launch per step with buffers between them, as in an eager framework. */
 static void softmax_split(Grammar *g)
 {
     grammar_plan(g, "buffer float tops[rows]");

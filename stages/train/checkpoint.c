@@ -1,3 +1,5 @@
+/* The step is in the header of metrics.qa, among the configuration, under a name that no flag
+ * has. */
 #include "stages/train/checkpoint.h"
 
 #include <math.h>
@@ -7,10 +9,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "model/ranks.h"
+#include "model/core/ranks.h"
+#include "model/files/model_files.h"
+#include "model/trainer.h"
 
-static char step_key[] =
-    "~step"; /* in a checkpoint's header; sorts last, and no flag has the name */
+static char step_key[] = "~step"; /* sorts behind every flag */
 
 void metric_add(MetricLog *l, long step, const char *name, double value)
 {
@@ -59,7 +62,8 @@ void metric_release(MetricLog *l)
     *l = (MetricLog){0};
 }
 
-/* What the first rank writes before and after the optimiser, which all of them write together. */
+/* The first rank writes the model before, and renames after, the optimizer's state, which all ranks
+ * write together. */
 static int begin_save(const char *fresh, const Model *m, Error *err)
 {
     return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1
@@ -73,7 +77,7 @@ static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log
     ArtifactSpec s = *c->spec;
     snprintf(old, sizeof old, "%s.old", c->dir);
     if (s.n_config == ARTIFACT_MAX_CONFIG)
-        return error_set(err, ERROR_MEMORY, "no room for the step in the checkpoint's header");
+        return error_set(err, ERROR_LIMIT, "no room for the step in the checkpoint's header");
     snprintf(number, sizeof number, "%ld", step);
     s.config[s.n_config].key = step_key;
     s.config[s.n_config++].value = number;

@@ -1,11 +1,12 @@
-/* Metrics by step, and checkpoints of a training loop: weights, optimiser, step and the metrics so
- * far. A new checkpoint is written beside the old one and takes its place by renames, so that a
- * kill at any moment leaves one that is whole. */
+/* Metrics by step, and checkpoints of a training loop: the weights, the optimizer's state, the step
+ * and the metrics until then. A new checkpoint is written beside the old one and replaces it by
+ * renames, so that a kill at any moment leaves a whole one. */
 #ifndef STAGES_TRAIN_CHECKPOINT_H
 #define STAGES_TRAIN_CHECKPOINT_H
 
 #include "artifacts/artifact.h"
 #include "model/core/model.h"
+#include "model/trainer.h"
 
 typedef struct {
     long step;
@@ -19,8 +20,8 @@ typedef struct {
 } MetricLog;
 
 void metric_add(MetricLog *l, long step, const char *name, double value);
-double metric_last(const MetricLog *l, const char *name); /* NaN: none */
-/* spec gives producer, config and inputs; the kind becomes `metrics`. */
+double metric_last(const MetricLog *l, const char *name); /* NaN without a value */
+/* Writes a metrics artifact with the producer, configuration and inputs of spec. */
 int metric_write(const MetricLog *l, const char *path, const ArtifactSpec *spec, Error *err);
 void metric_release(MetricLog *l);
 
@@ -29,14 +30,16 @@ typedef struct {
     const ArtifactSpec *spec;
 } Checkpoint;
 
-/* With ranks (model/ranks.h) all of them call it, and the first writes. */
+/* Saves the state before `step`. With ranks (model/core/ranks.h) all of them call it, and the first
+ * writes. */
 int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log,
                     long step, Error *err);
-/* *step stays 0 when there is none, or one of another configuration (which is said, and left
- * alone). */
+/* Loads the checkpoint and sets *step. Without a checkpoint *step is 0; so it is with one of
+ * another configuration, which is logged and stays there. A damaged checkpoint is moved to
+ * DIR.damaged, and that is an error. */
 int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step,
                     Error *err);
-/* The checkpoint, and what a killed save left beside it. */
+/* Removes the checkpoint, and what a killed save has left beside it. */
 void checkpoint_remove(const char *dir);
 
 #endif

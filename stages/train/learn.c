@@ -1,3 +1,5 @@
+/* The output is emptied before a model is stored in it, so it is checked to be a model's folder
+ * first. */
 #include "stages/train/learn.h"
 
 #include <dirent.h>
@@ -15,15 +17,15 @@
 
 enum { LOGPROB_BATCH = 32 };
 
-/* What the sample does not tell is encoded: the prompt alone, or the answer too. */
-static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
+/* Encodes the prompt, and the answer unless the sample has its ids. */
+static int example_from_text(const Policy *p, const Sample *s, Example *out, Error *err)
 {
     int32_t *answer = NULL;
     size_t n_prompt, n = 0;
     int rc = policy_encode_prompt(p, s->prompt, strlen(s->prompt), &out->ids, &n_prompt, err);
     if (!rc && !s->ids) rc = policy_encode_answer(p, s->text, strlen(s->text), &answer, &n, err);
     if (!rc) {
-        n -= s->truncated && n > 0; /* an answer that was cut has no end */
+        n -= s->truncated && n > 0; /* a truncated answer has no end token */
         const int32_t *from = s->ids ? s->ids : answer;
         if (s->ids) n = (size_t)s->n_ids;
         out->ids = memory_grow(out->ids, n_prompt + n + 1, sizeof *out->ids);
@@ -35,7 +37,7 @@ static int encoded(const Policy *p, const Sample *s, Example *out, Error *err)
     return rc ? error_prefix(err, "sample %s", s->id) : 0;
 }
 
-static void recorded(const Sample *s, Example *out)
+static void example_from_ids(const Sample *s, Example *out)
 {
     out->len = s->n_prompt + s->n_ids;
     out->prompt = s->n_prompt;
@@ -49,12 +51,12 @@ int learn_example(const Policy *p, const Sample *s, double advantage, int with_o
 {
     *out = (Example){.advantage = advantage};
     if (s->ids && s->prompt_ids)
-        recorded(s, out);
+        example_from_ids(s, out);
     else if (!p)
         return error_set(
             err, ERROR_INVALID,
             "sample %s holds no token ids, and there is no tokenizer to encode its text", s->id);
-    else if (encoded(p, s, out, err))
+    else if (example_from_text(p, s, out, err))
         return -1;
     if (with_old && s->ids && s->logprobs) {
         out->old_logp = memory_array((size_t)s->n_ids, sizeof *out->old_logp);
@@ -63,6 +65,16 @@ int learn_example(const Policy *p, const Sample *s, double advantage, int with_o
     if (s->prompt) out->user = memory_strdup(s->prompt);
     if (s->text) out->assistant = memory_strdup(s->text);
     return 0;
+}
+
+int learn_tokenizer(const SampleSet *s, const char *base, Policy *tokenizer, const Policy **out,
+                    Error *err)
+{
+    long without = samples_without_ids(s);
+    *out = without ? tokenizer : NULL;
+    if (!without) return 0;
+    log_info("%ld of %ld samples came without token ids: their texts are encoded", without, s->n);
+    return tokenizer->tokenizer ? 0 : policy_tokenizer(base, tokenizer, err);
 }
 
 static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error *err)
@@ -77,12 +89,13 @@ static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error 
     return rc;
 }
 
-/* Log-probabilities under the weights before the update, for those examples that have none. */
+/* Computes the log-probabilities under the weights before the update for the examples without
+ * them. */
 static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *err)
 {
     if (loss->ratio == LOSS_NO_RATIO) return 0;
     long uncorrected = 0;
-    for (long i = 0; i < n && loss->correction != LOSS_UNCORRECTED; i++) {
+    for (long i = 0; i < n && loss->correction != LOSS_CORRECT_NONE; i++) {
         uncorrected += !ex[i].old_logp;
         ex[i].sampler_logp = ex[i].old_logp;
         ex[i].old_logp = NULL;
@@ -104,8 +117,8 @@ static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *
     return rc;
 }
 
-/* In an empty folder: an adapter or a template of an earlier model there would be taken for this
- * one's. */
+/* Saves the model in an empty folder: an adapter or a template of an earlier model would be taken
+ * for a part of it. */
 static int save_alone(const LearnOptions *o, const Policy *p, const char *metrics, int trained,
                       Error *err)
 {
@@ -147,15 +160,15 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
 
 static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
 {
-    const Outside out = {.command = o->engine->trainer,
-                         .limit_s = o->engine->trainer_hours * 3600,
-                         .stage = o->stage,
-                         .base = o->base,
-                         .output = o->output,
-                         .reference = o->reference,
-                         .spec = o->spec,
-                         .training = &o->training,
-                         .lora = engine_lora(o->engine, o->training.seed)};
+    const OutsideTrainer out = {.command = o->engine->trainer,
+                                .limit_s = o->engine->trainer_hours * 3600,
+                                .stage = o->stage,
+                                .base = o->base,
+                                .output = o->output,
+                                .reference = o->reference,
+                                .spec = o->spec,
+                                .training = &o->training,
+                                .lora = engine_lora(o->engine, o->training.seed)};
     if (n) return outside_train(&out, ex, n, err);
     log_warn(
         "nothing to learn from in this round: the trainer is not called, the model stays as it is");
@@ -180,21 +193,21 @@ static int is_same_folder(const char *a, const char *b)
 static int is_model(const char *dir)
 {
     static const char *const names[] = {"manifest.qa", "config.json", "adapter_config.json"};
-    int is = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !is; i++) {
+    int found = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
         char *path = memory_printf("%s/%s", dir, names[i]);
-        is = file_exists(path);
+        found = file_exists(path);
         free(path);
     }
-    return is;
+    return found;
 }
 
-/* The output is emptied before the new model is stored there: it is to be a model's, or what a kill
- * left of one. */
+/* Refuses an output folder that is the base's or the reference's, or that has files of another kind
+ * than a model's: the output is emptied later. */
 static int check_output(const LearnOptions *o, Error *err)
 {
     if (is_same_folder(o->base, o->output) || is_same_folder(o->reference, o->output))
-        return error_set(err, ERROR_UNSUPPORTED,
+        return error_set(err, ERROR_INVALID,
                          "%s is the folder of the model that is read; the new one needs another",
                          o->output);
     DIR *d = is_model(o->output) ? NULL : opendir(o->output);

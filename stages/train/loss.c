@@ -1,10 +1,10 @@
+/* The derivatives by hand, one function for each factor of a term; everything in double. */
 #include "stages/train/loss.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double most =
-    20; /* of a difference of log-probabilities: beyond it exp says nothing */
+static const double max_difference = 20; /* of log-probabilities: exp of more has no meaning */
 
 void loss_supervised(Loss *l)
 {
@@ -26,10 +26,17 @@ int loss_choice(const char *names, const char *name)
     return -1;
 }
 
+const char *loss_name(const char *names, int i, int *len)
+{
+    while (i-- > 0) names = strchr(names, '|') + 1;
+    *len = (int)strcspn(names, "|");
+    return names;
+}
+
 int loss_preset(const char *name, Loss *out)
 {
     static const Loss presets[] = {
-        /* in the order of LOSS_NAMES; dapo: clip-higher, all tokens alike */
+        /* In the order of LOSS_NAMES. dapo: clip-higher, all tokens weigh the same. */
         {.advantage = LOSS_GROUP,
          .ratio = LOSS_CLIP,
          .aggregation = LOSS_TOKEN_MEAN,
@@ -50,7 +57,7 @@ int loss_preset(const char *name, Loss *out)
          .aggregation = LOSS_TOKEN_MEAN,
          .eps_low = 0.2,
          .eps_high = 0.28},
-        /* the ratio of a whole answer's mean is close to 1, and so are its bounds */
+        /* gspo: a ratio of means is close to 1, and so are its bounds. */
         {.advantage = LOSS_GROUP,
          .ratio = LOSS_SEQUENCE,
          .aggregation = LOSS_SEQUENCE_MEAN,
@@ -87,13 +94,13 @@ void loss_advantages(LossAdvantage form, const double *reward, int n, double flo
     for (int i = 0; i < n; i++) mean += reward[i] / n;
     for (int i = 0; i < n; i++)
         var += (reward[i] - mean) * (reward[i] - mean) / (n > 1 ? n - 1 : 1);
-    int silent = form != LOSS_RAW && (n < 2 || var <= 1e-12);
+    int constant = form != LOSS_RAW && (n < 2 || var <= 1e-12);
     for (int i = 0; i < n; i++) {
         double a = reward[i] - mean;
         if (form == LOSS_GROUP) a = a / (sqrt(var) + floor_std);
         if (form == LOSS_LEAVE_ONE_OUT) a *= (double)n / (n - 1);
         if (form == LOSS_RAW) a = reward[i];
-        advantage[i] = silent ? 0 : a;
+        advantage[i] = constant ? 0 : a;
     }
 }
 
@@ -104,7 +111,7 @@ double loss_overlong(int tokens, int longest, int margin)
     return tokens >= longest ? -1 : (double)(from - tokens) / margin;
 }
 
-static double normaliser(const Loss *l, const LossBatch *b, int n)
+static double normalizer(const Loss *l, const LossBatch *b, int n)
 {
     switch (l->aggregation) {
     case LOSS_TOKEN_MEAN: break;
@@ -115,15 +122,15 @@ static double normaliser(const Loss *l, const LossBatch *b, int n)
     return b->tokens;
 }
 
-/* exp(d) within its bounds; *slope is its derivative by d. */
+/* Returns exp(d) of the clamped d and sets *slope to its derivative by d. */
 static double bounded_exp(double d, double *slope)
 {
-    double e = exp(fmax(-most, fmin(most, d)));
-    *slope = fabs(d) > most ? 0 : e;
+    double e = exp(fmax(-max_difference, fmin(max_difference, d)));
+    *slope = fabs(d) > max_difference ? 0 : e;
     return e;
 }
 
-/* dL/dlp of one token's clipped term; d is log rho. */
+/* Returns dL/dlp of a token's term with a ratio; d is log rho. */
 static double clipped_term(const Loss *l, double advantage, double d, LossCounts *counts)
 {
     double slope, rho = bounded_exp(d, &slope);
@@ -137,16 +144,16 @@ static double clipped_term(const Loss *l, double advantage, double d, LossCounts
     return outside ? 0 : -advantage * slope;
 }
 
-/* dKL/dlp of one token; x is ref - lp. */
+/* Returns dKL/dlp of a token; x is ref - lp. */
 static double kl_term(const Loss *l, double x, LossCounts *counts)
 {
-    double d = fmax(-most, fmin(most, x)), value, slope;
+    double d = fmax(-max_difference, fmin(max_difference, x)), value, slope;
     switch (l->kl_form) {
     case LOSS_K1: value = -d, slope = 1; break;
     case LOSS_K2: value = d * d / 2, slope = -d; break;
     default: value = exp(d) - d - 1, slope = 1 - exp(d); break;
     }
-    if (fabs(x) > most) slope = 0;
+    if (fabs(x) > max_difference) slope = 0;
     if (l->kl_max > 0 && fabs(value) > l->kl_max) {
         value = copysign(l->kl_max, value);
         slope = 0;
@@ -162,33 +169,36 @@ static double mean_shift(const float *a, const float *b, int n)
     return n ? sum / n : 0;
 }
 
-/* The importance weight of log-ratio d: cut at the cap, or dropped above it. */
-static double corrected(const Loss *l, double d)
+/* Returns the importance weight of log-ratio d: above the cap it is cut to it, or 0 (masked). */
+static double importance_weight(const Loss *l, double d)
 {
     double unused, r = bounded_exp(d, &unused);
-    int drop = l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK;
+    int drop =
+        l->correction == LOSS_CORRECT_TOKEN_MASK || l->correction == LOSS_CORRECT_SEQUENCE_MASK;
     return r <= l->cap ? r : drop ? 0 : l->cap;
 }
 
 void loss_weights(const Loss *l, const LossBatch *b, const LossAnswer *a, float *weight,
                   LossCounts *counts)
 {
-    double z = normaliser(l, b, a->n), whole_shift = 0, whole_correction = 1;
-    int correct = l->correction != LOSS_UNCORRECTED && a->sampler && a->old;
-    int whole = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
-    if (l->ratio == LOSS_SEQUENCE && a->old) whole_shift = mean_shift(a->logp, a->old, a->n);
-    if (correct && whole)
-        whole_correction = corrected(l, mean_shift(a->old, a->sampler, a->n) * a->n);
+    double z = normalizer(l, b, a->n), sequence_shift = 0, sequence_weight = 1;
+    int correct = l->correction != LOSS_CORRECT_NONE && a->sampler && a->old;
+    int by_sequence =
+        l->correction == LOSS_CORRECT_SEQUENCE || l->correction == LOSS_CORRECT_SEQUENCE_MASK;
+    if (l->ratio == LOSS_SEQUENCE && a->old) sequence_shift = mean_shift(a->logp, a->old, a->n);
+    if (correct && by_sequence)
+        sequence_weight = importance_weight(l, mean_shift(a->old, a->sampler, a->n) * a->n);
     for (int i = 0; i < a->n; i++) {
         double w = -a->advantage;
         if (l->ratio != LOSS_NO_RATIO && a->old) {
             double d =
-                l->ratio == LOSS_SEQUENCE ? whole_shift : (double)a->logp[i] - (double)a->old[i];
+                l->ratio == LOSS_SEQUENCE ? sequence_shift : (double)a->logp[i] - (double)a->old[i];
             w = clipped_term(l, a->advantage, d, counts);
         }
         if (correct) {
-            double c =
-                whole ? whole_correction : corrected(l, (double)a->old[i] - (double)a->sampler[i]);
+            double c = by_sequence
+                           ? sequence_weight
+                           : importance_weight(l, (double)a->old[i] - (double)a->sampler[i]);
             counts->correction += c;
             w *= c;
         }

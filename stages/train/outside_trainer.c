@@ -1,3 +1,4 @@
+/* A keeper process leads the group of the command, so that nothing outlives this process. */
 #include "stages/train/outside_trainer.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "model/files/model_config.h"
+#include "model/files/config_json.h"
 #include "model/files/safetensors.h"
 #include "stages/data/manifest.h"
 #include "stages/policy/policy.h"
@@ -40,7 +41,7 @@ static void add_logp(json_t *line, const char *key, const float *lp, int n)
     json_object_set_new(line, key, list);
 }
 
-/* Sampled bytes need not be UTF-8: such an example has its ids alone. */
+/* Adds the texts, unless they are not UTF-8, which sampled bytes need not be. */
 static void add_messages(json_t *line, const Example *e)
 {
     if (!e->user || !e->assistant) return;
@@ -85,10 +86,11 @@ static int write_dataset(const char *path, const Example *ex, long n, Error *err
     return file_commit(fd, temp, path, err);
 }
 
-static json_t *word(const char *names, int i)
+static json_t *name_of(const char *names, int i)
 {
-    while (i-- > 0) names = strchr(names, '|') + 1;
-    return json_stringn(names, strcspn(names, "|"));
+    int len;
+    const char *name = loss_name(names, i, &len);
+    return json_stringn(name, (size_t)len);
 }
 
 static json_t *loss_of(const Loss *l)
@@ -96,15 +98,15 @@ static json_t *loss_of(const Loss *l)
     json_t *j = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:i}", "eps_low", l->eps_low, "eps_high",
                           l->eps_high, "dual_clip", l->dual_clip, "kl", l->kl, "kl_max", l->kl_max,
                           "correction_cap", l->cap, "longest", l->longest);
-    json_object_set_new(j, "advantage", word(LOSS_ADVANTAGES, (int)l->advantage));
-    json_object_set_new(j, "ratio", word(LOSS_RATIOS, (int)l->ratio));
-    json_object_set_new(j, "aggregation", word(LOSS_AGGREGATIONS, (int)l->aggregation));
-    json_object_set_new(j, "kl_form", word(LOSS_KLS, (int)l->kl_form));
-    json_object_set_new(j, "correction", word(LOSS_CORRECTIONS, (int)l->correction));
+    json_object_set_new(j, "advantage", name_of(LOSS_ADVANTAGES, (int)l->advantage));
+    json_object_set_new(j, "ratio", name_of(LOSS_RATIOS, (int)l->ratio));
+    json_object_set_new(j, "aggregation", name_of(LOSS_AGGREGATIONS, (int)l->aggregation));
+    json_object_set_new(j, "kl_form", name_of(LOSS_KLS, (int)l->kl_form));
+    json_object_set_new(j, "correction", name_of(LOSS_CORRECTIONS, (int)l->correction));
     return j;
 }
 
-static int write_settings(const char *path, const Outside *o, long n, Error *err)
+static int write_settings(const char *path, const OutsideTrainer *o, long n, Error *err)
 {
     const TrainingOptions *t = o->training;
     json_t *j = json_pack("{s:s,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:I}", "stage",
@@ -128,7 +130,7 @@ static int write_settings(const char *path, const Outside *o, long n, Error *err
 
 /* ---- the command ---- */
 
-static pid_t group; /* of the keeper: what a signal handler needs */
+static pid_t group; /* the keeper's process group, for the signal handler */
 
 static void end_all(int sig)
 {
@@ -136,9 +138,9 @@ static void end_all(int sig)
     kill(-group, SIGKILL);
 }
 
-/* Leads the command's process group and waits for it. When this program dies, even by kill -9, the
- * kernel tells the keeper, and the group goes with it. */
-static _Noreturn void keep(const char *command, pid_t parent)
+/* The keeper: leads the process group of the command and waits for it. When the parent dies, even
+ * by SIGKILL, the system sends the keeper a signal and the keeper kills the group. */
+static _Noreturn void run_keeper(const char *command, pid_t parent)
 {
     setpgid(0, 0);
     group = getpid();
@@ -154,7 +156,7 @@ static _Noreturn void keep(const char *command, pid_t parent)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], SIG_DFL);
         int null = open("/dev/null", O_RDONLY);
         if (null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0)
-            _exit(127); /* what it prints is status, as ours */
+            _exit(127); /* its stdout goes to stderr, since it is status */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
@@ -163,7 +165,7 @@ static _Noreturn void keep(const char *command, pid_t parent)
     _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Waits for the keeper: its exit status, or -1 with a sentence when it had to be ended. */
+/* Waits for the keeper. Returns its exit status, or -1 when the command had to be ended. */
 static int wait_for(pid_t keeper, double limit_s, Error *err)
 {
     double until = clock_seconds() + limit_s;
@@ -182,32 +184,32 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
         }
         clock_sleep(0.02);
     }
-    kill(-keeper, SIGKILL); /* what it left behind */
+    kill(-keeper, SIGKILL); /* processes that the command has left */
     if (ending == 1)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_STOPPED,
                          "the trainer was stopped; the same command calls it again");
     if (ending == 2)
-        return error_set(err, ERROR_LIMIT, "the trainer took more than %.0f s and was ended",
+        return error_set(err, ERROR_CHILD, "the trainer took more than %.0f s and was ended",
                          limit_s);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_command(const Outside *o, const char *const env[][2], size_t n, Error *err)
+static int run_command(const OutsideTrainer *o, const char *const env[][2], size_t n, Error *err)
 {
     pid_t parent = getpid(), keeper = fork();
     if (keeper < 0) return error_errno(err, "cannot start the trainer");
     if (keeper == 0) {
         for (size_t i = 0; i < n; i++)
             if (env[i][1] && setenv(env[i][0], env[i][1], 1)) _exit(127);
-        keep(o->command, parent);
+        run_keeper(o->command, parent);
     }
     setpgid(keeper, keeper);
     int status = wait_for(keeper, o->limit_s, err);
     if (status <= 0) return status;
     if (status > 128)
-        return error_set(err, ERROR_INVALID, "the trainer '%s' ended by signal %d", o->command,
+        return error_set(err, ERROR_CHILD, "the trainer '%s' ended by signal %d", o->command,
                          status - 128);
-    return error_set(err, ERROR_INVALID, "the trainer '%s' ended with exit %d", o->command, status);
+    return error_set(err, ERROR_CHILD, "the trainer '%s' ended with exit %d", o->command, status);
 }
 
 /* ---- back ---- */
@@ -222,7 +224,7 @@ static int check_adapter(const char *dir, Error *err)
     const char *type = json_need_text(j, "peft_type", path, err);
     int rc = !type || json_need_int(j, "r", path, &r, err) ? -1 : 0;
     if (!rc && (strcmp(type, "LORA") || r < 1))
-        rc = error_set(err, ERROR_INVALID,
+        rc = error_set(err, ERROR_CORRUPT,
                        "%s: expected peft_type LORA and r of 1 or more, found %s and %lld", path,
                        type, (long long)r);
     json_decref(j);
@@ -230,7 +232,7 @@ static int check_adapter(const char *dir, Error *err)
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
     if (!rc) rc = safetensors_open(path, &st, err);
     if (!rc && safetensors_count(st) == 0)
-        rc = error_set(err, ERROR_INVALID, "%s: expected the adapter's tensors, found none", path);
+        rc = error_set(err, ERROR_CORRUPT, "%s: expected the adapter's tensors, found none", path);
     if (st) safetensors_close(st);
     return rc;
 }
@@ -251,15 +253,14 @@ static int check_checkpoint(const char *dir, Error *err)
     const SafetensorsTensor *t = safetensors_find(st, "model.embed_tokens.weight");
     if (!t || t->rank != 2 || t->shape[0] != c.vocab || t->shape[1] != c.hidden)
         rc = error_set(
-            err, ERROR_INVALID,
+            err, ERROR_CORRUPT,
             "%s: expected model.embed_tokens.weight of %d x %d, as config.json says, found %s", dir,
             c.vocab, c.hidden, t ? "another shape" : "none");
     safetensors_close(st);
     return rc;
 }
 
-/* Where the adapter's base is on this machine: what the command wrote there may be a name on a hub.
- */
+/* Sets the path of the adapter's base: the command may have written a name on a hub. */
 static int name_base(const char *dir, const char *base, Error *err)
 {
     char path[PATH_MAX], inner[PATH_MAX];
@@ -295,8 +296,8 @@ static int add_tokenizer(const char *dir, const char *base, Error *err)
     return 0;
 }
 
-/* What the command wrote into dir becomes the model directory o->output. */
-static int take_back(const Outside *o, const char *dir, const char *base, Error *err)
+/* Checks what the command has written into dir, and makes it the model directory o->output. */
+static int take_back(const OutsideTrainer *o, const char *dir, const char *base, Error *err)
 {
     char config[PATH_MAX], adapter[PATH_MAX];
     snprintf(config, sizeof config, "%s/config.json", dir);
@@ -309,14 +310,17 @@ static int take_back(const Outside *o, const char *dir, const char *base, Error 
     else
         rc = error_set(err, ERROR_INVALID,
                        "expected config.json or adapter_config.json in %s, found neither", dir);
-    if (rc || add_tokenizer(dir, base, err))
+    if (rc || add_tokenizer(dir, base, err)) {
+        if (err && err->code == ERROR_NOT_FOUND) err->code = ERROR_CHILD; /* not the user's file */
         return error_prefix(err, "what the trainer wrote is no model");
+    }
     if (manifest_remove(o->output, err) || file_remove_tree(o->output, err)) return -1;
     if (rename(dir, o->output)) return error_errno(err, "cannot rename %s to %s", dir, o->output);
     return file_sync_dir(o->output, err) ? -1 : manifest_write(o->output, o->spec, err);
 }
 
-/* A folder of other work is emptied: its state/ would mislead. */
+/* Empties the folder unless it belongs to the same work: the state/ of other work must not be
+ * used. */
 static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err)
 {
     char path[PATH_MAX], hex[DIGEST_HEX];
@@ -335,7 +339,7 @@ static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err
                : 0;
 }
 
-int outside_train(const Outside *o, const Example *ex, long n, Error *err)
+int outside_train(const OutsideTrainer *o, const Example *ex, long n, Error *err)
 {
     char at[PATH_MAX], base[PATH_MAX], reference[PATH_MAX], folder[PATH_MAX],
         dataset[PATH_MAX + 32], settings[PATH_MAX + 32], output[PATH_MAX + 32],

@@ -1,14 +1,17 @@
-/* Training by another program: the examples and the settings go out as files, a command runs, and
- * the checkpoint or adapter that it wrote comes back as this stage's model.
+/* Training by another program. The examples and the settings are written to files, a command runs,
+ * and the checkpoint or adapter that it has written becomes the model of this stage.
  *
- * The folder OUTPUT.trainer/ holds
- *   dataset.jsonl          one example a line: prompt_ids, answer_ids, advantage, where known
- * messages (user and assistant text), old_logp, sampler_logp and ref_logp (one a token of the
- * answer) hyperparameters.json   stage, loss, learning rate, batch, epochs, seed, adapter output/
- * empty: what the command writes there is taken back state/                 the command's own: it
- * stays when the command was stopped and is called again and the command's environment names them:
- * QUERN_DATASET, QUERN_HYPERPARAMETERS, QUERN_OUTPUT, QUERN_STATE, with QUERN_STAGE (sft, selfsup,
- * crl), QUERN_BASE (the model to start from) and, with a KL term, QUERN_REFERENCE. */
+ * The folder OUTPUT.trainer/ has
+ *   dataset.jsonl         one example per line: prompt_ids, answer_ids, advantage; when known,
+ *                         messages (the texts of user and assistant) and old_logp, sampler_logp
+ *                         and ref_logp (one value per token of the answer)
+ *   hyperparameters.json  stage, loss, learning rate, batch, epochs, seed, adapter
+ *   output/               empty; the command writes the model there
+ *   state/                for the command; it stays when a stopped command is called again
+ *
+ * The environment of the command names them: QUERN_DATASET, QUERN_HYPERPARAMETERS, QUERN_OUTPUT,
+ * QUERN_STATE; and QUERN_STAGE (sft, selfsup, crl), QUERN_BASE (the model to start from) and, with
+ * a KL term, QUERN_REFERENCE. */
 #ifndef STAGES_TRAIN_OUTSIDE_TRAINER_H
 #define STAGES_TRAIN_OUTSIDE_TRAINER_H
 
@@ -16,16 +19,17 @@
 
 typedef struct {
     const char *command; /* for sh -c */
-    double limit_s;      /* of the command; it is ended then, and that is an error */
-    const char *stage, *base, *output, *reference; /* reference: NULL none */
+    double limit_s;      /* the command is ended after this time, which is an error */
+    const char *stage, *base, *output, *reference; /* reference: NULL without a KL term */
     const ArtifactSpec *spec;
     const TrainingOptions *training;
-    LoraOptions lora; /* asked for; rank 0: all weights */
-} Outside;
+    LoraOptions lora; /* the adapter to train; rank 0: all weights */
+} OutsideTrainer;
 
-/* The command gets SIGTERM when this process is told to stop or its time is over, and 30 s to end;
- * what it started ends with it, and with this process. On success output is a model directory with
- * its manifest, and the folder is gone; on failure the folder stays. */
-int outside_train(const Outside *o, const Example *ex, long n, Error *err);
+/* Runs the command on the examples. When this process is told to stop, or the time is over, the
+ * command gets SIGTERM and has 30 s to end. Its child processes end with it, and all of them end
+ * when this process dies. On success output is a model directory with its manifest, and the folder
+ * is removed. On failure the folder stays. ERROR_CHILD: the command failed, or wrote no model. */
+int outside_train(const OutsideTrainer *o, const Example *ex, long n, Error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* Steps are numbered over all epochs, so the order, the learning rate and a checkpoint follow from
+ * the number of the step alone. */
 #include "stages/train/training.h"
 
 #include <math.h>
@@ -10,8 +12,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "model/core/ranks.h"
 #include "model/memory_plan.h"
-#include "model/ranks.h"
+#include "model/trainer.h"
 #include "stages/train/checkpoint.h"
 
 void training_defaults(TrainingOptions *o)
@@ -27,7 +30,7 @@ void training_defaults(TrainingOptions *o)
     loss_supervised(&o->loss);
 }
 
-/* One minibatch: what the weight callback needs, and what it counts. */
+/* One minibatch: the input of the weight callback, and its counts. */
 typedef struct {
     const Example *const *ex;
     const Loss *loss;
@@ -45,7 +48,7 @@ static void token_weights(void *ctx, int sequence, const float *logp, float *wei
     loss_weights(b->loss, &b->size, &a, weight + e->prompt, &b->counts);
 }
 
-/* Order of the examples: each epoch a permutation of its own. */
+/* The order of the examples in an epoch: a permutation that depends on seed and epoch. */
 static void shuffle(long *order, long n, uint64_t seed, long epoch)
 {
     Random r;
@@ -69,8 +72,8 @@ static double learning_rate(const TrainingOptions *o, long step, long steps)
 typedef struct {
     const Example *ex;
     long n, steps, epoch;
-    long first_steps, first_per_epoch,
-        per_epoch; /* of the epochs over the first examples, and over all */
+    long first_steps, first_per_epoch; /* steps over the first examples; of them in an epoch */
+    long per_epoch;                    /* steps in an epoch over all examples */
     long *order;
     const Example **members;
     Sequence *seqs;
@@ -130,14 +133,14 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
         int now[2] = {stop_requested(),
                       o->checkpoint_s > 0 && clock_seconds() - saved > o->checkpoint_s};
         if (ranks_host_share(now, sizeof now, err))
-            return -1; /* stop, and save: the first rank's word */
+            return -1; /* all ranks stop or save when the first one does */
         if (o->checkpoint && (now[0] || now[1])) {
             if (checkpoint_save(&c, m, t, log, step, err)) return -1;
             saved = clock_seconds();
         }
         if (now[0]) {
-            if (ranks_finish(err)) return -1; /* the others end here */
-            return error_set(err, ERROR_INVALID,
+            if (ranks_finish(err)) return -1; /* the other ranks end here */
+            return error_set(err, ERROR_STOPPED,
                              "stopped at step %ld of %ld; the same command continues", step,
                              l->steps);
         }
@@ -186,8 +189,7 @@ void training_forget(const TrainingOptions *o)
     if (o->checkpoint && !ranks_rank()) checkpoint_remove(o->checkpoint);
 }
 
-/* Those of examples [first, last) into out, which is [last - first] pointers to memory that is
- * there. */
+/* Computes the log-probabilities of n examples into out, n arrays that are allocated. */
 static int logprobs_of(Model *m, const Example *ex, int n, float *const *out, Error *err)
 {
     Sequence *seqs = memory_array((size_t)n, sizeof *seqs);
@@ -207,7 +209,7 @@ static int logprobs_of(Model *m, const Example *ex, int n, float *const *out, Er
     return rc;
 }
 
-/* Each rank has made some of them, the others are 0 there: to all. */
+/* Gives all ranks the log-probabilities. One rank has computed these; they are 0 in the others. */
 static int share_logprobs(const Example *ex, int n, float *const *out, Error *err)
 {
     size_t all = 0, at = 0;

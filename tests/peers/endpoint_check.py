@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What an endpoint said of its own samples, beside transformers and peft.
+"""Compares the log-probabilities that an endpoint reports for its samples with transformers and peft.
 
   quern-sample --policy openai:MODEL --adapter ADAPTER --prompts FILE --output SAMPLES
   endpoint_check.py BASE ADAPTER SAMPLES [--tool build/bin/quern-artifact] [--limit 1e-4]
 
 Needs torch, transformers and peft. BASE is the checkpoint that the server has loaded, ADAPTER the PEFT directory that it was
-given, or "-" for none. For each answer the log-probabilities that the server told are held against a full pass in fp32 over
-the ids that it told; an adapter that the server did not apply is off by far more. Exits 1 where the mean difference passes
-the limit, which is for a server in fp32 (5e-3 for one in bf16), or an answer lacks ids or log-probabilities.
+given, or "-" for none. For each answer the reported log-probabilities are compared with a full pass in fp32 over the reported
+ids. If the server did not apply the adapter, they differ far more. Exits 1 when the mean difference exceeds the limit, which
+is for a server in fp32 (5e-3 for one in bf16), or when an answer lacks ids or log-probabilities.
 """
 import argparse
 import json

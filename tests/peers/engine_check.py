@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Quern's engine beside transformers and peft on models of real shapes, randomly initialised, in bf16.
+"""Compares Quern's engine with transformers and peft on models of published shapes, randomly initialised, in bf16.
 
   make build/test/model/test_engine_fixtures
   engine_check.py [--device cuda:0] [--model NAME]... [--layers N] [--tool PATH] [--work DIR]
@@ -10,8 +10,8 @@ Needs torch, transformers and peft (2.11, 5.17, 0.21). For each model (qwen2.5-0
   saved      two AdamW steps with our engine, saved, loaded by transformers: the same logits, no key missing or unexpected
   adapter    three steps of an adapter of rank 16, saved, loaded by peft: the same logits, other than without it
 
-Exits 1 when a limit is passed: a mean KL of 1e-4, and of 1.5 times that of transformers' own bf16, a cosine of 0.999 of any
-position's logits in bf16; 1e-4 of any logit where the device is the CPU, which computes in fp32.
+Exits 1 when a limit is exceeded. In bf16 the mean KL is at most 1e-4 and 1.5 times that of transformers' own bf16, and the
+cosine of the logits is at least 0.999 at every position. On the CPU, which computes in fp32, every logit is within 1e-4.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's CPU build and transformers on the small model of `quern-sft` without flags, to set beside `quern-modelbench`.
+"""Measures PyTorch on the CPU with transformers on the default model of `quern-sft`, to compare with `quern-modelbench`.
 
     python3 tests/peers/engine_cpu.py [--threads 2] [--steps 6]
 

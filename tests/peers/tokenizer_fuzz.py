@@ -6,12 +6,12 @@
 
   tokenizer_fuzz.py build qwen2.5|qwen3 SITE/dashscope/resources/qwen.tiktoken OUT.json
   tokenizer_fuzz.py build llama3 SITE/llama_models/llama3/tokenizer.model OUT.json
-        tokenizer.json as it is published, made of the published ranks
+        writes the published tokenizer.json from the published ranks
   tokenizer_fuzz.py compare TOKENIZER.json TOOL N [SEED]
-        N strings through the library and through TOOL ("build/test/model/test_tokenizer --ids"); half of them once more
-        with bytes that are no UTF-8. Exits 1 when an id differs
+        compares the ids of N strings by the library and by TOOL ("build/test/model/test_tokenizer --ids"), half of them
+        again with bytes that are not UTF-8. Exits 1 when an id differs
   tokenizer_fuzz.py speed TOKENIZER.json TOOL TEXT...
-        seconds to load and MB/s to encode, one thread each; TOOL: "build/test/model/test_tokenizer --speed"
+        prints seconds to load and MB/s to encode, one thread each; TOOL: "build/test/model/test_tokenizer --speed"
 """
 import base64
 import json

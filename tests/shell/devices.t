@@ -1,13 +1,14 @@
 #!/bin/bash
-# What DEVICES=auto means: quern-devices, quern-fleet and the run's rules agree on devices and classes, with GPUs (a
-# quern-devices made for the test says so) and without. TAP on stdout.
+# DEVICES=auto: quern-devices, quern-fleet and the rules of a run agree on devices and classes, without a GPU and with GPUs
+# that a fake quern-devices or --found names. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 unset DEVICE DEVICES CLASSES
 cd "$root" || exit 99
 build=$BUILD
+. "$here/rules.sh"
 run=test-devices-$$
 at_exit+=('rm -rf "$root/runs/$run"')
-two='cuda:0=NVIDIA+H200 cuda:1=NVIDIA+H200'
+two='--found=cuda:0=NVIDIA+H200 cuda:1=NVIDIA+H200'
 simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
 
 # ---- the list ----
@@ -17,26 +18,31 @@ simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
 "$BIN/quern-devices" --gpus >"$tmp/out"; ! grep -q sim: "$tmp/out"; ok $? '--gpus leaves them out'
 
 # ---- the rules ----
-rules() { make -s -n -f pipeline.mk "BUILD=$build" PROFILE=smoke "RUN=$run" "$@" crl >"$tmp/out" 2>&1; }
-ask() { make -s -q -f pipeline.mk "BUILD=$build" PROFILE=smoke "RUN=$run" ASK=1 "$@" crl 2>&1 | sed -n 's/^asked: //p'; }
-classes() { sed -n "s/.*verdicts-.*quern-evaluate .*best.samples.qa .*--device '\(.*\)'$/\1/p" "$tmp/out" | sort; }
-judges() { sed -n "s/.*quern-evaluate .*\(collect\|crl\)\/.*--device '\(.*\)'$/\2/p" "$tmp/out" | sort -u; }
-[ "$(ask FOUND=)" = "$run sim:h100 " ] && rules FOUND= && [ "$(judges)" = sim:h100 ]; ok $? 'no GPU: sim:h100'
-[ "$(ask "FOUND=$two")" = "$run cuda:0,cuda:1 $two" ]; ok $? 'two GPUs: both serve'
-rules "FOUND=$two" && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'their class judges'
+rules() { rules_of "$build" PROFILE=smoke "RUN=$run" "$@" -n crl >"$tmp/out"; }
+ask() { rules_of "$build" PROFILE=smoke "RUN=$run" "$@" >/dev/null -q crl; sed -n 's/^override local_devices := //p' "$tmp/settings.mk"; }
+classes() { sed -n "s/.*verdicts-.*quern-evaluate .*best.samples.qa .*--device '\?\([^']*\)'\?$/\1/p" "$tmp/out" | sort; }
+judges() { sed -n "s/.*quern-evaluate .*\(collect\|crl\)\/.*--device '\?\([^']*\)'\?$/\2/p" "$tmp/out" | sort -u; }
+[ "$(ask)" = sim:h100 ] && rules && [ "$(judges)" = sim:h100 ]; ok $? 'no GPU: sim:h100'
+[ "$(ask "$two")" = 'cuda:0 cuda:1' ]; ok $? 'two GPUs: both serve'
+rules "$two" && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'their class judges'
 [ "$(classes)" = "$(printf '%s\n' 'NVIDIA H200' $simulated | sort)" ]; ok $? 'the final pass: the class of the GPUs once, and every simulator'
 ! grep "device 'NVIDIA H200'" "$tmp/out" | grep -q quern-fleet && [ "$(grep -c 'quern-fleet run --devices sim:' "$tmp/out")" = 6 ]; ok $? 'each simulator brings its own evaluator, the GPU has one'
 grep -q "quern-results .*verdicts-NVIDIA+H200.qa .*verdicts-sim-a100.qa" "$tmp/out"; ok $? "the GPU's results come first"
-rules 'FOUND=cuda:0=NVIDIA+L40S cuda:1=NVIDIA+H200' && [ "$(judges)" = 'NVIDIA L40S' ] && classes | grep -qx 'NVIDIA H200'; ok $? 'unlike GPUs: the first judges, both are in the final pass'
-rules "FOUND=$two" DEVICES=sim:a100 && [ "$(judges)" = sim:a100 ] && ! grep -q H200 "$tmp/out"; ok $? 'DEVICES=sim:a100 leaves the GPUs alone'
-rules "FOUND=$two" DEVICES=cuda:1 CLASSES='NVIDIA+H200 sim:l40' && [ "$(judges)" = 'NVIDIA H200' ] && [ "$(classes | wc -l)" = 2 ]; ok $? 'a GPU by its name, and classes by theirs'
-rules FOUND= 'DEVICE=NVIDIA H200' && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'a class that other hosts serve'
-rules "FOUND=$two" DEVICES=cuda:7; [ $? = 2 ] && grep -q 'DEVICES=cuda:7: there is no cuda:7 here, but cuda:0 cuda:1' "$tmp/out"; ok $? 'a GPU that is not there is one sentence'
-rules FOUND= CLASSES=sim:l40,sim:h100 && [ "$(classes | tr '\n' ' ')" = 'sim:h100 sim:l40 ' ]; ok $? 'classes by comma'
-rules FOUND= CLASSES=sim:l40,sim:l40 && [ "$(classes)" = sim:l40 ] && ! grep -q warning "$tmp/out"; ok $? 'one that is named twice, once'
+rules '--found=cuda:0=NVIDIA+L40S cuda:1=NVIDIA+H200' && [ "$(judges)" = 'NVIDIA L40S' ] && classes | grep -qx 'NVIDIA H200'; ok $? 'unlike GPUs: the first judges, both are in the final pass'
+rules "$two" DEVICES=sim:a100 && [ "$(judges)" = sim:a100 ] && ! grep -q H200 "$tmp/out"; ok $? 'DEVICES=sim:a100 leaves the GPUs alone'
+rules "$two" DEVICES=cuda:1 CLASSES='NVIDIA+H200 sim:l40' && [ "$(judges)" = 'NVIDIA H200' ] && [ "$(classes | wc -l)" = 2 ]; ok $? 'a GPU by its name, and classes by theirs'
+rules 'DEVICE=NVIDIA H200' && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'a class that other hosts serve'
+rules "$two" DEVICES=cuda:7; [ $? = 2 ] && grep -q 'DEVICES=cuda:7: there is no cuda:7 here, but cuda:0 cuda:1' "$tmp/out"; ok $? 'a GPU that is not there is one sentence'
+rules CLASSES=sim:l40,sim:h100 && [ "$(classes | tr '\n' ' ')" = 'sim:h100 sim:l40 ' ]; ok $? 'classes by comma'
+rules CLASSES=sim:l40,sim:l40 && [ "$(classes)" = sim:l40 ] && ! grep -q warning "$tmp/out"; ok $? 'one that is named twice, once'
 for setting in 'CLASSES=sim:h100 h100' DEVICE=h100 DEVICES=h100; do
-    rules FOUND= "$setting"; [ $? = 2 ] && grep -q "h100: no evaluator has this class; the simulator's is sim:h100" "$tmp/out"; ok $? "$setting lacks its sim:"
+    rules "$setting"; [ $? = 2 ] && grep -q "h100: no evaluator has this class; the simulator's is sim:h100" "$tmp/out"; ok $? "$setting lacks its sim:"
 done
+
+rules CLASSES=sim:h10; [ $? = 2 ] && grep -q 'CLASSES=sim:h10: there is no sim:h10; expected sim:PROFILE' "$tmp/out"; ok $? 'a simulator that is none'
+rules "$two" CLASSES=cuda:1; [ $? = 2 ] && grep -q 'CLASSES=cuda:1: expected a device class, here NVIDIA+H200; cuda:1 is a device' "$tmp/out"; ok $? 'a device is no class'
+rules DEVICES=gpu; [ $? = 2 ] && grep -q 'DEVICES=gpu: expected auto, cuda:N or sim:PROFILE, found gpu' "$tmp/out"; ok $? 'a device that is none'
+rules DEVICES=,; [ $? = 2 ] && grep -q 'DEVICES=, names no device' "$tmp/out"; ok $? 'no device'
 
 # ---- the fleet: evaluators that only note their device ----
 command -v redis-server >/dev/null || done_testing

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # limit: 900
-# Bad settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows: each is one clear
-# sentence, no process is left, and the same command afterwards continues to what an undisturbed run makes.
+# Wrong settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows. Each gives one clear
+# sentence and leaves no process, and the same command then continues to the digests of an undisturbed run. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 server= full=$(dir full)
 at_exit=('[ -z "$server" ] || kill $server' '! mountpoint -q "$full" || umount "$full"' "${at_exit[@]}")
@@ -19,7 +19,9 @@ refused 'CONFIG=/none.mk: there is no such file' CONFIG=/none.mk
 refused 'POLICY=foo: expected small, native:DIR' POLICY=foo
 refused "POLICY=native:$tmp: there is no $tmp/config.json" POLICY=native:"$tmp"
 refused 'ROUNDS=two: expected a whole number' ROUNDS=two
-refused 'sim:x100: expected sim:PROFILE' CLASSES='sim:h100 sim:x100'
+refused 'CLASSES=sim:h100 sim:x100: there is no sim:x100; expected sim:PROFILE' CLASSES='sim:h100 sim:x100'
+refused 'ROUND=3: there is no such variable; did you mean ROUNDS' ROUND=3
+refused 'CRL: --loss expects one of' CRL='--loss gpso'
 none_left; ok $? 'no process is left'
 
 crl calm; ok $? 'a tiny run'

@@ -9,7 +9,7 @@ sentence() { [ "$1" = "$2" ] && grep -qF -- "$3" err && [ "$(grep -vc 'quern-[a-
 header() { "$BIN/quern-artifact" show "$1" --records 0; }
 weights() { sha256sum <"$1" | cut -d' ' -f1; }
 
-# ---- what the stages start from: a dataset, and a small checkpoint ----
+# ---- a dataset and a small checkpoint, from which the stages start ----
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash -c '"$BIN/quern-collect" --tasks relu --teachers template --trials 12 --keep 6 --output taught.qa &&
     "$BIN/quern-evaluate" taught.qa --output taught-verdicts.qa' 2>err
 run quern-filter --samples taught.qa --verdicts taught-verdicts.qa --output dataset.qa --tasks relu --contrastive 1 --style brief
@@ -17,13 +17,13 @@ small=(--vocab 340 --hidden 32 --ff 64 --layers 1 --heads 2 --kv-heads 1 --conte
 run quern-sft --dataset dataset.qa --output base "${small[@]}" --epochs 2 --batch 4
 [ $? = 0 ] && [ -s base/model.safetensors ]; ok $? 'a small checkpoint'
 
-# ---- memory told in advance ----
+# ---- --plan: the memory of a run in advance ----
 run quern-sft --plan --base base --lora 8; s=$?
 [ $s = 0 ] && grep -q '^weights ' out && grep -q '^adapter ' out && grep -q '^total .* GiB of ' out && grep -q 'micro-batches of 8192 tokens.*fits$' out; ok $? '--plan prints what a run takes, by parts'
 run quern-crl --plan --base base --max-tokens 512 --recompute on; s=$?
 [ $s = 0 ] && grep -q 'micro-batches of 512 tokens, activations made again' out && ! grep -q '^adapter ' out; ok $? 'of quern-crl too, as the flags say'
 run quern-selfsup --plan --base absent; s=$?
-sentence $s 1 absent/config.json; ok $? 'a model that is not there is one sentence'
+sentence $s 2 absent/config.json; ok $? 'a model that is not there is one sentence'
 run quern-sample --plan --policy base --batch 4 --max-new 100; s=$?
 [ $s = 0 ] && grep -q '^4 rows at once: .* of which 100 are new: fits$' out && [ ! -e base/plan ]; ok $? 'and of quern-sample'
 run quern-sample --plan --policy base --max-new 50000; s=$?
@@ -85,7 +85,7 @@ wait_for '[ -e pair2/model ]'; kill -TERM $pid; wait $pid; s=$?
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --lora 4 --gpus 2 --output pair3/model
 [ $s = 143 ] && [ -e pair2/model.checkpoint/optimizer.safetensors ] && cmp -s pair/model/adapter_model.safetensors pair3/model/adapter_model.safetensors; ok $? 'stopped, they leave a checkpoint; again, they are the same'
 
-# ---- an endpoint that is given the adapters ----
+# ---- an endpoint that loads the adapters ----
 ask() { run quern-sample --policy openai:fake --adapter "$1" --prompts prompts.qa --copies 6 --concurrency 4 --output "$2"; }
 requests() { grep -c '"messages"' log; }
 : >log
@@ -101,13 +101,13 @@ ask one/model one.qa; s=$?
 [ $s = 0 ] && [ "$(requests)" = 36 ] && [ "$(digest one.qa)" = "$(digest first.qa)" ]; ok $? 'one that a killed run left there is used'
 ask one/model other.qa; s=$?
 [ $s = 0 ] && [ "$(grep '"/v1/load_lora' log | tail -1 | grep -c "$name")" = 0 ] && [ "$(digest one.qa)" = "$(digest other.qa)" ]; ok $? 'who asks beside it has a name of its own'
-held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # the adapter, and five answers
+held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # after the adapter and five answers
 "$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 --output torn.qa 2>err &
 pid=$!
 wait_for '[ $(wc -l <log) -gt $held_at ]'; kill -9 $pid; wait $pid 2>/dev/null; rm log.hold
 ask one/model torn.qa; s=$?
 [ $s = 0 ] && [ "$(digest one.qa)" = "$(digest torn.qa)" ]; ok $? 'killed on the way it ends the same'
-held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # the adapter, and five answers
+held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # after the adapter and five answers
 "$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 --output lost.qa 2>err &
 pid=$!
 wait_for '[ $(wc -l <log) -gt $held_at ]'
@@ -116,12 +116,12 @@ curl -s -d "{\"lora_name\": \"$name\"}" "${OPENAI_BASE_URL}/unload_lora_adapter"
 rm log.hold; wait $pid; s=$?
 [ $s = 0 ] && [ "$(grep -c 'given the adapter again' err)" = 1 ] && [ "$(digest one.qa)" = "$(digest lost.qa)" ]; ok $? 'a server that has lost the adapter is given it again'
 
-echo off >log.adapters; ask one/model no3.qa; sentence $? 1 'has no route to load adapters: start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True'; ok $? 'a server without the route: what to start it with'
+echo off >log.adapters; ask one/model no3.qa; sentence $? 3 'has no route to load adapters: start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True'; ok $? 'a server without the route: what to start it with'
 echo sglang >log.adapters; : >log; ask one/model sglang.qa; s=$?
 [ $s = 0 ] && grep -q '"path": "/load_lora_adapter"' log && [ "$(grep -c '"model": "fake:quern-' log)" = 18 ] && [ "$(digest one.qa)" = "$(digest sglang.qa)" ]; ok $? "SGLang's routes and names"
 rm log.adapters
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 8 --lora 64 --output wide/model
-ask wide/model no1.qa; sentence $? 1 'start it with a larger --max-lora-rank'; ok $? 'a rank that the server does not take'
+ask wide/model no1.qa; sentence $? 3 'start it with a larger --max-lora-rank'; ok $? 'a rank that the server does not take'
 ask base no2.qa; sentence $? 1 'base holds whole weights, not an adapter'; ok $? 'whole weights cannot be given'
 
 # ---- stages 2 and 3 on the endpoint's answers ----
@@ -144,7 +144,7 @@ done
 crl --output loss/more/model --correction token --correction-cap 1.5 --kl 0.1 --kl-form k2 --overlong penalty --overlong-margin 300 --constant-groups keep --aggregation constant; s=$?
 [ $s = 0 ] && "$BIN/quern-artifact" export loss/more/model/metrics.qa | grep -q '"correction"' && "$BIN/quern-artifact" export loss/more/model/metrics.qa | grep -q '"kl"' && grep -q 'log-probabilities of [0-9]* answers before the update' err; ok $? 'correction, KL and length together'
 
-# ---- a trainer elsewhere ----
+# ---- an outside trainer ----
 cat >trainer.sh <<'END'
 set -eu
 echo "trainer of $QUERN_STAGE" >&2
@@ -197,7 +197,8 @@ wait_for '[ -e slow/model.trainer/state/on ]'; kill -KILL $pid; wait $pid 2>/dev
 wait_for gone; ok $? 'by kill -9 too'
 
 # ---- the pipeline's rules ----
-rules() { (cd "$root" && make -n --no-print-directory -f pipeline.mk BUILD="${BIN%/bin}" FOUND= DEVICES=sim:h100 PROFILE=smoke RUN="test-$$-none" "$@" crl 2>&1); }
+. "$root/tests/shell/rules.sh"
+rules() { (cd "$root" && rules_of "${BIN%/bin}" DEVICES=sim:h100 PROFILE=smoke RUN="test-$$-none" "$@" -n crl); }
 rules POLICY=openai:M BASE="$tmp/base" >rules.out
 grep -q "quern-sft .*--base $tmp/base .*--engine auto --lora 16 --lora-alpha 32" rules.out && grep -q 'quern-sample --policy openai:M --adapter runs/.*/sft/model ' rules.out && grep -q 'quern-crl --base runs/' rules.out; ok $? 'BASE: adapters on what the endpoint serves'
 rules POLICY=openai:M >rules.out; ! grep -qE 'quern-(sft|crl) ' rules.out && grep -q 'quern-sample --policy openai:M --prompts' rules.out; ok $? 'without it nothing is trained'
@@ -206,7 +207,7 @@ rules POLICY=native:"$tmp/base" LORA=8 TRAINER="sh it's.sh" MAX_TOKENS=4096 >rul
 rules >rules.out; ! grep -qE -- '--(lora|engine|trainer|adapter)' rules.out; ok $? 'and nothing of it the default run'
 wrong() { # SENTENCE SETTINGS: make ends with 2 and one sentence, and nothing is started
     rules "${@:2}" >rules.out
-    [ $? = 2 ] && grep -qF -- "*** $1.  Stop." rules.out && [ "$(wc -l <rules.out)" = 1 ]; ok $? "${1%%[:;]*}"
+    [ $? = 2 ] && grep -qF -- "quern: $1" rules.out && [ "$(wc -l <rules.out)" = 1 ]; ok $? "${1%%[:;]*}"
 }
 start='needs a checkpoint to start from: POLICY=native:DIR, or POLICY=openai:MODEL with BASE=DIR'
 wrong "LORA=8 $start" LORA=8

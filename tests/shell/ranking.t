@@ -2,31 +2,26 @@
 # The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
+logs=()
 cd "$root" || exit 1
-TMP=$tmp
 
-score() { # TASK NAME: of $TMP/NAME.cu; nothing when it is not ok
+score() { # TASK NAME: prints the score of $tmp/NAME.cu, or nothing when it is not ok
     local json
-    json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$TMP/$2.cu" 2>"$TMP/$2.err") || { echo "# $2: $json" >&2; return; }
+    json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/$2.cu" 2>"$tmp/$2.err") || { echo "# $2: $json" >&2; return; }
     printf '%.3f' "$(json_field score <<<"$json")"
 }
 
-below() { # TASK LOW HIGH SENTENCE
+below() { # TASK LOW HIGH NAME: kernel LOW scores below kernel HIGH
     local low high
     low=$(score "$1" "$2") high=$(score "$1" "$3")
-    n=$((n + 1))
-    if [ -n "$low" ] && [ -n "$high" ] && awk "BEGIN { exit !($low < $high) }"; then
-        echo "ok $n - $4 ($low < $high)"
-    else
-        echo "not ok $n - $4"
-        echo "# $2 scores '$low', $3 scores '$high'"
-    fi
+    [ -n "$low" ] && [ -n "$high" ] && awk "BEGIN { exit !($low < $high) }"
+    ok $? "$4 ($low < $high)"
 }
 
-# ---- elementwise: how a warp's addresses lie, how much a thread takes, how many launches ----
+# ---- elementwise: coalescing, work per thread, number of launches ----
 
 relu() { # NAME LAUNCH BODY
-    printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(const float *x, float *y, int n)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
+    printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(const float *x, float *y, int n)\n{\n%s\n}\n' "$2" "$3" >"$tmp/$1.cu"
 }
 relu coalesced 'ceil_div(n, 256), 256' 'int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
 relu strided 'ceil_div(n, 8192), 256' 'for (int k = 0; k < 32; k++) {
@@ -42,7 +37,7 @@ relu vector 'ceil_div(n, 1024), 256' 'int i = (blockIdx.x * 256 + threadIdx.x) *
         *(float4 *)(y + i) = make_float4(fmaxf(v.x, 0), fmaxf(v.y, 0), fmaxf(v.z, 0), fmaxf(v.w, 0));
     } else
         for (; i < n; i++) y[i] = fmaxf(x[i], 0.0f);'
-cat >"$TMP/two_launches.cu" <<'EOF'
+cat >"$tmp/two_launches.cu" <<'EOF'
 //@ buffer float half[n]
 //@ launch scale<<<ceil_div(n, 256), 256>>>(x, half, n)
 //@ launch clamp<<<ceil_div(n, 256), 256>>>(half, y, n)
@@ -63,9 +58,9 @@ below relu two_launches coalesced "two launches below the fused one"
 below relu coalesced vector "4-byte loads below 16-byte loads"
 below relu single strided "one thread a block below 256 uncoalesced"
 
-# ---- matmul: reuse through shared memory, and conflicts of banks in it ----
+# ---- matmul: reuse in shared memory, and bank conflicts ----
 
-cat >"$TMP/naive.cu" <<'EOF'
+cat >"$tmp/naive.cu" <<'EOF'
 //@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
 extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, int n, int k)
 {
@@ -77,7 +72,7 @@ extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, i
 }
 EOF
 sed 's/blockIdx.y \* 16 + threadIdx.y, col = blockIdx.x \* 16 + threadIdx.x/blockIdx.y * 16 + threadIdx.x, col = blockIdx.x * 16 + threadIdx.y/' \
-    "$TMP/naive.cu" >"$TMP/turned.cu"
+    "$tmp/naive.cu" >"$tmp/transposed.cu"
 tiled() { # PAD
     cat <<EOF
 //@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)
@@ -98,16 +93,16 @@ extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, i
 }
 EOF
 }
-tiled 0 >"$TMP/tiled.cu"
-sed 's/bs\[ty\]\[tx\] =/bs[tx][ty] =/; s/bs\[i\]\[tx\]/bs[tx][i]/' "$TMP/tiled.cu" >"$TMP/conflicts.cu"
+tiled 0 >"$tmp/tiled.cu"
+sed 's/bs\[ty\]\[tx\] =/bs[tx][ty] =/; s/bs\[i\]\[tx\]/bs[tx][i]/' "$tmp/tiled.cu" >"$tmp/conflicts.cu"
 below matmul naive tiled "naive below shared-memory tiles"
-below matmul turned naive "a warp along rows of the result below along columns"
+below matmul transposed naive "a warp along rows of the result below along columns"
 below matmul conflicts tiled "tiles with bank conflicts below tiles without"
 
-# ---- row_sum: idle threads, and a launch bound that forces spills ----
+# ---- row_sum: idle threads ----
 
 rows() { # NAME THREADS BODY
-    printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(const float *x, float *y, int cols)\n{\n%s\n}\n' "$2" "$3" >"$TMP/$1.cu"
+    printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(const float *x, float *y, int cols)\n{\n%s\n}\n' "$2" "$3" >"$tmp/$1.cu"
 }
 rows one_thread 1 'float s = 0; for (int c = 0; c < cols; c++) s += x[(long long)blockIdx.x * cols + c]; y[blockIdx.x] = s;'
 rows warp 32 'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
@@ -115,19 +110,15 @@ rows warp 32 'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
 below row_sum one_thread warp "one thread a row below a warp a row"
 
-# ---- what does not pay: set-up that is hidden in the runs before the timed one ----
+# ---- no gain: a table that is filled in the runs before the timed one ----
 
-sed 's/if (ready) return;//' tests/cheats/warm_table.cu >"$TMP/paid.cu"
-cp tests/cheats/warm_table.cu "$TMP/warm.cu"
-n=$((n + 1))
+sed 's/if (ready) return;//' tests/cheats/warm_table.cu >"$tmp/paid.cu"
+cp tests/cheats/warm_table.cu "$tmp/warm.cu"
 warm=$(score gelu warm) paid=$(score gelu paid)
-if awk "BEGIN { exit !(${warm:-9} < 1.02 * ${paid:-0}) }"; then
-    echo "ok $n - a table that was filled in earlier runs is filled again when timed ($warm, $paid)"
-else
-    echo "not ok $n - a table that was filled in earlier runs is filled again when timed: warm '$warm', paid '$paid'"
-fi
+awk "BEGIN { exit !(${warm:-9} < 1.02 * ${paid:-0}) }"
+ok $? "a table that was filled in earlier runs is filled again when timed ($warm, $paid)"
 
-# ---- what does not pay: warps and blocks that have nothing to do ----
+# ---- no gain: warps and blocks without work ----
 
 rows beside 64 'if (threadIdx.x >= 32) return;
     float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
@@ -138,26 +129,20 @@ rows twice 64 'float s = 0; for (int c = threadIdx.x % 32; c < cols; c += 32) s 
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
 warp=$(score row_sum warp)
 for second in beside twice; do
-    n=$((n + 1))
     both=$(score row_sum $second)
-    if awk "BEGIN { exit !(${both:-9} < 1.02 * ${warp:-0}) }"; then
-        echo "ok $n - a second warp of no use makes the block no faster ($second: $both, $warp)"
-    else
-        echo "not ok $n - a second warp of no use makes the block no faster: $second '$both', alone '$warp'"
-    fi
+    awk "BEGIN { exit !(${both:-9} < 1.02 * ${warp:-0}) }"
+    ok $? "a second warp of no use makes the block no faster ($second: $both, $warp)"
 done
-cp tasks/attention/best.cu "$TMP/alone.cu"
-sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/; s/^    extern __shared__/    if (blockIdx.z) return;\n&/' tasks/attention/best.cu >"$TMP/idle.cu"
-n=$((n + 1))
+cp tasks/attention/best.cu "$tmp/alone.cu"
+sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/; s/^    extern __shared__/    if (blockIdx.z) return;\n&/' tasks/attention/best.cu >"$tmp/idle.cu"
 alone=$(score attention alone) idle=$(score attention idle)
-if awk "BEGIN { exit !(${idle:-9} < 1.01 * ${alone:-0}) }" && ! cmp -s "$TMP/alone.cu" "$TMP/idle.cu"; then
-    echo "ok $n - idle blocks beside two that work spread nothing over more SMs ($idle, $alone)"
-else
-    echo "not ok $n - idle blocks beside two that work spread nothing over more SMs: idle '$idle', alone '$alone'"
-fi
+awk "BEGIN { exit !(${idle:-9} < 1.01 * ${alone:-0}) }" && ! cmp -s "$tmp/alone.cu" "$tmp/idle.cu"
+ok $? "idle blocks beside two that work spread nothing over more SMs ($idle, $alone)"
 
-spill() { # NAME BOUND
-    cat >"$TMP/$1.cu" <<EOF
+# ---- no gain: a launch bound that forces spills ----
+
+spill() { # NAME BOUND: a kernel with 64 values per thread
+    cat >"$tmp/$1.cu" <<EOF
 //@ launch k<<<ceil_div(rows, 256), 256>>>(x, y, rows, cols)
 extern "C" __global__ void $2 k(const float *x, float *y, int rows, int cols)
 {
@@ -177,14 +162,10 @@ EOF
 }
 spill free ""
 spill bound "__launch_bounds__(256, 8)"
-occupancy() { # NAME: the simulator's counter, which charges what spills
-    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$TMP/$1.cu" | grep -o '"counters":{[^}]*' | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
+occupancy() { # NAME: prints the simulator's occupancy, which counts the registers before spilling
+    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$tmp/$1.cu" | grep -o '"counters":{[^}]*' | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
 }
-n=$((n + 1))
 free=$(occupancy free) bound=$(occupancy bound)
-if awk "BEGIN { exit !(${bound:-9} <= ${free:-0} && ${free:-9} < 1) }"; then
-    echo "ok $n - a launch bound that spills wins no occupancy ($bound, $free)"
-else
-    echo "not ok $n - a launch bound that spills wins no occupancy: bound '$bound', free '$free'"
-fi
+awk "BEGIN { exit !(${bound:-9} <= ${free:-0} && ${free:-9} < 1) }"
+ok $? "a launch bound that spills wins no occupancy ($bound, $free)"
 done_testing

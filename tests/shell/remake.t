@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A changed setting makes again what it is used for and what follows from that, and nothing else: the rules, with programs
-# that only make their files; then quern-collect, when a folder of kernels has changed. TAP on stdout.
+# A changed setting makes its targets and all that depends on them again, and nothing else. First the rules, with programs that
+# only create their files; then quern-collect on a folder of kernels that changes. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 unset DEVICE DEVICES CLASSES
 cd "$root" || exit 99
 source_dir=$root
+. "$here/rules.sh"
 run=test-remake-$$
 at_exit+=('rm -rf "$root/runs/$run"-*')
 
-# ---- programs that only make their files, and two checkpoints that are none ----
+# ---- programs that only create their files, and two empty checkpoints ----
 mkdir -p "$tmp/bin" "$tmp/a" "$tmp/b" "$tmp/kernels/relu"
 touch "$tmp/a/config.json" "$tmp/b/config.json"
 cat >"$tmp/bin/program" <<'END2'
@@ -25,17 +26,17 @@ chmod +x "$tmp/bin/program"
 for p in collect evaluate filter sft pool prompt sample selfsup crl results report; do ln -s program "$tmp/bin/quern-$p"; done
 printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' >"$tmp/few.mk"
 
-# rules NAME MAKE_ARGUMENTS...: of run NAME; what make says is in $tmp/out
-rules() { make --no-print-directory -f pipeline.mk "BUILD=$tmp" FOUND= DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out" 2>&1; }
-# "NAME command" of every rule that the last `make -n` named, sorted
+# rules NAME ARGUMENT...: calls make for run NAME, with arguments as rules_of has them; its output is in $tmp/out
+rules() { rules_of "$tmp" DEVICES=sim:h100 PROFILE=smoke "CONFIG=$tmp/few.mk" "RUN=$run-$1" "${@:2}" >"$tmp/out"; }
+# "NAME command" of every rule in the output of the last `make -n`, sorted
 commands() { perl -0pe 's/\\\n\s*/ /g' "$tmp/out" | sed -n 's|^mk/run runs/[^ ]*/log/\(.*\)\.log |\1 |p' | sort; }
 made() { commands | cut -d' ' -f1; }
 would() { rules "$1" -n crl "${@:2}" && made >"$tmp/made"; }
-has() { grep -qxE "$1" "$tmp/made"; } # one of the rules that would be run
+has() { grep -qxE "$1" "$tmp/made"; } # whether a rule would run
 
-# Every rule whose command a setting changes is made again.
+# seen: whether every rule whose command a setting changes is made again; else adds it to $missed
 tried=
-seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of that run, then one more
+seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one changed
     local last=${*: -1} lacking
     tried+=" ${last%%=*}"
     rules "$1" -n -B crl "${@:2:$#-2}" && commands >"$tmp/before" && rules "$1" -n -B crl "${@:2}" && commands >"$tmp/after" && would "$@" || return 1
@@ -60,7 +61,7 @@ echo "$missed" >"$tmp/out"
 
 would small DEVICE='NVIDIA H200' CLASSES=sim:h100
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && ! has report-prompts; ok $? 'another class judges: all nine verdicts.qa, and no prompts of the report'
-would small HARNESS=0
+edit='s/HARNESS=[0-9]*$/HARNESS=0/' would small
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has sft-model-manifest && ! has collect-samples; ok $? 'another harness judges: all of them, and what follows'
 rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
 [ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --seed 2 ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --seed "$tmp/made")" = 2 ]
@@ -79,24 +80,24 @@ for rounds in 1 2; do
     rules small SELFSUP_ROUNDS=$rounds crl; s=$?
     cp "$tmp/first" "$tmp/made"
     [ $s = 0 ] && has crl-1-prompts && has crl-1-samples && has crl-2-model-manifest && ! has 'selfsup-.*' && rules small SELFSUP_ROUNDS=$rounds -q crl
-    ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts anew, stage 2 stays"
+    ok $? "SELFSUP_ROUNDS=$rounds after $((3 - rounds)): stage 3 starts over, stage 2 stays"
 done
 
-# ---- a GPU that has gone, and one that has come ----
-gpu=(DEVICES=auto "FOUND=cuda:0=NVIDIA+H200" CLASSES=NVIDIA+H200)
+# ---- a GPU that is no longer there, and a new one ----
+gpu=(DEVICES=auto --found=cuda:0=NVIDIA+H200 CLASSES=NVIDIA+H200)
 rules gpu "${gpu[@]}" crl; rules gpu "${gpu[@]}" -q crl; s=$?
 rules gpu DEVICES=auto -n crl; [ $? = 2 ] && [ $s = 0 ] && [ "$(wc -l <"$tmp/out")" = 1 ] &&
-    grep -q "\*\*\* runs/$run-gpu was judged on NVIDIA H200, and what is found here is sim:h100: DEVICES=sim:h100 judges all of it anew" "$tmp/out"
+    grep -q "^quern: runs/$run-gpu was judged on NVIDIA H200, and what is found here is sim:h100: DEVICES=sim:h100 judges all of it again" "$tmp/out"
 ok $? 'the GPU has gone: the simulator does not take its place unasked'
 would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]; ok $? 'but when it is named'
 rules gpu DEVICES=auto 'DEVICE=NVIDIA H200' CLASSES=NVIDIA+H200 -q crl; ok $? 'nor is the class that others serve another'
-rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it anew' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
+rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it again' "$tmp/out"; ok $? 'a GPU that has come is not taken unasked either'
 
-# ---- a checkpoint takes what memory the GPU has ----
+# ---- programs that need the whole memory of the GPU ----
 mkdir "$tmp/together"
 TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" -j8 crl && [ ! -e "$tmp/together/two" ]; ok $? 'one program at a time samples or trains it'
 
-# ---- what a kill left, and a run below this one that is going on ----
+# ---- files of a killed run, and another run below this one ----
 mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"
 touch "runs/$run-small/"{,inner/}crl/1/samples.qa.journal
 rm "runs/$run-small/report.html"; rules small crl
@@ -114,7 +115,7 @@ seen api POLICY=openai:A DEVICE=sim:a100
 missed=
 seen api POLICY=openai:A "BASE=$tmp/a"
 [ -z "$missed" ]; ok $? "adapters on what answers$missed"
-odd="sh 'it'.sh # 1) \$\$x, (y"
+odd="sh 'it'.sh # 1) \$x, (y \\"
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" crl; s=$?
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" -q crl && [ $s = 0 ]; ok $? 'a setting of odd characters is the same the next time'
 missed=
@@ -125,17 +126,20 @@ done
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
-# Settings that decide nothing of what is made, and what pipeline.mk makes itself.
-apart=' BUILD HARNESS RUN CONFIG FOUND ASK DEVICES LOCAL TASK_FILES NUMBERS S_ROUNDS C_ROUNDS S_LAST STAGES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
-for v in $(grep -oE '\$\([A-Z][A-Z_]+\)' pipeline.mk | tr -d '$()' | sort -u); do case "$tried $apart" in *" $v "*) ;; *) echo "$v" ;; esac; done >"$tmp/out"
-[ ! -s "$tmp/out" ]; ok $? "no setting of pipeline.mk was left out here: $(tr '\n' ' ' <"$tmp/out")"
+# Settings that decide nothing of what is made: where things are, and how the work fits the memory and the time.
+apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+"$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
+    case $name in QUERN_*) break ;; '') continue ;; esac
+    case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
+done >"$tmp/out"
+[ ! -s "$tmp/out" ]; ok $? "no setting was left out here: $(tr '\n' ' ' <"$tmp/out")"
 
-# ---- settings that are refused as the file is read ----
+# ---- settings that are refused before Make reads a rule ----
 refused() { # SENTENCE NAME=VALUE...
-    rules refused "${@:2}" -n crl; [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "*** $1" "$tmp/out"; ok $? "refused: ${*:2}"
+    rules refused "${@:2}" -n crl; [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out"; ok $? "refused: ${*:2}"
 }
-for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b' 'a$$b' 'a(b' 'ä' ''; do
-    refused "RUN=${name/\$\$/$}: expected a folder's name below runs/" "RUN=$name"
+for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b' 'a$b' 'a(b' 'ä' ''; do
+    refused "RUN=$name: expected a folder's name below runs/" "RUN=$name"
 done
 rules small -n crl "RUN=$run-a/B_1.2+c"; grep -q "^mk/run runs/$run-a/B_1.2+c/log/" "$tmp/out"; ok $? 'a name of all that it may have'
 refused 'STYLE=x: expected brief or full' STYLE=x
@@ -148,28 +152,33 @@ refused 'TEACHERS= names no teacher' TEACHERS=
 refused 'TEACHERS=, names no teacher' TEACHERS=,
 refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
-rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers 'template,openai:M' " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
+rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
 
-# Flags that only the programs can judge, before a fleet is started.
+# Flags that only the programs can check; they do so before a fleet starts.
 flags() { # SENTENCE NAME=VALUE...
-    env "${@:2}" PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 mk/pipeline crl "${BIN%/bin}" -rR make >"$tmp/out" 2>&1
+    mk/pipeline crl "${BIN%/bin}" -rR make PROFILE=smoke "RUN=$run-flags" DEVICES=sim:h100 "${@:2}" >"$tmp/out" 2>&1
     [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out" && [ ! -e "runs/$run-flags" ]; ok $? "refused: ${*:2}"
 }
 flags 'CRL: --loss expects one of dapo|' CRL='--loss gpso'
 flags 'SELFSUP: unknown flag' SELFSUP='--lrr 1e-4'
-flags 'SMALL_MODEL or SFT: --lr expects a number' SFT='--lr much'
-flags 'SMALL_MODEL or SFT: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
-flags 'EXEMPLARS or numbers of GROUPS and PLAIN: --rule expects one of' EXEMPLARS='--rule nonesuch'
-flags 'COPIES, REPORT_SAMPLES, MAX_NEW, BATCH or GPUS: --max-new expects an integer' MAX_NEW=many
-flags 'CONTRASTIVE: --contrastive expects a number' CONTRASTIVE=many
+flags 'SFT: --lr expects a number' SFT='--lr much'
+flags 'SMALL_MODEL: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
+flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
+flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
+flags 'MAX_NEW: --max-new expects a value from 1 to' MAX_NEW=0
+flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
+flags 'KEEP: --keep expects a value from 1 to' KEEP=0
+flags 'CRL: the shell: ' CRL="'"
+flags 'DEVICE=NVIDIA H200: no evaluator of DEVICES=sim:h100 has the class NVIDIA+H200' 'DEVICE=NVIDIA H200'
+flags 'CLASSES=NVIDIA+H200: no evaluator of DEVICES=sim:h100 has the class' CLASSES=NVIDIA+H200
 flags 'ENGINE=cuda:99: there is no cuda:99 here' ENGINE=cuda:99
-flags 'adapters, trainer or memory: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
-for p in default smoke; do make -s -f pipeline.mk "BUILD=${BIN%/bin}" FOUND= PROFILE=$p "RUN=$run-flags" settings >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
+flags 'LORA: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
+for p in default smoke; do "$BIN/quern-config" --found= --check PROFILE=$p "RUN=$run-flags" -- true >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
 
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
 cp tasks/relu/baseline.cu "$tmp/kernels/relu/b.cu"
-again() { # WHAT: the folder has changed: collected again, and then nothing to do
+again() { # WHAT: after a change of the folder make collects again, and then has nothing to do
     rules dir -n collect "${folder[@]}"; made >"$tmp/made"
     rules dir collect "${folder[@]}"; rules dir -q collect "${folder[@]}" && has collect-samples; ok $? "$1: collected again"
 }
@@ -180,6 +189,15 @@ rm "$tmp/kernels/relu/a name.cu"; again 'one kernel less'
 touch "$tmp/kernels/relu/b.cu"; rules dir -q collect "${folder[@]}"; ok $? 'only touched: nothing to do'
 rules dir -n collect TEACHERS=dir:none; [ $? = 2 ] && grep -q 'TEACHERS=dir:none: there is no folder none' "$tmp/out"; ok $? 'no folder is one sentence'
 
+# ---- a folder of tasks, one with a blank in its name ----
+mkdir "$tmp/my tasks"; cp -r tasks/relu tasks/gelu "$tmp/my tasks"
+mine=("TASK_ROOT=$tmp/my tasks")
+rules tasks crl "${mine[@]}"; s=$?
+rules tasks -q crl "${mine[@]}" && [ $s = 0 ]; ok $? 'tasks elsewhere: nothing to do the next time'
+touch "$tmp/my tasks/relu/baseline.cu"; rules tasks -q crl "${mine[@]}"; ok $? 'a file that was only touched is no change'
+echo '// slower' >>"$tmp/my tasks/relu/baseline.cu"
+rules tasks -n crl "${mine[@]}"; made >"$tmp/made"; has collect-samples && has selfsup-1-prompts && has best-samples; ok $? 'a changed file of a task: collected again'
+
 # ---- quern-collect on it ----
 cd "$tmp" || exit 99
 : >out
@@ -188,7 +206,7 @@ collect() { exec "$BIN/quern-collect" --tasks relu --teachers dir:kernels --tria
 sources() { "$BIN/quern-artifact" export "${1:-kept.qa}" | sed -n 's/.*"source": *"\(\/\/ [a-z0-9]*\).*/\1/p' | tr '\n' ' '; }
 kernel() { { echo "// $1"; cat "$source_dir/tasks/relu/baseline.cu"; } >"kernels/relu/$1.cu"; }
 "$BIN/quern-collect" --tasks relu --teachers dir:none --output none.qa >out 2>&1
-[ $? = 1 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
+[ $? = 2 ] && grep -q "^quern-collect: teacher 'dir:none': expected a folder at none: No such file" out && [ ! -e none.qa ]; ok $? 'no folder is one sentence here too'
 mkdir empty kernels/sofmax kernels/softmax
 touch kernels/loose.cu kernels/.hidden.cu kernels/notes.txt
 for dir in kernels/relu empty; do
@@ -225,7 +243,7 @@ grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
 grep -q ': 3 answers, 3 distinct correct ones' first; ok $? 'three kernels are three answers, of four trials'
 grep -q ': 3 answers, 3 distinct correct ones' sixth; ok $? 'a byte-order mark is skipped'
 
-# ---- what is judged again: the pool's best, and that of each set, a heldout task's too ----
+# ---- quern-pool --best: the best of the pool and of each set, heldout tasks too ----
 measured() { printf '%s\t// selftest: measured 0 A=%s\n' "$@" | "$here/make_samples.pl"; }
 measured relu 1.5 relu 1.9 relu 1.7 >one.samples
 measured gelu 1.2 gelu 1.4 relu 0.9 >two.samples

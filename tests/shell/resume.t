@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # limit: 900
-# A whole run killed at ten random moments ends with the payload digests of one that was never disturbed, and
-# `make crl` does what is missing, nothing else, and tells the truth about it.
+# A whole run that is killed at ten random moments ends with the payload digests of an undisturbed run. `make crl` does what is
+# missing and nothing else, and make -n and -q tell the truth about it. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 RANDOM=${QUERN_TEST_SEED:-7}
 now() { date +%s.%N; }
@@ -27,7 +27,7 @@ stage_process() {
   done
   return 1
 }
-victim() { # what to kill for WHAT; empty when there is none now
+victim() { # the process to kill for WHAT; empty when there is none
   case $1 in
     group) echo "-$make" ;;
     make) echo "$make" ;;
@@ -43,7 +43,7 @@ start_run() {
 }
 alive() { kill -0 "$make" 2>/dev/null; }
 total=$(wc -l <"$tmp/calm")
-ten_kills() { # fails when the run was at its end before the tenth: this script stood still for longer than it took
+ten_kills() { # fails when the run ended before the tenth kill, because this script waited for too long
   local what at try p turn=0
   kills=0 starts=1
   : >"$tmp/out"
@@ -51,7 +51,7 @@ ten_kills() { # fails when the run was at its end before the tenth: this script 
   start_run
   for what in group make fleet redis stage stage redis fleet make group; do
     at=$((turn * total / 14 + RANDOM % 4)) turn=$((turn + 1))
-    for try in 1 2 3; do # a start that ends by itself is started again
+    for try in 1 2 3; do # start again when the run ended by itself
       [ ! -e "$(dir killed)/report.html" ] || break 2
       alive || { wait "$make" 2>/dev/null; start_run; starts=$((starts + 1)); }
       wait_for "[ \$(artifacts) -ge $at ] || ! alive" 300
@@ -81,7 +81,7 @@ none_left; ok $? 'no process is left'
 find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/ | sed 's/^/# /'
 
 # ---- Ctrl-C, once and twice; a second run beside the first ----
-start_int() { # a job of its own, with SIGINT as a terminal's foreground job has it
+start_int() { # a process group with SIGINT as in the foreground of a terminal
   : >"$tmp/out"
   perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" SEED=2 "$@" >"$tmp/out" 2>&1 &
   make=$!
@@ -106,7 +106,7 @@ digests killed >"$tmp/killed"; digests other >"$tmp/other"
 [ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null; ok $? 'and it continues to the digests of an undisturbed run with that seed'
 
 # ---- only what is missing ----
-runs_only() { # NAME RULES...: the last call ran these rules and no others; patterns
+runs_only() { # NAME PATTERN...: the last call ran the rules of these patterns and no others
   local name=$1 r extra= lacking=; shift
   local pattern; pattern=$(printf '%s\n' "$@")
   for r in $(ran); do grep -qxE "$pattern" <<<"$r" || extra+=" $r"; done

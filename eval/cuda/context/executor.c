@@ -1,3 +1,4 @@
+/* Modules and launches in one CUDA context. Every wait polls, so that it ends when a GPU hangs. */
 #include "eval/cuda/context/executor.h"
 
 #include <stdio.h>
@@ -8,17 +9,17 @@
 #include "base/memory.h"
 
 enum {
-    WAIT_S = 60, /* of one wait; a runner is killed long before */
+    WAIT_S = 60, /* the longest wait; a runner is killed long before */
     SPIN_US = 1000,
     NAP_US = 20,
-    ALONE = 64, /* sequences up to this long are waited for launch by launch, so that a fault has
-                   its launch */
-    FREE_SHARED = 48 << 10, /* dynamic shared memory that needs no attribute */
+    SYNC_STRIDE = 64, /* sequences up to this length are waited for launch by launch, longer ones
+                         after this many launches, so that a fault is assigned to a launch */
+    FREE_SHARED = 48 << 10, /* bytes of shared memory of a block that need no attribute */
     PRINTF_BYTES = 64 << 10,
     HEAP_BYTES = 8 << 20
 };
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 int executor_open(Executor *e, const CudaDriver *cu, int ordinal, Error *err)
 {
@@ -44,7 +45,6 @@ void executor_close(Executor *e)
 {
     if (!e->context) return;
     e->cu->context_set(e->context);
-    if (e->on_close) e->on_close(e);
     for (uint32_t i = 0; i < e->n_modules; i++)
         if (e->modules[i]) executor_unload(e, i);
     if (e->stream) e->cu->stream_destroy(e->stream);
@@ -75,7 +75,6 @@ CuResult executor_load(Executor *e, const void *cubin, uint32_t *module)
 void executor_unload(Executor *e, uint32_t module)
 {
     if (module >= e->n_modules || !e->modules[module]) return;
-    if (e->on_unload) e->on_unload(e);
     for (uint32_t i = 0; i < e->n_kernels; i++)
         if (e->kernels[i].name && e->kernels[i].module == module) {
             free(e->kernels[i].name);
@@ -90,7 +89,7 @@ static int read_params(Executor *e, CuFunction f, const char *name, KernelInfo *
     for (;; k->n_params++) {
         size_t offset = 0, bytes = 0;
         if (e->cu->function_param(f, (size_t)k->n_params, &offset, &bytes) != CU_OK)
-            return 0; /* the end of the list */
+            return 0; /* there are no more parameters */
         if (k->n_params == KERNEL_MAX_PARAMS)
             return error_set(err, ERROR_LIMIT, "kernel %.200s has more than %d parameters", name,
                              KERNEL_MAX_PARAMS);
@@ -130,7 +129,7 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
     uint32_t i, slot = e->n_kernels;
     ExecutorKernel k = {.module = module};
     if (module >= e->n_modules || !e->modules[module])
-        return error_set(err, ERROR_DEVICE, "module %u is not loaded", module);
+        return error_set(err, ERROR_INVALID, "module %u is not loaded", module);
     for (i = 0; i < e->n_kernels; i++) {
         if (!e->kernels[i].name) slot = i;
         if (!e->kernels[i].name || e->kernels[i].module != module ||
@@ -142,7 +141,7 @@ int executor_kernel(Executor *e, uint32_t module, const char *name, uint32_t *ke
     }
     CuResult r = e->cu->module_function(&k.function, e->modules[module], name);
     if (r == CU_NOT_FOUND)
-        return error_set(err, ERROR_DEVICE, "no kernel %.400s in the module", name);
+        return error_set(err, ERROR_UNKNOWN_NAME, "no kernel %.400s in the module", name);
     if (cuda_check(r, "the kernel cannot be had", err) ||
         describe(e, k.function, name, &k.info, err))
         return -1;
@@ -167,9 +166,9 @@ int executor_end(LaunchEnd *end, EndStep step, CuResult r, int first, int last, 
     return 1;
 }
 
-void executor_autopsy(Executor *e, LaunchEnd *end)
+void executor_check_context(Executor *e, LaunchEnd *end)
 {
-    end->dead = executor_wait(e) != CU_OK || e->cu->context_synchronize() != CU_OK;
+    end->context_lost = executor_wait(e) != CU_OK || e->cu->context_synchronize() != CU_OK;
 }
 
 CuResult executor_wait(Executor *e)
@@ -184,7 +183,7 @@ CuResult executor_wait(Executor *e)
     }
 }
 
-/* More dynamic shared memory than is free to all has to be asked for, once a kernel. */
+/* A kernel that uses more than FREE_SHARED bytes must ask for them once, by an attribute. */
 static CuResult allow_shared(Executor *e, ExecutorKernel *k, uint32_t bytes)
 {
     if (bytes + k->info.static_shared <= FREE_SHARED || bytes <= k->dynamic_shared) return CU_OK;
@@ -197,8 +196,8 @@ static CuResult launch_kernel(Executor *e, const LaunchRecord *l)
 {
     ExecutorKernel *k = &e->kernels[l->kernel];
     size_t bytes = l->param_bytes;
-    void *extra[] = {(void *)1, (void *)(uintptr_t)l->params, (void *)2, &bytes,
-                     NULL}; /* parameters as one packed buffer */
+    /* The parameters as one packed buffer: CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE. */
+    void *extra[] = {(void *)1, (void *)(uintptr_t)l->params, (void *)2, &bytes, NULL};
     CuResult r = allow_shared(e, k, l->shared);
     if (r != CU_OK) return r;
     return e->cu->launch(k->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
@@ -223,13 +222,13 @@ static int launch_one(Executor *e, const LaunchRecord *l, int since, int i, Laun
                             "a launch of a kernel that is not loaded");
     CuResult r = launch_kernel(e, l);
     if (r == CU_OK) return 0;
-    /* An error of a kernel that runs already comes out of whatever is called next. */
+    /* The driver may report the error of an earlier kernel at this launch. */
     int earlier = r >= CU_ILLEGAL_ADDRESS && r != CU_LAUNCH_RESOURCES && since < i;
     return executor_end(end, earlier ? END_RUN : END_LAUNCH, r, earlier ? since : i,
                         earlier ? i - 1 : i, "launching");
 }
 
-/* Launch all; wait after every `stride` launches (0: never). */
+/* Launch all, and wait after every `stride` launches (0: never). */
 static int launch_all(Executor *e, const LaunchList *l, int stride, LaunchEnd *end)
 {
     LaunchRecord record;
@@ -254,7 +253,7 @@ int executor_enqueue(Executor *e, const LaunchList *l, LaunchEnd *end)
 
 int executor_run(Executor *e, const LaunchList *l, LaunchEnd *end)
 {
-    int stride = l->n <= ALONE ? 1 : ALONE;
+    int stride = l->n <= SYNC_STRIDE ? 1 : SYNC_STRIDE;
     memset(end, 0, sizeof *end);
     int stopped = launch_all(e, l, stride, end);
     if (!stopped) {
@@ -263,6 +262,6 @@ int executor_run(Executor *e, const LaunchList *l, LaunchEnd *end)
         if (r != CU_OK)
             stopped = executor_end(end, END_RUN, r, first, l->n ? l->n - 1 : 0, "running");
     }
-    if (stopped) executor_autopsy(e, end);
+    if (stopped) executor_check_context(e, end);
     return stopped;
 }

@@ -1,3 +1,6 @@
+/* The cache entry of the harness's kernels is keyed by the device's number and the source; it holds
+ * the architecture and the cubin, since the architecture is not known before the driver has
+ * started. */
 #include "eval/cuda/context/harness.h"
 
 #include <pthread.h>
@@ -43,9 +46,7 @@ char *harness_source(void)
     return memory_printf("%s\n%s", source, health_source);
 }
 
-/* An entry is the architecture and the cubin: which device `arg` is, is not known before the driver
- * has started. */
-static void look(Harness *h)
+static void read_cache(Harness *h)
 {
     Buffer b;
     const char *arch, *cubin;
@@ -64,7 +65,7 @@ static void look(Harness *h)
     buffer_release(&b);
 }
 
-static void keep(Harness *h)
+static void write_cache(Harness *h)
 {
     Buffer b;
     buffer_init(&b, MAX_CUBIN + 64);
@@ -79,7 +80,7 @@ static int start_compiler(Harness *h, Error *err)
     return h->compiler ? 0 : compiler_open(&opt, &h->compiler, err);
 }
 
-/* With what the cache has. */
+/* A new Harness, with the cubin when the cache has it. */
 static Harness *find(const char *arg)
 {
     Harness *h = memory_alloc(sizeof *h);
@@ -95,7 +96,7 @@ static Harness *find(const char *arg)
     digest_hex(&digest, h->key);
     if (dir && *dir) {
         h->cache = cache_open(dir, CACHE_BYTES);
-        look(h);
+        read_cache(h);
     }
     return h;
 }
@@ -126,7 +127,7 @@ static void *compile(void *of)
     CompileRequest request = {.arch = h->arch, .source = h->source, .len = strlen(h->source)};
     h->failed = compiler_run(h->compiler, &request, &r, &h->why) != 0;
     if (!h->failed && (!r.ok || !r.cubin_len || r.cubin_len > MAX_CUBIN)) {
-        error_set(&h->why, ERROR_DEVICE, "the harness's kernels do not compile: %s", r.message);
+        error_set(&h->why, ERROR_COMPILER, "the harness's kernels do not compile: %s", r.message);
         h->failed = 1;
     }
     if (!h->failed) {
@@ -157,8 +158,8 @@ int harness_cubin(Harness *h, const void **cubin, size_t *len, Error *err)
     h->running = 0;
     if (h->compiler) compiler_close(h->compiler);
     h->compiler = NULL;
-    if (h->failed) return error_set(err, ERROR_DEVICE, "%s", h->why.text);
-    if (compiled && h->cache) keep(h);
+    if (h->failed) return error_set(err, h->why.code, "%s", h->why.text);
+    if (compiled && h->cache) write_cache(h);
     *cubin = h->cubin;
     *len = h->len;
     return 0;

@@ -1,6 +1,7 @@
-/* The harness's device code: guard zones, comparison with what was expected, digests. It is compiled by NVRTC from the text
- * that harness_source gives; here are no preprocessor lines, so that one macro can make a string of it.
- * All sums and choices are independent of the order in which blocks run. */
+/* The harness's device code: the check of guard zones, the comparison with expected contents,
+ * digests, and the flush before a timing. NVRTC compiles it from the text of harness_source; it
+ * holds no preprocessor lines, so that one macro can make a string of it. No result depends on the
+ * order in which blocks run. */
 HARNESS_SOURCE(
 
 typedef unsigned long long u64;
@@ -11,10 +12,10 @@ struct Zone {
 };
 
 struct ZoneBad {
-    u64 lowest, highest;        /* of changed bytes: the least address, and the complement of the greatest */
+    u64 lowest, highest;        /* least address of a changed byte; complement of the greatest */
 };
 
-/* Addresses of the bytes of one aligned word of 16 that are not poison. */
+/* Update the bounds with the bytes of one aligned vector of 16 that are not poison. */
 __device__ void note_bad(u64 at, u64 start, const u32 *words, u64 *lowest, u64 *highest)
 {
     for (int i = 0; i < 16; i++) {
@@ -26,7 +27,7 @@ __device__ void note_bad(u64 at, u64 start, const u32 *words, u64 *lowest, u64 *
     }
 }
 
-/* blockIdx.y is the zone; the blocks of a row share it. */
+/* blockIdx.y is the zone; the blocks with the same y share it. */
 extern "C" __global__ void harness_zones(const Zone *zones, ZoneBad *bad)
 {
     Zone z = zones[blockIdx.y];
@@ -34,7 +35,8 @@ extern "C" __global__ void harness_zones(const Zone *zones, ZoneBad *bad)
     u64 highest = ~0ull;
     u64 first = z.start / 16;
     u64 count = z.end / 16 - first;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (u64)gridDim.x * blockDim.x) {
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (u64)gridDim.x * blockDim.x) {
         uint4 v = *(const uint4 *)((first + i) * 16);
         if ((v.x & v.y & v.z & v.w) == ~0u) continue;
         u32 words[4] = {v.x, v.y, v.z, v.w};
@@ -48,7 +50,7 @@ extern "C" __global__ void harness_zones(const Zone *zones, ZoneBad *bad)
 struct Difference {
     u64 wrong, unwritten;       /* counts */
     u64 first, first_unwritten; /* least indices; all ones: none */
-    u64 worst;                  /* how far out as the bits of a float, then the complement of the index */
+    u64 worst;                  /* high: complement of the excess as float bits; low: the index */
 };
 
 __device__ double half_value(u32 h)
@@ -57,7 +59,8 @@ __device__ double half_value(u32 h)
     int fraction = (int)(h & 1023u);
     double v;
     if (exponent == 31)
-        v = fraction ? __longlong_as_double(0x7ff8000000000000ll) : __longlong_as_double(0x7ff0000000000000ll);
+        v = fraction ? __longlong_as_double(0x7ff8000000000000ll)
+                     : __longlong_as_double(0x7ff0000000000000ll);
     else if (exponent)
         v = (1024 + fraction) * __longlong_as_double((u64)(1023 + exponent - 25) << 52);
     else
@@ -65,7 +68,8 @@ __device__ double half_value(u32 h)
     return h & 0x8000u ? -v : v;
 }
 
-/* Element i as double; *poison: all its bytes are 0xff. dtype: float32, float16, bfloat16, int32. */
+/* Element i as double. *poison: all its bytes are 0xff. dtype: 0 float32, 1 float16, 2 bfloat16,
+ * 3 int32. */
 __device__ double element(const void *p, int dtype, u64 i, bool *poison)
 {
     if (dtype == 0 || dtype == 3) {
@@ -85,7 +89,7 @@ __device__ bool close_enough(double got, double want, double limit)
     return fabs(got - want) <= limit;
 }
 
-/* In tolerances, as bits that order like the number. */
+/* The difference in units of the tolerance, as float bits, which order as the numbers do. */
 __device__ u32 excess(double got, double want, double limit)
 {
     double d = fabs(got - want);
@@ -110,15 +114,17 @@ __device__ u64 warp_min(u64 v)
     return v;
 }
 
-extern "C" __global__ void harness_compare(const void *got, const double *want, u64 from, int dtype, u64 n, double atol,
-                                           double rtol, Difference *out)
+/* Compare n elements with want, read from element `from` on, cyclically. */
+extern "C" __global__ void harness_compare(const void *got, const double *want, u64 from, int dtype,
+                                           u64 n, double atol, double rtol, Difference *out)
 {
     u64 wrong = 0;
     u64 unwritten = 0;
     u64 first = ~0ull;
     u64 first_unwritten = ~0ull;
-    u64 worst = ~0ull; /* the complement, so that the least is the worst, and of equals the first */
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x) {
+    u64 worst = ~0ull; /* complement: the least key is the worst, and of equals the first */
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (u64)gridDim.x * blockDim.x) {
         bool poison;
         double x = element(got, dtype, i, &poison);
         double y = want[i + from < n ? i + from : i + from - n];
@@ -147,8 +153,10 @@ extern "C" __global__ void harness_compare(const void *got, const double *want, 
     atomicMin(&out->worst, worst);
 }
 
-/* The least offset at which two runs of bytes differ; both start at a multiple of 16. b is read from `from` on and around. */
-extern "C" __global__ void harness_same(const unsigned char *a, const unsigned char *b, u64 from, u64 bytes, u64 *first)
+/* The least offset at which two byte ranges differ; both start at a multiple of 16. b is read from
+ * byte `from` on, cyclically. */
+extern "C" __global__ void harness_same(const unsigned char *a, const unsigned char *b, u64 from,
+                                        u64 bytes, u64 *first)
 {
     u64 least = ~0ull;
     u64 words = bytes / 16;
@@ -176,7 +184,7 @@ __device__ u64 stir(u64 x)
     return x ^ x >> 32;
 }
 
-/* Sums over all words of 8 bytes of two functions of word and place. */
+/* Two sums over all words of 8 bytes, each of a function of the word and its index. */
 extern "C" __global__ void harness_digest(const unsigned char *p, u64 bytes, u64 *out)
 {
     u64 a = 0;
@@ -211,9 +219,10 @@ __device__ inline void clear(uint4 *p, uint4 seen)
     if (seen.x | seen.y | seen.z | seen.w) *p = make_uint4(0, 0, 0, 0);
 }
 
-/* What launches before have left on the chip: shared memory is overwritten, and the L2 filled with other lines, which are
- * read, so that none of them has to be written back while the next kernel is timed. They are zeros, and made so again where
- * a candidate has found them: nothing that it leaves there is there for its next run. One block an SM. */
+/* Remove what earlier launches left on the chip. Shared memory is overwritten. The L2 is filled
+ * with other lines by reading them, so that no dirty line is written back while the next kernel is
+ * timed. Words of p that are not zero are zeroed, so that a candidate cannot pass data to its next
+ * run there. One block per SM. */
 extern "C" __global__ void harness_flush(uint4 *p, u64 words, u32 shared_words)
 {
     extern __shared__ u32 shared[];
@@ -233,7 +242,8 @@ extern "C" __global__ void harness_flush(uint4 *p, u64 words, u32 shared_words)
     for (; i < words; i += stride) clear(&p[i], __ldcg(&p[i]));
 }
 
-/* Until the phase of the memory's stall has come; `turns` bound it where the clock does not go on. One thread. */
+/* Wait until the clock is at `phase` of the period. `turns` bounds the reads of the clock, in case
+ * it stands still. One thread. */
 extern "C" __global__ void harness_wait(u64 period, u64 phase, u32 turns)
 {
     u64 now = nanoseconds();

@@ -1,5 +1,5 @@
-/* The harness's own kernels: their source, and the cubin for this GPU, compiled beside the start of
- * the driver and kept in the compile cache. */
+/* The harness's own kernels: their source, and the cubin for this GPU. The compilation runs while
+ * the driver starts, and its result is kept in the compile cache. */
 #ifndef EVAL_CUDA_CONTEXT_HARNESS_H
 #define EVAL_CUDA_CONTEXT_HARNESS_H
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* As the kernels in eval/cuda/context/harness.cu.h have them. */
+/* The structures of the kernels in eval/cuda/context/harness.cu.h. */
 typedef struct {
     unsigned long long start, end;
 } HarnessZone;
@@ -30,22 +30,23 @@ typedef enum {
 } HarnessKernel;
 
 extern const char *const harness_names[HARNESS_KERNELS];
-/* These kernels and the canary's of eval/cuda/health/health.h, for one cubin. The caller frees it.
- */
+/* The source of these kernels and of the canary (eval/cuda/health/health.h), for one cubin. The
+ * caller frees it. */
 char *harness_source(void);
 
 typedef struct Harness Harness;
 
-/* The architecture that device `arg` had when its code was put into the cache; -1: never. */
+/* The architecture of device `arg` ("0") from the cache; -1: its code is not in the cache. */
 int harness_expected_arch(const char *arg, char out[16]);
 
-/* Looks into the cache; when the code for device `arg` ("0") is not there, starts a compiler and
- * does not wait for it. */
+/* Look up the code of device `arg` in the cache. When it is not there, start a compiler without
+ * waiting for it. */
 int harness_begin(const char *arg, Harness **out, Error *err);
-/* The architecture is known: compile, on a thread of its own, when that is needed. */
+/* To be called when the architecture is known. Starts the compilation in a thread when the cache
+ * did not have the code. */
 void harness_arch(Harness *h, const char *arch);
-/* The cubin, once it is there; it lives until harness_end. */
+/* Wait for the cubin. It stays valid until harness_end. */
 int harness_cubin(Harness *h, const void **cubin, size_t *len, Error *err);
-void harness_end(Harness *h); /* NULL is none */
+void harness_end(Harness *h); /* NULL is allowed */
 
 #endif

@@ -1,10 +1,11 @@
+/* Checks of calls and answers, and the encoding of launches in the mailbox. */
 #include "eval/cuda/context/protocol.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What stands before the parameters of a record; then they, filled up to a multiple of 8. */
+/* A record: this head, then the parameters, padded to a multiple of 8 bytes. */
 typedef struct {
     uint32_t kernel, library_args, grid[3], block[3], shared, param_bytes;
     char name[64];
@@ -19,16 +20,16 @@ static int check_kernel(const KernelInfo *k, Error *err)
 {
     if (k->n_params < 0 || k->n_params > KERNEL_MAX_PARAMS ||
         k->param_bytes > KERNEL_MAX_PARAM_BYTES)
-        return error_set(err, ERROR_DEVICE, "the runner answers with %d parameters of %u bytes",
+        return error_set(err, ERROR_CORRUPT, "the runner answers with %d parameters of %u bytes",
                          k->n_params, k->param_bytes);
     for (int i = 0; i < k->n_params; i++)
         if (k->params[i].offset > k->param_bytes ||
             k->params[i].size > k->param_bytes - k->params[i].offset)
-            return error_set(err, ERROR_DEVICE,
+            return error_set(err, ERROR_CORRUPT,
                              "the runner answers with a parameter outside the %u bytes of all",
                              k->param_bytes);
     if (k->registers < 0 || k->registers > 255 || k->max_threads < 0)
-        return error_set(err, ERROR_DEVICE, "the runner answers with %d registers, %d threads",
+        return error_set(err, ERROR_CORRUPT, "the runner answers with %d registers, %d threads",
                          k->registers, k->max_threads);
     return 0;
 }
@@ -39,11 +40,11 @@ static int check_numbers(const CudaCall *call, CudaAnswer *a, Error *err)
         const DeviceClock *c = &a->u.clock;
         if (!isfinite(c->us) || !isfinite(c->host_us) || !isfinite(c->flush_us) || c->us < 0 ||
             c->host_us < 0 || c->flush_us < 0)
-            return error_set(err, ERROR_DEVICE, "the runner answers with a time that is none");
+            return error_set(err, ERROR_CORRUPT, "the runner answers with a time that is none");
     }
     if (call->kind == CALL_COUNTERS) {
         if (a->u.counters.n < 0 || a->u.counters.n > DEVICE_MAX_COUNTERS)
-            return error_set(err, ERROR_DEVICE, "the runner answers with %d counters",
+            return error_set(err, ERROR_CORRUPT, "the runner answers with %d counters",
                              a->u.counters.n);
         for (int i = 0; i < a->u.counters.n; i++)
             a->u.counters.list[i].name[sizeof a->u.counters.list[i].name - 1] = 0;
@@ -54,18 +55,18 @@ static int check_numbers(const CudaCall *call, CudaAnswer *a, Error *err)
 int protocol_check(const CudaCall *call, CudaAnswer *a, size_t size, Error *err)
 {
     if (size != sizeof *a)
-        return error_set(err, ERROR_DEVICE, "the runner answers with %zu bytes; %zu were expected",
+        return error_set(err, ERROR_CORRUPT, "the runner answers with %zu bytes; %zu were expected",
                          size, sizeof *a);
     if (a->kind != call->kind || a->sequence != call->sequence)
-        return error_set(err, ERROR_DEVICE, "the runner answers call %u (%u) with %u (%u)",
+        return error_set(err, ERROR_CORRUPT, "the runner answers call %u (%u) with %u (%u)",
                          call->kind, call->sequence, a->kind, a->sequence);
     a->end.text[sizeof a->end.text - 1] = 0;
     if (a->end.step > END_HARNESS)
-        return error_set(err, ERROR_DEVICE, "the runner answers with step %u", a->end.step);
+        return error_set(err, ERROR_CORRUPT, "the runner answers with step %u", a->end.step);
     if (a->end.step == END_OK) return check_numbers(call, a, err);
     int last = call->launches ? (int)call->launches - 1 : 0;
     if (a->end.first < 0 || a->end.first > a->end.last || a->end.last > last)
-        return error_set(err, ERROR_DEVICE, "the runner answers with launches %d to %d of %u",
+        return error_set(err, ERROR_CORRUPT, "the runner answers with launches %d to %d of %u",
                          a->end.first, a->end.last, call->launches);
     return 0;
 }
@@ -73,16 +74,17 @@ int protocol_check(const CudaCall *call, CudaAnswer *a, size_t size, Error *err)
 int protocol_check_call(const CudaCall *call, size_t size, Error *err)
 {
     if (size != sizeof *call || call->kind <= CALL_HELLO || call->kind >= CALL_KINDS)
-        return error_set(err, ERROR_DEVICE, "a call of %zu bytes, kind %u", size, call->kind);
-    int in_mailbox = call->kind == CALL_ARM || call->kind == CALL_LOAD || call->kind == CALL_RUN ||
-                     call->kind == CALL_CLOCK || call->kind == CALL_COUNTERS;
+        return error_set(err, ERROR_CORRUPT, "a call of %zu bytes, kind %u", size, call->kind);
+    int in_mailbox = call->kind == CALL_LOAD_STOPWATCH || call->kind == CALL_LOAD ||
+                     call->kind == CALL_RUN || call->kind == CALL_CLOCK ||
+                     call->kind == CALL_COUNTERS;
     int waits = call->kind == CALL_CLOCK && call->period_ns;
     if (waits && (call->period_ns > PROTOCOL_MAX_WAIT_NS || call->phase_ns >= call->period_ns))
-        return error_set(err, ERROR_DEVICE, "a call that waits for %u of %u ns", call->phase_ns,
+        return error_set(err, ERROR_CORRUPT, "a call that waits for %u of %u ns", call->phase_ns,
                          call->period_ns);
     if ((in_mailbox && call->bytes > PROTOCOL_MAILBOX) || call->launches > PROTOCOL_MAX_LAUNCHES ||
         call->mode > CLOCK_GRAPH || !memchr(call->name, 0, sizeof call->name))
-        return error_set(err, ERROR_DEVICE, "a call of kind %u with %llu bytes, %u launches",
+        return error_set(err, ERROR_CORRUPT, "a call of kind %u with %llu bytes, %u launches",
                          call->kind, (unsigned long long)call->bytes, call->launches);
     return 0;
 }

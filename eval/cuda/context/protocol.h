@@ -1,7 +1,7 @@
-/* What the device and its runner process say to each other, over a socket of messages
- * (SOCK_SEQPACKET): one call, one answer. What is long goes through the mailbox, memory that both
- * have mapped: cubins and launch records, written by the device and read by the runner. Answers are
- * short, copied once, and checked before anything in them is believed. */
+/* The protocol between the device and its runner process, over a socket of messages
+ * (SOCK_SEQPACKET): one call, one answer. Cubins and launch records go through the mailbox, memory
+ * that both have mapped; the device writes it and the runner reads it. An answer is copied once and
+ * checked before it is used, since a candidate may have taken over the runner. */
 #ifndef EVAL_CUDA_CONTEXT_PROTOCOL_H
 #define EVAL_CUDA_CONTEXT_PROTOCOL_H
 
@@ -20,17 +20,17 @@ enum {
 };
 
 typedef enum {
-    CALL_HELLO,  /* answered without being asked, when the context is there; opened */
-    CALL_SETUP,  /* at, bytes: reserve this range of addresses; the mailbox comes as a descriptor */
-    CALL_ARM,    /* bytes of the harness's cubin in the mailbox: what the clock needs of it */
-    CALL_MAP,    /* at, bytes: map there the memory that comes as a descriptor */
-    CALL_UNMAP,  /* at, bytes */
-    CALL_LOAD,   /* bytes of cubin in the mailbox; value: the module */
-    CALL_UNLOAD, /* value: the module */
-    CALL_KERNEL, /* value: the module, name; value: the kernel, info */
-    CALL_RUN,    /* launches, in `bytes` of records in the mailbox */
-    CALL_CLOCK,  /* the same, and mode; clock */
-    CALL_COUNTERS, /* the same; counters */
+    CALL_HELLO,          /* the answer comes without a call, once the context exists; opened */
+    CALL_SETUP,          /* at, bytes: reserve this range of addresses; descriptor: the mailbox */
+    CALL_LOAD_STOPWATCH, /* bytes of the harness's cubin in the mailbox, for flush and wait */
+    CALL_MAP,            /* at, bytes: map memory there; descriptor: the memory */
+    CALL_UNMAP,          /* at, bytes */
+    CALL_LOAD,           /* bytes of cubin in the mailbox; value: the module */
+    CALL_UNLOAD,         /* value: the module */
+    CALL_KERNEL,         /* value: the module, name; value: the kernel, info */
+    CALL_RUN,            /* launches, in `bytes` of records in the mailbox */
+    CALL_CLOCK,          /* the same, and mode; clock */
+    CALL_COUNTERS,       /* the same; counters */
     CALL_KINDS
 } CallKind;
 
@@ -38,20 +38,19 @@ typedef struct {
     uint32_t kind, sequence;
     uint64_t at, bytes, value;
     uint32_t launches, mode;
-    uint32_t period_ns, phase_ns; /* CALL_CLOCK: when it begins (StallWait) */
+    uint32_t period_ns, phase_ns; /* CALL_CLOCK: when the sequence begins (StallWait) */
     char name[PROTOCOL_NAME];
 } CudaCall;
 
-/* Where a launch sequence ended. */
+/* Where a launch sequence ended: refused at launch, while running, or in the harness's own work. */
 typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS } EndStep;
 
 typedef struct {
-    uint32_t
-        step; /* EndStep: refused at launch, while running, or in what the harness does around it */
-    int32_t result;      /* the driver's */
-    int32_t first, last; /* launches among which the one at fault is */
-    int32_t dead;        /* the context cannot be used again */
-    char text[256];      /* what was being done */
+    uint32_t step;        /* EndStep */
+    int32_t result;       /* the driver's */
+    int32_t first, last;  /* one of these launches is at fault */
+    int32_t context_lost; /* the context cannot be used again */
+    char text[256];       /* what the runner was doing */
 } LaunchEnd;
 
 typedef struct {
@@ -62,7 +61,7 @@ typedef struct {
         DeviceClock clock;
         KernelInfo kernel;
         struct {
-            double driver_s, context_s; /* what its parts took */
+            double driver_s, context_s; /* time to start them */
         } opened;
         struct {
             int32_t n;
@@ -71,12 +70,13 @@ typedef struct {
     } u;
 } CudaAnswer;
 
-/* Is this an answer to the call, with every count and index inside its bounds? `size`: bytes
- * received. */
+/* Check that this is an answer to the call and that every count and index is inside its bounds.
+ * `size`: bytes received. */
 int protocol_check(const CudaCall *call, CudaAnswer *answer, size_t size, Error *err);
-int protocol_check_call(const CudaCall *call, size_t size, Error *err); /* the runner's side */
+/* The runner's check of a call. */
+int protocol_check_call(const CudaCall *call, size_t size, Error *err);
 
-/* A launch as both sides execute it. kernel: what CALL_KERNEL gave. */
+/* One launch. kernel: the number from the answer to CALL_KERNEL. */
 typedef struct {
     uint32_t kernel, library_args;
     uint32_t grid[3], block[3], shared, param_bytes;
@@ -84,9 +84,10 @@ typedef struct {
     const unsigned char *params;
 } LaunchRecord;
 
-/* Append one to records; -1: no room. Decoding moves *at; -1: torn. */
+/* Append a launch to the records; *used grows. Returns -1 when there is no room. */
 int launch_encode(const DeviceLaunch *l, uint32_t kernel, uint32_t param_bytes,
                   unsigned char *records, size_t room, size_t *used);
+/* Read the record at *at and advance *at. Returns -1 when the record is damaged. */
 int launch_decode(const unsigned char *records, size_t bytes, size_t *at, LaunchRecord *out);
 
 #endif

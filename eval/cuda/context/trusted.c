@@ -1,3 +1,5 @@
+/* The harness's context: contents, comparison, digests and guard zones. A result is written by a
+ * kernel into the block of results on the device and copied to its pinned copy on the host. */
 #include "eval/cuda/context/trusted.h"
 
 #include <stdio.h>
@@ -8,7 +10,7 @@
 #include "base/memory.h"
 #include "tasks/task.h"
 
-/* The block of results, on the device and in pinned memory. */
+/* Offsets in the block of results, which exists on the device and in pinned memory. */
 enum {
     AT_ZONES = 0,
     AT_BAD = 8 << 10,
@@ -16,17 +18,18 @@ enum {
     AT_INITIAL = 17 << 10,
     RESULTS_BYTES = 18 << 10
 };
-enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES }; /* of several results */
+/* A slot holds one result. */
+enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES };
 enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264, ALL_ZONES_BLOCKS = 16 << 10 };
 enum { STAGE_BYTES = 4 << 20, STAGE_SHARES = 16, STAGE_WAIT_S = 60 };
-static const size_t golden_most = (size_t)24 << 30;
+static const size_t max_golden_bytes = (size_t)24 << 30;
 
 _Static_assert(sizeof(HarnessDifference) <= SLOT_BYTES, "a result fits its slot");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZone) <= AT_BAD, "the zones fit their place");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD,
                "what is found in zones fits its place");
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
 {
@@ -41,7 +44,8 @@ int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
         cuda_check(cu->host_alloc(&host, RESULTS_BYTES, 0), "pinned memory", err))
         return -1;
     t->host = host;
-    t->golden_limit = free_bytes / 10 * 4 < golden_most ? free_bytes / 10 * 4 : golden_most;
+    t->golden_limit =
+        free_bytes / 10 * 4 < max_golden_bytes ? free_bytes / 10 * 4 : max_golden_bytes;
     return 0;
 }
 
@@ -68,7 +72,7 @@ void trusted_close(Trusted *t)
     if (t->host) cu->host_free(t->host);
     if (t->stage) cu->host_free(t->stage);
     for (int i = 0; i < TRUSTED_STAGES; i++)
-        if (t->left[i]) cu->event_destroy(t->left[i]);
+        if (t->copied[i]) cu->event_destroy(t->copied[i]);
     executor_close(&t->executor);
 }
 
@@ -99,14 +103,14 @@ static int launch(Trusted *t, HarnessKernel k, unsigned gx, unsigned gy, void **
     return queued(t, r, harness_names[k], err);
 }
 
-/* As many blocks as there is work for, up to what fills the device. */
+/* One thread for each item, at most as many blocks as fill the device. */
 static unsigned blocks_for(const Trusted *t, size_t items)
 {
     size_t most = (size_t)t->sms * BLOCKS_AN_SM, needed = (items + THREADS - 1) / THREADS;
     return (unsigned)(needed < 1 ? 1 : needed < most ? needed : most);
 }
 
-/* The result's place gets its initial value. */
+/* Set the result on the device to its initial value. */
 static int begin_result(Trusted *t, const void *initial, size_t bytes, Error *err)
 {
     memcpy(t->host + AT_INITIAL, initial, bytes);
@@ -126,15 +130,15 @@ static int end_result(Trusted *t, size_t at, size_t bytes, Error *err)
     return trusted_settle(t, err);
 }
 
-/* ---- bytes ---- */
+/* ---- copies ---- */
 
 static int make_stage(Trusted *t, Error *err)
 {
     void *stage = t->stage;
     if (stage) return 0;
     for (int i = 0; i < TRUSTED_STAGES; i++)
-        if (!t->left[i] && cuda_check(t->executor.cu->event_create(&t->left[i], 0),
-                                      "an event cannot be made", err))
+        if (!t->copied[i] && cuda_check(t->executor.cu->event_create(&t->copied[i], 0),
+                                        "an event cannot be made", err))
             return -1;
     if (cuda_check(t->executor.cu->host_alloc(&stage, (size_t)STAGE_BYTES * TRUSTED_STAGES, 0),
                    "pinned memory", err))
@@ -143,19 +147,19 @@ static int make_stage(Trusted *t, Error *err)
     return 0;
 }
 
-static int has_left(Trusted *t, int part, Error *err)
+static int wait_copied(Trusted *t, int part, Error *err)
 {
     double limit = clock_seconds() + STAGE_WAIT_S;
     CuResult r;
-    while ((r = t->executor.cu->event_query(t->left[part])) == CU_NOT_READY)
+    while ((r = t->executor.cu->event_query(t->copied[part])) == CU_NOT_READY)
         if (clock_seconds() > limit)
             return error_set(err, ERROR_DEVICE, "a copy to the device did not end within %d s",
                              STAGE_WAIT_S);
     return cuda_check(r, "a copy to the device", err);
 }
 
-/* Through pinned memory that several cores fill, a part while the other is under way: the driver
- * copies from memory that is not with one. */
+/* Copy through pinned memory, which several cores fill: one part is filled while the other is
+ * copied to the device. The driver copies memory that is not pinned with one core. */
 static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t bytes, Error *err)
 {
     int part = 0;
@@ -163,7 +167,7 @@ static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t by
     for (size_t at = 0, n; at < bytes; at += n, part = (part + 1) % TRUSTED_STAGES) {
         unsigned char *stage = t->stage + (size_t)STAGE_BYTES * (size_t)part;
         n = bytes - at < STAGE_BYTES ? bytes - at : STAGE_BYTES;
-        if (at >= (size_t)STAGE_BYTES * TRUSTED_STAGES && has_left(t, part, err)) return -1;
+        if (at >= (size_t)STAGE_BYTES * TRUSTED_STAGES && wait_copied(t, part, err)) return -1;
 #pragma omp parallel for
         for (size_t i = 0; i < STAGE_SHARES; i++) {
             size_t from = n * i / STAGE_SHARES, end = n * (i + 1) / STAGE_SHARES;
@@ -171,7 +175,7 @@ static int write_staged(Trusted *t, CuPtr p, const unsigned char *src, size_t by
         }
         if (queued(t, t->executor.cu->copy_to_device_async(p + at, stage, n, t->executor.stream),
                    "a copy to the device", err) ||
-            queued(t, t->executor.cu->event_record(t->left[part], t->executor.stream),
+            queued(t, t->executor.cu->event_record(t->copied[part], t->executor.stream),
                    "a copy to the device", err))
             return -1;
     }
@@ -208,9 +212,9 @@ int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err)
     return queued(t, r, "poison", err);
 }
 
-/* ---- contents that stay here ---- */
+/* ---- contents kept on the device ---- */
 
-/* Results as they stay when nothing is found. */
+/* Initial values of results, which stay when nothing differs. */
 static const unsigned long long none = ~0ull;
 static const HarnessDifference equal = {.first = ~0ull, .first_unwritten = ~0ull, .worst = ~0ull};
 
@@ -244,17 +248,17 @@ void trusted_golden_free(Trusted *t, DeviceGolden *g)
     free(g);
 }
 
-static int check_turn(const DeviceGolden *g, size_t from, Error *err)
+static int check_rotation(const DeviceGolden *g, size_t from, Error *err)
 {
     if (!from || (from < g->bytes && from % 16 == 0 && g->bytes % 16 == 0)) return 0;
-    return error_set(err, ERROR_DEVICE, "contents of %zu bytes cannot be turned by %zu", g->bytes,
+    return error_set(err, ERROR_INVALID, "contents of %zu bytes cannot be rotated by %zu", g->bytes,
                      from);
 }
 
 int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error *err)
 {
     const CudaDriver *cu = t->executor.cu;
-    if (check_turn(g, from, err)) return -1;
+    if (check_rotation(g, from, err)) return -1;
     if (!g->bytes) return 0;
     CuResult r = cu->copy_on_device(p, g->p + from, g->bytes - from, t->executor.stream);
     if (from && r == CU_OK)
@@ -262,15 +266,15 @@ int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error 
     return queued(t, r, "a copy on the device", err);
 }
 
-/* p's bytes beside g's; the least offset at which they differ goes to `result`, which all ones mean
- * none. */
+/* Compare the bytes of p with those of g. The least offset at which they differ goes to `result`;
+ * all ones: none. */
 static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result,
                        Error *err)
 {
-    unsigned long long bytes = g->bytes, turn = from;
+    unsigned long long bytes = g->bytes, start = from;
     CuPtr a = p, b = g->p;
-    void *params[] = {&a, &b, &turn, &bytes, &result};
-    return check_turn(g, from, err)
+    void *params[] = {&a, &b, &start, &bytes, &result};
+    return check_rotation(g, from, err)
                ? -1
                : launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err);
 }
@@ -290,21 +294,22 @@ int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t
 
 static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Error *err)
 {
-    unsigned long long count = x->n, turn = x->from;
+    unsigned long long count = x->n, start = x->from;
     CuPtr got = x->p, want = x->golden->p;
     int dtype = x->dtype;
     double atol = x->atol, rtol = x->rtol;
-    void *params[] = {&got, &want, &turn, &dtype, &count, &atol, &rtol, &result};
+    void *params[] = {&got, &want, &start, &dtype, &count, &atol, &rtol, &result};
     if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes ||
         (x->from && x->from >= x->n))
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_INVALID,
                          "%zu elements cannot be compared with %zu expected bytes", x->n,
                          x->golden->bytes);
     return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);
 }
 
-static int read_pair(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n,
-                     int dtype, uint64_t i, double *got, double *want, Error *err)
+/* Read element i and its expected value. */
+static int read_element(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n,
+                        int dtype, uint64_t i, double *got, double *want, Error *err)
 {
     unsigned char bytes[8];
     size_t size = dtype_size((Dtype)dtype);
@@ -333,10 +338,10 @@ int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t fr
     if (d.wrong) {
         out->first = d.first;
         out->worst = d.worst & UINT32_MAX;
-        if (read_pair(t, p, expected, from, n, dtype, out->first, &out->first_got, &out->first_want,
-                      err) ||
-            read_pair(t, p, expected, from, n, dtype, out->worst, &out->worst_got, &out->worst_want,
-                      err))
+        if (read_element(t, p, expected, from, n, dtype, out->first, &out->first_got,
+                         &out->first_want, err) ||
+            read_element(t, p, expected, from, n, dtype, out->worst, &out->worst_got,
+                         &out->worst_want, err))
             return -1;
     }
     return 1;
@@ -359,8 +364,8 @@ int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *er
 
 /* ---- guard zones ---- */
 
-/* Of each zone: as many as fill the device with the largest, which may be hundreds of MiB that no
- * buffer has, by a load a thread. */
+/* Blocks for each zone: enough to fill the device with the largest zone, which may have hundreds of
+ * MiB. */
 static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
 {
     unsigned long long largest = 0;
@@ -375,15 +380,14 @@ static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)
 {
     t->n_zones = n < TRUSTED_MAX_ZONES ? n : TRUSTED_MAX_ZONES;
-    if (t->busy)
-        trusted_settle(
-            t, NULL); /* the pinned table may still be read; a failure comes out at the next wait */
+    /* A copy may still read the pinned table. A failure is reported by the next wait. */
+    if (t->busy) trusted_settle(t, NULL);
     memcpy(t->host + AT_ZONES, zones, (size_t)t->n_zones * sizeof *zones);
     t->zone_blocks = blocks_for_zones(t, zones);
     t->zones_stale = 1;
 }
 
-static int look_at_zones(Trusted *t, Error *err)
+static int check_zones(Trusted *t, Error *err)
 {
     const CudaDriver *cu = t->executor.cu;
     CuPtr zones = t->results + AT_ZONES, bad = t->results + AT_BAD;
@@ -420,13 +424,12 @@ static int bad_zone(const Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest)
 int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err)
 {
     if (!t->n_zones) return 0;
-    return look_at_zones(t, err) || trusted_settle(t, err) ? -1
-                                                           : bad_zone(t, zone, lowest, highest);
+    return check_zones(t, err) || trusted_settle(t, err) ? -1 : bad_zone(t, zone, lowest, highest);
 }
 
-/* ---- many questions, one answer ---- */
+/* ---- many comparisons in one wait ---- */
 
-/* As many as there are slots. The kernels leave a slot as it was when all is well. */
+/* At most SLOTS comparisons. A kernel leaves its slot unchanged when nothing differs. */
 static int expect_some(Trusted *t, const DeviceExpected *list, int n, Error *err)
 {
     unsigned char *initial = t->host + AT_INITIAL;
@@ -458,9 +461,10 @@ int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Err
     int zone, rc = 0;
     CuPtr lowest, highest;
     zones = zones && t->n_zones;
-    if (zones && look_at_zones(t, err)) return -1;
+    if (zones && check_zones(t, err)) return -1;
     for (int i = 0; i < n && !rc; i += SLOTS)
         rc = expect_some(t, list + i, n - i < SLOTS ? n - i : SLOTS, err);
-    if (!rc && trusted_settle(t, err)) rc = -1; /* of the zones, when there was nothing else */
+    /* With an empty list nothing has waited for the zones yet. */
+    if (!rc && trusted_settle(t, err)) rc = -1;
     return rc ? rc : zones && bad_zone(t, &zone, &lowest, &highest);
 }

@@ -1,6 +1,6 @@
-/* The harness's own context: contents that stay on this side, and the kernels that fill, compare
- * and look. Everything goes through one stream; what gives no result is only enqueued, and
- * trusted_settle waits for it. */
+/* The harness's own context: contents that are kept here, and the kernels that fill buffers,
+ * compare them and check guard zones. All work goes through one stream. A function without a result
+ * only enqueues its work; trusted_settle waits for it. */
 #ifndef EVAL_CUDA_CONTEXT_TRUSTED_H
 #define EVAL_CUDA_CONTEXT_TRUSTED_H
 
@@ -12,14 +12,14 @@ enum { TRUSTED_MAX_ZONES = 320, TRUSTED_STAGES = 2 };
 typedef struct {
     Executor executor;
     CuFunction kernels[HARNESS_KERNELS];
-    int sms, busy;       /* busy: something was enqueued since the last wait */
-    CuPtr results;       /* small: zones, what was found in them, and one result */
+    int sms, busy;       /* busy: work was enqueued since the last wait */
+    CuPtr results;       /* table of zones, their results, and the slots of other results */
     unsigned char *host; /* the same, pinned */
-    unsigned char *
-        stage; /* pinned, for what is large, in TRUSTED_STAGES parts; NULL before the first of it */
-    CuEvent left[TRUSTED_STAGES]; /* a part's contents have */
-    int zones_stale, n_zones;     /* the table on the device is not the one last given */
-    unsigned zone_blocks;         /* that look at each */
+    /* Pinned memory for large copies, in TRUSTED_STAGES parts; NULL before the first large copy. */
+    unsigned char *stage;
+    CuEvent copied[TRUSTED_STAGES]; /* the copy out of a part has ended */
+    int zones_stale, n_zones;       /* stale: the table on the device must be updated */
+    unsigned zone_blocks;           /* blocks for each zone */
     size_t golden_bytes, golden_limit;
 } Trusted;
 
@@ -28,10 +28,13 @@ struct DeviceGolden {
     size_t bytes;
 };
 
-int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err); /* the context */
-int trusted_load(Trusted *t, const void *cubin, Error *err); /* the harness's kernels */
+/* Create the context; then load the harness's kernels. */
+int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err);
+int trusted_load(Trusted *t, const void *cubin, Error *err);
 void trusted_close(Trusted *t);
-void trusted_enter(Trusted *t); /* its context becomes the thread's */
+/* Make the context current in this thread. */
+void trusted_enter(Trusted *t);
+/* Wait for all enqueued work. */
 int trusted_settle(Trusted *t, Error *err);
 
 int trusted_write(Trusted *t, CuPtr p, const void *src, size_t bytes, Error *err);
@@ -40,19 +43,21 @@ int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err);
 
 int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out, Error *err);
 void trusted_golden_free(Trusted *t, DeviceGolden *g);
+/* `from` rotates the contents: see DeviceOps.fill. */
 int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error *err);
 int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first,
                  Error *err);
 int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype,
                     size_t n, double atol, double rtol, DeviceDifference *out, Error *err);
-/* All of them and, with zones, every guard zone, in one wait. 1: something is not as expected. */
+/* Compare all, and with zones check every guard zone, in one wait. Returns 1 when something
+ * differs. */
 int trusted_expect(Trusted *t, const DeviceExpected *list, int n, int zones, Error *err);
 int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *err);
 
-/* The zones that trusted_zones looks at from now on, by address; not read before that. */
+/* Set the zones that trusted_zones checks, ordered by address. */
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n);
-/* 1: a byte of zone *zone is not poison; the first such zone, with the least and greatest such
- * address. */
+/* Returns 1 when a byte of a zone is not poison, with the first such zone and the least and
+ * greatest address of such a byte in it. */
 int trusted_zones(Trusted *t, int *zone, CuPtr *lowest, CuPtr *highest, Error *err);
 
 #endif

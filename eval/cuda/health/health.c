@@ -1,3 +1,5 @@
+/* The canary, and the errors that the driver reports through NVML. NVML starts in a thread, since
+ * it takes long and nothing needs it before the first verdict's end. */
 #include "eval/cuda/health/health.h"
 
 #include <pthread.h>
@@ -11,8 +13,8 @@
 
 enum { PARTNER = 37, LIMIT_S = 2, MAX_XIDS = 64 };
 
-/* What an application's own mistake or end makes the driver report; everything else is the
- * hardware's or the driver's. */
+/* Xid errors that a program can cause by a mistake or by its end. All others are the hardware's or
+ * the driver's. */
 static const unsigned of_programs[] = {
     8,       /* the GPU stopped processing: a limit was passed */
     11,  32, /* a damaged push buffer */
@@ -54,18 +56,14 @@ const char *health_xid(unsigned xid)
     return "an error that no program is known to cause";
 }
 
-int health_is_sick(const char *message)
-{
-    return !strncmp(message, HEALTH_SICK, strlen(HEALTH_SICK));
-}
-
-/* ---- the canary: integers and exact floats through registers, shared memory, DRAM and atomics of
- * every SM ---- */
+/* ---- the canary ---- */
 
 #define TEXT_(...) #__VA_ARGS__ "\n"
 #define TEXT(...) TEXT_(__VA_ARGS__)
 
-/* One text for the host and for the GPU. f stays below 2^24, where floats are exact. */
+/* The word at index i, computed by the same text on the host and on the GPU: integers, and floats
+ * below 2^24, which are exact. The kernels pass it through registers, shared memory, DRAM and
+ * atomics of every SM. */
 #define CANARY_WORD(result, i)                                                                    \
     unsigned result = (i)*0x9e3779b1u;                                                            \
     result ^= result >> 15;                                                                       \
@@ -100,9 +98,9 @@ const char health_source[] = TEXT(extern "C" __global__ void __launch_bounds__(2
 struct Health {
     const CudaDriver *cu;
     Gpu gpu;
-    Nvml *nvml; /* NULL until watch() has it from its thread */
+    Nvml *nvml; /* NULL until joined_nvml has waited for the thread */
     pthread_t starting;
-    int started; /* that thread is there to be joined */
+    int started; /* the thread must be joined */
     CuModule module;
     CuFunction fill, sum;
     CuStream stream;
@@ -110,7 +108,7 @@ struct Health {
     CuPtr memory;   /* HEALTH_WORDS of 4 bytes, then the two sums */
     int sms, known; /* known: expected[] is computed */
     uint64_t expected[2], ecc_errors;
-    char sick[600]; /* what was found once, else "" */
+    char sick[600]; /* the first failure that was found, or "" */
 };
 
 void health_expected(uint64_t sums[2])
@@ -130,7 +128,6 @@ void health_expected(uint64_t sums[2])
     free(words);
 }
 
-/* NVML takes long to start, and nothing needs it before the first verdict's end. */
 static void *start_nvml(void *of)
 {
     Health *h = of;
@@ -142,7 +139,8 @@ static void *start_nvml(void *of)
     return NULL;
 }
 
-static Nvml *watch(Health *h)
+/* Wait for the thread that starts NVML. */
+static Nvml *joined_nvml(Health *h)
 {
     if (h->started) pthread_join(h->starting, NULL);
     h->started = 0;
@@ -182,13 +180,13 @@ void health_close(Health *h)
     if (h->stream) h->cu->stream_destroy(h->stream);
     if (h->memory) h->cu->memory_free(h->memory);
     if (h->module) h->cu->module_unload(h->module);
-    nvml_close(watch(h));
+    nvml_close(joined_nvml(h));
     free(h);
 }
 
 Nvml *health_nvml(Health *h)
 {
-    return watch(h);
+    return joined_nvml(h);
 }
 
 static int launch(Health *h, CuFunction f, void **params, Error *err)
@@ -198,8 +196,9 @@ static int launch(Health *h, CuFunction f, void **params, Error *err)
                       "the canary does not start", err);
 }
 
-/* The copy is asked for only when the kernels have ended: a GPU that hangs must not hang us. */
-static int fly(Health *h, uint64_t sums[2], Error *err)
+/* Run both kernels. The sums are copied only after they have ended, since a copy would wait without
+ * a limit for a GPU that hangs. */
+static int run_canary(Health *h, uint64_t sums[2], Error *err)
 {
     unsigned n = HEALTH_WORDS;
     CuPtr at = h->memory + HEALTH_WORDS * 4;
@@ -220,12 +219,12 @@ static int fly(Health *h, uint64_t sums[2], Error *err)
     return cuda_check(h->cu->copy_to_host(sums, at, 16), "the canary's sums do not come back", err);
 }
 
-/* Xid errors and counts first: they say more than a canary that failed by them. */
+/* Xid errors and ECC counts. They say more than the canary that fails because of them. */
 static int ask_driver(Health *h, Error *err)
 {
     unsigned xids[MAX_XIDS];
     DeviceTelemetry t;
-    Nvml *nvml = watch(h);
+    Nvml *nvml = joined_nvml(h);
     int n = nvml_xids(nvml, xids, MAX_XIDS);
     for (int i = 0; i < n; i++) {
         const char *text = health_xid(xids[i]);
@@ -239,10 +238,10 @@ static int ask_driver(Health *h, Error *err)
         (unsigned long long)(t.ecc_errors - h->ecc_errors), (unsigned long long)h->ecc_errors);
 }
 
-static int canary(Health *h, Error *err)
+static int check_canary(Health *h, Error *err)
 {
     uint64_t sums[2] = {0, 0};
-    if (fly(h, sums, err)) return -1;
+    if (run_canary(h, sums, err)) return -1;
     if (!h->known) health_expected(h->expected);
     h->known = 1;
     if (!memcmp(sums, h->expected, sizeof sums)) return 0;
@@ -255,9 +254,9 @@ static int canary(Health *h, Error *err)
 int health_check(Health *h, Error *err)
 {
     Error why;
-    if (!h->sick[0] && (ask_driver(h, &why) || canary(h, &why) || ask_driver(h, &why)))
+    if (!h->sick[0] && (ask_driver(h, &why) || check_canary(h, &why) || ask_driver(h, &why)))
         snprintf(h->sick, sizeof h->sick, "%s", why.text);
-    return h->sick[0] ? error_set(err, ERROR_DEVICE, "%s%s, %s: %s", HEALTH_SICK, h->gpu.name,
-                                  h->gpu.uuid, h->sick)
+    return h->sick[0] ? error_set(err, ERROR_DEVICE_SICK, "this GPU is out of service: %s, %s: %s",
+                                  h->gpu.name, h->gpu.uuid, h->sick)
                       : 0;
 }

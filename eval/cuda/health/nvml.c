@@ -1,3 +1,4 @@
+/* NVML through dlopen. A value that NVML refuses to give stays 0. */
 #include "eval/cuda/health/nvml.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,8 @@
 
 #include "base/memory.h"
 
-/* NVML's ABI, as of version 11 and later: names end in the version of what is declared here. */
+/* NVML's ABI of version 11 and later. The names of functions end in the version of their
+ * declaration here. */
 typedef struct NvmlDeviceOpaque *NvmlDevice;
 typedef struct NvmlEventSetOpaque *NvmlEventSet;
 

@@ -1,7 +1,6 @@
-/* What the driver tells of a GPU through NVML (libnvidia-ml, opened at run time, declared here):
- * clocks, heat, power, reasons for lower clocks, ECC counts, and Xid errors as they come. A machine
- * without NVML, or an NVML that does not know the GPU, is no failure: everything then reads as 0
- * and nvml_absent says why. */
+/* The state of a GPU through NVML (libnvidia-ml, opened at run time, declared here): clocks,
+ * temperature, power, reasons for lower clocks, ECC counts and Xid errors. Without NVML, or when
+ * NVML does not know the GPU, all values are 0 and nvml_absent says why; that is no error. */
 #ifndef EVAL_CUDA_HEALTH_NVML_H
 #define EVAL_CUDA_HEALTH_NVML_H
 
@@ -14,16 +13,16 @@ typedef struct Nvml Nvml;
 Nvml *nvml_open(const char *uuid, const char *pci);
 void nvml_close(Nvml *n);
 
-/* NULL when the GPU was found, else a sentence. */
+/* Why there are no values; NULL: the GPU was found. */
 const char *nvml_absent(const Nvml *n);
 
-/* All 0 where NVML cannot tell. Reasons of `throttle` leave out idleness and clocks that a person
- * has set. */
+/* Values that NVML does not have are 0. `throttle` leaves out idleness and clocks that were set on
+ * purpose. */
 void nvml_telemetry(Nvml *n, DeviceTelemetry *out);
 
-/* Numbers of the Xid errors that the driver reported for this GPU, whoever caused them, since the
- * last call (the first: since nvml_open), oldest first, at most `max`. Does not wait. -1: this NVML
- * does not report them. */
+/* The numbers of the Xid errors of this GPU since the last call or nvml_open, caused by any
+ * process, oldest first, at most `max`. Does not wait. Returns -1 when NVML does not report Xid
+ * errors. */
 int nvml_xids(Nvml *n, unsigned *xids, int max);
 
 #endif

@@ -1,13 +1,15 @@
+/* The table of library calls by name. Arguments are checked here against the signature, so that a
+ * call gets no null pointer and no integer beyond an int. */
 #include "eval/cuda/library/library.h"
 
 #include <string.h>
 
 #include "eval/candidate/library_signatures.h"
-#include "eval/cuda/library/library_parts.h"
-#include "gpu/driver.h"
+#include "eval/cuda/library/library_cublas.h"
+#include "eval/cuda/library/library_cudnn.h"
 
 static const struct {
-    const char *name; /* of library_signatures.c */
+    const char *name; /* as in eval/candidate/library_signatures.c */
     int (*call)(const uint64_t *args, void *stream, Error *err);
 } calls[] = {
     {"cublas.sgemm", library_cublas_sgemm},
@@ -16,20 +18,16 @@ static const struct {
     {"cudnn.conv3d_forward", library_cudnn_conv3d_forward},
 };
 
-static struct {
-    CuPtr p;
-    size_t bytes;
-} workspace;
-
 static int check_argument(const char *name, int i, char kind, uint64_t arg, Error *err)
 {
     int64_t v = (int64_t)arg, low = kind == 'i', high = kind == 'b' ? 1 : INT32_MAX;
     if (kind == 'd') return 0;
     if (kind == 'p')
         return arg ? 0
-                   : error_set(err, ERROR_DEVICE, "%s: argument %d is a null pointer", name, i + 1);
+                   : error_set(err, ERROR_INVALID, "%s: argument %d is a null pointer", name,
+                               i + 1);
     if (v >= low && v <= high) return 0;
-    return error_set(err, ERROR_DEVICE, "%s: argument %d is %lld; expected %lld to %lld", name,
+    return error_set(err, ERROR_INVALID, "%s: argument %d is %lld; expected %lld to %lld", name,
                      i + 1, (long long)v, (long long)low, (long long)high);
 }
 
@@ -42,30 +40,9 @@ int library_call(const char *name, const uint64_t *args, int n, void *stream, Er
     const char *kinds = library_signature(name)->kinds;
     int expected = (int)strlen(kinds);
     if (n != expected)
-        return error_set(err, ERROR_DEVICE, "%s takes %d arguments, found %d", name, expected, n);
+        return error_set(err, ERROR_INVALID, "%s takes %d arguments, found %d", name, expected, n);
     for (int i = 0; i < n; i++)
         if (check_argument(name, i, kinds[i], args[i], err)) return -1;
     if (calls[c].call(args, stream, err)) return error_prefix(err, "%s", name);
-    return 0;
-}
-
-int library_workspace(size_t bytes, void **p, Error *err)
-{
-    const CudaDriver *cu = cuda_driver(err);
-    if (!cu) return -1;
-    if (bytes > LIBRARY_MAX_WORKSPACE)
-        return error_set(err, ERROR_LIMIT, "a workspace of %zu MiB; at most %d MiB are given",
-                         bytes >> 20, LIBRARY_MAX_WORKSPACE >> 20);
-    if (bytes > workspace.bytes) {
-        /* Calls enqueued earlier may still use the old one: freeing it waits for them. */
-        if (workspace.p) cu->memory_free(workspace.p);
-        workspace.p = 0;
-        workspace.bytes = 0;
-        if (cuda_check(cu->memory_alloc(&workspace.p, bytes), "no memory for a library's workspace",
-                       err))
-            return -1;
-        workspace.bytes = bytes;
-    }
-    *p = (void *)(uintptr_t)workspace.p;
     return 0;
 }

@@ -1,8 +1,10 @@
-/* cuBLAS and cuBLASLt. They are column-major: a row-major product is the product of the transposed
- * matrices in the other order, c' = b' a', which costs nothing. */
+/* cuBLAS and cuBLASLt, whose matrices are column-major. A row-major product is the product of the
+ * transposed matrices in reverse order, c' = b' a', at no cost. */
+#include "eval/cuda/library/library_cublas.h"
+
 #include <string.h>
 
-#include "eval/cuda/library/library_parts.h"
+#include "eval/cuda/library/library_workspace.h"
 #include "gpu/cublaslt_api.h"
 #include "gpu/open.h"
 
@@ -28,7 +30,7 @@ static struct {
 
 /* ---- cuBLASLt ---- */
 
-/* What is kept of one shape. */
+/* One shape, ready to run. */
 typedef struct {
     uint64_t m, n, k;
     void *operation, *a, *b, *c;
@@ -77,7 +79,7 @@ static void plan_destroy(LtPlan *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The handle, on this stream. Setting the stream takes the workspace away: it is given again each
+/* Prepare the handle for this stream. cublasSetStream resets the workspace, so it is set each
  * time. */
 static int use_blas(void *stream, Error *err)
 {
@@ -191,7 +193,7 @@ int library_cublaslt_sgemm_bias_relu(const uint64_t *args, void *stream, Error *
     const void *bias = library_pointer(args[2]);
     void *workspace, *c = library_pointer(args[3]);
     LtPlan *p;
-    if (library_cublas_load(err)) return -1; /* cuBLAS too: it has the words for a status */
+    if (library_cublas_load(err)) return -1; /* cuBLAS has the names of a status */
     if (!lt.handle && check(lt.api->create(&lt.handle), "cublasLtCreate", err)) return -1;
     if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) ||
         find_plan(args[4], args[5], args[6], bias, &p, err))

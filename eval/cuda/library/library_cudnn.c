@@ -1,7 +1,11 @@
-/* cuDNN's convolution by its legacy functions, which cuDNN 9 still has, without its headers. */
+/* cuDNN's convolution through its legacy functions, which cuDNN 9 still has. The declarations are
+ * here, so that a build needs no header of cuDNN. */
+#include "eval/cuda/library/library_cudnn.h"
+
 #include <string.h>
 
-#include "eval/cuda/library/library_parts.h"
+#include "eval/cuda/library/library_cublas.h"
+#include "eval/cuda/library/library_workspace.h"
 #include "gpu/open.h"
 
 enum {
@@ -44,7 +48,7 @@ static struct {
                            const int *dilation, int mode, int type);
     int (*convolution_math)(void *, int math);
     int (*convolution_destroy)(void *);
-    int (*choose)(void *, void *x, void *weight, void *convolution, void *y, int wanted, int *n,
+    int (*choose)(void *, void *x, void *weight, void *convolution, void *y, int max, int *n,
                   DnnChoice *out);
     int (*workspace)(void *, void *x, void *weight, void *convolution, void *y, int algorithm,
                      size_t *bytes);
@@ -115,7 +119,7 @@ static int make_tensor(void **out, const int dims[5], const char *what, Error *e
     return check(dnn.tensor_set(*out, DNN_FLOAT, 5, dims, strides), what, err);
 }
 
-/* The algorithms come best first. Those that would round to TF32 are left out. */
+/* Take cuDNN's first algorithm that works in float32; algorithms that round to TF32 are skipped. */
 static int choose_algorithm(DnnPlan *p, Error *err)
 {
     DnnChoice choices[DNN_ALGORITHMS];

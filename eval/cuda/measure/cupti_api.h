@@ -1,10 +1,13 @@
-/* What Quern calls of CUPTI (CUDA 12.6 and later: the range profiler), declared here so that a
- * build needs no header of it. Each structure's size is its first field: the library knows by it
- * which fields there are. */
+/* The functions of CUPTI that Quern calls (CUDA 12.6 and later, for the range profiler), declared
+ * here so that a build needs no header of CUPTI. The first field of each structure is its size,
+ * from which the library knows the fields that exist. */
 #ifndef EVAL_CUDA_MEASURE_CUPTI_API_H
 #define EVAL_CUDA_MEASURE_CUPTI_API_H
 
-#include "eval/cuda/measure/cupti.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
 
 typedef struct {
     size_t size;
@@ -49,8 +52,8 @@ typedef struct {
 typedef struct {
     size_t size;
     void *priv, *host;
-    size_t image_size; /* out of the first of the two calls */
-    uint8_t *image;    /* of the second alone */
+    size_t image_size; /* output of the first of two calls */
+    uint8_t *image;    /* only in the second */
 } CuptiHostConfig;
 
 typedef struct {
@@ -60,7 +63,7 @@ typedef struct {
     size_t data_size, range;
     const char **names;
     size_t n;
-    double *values; /* filled */
+    double *values; /* out */
 } CuptiHostValues;
 
 typedef struct {
@@ -122,7 +125,8 @@ typedef struct {
     uint8_t *data;
 } CuptiDataStart;
 
-/* Up to and with a last field, as the library counts: without what pads a structure at its end. */
+/* The size of a structure up to and including the field `last`, as the library counts it: without
+ * padding at the end. */
 #define CUPTI_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
 enum {
@@ -135,7 +139,7 @@ enum {
     CUPTI_FLUSH_FORCED = 1
 };
 
-/* The front of CUpti_ActivityKernel10 and of those before it. */
+/* The first fields of CUpti_ActivityKernel10, which older versions of the record share. */
 typedef struct {
     int kind;
     uint8_t cache, shared_config;
@@ -150,7 +154,7 @@ typedef struct {
     const char *name;
 } CuptiKernelRecord;
 
-typedef void CuptiBufferWanted(uint8_t **buffer, size_t *size, size_t *max_records);
+typedef void CuptiBufferRequested(uint8_t **buffer, size_t *size, size_t *max_records);
 typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, size_t size,
                              size_t valid);
 
@@ -176,7 +180,7 @@ typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, si
     X(cuptiRangeProfilerGetCounterDataSize, data_size, (CuptiDataSize *))           \
     X(cuptiRangeProfilerCounterDataImageInitialize, data_start, (CuptiDataStart *)) \
     X(cuptiActivityRegisterCallbacks, activity_callbacks,                           \
-      (CuptiBufferWanted *, CuptiBufferFull *))                                     \
+      (CuptiBufferRequested *, CuptiBufferFull *))                                  \
     X(cuptiActivityEnable, activity_enable, (int kind))                             \
     X(cuptiActivityDisable, activity_disable, (int kind))                           \
     X(cuptiActivityFlushAll, activity_flush, (uint32_t flag))                       \
@@ -188,11 +192,9 @@ typedef struct {
 #undef X
 } Cupti;
 
-/* -1 with the library's words unless result is 0. */
+/* The table of functions; NULL: there is no CUPTI, or it is too old. The library stays open. */
+const Cupti *cupti_open(Error *err);
+/* Returns 0 when result is CUPTI_OK, else -1 with the library's message. */
 int cupti_check(const Cupti *c, int result, const char *what, Error *err);
-
-/* The counters of the hardware (eval/cuda/measure/cupti_range.c). */
-int cupti_range_counters(const Cupti *c, const CuptiWork *work, DeviceCounter *out, int *n,
-                         Error *err);
 
 #endif

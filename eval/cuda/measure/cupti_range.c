@@ -1,19 +1,21 @@
-/* Hardware counters of one range around the launches, replayed by running them again for every
- * pass. */
+/* Hardware counters of one range around the launches. Each pass counts some of them and runs the
+ * launches again. */
+#include "eval/cuda/measure/cupti_range.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/cuda/measure/cupti_api.h"
 
 enum { MAX_PASSES = 64 };
 static const size_t max_image = (size_t)256 << 20;
 
-/* Our name and the hardware's; a name that a chip does not have is left out. */
+/* Quern's name of a counter and the hardware's. A metric that the chip does not have is left
+ * out. */
 static const struct {
     const char *name, *metric;
-} wanted[] = {
+} known_metrics[] = {
     {"time_ns", "gpu__time_duration.sum"},
     {"dram_bytes_read", "dram__bytes_read.sum"},
     {"dram_bytes_written", "dram__bytes_write.sum"},
@@ -40,19 +42,19 @@ static const struct {
      "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio"},
     {"stall_fixed_latency", "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"},
 };
-enum { WANTED = sizeof wanted / sizeof *wanted };
+enum { N_METRICS = sizeof known_metrics / sizeof *known_metrics };
 
 typedef struct {
     const Cupti *c;
     const CuptiWork *work;
-    const char *chip, *names[WANTED], *metrics[WANTED];
+    const char *chip, *names[N_METRICS], *metrics[N_METRICS];
     size_t n;
     uint8_t *availability, *config, *data;
     size_t config_size, data_size;
     void *host, *profiler;
 } Session;
 
-static int sane(size_t bytes, const char *what, Error *err)
+static int check_size(size_t bytes, const char *what, Error *err)
 {
     return bytes && bytes <= max_image
                ? 0
@@ -75,7 +77,8 @@ static void close_host(Session *s, void *host)
     if (host) s->c->host_close(&close);
 }
 
-/* What can be counted here at all. The first call that needs the right to profile. */
+/* The chip's name, and the counters that are available. This is the first call that needs the right
+ * to profile. */
 static int find_chip(Session *s, Error *err)
 {
     const Cupti *c = s->c;
@@ -85,7 +88,7 @@ static int find_chip(Session *s, Error *err)
     if (cupti_check(c, c->chip_name(&chip), "the chip has no name", err) ||
         cupti_check(c, c->availability(&a), "the counters that are free cannot be asked for",
                     err) ||
-        sane(a.image_size, "the free counters", err))
+        check_size(a.image_size, "the free counters", err))
         return -1;
     s->chip = chip.name;
     a.image = s->availability = memory_alloc(a.image_size);
@@ -100,17 +103,18 @@ static int add(Session *s, void *host, const char **metrics, size_t n)
     return s->c->host_add(&m);
 }
 
-/* Each metric on a host side of its own: one that the chip does not know leaves no trace. */
+/* Add each metric to a separate host object: a metric that the chip does not know must leave no
+ * trace. */
 static int choose_metrics(Session *s, Error *err)
 {
-    for (int i = 0; i < WANTED; i++) {
+    for (int i = 0; i < N_METRICS; i++) {
         void *probe = NULL;
-        const char *metric = wanted[i].metric;
+        const char *metric = known_metrics[i].metric;
         if (open_host(s, &probe, err)) return -1;
         int known = add(s, probe, &metric, 1) == CUPTI_OK;
         close_host(s, probe);
         if (!known) continue;
-        s->names[s->n] = wanted[i].name;
+        s->names[s->n] = known_metrics[i].name;
         s->metrics[s->n++] = metric;
     }
     return s->n ? 0
@@ -126,7 +130,7 @@ static int configure_host(Session *s, Error *err)
     CuptiHostConfig config = {.size = CUPTI_SIZE(CuptiHostConfig, image_size), .host = s->host};
     if (cupti_check(c, c->host_config_size(&config), "the profiler's configuration has no size",
                     err) ||
-        sane(config.image_size, "its configuration", err))
+        check_size(config.image_size, "its configuration", err))
         return -1;
     s->config_size = config.image_size;
     config.size = CUPTI_SIZE(CuptiHostConfig, image);
@@ -150,7 +154,7 @@ static int configure_device(Session *s, Error *err)
                           .max_ranges = 1,
                           .max_nodes = 1};
     if (cupti_check(c, c->data_size(&size), "the counters' data have no size", err) ||
-        sane(size.data_size, "the counters", err))
+        check_size(size.data_size, "the counters", err))
         return -1;
     s->data_size = size.data_size;
     s->data = memory_alloc(s->data_size);
@@ -182,11 +186,11 @@ static int run_pass(Session *s, int *last, Error *err)
     CuptiPush push = {
         .size = CUPTI_SIZE(CuptiPush, name), .profiler = s->profiler, .name = "launches"};
     CuptiStop stop = {.size = CUPTI_SIZE(CuptiStop, all_passes), .profiler = s->profiler};
-    if (s->work->prepare && s->work->prepare(s->work->of, err)) return -1;
+    if (s->work->prepare && s->work->prepare(s->work->arg, err)) return -1;
     if (cupti_check(c, c->start(&range), "the counting does not start", err)) return -1;
     int rc = cupti_check(c, c->push(&push), "the range does not begin", err);
     if (!rc) {
-        rc = s->work->run(s->work->of, err);
+        rc = s->work->run(s->work->arg, err);
         int popped = cupti_check(c, c->pop(&range), "the range does not end", rc ? NULL : err);
         rc = rc ? rc : popped;
     }
@@ -198,7 +202,7 @@ static int run_pass(Session *s, int *last, Error *err)
 static int read_values(Session *s, DeviceCounter *out, int *n, Error *err)
 {
     const Cupti *c = s->c;
-    double values[WANTED] = {0};
+    double values[N_METRICS] = {0};
     CuptiDecode decode = {.size = CUPTI_SIZE(CuptiDecode, dropped), .profiler = s->profiler};
     CuptiHostValues get = {.size = CUPTI_SIZE(CuptiHostValues, values),
                            .host = s->host,

@@ -1,3 +1,4 @@
+/* Bounds from attributes, the artifact of the measured values, and the run of quern-light. */
 #include "eval/cuda/measure/light.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 #include "base/log.h"
 #include "base/process.h"
 
-/* Flops of one SM in one clock, a multiply-add as two, dense, at full rate, as the architecture's
- * papers give them. */
+/* Dense flops of one SM in one clock at full rate, from NVIDIA's architecture papers; a
+ * multiply-add is two. */
 typedef struct {
     int arch; /* 10 * major + minor */
     double fp32, fp64, tensor16;
@@ -24,8 +25,8 @@ static const Rates rates[] = {{70, 128, 64, 1024},   {72, 128, 64, 1024},  {75, 
 static const Rates unknown = {0, 1024, 1024, 65536};
 
 enum {
-    L2_PORT_BYTES = 64, /* a clock and SM */
-    MEASURE_S = 40      /* less than an evaluator has to open */
+    L2_PORT_BYTES = 64, /* per clock and SM */
+    MEASURE_S = 40      /* less than the time limit for opening an evaluator */
 };
 
 static const Rates *rates_of(int arch)
@@ -51,8 +52,8 @@ int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
         return error_set(err, ERROR_DEVICE, "%s says it has %d SMs at %d kHz", gpu->name, v[SMS],
                          v[CLOCK]);
     const Rates *r = rates_of(10 * v[MAJOR] + v[MINOR]);
-    double clocks = 1e3 * v[SMS] * (double)v[CLOCK]; /* of all SMs in a second */
-    /* Two transfers a clock. A driver that hides clock or width bounds nothing by them. */
+    double clocks = 1e3 * v[SMS] * (double)v[CLOCK]; /* per second, of all SMs together */
+    /* Two transfers per clock. Some drivers hide the memory clock or the bus width. */
     double dram = 2e3 * v[MEMORY_CLOCK] * ((double)v[BUS] / 8);
     if (!(dram > 0)) dram = L2_PORT_BYTES * clocks;
     *out = (Light){.read_bytes_per_s = dram,
@@ -88,24 +89,22 @@ double light_flops(const Light *l, Dtype dtype)
 
 /* ---- the artifact ---- */
 
-#define MEASURES(X)                                                                      \
-    X(read_bytes_per_s)                                                                  \
-    X(write_bytes_per_s)                                                                 \
-    X(copy_bytes_per_s)                                                                  \
-    X(l2_bytes_per_s)                                                                    \
-    X(fp32_flops) X(fp64_flops) X(tensor16_flops) X(tf32_flops) X(launch_us) X(l2_bytes) \
-        X(stall_period_us)
-
 typedef struct {
     const char *name;
     size_t offset;
 } Measure;
 
+#define MEASURE(name)                \
+    {                                \
+#name, offsetof(Light, name) \
+    }
 static const Measure measures[] = {
-#define X(name) {#name, offsetof(Light, name)},
-    MEASURES(X)
-#undef X
+    MEASURE(read_bytes_per_s), MEASURE(write_bytes_per_s), MEASURE(copy_bytes_per_s),
+    MEASURE(l2_bytes_per_s),   MEASURE(fp32_flops),        MEASURE(fp64_flops),
+    MEASURE(tensor16_flops),   MEASURE(tf32_flops),        MEASURE(launch_us),
+    MEASURE(l2_bytes),         MEASURE(stall_period_us),
 };
+#undef MEASURE
 enum { N_MEASURES = sizeof measures / sizeof *measures };
 
 static double *value_of(Light *l, int i)
@@ -127,7 +126,7 @@ int light_path(const char *uuid, char *out, size_t size, Error *err)
     int n = snprintf(out, size, "%s/light-%s.qa", folder, uuid);
     return n > 0 && (size_t)n < size
                ? 0
-               : error_set(err, ERROR_DEVICE,
+               : error_set(err, ERROR_LIMIT,
                            "the folder of QUERN_CACHE or HOME has a name of %d bytes", n);
 }
 
@@ -167,14 +166,14 @@ static int read_text(const View *v, const char *key, char *out, size_t size, Err
     const char *s;
     size_t n;
     if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size) return error_set(err, ERROR_DEVICE, "%s: %s has %zu bytes", v->where, key, n);
+    if (n >= size) return error_set(err, ERROR_CORRUPT, "%s: %s has %zu bytes", v->where, key, n);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;
 }
 
-/* An unknown name is of a later version; one that is missing or no number leaves the artifact
- * useless. */
+/* An unknown name comes from a later version and is skipped. A name that is missing or whose value
+ * is no number is an error. */
 static int read_measures(ArtifactReader *reader, Light *out, Error *err)
 {
     View v;
@@ -188,7 +187,7 @@ static int read_measures(ArtifactReader *reader, Light *out, Error *err)
         for (int i = 0; i < N_MEASURES; i++) {
             if (strcmp(name, measures[i].name)) continue;
             if (!(value >= 0) || !isfinite(value))
-                return error_set(err, ERROR_DEVICE, "%s: %s is %g", v.where, name, value);
+                return error_set(err, ERROR_CORRUPT, "%s: %s is %g", v.where, name, value);
             *value_of(out, i) = value;
             seen |= 1u << i;
         }
@@ -196,7 +195,7 @@ static int read_measures(ArtifactReader *reader, Light *out, Error *err)
     if (rc) return -1;
     for (int i = 0; i < N_MEASURES; i++)
         if (!(seen >> i & 1))
-            return error_set(err, ERROR_NOT_FOUND, "%s is not there", measures[i].name);
+            return error_set(err, ERROR_CORRUPT, "%s is not there", measures[i].name);
     return 0;
 }
 
@@ -225,20 +224,20 @@ int light_kept(const char *path, const Gpu *gpu, const char *driver, Light *out)
     else if (strcmp(out->uuid, gpu->uuid))
         log_warn("%s is of another GPU, %s", path, out->uuid);
     else if (!strcmp(out->driver, driver)) {
-        file_touch(path, NULL); /* in the compile cache's folder the longest unused goes first */
+        file_touch(path, NULL); /* the cache removes the files that were unused for longest */
         return 1;
     }
     *out = (Light){0};
     return 0;
 }
 
-static void end_with_us(void *nothing)
+static void end_with_parent(void *nothing)
 {
     (void)nothing;
     process_die_with_parent();
 }
 
-/* As a process of its own: none of its context stays here. */
+/* In another process, so that its context does not stay here. */
 static int run_quern_light(const Gpu *gpu, Error *err)
 {
     char program[4096], device[32];
@@ -249,18 +248,18 @@ static int run_quern_light(const Gpu *gpu, Error *err)
     const char *const argv[] = {program, "--device", device, NULL};
     buffer_init(&said, 65536);
     int rc =
-        process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_us},
+        process_run(argv, &(ProcessOptions){.timeout_s = MEASURE_S, .before_exec = end_with_parent},
                     NULL, &said, &r, err);
     if (!rc && r.timed_out)
-        rc = error_set(err, ERROR_DEVICE, "not done after %d s", MEASURE_S);
+        rc = error_set(err, ERROR_CHILD, "not done after %d s", MEASURE_S);
     else if (!rc && r.exit_code)
-        rc = error_set(err, ERROR_DEVICE, "%.*s", (int)strcspn((const char *)said.data, "\n"),
+        rc = error_set(err, ERROR_CHILD, "%.*s", (int)strcspn((const char *)said.data, "\n"),
                        (const char *)said.data);
     buffer_release(&said);
     return rc;
 }
 
-int light_once(const Gpu *gpu, const char *driver, Light *out)
+int light_find(const Gpu *gpu, const char *driver, Light *out)
 {
     char path[4096];
     Error err = {.text = "it kept nothing"};

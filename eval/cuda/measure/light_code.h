@@ -1,88 +1,94 @@
-/* Device code of quern-light: kernels that do one thing as fast as the GPU can, and a guard that
- * never holds so that the compiler keeps the work. As text for NVRTC; macros of the build are
- * expanded in it. */
+/* Device code of quern-light, as text for NVRTC: each kernel does one thing as fast as the GPU can.
+ * A guard that is never true keeps the compiler from removing the work. Macros of the build are
+ * expanded in the text. */
 #ifndef EVAL_CUDA_MEASURE_LIGHT_CODE_H
 #define EVAL_CUDA_MEASURE_LIGHT_CODE_H
 
 #define LIGHT_TEXT_(...) #__VA_ARGS__ "\n"
 #define LIGHT_TEXT(...) LIGHT_TEXT_(__VA_ARGS__)
 
-/* Memory. A block takes whole tiles of blockDim * U vectors of 16 bytes; with a grid of all tiles
- * each takes one. */
-static const char light_memory_code[] = LIGHT_TEXT(
-    typedef unsigned long long Long; __device__ inline unsigned mix(unsigned x) {
-        x ^= x >> 16;
-        x *= 0x7feb352du;
-        x ^= x >> 15;
-        x *= 0x846ca68bu;
-        return x ^ x >> 16;
-    } __device__ inline void guard(uint4 s, uint4 *out) {
-        if (s.x == 0x13572468u && s.y == 0x24681357u && s.z == 1u) *out = s;
-    } __device__ inline void add(uint4 &s, uint4 v) {
-        s.x ^= v.x;
-        s.y ^= v.y;
-        s.z ^= v.z;
-        s.w ^= v.w;
-    } extern "C" __global__ void fill(uint4 *x, Long n) {
-        for (Long i = blockIdx.x * (Long)blockDim.x + threadIdx.x; i < n;
-             i += (Long)gridDim.x * blockDim.x) {
-            unsigned v = mix((unsigned)i);
-            x[i] = make_uint4(v, mix(v), ~v, v * 3u);
+/* Memory. A block processes whole tiles of blockDim * U vectors of 16 bytes; in a grid with a block
+ * for each tile, one tile. */
+// clang-format off
+static const char light_memory_code[] =
+    LIGHT_TEXT(typedef unsigned long long Long;
+        __device__ inline unsigned mix(unsigned x) {
+            x ^= x >> 16;
+            x *= 0x7feb352du;
+            x ^= x >> 15;
+            x *= 0x846ca68bu;
+            return x ^ x >> 16;
         }
-    } extern "C" __global__ void nothing() {}
-    /* one thread reads words that lie far apart, each when the one before has come, and notes when
-     */
-    extern "C" __global__ void watch(const unsigned *x, unsigned words, unsigned jump,
-                                     unsigned loads, Long *done) {
-        unsigned i = 0;
-        for (unsigned k = 0; k < loads; k++) {
-            unsigned v = *(const volatile unsigned *)(x + i);
-            i = (i + jump + (v == 0x13572468u)) % words;
-            Long t;
-            asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-            done[k] = t;
+        __device__ inline void guard(uint4 s, uint4 *out) {
+            if (s.x == 0x13572468u && s.y == 0x24681357u && s.z == 1u) *out = s;
         }
-    } template <int U>
-    __global__ void read_tiles(const uint4 *x, uint4 *out, Long tiles) {
-        uint4 s = make_uint4(0, 0, 0, 0);
-        for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
-            const uint4 *p = x + t * blockDim.x * U + threadIdx.x;
-            uint4 v[U];
-            for (int u = 0; u < U; u++) v[u] = __ldcs(p + u * blockDim.x);
-            for (int u = 0; u < U; u++) add(s, v[u]);
+        __device__ inline void add(uint4 &s, uint4 v) {
+            s.x ^= v.x;
+            s.y ^= v.y;
+            s.z ^= v.z;
+            s.w ^= v.w;
         }
-        guard(s, out);
-    } template <int U>
-    __global__ void write_tiles(const uint4 *x, uint4 *out, Long tiles) {
-        uint4 v = make_uint4(mix(threadIdx.x), mix(blockIdx.x), (unsigned)(Long)x, 7);
-        for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
-            uint4 *p = out + t * blockDim.x * U + threadIdx.x;
-            for (int u = 0; u < U; u++) __stcs(p + u * blockDim.x, v);
+        extern "C" __global__ void fill(uint4 *x, Long n) {
+            for (Long i = blockIdx.x * (Long)blockDim.x + threadIdx.x; i < n;
+                 i += (Long)gridDim.x * blockDim.x) {
+                unsigned v = mix((unsigned)i);
+                x[i] = make_uint4(v, mix(v), ~v, v * 3u);
+            }
         }
-    } template <int U>
-    __global__ void copy_tiles(const uint4 *x, uint4 *out, Long tiles) {
-        for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
-            Long at = t * blockDim.x * U + threadIdx.x;
-            uint4 v[U];
-            for (int u = 0; u < U; u++) v[u] = __ldcs(x + at + u * blockDim.x);
-            for (int u = 0; u < U; u++) __stcs(out + at + u * blockDim.x, v[u]);
+        extern "C" __global__ void nothing() {}
+        /* One thread reads words that are far apart, each after the previous one has arrived, and
+         * stores the time of each arrival. */
+        extern "C" __global__ void watch(const unsigned *x, unsigned words, unsigned jump,
+                                         unsigned loads, Long *done) {
+            unsigned i = 0;
+            for (unsigned k = 0; k < loads; k++) {
+                unsigned v = *(const volatile unsigned *)(x + i);
+                i = (i + jump + (v == 0x13572468u)) % words;
+                Long t;
+                asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+                done[k] = t;
+            }
         }
-    }
-    /* each block reads `count` tiles, all blocks the same ones, each from another on; not through
-       L1 */
-    template <int U>
-    __global__ void l2_tiles(const uint4 *x, uint4 *out, Long tiles, Long count) {
-        uint4 s = make_uint4(0, 0, 0, 0);
-        Long t = blockIdx.x % tiles;
-        for (Long k = 0; k < count; k++) {
-            const uint4 *p = x + t * blockDim.x * U + threadIdx.x;
-            uint4 v[U];
-            for (int u = 0; u < U; u++) v[u] = __ldcg(p + u * blockDim.x);
-            for (int u = 0; u < U; u++) add(s, v[u]);
-            if (++t == tiles) t = 0;
+        template <int U> __global__ void read_tiles(const uint4 *x, uint4 *out, Long tiles) {
+            uint4 s = make_uint4(0, 0, 0, 0);
+            for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
+                const uint4 *p = x + t * blockDim.x * U + threadIdx.x;
+                uint4 v[U];
+                for (int u = 0; u < U; u++) v[u] = __ldcs(p + u * blockDim.x);
+                for (int u = 0; u < U; u++) add(s, v[u]);
+            }
+            guard(s, out);
         }
-        guard(s, out);
-    });
+        template <int U> __global__ void write_tiles(const uint4 *x, uint4 *out, Long tiles) {
+            uint4 v = make_uint4(mix(threadIdx.x), mix(blockIdx.x), (unsigned)(Long)x, 7);
+            for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
+                uint4 *p = out + t * blockDim.x * U + threadIdx.x;
+                for (int u = 0; u < U; u++) __stcs(p + u * blockDim.x, v);
+            }
+        }
+        template <int U> __global__ void copy_tiles(const uint4 *x, uint4 *out, Long tiles) {
+            for (Long t = blockIdx.x; t < tiles; t += gridDim.x) {
+                Long at = t * blockDim.x * U + threadIdx.x;
+                uint4 v[U];
+                for (int u = 0; u < U; u++) v[u] = __ldcs(x + at + u * blockDim.x);
+                for (int u = 0; u < U; u++) __stcs(out + at + u * blockDim.x, v[u]);
+            }
+        }
+        /* Each block reads `count` tiles. All blocks read the same tiles, each beginning at another
+         * one. The loads bypass L1. */
+        template <int U> __global__ void l2_tiles(const uint4 *x, uint4 *out, Long tiles, Long count) {
+            uint4 s = make_uint4(0, 0, 0, 0);
+            Long t = blockIdx.x % tiles;
+            for (Long k = 0; k < count; k++) {
+                const uint4 *p = x + t * blockDim.x * U + threadIdx.x;
+                uint4 v[U];
+                for (int u = 0; u < U; u++) v[u] = __ldcg(p + u * blockDim.x);
+                for (int u = 0; u < U; u++) add(s, v[u]);
+                if (++t == tiles) t = 0;
+            }
+            guard(s, out);
+        });
+// clang-format on
 
 enum {
     LIGHT_FILL,
@@ -103,32 +109,36 @@ static const char *const light_memory_names[LIGHT_N_MEMORY] = {
     "write_tiles<4>", "write_tiles<8>", "copy_tiles<4>", "copy_tiles<8>",
     "l2_tiles<4>",    "l2_tiles<8>",    "watch"};
 
-/* Arithmetic in registers: 8 chains a thread, 16 steps a round. */
-static const char light_arithmetic_code[] = LIGHT_TEXT(
-    template <typename T> __device__ inline void chains(T *out, T a, T b, int rounds) {
-        T x[8];
-        for (int i = 0; i < 8; i++) x[i] = (T)(threadIdx.x + i);
-        for (int r = 0; r < rounds; r++)
-            for (int k = 0; k < 16; k++)
-                for (int i = 0; i < 8; i++) x[i] = x[i] * a + b;
-        T s = 0;
-        for (int i = 0; i < 8; i++) s += x[i];
-        if (s == (T)0.12345) out[threadIdx.x] = s;
-    } extern "C" __global__ void __launch_bounds__(1024)
+/* Arithmetic in registers: 8 chains per thread, 16 steps per round. */
+// clang-format off
+static const char light_arithmetic_code[] =
+    LIGHT_TEXT(template <typename T> __device__ inline void chains(T *out, T a, T b, int rounds) {
+            T x[8];
+            for (int i = 0; i < 8; i++) x[i] = (T)(threadIdx.x + i);
+            for (int r = 0; r < rounds; r++)
+                for (int k = 0; k < 16; k++)
+                    for (int i = 0; i < 8; i++) x[i] = x[i] * a + b;
+            T s = 0;
+            for (int i = 0; i < 8; i++) s += x[i];
+            if (s == (T)0.12345) out[threadIdx.x] = s;
+        }
+        extern "C" __global__ void __launch_bounds__(1024)
         fma32(float *out, float a, float b, int rounds) {
             chains(out, a, b, rounds);
-        } extern "C" __global__ void __launch_bounds__(1024)
-            fma64(double *out, double a, double b, int rounds) { chains(out, a, b, rounds); });
+        }
+        extern "C" __global__ void __launch_bounds__(1024)
+        fma64(double *out, double a, double b, int rounds) { chains(out, a, b, rounds); });
+// clang-format on
 
 static const char *const light_arithmetic_names[] = {"fma32", "fma64"};
 
-/* Numbers between 1/2 and 1 in two halves, in two bfloat16 or in one float. */
+/* Numbers between 1/2 and 1: two float16, two bfloat16 or one float in 32 bits. */
 #define LIGHT_BITS_f16(x) ((x)*2654435761u & 0x03ff03ffu | 0x38003800u)
 #define LIGHT_BITS_bf16(x) ((x)*2654435761u & 0x007f007fu | 0x3f003f00u)
 #define LIGHT_BITS_tf32(x) ((x)*2654435761u & 0x007fe000u | 0x3f000000u)
 
-/* Tensor cores by the warp (compute capability 8.0 and later): 8 sums of 16 x 8, 16 bits or tf32.
- */
+/* Tensor cores with mma (compute capability 8.0 and later): 8 accumulators of 16 x 8 in each warp;
+ * fp16, bf16 or tf32. */
 #define LIGHT_WARP_KERNEL(name, kind, shape)                                                      \
     LIGHT_TEXT(extern "C" __global__ void __launch_bounds__(256) name(float *out, unsigned seed,  \
                                                                       int rounds) {               \
@@ -155,9 +165,9 @@ static const char light_warp_code[] =
 
 static const char *const light_warp_names[] = {"warp_f16", "warp_bf16", "warp_tf32"};
 
-/* Tensor cores by the warpgroup (9.0, compiled for sm_90a): 64 x 128 sums, both factors in shared
- * memory in rows of 128 bytes with their swizzle, 16 products a round over the four steps of 32
- * bytes that a row holds. */
+/* Tensor cores with wgmma (9.0, compiled for sm_90a): 64 x 128 sums per warpgroup. Both factors are
+ * in shared memory, in swizzled rows of 128 bytes. A round makes 16 products and cycles through the
+ * four steps of 32 bytes of a row. */
 #define LIGHT_GROUP_SUMS                                                                           \
     "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),            \
         "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),    \

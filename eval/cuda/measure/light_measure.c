@@ -1,3 +1,7 @@
+/* Kernels that do one thing as fast as they can, in many shapes: the best rate counts. Each run is
+ * limited in time, so that a GPU that hangs does not hang this process. */
+#include "eval/cuda/measure/light_measure.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/measure/light_code.h"
 #include "eval/cuda/measure/stall.h"
 
@@ -21,7 +24,7 @@ enum {
 };
 static const size_t largest = (size_t)2 << 30, least = (size_t)64 << 20, watched = (size_t)1 << 30;
 static const double clocks_up_s =
-    0.3; /* of work before the first measurement: an idle GPU is slow */
+    0.3; /* of work before the first measurement, which raises the clocks */
 
 typedef struct {
     const CudaDriver *cu;
@@ -30,10 +33,10 @@ typedef struct {
     CuStream stream;
     CuEvent start, end;
     CuPtr from, to;
-    size_t bytes; /* of each; a power of two */
+    size_t bytes; /* of each buffer; a power of two */
     int sms;
     double l2_bytes;
-    CuModule module; /* of the source at hand */
+    CuModule module; /* of the current source */
 } Bench;
 
 static void drop_code(Bench *b)
@@ -51,8 +54,9 @@ static int load_code(Bench *b, const char *arch, const char *source, const char 
     drop_code(b);
     int rc = compiler_run(b->compiler, &request, &code, err);
     if (!rc && !code.ok)
-        rc = error_set(err, ERROR_DEVICE, "the kernels that measure do not compile for %s: %.600s",
-                       arch, code.message);
+        rc =
+            error_set(err, ERROR_COMPILER, "the kernels that measure do not compile for %s: %.600s",
+                      arch, code.message);
     if (!rc)
         rc = cuda_check(b->cu->module_load(&b->module, code.cubin),
                         "the kernels that measure do not load", err);
@@ -63,7 +67,7 @@ static int load_code(Bench *b, const char *arch, const char *source, const char 
     return rc;
 }
 
-/* Until `end` has happened: a GPU that hangs must not hang us. */
+/* Wait for the event `end`, with a limit. */
 static int await(Bench *b, const char *what, Error *err)
 {
     double limit = clock_seconds() + RUN_LIMIT_S;
@@ -96,8 +100,8 @@ static int run_once(Bench *b, const Work *w, double *us, Error *err)
     return 0;
 }
 
-/* amount / the least time of some runs, where that is more than *best. */
-static int better(Bench *b, const Work *w, double amount, double *best, Error *err)
+/* Raise *best to `amount` / the least time of some runs, when that is more. */
+static int improve(Bench *b, const Work *w, double amount, double *best, Error *err)
 {
     double us, least_us = INFINITY;
     for (int i = 0; i < WARM + REPEATS; i++) {
@@ -127,7 +131,8 @@ static int fill_both(Bench *b, CuFunction fill, Error *err)
     return 0;
 }
 
-/* One kernel over all of a size: a block a tile, and grids that fill the SMs a few times. */
+/* One kernel over buffers of some sizes, with one block per tile and with grids that fill the SMs
+ * once or twice. */
 static int stream(Bench *b, CuFunction f, int vectors, double per_byte, double *best, Error *err)
 {
     for (size_t bytes = b->bytes; bytes >= b->bytes / 2 && (double)bytes >= MANY_L2 * b->l2_bytes;
@@ -138,13 +143,13 @@ static int stream(Bench *b, CuFunction f, int vectors, double per_byte, double *
             for (int grid = 0; grid < 3; grid++) {
                 unsigned resident = (unsigned)b->sms * (2048 / blocks[k]) * (unsigned)grid;
                 Work w = {f, grid ? resident : (unsigned)tiles, blocks[k], params};
-                if (better(b, &w, per_byte * (double)bytes, best, err)) return -1;
+                if (improve(b, &w, per_byte * (double)bytes, best, err)) return -1;
             }
         }
     return 0;
 }
 
-/* A working set that lies in L2 even where each half of it keeps its own copy. */
+/* Working sets that fit the L2 even when each half of the L2 keeps a copy. */
 static int l2(Bench *b, CuFunction f, int vectors, double *best, Error *err)
 {
     for (int part = 4; part <= 16; part *= 2)
@@ -155,7 +160,7 @@ static int l2(Bench *b, CuFunction f, int vectors, double *best, Error *err)
             void *params[] = {&b->from, &b->to, &tiles, &count};
             if (!tiles || tiles * tile > b->bytes) continue;
             Work w = {f, (unsigned)b->sms * (2048 / blocks[k]), blocks[k], params};
-            if (better(b, &w, (double)w.grid * (double)count * (double)tile, best, err)) return -1;
+            if (improve(b, &w, (double)w.grid * (double)count * (double)tile, best, err)) return -1;
         }
     return 0;
 }
@@ -171,9 +176,9 @@ static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error
     return 0;
 }
 
-/* The words lie far apart in more memory than fits the L2, for those that follow one another hide
+/* Load words that are far apart, from more memory than fits the L2: consecutive words would hide
  * most stalls. */
-static int watch(Bench *b, CuFunction f, double *stall_period_us, Error *err)
+static int find_stalls(Bench *b, CuFunction f, double *stall_period_us, Error *err)
 {
     double us;
     uint64_t *done = memory_array(STALL_LOADS, sizeof *done);
@@ -183,8 +188,8 @@ static int watch(Bench *b, CuFunction f, double *stall_period_us, Error *err)
     int rc = 0;
     *stall_period_us = 0;
     for (int i = 0; i < WATCHES && !rc && !*stall_period_us; i++) {
-        jump = words / 1000 * (618 - 100 * (unsigned)i) |
-               1; /* to other words each time: those of before are in the L2 */
+        /* Other words each time, since the L2 holds those of the last time. */
+        jump = words / 1000 * (618 - 100 * (unsigned)i) | 1;
         rc = run_once(b, &(Work){f, 1, 1, params}, &us, err) ||
              cuda_check(
                  b->cu->copy_to_host_async(done, b->to, STALL_LOADS * sizeof *done, b->stream),
@@ -221,18 +226,18 @@ static int memory(Bench *b, Light *out, Error *err)
     }
     if (launch_overhead(b, f[LIGHT_NOTHING], &us, err)) return -1;
     out->launch_us = us;
-    return watch(b, f[LIGHT_WATCH], &out->stall_period_us, err);
+    return find_stalls(b, f[LIGHT_WATCH], &out->stall_period_us, err);
 }
 
 /* ---- arithmetic ---- */
 
-/* Grids of 1 to 8 blocks an SM, long enough that starting them does not count. */
-static int compute(Bench *b, CuFunction f, unsigned block, int most, void **params, int rounds,
+/* Grids of 1 to 8 blocks per SM, long enough that the launch does not count. */
+static int compute(Bench *b, CuFunction f, unsigned block, int max_each, void **params, int rounds,
                    double flops, double *best, Error *err)
 {
-    for (int each = 1; each <= most; each *= 2) {
+    for (int each = 1; each <= max_each; each *= 2) {
         Work w = {f, (unsigned)(b->sms * each), block, params};
-        if (better(b, &w, flops * rounds * w.grid, best, err)) return -1;
+        if (improve(b, &w, flops * rounds * w.grid, best, err)) return -1;
     }
     return 0;
 }
@@ -254,7 +259,8 @@ static int arithmetic(Bench *b, Light *out, Error *err)
     return 0;
 }
 
-/* Kernels of fp16, bf16 and tf32, in this order; products and threads of one block in a round. */
+/* Kernels for fp16, bf16 and tf32, in this order. flops: of one block in a round, with 16 bits and
+ * with tf32. */
 static int tensor(Bench *b, const char *arch, const char *source, const char *const *names,
                   unsigned block, const double flops[2], int rounds, Light *out, Error *err)
 {
@@ -272,7 +278,7 @@ static int tensor(Bench *b, const char *arch, const char *source, const char *co
 static int tensors(Bench *b, int arch, Light *out, Error *err)
 {
     static const double warp[2] = {8 * 8 * 4096.0,
-                                   8 * 8 * 2048.0}; /* warps, sums, flops of one product */
+                                   8 * 8 * 2048.0}; /* warps * accumulators * flops of a product */
     static const double group[2] = {16 * 2 * 64 * 128 * 16.0, 16 * 2 * 64 * 128 * 8.0};
     if (arch >= 80 &&
         tensor(b, b->gpu->arch, light_warp_code, light_warp_names, 256, warp, 1024, out, err))
@@ -294,7 +300,7 @@ static int prepare(Bench *b, const Light *bounds, Error *err)
     for (b->bytes = largest; b->bytes > free_bytes / 4; b->bytes /= 2) continue;
     b->l2_bytes = bounds->l2_bytes;
     if (b->bytes < least || (double)b->bytes < MANY_L2 * b->l2_bytes)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_MEMORY,
                          "%s has %zu MiB of memory free, too few to measure its speed",
                          b->gpu->name, free_bytes >> 20);
     return cuda_check(b->cu->memory_alloc(&b->from, b->bytes), "no memory to measure with", err) ||

@@ -1,11 +1,11 @@
-/* Measure a GPU's speed of light once and keep it. */
+/* quern-light: measure a GPU's speed of light once and keep it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "artifacts/artifact.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "eval/cuda/measure/light.h"
+#include "eval/cuda/measure/light_measure.h"
 #include "gpu/lock.h"
 
 enum { LOCK_WAIT_S = 300 };
@@ -57,13 +57,13 @@ static int kept(const Job *j, Light *out)
     return !j->again && light_kept(j->path, &j->gpu, j->bounds.driver, out);
 }
 
-/* In a context of its own, while nobody else of Quern uses the GPU; who waited for that may find it
- * done. */
+/* Measure in a new context, with the GPU's lock held exclusively. Another process may have measured
+ * while this one waited for the lock. */
 static int measure(const Job *j, Compiler *compiler, Light *out, Error *err)
 {
     GpuLock *lock = NULL;
     CuContext context = NULL;
-    int rc = lock_open(j->gpu.uuid, &lock, err) || lock_alone(lock, LOCK_WAIT_S, err);
+    int rc = lock_open(j->gpu.uuid, &lock, err) || lock_exclusive(lock, LOCK_WAIT_S, err);
     if (!rc && !kept(j, out))
         rc = cuda_check(j->cu->context_create(&context, 0, j->gpu.device),
                         "the GPU gives no context", err) ||
@@ -73,8 +73,8 @@ static int measure(const Job *j, Compiler *compiler, Light *out, Error *err)
     return rc ? -1 : 0;
 }
 
-static int one(const CudaDriver *cu, int ordinal, Compiler *compiler, const char *output, int again,
-               Error *err)
+static int measure_device(const CudaDriver *cu, int ordinal, Compiler *compiler, const char *output,
+                          int again, Error *err)
 {
     Job j = {.cu = cu, .again = again};
     Light light;
@@ -84,7 +84,8 @@ static int one(const CudaDriver *cu, int ordinal, Compiler *compiler, const char
     else if (light_path(j.gpu.uuid, j.path, sizeof j.path, err))
         return -1;
     if (kept(&j, &light))
-        log_info("cuda:%d was measured with this driver already; --again measures anew", ordinal);
+        log_info("cuda:%d was measured with this driver already; --again measures it again",
+                 ordinal);
     else if (measure(&j, compiler, &light, err))
         return -1;
     print(&light, &j.bounds, j.path);
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
         compiler_open(&(CompilerOptions){0}, &compiler, &err))
         log_die(&err);
     for (int i = all ? 0 : ordinal; i < (all ? count : ordinal + 1); i++)
-        if (one(cu, i, compiler, output, again, &err)) log_die(&err);
+        if (measure_device(cu, i, compiler, output, again, &err)) log_die(&err);
     compiler_close(compiler);
     return log_close(0);
 }

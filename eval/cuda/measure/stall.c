@@ -1,3 +1,4 @@
+/* The period is found by folding the times of the longest loads over each candidate period. */
 #include "eval/cuda/measure/stall.h"
 
 #include <math.h>
@@ -5,29 +6,29 @@
 
 #include "base/memory.h"
 
-/* The longest loads, one in ONE_IN, are laid over one another by each period between LEAST_NS and
- * MOST_NS: those that met a stall come together in a bin or two of it, others anywhere. A load that
- * meets a stall may be no longer than many that do not. */
+/* The longest loads, one in ONE_IN, are folded over each period between MIN_NS and MAX_NS. At the
+ * right period, loads that met a stall fall into one or two adjacent bins; others fall anywhere.
+ * Some loads that meet a stall are no longer than many that do not. */
 enum {
     ONE_IN = 50,
-    LEAST_LONG = 12,
+    MIN_LONG = 12,
     BIN_BITS = 7,
     BINS = 1 << BIN_BITS,
-    LEAST_NS = 40000,
-    MOST_NS = 1000000,
+    MIN_NS = 40000,
+    MAX_NS = 1000000,
     NEAR = 8,
     FRACTION = 48
 };
 
 typedef struct {
-    uint64_t *at; /* of the long loads, since the first load */
+    uint64_t *at; /* start of each long load, in ns after the first load */
     int n;
     double span;
 } Long;
 
 typedef struct {
-    uint64_t frequency; /* periods a nanosecond, in 2^-FRACTION */
-    int count, bin;     /* of the two bins with most of the long loads, the first */
+    uint64_t frequency; /* periods per nanosecond, in units of 2^-FRACTION */
+    int count, bin;     /* loads in the two adjacent bins with the most, and the first bin */
 } Fold;
 
 static int compare(const void *a, const void *b)
@@ -38,15 +39,15 @@ static int compare(const void *a, const void *b)
 
 static void find_long(const uint64_t *done, int n, Long *out)
 {
-    int64_t *took = memory_array((size_t)n, sizeof *took);
-    for (int i = 1; i < n; i++) took[i - 1] = (int64_t)(done[i] - done[i - 1]);
-    qsort(took, (size_t)n - 1, sizeof *took, compare);
-    int64_t most = took[n - 1 - n / ONE_IN];
-    free(took);
+    int64_t *times = memory_array((size_t)n, sizeof *times);
+    for (int i = 1; i < n; i++) times[i - 1] = (int64_t)(done[i] - done[i - 1]);
+    qsort(times, (size_t)n - 1, sizeof *times, compare);
+    int64_t threshold = times[n - 1 - n / ONE_IN];
+    free(times);
     *out = (Long){.at = memory_array((size_t)n / ONE_IN + 1, sizeof *out->at),
                   .span = (double)(done[n - 1] - done[0])};
     for (int i = 1; i < n; i++)
-        if ((int64_t)(done[i] - done[i - 1]) > most) out->at[out->n++] = done[i - 1] - done[0];
+        if ((int64_t)(done[i] - done[i - 1]) > threshold) out->at[out->n++] = done[i - 1] - done[0];
 }
 
 static uint64_t bins_before(const Fold *f, uint64_t at)
@@ -64,7 +65,7 @@ static void fold(const Long *l, Fold *f)
         if (counts[b] + counts[b + 1] > f->count) f->count = counts[b] + counts[b + 1], f->bin = b;
 }
 
-/* The best of those near a frequency. */
+/* The best fold near a frequency. */
 static Fold near(const Long *l, double frequency, double step)
 {
     Fold best = {0};
@@ -76,27 +77,27 @@ static Fold near(const Long *l, double frequency, double step)
     return best;
 }
 
-/* A half, a third of the period gathers as many, so that the longest is taken of those that gather
- * nearly the most. */
+/* A half or a third of the period gathers as many loads, so the longest period that gathers nearly
+ * the most is taken. */
 static Fold best_fold(const Long *l)
 {
     Fold best = {0};
-    double step = 0.5 / (BINS * l->span), least = 1.0 / MOST_NS, most = 1.0 / LEAST_NS;
-    for (double f = least; f < most; f += step) {
+    double step = 0.5 / (BINS * l->span), lowest = 1.0 / MAX_NS, highest = 1.0 / MIN_NS;
+    for (double f = lowest; f < highest; f += step) {
         Fold x = {.frequency = (uint64_t)ldexp(f, FRACTION)};
         fold(l, &x);
         if (x.count > best.count) best = x;
     }
     double f = ldexp((double)best.frequency, -FRACTION);
-    for (int times = (int)(f / least); times > 1; times--) {
+    for (int times = (int)(f / lowest); times > 1; times--) {
         Fold x = near(l, f / times, step);
         if (4 * x.count > 3 * best.count) return x;
     }
     return near(l, f, step);
 }
 
-/* The line through the loads of the two bins: time over number of period. *hit: in how many periods
- * there is one, for many that come close together are one event. */
+/* The slope of the line through the loads of the two bins: time over the number of the period.
+ * *hit: the number of periods with such a load; several loads in one period are one event. */
 static double exact_period(const Long *l, const Fold *f, int *hit)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, last = -1;
@@ -115,18 +116,18 @@ static double exact_period(const Long *l, const Fold *f, int *hit)
 
 uint32_t stall_period(const uint64_t *done, int n)
 {
-    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MOST_NS)
+    if (n < ONE_IN || done[n - 1] <= done[0] || done[n - 1] - done[0] > (uint64_t)1000 * MAX_NS)
         return 0;
     Long l;
     find_long(done, n, &l);
     double period = 0;
-    if (l.n >= LEAST_LONG) {
+    if (l.n >= MIN_LONG) {
         Fold best = best_fold(&l);
         double by_chance = 2.0 * l.n / BINS;
         int hit;
         period = exact_period(&l, &best, &hit);
-        double periods = l.span / period,
-               share = 1 - exp(-by_chance / periods); /* of them hit by chance */
+        /* share: of the periods that are hit by chance. */
+        double periods = l.span / period, share = 1 - exp(-by_chance / periods);
         if (!(hit >= periods * share + 8 * sqrt(periods * share * (1 - share)) + 4) ||
             4 * hit * period < l.span)
             period = 0;

@@ -1,3 +1,4 @@
+/* Flush, events and graphs of timed launch sequences. */
 #include "eval/cuda/measure/stopwatch.h"
 
 #include <stdio.h>
@@ -10,39 +11,40 @@
 #include "eval/cuda/measure/cupti.h"
 
 enum {
-    L2_TIMES = 2, /* what the flush reads, in sizes of the L2 */
+    L2_TIMES = 2, /* the flush reads this many times the size of the L2 */
     LEAST_SCRATCH = 64 << 20,
     FLUSH_THREADS = 1024,
-    HIDDEN = 6, /* launches whose enqueuing one pass of the flush hides */
+    HIDDEN = 6, /* launches that the host can enqueue during one pass of the flush */
     MAX_PASSES = 8,
-    WAIT_TURNS = 1 << 18, /* readings of the clock, each some 10 ns: more than any period takes */
-    LAUNCH_PERIOD = 8     /* what a launch adds depends on its number in the context modulo this */
+    WAIT_READS = 1 << 18, /* reads of the GPU's clock, 10 ns each: longer than any period */
+    LAUNCH_PERIOD = 8 /* the overhead of a launch depends on its number in the context modulo 8 */
 };
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
-int stopwatch_open(Executor *e, Error *err)
+int stopwatch_open(Stopwatch *w, Executor *e, Error *err)
 {
     int l2 = 0;
+    memset(w, 0, sizeof *w);
+    w->executor = e;
     if (cuda_check(e->cu->device_attribute(&l2, CU_ATTRIBUTE_L2_BYTES, e->device),
                    "the size of the L2 cache", err) ||
-        cuda_check(e->cu->event_create(&e->before, 0), "an event cannot be made", err) ||
-        cuda_check(e->cu->event_create(&e->start, 0), "an event cannot be made", err) ||
-        cuda_check(e->cu->event_create(&e->end, 0), "an event cannot be made", err))
+        cuda_check(e->cu->event_create(&w->before, 0), "an event cannot be made", err) ||
+        cuda_check(e->cu->event_create(&w->start, 0), "an event cannot be made", err) ||
+        cuda_check(e->cu->event_create(&w->end, 0), "an event cannot be made", err))
         return -1;
-    e->scratch_bytes =
+    w->scratch_bytes =
         (size_t)l2 * L2_TIMES > LEAST_SCRATCH ? (size_t)l2 * L2_TIMES : LEAST_SCRATCH;
-    random_init(&e->idle, (uint64_t)(clock_seconds() * 1e9),
-                random_hash("idle", 4)); /* no two processes the same */
-    e->on_unload = stopwatch_forget;
-    e->on_close = stopwatch_close;
-    e->persisting = e->cu->context_set_limit(CU_LIMIT_PERSISTING_L2, 0) == CU_OK &&
+    /* Each process draws other numbers. */
+    random_init(&w->idle, (uint64_t)(clock_seconds() * 1e9), random_hash("idle", 4));
+    w->persisting = e->cu->context_set_limit(CU_LIMIT_PERSISTING_L2, 0) == CU_OK &&
                     e->cu->reset_persisting() == CU_OK;
     return 0;
 }
 
-int stopwatch_arm(Executor *e, const void *cubin, Error *err)
+int stopwatch_load(Stopwatch *w, const void *cubin, Error *err)
 {
+    Executor *e = w->executor;
     uint32_t module, kernel, wait;
     KernelInfo info;
     int sms = 0, shared = 0;
@@ -58,85 +60,90 @@ int stopwatch_arm(Executor *e, const void *cubin, Error *err)
                                        shared),
                    "all shared memory", err))
         return -1;
-    e->flush = e->kernels[kernel].function;
-    e->wait = e->kernels[wait].function;
-    e->sms = (unsigned)sms;
-    e->flush_shared = (unsigned)shared;
+    w->flush = e->kernels[kernel].function;
+    w->wait = e->kernels[wait].function;
+    w->sms = (unsigned)sms;
+    w->flush_shared = (unsigned)shared;
     return 0;
 }
 
-static void drop_graph(Executor *e, ExecutorGraph *g)
+static void drop_graph(Stopwatch *w, StopwatchGraph *g)
 {
     if (!g->records) return;
-    e->cu->graph_exec_destroy(g->graph);
+    w->executor->cu->graph_exec_destroy(g->graph);
     free(g->records);
     memset(g, 0, sizeof *g);
 }
 
-void stopwatch_forget(Executor *e)
+void stopwatch_drop_graphs(Stopwatch *w)
 {
-    for (int i = 0; i < EXECUTOR_GRAPHS; i++) drop_graph(e, &e->graphs[i]);
+    for (int i = 0; i < STOPWATCH_GRAPHS; i++) drop_graph(w, &w->graphs[i]);
 }
 
-void stopwatch_close(Executor *e)
+void stopwatch_close(Stopwatch *w)
 {
-    CuEvent events[] = {e->before, e->start, e->end};
-    stopwatch_forget(e);
-    if (e->scratch) e->cu->memory_free(e->scratch);
+    Executor *e = w->executor;
+    CuEvent events[] = {w->before, w->start, w->end};
+    stopwatch_drop_graphs(w);
+    if (w->scratch) e->cu->memory_free(w->scratch);
     for (int i = 0; i < 3; i++)
         if (events[i]) e->cu->event_destroy(events[i]);
-    e->scratch = 0;
+    w->scratch = 0;
 }
 
 /* ---- the flush ---- */
 
-/* Before the first timed call of a context, since most contexts time nothing. */
-static CuResult need_scratch(Executor *e)
+/* Allocated at the first cold timing, since most contexts time nothing. */
+static CuResult need_scratch(Stopwatch *w)
 {
-    if (!e->flush) return CU_NOT_FOUND;
-    if (e->scratch) return CU_OK;
-    CuResult r = e->cu->memory_alloc(&e->scratch, e->scratch_bytes);
-    return r == CU_OK ? e->cu->set_words(e->scratch, 0, e->scratch_bytes / 4, e->stream) : r;
+    Executor *e = w->executor;
+    if (!w->flush) return CU_NOT_FOUND;
+    if (w->scratch) return CU_OK;
+    CuResult r = e->cu->memory_alloc(&w->scratch, w->scratch_bytes);
+    return r == CU_OK ? e->cu->set_words(w->scratch, 0, w->scratch_bytes / 4, e->stream) : r;
 }
 
-static CuResult flush(Executor *e, int passes)
+static CuResult flush(Stopwatch *w, int passes)
 {
-    CuPtr from = e->scratch;
-    unsigned long long words = e->scratch_bytes / 16;
-    unsigned shared_words = e->flush_shared / 4;
+    Executor *e = w->executor;
+    CuPtr from = w->scratch;
+    unsigned long long words = w->scratch_bytes / 16;
+    unsigned shared_words = w->flush_shared / 4;
     void *params[] = {&from, &words, &shared_words};
     CuResult r = CU_OK;
     for (int i = 0; i < passes && r == CU_OK; i++)
-        r = e->cu->launch(e->flush, e->sms, 1, 1, FLUSH_THREADS, 1, 1, e->flush_shared, e->stream,
+        r = e->cu->launch(w->flush, w->sms, 1, 1, FLUSH_THREADS, 1, 1, w->flush_shared, e->stream,
                           params, NULL);
     return r;
 }
 
-static CuResult launch_wait(Executor *e, unsigned long long period, unsigned long long phase,
-                            unsigned turns)
+static CuResult launch_wait(Stopwatch *w, unsigned long long period, unsigned long long phase,
+                            unsigned reads)
 {
-    void *params[] = {&period, &phase, &turns};
-    return e->cu->launch(e->wait, 1, 1, 1, 1, 1, 1, 0, e->stream, params, NULL);
+    Executor *e = w->executor;
+    void *params[] = {&period, &phase, &reads};
+    return e->cu->launch(w->wait, 1, 1, 1, 1, 1, 1, 0, e->stream, params, NULL);
 }
 
-/* Timings that each make as many launches as share a factor with LAUNCH_PERIOD would begin at some
- * of its numbers alone, and be wrong by what these add (docs/evaluator.md, "Every eighth launch").
- * So each begins at any. */
-static CuResult launch_idle(Executor *e)
+/* Launch 0 to 7 empty kernels. When the number of launches of every timing shares a factor with
+ * LAUNCH_PERIOD, all timings would begin at the same few launch numbers and include the overhead of
+ * those (docs/evaluator.md, "Every eighth launch"). So each timing begins at a random number. */
+static CuResult launch_idle(Stopwatch *w)
 {
-    CuResult r = e->flush ? CU_OK : CU_NOT_FOUND;
-    for (uint64_t i = random_below(&e->idle, LAUNCH_PERIOD); i && r == CU_OK; i--)
-        r = launch_wait(e, 1, 0, 0);
+    CuResult r = w->flush ? CU_OK : CU_NOT_FOUND;
+    for (uint64_t i = random_below(&w->idle, LAUNCH_PERIOD); i && r == CU_OK; i--)
+        r = launch_wait(w, 1, 0, 0);
     return r;
 }
 
-static CuResult begin_cold(Executor *e, int passes, StallWait wait)
+static CuResult begin_cold(Stopwatch *w, int passes, StallWait wait)
 {
-    CuResult r = need_scratch(e);
-    if (r == CU_OK && e->persisting) r = e->cu->reset_persisting();
-    if (r == CU_OK) r = e->cu->event_record(e->before, e->stream);
-    if (r == CU_OK) r = flush(e, passes);
-    return r == CU_OK && wait.period ? launch_wait(e, wait.period, wait.phase, WAIT_TURNS) : r;
+    Executor *e = w->executor;
+    CuResult r = need_scratch(w);
+    if (r == CU_OK && w->persisting) r = e->cu->reset_persisting();
+    if (r == CU_OK) r = e->cu->event_record(w->before, e->stream);
+    if (r == CU_OK) r = flush(w, passes);
+    return r == CU_OK && wait.period ? launch_wait(w, wait.period, wait.phase, WAIT_READS) : r;
 }
 
 /* ---- graphs ---- */
@@ -154,60 +161,63 @@ static CuResult instantiate(Executor *e, const LaunchList *l, CuGraphExec *out, 
     return *stopped ? CU_OK : r;
 }
 
-/* The sequence as a graph, captured at its first use; the longest unused makes room. */
-static CuResult find_graph(Executor *e, const LaunchList *l, CuGraphExec *out, LaunchEnd *end,
+/* The sequence as a graph, captured at its first use. When all slots are taken, the graph that was
+ * unused for longest is destroyed. */
+static CuResult find_graph(Stopwatch *w, const LaunchList *l, CuGraphExec *out, LaunchEnd *end,
                            int *stopped)
 {
-    ExecutorGraph *slot = &e->graphs[0];
-    for (int i = 0; i < EXECUTOR_GRAPHS; i++) {
-        ExecutorGraph *g = &e->graphs[i];
+    StopwatchGraph *slot = &w->graphs[0];
+    for (int i = 0; i < STOPWATCH_GRAPHS; i++) {
+        StopwatchGraph *g = &w->graphs[i];
         if (g->records && g->bytes == l->bytes && !memcmp(g->records, l->records, l->bytes)) {
-            g->used = ++e->graph_uses;
+            g->last_use = ++w->graph_uses;
             *out = g->graph;
             return CU_OK;
         }
-        if (g->used < slot->used) slot = g;
+        if (g->last_use < slot->last_use) slot = g;
     }
-    CuResult r = instantiate(e, l, out, end, stopped);
+    CuResult r = instantiate(w->executor, l, out, end, stopped);
     if (r != CU_OK || *stopped) return r;
-    drop_graph(e, slot);
-    *slot = (ExecutorGraph){memory_alloc(l->bytes), l->bytes, *out, ++e->graph_uses};
+    drop_graph(w, slot);
+    *slot = (StopwatchGraph){memory_alloc(l->bytes), l->bytes, *out, ++w->graph_uses};
     memcpy(slot->records, l->records, l->bytes);
     return CU_OK;
 }
 
-/* ---- the clock ---- */
+/* ---- timing ---- */
 
-static int read_clock(Executor *e, ClockMode mode, const LaunchList *l, double began,
+static int read_clock(Stopwatch *w, ClockMode mode, const LaunchList *l, double began,
                       DeviceClock *out, LaunchEnd *end)
 {
+    Executor *e = w->executor;
     float ms = 0, flush_ms = 0;
     CuResult r = executor_wait(e);
     out->host_us = (clock_seconds() - began) * 1e6;
     if (r != CU_OK) return executor_end(end, END_RUN, r, 0, l->n ? l->n - 1 : 0, "running");
-    r = e->cu->event_elapsed(&ms, e->start, e->end);
-    if (r == CU_OK && mode != CLOCK_WARM) r = e->cu->event_elapsed(&flush_ms, e->before, e->start);
+    r = e->cu->event_elapsed(&ms, w->start, w->end);
+    if (r == CU_OK && mode != CLOCK_WARM) r = e->cu->event_elapsed(&flush_ms, w->before, w->start);
     if (r != CU_OK) return executor_end(end, END_HARNESS, r, 0, 0, "reading the events");
     out->us = (double)ms * 1e3;
     out->flush_us = (double)flush_ms * 1e3;
     return 0;
 }
 
-static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, StallWait wait,
+static int clock_sequence(Stopwatch *w, const LaunchList *l, ClockMode mode, StallWait wait,
                           DeviceClock *out, LaunchEnd *end)
 {
+    Executor *e = w->executor;
     CuGraphExec graph = NULL;
     CuResult r = CU_OK;
     int stopped = 0, passes = 1 + (mode == CLOCK_COLD ? l->n / HIDDEN : 0);
     if (passes > MAX_PASSES) passes = MAX_PASSES;
-    if (mode == CLOCK_GRAPH) r = find_graph(e, l, &graph, end, &stopped);
+    if (mode == CLOCK_GRAPH) r = find_graph(w, l, &graph, end, &stopped);
     if (stopped) return 1;
     if (r != CU_OK)
         return executor_end(end, END_HARNESS, r, 0, 0, "capturing the launches as a graph");
-    if (mode != CLOCK_WARM) r = launch_idle(e);
+    if (mode != CLOCK_WARM) r = launch_idle(w);
     double began = clock_seconds();
-    if (mode != CLOCK_WARM && r == CU_OK) r = begin_cold(e, passes, wait);
-    if (r == CU_OK) r = e->cu->event_record(e->start, e->stream);
+    if (mode != CLOCK_WARM && r == CU_OK) r = begin_cold(w, passes, wait);
+    if (r == CU_OK) r = e->cu->event_record(w->start, e->stream);
     if (r != CU_OK) return executor_end(end, END_HARNESS, r, 0, 0, "flushing the L2");
     if (graph) {
         r = e->cu->graph_launch(graph, e->stream);
@@ -216,55 +226,56 @@ static int clock_sequence(Executor *e, const LaunchList *l, ClockMode mode, Stal
     } else if (executor_enqueue(e, l, end)) {
         return 1;
     }
-    r = e->cu->event_record(e->end, e->stream);
+    r = e->cu->event_record(w->end, e->stream);
     if (r != CU_OK) return executor_end(end, END_RUN, r, 0, l->n ? l->n - 1 : 0, "running");
-    return read_clock(e, mode, l, began, out, end);
+    return read_clock(w, mode, l, began, out, end);
 }
 
-int stopwatch_clock(Executor *e, const LaunchList *l, ClockMode mode, StallWait wait,
+int stopwatch_clock(Stopwatch *w, const LaunchList *l, ClockMode mode, StallWait wait,
                     DeviceClock *out, LaunchEnd *end)
 {
     memset(out, 0, sizeof *out);
     memset(end, 0, sizeof *end);
-    int stopped = clock_sequence(e, l, mode, wait, out, end);
-    if (stopped) executor_autopsy(e, end);
+    int stopped = clock_sequence(w, l, mode, wait, out, end);
+    if (stopped) executor_check_context(w->executor, end);
     return stopped;
 }
 
 /* ---- counters ---- */
 
+/* The launches whose hardware counters are read, and how they ended. */
 typedef struct {
-    Executor *e;
+    Stopwatch *w;
     const LaunchList *l;
     LaunchEnd *end;
     int stopped;
 } Counted;
 
-static int prepare_pass(void *of, Error *err)
+static int prepare_pass(void *arg, Error *err)
 {
-    Counted *c = of;
-    CuResult r = begin_cold(c->e, 1, (StallWait){0});
-    return cuda_check(r == CU_OK ? executor_wait(c->e) : r, "flushing the L2", err);
+    Counted *c = arg;
+    CuResult r = begin_cold(c->w, 1, (StallWait){0});
+    return cuda_check(r == CU_OK ? executor_wait(c->w->executor) : r, "flushing the L2", err);
 }
 
-static int run_pass(void *of, Error *err)
+static int run_pass(void *arg, Error *err)
 {
-    Counted *c = of;
-    c->stopped = executor_run(c->e, c->l, c->end);
+    Counted *c = arg;
+    c->stopped = executor_run(c->w->executor, c->l, c->end);
     return c->stopped ? error_set(err, ERROR_DEVICE, "the launches fail under the profiler: %s",
                                   c->end->text)
                       : 0;
 }
 
-int stopwatch_counters(Executor *e, const LaunchList *l, DeviceCounter *out, int *n, LaunchEnd *end,
-                       Error *err)
+int stopwatch_counters(Stopwatch *w, const LaunchList *l, DeviceCounter *out, int *n,
+                       LaunchEnd *end, Error *err)
 {
-    Counted counted = {e, l, end, 0};
-    CuptiWork work = {.context = e->context,
-                      .ordinal = e->ordinal,
+    Counted counted = {w, l, end, 0};
+    CuptiWork work = {.context = w->executor->context,
+                      .ordinal = w->executor->ordinal,
                       .prepare = prepare_pass,
                       .run = run_pass,
-                      .of = &counted};
+                      .arg = &counted};
     memset(end, 0, sizeof *end);
     int rc = cupti_counters(&work, out, n, err);
     return rc && counted.stopped ? 1 : rc;

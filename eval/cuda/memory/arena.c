@@ -1,3 +1,4 @@
+/* First fit by address. Buffers stay sorted by address and extents by order of mapping. */
 #include "eval/cuda/memory/arena.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static uint64_t end_of(const ArenaBuffer *b)
     return b->at + b->bytes;
 }
 
-/* Where a buffer starts when all before `from` is taken. */
+/* Where a buffer starts when all addresses before `from` are taken. */
 static uint64_t start_after(uint64_t from, uint64_t bytes)
 {
     return round_up(from + ARENA_GUARD, bytes >= ARENA_PAGE / 2 ? ARENA_PAGE : ARENA_ALIGN);
@@ -37,11 +38,11 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
                 Error *err)
 {
     if (bytes > a->limit)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_LIMIT,
                          "%s takes %llu MiB; buffers may take %llu MiB of this GPU", label,
                          (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
     if (a->n == ARENA_MAX_BUFFERS)
-        return error_set(err, ERROR_DEVICE, "%s would be buffer number %d; %d are allowed", label,
+        return error_set(err, ERROR_LIMIT, "%s would be buffer number %d; %d are allowed", label,
                          a->n + 1, a->n);
     uint64_t from = 0;
     for (int i = 0; i <= a->n; i++) {
@@ -56,7 +57,7 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
     uint64_t needed = round_up(start_after(from, bytes) + bytes + ARENA_GUARD, ARENA_PAGE);
     if (needed > a->limit || a->n_extents == ARENA_MAX_EXTENTS)
         return error_set(
-            err, ERROR_DEVICE, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU",
+            err, ERROR_LIMIT, "%s of %llu MiB does not fit: buffers may take %llu MiB of this GPU",
             label, (unsigned long long)(bytes >> 20), (unsigned long long)(a->limit >> 20));
     *grow = needed - a->mapped;
     return 1;

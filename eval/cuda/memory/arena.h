@@ -1,7 +1,7 @@
-/* Which bytes of the shared address range are whose: bookkeeping alone, no CUDA call. The range is
- * [0, mapped) in offsets, backed by extents in order; buffers lie in it with at least ARENA_GUARD
- * bytes around each. All that is no buffer is a guard zone and holds poison, so a write past any
- * bound is found however far it went. */
+/* The layout of the buffers' address range: bookkeeping only, without CUDA calls. Offsets [0,
+ * mapped) are backed by extents in order. Each buffer has at least ARENA_GUARD bytes on both sides.
+ * All bytes outside of buffers are guard zones and hold poison, so that a write past a bound is
+ * found at any distance. */
 #ifndef EVAL_CUDA_MEMORY_ARENA_H
 #define EVAL_CUDA_MEMORY_ARENA_H
 
@@ -13,14 +13,14 @@
 enum {
     ARENA_GUARD = 64 << 10,
     ARENA_ALIGN = 256,
-    ARENA_PAGE = 2 << 20, /* large buffers start on a page, as an allocator of whole pages has it */
+    ARENA_PAGE = 2 << 20, /* large buffers start on a page, as with cuMemAlloc */
     ARENA_MAX_BUFFERS = 256,
     ARENA_MAX_EXTENTS = 256,
     ARENA_LABEL = 64
 };
 
 typedef struct {
-    uint64_t at, bytes; /* as asked for */
+    uint64_t at, bytes; /* the requested size */
     char label[ARENA_LABEL];
 } ArenaBuffer;
 
@@ -29,40 +29,42 @@ typedef struct {
 } ArenaZone;
 
 typedef struct {
-    uint64_t mapped, limit; /* backed by memory; that may ever be */
+    uint64_t mapped, limit; /* bytes backed by memory, and their bound */
     int n, n_extents;
     ArenaBuffer buffers[ARENA_MAX_BUFFERS]; /* by address */
-    ArenaZone extents[ARENA_MAX_EXTENTS];   /* of one allocation of memory each */
+    ArenaZone extents[ARENA_MAX_EXTENTS];   /* each is one allocation of memory */
 } Arena;
 
 void arena_init(Arena *a, uint64_t limit);
 
-/* 0 and *at: the buffer has its place. 1: it has one once *grow more bytes (whole pages) are
- * mapped; ask again then. -1: the limit does not allow it, or there are too many. */
+/* Place a buffer. Returns 0 with *at; 1 when *grow more bytes (whole pages) must be mapped first,
+ * then call again; -1 when the limit does not allow it or there are too many buffers. */
 int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow,
                 Error *err);
-int arena_grown(Arena *a, uint64_t bytes, Error *err); /* one extent more is mapped at the end */
-/* The last extents that no buffer needs, beyond the first `keep` bytes: how many of them may be
- * unmapped. */
+/* Record that an extent of `bytes` was mapped at the end. */
+int arena_grown(Arena *a, uint64_t bytes, Error *err);
+/* How many of the last extents may be unmapped: no buffer needs them, and they lie beyond the first
+ * `keep` bytes. */
 int arena_spare(const Arena *a, uint64_t keep);
+/* Record that so many extents were unmapped at the end. */
 void arena_shrunk(Arena *a, int extents);
 
 /* The buffer that starts at `at`; NULL: none. */
 const ArenaBuffer *arena_at(const Arena *a, uint64_t at);
-/* Is [at, at + bytes) inside one buffer? */
+/* Whether [at, at + bytes) lies inside one buffer. */
 int arena_holds(const Arena *a, uint64_t at, uint64_t bytes);
 void arena_remove(Arena *a, uint64_t at);
 
-/* The guard zones, by address; at most ARENA_MAX_BUFFERS + 1 of them. Returns how many. */
+/* Fill in the guard zones, ordered by address. Returns their number. */
 int arena_zones(const Arena *a, ArenaZone zones[ARENA_MAX_BUFFERS + 1]);
 
-/* Which buffer's bound was passed, when a zone's lowest and highest changed bytes are these: the
- * nearer one. */
+/* The buffer whose bound was passed: the one nearest to a changed byte of a guard zone. */
 typedef struct {
     const char *label; /* "" when there is no buffer */
     int before;        /* the write is before the buffer, else after it */
     uint64_t distance; /* from the buffer: 1 is the byte next to it */
 } ArenaBlame;
+/* lowest, highest: the first and the last changed byte of the zone. */
 void arena_blame(const Arena *a, uint64_t lowest, uint64_t highest, ArenaBlame *out);
 
 #endif

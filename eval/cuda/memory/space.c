@@ -1,9 +1,10 @@
+/* Virtual memory management of the CUDA driver. */
 #include "eval/cuda/memory/space.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* Far from where a loader, a heap or the driver itself puts things. */
+/* Far from the addresses that a loader, a heap or the driver uses. */
 static const CuPtr hints[] = {0x200000000000, 0x300000000000, 0x180000000000,
                               0x280000000000, 0x100000000000, 0x400000000000};
 enum { HINTS = sizeof hints / sizeof *hints };
@@ -88,7 +89,7 @@ int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
     CuMemProp p = properties(s->device);
     CuMemHandle handle = 0;
     if (s->n == ARENA_MAX_EXTENTS || at > s->reserved || bytes > s->reserved - at)
-        return error_set(err, ERROR_DEVICE, "the buffers' range of addresses is used up");
+        return error_set(err, ERROR_LIMIT, "the buffers' range of addresses is used up");
     CuResult r = s->cu->vm_create(&handle, bytes, &p, 0);
     if (r != CU_OK) {
         cuda_check(r, "the GPU", err);
@@ -125,6 +126,6 @@ int space_import(const CudaDriver *cu, CuDevice device, CuPtr p, uint64_t bytes,
                    "shared memory cannot be taken over", err))
         return -1;
     int rc = map(cu, device, p, bytes, handle, err);
-    cu->vm_release(handle); /* the mapping keeps it */
+    cu->vm_release(handle); /* the mapping keeps the memory */
     return rc;
 }

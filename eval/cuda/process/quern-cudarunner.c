@@ -1,6 +1,6 @@
-/* The process in which candidates run on a GPU, or with a third argument, baselines:
- * quern-cudarunner DEVICE PARENT [trusted], with a socket as descriptor 3. Started by the device
- * "cuda:N" (eval/cuda/process/runner_process.c) and of no use alone. */
+/* quern-cudarunner DEVICE PARENT [trusted]: the process in which candidates run on a GPU, or
+ * baselines with a third argument. The device "cuda:N" starts it, with a socket as descriptor 3
+ * (eval/cuda/process/runner_process.c). It ends with its parent. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +37,15 @@ int main(int argc, char **argv)
         flags_usage_error(&spec, "it is not started by hand");
     process_die_with_parent();
     if (getppid() != atoi(words[1])) return 1;
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP,
-                                  SIGPIPE}; /* the parent decides what a stop means */
+    /* The parent handles the signals that ask to stop. */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    /* All of a module at once: nothing is loaded between two events. Libraries have too much for
-     * that; a baseline has run before it is timed. Cubins need no compiler's cache. */
+    /* A module is loaded completely, so that nothing is loaded between two events. Libraries are
+     * too large for that, and a baseline has run before it is timed. The driver compiles nothing,
+     * so its cache is off. */
     setenv("CUDA_MODULE_LOADING", trusted ? "LAZY" : "EAGER", 1);
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    int rc = cudaserve_run(PROTOCOL_FD, atoi(words[0]), trusted, &err);
+    int rc = runner_server_run(PROTOCOL_FD, atoi(words[0]), trusted, &err);
     _exit(rc ? 1 : 0);
 }

@@ -1,3 +1,4 @@
+/* The runner process as a child: a socket pair, the mailbox in a memfd, and waits that end. */
 #include "eval/cuda/process/runner_process.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ ssize_t message_receive(int socket, void *data, size_t size, int *fd)
     return n;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
 {
@@ -84,7 +85,7 @@ static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
     posix_spawnattr_init(&attr);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-    /* Only the socket goes along: no lock, queue connection or compiler's pipe. */
+    /* The child inherits the socket alone: no lock, queue connection or compiler's pipe. */
     int rc = posix_spawn_file_actions_adddup2(&files, socket, PROTOCOL_FD);
     if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, PROTOCOL_FD + 1);
     for (int i = 0; i < 3 && !rc; i++)
@@ -106,8 +107,8 @@ int cudarunner_start(CudaRunner *r, Error *err)
     if (process_find_program("quern-cudarunner", path, sizeof path, err)) return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
         return error_errno(err, "cannot make a socket pair");
-    if (fds[1] <
-        PROTOCOL_FD) { /* the parent runs without standard files, whose numbers the child reopens */
+    /* A parent without standard files: the child opens /dev/null at these numbers. */
+    if (fds[1] < PROTOCOL_FD) {
         int high = fcntl(fds[1], F_DUPFD_CLOEXEC, PROTOCOL_FD);
         close(fds[1]);
         fds[1] = high;
@@ -173,7 +174,7 @@ int cudarunner_stop(CudaRunner *r, Error *err)
     return 0;
 }
 
-void cudarunner_look(CudaRunner *r)
+void cudarunner_poll(CudaRunner *r)
 {
     if (!r->pid || waitpid(r->pid, &r->status, WNOHANG) == 0) return;
     r->pid = 0;
@@ -200,7 +201,7 @@ int message_spin(int fd, double s)
     return 1;
 }
 
-/* 1 readable, 0 the limit passed. */
+/* Returns 1 when fd is readable, 0 when the limit has passed. */
 static int wait_readable(int fd, double limit_s)
 {
     double end = clock_seconds() + limit_s;
@@ -215,8 +216,9 @@ static int wait_readable(int fd, double limit_s)
     }
 }
 
-/* It ended, or closed its socket and will: the status tells a crash from an exit. */
-static RunnerReply died(CudaRunner *r, Error *err)
+/* The process has ended, or closed its socket and will end. Its status tells a crash from an
+ * exit. */
+static RunnerReply wait_ended(CudaRunner *r, Error *err)
 {
     double start = clock_seconds();
     while (r->pid && clock_seconds() - start < END_S) {
@@ -226,7 +228,7 @@ static RunnerReply died(CudaRunner *r, Error *err)
         else
             clock_sleep(END_NAP_US * 1e-6);
     }
-    return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_DIED;
+    return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_ENDED;
 }
 
 static RunnerReply broken(CudaRunner *r)
@@ -241,7 +243,7 @@ static RunnerReply await(CudaRunner *r, const CudaCall *call, double limit_s, Cu
     if (!wait_readable(r->fd, limit_s))
         return cudarunner_stop(r, err) ? RUNNER_BROKEN : RUNNER_LATE;
     ssize_t n = message_receive(r->fd, answer, sizeof *answer, NULL);
-    if (n <= 0) return died(r, err);
+    if (n <= 0) return wait_ended(r, err);
     return protocol_check(call, answer, (size_t)n, err) ? broken(r) : RUNNER_ANSWERED;
 }
 
@@ -255,7 +257,7 @@ RunnerReply cudarunner_call(CudaRunner *r, CudaCall *call, int fd, double limit_
     }
     call->sequence = ++r->sequence;
     if (message_send(r->fd, call, sizeof *call, fd, err))
-        return errno == EPIPE || errno == ECONNRESET ? died(r, err) : broken(r);
+        return errno == EPIPE || errno == ECONNRESET ? wait_ended(r, err) : broken(r);
     return await(r, call, limit_s, answer, err);
 }
 
@@ -267,7 +269,7 @@ int cudarunner_wait(CudaRunner *r, Error *err)
     RunnerReply reply = await(r, &hello, READY_S, &a, err);
     if (reply == RUNNER_LATE)
         return error_set(err, ERROR_DEVICE, "quern-cudarunner was not ready after %d s", READY_S);
-    if (reply == RUNNER_DIED)
+    if (reply == RUNNER_ENDED)
         return error_set(err, ERROR_DEVICE,
                          "quern-cudarunner ended before it was ready (wait status %d)", r->status);
     if (reply != RUNNER_ANSWERED) return error_prefix(err, "quern-cudarunner");

@@ -1,3 +1,5 @@
+/* Calls of the runner process. Every call and every descriptor in it is checked before it is used;
+ * the process ends when its context is lost. */
 #include "eval/cuda/process/runner_server.h"
 
 #include <stdio.h>
@@ -15,12 +17,13 @@
 
 typedef struct {
     Executor executor;
-    CuPtr base; /* of the buffers' addresses; 0 before set-up */
+    Stopwatch stopwatch;
+    CuPtr base; /* where the buffers' addresses begin; 0 before set-up */
     uint64_t reserved;
     const unsigned char *mailbox;
 } Server;
 
-/* A refusal that no launch is to blame for. */
+/* Answer with an error for which no launch is to blame. */
 static void refuse(CudaAnswer *a, CuResult r, const char *text)
 {
     executor_end(&a->end, END_HARNESS, r, 0, 0, text);
@@ -45,10 +48,10 @@ static void set_up(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     }
 }
 
-static void arm(Server *s, CudaAnswer *a)
+static void load_stopwatch(Server *s, CudaAnswer *a)
 {
     Error err;
-    if (stopwatch_arm(&s->executor, s->mailbox, &err)) refuse(a, CU_OK, err.text);
+    if (stopwatch_load(&s->stopwatch, s->mailbox, &err)) refuse(a, CU_OK, err.text);
 }
 
 static void map(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
@@ -75,7 +78,13 @@ static void load(Server *s, CudaAnswer *a)
     a->value = module;
     if (r == CU_OK) return;
     executor_end(&a->end, END_LAUNCH, r, 0, 0, "loading the module");
-    executor_autopsy(&s->executor, &a->end);
+    executor_check_context(&s->executor, &a->end);
+}
+
+static void unload(Server *s, const CudaCall *c)
+{
+    stopwatch_drop_graphs(&s->stopwatch);
+    executor_unload(&s->executor, (uint32_t)c->value);
 }
 
 static void find_kernel(Server *s, const CudaCall *c, CudaAnswer *a)
@@ -91,7 +100,7 @@ static void count(Server *s, const LaunchList *l, CudaAnswer *a)
 {
     Error err;
     int n = 0;
-    if (stopwatch_counters(&s->executor, l, a->u.counters.list, &n, &a->end, &err) < 0)
+    if (stopwatch_counters(&s->stopwatch, l, a->u.counters.list, &n, &a->end, &err) < 0)
         refuse(a, CU_OK, err.text);
     a->u.counters.n = n;
 }
@@ -106,20 +115,20 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
     }
     switch ((CallKind)c->kind) {
     case CALL_SETUP: set_up(s, c, fd, a); break;
-    case CALL_ARM: arm(s, a); break;
+    case CALL_LOAD_STOPWATCH: load_stopwatch(s, a); break;
     case CALL_MAP: map(s, c, fd, a); break;
     case CALL_UNMAP: unmap(s, c, a); break;
     case CALL_LOAD: load(s, a); break;
-    case CALL_UNLOAD: executor_unload(&s->executor, (uint32_t)c->value); break;
+    case CALL_UNLOAD: unload(s, c); break;
     case CALL_KERNEL: find_kernel(s, c, a); break;
     case CALL_RUN: executor_run(&s->executor, &l, &a->end); break;
     case CALL_CLOCK:
-        stopwatch_clock(&s->executor, &l, (ClockMode)c->mode,
+        stopwatch_clock(&s->stopwatch, &l, (ClockMode)c->mode,
                         (StallWait){c->period_ns, c->phase_ns}, &a->u.clock, &a->end);
         break;
     case CALL_COUNTERS: count(s, &l, a); break;
     case CALL_HELLO:
-    case CALL_KINDS: break; /* not let in */
+    case CALL_KINDS: break; /* protocol_check_call refuses them */
     }
 }
 
@@ -130,13 +139,13 @@ static int open_device(Server *s, int ordinal, CudaAnswer *a, Error *err)
     a->u.opened.driver_s = clock_seconds() - start;
     start = clock_seconds();
     int rc = cu && !executor_open(&s->executor, cu, ordinal, err)
-                 ? stopwatch_open(&s->executor, err)
+                 ? stopwatch_open(&s->stopwatch, &s->executor, err)
                  : -1;
     a->u.opened.context_s = clock_seconds() - start;
     return rc;
 }
 
-int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
+int runner_server_run(int socket, int ordinal, int trusted, Error *err)
 {
     static Server s;
     static CudaAnswer a;
@@ -145,12 +154,12 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
     int fd = -1, rc = open_device(&s, ordinal, &a, err);
     if (trusted) s.executor.library = library_call;
     if (rc) refuse(&a, CU_OK, err->text);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* the driver may have had to load its module */
+    /* Only now, since the driver may have to start a privileged program that loads its module. */
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (message_send(socket, &a, sizeof a, -1, err)) rc = -1;
     while (!rc) {
-        if (a.kind == CALL_CLOCK)
-            message_spin(socket, 2 * MESSAGE_SPIN_US *
-                                     1e-6); /* the next is near: the other side's turn first */
+        /* While timing, the next call comes soon, usually after one call to the other runner. */
+        if (a.kind == CALL_CLOCK) message_spin(socket, 2 * MESSAGE_SPIN_US * 1e-6);
         ssize_t n = message_receive(socket, &c, sizeof c, &fd);
         if (n <= 0) break;
         rc = protocol_check_call(&c, (size_t)n, err);
@@ -159,9 +168,9 @@ int cudaserve_run(int socket, int ordinal, int trusted, Error *err)
             rc = message_send(socket, &a, sizeof a, -1, err);
         }
         if (fd >= 0) close(fd);
-        if (!rc && a.end.dead) rc = error_set(err, ERROR_DEVICE, "the context is lost");
+        if (!rc && a.end.context_lost) rc = error_set(err, ERROR_DEVICE, "the context is lost");
     }
-    /* No tidying up: the end of the process frees all, and calls into a lost context may not
-     * return. */
+    /* Nothing is released: the end of the process frees all, and a call into a lost context might
+     * not return. */
     return rc;
 }

@@ -1,12 +1,12 @@
-/* The runner process's side: a context in which candidates run, and nothing that they could want;
- * or baselines. */
+/* The runner process (quern-cudarunner): a CUDA context in which candidates run, or baselines. It
+ * holds no expected output, no queue connection and no file of the evaluator. */
 #ifndef EVAL_CUDA_PROCESS_RUNNER_SERVER_H
 #define EVAL_CUDA_PROCESS_RUNNER_SERVER_H
 
 #include "base/error.h"
 
-/* Serve the device over the socket until it closes, or until a launch has lost the context.
- * trusted: a launch may be a call of a library. 0: it closed. */
-int cudaserve_run(int socket, int ordinal, int trusted, Error *err);
+/* Answer the harness's calls on the socket until it closes (0), or until a launch has lost the
+ * context (-1). trusted: launches may be library calls. */
+int runner_server_run(int socket, int ordinal, int trusted, Error *err);
 
 #endif

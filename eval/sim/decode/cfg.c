@@ -1,5 +1,5 @@
-/* The control flow graph of a function: where diverged lanes meet again, and the cost of one pass over
- * a block in dependent cycles and in waits for memory. */
+/* The control flow graph of a function: where diverged lanes meet again, and the cost of one pass
+ * over a block in dependent cycles and in waits for memory. */
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -19,8 +19,8 @@ static void spread_unsupported(Function *f, Function *root, int depth)
         spread_unsupported((Function *)(uintptr_t)f->callees[i], root, depth + 1);
 }
 
-/* Finds the functions whose address is taken, before anything is decoded: a call through a pointer may
- * come first in the text. */
+/* Finds the functions whose address is taken, before anything is decoded: a call through a pointer
+ * may come first in the text. */
 static void take_addresses(PtxModule *m)
 {
     for (int i = 0; i < m->n_functions; i++)

@@ -1,6 +1,6 @@
-/* One function: its instructions are decoded in order and grouped into basic blocks, whose joins and
- * costs follow (cfg.c). Each block starts with an h_block. A guarded exit or return becomes a branch
- * to an extra block at the end. */
+/* One function: its instructions are decoded in order and grouped into basic blocks, whose joins
+ * and costs follow (cfg.c). Each block starts with an h_block. A guarded exit or return becomes a
+ * branch to an extra block at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -85,7 +85,7 @@ int decode_mbarrier(Decoder *d);
 
 /* decode_memory.c, for other memory instructions */
 int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC without one */
-/* Fills in the address of *mo. A variable's space becomes that of a generic access. */
+/* Fills in the address of *mo. A generic access to a variable gets the variable's space. */
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo);
 int decode_memory_class(int space, int kind); /* InstClass */
 /* decode_mma.c: n registers of 32 bits */

@@ -1,5 +1,5 @@
-/* Where variables and parameters lie: rows and local memory of a frame, the constant bank, and the
- * shared memory of a block. */
+/* The places of variables and parameters: rows and local memory of a frame, the constant bank, and
+ * the shared memory of a block. */
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"
 

@@ -1,5 +1,5 @@
-/* mbarrier, and the arrival of cp.async at one. Clusters and counted bytes (bulk copies) are refused.
- */
+/* mbarrier, and the arrival of cp.async at one. Clusters and counted bytes (bulk copies) are
+ * refused. */
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 

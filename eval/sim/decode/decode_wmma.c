@@ -1,5 +1,5 @@
-/* wmma. A load or store of a fragment becomes ordinary loads or stores, each of a register or of half
- * a register. exec_wmma.c defines the layout of fragments. */
+/* wmma. A load or store of a fragment becomes ordinary loads or stores, each of a register or of
+ * half a register. exec_wmma.c defines the layout of fragments. */
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 

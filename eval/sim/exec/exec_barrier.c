@@ -38,8 +38,8 @@ void barrier_check_all(Exec *x)
     }
 }
 
-/* Returns a split of the warp that waits for the barrier at another instruction, or -1. All lanes of
- * a warp must meet at one barrier instruction. */
+/* Returns a split of the warp that waits for the barrier at another instruction, or -1. All lanes
+ * of a warp must meet at one barrier instruction. */
 static int other_place(const Warp *w, const Inst *in, int index)
 {
     for (int s = 0; s < w->n_splits; s++)

@@ -1,5 +1,5 @@
-/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop. Other
- * rounding modes and flushing run the same loop under another MXCSR. */
+/* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop.
+ * Other rounding modes and flushing run the same loop under another MXCSR. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 #include <math.h>
@@ -156,27 +156,27 @@ static const struct {
     const char *name;
     Handler *f32, *f32_mode, *f64, *f64_mode;
 } table[] = {
-#define BOTH(name)                                                      \
-    {                                                                   \
-#name, name##_f32, name##_f32_mode, name##_f64, name##_f64_mode \
+#define BOTH(name, op)                                         \
+    {                                                          \
+        name, op##_f32, op##_f32_mode, op##_f64, op##_f64_mode \
     }
-#define SAME(name)                                            \
-    {                                                         \
-#name, name##_f32, name##_f32, name##_f64, name##_f64 \
+#define SAME(name, op)                               \
+    {                                                \
+        name, op##_f32, op##_f32, op##_f64, op##_f64 \
     }
-    BOTH(add),
-    BOTH(sub),
-    BOTH(mul),
-    BOTH(div),
-    BOTH(fma),
-    BOTH(rcp),
-    BOTH(sqrt),
-    BOTH(rsqrt),
-    SAME(min),
-    SAME(max),
-    SAME(abs),
-    SAME(neg),
-    SAME(copysign),
+    BOTH("add", add),
+    BOTH("sub", sub),
+    BOTH("mul", mul),
+    BOTH("div", div),
+    BOTH("fma", fma),
+    BOTH("rcp", rcp),
+    BOTH("sqrt", sqrt),
+    BOTH("rsqrt", rsqrt),
+    SAME("min", min),
+    SAME("max", max),
+    SAME("abs", abs),
+    SAME("neg", neg),
+    SAME("copysign", copysign),
     {"min.NaN", min_nan_f32, min_nan_f32, 0, 0},
     {"max.NaN", max_nan_f32, max_nan_f32, 0, 0},
 };
@@ -258,21 +258,6 @@ const Inst *h_setp_f64(Warp *w, const Inst *in)
     for (int i = 0; i < LANES; i++)
         r |= (uint32_t)float_compare(in->k0, as_double(ra[i]), as_double(rb[i])) << i;
     return setp_result(w, in, r, ~r);
-}
-
-static uint32_t compare_halves(const Inst *in, const uint32_t *a, const uint32_t *b, int shift)
-{
-    uint32_t r = 0;
-    for (int i = 0; i < LANES; i++)
-        r |= (uint32_t)half_compare(in, a[i] >> shift, b[i] >> shift) << i;
-    return r;
-}
-
-const Inst *h_setp_f16(Warp *w, const Inst *in)
-{
-    const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
-    uint32_t r = compare_halves(in, ra, rb, 0);
-    return setp_result(w, in, r, in->k3 & HALF_PACKED ? compare_halves(in, ra, rb, 16) : ~r);
 }
 
 static int class_test(int what, int class)

@@ -1,9 +1,10 @@
-/* f16 and bf16 arithmetic, scalar and packed. A sum or product of two halves is rounded correctly by
- * way of fp32. A fused multiply-add goes through fp64 and an fp32 rounded to odd. */
+/* f16 and bf16 arithmetic, scalar and packed. A sum or product of two halves is rounded correctly
+ * by way of fp32. A fused multiply-add goes through fp64 and an fp32 rounded to odd. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/setp.h"
 #include "eval/sim/machine/half.h"
 
 float half_to_float(uint32_t h)
@@ -111,19 +112,19 @@ Handler *half_handler(const char *name, int is_bf16, int packed)
         const char *name;
         Handler *f16[2], *bf16[2];
     } table[] = {
-#define ENTRY(n)                   \
-    {                              \
-#n, {n##_f16, n##_f16x2 }, \
-        {                          \
-            n##_bf16, n##_bf16x2   \
-        }                          \
+#define ENTRY(name, op)               \
+    {                                 \
+        name, {op##_f16, op##_f16x2}, \
+        {                             \
+            op##_bf16, op##_bf16x2    \
+        }                             \
     }
-        ENTRY(add),
-        ENTRY(sub),
-        ENTRY(mul),
-        ENTRY(fma),
-        ENTRY(min),
-        ENTRY(max),
+        ENTRY("add", add),
+        ENTRY("sub", sub),
+        ENTRY("mul", mul),
+        ENTRY("fma", fma),
+        ENTRY("min", min),
+        ENTRY("max", max),
         {"neg", {neg_h, neg_hx2}, {neg_h, neg_hx2}},
         {"abs", {abs_h, abs_hx2}, {abs_h, abs_hx2}},
     };
@@ -135,12 +136,27 @@ Handler *half_handler(const char *name, int is_bf16, int packed)
 
 /* ---- comparisons ---- */
 
-int half_compare(const Inst *in, uint32_t a, uint32_t b)
+static int half_compare(const Inst *in, uint32_t a, uint32_t b)
 {
     int flags = in->k2 ? HALF_FTZ : 0;
     if (in->k3 & HALF_BF16)
         return float_compare(in->k0, (double)in_bf16(a, 0), (double)in_bf16(b, 0));
     return float_compare(in->k0, (double)in_f16(a, flags), (double)in_f16(b, flags));
+}
+
+static uint32_t compare_halves(const Inst *in, const uint32_t *a, const uint32_t *b, int shift)
+{
+    uint32_t r = 0;
+    for (int i = 0; i < LANES; i++)
+        r |= (uint32_t)half_compare(in, a[i] >> shift, b[i] >> shift) << i;
+    return r;
+}
+
+const Inst *h_setp_f16(Warp *w, const Inst *in)
+{
+    const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
+    uint32_t r = compare_halves(in, ra, rb, 0);
+    return setp_result(w, in, r, in->k3 & HALF_PACKED ? compare_halves(in, ra, rb, 16) : ~r);
 }
 
 const Inst *h_set_f16(Warp *w, const Inst *in)

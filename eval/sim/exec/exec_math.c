@@ -64,9 +64,9 @@ static inline float lg2(float a, int mode)
 static inline float sine(float a, int quarter, int mode)
 {
     double x = flush(a, mode);
-    double far = x > 1e9 || x < -1e9 || x != x ? 0 : x; /* beyond any stated accuracy */
-    double k = __builtin_rint(far * 0.63661977236758134308);
-    double r = (far - k * 1.57079632679489655800) - k * 6.12323399573676603587e-17, s = r * r;
+    double bounded = x > 1e9 || x < -1e9 || x != x ? 0 : x; /* beyond any stated accuracy */
+    double k = __builtin_rint(bounded * 0.63661977236758134308);
+    double r = (bounded - k * 1.57079632679489655800) - k * 6.12323399573676603587e-17, s = r * r;
     int32_t q = (int32_t)k + quarter;
     double sn =
         r *

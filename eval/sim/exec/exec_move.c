@@ -1,5 +1,5 @@
-/* Moves, predicate logic, special registers, address spaces, selections, and comparisons of integers.
- */
+/* Moves, predicate logic, special registers, address spaces, selections, and comparisons of
+ * integers. */
 #pragma GCC optimize("O3")
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/setp.h"

@@ -1,6 +1,6 @@
 /* The handlers that the decoder chooses from, by file, with the fields of Inst that each one reads
- * beyond d, a, b, c. The constants are in values.h. A lookup returns NULL for an operation that does
- * not exist. */
+ * beyond d, a, b, c. The constants are in values.h. A lookup returns NULL for an operation that
+ * does not exist. */
 #ifndef EVAL_SIM_EXEC_HANDLERS_H
 #define EVAL_SIM_EXEC_HANDLERS_H
 
@@ -71,7 +71,7 @@ Handler h_add_carry32, h_add_carry64, h_mad_carry32; /* k0: CARRY_* */
 Handler h_mov32, h_mov64;
 Handler h_mov_pred;                            /* f: the mask that flips a */
 Handler h_pack32, h_pack64, h_pack64_16;       /* h_pack64_16: e: row of the fourth part */
-Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE: not wanted */
+Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE: unused */
 Handler h_special;          /* k0: PtxSpecial, k1: 64-bit; f: mask of the value */
 Handler h_local_address;    /* imm: offset in the frame's local memory; k1: 64-bit */
 Handler h_cvta;             /* k0: PtxSpace, k1: from generic addresses */
@@ -80,14 +80,14 @@ Handler h_selp32, h_selp64; /* c: predicate, flipped by f */
 Handler h_slct32, h_slct64; /* k0: c is a float */
 Handler h_pred_to32;        /* a: predicate; k0: the result is a float */
 Handler h_pred_logic;       /* predicates, a flipped by e and b by f; k0: LOGIC_* */
-/* p|q = (a op b) combined with c. d: p, e: q, c: predicate flipped by f; k0: CMP_*, k1: COMBINE_*.
- */
+/* p|q = (a op b) combined with c. d: p, e: q; c: predicate, flipped by f; k0: CMP_*; k1: COMBINE_*.
+ * The predicate index 0 means "no destination". */
 Handler *setp_handler(int bits, int is_signed);
 
 /* ---- exec_float.c: k0: FP_* ---- */
 
 Handler *float_handler(const char *name, int bits, int mode);
-Handler h_setp_f32, h_setp_f64, h_setp_f16;    /* as setp_handler; k2: flush, k3: HALF_BF16 ... */
+Handler h_setp_f32, h_setp_f64;                /* as setp_handler; k2: flush */
 Handler h_testp32, h_testp64;                  /* d: predicate; k0: TESTP_* */
 int float_compare(int op, double a, double b); /* op: CMP_* */
 
@@ -98,8 +98,8 @@ Handler *math_handler(const char *name);
 /* ---- exec_half.c: f16 and bf16, scalar and packed; k0: HALF_* flags ---- */
 
 Handler *half_handler(const char *name, int is_bf16, int packed);
-Handler h_set_f16; /* f: the value of true; k0: CMP_*, k2: flush, k3: HALF_BF16 and HALF_PACKED */
-int half_compare(const Inst *in, uint32_t a, uint32_t b);
+Handler h_setp_f16; /* as setp_handler; k2: flush, k3: HALF_BF16 and HALF_PACKED */
+Handler h_set_f16;  /* f: the value of true; k0: CMP_*, k2: flush, k3: HALF_BF16 and HALF_PACKED */
 float half_to_float(uint32_t h);
 uint32_t half_from_double(double v); /* to the nearest, ties to even */
 float bf16_to_float(uint32_t h);

@@ -1,4 +1,5 @@
-/* A launch: blocks one after another, and the warps of a block in turn until they wait. */
+/* A launch runs its blocks one after another. The warps of a block run one after another, each
+ * until it waits or has used its slices. */
 #include "eval/sim/exec/launch.h"
 
 #include <stdio.h>
@@ -394,7 +395,7 @@ static int set_up(Exec *x)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
                             "needs more registers and local memory than the simulator can reserve");
     for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
-    x->free_frames = NULL; /* a fault leaves frames in use */
+    x->free_frames = NULL; /* a fault may have left frames in use */
     for (Frame *f = x->all_frames; f; f = f->next) {
         f->parent = x->free_frames;
         x->free_frames = f;

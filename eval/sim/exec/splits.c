@@ -1,5 +1,5 @@
-/* A join is free again when its last lanes have left it; a warp has places for 66, which is more
- * than 32 lanes can hold open. When there is none, the lanes meet at the join outside. */
+/* A warp has places for 66 joins. A place is free again when the last lanes have left its join.
+ * When no place is free, a branch opens no join, and its lanes meet at the join outside. */
 #include "eval/sim/exec/splits.h"
 
 enum { SLICE = 20000 /* instructions */ };

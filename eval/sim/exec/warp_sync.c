@@ -1,5 +1,5 @@
-/* A split that waits is parked at its operation with SPLIT_WARP_SYNC. bar.warp.sync may be reached at
- * different instructions; all other operations run when their members wait at the same one. */
+/* A split that waits is parked at its operation with SPLIT_WARP_SYNC. bar.warp.sync may be reached
+ * at different instructions; all other operations run when their members wait at the same one. */
 #include "eval/sim/exec/warp_sync.h"
 
 #include "eval/sim/exec/handlers.h"

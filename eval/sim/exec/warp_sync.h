@@ -1,5 +1,5 @@
-/* Warp-level operations name the lanes that take part. These functions hold a split until all of its
- * members have come; members that have exited are not waited for. */
+/* Warp-level operations name the lanes that take part. These functions hold a split until all of
+ * its members have come; members that have exited are not waited for. */
 #ifndef EVAL_SIM_EXEC_WARP_SYNC_H
 #define EVAL_SIM_EXEC_WARP_SYNC_H
 
@@ -14,8 +14,8 @@ typedef struct {
 /* Returns 1 when the operation runs now. Otherwise the handler returns s->next: no lane is active,
  * or the split waits and its handler is called again once all members are here. */
 int warp_sync(Warp *w, const Inst *in, WarpSync *s); /* in->f: row of the member mask */
-/* The same for operations of all 32 lanes. A warp of fewer lanes is a fault: "thread ... `what` in a
- * warp of fewer than 32 threads". */
+/* The same for operations of all 32 lanes. A warp of fewer lanes is a fault: "thread ... `what` in
+ * a warp of fewer than 32 threads". */
 int warp_sync_full(Warp *w, const Inst *in, const char *what, WarpSync *s);
 
 /* Nothing is ready, or a split spins: runs one operation whose members are all here, or releases

@@ -1,6 +1,6 @@
-/* The counters of one launch: the simulator fills them and the time model reads them. Every number is
- * exact and the same on every run. A warp-instruction is one issue of an instruction for a warp, or
- * for a split of it. Thread-instructions are warp-instructions times their active lanes. */
+/* The counters of one launch: the simulator fills them and the time model reads them. Every number
+ * is exact and the same on every run. A warp-instruction is one issue of an instruction for a warp,
+ * or for a split of it. Thread-instructions are warp-instructions times their active lanes. */
 #ifndef EVAL_SIM_MACHINE_COUNTS_H
 #define EVAL_SIM_MACHINE_COUNTS_H
 
@@ -76,9 +76,10 @@ typedef struct {
     uint64_t local_load_sectors, local_store_sectors;
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
 
-    /* Atomics and reductions. Serial: the sum over requests of the most lanes on one address. */
+    /* Atomics and reductions. Serial: summed over requests, the largest number
+     * of lanes on one address. */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
-    uint64_t global_atomic_hottest; /* lanes on the sector that took the most in the launch */
+    uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
     uint64_t shared_atomic_requests, shared_atomic_serial;
 
     /* synchronisation */
@@ -100,8 +101,8 @@ typedef struct {
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
-     * sector that another warp of the block is loading. So these are the sectors of the block's
-     * warp that fetched the most, times the warps of the block. */
+     * sector that another warp of the block is loading. So these are the sectors of the leader,
+     * the warp of the block that fetched the most, times the warps of the block. */
     uint64_t leader_dram_sectors, leader_past_l1_sectors;
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of
      * blocks with at least heavy_insts, which is 15/16 of that or more. */

@@ -1,4 +1,5 @@
-/* Conversions of f16 and bf16. They have no branches, so that loops over rows become vector code. */
+/* Conversions of f16 and bf16. They have no branches, so that loops over rows become vector code.
+ */
 #ifndef EVAL_SIM_MACHINE_HALF_H
 #define EVAL_SIM_MACHINE_HALF_H
 
@@ -33,8 +34,8 @@ static inline uint32_t bf16_narrow(float f)
     return (v & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (v + 0x7fffu + (v >> 16 & 1)) >> 16;
 }
 
-/* Rounds a double to a float, to odd: the last bit is set when bits were lost. Rounding the float to
- * a half then gives the same as rounding the double once. */
+/* Rounds a double to a float, to odd: the last bit is set when bits were lost. Rounding the float
+ * to a half then gives the same as rounding the double once. */
 static inline float to_odd(double d)
 {
     uint64_t v = double_bits(d), magnitude = v & 0x7fffffffffffffffull;

@@ -1,5 +1,5 @@
-/* The pattern of an access is kept with its instruction and rebuilt only when the lanes' differences,
- * the mask or the alignment change. */
+/* The pattern of an access is kept with its instruction and rebuilt only when the lanes'
+ * differences, the mask or the alignment change. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/access.h"
 

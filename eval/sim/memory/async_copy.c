@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     AsyncCopy *copies; /* in the order of issue */
     int n, cap;
-    uint32_t groups[LANES]; /* committed so far */
+    uint32_t groups[LANES]; /* groups that each lane has committed */
 } WarpCopies;
 
 struct AsyncCopies {
@@ -200,8 +200,8 @@ static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
     return access_global_bounds(w, &from, 0) || global_check_load(w, &from) ? -1 : 0;
 }
 
-/* Checks what the lanes read, each by its own size. Returns 0, -1 with a fault, or 1: take the lanes
- * one by one. */
+/* Checks what the lanes read, each by its own size. Returns 0, -1 with a fault, or 1: take the
+ * lanes one by one. */
 static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *sizes)
 {
     Access from = {0};

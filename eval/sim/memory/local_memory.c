@@ -1,6 +1,7 @@
-/* Local memory: indexed arrays and the frames of called functions. As on a device it is interleaved:
- * word i of the 32 lanes is one row, so lanes at the same offset touch 128 consecutive bytes. Each
- * lane has its own memory, so there are no races; four bits per word say which bytes are written. */
+/* Local memory: indexed arrays and the frames of called functions. As on a device it is
+ * interleaved: word i of the 32 lanes is one row, so lanes at the same offset touch 128 consecutive
+ * bytes. Each lane has its own memory, so there are no races; four bits per word say which bytes
+ * are written. */
 #include "eval/sim/memory/local_memory.h"
 
 #include "eval/sim/memory/unwritten.h"

@@ -1,6 +1,6 @@
-/* The shadow of global memory. A tag is block tag << 32 | phase << 10 | warp << 4 | bytes. Block tags
- * grow and are never used twice, so tags below the launch's floor are of earlier launches. The floor
- * itself as a reader's block tag means "several blocks".
+/* The shadow of global memory. A tag is block tag << 32 | phase << 10 | warp << 4 | bytes. Block
+ * tags grow and are never used twice, so tags below the launch's floor are of earlier launches. The
+ * floor itself as a reader's block tag means "several blocks".
  *
  * A block takes a new tag at each fence. Its stores under the old tag are then released: a block
  * that has since executed an atomic, a volatile access or a fence may read them. The usual

@@ -78,24 +78,32 @@ int shared_check_written(Warp *w, Access *a)
     return 0;
 }
 
+/* Whole words that are written, and by no other warp in this phase, pass without the slow path. */
+static inline uint32_t load_is_bad(uint32_t t, uint32_t mine, uint32_t floor)
+{
+    return (uint32_t)(t < floor) | (uint32_t)((t & TAG_BYTES) != TAG_BYTES) | foreign(t, mine);
+}
+
 int shared_check_load(Warp *w, Access *a)
 {
     Cta *c = &w->x->cta;
-    uint32_t mine = my_tag(w), floor = c->floor;
+    uint32_t mine = my_tag(w), floor = c->floor, one = mine | TAG_BYTES;
+    uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, 0);
         uint32_t bad = (uint32_t)((range.lo | range.hi) & 3);
         int n = (int)((range.hi - range.lo) >> 2);
         const uint32_t *t = c->shared_writer + (range.lo >> 2);
         uint32_t *r = c->shared_reader + (range.lo >> 2);
-        for (int k = 0; k < n; k++)
-            bad |= (uint32_t)(t[k] < floor) | (uint32_t)((t[k] & 15) != 15) | foreign(t[k], mine);
+        if (n == 1 && !(bad | load_is_bad(*t, mine, floor))) { /* a broadcast, without a loop */
+            *r = foreign(*r, mine) ? several : one;
+            continue;
+        }
+        for (int k = 0; k < n; k++) bad |= load_is_bad(t[k], mine, floor);
         if (bad) {
             if (load_words(w, a, range, mine)) return -1;
             continue;
         }
-        uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
-        uint32_t one = mine | TAG_BYTES;
         for (int k = 0; k < n; k++) r[k] = foreign(r[k], mine) ? several : one;
     }
     return 0;

@@ -101,7 +101,8 @@ static double warp_latency(const Profile *p, double load, double chain, double i
     return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
 
-/* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp. */
+/* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp.
+ */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
     double blocks = (double)c->blocks, load = load_latency(p, c),

@@ -2,8 +2,9 @@
  * deterministic.
  *
  * The launch is placed on a slice of the GPU: slice_sms of its SMs, with the same share of DRAM, L2
- * and block starts. A small workload thus loads the slice as one sm_count / slice_sms times as large
- * loads the GPU. Blocks run in waves of as many as are resident (occupancy.h). The time of a wave is
+ * and block starts. A small workload thus loads the slice as one sm_count / slice_sms times as
+ * large loads the GPU. Blocks run in waves of as many as are resident (occupancy.h). The time of a
+ * wave is
  *
  *     sqrt(T^2 + L^2)
  *
@@ -69,8 +70,8 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
  * each two. */
 double timemodel_sequence(const Profile *p, const LaunchTime *times, int n);
 
-/* Fills in the named counters of a sequence of n launches: sums, or what the name says. Returns their
- * number, at most DEVICE_MAX_COUNTERS. */
+/* Fills in the named counters of a sequence of n launches: sums, or what the name says. Returns
+ * their number, at most DEVICE_MAX_COUNTERS. */
 int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
                        int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS]);
 

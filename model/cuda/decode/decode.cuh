@@ -1,5 +1,5 @@
-/* What the kernels of a decoding step that work on pages share: asynchronous copies, matrix
- * instructions, the pages of keys and values. */
+/* Device code that the kernels of a decoding step share: asynchronous copies, matrix instructions,
+ * and the pages of keys and values. */
 #ifndef DECODE_CUH
 #define DECODE_CUH
 
@@ -15,7 +15,7 @@ __device__ __forceinline__ unsigned shared_address(const void *p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-/* 16 bytes to shared memory; zeros, and nothing is read, unless `there`. */
+/* Copy 16 bytes to shared memory; unless `there`, write zeros and read nothing. */
 __device__ __forceinline__ void copy16(void *to, const void *from, bool there)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
@@ -28,13 +28,13 @@ __device__ __forceinline__ void copies_commit()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most N of the groups committed are still on their way. */
+/* Wait until at most N of the committed groups are incomplete. */
 template <int N> __device__ __forceinline__ void copies_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* ---- d += a b, a of 16 x 16, b of 16 x 8 ---- */
+/* ---- d += a b, a is 16 x 16, b is 16 x 8 ---- */
 
 __device__ __forceinline__ void mma(float (&d)[4], unsigned a0, unsigned a1, unsigned a2,
                                     unsigned a3, unsigned b0, unsigned b1)
@@ -45,7 +45,8 @@ __device__ __forceinline__ void mma(float (&d)[4], unsigned a0, unsigned a1, uns
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-/* Four 8 x 8 matrices of shared memory: lane i gives the address of row i % 8 of matrix i / 8. */
+/* Load four 8 x 8 matrices of shared memory: lane i has the address of row i % 8 of matrix i /
+ * 8. */
 template <bool TRANSPOSED>
 __device__ __forceinline__ void load_matrices(unsigned (&r)[4], const void *row)
 {
@@ -65,7 +66,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&r)[4], const void *row)
 
 constexpr int PAGE = 32; /* tokens */
 
-/* A page holds for every layer the keys, then the values, of every kv head: PAGE rows of dim
+/* A page has, for every layer, the keys and then the values of every kv head: PAGE rows of dim
  * numbers. */
 struct Pages {
     bf16 *data;
@@ -79,7 +80,7 @@ __device__ __forceinline__ bf16 *page_row(const Pages &p, int page, int layer, i
     return p.data + (head_at * PAGE + token) * p.dim;
 }
 
-/* Who the rows are: position of the new token (-1: an idle row), and the pages of each row's
+/* The rows of a step: the position of the new token (-1: an idle row), and the pages of each row's
  * context. */
 struct Rows {
     const int *pos, *table;

@@ -1,7 +1,7 @@
-/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of decode.h),
- * so that neither the number of rows nor which of them wait can be seen in a sample. A step is one
- * graph for each bucket of rows: the host puts ids, positions, pages and random numbers into pinned
- * memory, launches, and reads ids and log-probabilities there. */
+/* The decoder on a GPU. Rows are independent of each other bit for bit (the kernels of
+ * step_kernels.h), so that a sample depends neither on the number of rows nor on which of them
+ * wait. A step is one graph per bucket of rows: the host writes ids, positions, pages and random
+ * numbers to pinned memory, launches, and reads ids and log-probabilities from there. */
 #include "model/cuda/decode/decoder_cuda.h"
 
 #include <stdlib.h>
@@ -14,18 +14,18 @@
 #include "model/cuda/table.h"
 
 typedef struct {
-    int len; /* tokens that have keys and values */
+    int len; /* tokens with keys and values */
     PageList pages;
 } Slot;
 
 typedef struct {
     Decoder base;
-    StepGraphs step; /* the device's side */
+    StepGraphs step; /* the part on the device */
     PagePool pool;
-    int ld;     /* pages of a row at most */
-    Slot *slot; /* [rows], their pages in `room` */
+    int ld;     /* pages of a row, at most */
+    Slot *slot; /* [rows]; their pages are in `room` */
     int32_t *room;
-    Slot prompt; /* the last one: held until all its copies are attached */
+    Slot prompt; /* the last prompt, held until all its copies are attached */
     int32_t *prompt_room;
     int copies;
 } CudaDecoder;
@@ -35,19 +35,19 @@ static int pages_of(int tokens)
     return (tokens + KV_PAGE - 1) / KV_PAGE;
 }
 
-/* Of a row: the last token drawn is never appended. */
-static int pages_wanted(const DecoderPlan *plan, int prompt_len)
+/* Returns the pages of a row. The last drawn token is never appended. */
+static int pages_needed(const DecoderPlan *plan, int prompt_len)
 {
     return pages_of(prompt_len + plan->max_new - 1);
 }
 
-/* Of a row of the table at most. */
+/* Returns the pages of a row of the table, at most. */
 static int table_width(const DecoderPlan *plan)
 {
     return pages_of(plan->prompt + plan->max_new);
 }
 
-static int told(const CudaDecoder *d, Error *err)
+static int device_status(const CudaDecoder *d, Error *err)
 {
     return d->base.model->ops->status(err);
 }
@@ -66,14 +66,14 @@ static void store_layer(void *ctx, int layer, const Num *qkv, int rows)
     cuda_store_prompt(s->pages, qkv, s->table, rows, s->heads, layer);
 }
 
-/* Only when a row that continues it has room too. */
+/* Succeeds only if a row that continues the prompt has room too. */
 static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
-    int pages = pages_of(len), row = pages_wanted(&base->plan, len) - len / KV_PAGE;
+    int pages = pages_of(len), row = pages_needed(&base->plan, len) - len / KV_PAGE;
     pagelist_end(&d->prompt.pages, &d->pool);
     if (pages + row > d->pool.pages)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_MEMORY,
                          "a prompt of %d tokens and %d new ones need %d pages of keys and values "
                          "(%d tokens each), and there is room for "
                          "%d: a smaller --batch, or a smaller --max-new, make it fit",
@@ -87,10 +87,10 @@ static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error
     cuda_upload(d->step.prompt_table, d->prompt_room, (size_t)pages * sizeof *d->prompt_room);
     StorePrompt store = {&d->step.pages, d->step.prompt_table, base->model->c.heads};
     stepgraph_prompt(&d->step, decoder_forward(base, ids, len, store_layer, &store));
-    return told(d, err) ? -1 : 1;
+    return device_status(d, err) ? -1 : 1;
 }
 
-/* Whole pages are shared; what the prompt has of a last one is copied. */
+/* Whole pages are shared, and the tokens of the prompt in a partial last page are copied. */
 static int attach(Decoder *base, int slot, Error *err)
 {
     CudaDecoder *d = (CudaDecoder *)base;
@@ -99,7 +99,7 @@ static int attach(Decoder *base, int slot, Error *err)
     int32_t *room = d->room + (size_t)slot * (size_t)d->ld;
     (void)err;
     if (!pagelist_begin(&s->pages, &d->pool, room, d->prompt_room, whole,
-                        pages_wanted(&base->plan, len)))
+                        pages_needed(&base->plan, len)))
         return 0;
     s->len = len;
     if (len % KV_PAGE) {
@@ -123,7 +123,7 @@ static void detach(Decoder *base, int slot)
 
 static int drawn(const CudaDecoder *d, DecoderRow *rows, int n, Error *err)
 {
-    if (told(d, err)) return -1;
+    if (device_status(d, err)) return -1;
     for (int i = 0; i < n; i++) {
         rows[i].id = d->step.drawn_ids[i];
         rows[i].logp = d->step.drawn_logp[i];
@@ -171,7 +171,7 @@ static void cuda_free(Decoder *base)
 
 static const DecoderType cuda_type = {cuda_free, prefill, attach, detach, first, step};
 
-/* ---- memory: what is reserved once, for the longest prompt; then pages ---- */
+/* ---- memory: reserved once for the longest prompt, then pages ---- */
 
 static void reserve(CudaDecoder *d)
 {
@@ -188,9 +188,10 @@ static size_t reserved_bytes(const Model *m, const DecoderPlan *plan)
            acts_bytes(m, plan->prompt, KEEP_ONE) + batch_bytes(plan->prompt);
 }
 
-/* What rows may come to need, as far as memory and the caller let it: something is left for the
- * products' workspaces. left: what is free once all else is there. Returns the pages. */
-static int share_out(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
+/* Reserve the pages that rows may come to need, within the limits of memory and of the caller, and
+ * leave memory for the workspaces of the products. left: bytes that are free after everything else.
+ * Returns the pages. */
+static int plan_pages(const Model *m, const DecoderPlan *plan, size_t left, DecoderMemory *out)
 {
     size_t spare = (size_t)512 << 20,
            want = ((size_t)plan->rows + 1) * ((size_t)table_width(plan) + 1);
@@ -207,31 +208,31 @@ static int share_out(const Model *m, const DecoderPlan *plan, size_t left, Decod
     return (int)pages;
 }
 
-/* A prompt whose last page is not full holds it beside its last row's copy of it: one page more
- * than the rows have. */
+/* A prompt with a partial last page holds it in addition to its last row's copy: one page more than
+ * the rows have. */
 void decoder_memory_cuda(const Model *m, const DecoderPlan *plan, size_t available,
                          DecoderMemory *out)
 {
     *out = (DecoderMemory){.own = reserved_bytes(m, plan) +
                                   stepgraph_bytes(m, plan, table_width(plan))};
     size_t left = available > out->own ? available - out->own : 0;
-    int64_t pages = share_out(m, plan, left, out);
-    out->together = (int64_t)plan->rows * pages_wanted(plan, plan->prompt) + 1 <= pages;
+    int64_t pages = plan_pages(m, plan, left, out);
+    out->all_fit = (int64_t)plan->rows * pages_needed(plan, plan->prompt) + 1 <= pages;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 int decoder_check_cuda(const Model *m, Error *err)
 {
     const ModelConfig *c = &m->c;
     if (c->hidden % 8 || c->ff % 8 || c->head_dim % 8 || c->head_dim > 256)
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "sampling on a GPU needs hidden_size, intermediate_size and head_dim to "
                          "be multiples of 8, and head_dim at "
                          "most 256; found %d, %d and %d",
                          c->hidden, c->ff, c->head_dim);
     if (c->heads / c->kv_heads > 16)
-        return error_set(err, ERROR_LIMIT,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "sampling on a GPU has at most 16 query heads for a key head, found %d",
                          c->heads / c->kv_heads);
     return 0;
@@ -251,9 +252,9 @@ int decoder_create_cuda(Model *m, const DecoderPlan *plan, Decoder **out, Error 
     int rc = stepgraph_init(&d->step, m, plan, d->ld, err);
     if (!rc) rc = m->ops->memory(&left, &total, err);
     if (!rc) {
-        pagepool_init(&d->pool, share_out(m, plan, left, &memory));
+        pagepool_init(&d->pool, plan_pages(m, plan, left, &memory));
         d->step.pages.data = m->ops->alloc(memory.held);
-        rc = told(d, err);
+        rc = device_status(d, err);
     }
     if (rc)
         cuda_free(&d->base);

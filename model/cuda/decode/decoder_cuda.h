@@ -1,4 +1,5 @@
-/* The decoder on a GPU: pages of keys and values, and a step of all rows as one graph. */
+/* The decoder on a GPU: pages of keys and values, and one graph per step of all rows.
+ * model/decoder_create.h documents the functions. */
 #ifndef MODEL_CUDA_DECODE_DECODER_CUDA_H
 #define MODEL_CUDA_DECODE_DECODER_CUDA_H
 

@@ -1,6 +1,6 @@
 /* Launchers of draw.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 
 enum { CHUNK = 4096, THREADS = 256, CUT_THREADS = 1024, SUMS_BYTES = 24 }; /* as in draw.cu */
 

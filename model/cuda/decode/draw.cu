@@ -1,30 +1,31 @@
-/* One token from each row of logits, as model/core/draw.h says it: the inverse of the distribution
- * function in the order of ids at a given u, so that a row's token depends on its logits and its u
- * alone. The vocabulary is cut into chunks, a block each; their maxima and sums are put together in
- * their order. */
+/* Draw one token from each row of logits by the law of model/core/draw_law.h: the inverse of the
+ * distribution function, in the order of ids, at a given u. The token of a row therefore depends
+ * only on its logits and its u. The vocabulary is divided into chunks of one block each, whose
+ * maxima and sums are combined in order. */
 #include "decode.cuh"
 
 constexpr int CHUNK = 4096, THREADS = 256, OWN = CHUNK / THREADS;
 
 struct Law {
-    const float *logits; /* row r begins ld numbers after row r - 1; ld 0: all rows draw from one */
+    /* Row r begins ld numbers after row r - 1. ld 0: all rows draw from the same logits. */
+    const float *logits;
     size_t ld;
-    const unsigned *banned; /* a bit for each id */
+    const unsigned *banned; /* one bit per id */
     int vocab;
-    float inverse;     /* of the temperature; 1 for the likeliest */
-    int greedy, top_k; /* top_k 0: all */
+    float inverse;     /* of the temperature; 1 if greedy */
+    int greedy, top_k; /* top_k 0: off */
     float top_p, min_p;
-    unsigned *cut; /* [rows][2] of top_k and top_p: see kept() */
+    unsigned *cut; /* [rows][2], of top_k and top_p: see kept() */
 };
 
-/* Of a chunk: maximum and sum of exp((z - maximum) inverse) of all ids, and of those that may be
- * drawn. */
+/* The sums of a chunk: maximum, and sum of exp((z - maximum) inverse), over all ids and over the
+ * allowed ids. */
 struct ChunkSums {
     float top, sum, top_kept, sum_kept;
-    int best, unused; /* the first likeliest id that may be drawn, -1: none */
+    int best, unused; /* the first most probable allowed id; -1: none */
 };
 
-/* Larger logits have larger keys. */
+/* A larger logit has a larger key. */
 __device__ __forceinline__ unsigned key_of(float z)
 {
     unsigned b = __float_as_uint(z + 0.0f);
@@ -46,7 +47,7 @@ __device__ __forceinline__ const unsigned *cut_of(const Law &law, int row)
     return law.top_k || law.top_p < 1 ? law.cut + 2 * row : nullptr;
 }
 
-/* top_k and top_p keep the keys above cut[0], and those equal to it up to id cut[1]. */
+/* top_k and top_p keep the keys above cut[0], and equal keys up to id cut[1]. */
 __device__ __forceinline__ bool kept(const Law &law, const unsigned *cut, float z, int id)
 {
     unsigned key = key_of(z);
@@ -76,8 +77,8 @@ __device__ __forceinline__ Best block_best(Best b, Best *shared)
     return b;
 }
 
-/* Blocks: (chunks, rows). `over`: what this gave without it; now what top_k, top_p and min_p leave
- * is counted again. */
+/* Blocks: (chunks, rows). `over`: the result of a call without it. The call then sums again over
+ * what top_k, top_p and min_p keep. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     draw_chunks(ChunkSums *out, Law law, const ChunkSums *over)
 {
@@ -118,11 +119,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) *mine = ChunkSums{all.z, sum, may.z, sum_kept, may.id, 0};
 }
 
-/* ---- top_k and top_p: where to cut ---- */
+/* ---- top_k and top_p: find the cut ---- */
 
 constexpr int CUT_THREADS = 1024, POOL = 5120;
 
-/* Weights are added as integers, 2^44 to the likeliest: in any order the same sum. */
+/* Weights are added as integers, where 2^44 is the most probable id, so that the sum does not
+ * depend on the order. */
 __device__ __forceinline__ unsigned long long share_of(const Law &law, float z, float top)
 {
     return (unsigned long long)(weight(law, z, top) * 17592186044416.0f);
@@ -138,7 +140,7 @@ struct Counted {
     unsigned count;
 };
 
-/* Where candidates are looked for: the likeliest, if they were few enough to fit, else all. */
+/* The candidates of the search: the most probable ids if they fit the pool, else all ids. */
 struct Search {
     const Law &law;
     const float *z;
@@ -164,7 +166,7 @@ __device__ __forceinline__ Counted block_counted(Counted c, Counted *scratch)
     return c;
 }
 
-/* Candidates with a key of `low` to `high` and an id up to `last`. */
+/* Count candidates with a key in `low`..`high` and an id of at most `last`. */
 __device__ __forceinline__ Counted counted(const Search &s, unsigned low, unsigned high,
                                            unsigned last)
 {
@@ -180,7 +182,7 @@ __device__ __forceinline__ Counted counted(const Search &s, unsigned low, unsign
     return block_counted(c, s.scratch);
 }
 
-/* The largest key that at least so many, or so much, is at or above. */
+/* The largest key at or above which there are at least `count` candidates, or a mass of `mass`. */
 __device__ __forceinline__ unsigned lowest_key(const Search &s, unsigned count,
                                                unsigned long long mass)
 {
@@ -201,7 +203,7 @@ __device__ __forceinline__ unsigned nth_id(const Search &s, unsigned key, unsign
     return id;
 }
 
-/* A block has a row. */
+/* One block per row. */
 extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSums *chunks, Law law)
 {
     __shared__ Candidate pool[POOL];
@@ -216,8 +218,8 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
         top = fmaxf(top, chunks[(size_t)row * n_chunks + c].top_kept);
     if (threadIdx.x == 0) filled = 0;
     __syncthreads();
-    float near =
-        top - 12 / law.inverse; /* what is left out has less than 6e-6 of the likeliest each */
+    /* each id below has less than 6e-6 of the most probable one's weight */
+    float near = top - 12 / law.inverse;
     Counted all = {0, 0}, likely = {0, 0};
     for (int id = threadIdx.x; id < law.vocab; id += CUT_THREADS) {
         if (!allowed(law, id)) continue;
@@ -237,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
         few = false;
     Search s = {law, z, few ? pool : nullptr, few ? (int)likely.count : law.vocab, top, scratch};
 
-    /* the first `count`: all keys above `key`, and `equal` of those with it */
+    /* The first `count`: all keys above `key`, and `equal` candidates with it. */
     unsigned key = 0, equal = ~0u;
     unsigned long long total = all.mass;
     if (count < all.count) {
@@ -265,8 +267,9 @@ extern "C" __global__ void __launch_bounds__(CUT_THREADS) draw_cut(const ChunkSu
 
 /* ---- the token ---- */
 
-/* Where the sums of parts, in their order, pass `want`: the part, and what comes before it. Of a
- * warp, each lane 1/32 of the n parts; where rounding leaves none, the last part that has any. */
+/* Find the part at which the running sum of the parts exceeds `want`, and the sum before it. A warp
+ * computes it, each lane with 1/32 of the n parts. If rounding leaves none, take the last part
+ * above 0. */
 __device__ __forceinline__ int passes(const float *part, int n, double want, double &before)
 {
     int lane = threadIdx.x & 31, own = (n + 31) / 32, first = min(n, lane * own),
@@ -294,14 +297,15 @@ __device__ __forceinline__ int passes(const float *part, int n, double want, dou
     return at;
 }
 
-/* What is drawn with: of all ids, and of those that may be drawn. */
+/* The maxima, sum and most probable id over all chunks. */
 struct Whole {
     float top, top_kept;
     double sum;
     int best;
 };
 
-/* Of a warp; part[c]: the chunk's sum over what may be drawn, all on one scale. */
+/* Combine the chunks in a warp. part[c] becomes the sum of chunk c over the allowed ids, relative
+ * to one maximum. */
 __device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, float inverse,
                                               float *part)
 {
@@ -330,8 +334,8 @@ __device__ __forceinline__ Whole put_together(const ChunkSums *chunks, int n, fl
     return Whole{all.z, may.z, sum, may.id};
 }
 
-/* The id in a chunk at which the running sum passes `want`, that of what comes before the chunk
- * taken off. Of a block. */
+/* Find the id in a chunk at which the running sum exceeds `want`, from which the sum of the earlier
+ * chunks was subtracted. A block computes it. */
 __device__ __forceinline__ int in_chunk(const Law &law, const unsigned *cut, const float *z,
                                         int first, float least, float top, double want,
                                         float *weights, float *sums)
@@ -365,8 +369,8 @@ __device__ __forceinline__ int in_chunk(const Law &law, const unsigned *cut, con
     return chosen < 0 ? -1 : first + chosen;
 }
 
-/* A block has a row. u: [rows], in [0, 1). ids, logp: what is drawn, and its log-probability under
- * the whole law at the temperature. Shared memory: a float for each chunk. */
+/* One block per row. u: [rows], in [0, 1). ids and logp: the drawn id, and its log-probability
+ * under the full softmax at the temperature. Shared memory: one float per chunk. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     draw_token(int *ids, float *logp, const ChunkSums *chunks, Law law, const double *u)
 {
@@ -389,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (threadIdx.x == 0) {
             whole = w;
             chunk = at;
-            /* on the chunk's own scale, that its weights are exact on */
+            /* Relative to the chunk's own maximum, for which its weights were computed. */
             rest = at < 0 ? 0
                           : (u[row] * total - before) /
                                 (double)exp2f((chunks[(size_t)row * n + at].top_kept - w.top_kept) *
@@ -405,7 +409,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         id = found >= 0 ? found : id;
     }
     if (threadIdx.x == 0) {
-        id = id < 0 ? 0 : id; /* logits that are not numbers */
+        id = id < 0 ? 0 : id; /* the logits are not finite */
         ids[row] = id;
         logp[row] = (float)((double)((z[id] - whole.top) * law.inverse) - log(whole.sum));
     }

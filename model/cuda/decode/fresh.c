@@ -1,6 +1,6 @@
 /* Launchers of fresh.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/norm.h"
 
 enum { THREADS = 128 }; /* as in fresh.cu */

@@ -1,22 +1,22 @@
-/* q, k and v of a decoding step's new tokens, from the sums of their product: bias, norms of q and
- * k, rotation, and the new key and value into their page. To the bit what the full pass makes of
- * them with its product, norm.cu and pointwise.cu. */
+/* q, k and v of the new tokens of a decoding step, from the sums of their product: bias, norms of q
+ * and k, rotation, and storing the new key and value in their page. They equal the full pass
+ * (product, norm.cu and pointwise.cu) bit for bit. */
 #include "decode.cuh"
 #include "row.cuh"
 
 constexpr int THREADS = 128;
 
 struct Fresh {
-    bf16 *q;           /* [rows][heads * dim] */
-    const float *sums; /* [planes][rows][(heads + 2 kv_heads) * dim]: an adapter's, if planes are 2;
-                          the main ones */
-    const bf16 *bias, *q_norm, *k_norm; /* or NULL */
+    bf16 *q; /* [rows][heads * dim] */
+    /* [planes][rows][(heads + 2 kv_heads) * dim]: the adapter's if planes is 2, then the main ones. */
+    const float *sums;
+    const bf16 *bias, *q_norm, *k_norm; /* NULL if absent */
     const float *cosines, *sines;
     int planes, rows, heads, layer;
     float eps;
 };
 
-/* 8 of the sums; what is not there is 0. */
+/* Read 8 of the sums; missing ones are 0. */
 __device__ __forceinline__ void get_sums(float (&v)[8], const float *p, int left)
 {
     uint4 low, high;
@@ -36,8 +36,8 @@ __device__ __forceinline__ void get_angles(float (&v)[8], const float *p, int at
     }
 }
 
-/* As the full pass rounds: an adapter's part, its sum with the bias, the product, and the sum of
- * these two. */
+/* Round as the full pass does: the adapter's part, its sum with the bias, the product, and the sum
+ * of these two. */
 __device__ __forceinline__ uint4 joined(const Fresh &f, const float *sums, size_t plane, uint4 bias,
                                         int left)
 {
@@ -55,8 +55,8 @@ __device__ __forceinline__ uint4 joined(const Fresh &f, const float *sums, size_
     return pack8(main);
 }
 
-/* The head turned: a lane's partners, half a head away, are two numbers a word in up to two other
- * lanes of its team. */
+/* Rotate a head. The partners of a lane's numbers, half a head away, are two numbers per word in up
+ * to two other lanes of its team. */
 __device__ __forceinline__ uint4 turned_head(uint4 head, const float (&cosine)[8],
                                              const float (&sine)[8], int at, int half, int lanes)
 {
@@ -64,7 +64,7 @@ __device__ __forceinline__ uint4 turned_head(uint4 head, const float (&cosine)[8
     uint4 result;
     unsigned *out = (unsigned *)&result;
     bool across =
-        half & 4; /* numbers 0..3 of a lane have their partners in numbers 4..7 of another */
+        half & 4; /* numbers 0..3 of a lane have their partners in numbers 4..7 of another lane */
 #pragma unroll
     for (int w = 0; w < 4; w++) {
         int j = at + 2 * w;
@@ -79,8 +79,8 @@ __device__ __forceinline__ uint4 turned_head(uint4 head, const float (&cosine)[8
     return result;
 }
 
-/* A team of lanes of one warp has one head of one row, 8 numbers a lane. Blocks: (heads / teams,
- * rows). What the kernel before does not write is read while that one ends. */
+/* A team of lanes of one warp has one head of one row, 8 numbers per lane. Blocks: (heads / teams,
+ * rows). Data that the previous kernel does not write is read before it ends. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     fresh_heads(Fresh f, Rows rows, Pages pages, int lanes)
 {
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     previous_done();
     uint4 v = joined(f, f.sums + ((size_t)row * all + head) * dim + at, (size_t)f.rows * all * dim,
                      bias, left);
-    if (f.q_norm || f.k_norm) { /* all lanes of a warp pass here, heads of any kind among them */
+    if (f.q_norm || f.k_norm) { /* all lanes of a warp reach the sum, for heads of any kind */
         uint4 normed =
             scaled<bf16>(v, weight, inverse_root(warp_sum(squares<bf16>(v), lanes), dim, f.eps));
         if (norm) v = normed;

@@ -1,16 +1,16 @@
 /* Launchers of gemv.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 
-/* as in gemv.cu */
+/* As in gemv.cu. */
 enum { CHUNK = 64, TILE = 64, SIDES_MAX = 4, HOPPER_SIDES_MAX = 6, STAGES_MIN = 4 };
 
-/* As in gemv.cu: number by number. */
+/* The layout in gemv.cu. */
 typedef struct {
     int sides, tile, stages, deep, row_blocks, items;
 } Division;
 
-/* Which kernel: rows of x of a block, 8 << size. */
+/* Selects the kernel: 8 << size rows of x per block. */
 typedef struct {
     int size, narrow;
 } Kind;
@@ -19,15 +19,15 @@ static unsigned chain_threads(int n)
 {
     return n < 64 ? 512 : 384;
 } /* as in gemv.cu */
-static int sides_most(void)
+static int max_sides(void)
 {
     return cuda_state()->arch == 90 ? HOPPER_SIDES_MAX : SIDES_MAX;
 }
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
     return a < b ? a : b;
 }
-static double most(double a, double b)
+static double max_double(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -37,31 +37,32 @@ static size_t chunk_bytes(const Division *d, int n)
     return (size_t)(d->sides * d->tile + n) * CHUNK * 2;
 }
 
-/* What wgmma reads behind the last tile. */
-static size_t room_behind(const Division *d, int n)
+/* Bytes that wgmma reads after the last tile. */
+static size_t bytes_after(const Division *d, int n)
 {
     return (size_t)(d->tile + n < TILE ? TILE - d->tile - n : 0) * CHUNK * 2;
 }
 
-/* Few and long steps: each ends with a barrier. */
-static void cut_ring(Division *d, size_t shared, int n, int chunks)
+/* Prefer few and long stages: each ends with a barrier. */
+static void divide_stages(Division *d, size_t shared, int n, int chunks)
 {
-    int places = (int)((shared - room_behind(d, n)) / chunk_bytes(d, n));
+    int places = (int)((shared - bytes_after(d, n)) / chunk_bytes(d, n));
     d->stages = places < 2 * STAGES_MIN ? places : STAGES_MIN;
-    d->deep = least(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
+    d->deep = min_int(places / d->stages, (int)ceil_div((size_t)chunks, (size_t)d->stages));
 }
 
-/* Cycles that a chunk takes a block, about, on an H200: what comes into the SM at 37 bytes a cycle;
- * the links of the chain; and of a narrow product what the warps read of shared memory. */
+/* Estimate the cycles of a chunk in a block, on an H200: 37 bytes per cycle into the SM, the links
+ * of the chain, and for a narrow product the shared memory that the warps read. */
 static double chunk_cycles(const Division *d, int n, int rows, int narrow)
 {
-    int strips = (d->tile + 15) / 16, parts = least(strips == 1 ? 4 : strips == 2 ? 2 : 1, n / 8);
-    double in = 3.5 * ((narrow ? d->tile : d->sides * (d->tile + 8 + n / 8)) + least(n, rows));
-    double links = narrow ? most(132, 16 * strips * parts + strips * n) : 255;
-    return most(in, links) + in / 8;
+    int strips = (d->tile + 15) / 16, parts = min_int(strips == 1 ? 4 : strips == 2 ? 2 : 1, n / 8);
+    double in = 3.5 * ((narrow ? d->tile : d->sides * (d->tile + 8 + n / 8)) + min_int(n, rows));
+    double links = narrow ? max_double(132, 16 * strips * parts + strips * n) : 255;
+    return max_double(in, links) + in / 8;
 }
 
-/* How rows of w and x are cut changes no sum: what makes a block's way shortest. */
+/* Choose the division of rows of w and x with the shortest time of a block. It does not change any
+ * sum. */
 static Division divide(const Product *p, Kind *kind)
 {
     const CudaState *s = cuda_state();
@@ -70,20 +71,20 @@ static Division divide(const Product *p, Kind *kind)
     double best = 0;
     Division d = {0};
     for (int size = 0; size < 4 && (!size || 4 << size < p->rows); size++)
-        for (int sides = 0; sides <= sides_most(); sides++) /* 0: narrow */
+        for (int sides = 0; sides <= max_sides(); sides++) /* 0: narrow */
             for (int tile = by; tile <= TILE && !(p->gated && !sides); tile += by) {
                 int m = 8 << size;
                 Division c = {.sides = sides ? sides : 1,
                               .tile = tile,
                               .row_blocks = (int)ceil_div((size_t)p->rows, (size_t)m)};
-                if (STAGES_MIN * chunk_bytes(&c, m) + room_behind(&c, m) > s->shared_max) break;
+                if (STAGES_MIN * chunk_bytes(&c, m) + bytes_after(&c, m) > s->shared_max) break;
                 c.items = (int)ceil_div(outputs, (size_t)(c.sides * tile)) * c.row_blocks;
                 double way = (double)ceil_div((size_t)c.items, (size_t)s->sms) *
                              chunk_cycles(&c, m, p->rows, !sides);
                 if (best == 0 || way < best) best = way, d = c, *kind = (Kind){size, !sides};
             }
-    cut_ring(&d, s->shared_max, 8 << kind->size,
-             (int)(ceil_div((size_t)p->k, CHUNK) + ceil_div((size_t)p->r, CHUNK)));
+    divide_stages(&d, s->shared_max, 8 << kind->size,
+                  (int)(ceil_div((size_t)p->k, CHUNK) + ceil_div((size_t)p->r, CHUNK)));
     return d;
 }
 
@@ -95,12 +96,12 @@ void cuda_product(const Product *p)
     Kind kind = {0};
     Division d = divide(p, &kind);
     int n = 8 << kind.size;
-    size_t shared = (size_t)(d.stages * d.deep) * chunk_bytes(&d, n) + room_behind(&d, n);
-    int groups =
-        (int)ceil_div(chunk_bytes(&d, n), 128 * 16); /* a thread copies 16 bytes of a chunk or so */
-    groups = least(groups > d.sides ? groups : d.sides + 1, sides_most());
+    size_t shared = (size_t)(d.stages * d.deep) * chunk_bytes(&d, n) + bytes_after(&d, n);
+    /* A thread copies about 16 bytes of a chunk. */
+    int groups = (int)ceil_div(chunk_bytes(&d, n), 128 * 16);
+    groups = min_int(groups > d.sides ? groups : d.sides + 1, max_sides());
     cuda_launch(kernels[kind.narrow][kind.size],
-                ((Dim3){(unsigned)least(d.items, cuda_state()->sms), 1, 1}),
+                ((Dim3){(unsigned)min_int(d.items, cuda_state()->sms), 1, 1}),
                 ((Dim3){kind.narrow ? chain_threads(n) : (unsigned)groups * 128, 1, 1}), shared,
                 (void *[]){(void *)(uintptr_t)p, &d});
 }

@@ -1,47 +1,49 @@
-/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T: bound by the reading of w. Each sum is
- * one chain along k, 16 products a link: it has the bits of the full pass, and how rows and outputs
- * are cut into blocks does not show in it. w is the left operand of the tensor cores, x the right
- * one, so that one row costs no more than eight. A group of four warps has a tile of up to 64
- * outputs. A block stays and takes one item of work after another, all copies to shared memory
- * several steps ahead.
+/* Products of few rows, y[rows, n] = x[rows, k] w[n, k]^T, which are bound by reading w. Each sum
+ * is one chain along k, 16 products a link. It has the bits of the full pass, and does not depend
+ * on how rows and outputs are divided into blocks. w is the left operand of the tensor cores and x
+ * the right one, so that one row costs as much as eight. A group of four warps has a tile of up to
+ * 64 outputs. A block processes items of work one after another, with all copies to shared memory
+ * several stages ahead.
  *
- * Wide products (product8 to 64): groups side by side in a block share the rows of x, all threads
- * copy. The tiles lie as those of attention.cuh: for wgmma; other architectures, and PTX for plain
+ * Wide products (product8 to 64): the groups of a block share the rows of x, and all threads copy.
+ * The tiles have the layout of attention.cuh, for wgmma. Other architectures, and PTX for plain
  * sm_90, compute with mma.
  *
- * Narrow ones (chain8 to 64) have so few outputs that a block has one tile and the length of the
- * chain counts: on an H200 a link of a chain takes mma 24 cycles, wgmma with so few columns 60. One
- * group computes, by mma; the others copy. */
+ * Narrow products (chain8 to 64) have so few outputs that a block has one tile, and the latency of
+ * the chain dominates: on an H200 a link takes 24 cycles by mma, and 60 by wgmma with so few
+ * columns. One group computes, by mma, and the others copy. */
 #include "attention.cuh"
 #include "overlap.cuh"
 
 constexpr int CHUNK = 64; /* numbers of k: 128 bytes of each row */
 constexpr unsigned ROW_BYTES = 2 * CHUNK;
-constexpr int THREADS = HOPPER ? 768 : 512; /* of a block at most */
-/* Of a narrow product's block with N rows of x; and those that compute. */
+constexpr int THREADS = HOPPER ? 768 : 512; /* per block, at most */
+/* Threads of a narrow product's block with N rows of x, and those of them that compute. */
 template <int N> constexpr int CHAIN_THREADS = N < 64 ? 512 : 384;
 constexpr int COMPUTING = 128;
 
-/* An adapter's low up^T is a chain of its own, and comes last: meanwhile the kernel before may
- * still compute low. */
+/* An adapter's low up^T is a separate chain and comes last, while the previous kernel may still
+ * compute low. */
 struct Product {
-    float *sums; /* [rows][n]: x w^T; with an adapter before it low up^T. Gated, with an adapter:
-                    [rows][2 n], scratch */
-    bf16 *out;   /* [rows][n]: gated: silu(gate) up; else, unless NULL: scale x w^T, and no sums */
+    /* [rows][n]: x w^T, after low up^T with an adapter. Gated with an adapter: [rows][2 n],
+     * scratch. */
+    float *sums;
+    /* [rows][n]. Gated: silu(gate) up. Otherwise, unless NULL: scale x w^T, without sums. */
+    bf16 *out;
     const bf16 *x, *w;        /* [rows][k]; [n][k], gated: [2 n][k], gates first */
-    const bf16 *low, *up;     /* an adapter's [rows][r] and [n][r] ([2 n][r]) */
+    const bf16 *low, *up;     /* an adapter's [rows][r] and [n][r] (gated: [2 n][r]) */
     int rows, n, k, r, gated; /* k, r: multiples of 8 */
     float scale;
 };
 
-/* An item of work: `sides` tiles of `tile` rows of w, side by side, and a block of rows of x. */
+/* An item of work: `sides` adjacent tiles of `tile` rows of w, and a block of rows of x. */
 struct Division {
     int sides, tile;  /* tile: a multiple of 8; gated: of 16 */
-    int stages, deep; /* of the ring; chunks of a step */
+    int stages, deep; /* stages of the circular buffer; chunks per stage */
     int row_blocks, items;
 };
 
-/* Where a block is in its work: chunks of x w^T, then the adapter's. */
+/* The position of a block in its work: chunks of x w^T, then the adapter's. */
 struct At {
     int item, row_block, first; /* first: rows of w before the item's */
     int chunk;
@@ -63,22 +65,21 @@ __device__ __forceinline__ void item_begin(At &a, const Division &d, int item)
     a.chunk = 0;
 }
 
-/* The chunks of a step end where a chain does. */
+/* A stage ends where a chain ends. */
 __device__ __forceinline__ int step_end(const At &a, const Product &p, const Division &d)
 {
     int own = chunks_of_w(p);
     return min(a.chunk + d.deep, a.chunk < own ? own : chunks_of_all(p));
 }
 
-/* ---- into the ring: a stage has, for each chunk of a step, the tiles of w and the rows of x
- * behind them ---- */
+/* ---- copies: a stage has, for each of its chunks, the tiles of w and then the rows of x ---- */
 
 __device__ __forceinline__ unsigned chunk_bytes(const Division &d, int n)
 {
     return (d.sides * d.tile + n) * ROW_BYTES;
 }
 
-/* Of what is read along: the 256 bytes around come into the L2 cache at once. */
+/* Copy w, prefetching the surrounding 256 bytes into the L2 cache. */
 __device__ __forceinline__ void stream16(unsigned to, const void *from, bool there)
 {
     asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
@@ -96,7 +97,8 @@ template <int N> __device__ __forceinline__ void copies_left()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* All stages committed but stages - 2 are there; after the next barrier for all threads. */
+/* Wait for all committed stages but stages - 2; they are visible to all threads after the next
+ * barrier. */
 __device__ __forceinline__ void stage_wait(int stages)
 {
     switch (stages) {
@@ -114,16 +116,16 @@ __device__ __forceinline__ unsigned piece_at(int row, int piece)
     return row * ROW_BYTES + ((piece ^ (row & 7)) << 4);
 }
 
-/* What a thread copies of the next step: of each chunk the same 16 bytes of some rows of w, and of
- * some rows of x. Gated: of each 16 rows of a tile 8 are gates and 8 the ups that belong to them,
- * so that a thread has both sums. */
+/* The copies of a thread for the next stage: of each chunk the same 16 bytes of some rows of w and
+ * of some rows of x. Gated: 8 of each 16 rows of a tile are gates and 8 are their ups, so that a
+ * thread has both sums. */
 template <bool NARROW> struct Feed {
     At at;
     const bf16 *w, *x;
-    int ld, left;      /* of the operands; numbers from the thread's on */
-    int outputs, rows; /* those of w and of x that are there, from the thread's on */
+    int ld, left;      /* ld: of the operands; left: numbers from the thread's position on */
+    int outputs, rows; /* existing rows of w and of x from the thread's position on */
 
-    /* The thread's number among those that copy; rows that they have at once. */
+    /* The index of the thread among those that copy, and the rows that they copy at a time. */
     static __device__ __forceinline__ int thread()
     {
         return threadIdx.x - (NARROW ? COMPUTING : 0);
@@ -132,7 +134,7 @@ template <bool NARROW> struct Feed {
     {
         return (blockDim.x - (NARROW ? COMPUTING : 0)) >> 3;
     }
-    /* The thread's first row of x: the last threads begin, which may have no row of w. */
+    /* The thread's first row of x. The last threads begin, since they may have no row of w. */
     static __device__ __forceinline__ int first_of_x()
     {
         return apart() - 1 - (thread() >> 3);
@@ -173,7 +175,7 @@ __device__ __forceinline__ void feed_on(Feed<NARROW> &f, const Product &p, const
     feed_set(f, p, n);
 }
 
-/* One row's 16 bytes of each of n chunks; `left` numbers are there from them on. */
+/* Copy 16 bytes of one row from each of n chunks; `left` numbers exist from the first on. */
 template <bool W>
 __device__ __forceinline__ void feed_row(unsigned to, const bf16 *from, int n, int left,
                                          unsigned chunk)
@@ -187,8 +189,8 @@ __device__ __forceinline__ void feed_row(unsigned to, const bf16 *from, int n, i
     }
 }
 
-/* Narrow: few rows and many chunks a step, so all chunks of a row together; else the other way
- * around. */
+/* Narrow products have few rows and many chunks per stage, so all chunks of a row are adjacent;
+ * wide ones are the other way around. */
 template <bool NARROW>
 __device__ __forceinline__ void feed_w(const Feed<NARROW> &f, const Product &p, const Division &d,
                                        unsigned stage, unsigned chunk)
@@ -238,7 +240,7 @@ __device__ __forceinline__ void feed_x(const Feed<NARROW> &f, const Product &p, 
         }
 }
 
-/* ---- tensor cores: c[block of 8 rows of x][4], as attention.cuh has them ---- */
+/* ---- tensor cores: c[block of 8 rows of x][4], as in attention.cuh ---- */
 
 #define QUADS_2(c, i) QUAD(c, i), QUAD(c, i + 1)
 #define WGMMA_ROWS(n, slots, a, b, p, ...)                                                      \
@@ -266,8 +268,8 @@ __device__ __forceinline__ void wgmma_rows(float (&c)[4][4], unsigned long long 
                "%17", "%18", QUADS_4(c, 0));
 }
 
-/* Which sums a warp has: 16 rows of a tile, and of the blocks of 8 rows of x every one of `parts`
- * (1, 2 or 4), from `part` on: c[j] is of block j parts + part. */
+/* The sums of a warp: 16 rows of a tile, and every parts-th (1, 2 or 4) block of 8 rows of x from
+ * `part` on. c[j] belongs to block j parts + part. */
 struct Share {
     int strip, part, parts;
 
@@ -277,8 +279,8 @@ struct Share {
     }
 };
 
-/* Warps that a tile's rows leave over take blocks of x from the others; which find none are given
- * one that is not there. */
+/* Warps beyond the rows of a tile share the blocks of x. Those without a block get one that does
+ * not exist. */
 template <int N, bool GROUPED> __device__ __forceinline__ Share share_of(int tile)
 {
     if (GROUPED) return Share{(int)(threadIdx.x >> 5 & 3), 0, 1};
@@ -291,9 +293,9 @@ template <int N, bool GROUPED> __device__ __forceinline__ Share share_of(int til
     return s;
 }
 
-/* c += the tile of the thread's group by rows of x, `chunks` chunks of both, begun by wgmma:
- * complete after multiply_end. It multiplies what lies behind a tile too, and mma the rest of 16
- * rows: nothing is stored of that. */
+/* Start c += the tile of the thread's group by rows of x, over `chunks` chunks of both, by wgmma.
+ * It is complete after multiply_end. Rows after a tile are multiplied too (by mma, up to 16 rows),
+ * but not stored. */
 template <int N>
 __device__ __forceinline__ void multiply_begin(float (&c)[1][N / 8][4], const Division &d,
                                                unsigned stage, unsigned chunk, int chunks)
@@ -323,8 +325,8 @@ template <int B> struct Links {
     unsigned w[2][4], x[B][4];
 };
 
-/* at: where the lane's fragments are, two of w and that of the first block of x; blocks are `apart`
- * bytes apart. */
+/* at: addresses of the lane's fragments, two of w and one of the first block of x. Blocks are
+ * `apart` bytes apart. */
 template <int B>
 __device__ __forceinline__ void load_links(Links<B> &l, const unsigned (&at)[3], unsigned apart)
 {
@@ -343,8 +345,8 @@ __device__ __forceinline__ void add_links(float (&c)[M][4], const Links<B> &l)
     for (int j = 0; j < B; j++) mma(c[j], l.w[1], l.x[j][2], l.x[j][3]);
 }
 
-/* chunks of a warp's B blocks; AHEAD: the next links are on their way while these are added. The
- * last chunk's are its own again. */
+/* The chunks of a warp's B blocks. AHEAD: the next links are loaded while these are added; after
+ * the last chunk its own links are loaded again. */
 template <int M, int B, bool AHEAD>
 __device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, unsigned x,
                                                unsigned apart, unsigned chunk, int chunks)
@@ -353,7 +355,8 @@ __device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, uns
     unsigned first[3] = {w + piece_at(lane & 15, lane >> 4),
                          w + piece_at(lane & 15, 2 + (lane >> 4)),
                          x + piece_at(lane & 7, lane >> 3)};
-    unsigned second[3] = {first[0] ^ 64, first[1] ^ 64, first[2] ^ 64}; /* 4 pieces on */
+    /* 4 chunks of 16 bytes further */
+    unsigned second[3] = {first[0] ^ 64, first[1] ^ 64, first[2] ^ 64};
     Links<B> even, odd;
     if (AHEAD) load_links(even, first, apart);
 #pragma unroll 1
@@ -371,7 +374,7 @@ __device__ __forceinline__ void multiply_share(float (&c)[M][4], unsigned w, uns
     }
 }
 
-/* The same by mma, each warp its share. */
+/* The same by mma, where each warp has its share. */
 template <int N, bool AHEAD>
 __device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d, const Share &s,
                                          unsigned stage, unsigned chunk, int chunks)
@@ -387,9 +390,9 @@ __device__ __forceinline__ void multiply(float (&c)[N / 8][4], const Division &d
         if (s.parts == 4) multiply_share<N / 8, N / 32, AHEAD>(c, w, x, apart, chunk, chunks);
 }
 
-/* ---- a chain's end: sums go where they belong, and become 0 ---- */
+/* ---- the end of a chain: sums are stored and set to 0 ---- */
 
-/* Those of x w^T, or of low up^T (`adapter`): into their plane, or scaled and rounded. */
+/* Store the sums of x w^T, or of low up^T (`adapter`), in their plane, or scaled and rounded. */
 template <int N>
 __device__ __forceinline__ void put_sums(const Product &p, const Division &d, const At &a,
                                          const Share &s, bool adapter, const float (&c)[N / 8][4])
@@ -412,8 +415,8 @@ __device__ __forceinline__ void put_sums(const Product &p, const Division &d, co
         }
 }
 
-/* Gates and ups: x w^T waits for the adapter's part; both are rounded before they are added, as
- * cuBLASLt does. */
+/* Gates and ups: x w^T waits for the adapter's part. Both are rounded before they are added, as in
+ * cuBLASLt. */
 template <int N>
 __device__ __forceinline__ void put_gated(const Product &p, const Division &d, const At &a,
                                           const Share &s, bool adapter, const float (&c)[N / 8][4])
@@ -447,11 +450,11 @@ template <int N> __device__ __forceinline__ void clear(float (&c)[N / 8][4])
     for (int j = 0; j < N / 8; j++) c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
 }
 
-/* Blocks, as many as there are items or places, of 128 threads a side or more: those beyond the
- * sides only copy. Shared memory: the ring, and room for what wgmma reads behind its last tile. w
- * does not wait for the kernel before, which writes x: at the start every stage has its w on the
- * way. With an adapter that kernel writes low, and x is there: the product that makes low lets the
- * next kernel start only after the end of the one before itself. */
+/* Blocks: the minimum of items and multiprocessors, of at least 128 threads per side; further
+ * threads only copy. Shared memory: the circular buffer, and what wgmma reads after the last tile.
+ * w does not depend on the previous kernel, which writes x: all stages of w are loaded at the
+ * start. With an adapter the previous kernel writes low, and x is complete, because the product of
+ * low starts the next kernel only after the end of the kernel before itself. */
 template <int N, bool NARROW>
 __device__ __forceinline__ void product(const Product &p, const Division &d)
 {
@@ -488,7 +491,7 @@ __device__ __forceinline__ void product(const Product &p, const Division &d)
     while (at.item < d.items) {
         int end = step_end(at, p, d);
         if (feeds) stage_wait(d.stages);
-        __syncthreads(); /* and everyone is done with the stage before */
+        __syncthreads(); /* and the previous stage is no longer used */
         if constexpr (GROUPED)
             if (multiplies) multiply_begin<N>(c, d, here, chunk, end - at.chunk);
         if (feeds && before != ~0u) {
@@ -529,7 +532,7 @@ PRODUCT(16)
 PRODUCT(32)
 PRODUCT(64)
 
-/* B of some outputs, [n][rank], into its columns of [.., r] for all outputs of a product. */
+/* Copy B of some outputs, [n][rank], to its columns of [.., r] for all outputs of a product. */
 extern "C" __global__ void __launch_bounds__(256)
     adapter_up(bf16 *up, const bf16 *b, int first, int n, int rank, int r, int column)
 {

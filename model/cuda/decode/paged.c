@@ -1,13 +1,13 @@
 /* Launchers of paged.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/softmax.h"
 
 enum {
     TOKENS = 64,
     WARPS = 4,
     RECORD = 16
-}; /* as in paged.cu; bytes of Weights, which are of 4 keys of a query head */
+}; /* as in paged.cu; bytes of Weights, which hold 4 keys of a query head */
 
 typedef struct {
     const Num *q;
@@ -17,7 +17,7 @@ typedef struct {
     float scale;
 } Attend;
 
-/* How a head's columns are cut among blocks. Nothing of it shows in the result. */
+/* How the columns of a head are divided among blocks. It does not change the result. */
 typedef struct {
     CudaKernel kernel;
     int columns, warps, depth;
@@ -27,8 +27,8 @@ static const Slice slices[] = {{KERNEL_paged_values128, 128, 4, 4},
                                {KERNEL_paged_values64, 64, 2, 6},
                                {KERNEL_paged_values16, 16, 1, 12}};
 
-/* The widest slices, since each reads all weights of its heads, that give most multiprocessors one
- * and are not half empty. */
+/* Each slice reads all weights of its heads. Take the widest slices that give most multiprocessors
+ * a block and are at least half full. */
 static const Slice *slice_of(int heads, int dim)
 {
     const Slice *s = slices;
@@ -57,7 +57,7 @@ size_t cuda_attend_scratch(int rows, int heads, int longest)
 void cuda_attend(Num *out, const Num *q, float *scratch, const KvRows *rows, const Pages *pages,
                  int n_rows, int heads, int layer, int longest)
 {
-    enum { BLOCKS = 4096 }; /* beyond these a block takes several tiles of keys */
+    enum { BLOCKS = 4096 }; /* with more of them a block takes several tiles of keys */
     int kv_rows = n_rows * pages->kv_heads, dim = pages->dim, ld = (dim + 15) / 16 * 16 + 8,
         group = heads / pages->kv_heads;
     unsigned tiles = ceil_div((size_t)longest, TOKENS),

@@ -1,17 +1,16 @@
-/* Attention of one new token per row over pages of keys and values, to the bit what the full pass
- * makes of it (softmax.cuh). Each row's keys and values are read once for all query heads of their
- * group, by two kernels: the first has a warp for every 16 keys and leaves their weights; in the
- * second a warp has columns of a head's values and passes over all keys in their order. */
+/* Attention of one new token per row over pages of keys and values, equal to the full pass bit for
+ * bit (softmax.cuh). The keys and values of a row are read once for all query heads of their group,
+ * by two kernels. In the first a warp has 16 keys and stores their weights. In the second a warp
+ * has columns of a head's values and loops over all keys in order. */
 #include "decode.cuh"
 #include "softmax.cuh"
 
-constexpr int TOKENS = 64,
-              GROUPS =
-                  TOKENS / 16; /* of a tile: two pages, a group for each warp of the first kernel */
+/* Of a tile: two pages, with one group per warp of the first kernel. */
+constexpr int TOKENS = 64, GROUPS = TOKENS / 16;
 
 extern __shared__ uint4 room[];
 
-/* Keys and values of a prompt, rows of q|k|v, to the pages of a table. A block has a row. */
+/* Copy keys and values of a prompt, rows of q|k|v, to the pages of a table. One block per row. */
 extern "C" __global__ void __launch_bounds__(256)
     store_prompt(Pages pages, const bf16 *qkv, const int *table, int heads, int layer)
 {
@@ -27,9 +26,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 /* ---- attention ---- */
 
-/* What thread t of four has of a group of 16 keys, of one query head: the weights of keys 2t and 2t
- * + 1, of 2t + 8 and 2t + 9 as bf16, their sum before that, and the top that they are relative to.
- */
+/* What thread t of four has of a group of 16 keys for one query head: the weights of keys 2t, 2t +
+ * 1, 2t + 8 and 2t + 9 as bf16, their sum before the rounding, and the top that they are relative
+ * to. */
 struct __align__(16) Weights
 {
     unsigned low, high;
@@ -45,8 +44,8 @@ struct Attend {
 };
 
 constexpr float LEAST = -1e30f; /* the top where there are no keys */
-constexpr float STEP =
-    64; /* from one top to the next: most groups have the same, and nothing is to be scaled */
+/* The step between tops: most groups have the same top and need no scaling. */
+constexpr float STEP = 64;
 
 __device__ __forceinline__ Weights *weights_at(const Attend &a, int kv_heads, int tile)
 {
@@ -54,13 +53,13 @@ __device__ __forceinline__ Weights *weights_at(const Attend &a, int kv_heads, in
     return a.weights + (row * a.tiles + tile) * (TOKENS / 4) * (a.heads / kv_heads);
 }
 
-/* The page that a token is in; of tokens past the table, any page. */
+/* The page of a token; for tokens beyond the table, any page. */
 __device__ __forceinline__ int page_of(const Rows &rows, int token)
 {
     return rows.table[(size_t)blockIdx.z * rows.ld + min(token / PAGE, rows.ld - 1)];
 }
 
-/* 16 rows of dim numbers, one after another, to shared rows of `ld`: thread `i` of n. Rows from
+/* Copy 16 adjacent rows of dim numbers to shared rows of `ld`, as thread `i` of n. Rows from
  * `there` on, and columns from dim to a multiple of 16, become 0. */
 __device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, int there, int dim,
                                           int i, int n)
@@ -74,7 +73,7 @@ __device__ __forceinline__ void load_rows(bf16 *to, int ld, const bf16 *from, in
         copy16(to + row * ld, from + row * dim, row < there && column < dim);
 }
 
-/* Scores of 16 keys: c[j] has keys 8 j + 2 t and the next, of query heads g and g + 8. */
+/* Scores of 16 keys: c[j] has keys 8 j + 2 t and 8 j + 2 t + 1, for query heads g and g + 8. */
 __device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf16 *k, int ld,
                                        int dim)
 {
@@ -93,8 +92,8 @@ __device__ __forceinline__ void scores(float (&c)[2][4], const bf16 *q, const bf
     }
 }
 
-/* The weights of 16 keys, of which `left` are there, from their scores. to: of the group's first
- * query head. */
+/* Compute the weights of 16 keys, of which `left` exist, from their scores. to: of the group's
+ * first query head. */
 __device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4], int left,
                                             int heads, float scale)
 {
@@ -118,9 +117,9 @@ __device__ __forceinline__ void put_weights(Weights *to, const float (&c)[2][4],
     }
 }
 
-/* Blocks: (any number that share the tiles, kv heads, rows). Shared memory: 16 rows for q, TOKENS
- * for keys, and as many again if there are fewer blocks than tiles; a row is dim padded to 16 and 8
- * more. */
+/* Blocks: (any number, which share the tiles; kv heads; rows). Shared memory: 16 rows for q, TOKENS
+ * rows for keys, and as many again if there are fewer blocks than tiles. A row is dim padded to 16,
+ * plus 8. */
 extern "C" __global__ void __launch_bounds__(32 * GROUPS)
     paged_weights(Attend a, Rows rows, Pages pages)
 {
@@ -132,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(32 * GROUPS)
     bf16 *q = (bf16 *)room, *k = q + (16 + warp * 16) * ld;
     next_may_start();
     if (tile * TOKENS >= len) return previous_done();
-    bool early = key + 16 < len; /* all but the newest token was there before this step */
+    bool early = key + 16 < len; /* only the newest token is written in this step */
     if (!early) previous_done();
     load_rows(k, ld, page_row(pages, page, a.layer, 0, blockIdx.y, key % PAGE), len - key, dim,
               lane, 32);
@@ -149,11 +148,11 @@ extern "C" __global__ void __launch_bounds__(32 * GROUPS)
         copies_commit();
         next_page = page_of(rows, next + step * TOKENS);
         copies_wait<1>();
-        if (tile == blockIdx.x) __syncthreads(); /* all have their part of q */
+        if (tile == blockIdx.x) __syncthreads(); /* all threads have their part of q */
         __syncwarp();
         float c[2][4];
         scores(c, q, k + i * TOKENS * ld, ld, dim);
-        __syncwarp(); /* these keys are done with */
+        __syncwarp(); /* these keys are no longer used */
         put_weights(weights_at(a, pages.kv_heads, tile) + warp * heads * 4, c, len - key, heads,
                     a.scale);
         tile += step;
@@ -163,13 +162,13 @@ extern "C" __global__ void __launch_bounds__(32 * GROUPS)
 
 /* ---- values ---- */
 
-/* Sums of a lane: of query heads g and g + 8. */
+/* Sums of a lane, for query heads g and g + 8. */
 struct Running {
     float top[2], sum[2];
 };
 
-/* A tile's weights become the left sides of its products, relative to the largest top so far; where
- * that rises, o and the sums follow. */
+/* The weights of a tile become the left operands of its products, relative to the largest top so
+ * far. If the top rises, o and the sums are scaled. */
 template <int N>
 __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o)[2 * N][4],
                                              Running &r, const Weights *w, int heads)
@@ -181,9 +180,8 @@ __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o
     for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
-            own[h][i] =
-                w[i * heads * 4 +
-                  (lane / 4 + 8 * h < heads ? lane + 32 * h : lane % 4)]; /* rows of no head: any */
+            /* rows without a head read any weights */
+            own[h][i] = w[i * heads * 4 + (lane / 4 + 8 * h < heads ? lane + 32 * h : lane % 4)];
             same &= own[h][i].top == r.top[h];
         }
     if (!__all_sync(0xffffffffu, same))
@@ -192,8 +190,7 @@ __device__ __forceinline__ void take_weights(unsigned (&p)[GROUPS][4], float (&o
             float top = r.top[h];
 #pragma unroll
             for (int i = 0; i < GROUPS; i++) top = fmaxf(top, own[h][i].top);
-            float shrink =
-                exp2_fast(r.top[h] - top); /* whole powers of two, as the factors: exact */
+            float shrink = exp2_fast(r.top[h] - top); /* powers of two, as the factors: exact */
             r.top[h] = top;
             r.sum[h] *= shrink;
 #pragma unroll
@@ -232,16 +229,16 @@ __device__ __forceinline__ void add_values(float (&o)[2 * N][4], const unsigned 
         }
 }
 
-/* A block of W warps has 16 N columns for each: DEPTH tiles of their values and of the weights are
- * in shared memory or on their way. */
+/* A block of W warps has 16 N columns per warp. DEPTH tiles of values and weights are in shared
+ * memory or in flight. */
 template <int W, int N, int DEPTH> struct Values {
     static constexpr int COLUMNS = 16 * N * W, LD = COLUMNS + 8, THREADS = 32 * W,
                          PIECES = COLUMNS / 8;
-    const bf16 *from;       /* of page 0: this thread's 8 columns of its first token */
+    const bf16 *from;       /* in page 0: this thread's 8 columns of its first token */
     const Weights *weights; /* of tile 0 */
     size_t page_nums;
     int dim, len, n_weights, token, piece;
-    bool in; /* those columns are there */
+    bool in; /* those columns exist */
 
     __device__ __forceinline__ Values(const Attend &a, const Pages &pages, int len)
         : dim(pages.dim), len(len)
@@ -303,7 +300,7 @@ __device__ __forceinline__ void put_values(const Attend &a, const float (&o)[2 *
     }
 }
 
-/* Blocks: (slices of a head's columns, kv heads, rows). Shared memory: DEPTH tiles, each TOKENS
+/* Blocks: (slices of a head's columns, kv heads, rows). Shared memory: DEPTH tiles, each of TOKENS
  * rows of LD numbers and n_weights weights. */
 template <int W, int N, int DEPTH>
 __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, const Pages &pages)
@@ -317,7 +314,7 @@ __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, 
     const V v(a, pages, len);
 #pragma unroll 1
     for (int i = 0; i < DEPTH - 1 && (i + 1) * TOKENS < len;
-         i++) /* all but the newest token was there before this step */
+         i++) /* only the newest token is written in this step */
         v.load_values(i, i, __shfl_sync(0xffffffffu, first_pages, 2 * i),
                       __shfl_sync(0xffffffffu, first_pages, 2 * i + 1));
     previous_done();
@@ -332,8 +329,7 @@ __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, 
     int page0 = page_of(rows, (DEPTH - 1) * TOKENS),
         page1 = page_of(rows, (DEPTH - 1) * TOKENS + PAGE);
     int last = 0, slot = 1,
-        spare =
-            DEPTH - 1; /* of the tile before, of this one, and of the one that is next on its way */
+        spare = DEPTH - 1; /* of the previous tile, of this one, and of the next one to load */
     float o[2 * N][4] = {};
     unsigned p[GROUPS][4];
     Running r = {{LEAST, LEAST}, {0, 0}};
@@ -342,7 +338,7 @@ __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, 
     take_weights<N>(p, o, r, v.weights_in(0), heads);
 #pragma unroll 1
     for (int tile = 1; tile < tiles;
-         tile++) { /* takes its weights while the values of the tile before are added */
+         tile++) { /* loads its weights while the values of the previous tile are added */
         int next = tile + DEPTH - 2;
         copies_wait<DEPTH - 3>();
         __syncthreads();
@@ -361,7 +357,7 @@ __device__ __forceinline__ void paged_values(const Attend &a, const Rows &rows, 
     put_values<N>(a, o, r, blockIdx.x * V::COLUMNS + warp_column, heads, pages.dim);
 }
 
-/* By columns of a slice. */
+/* The kernels by the columns of a slice. */
 extern "C" __global__ void __launch_bounds__(32, 2) paged_values16(Attend a, Rows rows, Pages pages)
 {
     paged_values<1, 1, 12>(a, rows, pages);

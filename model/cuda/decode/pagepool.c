@@ -1,3 +1,4 @@
+/* Reference counts and promises of pages. Free pages are never fewer than promised ones. */
 #include "model/cuda/decode/pagepool.h"
 
 #include <stdlib.h>
@@ -24,10 +25,10 @@ int pagepool_left(const PagePool *p)
 }
 
 int pagelist_begin(PageList *l, PagePool *p, int32_t *room, const int32_t *shared, int n_shared,
-                   int most)
+                   int max_pages)
 {
-    if (pagepool_left(p) < most - n_shared) return 0;
-    *l = (PageList){.page = room, .n = n_shared, .promised = most - n_shared};
+    if (pagepool_left(p) < max_pages - n_shared) return 0;
+    *l = (PageList){.page = room, .n = n_shared, .promised = max_pages - n_shared};
     p->promised += l->promised;
     for (int i = 0; i < n_shared; i++) p->users[room[i] = shared[i]]++;
     return 1;

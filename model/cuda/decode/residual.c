@@ -1,6 +1,6 @@
 /* Launchers of residual.cu. */
 #include "model/cuda/decode/step_kernels.h"
-#include "model/cuda/launch.h"
+#include "model/cuda/launch_shape.h"
 #include "model/cuda/norm.h"
 
 void cuda_residual_norm(const Residual *r)

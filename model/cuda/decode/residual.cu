@@ -1,6 +1,6 @@
 /* Between the products of a decoding step: x = x + the sums of a product, or a row of the
- * embeddings; and the norm of it, to the bit what norm.cu makes of that row. x is fp32 and never
- * rounded: what it was is there to the end, as in the full pass. */
+ * embeddings, and the norm of x, equal to norm.cu bit for bit. x is fp32 and is not rounded, as in
+ * the full pass. */
 #include "overlap.cuh"
 #include "row.cuh"
 
@@ -24,8 +24,9 @@ __device__ __forceinline__ uint4 plus(uint4 a, uint4 b)
                       __float_as_uint(__uint_as_float(a.w) + __uint_as_float(b.w)));
 }
 
-/* A row is one block's, V loads a thread of `threads`; here: n, or 0 for a thread that has no part
- * in it. join(sum): of the threads' sums. The weights do not wait for the kernel before. */
+/* A row per block, with V loads per thread of `threads`. here: n, or 0 for a thread without a part
+ * of the row. join(sum) adds the sums of the threads. The weights are read before the previous
+ * kernel ends. */
 template <int V, class Join>
 __device__ __forceinline__ void residual_norm(const Residual &r, int threads, int here, Join join)
 {

@@ -1,3 +1,4 @@
+/* The kernels of a step in the stream, captured once per bucket of rows. */
 #include "model/cuda/decode/stepgraph.h"
 
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "base/memory.h"
 #include "model/cuda/table.h"
 
-/* ---- buckets: 1, 2, 4, 8, then four to a doubling ---- */
+/* ---- buckets: 1, 2, 4, 8, then four per doubling ---- */
 
 static int bucket_rows(int i)
 {
@@ -22,15 +23,15 @@ static int bucket_of(int rows)
     return i;
 }
 
-/* ---- what a step is made of ---- */
+/* ---- the kernels of a step ---- */
 
 static size_t max_of(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-/* What a part's rank takes of the columns of low: they begin where a link of the sum does, as those
- * of the full pass. */
+/* Returns the columns of low for the rank of one part. They begin at a link of the sum, as in the
+ * full pass. */
 static int rank_columns(const Model *m)
 {
     return (m->lora_options.rank + 15) / 16 * 16;
@@ -40,8 +41,8 @@ static int low_columns(const Model *m, const Linear *l)
     return l->u ? l->u / m->lora_options.rank * rank_columns(m) : 0;
 }
 
-/* y = x W^T and that of its adapter, to the planes g->parts, whose number is returned; gated: the
- * activations, to `out`. */
+/* y = x W^T and the adapter's product, to the planes g->parts. Returns the number of planes. gated:
+ * the activations, to `out`. */
 static int project(const StepGraphs *g, const Linear *l, const Adapter *a, const Num *x, int rows,
                    Num *gated)
 {
@@ -163,8 +164,8 @@ static void copy_out(const StepGraphs *g)
              "the drawn tokens are not copied from the GPU");
 }
 
-/* Everything of a step, into the stream. */
-static void all_of(const StepGraphs *g, int rows)
+/* Launch all kernels of a step. */
+static void launch_step(const StepGraphs *g, int rows)
 {
     const Model *m = g->model;
     StepInput in = input_at(g, g->input);
@@ -194,7 +195,7 @@ static void record(StepGraphs *g, int bucket)
     CUDA_TRY(s->cu->capture_begin(s->stream, CU_CAPTURE_THREAD_LOCAL),
              "a step of decoding is not recorded");
     if (cuda_failed()) return;
-    all_of(g, bucket_rows(bucket));
+    launch_step(g, bucket_rows(bucket));
     CuResult r = s->cu->capture_end(s->stream, &graph);
     if (r) cuda_fail(r, "a step of decoding is not recorded");
     CUDA_TRY(s->cu->graph_instantiate(&g->graph[bucket], graph, 0),
@@ -229,7 +230,7 @@ void stepgraph_first(StepGraphs *g, int n)
     copy_out(g);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static void place(StepGraphs *g, Arena *a)
 {

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/model_config.h"
 #include "model/core/transformer.h"
-#include "model/files/model_config.h"
 #include "model/files/safetensors.h"
 
 static const struct {

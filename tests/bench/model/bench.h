@@ -4,6 +4,7 @@
 #define TESTS_BENCH_MODEL_BENCH_H
 
 #include "model/core/model.h"
+#include "model/memory_plan.h"
 
 /* Find a shape by its name ("qwen2.5-7b"). */
 int bench_shape(const char *name, ModelConfig *c, Error *err);

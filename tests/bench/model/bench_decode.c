@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/core/decoder.h"
+#include "model/decoder_create.h"
 
 static int by_time(const void *a, const void *b)
 {

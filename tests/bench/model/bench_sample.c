@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/sampler.h"
 #include "tests/bench/model/bench.h"
 
 static void count(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,

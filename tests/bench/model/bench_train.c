@@ -6,9 +6,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/ranks.h"
 #include "model/core/transformer.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/memory_plan.h"
-#include "model/ranks.h"
+#include "model/trainer.h"
 #include "tests/bench/model/bench.h"
 
 static void uniform_weights(void *ctx, int sequence, const float *logp, float *weight)

@@ -3,6 +3,8 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/model_device.h"
 #include "tests/bench/model/bench.h"
 #include "tests/bench/model/bench_decode.h"

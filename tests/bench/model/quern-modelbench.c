@@ -4,8 +4,11 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "model/core/lora.h"
+#include "model/core/ranks.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/memory_plan.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 #include "tests/bench/model/bench.h"
 
 typedef struct {

@@ -1,4 +1,5 @@
-/* For tests of the device "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda. */
+/* Support for tests of the device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for
+ * libcuda. */
 #ifndef TESTS_CUDA_SUPPORT_H
 #define TESTS_CUDA_SUPPORT_H
 
@@ -17,6 +18,7 @@
 #include "base/memory.h"
 #include "eval/cuda/cuda_device.h"
 #include "eval/cuda/measure/light.h"
+#include "eval/cuda/remote.h"
 #include "tests/fixture_path.h"
 
 enum { N = 1000 };
@@ -68,7 +70,7 @@ static void expect_floats(DevicePtr p, int n, int written)
     for (int i = 0; i < n; i++) assert_int_equal(got[i], i < written ? 0x3f800000 : 0xffffffff);
 }
 
-/* The GPU's light, as quern-light would have kept it. */
+/* Write the GPU's speed of light as quern-light does. */
 static int keep_light(char path[4096])
 {
     Gpu gpu;
@@ -81,8 +83,8 @@ static int keep_light(char path[4096])
     return light_save(&light, path, &err);
 }
 
-/* The library is compiled here and found by the loader, which looks at the environment only at a
- * program's start. */
+/* Compile the stand-in, and start this program again with a path on which the loader finds it: the
+ * loader reads the environment only at a program's start. */
 static int with_driver(char **argv)
 {
     char here[3000], *command, *old = getenv("LD_LIBRARY_PATH");
@@ -101,7 +103,7 @@ static int with_driver(char **argv)
     return -1;
 }
 
-/* What main begins with; 0: the tests may run. */
+/* To be called first by main. Returns 0 when the tests can run. */
 static int driver_ready(char **argv)
 {
     char path[4096];

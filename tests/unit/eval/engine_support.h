@@ -1,14 +1,17 @@
 /* The engine's CUDA kernels and their launchers on the simulator. A test program that includes this
- * file has in it what model/cuda/cuda_state.h promises (and the transfers of table.h that launchers
- * call), done by the simulator: it calls cuda_rmsnorm() and its kin as the engine does, with
- * pointers of engine_new(), or launches a kernel by its name. Every fault of the simulator (out of
- * bounds, read before written, race, misaligned) fails the test. One test program includes it once.
+ * file defines the functions of model/cuda/cuda_state.h, and the transfers of table.h that
+ * launchers call, by means of the simulator. It calls cuda_rmsnorm() and the other launchers as the
+ * engine does, with pointers of engine_new(), or launches a kernel by its name. Every fault of the
+ * simulator (out of bounds, read before written, race, misaligned) fails the test. One test program
+ * includes it once.
  *
- *     engine_start("sm_90");
- *     void *x = engine_bf16("x", values, n), *y = engine_new("y", NULL, n * 2);
- *     cuda_rmsnorm(y, x, ...);                                       launchers, or
- *     engine_launch("norm", "rmsnorm", (Dim3){2, 1, 1}, (Dim3){32, 1, 1}, 0, (void *[]){&y, &x,
- * ...}); engine_floats(y, out, n); engine_stop(); gives everything back */
+ *    engine_start("sm_90");
+ *    void *x = engine_bf16("x", values, n), *y = engine_new("y", NULL, n * 2);
+ *    cuda_rmsnorm(y, x, ...);                                          launchers, or
+ *    engine_launch("norm", "rmsnorm", (Dim3){2, 1, 1}, (Dim3){32, 1, 1}, 0,
+ *                  (void *[]){&y, &x, ...});
+ *    engine_floats(y, out, n);
+ *    engine_stop();                                                    releases everything */
 #ifndef TESTS_ENGINE_SUPPORT_H
 #define TESTS_ENGINE_SUPPORT_H
 
@@ -33,7 +36,7 @@ static struct {
     CudaState state;
 } engine;
 
-/* arch: "sm_90", "sm_80": what the sources are compiled for. The simulated GPU is an H100. */
+/* arch: "sm_90" or "sm_80", the target of the compilation. The simulated GPU is an H100. */
 static inline void engine_start(const char *arch)
 {
     memset(&engine, 0, sizeof engine);
@@ -53,8 +56,30 @@ static inline void engine_stop(void)
     memset(&engine, 0, sizeof engine);
 }
 
-/* Device memory of exactly so many bytes, aligned to 256; data NULL: undefined, and reading it
- * before it is written is a fault. The label names it in faults. */
+/* Setup and teardown of a cmocka test. */
+static inline int engine_setup(void **state)
+{
+    (void)state;
+    engine_start("sm_90");
+    return 0;
+}
+
+static inline int engine_setup_sm_80(void **state)
+{
+    (void)state;
+    engine_start("sm_80");
+    return 0;
+}
+
+static inline int engine_teardown(void **state)
+{
+    (void)state;
+    engine_stop();
+    return 0;
+}
+
+/* Allocate exactly `bytes` of device memory, aligned to 256. data NULL: undefined, and reading it
+ * before it is written is a fault. Faults name the label. */
 static inline void *engine_new(const char *label, const void *data, size_t bytes)
 {
     return (void *)(uintptr_t)sim_buffer(&engine.sim, label, data, bytes);
@@ -93,8 +118,8 @@ static inline float bf16_round(double v)
     return bf16_to(bf16_from(v));
 }
 
-/* n values rounded to bf16, in the array too: what is compared with must have been computed from
- * what the kernel saw. */
+/* Round n values to bf16, in the array too, so that the reference computes with the kernel's
+ * inputs. */
 static inline void *engine_bf16(const char *label, float *values, size_t n)
 {
     uint16_t *h = memory_array(n, sizeof *h);
@@ -107,7 +132,7 @@ static inline void *engine_bf16(const char *label, float *values, size_t n)
     return p;
 }
 
-/* n bf16 numbers of device memory as floats. */
+/* Read n bf16 numbers of device memory as floats. */
 static inline void engine_floats(const void *p, float *out, size_t n)
 {
     uint16_t *h = memory_array(n, sizeof *h);
@@ -123,7 +148,15 @@ static inline float engine_random(uint64_t *state)
     return (float)((double)(*state >> 40) / 8388608.0 - 1);
 }
 
-/* |got - want| over |want|, as vectors: of a row, or of a whole array. */
+/* n uniform numbers in [-size, size), which the caller frees. */
+static inline float *engine_randoms(uint64_t *state, size_t n, float size)
+{
+    float *v = memory_array(n + 1, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = size * engine_random(state);
+    return v;
+}
+
+/* Returns |got - want| / |want| of two vectors. */
 static inline double engine_distance(const float *got, const double *want, size_t n)
 {
     double d = 0, w = 0;
@@ -149,7 +182,7 @@ static inline const char *engine_folder(const char *source)
     return NULL;
 }
 
-/* PTX of a source of model/cuda, compiled once a process. */
+/* Returns the PTX of a source of model/cuda, compiled once per process. */
 static inline const char *engine_ptx(const char *source)
 {
     const char *const folders[2] = {fixture_path("model/cuda"), fixture_path("model/cuda/decode")};
@@ -192,7 +225,7 @@ static inline DeviceModule *engine_module(const char *source)
     return m;
 }
 
-/* args: addresses of the arguments, as cuLaunchKernel wants them. */
+/* args: addresses of the arguments, as for cuLaunchKernel. */
 static inline void engine_launch(const char *source, const char *kernel, Dim3 grid, Dim3 block,
                                  size_t shared, void **args)
 {

@@ -1,5 +1,5 @@
-/* For the simulator's tests: a device, a module, buffers that outlive a launch, and PTX by NVRTC.
- */
+/* For the tests of the simulator: a device with one module, buffers, launches, and PTX by NVRTC. A
+ * failure of the harness itself fails the test. */
 #ifndef TESTS_SIM_SUPPORT_H
 #define TESTS_SIM_SUPPORT_H
 
@@ -45,7 +45,7 @@ static inline void sim_stop(Sim *s)
     ops->close(s->d);
 }
 
-/* data NULL: undefined */
+/* A buffer of `bytes`. data NULL: its bytes are unwritten. */
 static inline DevicePtr sim_buffer(Sim *s, const char *label, const void *data, size_t bytes)
 {
     DevicePtr p;
@@ -60,7 +60,8 @@ static inline void sim_read(Sim *s, DevicePtr p, void *data, size_t bytes)
     if (ops->read(s->d, p, data, bytes, &s->err)) fail_msg("%s", s->err.text);
 }
 
-/* Arguments: n times a 64-bit value, stored with each parameter's size. 1: a fault. */
+/* Launches a kernel with n arguments, each a 64-bit value that is stored with the size of its
+ * parameter. Zeros in the shape mean 1. Returns 1 with a fault in s->fault. */
 static inline int sim_try(Sim *s, Shape sh, int n, ...)
 {
     DeviceLaunch l = {.module = s->m, .kernel = sh.kernel, .shared_bytes = sh.shared};
@@ -92,8 +93,9 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 
 /* ---- NVRTC ---- */
 
-/* PTX of a CUDA source for an arch ("sm_90"), its own headers in two folders (NULL: it has none),
- * or NULL with a reason where there is no toolkit. The caller frees. */
+/* Compiles a CUDA source to PTX for an architecture such as "sm_90". folders: two folders of
+ * headers, or NULL. The caller frees the result. Returns NULL with a reason when there is no
+ * toolkit. */
 static inline char *cuda_to_ptx_for(const char *source, const char *arch,
                                     const char *const folders[2], const char **reason)
 {
@@ -104,13 +106,13 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch,
     snprintf(home[0], sizeof home[0], "%s", cuda ? cuda : "/nowhere");
     snprintf(home[1], sizeof home[1], "/usr/local/cuda");
     snprintf(home[2], sizeof home[2], "%s/cuda",
-             build ? build : "build"); /* NVIDIA's wheels, by make deps */
+             build ? build : "build"); /* from NVIDIA's wheels */
     for (int i = 0; i < 12 && !lib; i++) {
         snprintf(path, sizeof path, "%s/%s/libnvrtc.so.%d", home[i / 4], i & 2 ? "lib" : "lib64",
                  13 - (i & 1));
         lib = dlopen(path, RTLD_NOW);
-        /* Its builtins, by their full path: under AddressSanitizer the loader does not see NVRTC's
-         * own search path. */
+        /* NVRTC's builtins by their full path: under AddressSanitizer the loader does not see
+         * NVRTC's own search path. */
         strcpy(strrchr(path, '/'), "/libnvrtc-builtins.so.*");
         glob_t found = {0};
         if (lib && !glob(path, 0, NULL, &found))
@@ -155,6 +157,26 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch,
 static inline char *cuda_to_ptx(const char *source, const char **reason)
 {
     return cuda_to_ptx_for(source, "sm_90", NULL, reason);
+}
+
+/* Opens *s with a CUDA source. $SIM_SHOW_PTX shows its PTX. */
+static inline void sim_start_cuda(Sim *s, const char *source)
+{
+    const char *reason;
+    char *ptx = cuda_to_ptx(source, &reason);
+    if (!ptx) fail_msg("%s", reason);
+    if (getenv("SIM_SHOW_PTX")) fputs(ptx, stderr);
+    sim_start(s, ptx);
+    free(ptx);
+}
+
+/* Edge cases first, then pseudo-random numbers of [-4, 4) and [-40, 40). */
+static inline float sim_sample(int i)
+{
+    static const float edge[] = {0,      -0.0f, 1,      -1,          0.5f,   2,     1e-3f,
+                                 -7.25f, 88.0f, -87.0f, 3.14159265f, 1e-20f, 65504, -12345.678f};
+    unsigned x = (unsigned)i * 2654435761u;
+    return i < 14 ? edge[i] : ((float)(x >> 8) / 8388608.0f - 1) * (i % 3 ? 4.0f : 40.0f);
 }
 
 #endif

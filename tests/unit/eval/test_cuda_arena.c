@@ -1,6 +1,5 @@
-/* Places of buffers: never nearer to one another than the guard allows, inside what is mapped, and
- * every byte that is no buffer is in exactly one zone. Then who is blamed for a byte that changed.
- */
+/* The arena: buffers keep the distance of a guard and lie inside the mapped memory, and every byte
+ * outside of buffers is in exactly one zone. A changed byte is blamed on the nearest buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +92,7 @@ static void test_reuse(void **state)
     uint64_t a = place(MIB, "a"), b = place(28, "b");
     uint64_t mapped = arena.mapped;
     arena_remove(&arena, a);
-    assert_int_equal(place(MIB, "c"), a); /* the first place that fits */
+    assert_int_equal(place(MIB, "c"), a); /* first fit */
     assert_int_equal(arena.mapped, mapped);
     assert_int_equal(place(0, "empty") % ARENA_ALIGN, 0);
     assert_true(arena_holds(&arena, b, 28) && arena_holds(&arena, b + 27, 1) &&

@@ -1,6 +1,5 @@
-/* The host's side of "cuda:N" over tests/fixtures/cuda/driver.c, which stands for libcuda: shared
- * buffers, guard zones, and a runner process that candidates take down in every way there is, again
- * and again. */
+/* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
+ * guard zones, and runner processes that candidates make fail in every way. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,7 +13,7 @@ static CudaRunner *runner_of(int home)
     return &d->remotes[home].runner;
 }
 
-/* No child, no descriptor that was not there before. */
+/* The number of open descriptors; a device that was closed leaves none, and no child. */
 static int open_files(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -24,7 +23,7 @@ static int open_files(void)
     return n;
 }
 
-/* A candidate that is right, in the runner there is now. */
+/* A correct candidate runs in the current runner. */
 static void honest(void)
 {
     DeviceFault fault;
@@ -66,13 +65,11 @@ static void test_honest(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Buffers of many sizes, some of which make the arena grow and shrink, seen alike from both sides.
- */
+/* Buffers of many sizes make the arena grow and shrink. Both processes see the same contents. */
 static void test_buffers(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {28, (size_t)3 << 20,  4096, (size_t)70 << 20, 1,
-                                   0,  (size_t)100 << 20};
+    static const size_t sizes[] = {28, 3 << 20, 4096, 70 << 20, 1, 0, 100 << 20};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     DevicePtr p[COUNT];
     DeviceFault fault;
@@ -111,16 +108,15 @@ static void test_guards(void **state)
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
     assert_int_equal(fault.outcome, OUTCOME_OUT_OF_BOUNDS);
     if (!strstr(fault.message, "byte 1 after the end of output y")) fail_msg("%s", fault.message);
-    assert_int_equal(ops->check_guards(d, &fault, &err), 0); /* told once */
+    assert_int_equal(ops->check_guards(d, &fault, &err), 0); /* reported once */
     ok(ops->run(d, &before, 1, &fault, &err));
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
     if (!strstr(fault.message, "byte 1 before the start of output y"))
         fail_msg("%s", fault.message);
-    ok(ops->run(d, &far, 1, &fault, &err)); /* into memory that is nobody's */
+    ok(ops->run(d, &far, 1, &fault, &err)); /* memory outside of every buffer */
     assert_int_equal(ops->check_guards(d, &fault, &err), 1);
-    DeviceLaunch both[2] = {
-        after, launch(m, "refused", y, 1,
-                      0)}; /* nobody looks after it: the next job is not to be blamed */
+    /* These are not checked: the next job must not be blamed for them. */
+    DeviceLaunch both[2] = {after, launch(m, "refused", y, 1, 0)};
     assert_int_equal(ops->run(d, both, 2, &fault, &err), 1);
     assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
     ops->free(d, x);
@@ -131,7 +127,7 @@ static void test_guards(void **state)
     ops->close(d);
 }
 
-/* Nobody waits for an evaluator that has nothing to do: after its job the GPU is not shared. */
+/* After its job an idle evaluator does not hold the lock. */
 static void test_idle_holds_nothing(void **state)
 {
     (void)state;
@@ -143,8 +139,8 @@ static void test_idle_holds_nothing(void **state)
     ops->close(d);
 }
 
-/* Many questions at once: more than one round of them, then one wrong byte, one wrong element, a
- * written guard. */
+/* Many comparisons in one wait, more than there are slots; then one wrong byte, one wrong element,
+ * and a written guard zone. */
 static void expect_all(DevicePtr p, DeviceGolden *bytes)
 {
     enum { MANY = 40 };
@@ -180,7 +176,8 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     ok(trusted_write(&d->trusted, y + N * 4, &wrong, 1, &err));
     assert_int_equal(ops->expect(d, list, 3, 0, &err), 0);
     assert_int_equal(ops->expect(d, list, 3, 1, &err), 1);
-    assert_int_equal(ops->check_guards(d, &fault, &err), 1); /* which says so, and repairs it */
+    assert_int_equal(ops->check_guards(d, &fault, &err),
+                     1); /* it reports the zone and poisons it again */
     assert_int_equal(ops->expect(d, list, 0, 1, &err), 0);
     ok(trusted_write(&d->trusted, y + N * 4, &poison, 1, &err));
     list[2].from = N;
@@ -208,21 +205,21 @@ static void golden(void)
         assert_int_equal(first, 70);
     }
     expect_all(p, g);
-    assert_int_equal(ops->fill(d, p, g, 8, &err), -1);  /* no multiple of 16 */
-    assert_int_equal(ops->fill(d, p, g, 96, &err), -1); /* none of its bytes */
+    assert_int_equal(ops->fill(d, p, g, 8, &err), -1);  /* not a multiple of 16 */
+    assert_int_equal(ops->fill(d, p, g, 96, &err), -1); /* beyond the contents */
     ops->free(d, p);
     ops->golden_free(d, g);
 }
 
-/* Every way to go down: the outcome, a sentence, the same again for a module that is gone, and the
- * next candidate is fine. */
-static void test_deaths(void **state)
+/* Every way to end a runner gives its outcome and a sentence, and the same again for the lost
+ * module. The next candidate is not affected. */
+static void test_failures(void **state)
 {
     (void)state;
     static const struct {
         const char *kernel, *word;
         Outcome outcome;
-        int dies;
+        int ends_runner;
     } ways[] = {
         {"illegal", "launch 2 of 3", OUTCOME_OUT_OF_BOUNDS, 1},
         {"trap", "exception", OUTCOME_LAUNCH_ERROR, 1},
@@ -244,8 +241,8 @@ static void test_deaths(void **state)
         assert_int_equal(ops->run(d, l, 3, &fault, &err), 1);
         assert_int_equal(fault.outcome, ways[i].outcome);
         if (!strstr(fault.message, ways[i].word)) fail_msg("%s", fault.message);
-        assert_int_equal(runner_of(HOME_CANDIDATE)->generation - generation, ways[i].dies);
-        if (ways[i].dies) {
+        assert_int_equal(runner_of(HOME_CANDIDATE)->generation - generation, ways[i].ends_runner);
+        if (ways[i].ends_runner) {
             assert_int_equal(ops->run(d, l, 3, &again, &err), 1);
             assert_string_equal(again.message, fault.message);
             assert_int_equal(clock_one(l, 1, CLOCK_WARM, &c, &again), 1);
@@ -260,8 +257,7 @@ static void test_deaths(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What no candidate is to blame for is the evaluator's: broken memory, a runner that someone
- * killed. */
+/* Broken memory and a runner that was killed from outside are errors of the evaluator. */
 static void test_not_the_candidates(void **state)
 {
     (void)state;
@@ -285,7 +281,8 @@ static void test_not_the_candidates(void **state)
     ops->close(d);
 }
 
-/* At a phase of the memory's stalls, and what has two homes or fails while it is clocked. */
+/* Timing at a phase of the memory's stalls; a sequence with two homes, and one that fails while it
+ * is timed. */
 static void test_clock(void **state)
 {
     (void)state;
@@ -293,7 +290,7 @@ static void test_clock(void **state)
     DeviceClock c;
     DevicePtr y;
     start();
-    DeviceModule *m = load(0), *twin = load(1);
+    DeviceModule *m = load(0), *trusted = load(1);
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceLaunch l[2] = {launch(m, "ones", y, 10, 0), launch(m, "ones", y, 5, 10)};
     assert_int_equal(d->stall_ns, 100148);
@@ -302,7 +299,7 @@ static void test_clock(void **state)
         assert_true(c.us > 0 && c.flush_us > 0 && c.host_us >= c.us);
     }
     expect_floats(y, N, 15);
-    l[1].module = twin;
+    l[1].module = trusted;
     assert_int_equal(clock_one(l, 2, CLOCK_COLD, &c, &fault), -1);
     assert_int_equal(clock_one(l, 0, CLOCK_COLD, &c, &fault), -1);
     l[1] = launch(m, "trap", y, 5, 10);
@@ -310,13 +307,12 @@ static void test_clock(void **state)
     assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
     ops->free(d, y);
     ops->unload(d, m);
-    ops->unload(d, twin);
+    ops->unload(d, trusted);
     honest();
     ops->close(d);
 }
 
-/* What a launch adds depends on its number modulo eight: a timing begins at any, after 0 to 7
- * launches of nothing. */
+/* A timing begins after 0 to 7 empty launches (eval/cuda/measure/stopwatch.c). */
 static void test_begins_anywhere(void **state)
 {
     (void)state;
@@ -333,7 +329,7 @@ static void test_begins_anywhere(void **state)
     DeviceLaunch l = launch(m, "ones", y, N, 0);
     unlink("launches");
     for (int i = 0; i < TIMINGS; i++)
-        ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault)); /* no phase: nothing else waits */
+        ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault)); /* no phase: no wait for it */
     ok(clock_one(&l, 1, CLOCK_WARM, &c, &fault));
     unsetenv("TEST_LAUNCHES");
     buffer_init(&launches, 1 << 20);
@@ -349,7 +345,7 @@ static void test_begins_anywhere(void **state)
         }
     }
     assert_int_equal(timings, TIMINGS);
-    assert_int_equal(idle, 0); /* a warm timing follows itself */
+    assert_int_equal(idle, 0); /* a warm timing has no empty launches */
     assert_int_equal(least, 0);
     assert_int_equal(most, 7);
     buffer_release(&launches);
@@ -358,8 +354,8 @@ static void test_begins_anywhere(void **state)
     ops->close(d);
 }
 
-/* A module without variables that is loaded again and again is one of a few copies, all of them
- * equally often and none twice running; after a runner's end there are new ones. */
+/* Loading a module without variables many times gives one of a few copies, each equally often and
+ * none twice in a row. After a runner's end the copies are new. */
 static void test_copies(void **state)
 {
     (void)state;
@@ -409,13 +405,12 @@ static void test_trusted(void **state)
     ok(ops->lock(d, 0, &err));
     assert_int_equal(lock_held(d->lock), GPU_FREE);
     l.kernel = "refused";
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err),
-                     -1); /* a baseline that fails is no candidate's fault */
+    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1); /* a baseline's failure is an error */
     ops->unload(d, m);
     ops->close(d);
 }
 
-/* Trusted code that writes ones, then the same by a candidate, each in its own process. */
+/* Trusted code writes ones, then a candidate does, each in its own process. */
 static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr y)
 {
     DeviceFault fault;
@@ -436,9 +431,9 @@ static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr 
     }
 }
 
-/* Killed between uses the twin is replaced without a word, with the modules that it had; the
- * candidates' runner goes on. */
-static void test_twin(void **state)
+/* When the trusted runner is killed between two calls, it is replaced without an error, with its
+ * modules. The candidates' runner is not affected. */
+static void test_trusted_runner(void **state)
 {
     (void)state;
     DeviceFault fault;
@@ -447,26 +442,26 @@ static void test_twin(void **state)
     int files = open_files();
     start();
     DeviceModule *trusted = load(1), *candidate = load(0);
-    CudaRunner *twin = runner_of(HOME_TRUSTED), *runner = runner_of(HOME_CANDIDATE);
+    CudaRunner *trusted_runner = runner_of(HOME_TRUSTED), *runner = runner_of(HOME_CANDIDATE);
     ok(ops->kernel(d, trusted, "ones", &info, &err));
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     alternate(trusted, candidate, y);
-    assert_true(twin->pid && runner->pid && twin->pid != runner->pid);
+    assert_true(trusted_runner->pid && runner->pid && trusted_runner->pid != runner->pid);
     pid_t pid = runner->pid;
     for (unsigned round = 0; round < 3; round++) {
-        kill(twin->pid, SIGKILL);
-        if (round) clock_sleep(0.1); /* else it may only be dying when it is asked */
+        kill(trusted_runner->pid, SIGKILL);
+        if (round) clock_sleep(0.1); /* so that it has ended before the next call */
         DeviceLaunch l = launch(trusted, "ones", y, N, 0);
         if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
         alternate(trusted, candidate, y);
-        assert_int_equal(twin->generation, round + 2);
-        if (round == 1)
-            ok(ops->alloc(d, (size_t)100 << 20, "output z", &z,
-                          &err)); /* mapped in the next, too */
+        assert_int_equal(trusted_runner->generation, round + 2);
+        /* The next runner maps it too. */
+        if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err));
     }
-    kill(twin->pid, SIGKILL);
+    kill(trusted_runner->pid, SIGKILL);
     clock_sleep(0.1);
-    ok(ops->kernel(d, trusted, "illegal", &info, &err)); /* a name that was not asked for yet */
+    ok(ops->kernel(d, trusted, "illegal", &info,
+                   &err)); /* a kernel that was not asked for before */
     ops->free(d, z);
     alternate(trusted, candidate, y);
     assert_true(runner->pid == pid && runner->generation == 1);
@@ -479,9 +474,9 @@ static void test_twin(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What a candidate does leaves the twin alone; what trusted code does is the evaluator's error, and
- * the twin's end only. */
-static void test_twin_faults(void **state)
+/* A candidate's failure does not affect the trusted runner. A failure of trusted code is an error
+ * of the evaluator and ends the trusted runner only. */
+static void test_trusted_runner_faults(void **state)
 {
     (void)state;
     DeviceFault fault;
@@ -493,12 +488,12 @@ static void test_twin_faults(void **state)
     for (int i = 0; i < 3; i++) {
         DeviceModule *candidate = load(0);
         alternate(trusted, candidate, y);
-        unsigned twin = runner_of(HOME_TRUSTED)->generation,
+        unsigned trusted_runner = runner_of(HOME_TRUSTED)->generation,
                  runner = runner_of(HOME_CANDIDATE)->generation;
         DeviceLaunch bad = launch(candidate, ways[i], y, 1, 0);
         assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
-        assert_int_equal(runner_of(HOME_TRUSTED)->generation, twin);
+        assert_int_equal(runner_of(HOME_TRUSTED)->generation, trusted_runner);
         ops->unload(d, candidate);
         candidate = load(0);
         alternate(trusted, candidate, y);
@@ -506,7 +501,7 @@ static void test_twin_faults(void **state)
         assert_int_equal(ops->run(d, &bad, 1, &fault, &err), -1);
         if (!strstr(err.text, ways[i])) fail_msg("%s", err.text);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
-        assert_int_equal(runner_of(HOME_TRUSTED)->generation, twin + 1);
+        assert_int_equal(runner_of(HOME_TRUSTED)->generation, trusted_runner + 1);
         alternate(trusted, candidate, y);
         ops->unload(d, candidate);
     }
@@ -514,7 +509,7 @@ static void test_twin_faults(void **state)
     ops->close(d);
 }
 
-/* A library is called in the twin; the candidates' runner has none, whatever it is sent. */
+/* A library is called in the trusted runner. The candidates' runner refuses such a call. */
 static void test_library(void **state)
 {
     (void)state;
@@ -566,8 +561,8 @@ static void test_refused_names(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Where quern-light cannot measure, as here, the evaluator goes on by the bounds, and tries again
- * when it is opened the next time. */
+/* When quern-light cannot measure, the evaluator uses the bounds, and tries again when it is opened
+ * the next time. */
 static void test_unmeasured(void **state)
 {
     (void)state;
@@ -588,22 +583,15 @@ static void test_unmeasured(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest),
-                                       cmocka_unit_test(test_buffers),
-                                       cmocka_unit_test(test_guards),
-                                       cmocka_unit_test(test_idle_holds_nothing),
-                                       cmocka_unit_test(test_deaths),
-                                       cmocka_unit_test(test_not_the_candidates),
-                                       cmocka_unit_test(test_trusted),
-                                       cmocka_unit_test(test_clock),
-                                       cmocka_unit_test(test_begins_anywhere),
-                                       cmocka_unit_test(test_copies),
-                                       cmocka_unit_test(test_twin),
-                                       cmocka_unit_test(test_twin_faults),
-                                       cmocka_unit_test(test_library),
-                                       cmocka_unit_test(test_other_addresses),
-                                       cmocka_unit_test(test_unmeasured),
-                                       cmocka_unit_test(test_refused_names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_honest),          cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_guards),          cmocka_unit_test(test_idle_holds_nothing),
+        cmocka_unit_test(test_failures),        cmocka_unit_test(test_not_the_candidates),
+        cmocka_unit_test(test_trusted),         cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_trusted_runner),  cmocka_unit_test(test_trusted_runner_faults),
+        cmocka_unit_test(test_library),         cmocka_unit_test(test_other_addresses),
+        cmocka_unit_test(test_unmeasured),      cmocka_unit_test(test_refused_names)};
     (void)argc;
     if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);

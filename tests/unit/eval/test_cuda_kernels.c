@@ -1,5 +1,5 @@
 /* The harness's own device code, compiled by NVRTC and run by the simulator: guard zones,
- * comparison, digests, against the same done by the host. */
+ * comparison and digests, against the same computed by the host. */
 #include <math.h>
 
 #include "base/random.h"
@@ -59,12 +59,12 @@ static void test_zones(void **state)
     HarnessZoneBad bad[3];
     start();
     memset(memory, 255, sizeof memory);
-    memset(memory + 256, 0, 28); /* buffers hold anything */
+    memset(memory + 256, 0, 28); /* buffers may hold any value */
     memset(memory + 2048, 1, 3001 - 2048);
     zones_case(memory, zones, 3, bad);
     for (int i = 0; i < 3; i++) assert_int_equal(bad[i].lowest, ~0ull);
     memory[256 + 28] = 7; /* the byte after a buffer */
-    memory[2047] = 254;   /* the byte before one */
+    memory[2047] = 254;   /* the byte before a buffer */
     memory[3500] = 0;
     zones_case(memory, zones, 3, bad);
     assert_int_equal(bad[0].lowest, ~0ull);
@@ -88,7 +88,7 @@ static double host_excess(double got, double want, double atol, double rtol)
     return isnan(d) || isinf(d) ? INFINITY : (double)(float)(d / limit);
 }
 
-/* want: as the harness keeps it, element 0 of got belonging to element `from`. */
+/* want: as the harness keeps it; element 0 of got belongs to its element `from`. */
 static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, const double *kept,
                          double atol, double rtol)
 {
@@ -157,7 +157,7 @@ static void test_compare(void **state)
     sim_stop(&sim);
 }
 
-/* Every half and bfloat, read as the host reads them. */
+/* Every float16 and bfloat16 has the value that the host gives it. */
 static void test_elements(void **state)
 {
     (void)state;
@@ -224,11 +224,11 @@ static void test_bytes(void **state)
         }
     }
     for (size_t i = 0; i < 1024; i++)
-        b[i] = a[(i + 1024 - 160) % 1024]; /* kept, and seen from its byte 160 on */
+        b[i] = a[(i + 1024 - 160) % 1024]; /* rotated: read from byte 160 on */
     assert_int_equal(same_case(a, b, 160, 1024), ~0ull);
     b[40] ^= 1;
     assert_int_equal(same_case(a, b, 160, 1024), 40 + 1024 - 160);
-    /* The same words in other places, and zeros that are more or fewer, are other contents. */
+    /* Equal words at other indices, and other numbers of zeros, give other digests. */
     memcpy(b, a + 8, 8), memcpy(b + 8, a, 8);
     digest_case(a, 16, was);
     digest_case(b, 16, now);
@@ -240,10 +240,10 @@ static void test_bytes(void **state)
     sim_stop(&sim);
 }
 
-/* ---- the clock ---- */
+/* ---- timing ---- */
 
-/* All that the flush reads is zero afterwards, whatever was there, whole strides or not; what lies
- * behind it is left alone. */
+/* The flush zeroes all words that it reads, for sizes that are a multiple of the stride and others.
+ * It does not write behind them. */
 static void test_flush(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_flush(void **state)
     sim_stop(&sim);
 }
 
-/* The wait ends at its phase, or where its turns do. */
+/* The wait ends at its phase, or after its number of reads. */
 static void test_wait(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* What the device "cuda:N" does with contents, graphs and the runs of a verdict, over a driver that
- * does everything as late as it may (tests/fixtures/cuda): what is reused too early, or not waited
- * for, comes out wrong. */
+/* The device "cuda:N" over a driver that does all work as late as it is allowed to
+ * (tests/fixtures/cuda): contents, graphs and the runs of a verdict. Memory that is reused too
+ * early, or a wait that is missing, gives a wrong result. */
 #include "eval/judge/paired_timing.h"
 
 #include "cuda_support.h"
 
-/* More than goes through pinned memory at once, turned and compared, while the host has the memory
- * for something else. */
+/* Contents larger than the pinned memory, rotated and compared, while the host reuses its
+ * memory. */
 static void test_large_contents(void **state)
 {
     (void)state;
@@ -40,8 +40,8 @@ static void test_large_contents(void **state)
     ops->close(d);
 }
 
-/* As graphs: each of many sequences once captured, again after its module is gone and another has
- * its place. */
+/* Each of many sequences is captured once, and again after its module was unloaded and another has
+ * its number. */
 static void test_graphs(void **state)
 {
     (void)state;
@@ -55,7 +55,8 @@ static void test_graphs(void **state)
         for (int home = 0; home < HOMES; home++) {
             DeviceModule *m = load(home);
             for (int k = 1; k < SEQUENCES; k++) {
-                int i = round ? SEQUENCES - k : k; /* the last captured are the first again */
+                int i =
+                    round ? SEQUENCES - k : k; /* the second round begins with the last captured */
                 DeviceLaunch l[2] = {launch(m, "ones", y, i, 0), launch(m, "ones", y, i, i)};
                 ok(ops->poison(d, y, &err));
                 for (int again = 0; again < 2; again++)
@@ -75,7 +76,7 @@ static void test_graphs(void **state)
     l[1] = launch(m, "illegal", y, 1, 0);
     assert_int_equal(clock_one(l, 2, CLOCK_GRAPH, &c, &fault), 1);
     assert_int_equal(fault.outcome, OUTCOME_OUT_OF_BOUNDS);
-    m = load(0); /* in the next runner */
+    m = load(0); /* in a new runner */
     ok(ops->poison(d, y, &err));
     l[0] = launch(m, "ones", y, N, 0);
     ok(clock_one(l, 1, CLOCK_GRAPH, &c, &fault));
@@ -84,7 +85,7 @@ static void test_graphs(void **state)
     ops->close(d);
 }
 
-/* A side of a comparison: its one kernel is known by name to the driver. */
+/* A side of a comparison, with one kernel that the driver knows by name. */
 static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *kernel, int trusted)
 {
     Finding f;
@@ -103,7 +104,7 @@ static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *k
         fail_msg("%s %s", f.message, err.text);
 }
 
-/* All that timing asks of the device, in its order. */
+/* All calls of a paired timing, in order. */
 static void test_compared(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Launch records come out as they went in, torn ones are refused, and no answer of a runner is
- * believed that is not one to the call, or counts more than there is room for. Then what a model is
- * told of the driver's numbers. */
+/* Launch records are decoded as they were encoded, and damaged ones are refused. An answer of a
+ * runner is refused when it does not belong to the call or exceeds a bound. The driver's error
+ * numbers become sentences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "eval/cuda/fault.h"
+#include "eval/cuda/launch_fault.h"
 #include "gpu/driver.h"
 
 static void test_records(void **state)
@@ -53,7 +53,7 @@ static void test_records(void **state)
         launch_encode(&l, 0, KERNEL_MAX_PARAM_BYTES + 1, records, sizeof records, &used), -1);
 }
 
-/* Whatever the bytes, no record reaches beyond them (the address sanitizer sees to the rest). */
+/* No record reaches beyond its bytes, whatever they are; the address sanitizer checks the reads. */
 static void test_torn_records(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void explained(LaunchEnd end, int n, Outcome outcome, const char *start, 
     for (int i = 0; i < 3; i++)
         l[i] = (DeviceLaunch){
             .kernel = i == 1 ? "_Z7softmaxPfi" : "scale", .grid = {7, 1, 1}, .block = {256, 1, 1}};
-    assert_int_equal(fault_explain(&end, l, n, &f), 1);
+    assert_int_equal(launch_fault_explain(&end, l, n, &f), 1);
     assert_int_equal(f.outcome, outcome);
     assert_int_equal(f.launch, end.last);
     if (strncmp(f.message, start, strlen(start)) || !strstr(f.message, word))
@@ -180,13 +180,15 @@ static void test_faults(void **state)
               "kernel scale accessed", "misaligned");
     explained((LaunchEnd){END_RUN, CU_LAUNCH_TIMEOUT, 0, 0, 1, ""}, 1, OUTCOME_TIMEOUT,
               "kernel scale did not end", "time");
-    /* Memory that fails, a harness that fails, indices that are none: nobody's candidate. */
-    assert_int_equal(fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);
+    /* A memory error, a failure of the harness and invalid indices are not blamed on a
+     * candidate. */
+    assert_int_equal(launch_fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);
     assert_int_equal(
-        fault_explain(&(LaunchEnd){END_HARNESS, CU_ILLEGAL_ADDRESS, 0, 0, 1, ""}, &l, 1, &f), 0);
+        launch_fault_explain(&(LaunchEnd){END_HARNESS, CU_ILLEGAL_ADDRESS, 0, 0, 1, ""}, &l, 1, &f),
+        0);
     assert_int_equal(
-        fault_explain(&(LaunchEnd){END_RUN, CU_ILLEGAL_ADDRESS, 0, 1, 1, ""}, &l, 1, &f), 0);
-    fault_timeout(&l, 1, 5, &f);
+        launch_fault_explain(&(LaunchEnd){END_RUN, CU_ILLEGAL_ADDRESS, 0, 1, 1, ""}, &l, 1, &f), 0);
+    launch_fault_timeout(&l, 1, 5, &f);
     assert_int_equal(f.outcome, OUTCOME_TIMEOUT);
     assert_non_null(strstr(f.message, "kernel k did not end within 5 s"));
 }

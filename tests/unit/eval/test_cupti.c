@@ -1,6 +1,5 @@
-/* The counting library's client, against a library made here that speaks CUPTI's ABI: what is asked
- * for and in which order, passes, metrics that a chip does not have, and the records that are left
- * where counting is not allowed. */
+/* Counters over a library, made here, that has CUPTI's ABI: the order of calls, the passes, metrics
+ * that a chip does not have, and activity records where counting is not allowed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,8 +114,8 @@ static double value(const DeviceCounter *c, int n, const char *name)
     return -1;
 }
 
-/* Without the right to count: the records of the kernels, and a run that fails is that run's error.
- */
+/* Without the right to count, the values come from activity records. A run that fails is an
+ * error. */
 static void test_records(void **state)
 {
     DeviceCounter c[DEVICE_MAX_COUNTERS];
@@ -139,7 +138,7 @@ static void test_records(void **state)
     unsetenv("FAKE_REFUSES");
 }
 
-/* Three passes, each after a preparation; the stall reasons are not known to this chip. */
+/* Three passes, each after a preparation. This chip does not have the stall reasons. */
 static void test_counters(void **state)
 {
     DeviceCounter c[DEVICE_MAX_COUNTERS];

@@ -1,6 +1,6 @@
 /* Attention, forward and backward, on the simulator against the definition in double precision:
- * packed sequences of unequal lengths, groups of query heads, all tile widths and those that are
- * padded to them. */
+ * packed sequences of unequal lengths, groups of query heads, all tile widths and dimensions padded
+ * to them. */
 #include <math.h>
 
 #include "engine_support.h"
@@ -11,11 +11,12 @@ typedef struct {
     HeadShape s;
     int lengths[MAX_SEQUENCES]; /* up to the first 0 */
     float scale;                /* of the inputs */
-    int sms; /* that the launcher believes in: few, and a group's heads stay together */
+    /* Multiprocessors that the launcher sees. With few, the heads of a group are not divided. */
+    int sms;
     int backward;
 } Case;
 
-/* The operands as the kernels see them (bf16, widened), and what is expected. */
+/* The operands as the kernels see them (bf16, widened), and the expected results. */
 typedef struct {
     BatchView view;
     int32_t start[MAX_SEQUENCES + 1];
@@ -31,7 +32,7 @@ static double dot(const float *a, const float *b, int n)
     return s;
 }
 
-/* exp(score - lse) of the keys up to this query */
+/* exp(score - lse) of the keys up to this query. */
 static double probabilities(const Work *w, HeadShape s, int first, int query, int head, double *p)
 {
     int kv = head / (s.heads / s.kv_heads);
@@ -66,7 +67,8 @@ static void expect_forward(Work *w, HeadShape s)
     free(p);
 }
 
-/* From the output that the kernel is given: its rounding is not the kernel's error. */
+/* Expected gradients from the output that the kernel gets, whose rounding is not the kernel's
+ * error. */
 static void expect_backward(Work *w, HeadShape s)
 {
     double *p = memory_array((size_t)w->view.longest, sizeof *p), scale = 1 / sqrt(s.dim);
@@ -126,9 +128,9 @@ static void work_release(Work *w)
     free(w->want_out), free(w->want_lse), free(w->want_dqkv);
 }
 
-/* Vectors of dim numbers, `of` a row from column `from` on. Each is within `tolerance` of its own
- * length, or of the mean length where it is shorter than that; all together within half of it, with
- * a cosine over 0.9998. */
+/* Check vectors of dim numbers, `of` per row from column `from` on. The error of each is within
+ * `tolerance` of its length, or of the mean length if it is shorter. The error of all is within
+ * half of the tolerance, and their cosine above 0.9998. */
 static void close_vectors(const char *what, const float *got, const double *want, size_t rows,
                           size_t ld, int from, int of, int dim, double tolerance)
 {
@@ -179,7 +181,7 @@ static void run(const Case *c)
     close_vectors("out", w.out, w.want_out, w.rows, w.wide, 0, s.heads, s.dim, 8e-3);
     for (size_t i = 0; i < w.rows * (size_t)s.heads; i++)
         if (!(fabs((double)w.lse[i] - w.want_lse[i]) <
-              2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores: within 2^-15 ln 2 */
+              2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores are within 2^-15 ln 2 */
             fail_msg("lse %zu is %.9g, not %.9g", i, (double)w.lse[i], w.want_lse[i]);
     if (c->backward) {
         void *dout = engine_bf16("dout", w.dout, w.rows * w.wide),
@@ -225,8 +227,8 @@ static void test_padded_dims(void **state)
     run(&(Case){{1, 1, 256}, {66}, 1, 0, 1});
 }
 
-/* One long sequence among short ones: blocks are then laid out by sequence; with more of them than
- * a block has threads, too. */
+/* One long sequence among short ones: blocks are then ordered by sequence. Also with more sequences
+ * than a block has threads. */
 static void test_unequal_lengths(void **state)
 {
     (void)state;

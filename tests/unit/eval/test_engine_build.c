@@ -1,8 +1,8 @@
-/* The engine's host side where there is no GPU. Its device code compiles for every architecture
- * that it names, has the kernels that kernels.h lists, and spills no registers. The cache gives the
- * same binaries, and is not believed when damaged. And over tests/fixtures/cuda/driver.c, which
- * stands for libcuda: names of devices, memory there and back, sentences of failures, and the GPU's
- * lock given to who wants to be alone. */
+/* The host side of the engine without a GPU. The device code compiles for every supported
+ * architecture, has the kernels of kernels.h, and spills no registers. The cache returns the same
+ * binaries, and damaged entries are compiled again. Over tests/fixtures/cuda/driver.c, which
+ * replaces libcuda: device names, copies both ways, messages of failures, and the lock of the
+ * GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,14 +24,15 @@
 #include "gpu/lock.h"
 #include "gpu/nvrtc.h"
 #include "model/core/halves.h"
+#include "model/core/ranks.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/sources.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 #include "tests/unit/gpu/fixtures.h"
 
-/* The kernels are cut for sm_90: there a stack of more than a few words, which no loop touches, is
- * one of these, for its reason. Elsewhere more is let pass. */
+/* The kernels are optimized for sm_90. There a stack of more than a few words is allowed only for
+ * these kernels, whose loops do not touch it. Other architectures have a larger limit. */
 static const struct {
     const char *kernel, *why;
 } stacked[] = {
@@ -61,8 +62,8 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
     };
     Cubin parsed[SOURCE_COUNT + 1];
     Error err;
-    int most = 0, bad = 0;
-    const char *hungriest = "";
+    int max_registers = 0, bad = 0;
+    const char *largest = "";
     for (int s = 0; s < SOURCE_COUNT; s++)
         if (cubin_parse(binaries[s].data, binaries[s].len, &parsed[s], &err))
             fail_msg("%s: %s", cuda_source_name((CudaSource)s), err.text);
@@ -70,7 +71,7 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
         const CubinKernel *k = cubin_find(&parsed[kernels[i].source], kernels[i].name);
         if (!k)
             fail_msg("%s has no kernel %s", cuda_source_name(kernels[i].source), kernels[i].name);
-        if (k->registers > most) most = k->registers, hungriest = k->name;
+        if (k->registers > max_registers) max_registers = k->registers, largest = k->name;
         if (k->local_bytes) {
             printf("# %s: kernel %s has %u bytes of stack (%d registers)\n", arch, k->name,
                    k->local_bytes, k->registers);
@@ -82,7 +83,7 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
                           k->static_shared);
     }
     printf("# %s: %zu kernels; the most registers are %d (%s)\n", arch,
-           sizeof kernels / sizeof *kernels, most, hungriest);
+           sizeof kernels / sizeof *kernels, max_registers, largest);
     for (int s = 0; s < SOURCE_COUNT; s++) cubin_release(&parsed[s]);
     assert_int_equal(bad, 0);
 }
@@ -129,8 +130,8 @@ static void test_unknown_arch(void **state)
     cuda_compile_release(binaries);
 }
 
-/* After test_hopper: what is read is what was written, and quickly; one byte that changed is
- * noticed. */
+/* Runs after test_hopper: the cache returns the stored binaries quickly, and one changed byte is
+ * detected. */
 static void test_cache(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void test_cache(void **state)
     cuda_compile_release(again);
 }
 
-/* ---- ranks over the stand-ins of libcuda and NCCL, in processes of their own ---- */
+/* ---- ranks over the replacements of libcuda and NCCL, in separate processes ---- */
 
 static void need(int condition, const char *what)
 {
@@ -211,7 +212,7 @@ static void collectives(int n)
     TRY(ops->status(&err_));
     TRY(ranks_all_reduce(
         p, (1 << 20) + 1,
-        &err_)); /* more than the stand-in takes: told by status, like any operation */
+        &err_)); /* more than the replacement accepts: reported by status, like any operation */
     need(ops->status(&err) &&
              strstr(err.text,
                     "NCCL's all-reduce: invalid argument (4): the stand-in takes 4 MiB at most"),
@@ -224,13 +225,13 @@ static void test_ranks(void **state)
 {
     (void)state;
     setenv("TEST_GPUS", "3", 1);
-    for (int n = 2; n <= 4; n++) { /* 4: one more than there are */
+    for (int n = 2; n <= 4; n++) { /* 4: one more rank than GPUs */
         int status = -1;
         fflush(NULL);
         pid_t pid = fork();
         if (!pid) {
             log_open("ranks");
-            setenv("CUDA_HOME", toolkit, 1); /* its NCCL */
+            setenv("CUDA_HOME", toolkit, 1); /* the folder of its NCCL */
             collectives(n);
             _exit(0);
         }
@@ -244,7 +245,7 @@ static void test_ranks(void **state)
     unsetenv("TEST_GPUS");
 }
 
-/* ---- over the stand-in ---- */
+/* ---- over the replacement of libcuda ---- */
 
 static const Ops *gpu;
 
@@ -283,21 +284,19 @@ static void test_table(void **state)
 {
     (void)state;
 #define X(member) assert_true(gpu->member != NULL);
-    X(alloc)
-    X(release)
-    X(copy)
-    X(zero)
-    X(upload) X(download) X(load) X(store) X(status) X(memory) X(gemm) X(bias_grad) X(add)
-        X(rmsnorm) X(rmsnorm_grad) X(head_norm) X(head_norm_grad) X(rope) X(attention)
-            X(attention_grad) X(swiglu) X(swiglu_grad) X(embed) X(embed_grad) X(cross_entropy)
-                X(cross_entropy_grad) X(sum_squares) X(adamw)
+    /* clang-format off */
+    X(alloc) X(release) X(copy) X(zero) X(upload) X(download) X(load) X(store) X(status)
+    X(memory) X(gemm) X(bias_grad) X(add) X(rmsnorm) X(rmsnorm_grad) X(head_norm)
+    X(head_norm_grad) X(rope) X(attention) X(attention_grad) X(swiglu) X(swiglu_grad) X(embed)
+    X(embed_grad) X(cross_entropy) X(cross_entropy_grad) X(sum_squares) X(adamw)
+    /* clang-format on */
 #undef X
 }
 
 static void test_memory(void **state)
 {
     (void)state;
-    enum { N = 40000003 }; /* more than the ring of pinned memory */
+    enum { N = 40000003 }; /* more than the pinned buffer */
     Error err;
     unsigned char *host = malloc(N), *back = malloc(N), *p = gpu->alloc(N);
     for (size_t i = 0; i < N; i++) host[i] = (unsigned char)(i * 2654435761u >> 13);
@@ -317,7 +316,7 @@ static void test_memory(void **state)
     for (size_t i = 0; i < 5000001; i++)
         assert_true(stored[i] == bf16_to_float(float_to_bf16(numbers[i])));
     for (int i = 0; i < 1000; i++)
-        gpu->upload(p + i * 3000, host + i, 2999); /* more than the ring has slots */
+        gpu->upload(p + i * 3000, host + i, 2999); /* more than the buffer has slots */
     gpu->download(back, p, 3000000);
     for (int i = 0; i < 1000; i++) assert_memory_equal(back + i * 3000, host + i, 2999);
     gpu->release(p);
@@ -326,7 +325,7 @@ static void test_memory(void **state)
     free(host), free(back), free(numbers), free(stored);
 }
 
-/* The first failure is kept, nothing is done after it, and once told it is forgotten. */
+/* The first failure is kept, nothing runs after it, and `status` clears it. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -338,7 +337,7 @@ static void test_failures(void **state)
     assert_null(gpu->alloc(16));
     cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){4096, 1, 1}, 0, NULL);
     gpu->download(&got, p, 4);
-    assert_true(got == 0); /* not what was there before */
+    assert_true(got == 0); /* not the previous contents */
     assert_int_equal(gpu->status(&err), -1);
     if (!strstr(err.text, "memory is full: 1073741824.0 MiB more are needed"))
         fail_msg("%s", err.text);
@@ -353,7 +352,7 @@ static void test_failures(void **state)
     assert_int_equal(gpu->status(&err), -1);
     if (!strstr(err.text, "may not have 307200 bytes of shared memory")) fail_msg("%s", err.text);
     cuda_launch((CudaKernel)0, (Dim3){0, 1, 1}, (Dim3){4096, 1, 1}, 0,
-                NULL); /* an empty grid is no work */
+                NULL); /* an empty grid launches nothing */
     if (gpu->status(&err)) fail_msg("%s", err.text);
     gpu->release(p);
 }
@@ -367,13 +366,13 @@ static void test_scratch(void **state)
     assert_ptr_equal(first, same);
     char *large = cuda_scratch(50000000);
     assert_non_null(large);
-    memset(large, 1, 50000000); /* the stand-in's memory is the host's */
+    memset(large, 1, 50000000); /* the memory of the replacement is host memory */
     assert_ptr_equal(cuda_scratch(7), large);
     if (gpu->status(&err)) fail_msg("%s", err.text);
 }
 
-/* Another process wants to be alone on the GPU: it gets it while launches go on, and they wait
- * until it is done. */
+/* Another process asks for the exclusive lock: it gets it between launches, and they wait until it
+ * releases it. */
 static void test_lock(void **state)
 {
     (void)state;
@@ -384,12 +383,12 @@ static void test_lock(void **state)
     assert_int_equal(gpus_get(cuda_driver(NULL), 0, &info, &err), 0);
     assert_int_equal(pipe(ready), 0);
     cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0,
-                NULL); /* from here on it is shared */
+                NULL); /* from here on the lock is shared */
     pid_t pid = fork();
     if (!pid) {
         GpuLock *l;
         if (lock_open(info.uuid, &l, NULL) || write(ready[1], "", 1) != 1 ||
-            lock_alone(l, 20, NULL))
+            lock_exclusive(l, 20, NULL))
             _exit(1);
         clock_sleep(0.2);
         lock_close(l);
@@ -407,14 +406,14 @@ static void test_lock(void **state)
     assert_true(longest > 0.15);
     GpuLock *l;
     assert_int_equal(lock_open(info.uuid, &l, &err), 0);
-    assert_int_equal(lock_alone(l, 0.05, &err), -1); /* still shared here */
+    assert_int_equal(lock_exclusive(l, 0.05, &err), -1); /* still shared here */
     if (gpu->status(&err)) fail_msg("%s", err.text);
-    assert_int_equal(lock_alone(l, 0.05, &err), 0); /* a wait has given it back */
+    assert_int_equal(lock_exclusive(l, 0.05, &err), 0); /* released by the wait */
     lock_close(l);
     close(ready[0]), close(ready[1]);
 }
 
-/* The last test: the context is lost for good. */
+/* The last test: the context is lost permanently. */
 static void test_fault(void **state)
 {
     (void)state;
@@ -447,7 +446,7 @@ static int start(void **state)
                  : 0;
     free(lib64);
     return rc || !dlopen(path, RTLD_NOW) ? -1
-                                         : 0; /* from here on the loader knows it by its name */
+                                         : 0; /* from here on the loader finds it by its name */
 }
 
 int main(void)

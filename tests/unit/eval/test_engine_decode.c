@@ -1,5 +1,5 @@
-/* The kernels of a decoding step on the simulator, against plain computation in double precision.
- */
+/* The kernels of a decoding step on the simulator, against direct computation in double
+ * precision. */
 #include "engine_support.h"
 
 #include <math.h>
@@ -8,25 +8,16 @@
 
 static uint64_t seed;
 
-static float *randoms(size_t n, float spread)
+static float *randoms(size_t n, float size)
 {
-    float *v = memory_array(n, sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = spread * engine_random(&seed);
-    return v;
+    return engine_randoms(&seed, n, size);
 }
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     seed = 7;
     engine_start("sm_90");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
     return 0;
 }
 
@@ -38,8 +29,8 @@ typedef struct {
 } Heads;
 
 typedef struct {
-    float *keys, *values, *parts, *bias, *norm, *cosines,
-        *sines; /* keys, values: [rows][kv][longest][dim] */
+    /* keys, values: [rows][kv][longest][dim] */
+    float *keys, *values, *parts, *bias, *norm, *cosines, *sines;
     int longest, layers, layer, pages, ld;
     int32_t table[6 * 96];
     KvRows rows;
@@ -56,7 +47,7 @@ static void make_context(Context *c, const Heads *h)
     c->ld = (c->longest + KV_PAGE - 1) / KV_PAGE;
     for (int r = 0; r < h->rows; r++)
         for (int i = 0; i * KV_PAGE <= h->pos[r]; i++) c->table[r * c->ld + i] = c->pages++;
-    for (int i = 0; i < c->pages / 2; i++) /* pages lie anywhere */
+    for (int i = 0; i < c->pages / 2; i++) /* pages in mixed order */
         for (int j = 0; j < h->rows * c->ld; j++)
             if (c->table[j] == i)
                 c->table[j] = c->pages - 1 - i;
@@ -79,8 +70,8 @@ static size_t slot(const Context *c, const Heads *h, int r, int head, int t, int
            (size_t)h->dim;
 }
 
-/* The pages with everything before the rows' new tokens; the rest is undefined but for what no row
- * may mind. */
+/* Fill the pages with the tokens before the rows' new ones. All other places are undefined, except
+ * where an idle row must not change them. */
 static void fill_pages(Context *c, const Heads *h)
 {
     size_t n = page_nums(&c->store) * (size_t)c->pages;
@@ -109,7 +100,7 @@ static void fill_pages(Context *c, const Heads *h)
     free(all);
 }
 
-/* q, k or v of one head of a row, from the parts. */
+/* q, k or v of one head of a row, from the planes. */
 static void fresh_head(const Context *c, const Heads *h, int r, int head, double *out)
 {
     int all = h->group * h->kv + 2 * h->kv, d = h->dim, turned = head < h->group * h->kv + h->kv;
@@ -157,7 +148,7 @@ static void run_fresh(Context *c, const Heads *h, void *q)
     cuda_fresh_heads(&f, &c->rows, &c->store);
 }
 
-/* What was written for the new tokens is right; it then stands in the context as it was rounded. */
+/* Check what was written for the new tokens, and put it into the context as rounded. */
 static void check_fresh(Context *c, const Heads *h, const float *q)
 {
     size_t n = page_nums(&c->store) * (size_t)c->pages;
@@ -231,7 +222,7 @@ static void attention(void **state)
         float *q = memory_array(wide, 4), *out = memory_array(wide, 4),
               *zero = memory_array(wide, 4);
         void *dq = engine_bf16("q", zero, wide),
-             *dout = engine_bf16("out", zero, wide); /* an idle row's are not written */
+             *dout = engine_bf16("out", zero, wide); /* an idle row's output is not written */
         run_fresh(&c, h, dq);
         engine_floats(dq, q, wide);
         check_fresh(&c, h, q);
@@ -270,7 +261,7 @@ static void prompts(void **state)
             assert_true(all[at] == want);
             kept += fabs((double)want);
         }
-    assert_true(fabs(sum - kept) < 1e-6 * sum); /* and nothing else */
+    assert_true(fabs(sum - kept) < 1e-6 * sum); /* and nothing else was written */
     free(qkv), free(all);
 }
 
@@ -287,12 +278,12 @@ static int by_p(const void *a, const void *b)
     return x->p != y->p ? (x->p < y->p) - (x->p > y->p) : (x->id > y->id) - (x->id < y->id);
 }
 
-/* p: the law that tokens are drawn from, in place; returns by how much the cut may be off: the mass
- * at its edge. */
+/* Replace p by the distribution that tokens are drawn from. Returns by how much the cut may be off:
+ * the mass at its edge. */
 static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, double *p)
 {
     Sorted *s = memory_array((size_t)law->vocab, sizeof *s);
-    double top = -INFINITY, total = 0, mass = 0, most;
+    double top = -INFINITY, total = 0, mass = 0, max_p;
     int n = 0, keep = 0;
     for (int i = 0; i < law->vocab; i++)
         if (!(banned[i / 32] >> (i % 32) & 1) && (double)z[i] > top) top = (double)z[i];
@@ -304,9 +295,9 @@ static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, 
     qsort(s, (size_t)n, sizeof *s, by_p);
     if (law->top_k && law->top_k < n) n = law->top_k;
     for (int i = 0; i < n; i++) total += s[i].p;
-    most = s[0].p;
+    max_p = s[0].p;
     while (keep < n && (!keep || mass < (double)law->top_p * total) &&
-           s[keep].p >= (double)law->min_p * most)
+           s[keep].p >= (double)law->min_p * max_p)
         mass += s[keep++].p;
     for (int i = 0; i < keep; i++) p[s[i].id] = s[i].p / mass;
     free(s);
@@ -362,28 +353,28 @@ static void draws(void **state)
             int vocab = vocabs[v];
             float *z = randoms((size_t)vocab, 6);
             uint32_t banned[9000 / 32 + 1] = {0};
-            if (kind) /* ties, and ids that may not be drawn: the likeliest two among them */
+            if (kind) /* ties, and banned ids: among them the two most probable */
                 for (int i = 0; i < vocab; i++) z[i] = rintf(z[i]);
             if (kind)
                 z[5] = 9, z[68] = 9, banned[0] |= 1u << 5, banned[2] |= 1u << 4,
                 banned[0] |= 0xff00u;
             DrawRows law = {.vocab = vocab, .inverse = 1, .top_p = 1};
-            DrawRows greedy = law, warm = law, nucleus = law, few = law, least = law, mixed = law,
+            DrawRows greedy = law, warm = law, nucleus = law, few = law, cutoff = law, mixed = law,
                      one = law;
             greedy.greedy = 1;
             warm.inverse = 1 / 1.7f;
             nucleus.top_p = 0.8f;
             few.top_k = 13;
-            least.min_p = 0.11f; /* between ties: e^-2 is 0.135, e^-3 0.05 */
+            cutoff.min_p = 0.11f; /* between ties: e^-2 is 0.135, e^-3 is 0.05 */
             mixed.top_k = 30, mixed.top_p = 0.7f, mixed.min_p = 0.03f, mixed.inverse = 1.3f;
             one.top_k = 1;
-            const DrawRows laws[] = {law, greedy, warm, nucleus, few, least, mixed, one};
+            const DrawRows laws[] = {law, greedy, warm, nucleus, few, cutoff, mixed, one};
             for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) check_draws(laws[i], z, banned);
             free(z);
         }
 }
 
-/* More likely ids than fit the pool, and a top_k beyond what lies near the likeliest. */
+/* More probable ids than fit the pool, and a top_k beyond the ids near the most probable one. */
 static void wide_draws(void **state)
 {
     (void)state;
@@ -401,9 +392,10 @@ static void wide_draws(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, starts, stops),
-                                       cmocka_unit_test_setup_teardown(prompts, starts, stops),
-                                       cmocka_unit_test_setup_teardown(draws, starts, stops),
-                                       cmocka_unit_test_setup_teardown(wide_draws, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(attention, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(prompts, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(draws, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(wide_draws, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The kernels that put a bias under a product, on the simulator; the products themselves are
+/* The kernels that add a bias before a product, on the simulator. The products themselves are
  * cuBLASLt's (tests/unit/gpu/test_cublaslt.c). */
 #include "engine_support.h"
 
@@ -7,8 +7,8 @@ static void *put(const char *label, float *values, size_t n, int wide)
     return wide ? engine_new(label, values, n * sizeof *values) : engine_bf16(label, values, n);
 }
 
-/* The numbers between rows are no one's: in a blank d a written one shows up as a fault where it is
- * read, and c is not read when beta is 0. */
+/* Numbers between rows must not be written: in an undefined d the simulator reports a read of them.
+ * c is not read when beta is 0. */
 static void one(int wide, int m, int n, int ldd, float beta, int apart)
 {
     uint64_t seed = (uint64_t)(m * 1000 + n);

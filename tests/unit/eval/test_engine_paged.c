@@ -1,5 +1,5 @@
-/* On the simulator: decoding's attention gives the bits of the full pass's. That these are right is
- * for test_engine_attention.c. */
+/* On the simulator: the attention of decoding equals that of the full pass bit for bit.
+ * test_engine_attention.c checks that the latter is right. */
 #include "engine_support.h"
 
 static inline void *same_new(const char *label, const void *data, size_t bytes)
@@ -11,28 +11,7 @@ static inline void same_free(void *p)
     engine_free(p);
 }
 #define same_fail(...) fail_msg(__VA_ARGS__)
-#include "tests/unit/model/attention_same.h"
-
-static int starts(void **state)
-{
-    (void)state;
-    engine_start("sm_90");
-    return 0;
-}
-
-static int starts_older(void **state)
-{
-    (void)state;
-    engine_start("sm_80");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
-    return 0;
-}
+#include "tests/unit/model/attention_checks.h"
 
 static void dim_64(void **state)
 {
@@ -60,8 +39,8 @@ static void odd_dims(void **state)
     same_attention((AttentionCase){256, 1, 1, 0, 0, 2, 1, {66, 16}});
 }
 
-/* Neither the GPU's size nor the rows beside show: columns are cut in other ways, warps have
- * several groups of keys. */
+/* Neither the number of multiprocessors nor other rows change the result: columns are divided
+ * differently, and warps have several groups of keys. */
 static void other_cuts(void **state)
 {
     (void)state;
@@ -77,12 +56,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(dim_64, starts, stops),
-        {"dim_64_older", dim_64, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(dim_128, starts, stops),
-        {"dim_128_older", dim_128, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(odd_dims, starts, stops),
-        cmocka_unit_test_setup_teardown(other_cuts, starts, stops),
+        cmocka_unit_test_setup_teardown(dim_64, engine_setup, engine_teardown),
+        {"dim_64_older", dim_64, engine_setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(dim_128, engine_setup, engine_teardown),
+        {"dim_128_older", dim_128, engine_setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(odd_dims, engine_setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(other_cuts, engine_setup, engine_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The products of a decoding step on the simulator. Every sum is one chain of matrix instructions
- * along k: bit for bit that of a kernel that has nothing but the chain, which is compared with
- * double precision, however a product is cut into blocks. */
+ * along k. It equals, bit for bit, that of a kernel with nothing but the chain, for every division
+ * into blocks. The chain kernel is compared with double precision. */
 #include "engine_support.h"
 
 #include <math.h>
@@ -9,14 +9,12 @@
 
 static uint64_t seed;
 
-static float *randoms(size_t n, float spread)
+static float *randoms(size_t n, float size)
 {
-    float *v = memory_array(n + 1, sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = spread * engine_random(&seed);
-    return v;
+    return engine_randoms(&seed, n, size);
 }
 
-/* ---- the chain alone: a warp for 16 rows of x and 8 of w, each number loaded for itself ---- */
+/* ---- the chain kernel: one warp per 16 rows of x and 8 of w, with a load per number ---- */
 
 static const char chain_source[] =
     "__device__ unsigned pair(const unsigned short *p, int row, int rows, int ld, int column, int "
@@ -69,7 +67,7 @@ static void add_chain(void)
     engine.modules[engine.n_modules++].m = m;
 }
 
-/* [rows][n], of `k` columns at x and at w. */
+/* Returns [rows][n], the product of `k` columns of x and w. */
 static float *chain(const void *x, int ld_x, const void *w, int ld_w, int rows, int n, int k)
 {
     float *y = memory_array((size_t)rows * (size_t)n, sizeof *y);
@@ -90,36 +88,29 @@ static int begins(const char *arch)
     return 0;
 }
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     return begins("sm_90");
 }
 
-static int starts_older(void **state)
+static int setup_sm_80(void **state)
 {
     (void)state;
     return begins("sm_80");
 }
 
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
-    return 0;
-}
-
-/* ---- a product, and what it must be ---- */
+/* ---- a product and its expected result ---- */
 
 typedef struct {
     int rows, n, k, r, gated;
-    float scale; /* 0: sums are asked for */
+    float scale; /* 0: the sums are the result */
 } Size;
 
 typedef struct {
     Size s;
     Product p;
-    void *want; /* what it must write, on the host */
+    void *want; /* the expected result, in host memory */
     size_t bytes;
 } Case;
 
@@ -138,7 +129,7 @@ static void near_doubles(const float *got, const float *x, const float *w, int r
     free(want);
 }
 
-/* bf16 silu(gate) up as the full pass has it. */
+/* bf16 silu(gate) up as in the full pass. */
 static void *activations(const float *main, const float *adapter, int rows, int n)
 {
     size_t all = (size_t)rows * (size_t)n;
@@ -194,7 +185,7 @@ static void free_case(Case *c)
     free(c->want);
 }
 
-/* Of `rows` rows, the first of the case's, as `launch` computes it. */
+/* Check the first `rows` rows of the case, as `launch` computes them. */
 static void check(const Case *c, int rows, void (*launch)(const Product *p, const void *ctx),
                   const void *ctx, const char *what)
 {
@@ -240,7 +231,7 @@ static void products(void **state)
         {66, 20, 200, 32, 1, 0}, {5, 48, 296, 0, 0, 2},   {40, 16, 520, 0, 0, 0.37f}};
     static const struct {
         int sms;
-        size_t shared; /* more or fewer chunks a step */
+        size_t shared; /* more or fewer chunks per stage */
     } gpus[] = {{132, 232448}, {2, 232448}, {1, 101376}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         Case c;
@@ -248,7 +239,7 @@ static void products(void **state)
         for (int g = 0; g < 3; g++) {
             char what[40];
             engine.state.sms =
-                gpus[g].sms; /* on small ones a block is wider and takes several items */
+                gpus[g].sms; /* on small GPUs a block is wider and takes several items */
             engine.state.shared_max = gpus[g].shared;
             snprintf(what, sizeof what, "%d multiprocessors", gpus[g].sms);
             check(&c, sizes[i].rows, by_launcher, NULL, what);
@@ -257,9 +248,9 @@ static void products(void **state)
     }
 }
 
-/* ---- however it is cut ---- */
+/* ---- all divisions ---- */
 
-/* As in gemv.c, and the rows of x of a block. */
+/* The layout in gemv.c, and the rows of x per block. */
 typedef struct {
     int sides, tile, stages, deep, row_blocks, items;
 } Division;
@@ -314,7 +305,7 @@ static void cuts(void **state)
     }
 }
 
-/* A row's bits are the same beside any number of others. */
+/* The bits of a row do not depend on the number of other rows. */
 static void rows_alone(void **state)
 {
     (void)state;
@@ -322,7 +313,7 @@ static void rows_alone(void **state)
     make_case(&c, (Size){40, 72, 520, 24, 1, 0});
     static const int counts[] = {1, 2, 8, 9, 16, 17, 32, 33};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        engine.state.sms = i % 2 ? 3 : 132; /* nor does the GPU's size show */
+        engine.state.sms = i % 2 ? 3 : 132; /* nor on the number of multiprocessors */
         check(&c, counts[i], by_launcher, NULL, "as many rows");
     }
     free_case(&c);
@@ -346,8 +337,8 @@ static void adapter_matrices(void **state)
     free(b), free(zeros);
 }
 
-/* Of two parts side by side each has the bits of its own product, as the full pass computes it: its
- * rank from its own column 0. */
+/* Each of two adjacent parts equals its own product in the full pass, with its rank from column 0
+ * on. */
 static void adapter_parts(void **state)
 {
     (void)state;
@@ -388,12 +379,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(products, starts, stops),
-        {"products_older", products, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(cuts, starts, stops),
-        {"cuts_older", cuts, starts_older, stops, NULL},
-        cmocka_unit_test_setup_teardown(rows_alone, starts, stops),
-        cmocka_unit_test_setup_teardown(adapter_matrices, starts, stops),
-        cmocka_unit_test_setup_teardown(adapter_parts, starts, stops)};
+        cmocka_unit_test_setup_teardown(products, setup, engine_teardown),
+        {"products_older", products, setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(cuts, setup, engine_teardown),
+        {"cuts_older", cuts, setup_sm_80, engine_teardown, NULL},
+        cmocka_unit_test_setup_teardown(rows_alone, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(adapter_matrices, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(adapter_parts, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

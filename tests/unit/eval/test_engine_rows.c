@@ -1,5 +1,5 @@
-/* On the simulator: what a decoding step does to a row between its products gives the bits of the
- * full pass's kernels. That those compute what they should is for test_engine_train.c. */
+/* On the simulator: the kernels between the products of a decoding step equal those of the full
+ * pass bit for bit. test_engine_train.c and test_engine_norm.c check that the latter are right. */
 #include "engine_support.h"
 
 static inline void *rows_new(const char *label, const void *data, size_t bytes)
@@ -11,20 +11,13 @@ static inline void rows_free(void *p)
     engine_free(p);
 }
 #define rows_fail(...) fail_msg(__VA_ARGS__)
-#include "tests/unit/model/rows_same.h"
+#include "tests/unit/model/row_checks.h"
 
-static int starts(void **state)
+static int setup(void **state)
 {
     (void)state;
     random_init(&row_numbers, 5, 0);
     engine_start("sm_90");
-    return 0;
-}
-
-static int stops(void **state)
-{
-    (void)state;
-    engine_stop();
     return 0;
 }
 
@@ -49,8 +42,9 @@ static void gates(void **state)
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(norms, starts, stops),
-                                       cmocka_unit_test_setup_teardown(heads, starts, stops),
-                                       cmocka_unit_test_setup_teardown(gates, starts, stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(norms, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(heads, setup, engine_teardown),
+        cmocka_unit_test_setup_teardown(gates, setup, engine_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The harness on a device made for the test: kernels are C functions by name, memory is the host's
- * with guards. Each way to a verdict that needs a device, and the paired timing of a real one. */
+/* The evaluator on a device made for the test: kernels are C functions by name, and memory is the
+ * host's with guard zones. Covers each outcome that needs a device, and paired timing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static int set_up(void **state)
     cases = cases_new(1 << 28, &fake_ops, &fake);
     if (!taskset_load(NULL, "relu", &tasks, &err)) {
         for (int i = 0; i < tasks.tasks[0]->n_workloads;
-             i++) /* a host compares them hundreds of times */
+             i++) /* small, since the host compares it hundreds of times */
             if (tasks.tasks[0]->workloads[i].role == ROLE_SIM)
                 tasks.tasks[0]->workloads[i].axis[0] = TIMED;
         return 0;
@@ -50,7 +50,7 @@ static int tear_down(void **state)
 }
 
 static Plan plan;
-static const char *buffers[2] = {"", ""}; /* of the plans, by side */
+static const char *buffers[2] = {"", ""}; /* the plans' buffers, by side */
 
 static void load_as(Loaded *l, int trusted, const char *kernel, const char *arguments)
 {
@@ -109,7 +109,7 @@ static void expect_after(const char *kernel, int n_passed, Outcome want, const c
     assert_int_equal(fake.disturbed, 0);
 }
 
-/* Passed by the good ones: seven workloads, the second run, the other inputs, the other order. */
+/* A correct kernel passes seven workloads, the second run, the other inputs and the other order. */
 static void expect(const char *kernel, Outcome want, const char *cheat, const char *says)
 {
     expect_after(kernel, 13, want, cheat, says);
@@ -129,7 +129,7 @@ static void test_outcomes(void **state)
     expect("beyond", OUTCOME_OUT_OF_BOUNDS, "", "a guard was written");
     expect("ordered", OUTCOME_RACE, "",
            "right when blocks and warps run in the order of their indices");
-    expect_after("waits", 12, OUTCOME_OK, "", ""); /* cannot be told, and is not held against it */
+    expect_after("waits", 12, OUTCOME_OK, "", ""); /* a kernel that waits cannot be recognised */
     expect("slow", OUTCOME_TIMEOUT, "", "kernel slow runs too long (check n=31");
 }
 
@@ -147,8 +147,8 @@ static void test_plan_is_checked_first(void **state)
     loaded_close(&l);
 }
 
-/* A kernel that the device cannot describe is the candidate's, with the line of its first launch.
- */
+/* A kernel that the device cannot describe is the candidate's fault, at the line of its first
+ * launch. */
 static void test_kernel_refused(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_kernel_refused(void **state)
 
 static DeviceTiming timing;
 static const char *candidates_plan = "(x, y, n)";
-static int claims_a_win; /* and is looked at on what it has not seen */
+static int claims_a_win; /* so that it runs on contents that it has not seen */
 
 static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
 {
@@ -208,9 +208,8 @@ static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
     return rc;
 }
 
-/* Pairs: the ratio is found through a drift that both sides share, each side had both buffers, and
- * neither side's result was anywhere to be seen when the other ran, in a buffer of its own plan
- * neither. */
+/* The ratio of pairs is right under a drift that both sides share. Each side uses both sets of
+ * buffers, and no buffer, also none of a plan, holds the other side's result during a run. */
 static void test_paired_timing(void **state)
 {
     (void)state;
@@ -224,12 +223,12 @@ static void test_paired_timing(void **state)
     assert_true(ratio.low > 1.48 && ratio.high < 1.52 &&
                 fabs(ratio.middle - 1.5) < ratio.high - ratio.low);
     assert_true((ratio.high - ratio.low) / 2 <
-                0.008 * ratio.middle); /* two estimates of one width */
+                0.008 * ratio.middle); /* two estimates of the width */
     assert_int_equal(__builtin_popcountll(fake.outputs[0]), 2);
     assert_true(fake.outputs[0] == fake.outputs[1]);
     assert_int_equal(fake.spied, 0);
     assert_true(fake.phases[0] > 0 &&
-                fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* on each set at the same phase */
+                fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* the same phase for both sides */
     assert_int_equal(passed.n, 1);
     buffers[0] = "//@ buffer float a[n]\n//@ launch relu<<<1, 32>>>(x, a, n)\n";
     assert_int_equal(measure("relu", &passed, &f), 0);
@@ -237,7 +236,7 @@ static void test_paired_timing(void **state)
     buffers[0] = "";
 }
 
-/* Of each four pairs counted two begin with either side, of those one with either set. */
+/* Of four pairs two begin with each side, and of those one with each set of buffers. */
 static void test_orders(void **state)
 {
     (void)state;
@@ -247,7 +246,7 @@ static void test_orders(void **state)
     int pairs = timing.n, from = fake.calls - 2 * pairs, block = fake.began[from].block,
         changes = 0;
     assert_true(pairs >= 24 && pairs % 4 == 0 && from > 0);
-    assert_true(fake.began[0].trusted); /* whose time bounds the candidate's first */
+    assert_true(fake.began[0].trusted); /* its time is the limit of the candidate's first run */
     for (int k = 0; k < pairs; k += 4) {
         int seen = 0;
         for (int i = 0; i < 4; i++) {
@@ -260,18 +259,18 @@ static void test_orders(void **state)
         }
         assert_int_equal(seen, 15);
     }
-    assert_true(changes > 0); /* not in the same order each time */
+    assert_true(changes > 0); /* the order changes */
 }
 
-/* Samples end early for whoever surely loses; what they say is said to be as unsure as they were
- * taken for, never surer, and the known 0.2 us of each side's one launch in its context widen it; a
- * candidate that they may explain is not timed until its interval is very narrow. */
+/* Sampling stops early for a candidate that is clearly slower. The interval is as wide as the width
+ * at which sampling stopped, widened by the 0.2 us of each side's launch between contexts. A
+ * candidate whose ratio that may explain is not timed to a very narrow interval. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
     static const struct {
-        double us, noise, wanted;
-        int least, most;
+        double us, noise, width;
+        int min, max;
     } tries[] = {{150, 0.001, 0.02, 4, 8},    {150, 0.01, 0.02, 4, 48},
                  {16, 0.001, 0.0035, 24, 24}, {15, 0.001, 0.0035, 24, 24},
                  {10, 0.001, 0.0035, 24, 24}, {10, 0.01, 0.0035, 48, 320}};
@@ -281,23 +280,23 @@ static void test_few_for_losers(void **state)
         fake.candidate_us = tries[i].us, fake.noise = tries[i].noise;
         ChecksPassed passed = {0};
         assert_int_equal(measure("relu", &passed, &f), 0);
-        assert_in_range(timing.n, tries[i].least, tries[i].most);
+        assert_in_range(timing.n, tries[i].min, tries[i].max);
         Pairs pairs = timing_pairs(&timing);
         statistics_ratio(&pairs, 3, &samples);
         paired_ratio(&timing, 3, &v);
         assert_true(v.middle == samples.middle &&
-                    samples.high - samples.low <= 2 * v.middle * tries[i].wanted);
+                    samples.high - samples.low <= 2 * v.middle * tries[i].width);
         double share = PAIRED_CONTEXT_US *
                        sqrt(0.5 / (15 * 15) +
-                            0.5 / (tries[i].us * tries[i].us)); /* drift: up to 10% more time */
+                            0.5 / (tries[i].us * tries[i].us)); /* the drift adds up to 10% */
         double low = (v.middle - v.low) / v.middle, high = (v.high - v.middle) / v.middle;
-        assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].wanted, share) * 1.0001 &&
-                    low > hypot(tries[i].wanted, share / 1.12));
+        assert_true(fabs(low - high) < 1e-9 && low < hypot(tries[i].width, share) * 1.0001 &&
+                    low > hypot(tries[i].width, share / 1.12));
     }
     fake.candidate_us = 10, fake.noise = 0.01;
 }
 
-/* What is unknown of the contexts is so much for each launch, of either side. */
+/* The deviation between contexts counts once for each launch of each side. */
 static void test_unknown_by_launch(void **state)
 {
     (void)state;
@@ -325,8 +324,8 @@ static void test_unknown_by_launch(void **state)
     fake.noise = 0.01;
 }
 
-/* Where memory lies makes a difference: a plan's buffers of the same sizes are the same for both
- * sides, others nobody else's. */
+/* The address of a buffer changes the time: both sides share the plans' buffers of equal sizes, and
+ * the others belong to one side. */
 static void test_buffers_are_shared(void **state)
 {
     (void)state;
@@ -380,7 +379,7 @@ static void test_buffers_are_shared(void **state)
     assert_int_equal(fake.allocated, 0);
 }
 
-/* Every timed output is compared, whatever the checks before have seen. */
+/* Every timed output is compared, also after the checks have passed. */
 static void test_cheats_when_timed(void **state)
 {
     (void)state;
@@ -399,13 +398,13 @@ static void test_cheats_when_timed(void **state)
     fake.hidden_us = 0;
     assert_int_equal(rc, 1);
     assert_string_equal(f.cheat, "hidden_work");
-    fake.waits_us = 5000; /* a busy host: nobody hides anything */
+    fake.waits_us = 5000; /* a busy host is no cheat */
     rc = measure("relu", &passed, &f);
     fake.waits_us = 0;
     if (rc) fail_msg("%s", f.message);
 }
 
-/* Whoever does in one run the work of two has done it for nobody. */
+/* A candidate that does the work of two runs in one gains nothing. */
 static void test_two_in_one(void **state)
 {
     (void)state;
@@ -418,7 +417,8 @@ static void test_two_in_one(void **state)
     assert_true(v.high < 0.8 && v.low > 0.7); /* 15 us to 20 */
 }
 
-/* A win is run on what it has not seen: it is right there, and as fast, or remembers. */
+/* A candidate that wins runs on contents that it has not seen: it must be correct and as fast
+ * there. */
 static void test_unseen(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void test_unseen(void **state)
     assert_int_equal(measure("clamps", &passed, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
     Cases *many = cases;
-    cases = cases_new(0, &fake_ops, &fake); /* contents that are not in use have to go */
+    cases = cases_new(0, &fake_ops, &fake); /* unused contents are dropped */
     rc = measure("relu", &passed, &f);
     cases_free(cases);
     cases = many;
@@ -444,7 +444,7 @@ static void test_unseen(void **state)
     fake.noise = 0.01;
 }
 
-/* Right in every check, nothing done when timed. */
+/* A candidate that is right in every check and does nothing when timed. */
 static void test_outputs_are_compared_after_prediction(void **state)
 {
     (void)state;
@@ -474,7 +474,7 @@ static void test_cases(void **state)
     const float *x = a->inputs[0];
     for (size_t i = 0; i < a->output_bytes[0] / 4; i++)
         assert_true(a->expected[0][i] == (x[i] > 0 ? (double)x[i] : 0));
-    /* A bound of nothing keeps the last ones only. */
+    /* With a bound of 0 only the last contents are kept. */
     Cases *small = cases_new(0, NULL, NULL);
     for (int i = 0; i < 10; i++)
         assert_non_null(cases_get(small, t, w, VARIANT_DRAWN, (uint64_t)i, 1.0, &err));
@@ -491,7 +491,7 @@ static void test_light(void **state)
     assert_true(us > 0.999 * 8e-6 * (double)w->axis[0] && us < 1.001 * 8e-6 * (double)w->axis[0]);
 }
 
-/* Below: nothing but the output may still lie in the L2, unless it was warm. */
+/* The floor of a time: in a cold run only the output may stay in the L2. */
 static void test_floor(void **state)
 {
     (void)state;
@@ -500,7 +500,7 @@ static void test_floor(void **state)
     static const struct {
         double l2;
         ClockMode mode;
-        double bytes; /* an element, that must move */
+        double bytes; /* per element that must move */
     } tries[] = {{0, CLOCK_COLD, 8},
                  {2, CLOCK_COLD, 6},
                  {100, CLOCK_COLD, 4},
@@ -512,7 +512,7 @@ static void test_floor(void **state)
             timing_floor_us(tasks.tasks[0], sim_workload(), &fake.info, tries[i].mode, &us, &err),
             0);
         assert_true(fabs(us - 1e-6 * fmax(tries[i].bytes * n, n)) <
-                    1e-9 * n); /* as many flops as elements, at the same rate */
+                    1e-9 * n); /* one flop per element, at the same rate */
     }
     fake.info.l2_bytes = own;
 }

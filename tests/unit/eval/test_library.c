@@ -1,7 +1,6 @@
-/* Vendor libraries by name: the table of calls and what is refused before a library is touched;
- * that every task's baseline and best sources are plans which this build can read; and where there
- * is a GPU, that the calls compute what eval/cuda/library/library.h says, on odd shapes, and again
- * from a graph. */
+/* Vendor libraries by name: the table of calls, and arguments that are refused before a library is
+ * called. Every task's baseline and best sources are plans that this build reads. On a GPU, the
+ * calls compute what eval/cuda/library/library.h says, on odd shapes and from a graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,8 +51,7 @@ static void test_calls(void **state)
     call_fails("cublas.sgemm_batched", batched, 10, "argument 8 is 2; expected 0 to 1");
 }
 
-/* The plan's text and names, on every workload; kernels are not compiled here
- * (tests/shell/baselines.t does). */
+/* The plan's text and names, on every workload. tests/shell/baselines.t compiles the kernels. */
 static void check_source(const Task *t, const char *file, const char *source, int *with_library)
 {
     static const DeviceInfo gpu = {.max_threads_per_block = 1024,
@@ -75,7 +73,7 @@ static void check_source(const Task *t, const char *file, const char *source, in
     int calls = 0;
     for (int s = 0; s < c.plan.n_steps; s++) calls += c.plan.steps[s].library != NULL;
     *with_library += calls > 0;
-    /* The same text as a candidate: refused when it calls a library, and only then. */
+    /* As a candidate, the same text is refused only when it calls a library. */
     Candidate own;
     int refused = candidate_parse(source, strlen(source), &own, &outcome, &line, &err) != 0;
     assert_int_equal(refused, calls > 0);
@@ -120,7 +118,7 @@ static int open_gpu(void **state)
 {
     (void)state;
     CuDevice device;
-    if (!(gpu.cu = cuda_driver(NULL))) return 0; /* then no test needs it */
+    if (!(gpu.cu = cuda_driver(NULL))) return 0; /* the tests on a GPU are skipped */
     ok(gpu.cu->device_get(&device, 0), "cuDeviceGet");
     ok(gpu.cu->context_create(&gpu.context, 0, device), "cuCtxCreate");
     ok(gpu.cu->stream_create(&gpu.stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -136,7 +134,7 @@ static int close_gpu(void **state)
     return 0;
 }
 
-/* A tensor on both sides. */
+/* A tensor on the host and on the device. */
 typedef struct {
     size_t n;
     float *host;
@@ -183,7 +181,7 @@ static void expect(const Tensor *got, const double *want, double terms, const ch
     float *now = memory_array(got->n, sizeof(float));
     ok(gpu.cu->copy_to_host(now, got->device, got->n * sizeof(float)), "copy back");
     for (size_t i = 0; i < got->n; i++)
-        if (!(fabs(now[i] - want[i]) <= 1e-6 * terms)) /* TF32 would be off by 1e-3 */
+        if (!(fabs(now[i] - want[i]) <= 1e-6 * terms)) /* the error of TF32 is 1e-3 */
             fail_msg("%s: element %zu is %g, expected %g", what, i, (double)now[i], want[i]);
     free(now);
 }

@@ -1,17 +1,17 @@
-/* The speed of light: bounds from attributes, ceilings, the artifact, and the kernels that measure:
- * they compile, and on the simulator they touch what they say they do and nothing else. */
+/* The speed of light: bounds from attributes, ceilings, the artifact, and the kernels that measure.
+ * These compile, and on the simulator they access the memory that they should and no other. */
 #include "sim_support.h"
 
 #include <unistd.h>
 
 #include "base/file.h"
-#include "eval/cuda/measure/light.h"
 #include "eval/cuda/measure/light_code.h"
+#include "eval/cuda/measure/light_measure.h"
 
 static char dir[] = "/tmp/quern-test-XXXXXX";
 static Error err;
 
-/* ---- a driver that knows an H200's attributes ---- */
+/* ---- a driver with an H200's attributes ---- */
 
 static int major = 9, clock_khz = 1980000;
 
@@ -58,7 +58,7 @@ static void test_bounds(void **state)
     assert_true(l.fp64_flops >= 66e12);
     assert_true(l.launch_us == 0 && l.l2_bytes == 60 << 20);
     assert_string_equal(l.device, "NVIDIA H200");
-    major = 99; /* what nobody knows yet may be fast */
+    major = 99; /* an unknown architecture may be fast */
     Light later = bounds_of_h200();
     assert_true(later.tensor16_flops > 10 * l.tensor16_flops);
     clock_khz = 0;
@@ -85,8 +85,8 @@ static Light measured_light(void)
                    .driver = "580.1"};
 }
 
-/* A product that tensor cores may do is no cheat at their speed, whatever the dtype; three of TF32
- * keep fp32's accuracy. */
+/* A product at the speed of tensor cores is no cheat when they can compute it with the accuracy of
+ * the dtype; three products in TF32 have the accuracy of fp32. */
 static void test_ceilings(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_artifact(void **state)
     assert_true(back.fp32_flops == l.fp32_flops && back.fp64_flops == l.fp64_flops);
     assert_true(back.tensor16_flops == l.tensor16_flops && back.tf32_flops == l.tf32_flops);
     assert_true(back.launch_us == l.launch_us && back.l2_bytes == l.l2_bytes);
-    /* another GPU's, a damaged one, and one with a number that is none count as not measured */
+    /* an artifact of another GPU, a damaged one, and one with an invalid number count as missing */
     char other[4096];
     assert_int_equal(light_path("GPU-9", other, sizeof other, &err), 0);
     assert_int_equal(light_save(&l, other, &err), 0);
@@ -196,7 +196,7 @@ static void test_memory_kernels(void **state)
               y = sim_buffer(&sim, "y", NULL, sizeof to);
     sim_run(&sim, ((Shape){"fill", {2}, {BLOCK}}), 2, A(x), A(VECTORS));
     sim_run(&sim, ((Shape){"nothing", {1}, {32}}), 0, A(0));
-    /* an undefined element that is read, or an access outside, is a fault here */
+    /* here a read of an undefined element and an access outside are faults */
     sim_run(&sim, ((Shape){"_Z10read_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y),
             A(TILES8));
     sim_run(&sim, ((Shape){"_Z8l2_tilesILi4EEvPK5uint4PS0_yy", {4}, {BLOCK}}), 4, A(x), A(y),

@@ -1,40 +1,6 @@
-/* What the simulator refuses, each with kernel, line, block and thread; and what it must not
- * refuse. */
-#include "sim_support.h"
-
-#define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
-#define ENTRY(params)                                                                        \
-    HEAD ".visible .entry k(" params ")\n{\n.reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 " \
-         "%r<32>;\n.reg .f32 %f<16>;\n.reg .b64 %rd<32>;\n"
-#define P64(n) ".param .u64 p" #n
-#define LOC(line) ".loc 1 " #line " 0\n"
-/* %rd1 = p0 + 4 * tid.x, %r1 = tid.x */
-#define POINTER                                                                                  \
-    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd1, " \
-    "%rd1, %rd2;\n"
-#define TAIL "ret;\n}\n"
-
-static Sim sim;
-
-static void expect(int fault, Outcome outcome, int line, const char *part)
-{
-    if (!fault) fail_msg("a fault expected: %s", part);
-    if (sim.fault.outcome != outcome || sim.fault.line != line || !strstr(sim.fault.message, part))
-        fail_msg("%s, line %d, with \"%s\" expected, found: %s, line %d: %s", outcome_name(outcome),
-                 line, part, outcome_name(sim.fault.outcome), sim.fault.line, sim.fault.message);
-    sim_stop(&sim);
-}
-
-static void accept(int fault)
-{
-    if (fault) fail_msg("%s", sim.fault.message);
-    sim_stop(&sim);
-}
-
-static Shape shape(uint32_t grid, uint32_t block)
-{
-    return (Shape){.kernel = "k", .grid = {grid}, .block = {block}};
-}
+/* Faults of memory accesses, limits and unknown instructions, each with kernel, line, block and
+ * thread; and similar kernels that must pass. */
+#include "sim_checks.h"
 
 static void test_bounds(void **state)
 {
@@ -75,14 +41,14 @@ static void test_bounds(void **state)
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "where there is no buffer");
 
-    /* only half written: the other half is found */
+    /* half of it is written: the fault names the other half */
     sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
     x = sim_buffer(&sim, "buffer t", NULL, 128);
     ops->write(sim.d, x, zeros, 64, &sim.err);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (16,0,0): reads 4 bytes at offset 64 of buffer t");
 
-    /* over a buffer's end from within: it is named, not the one behind it */
+    /* over the end of a buffer from within: the fault names it and not the buffer behind it */
     sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER
               "mul.wide.u32 %rd2, %r1, 12;\nadd.s64 %rd1, %rd1, %rd2;\nld.global.v4.f32 {%f1, %f2, "
               "%f3, %f4}, [%rd1];\n" TAIL);
@@ -93,14 +59,14 @@ static void test_bounds(void **state)
            "thread (255,0,0): reads 16 bytes at offset 4080 of input x, which has 4088 bytes");
 }
 
-/* 16 bytes a thread from p0 to p1 by way of shared memory: the first p2 bytes of them, then zeros.
+/* Copies 16 bytes per thread from p0 to p1 by way of shared memory: the first p2 bytes, then zeros.
  */
 static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t bytes)
 {
     return sim_try(&sim, shape(1, threads), 3, A(from), A(to), A(bytes));
 }
 
-/* cp.async with zero fill touches what it copies, no more. */
+/* cp.async with zero fill touches only the bytes that it copies. */
 static void test_copied_tails(void **state)
 {
     (void)state;
@@ -144,10 +110,6 @@ static void test_copied_tails(void **state)
     expect(copy_by(1, x + 8, y, 8), OUTCOME_OUT_OF_BOUNDS, 6, "which is not a multiple of 16");
 }
 
-#define SHARED                                                                                 \
-    ".shared .align 4 .b8 s[1024];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, " \
-    "s;\nadd.u32 %r4, %r2, %r3;\n"
-
 static void test_shared(void **state)
 {
     (void)state;
@@ -161,7 +123,7 @@ static void test_shared(void **state)
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "shared memory that no thread of the block has written");
 
-    /* written by the block before, not by this one */
+    /* the block before wrote it, this one did not */
     sim_start(&sim,
               ENTRY("")
                   SHARED LOC(5) "mov.u32 %r6, %ctaid.x;\nsetp.ne.u32 %p1, %r6, 0;\n@%p1 bra "
@@ -169,7 +131,7 @@ static void test_shared(void **state)
                                     6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
     expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_OUT_OF_BOUNDS, 6, "block (1,0,0)");
 
-    /* a neighbour's word without a barrier: read after write */
+    /* a read of another warp's word without a barrier */
     sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
                         9) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 0,
@@ -180,7 +142,7 @@ static void test_shared(void **state)
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 9,
            "reads shared memory at offset 0, which a thread of warp 0 writes with no barrier");
 
-    /* with one it is right; without the second one, the next write is a race */
+    /* one barrier orders the read; without a second one the next write is a race */
     sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, "
                                      "128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
     accept(sim_try(&sim, shape(3, 64), 0));
@@ -195,26 +157,26 @@ static void test_shared(void **state)
                                "%r4, 64;\nld.shared.u32 %r6, [%r5];\n" TAIL);
     accept(sim_try(&sim, shape(1, 128), 0));
 
-    /* two warps, one word: other values are a race, the same value is not */
+    /* two warps write one word: different values are a race, the same value is not */
     sim_start(&sim, ENTRY("") SHARED LOC(4) "shr.u32 %r5, %r1, 5;\nst.shared.u32 [s], %r5;\n" TAIL);
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 4,
            "a thread of warp 0 also writes, another value,");
     sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [s], 7;\n" TAIL);
     accept(sim_try(&sim, shape(1, 64), 0));
 
-    /* two lanes of one store */
+    /* two lanes of one store write one word */
     sim_start(&sim,
               ENTRY("") SHARED LOC(4) "and.b32 %r5, %r4, 0x3fb;\nst.shared.u32 [%r5], %r1;\n" TAIL);
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 4,
            "another thread of its warp writes at the same time");
 
-    /* bytes of one word by two warps are apart */
+    /* bytes of one word by two warps do not conflict */
     sim_start(&sim,
               ENTRY("") SHARED "shr.u32 %r5, %r1, 5;\nand.b32 %r6, %r1, 31;\nmad.lo.u32 %r7, %r6, "
                                "4, %r5;\ncvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r7], %h1;\n"
                                "bar.sync 0;\nld.shared.u8 %h2, [%r7];\n" TAIL);
     accept(sim_try(&sim, shape(1, 128), 0));
-    /* but a byte that nobody wrote is missed in a word that was partly written */
+    /* the unwritten byte of a partly written word is found */
     sim_start(&sim,
               ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(
                   8) "ld.shared.u16 %h2, [%r4];\nadd.u16 %h3, %h2, 1;\n" TAIL);
@@ -222,7 +184,7 @@ static void test_shared(void **state)
            "no thread of the block has written");
 }
 
-/* A load that a compiler moved up is a fault only when its value is used. */
+/* A read of unwritten memory is a fault only when its value is used. */
 static void test_unused_reads(void **state)
 {
     (void)state;
@@ -255,139 +217,6 @@ static void test_unused_reads(void **state)
     }
 }
 
-static void test_global_races(void **state)
-{
-    (void)state;
-    static uint32_t zeros[1024];
-    DevicePtr x;
-    /* blocks write different values to one word */
-    sim_start(&sim, ENTRY(P64(0)) LOC(4) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, "
-                                         "%ctaid.x;\nst.global.u32 [%rd1+8], %r1;\n" TAIL);
-    x = sim_buffer(&sim, "output y", zeros, 64);
-    int r = sim_try(&sim, shape(2, 1), 1, A(x));
-    expect(r, OUTCOME_RACE, 4,
-           "writes output y at offset 8, which block 0 also writes in the same launch");
-
-    /* the same value is benign; in two launches it is no race at all */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nst.global.u32 [%rd1+8], 9;\n" TAIL);
-    x = sim_buffer(&sim, "output y", zeros, 64);
-    accept(sim_try(&sim, shape(2, 1), 1, A(x)));
-
-    /* reads what another block writes */
-    sim_start(&sim, ENTRY(P64(0))
-                        LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                               "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                               "st.global.u32 [%rd3], 1;\nld.global.u32 %r2, [%rd3+-4];\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 64);
-    r = sim_try(&sim, shape(4, 1), 1, A(x + 4));
-    expect(r, OUTCOME_RACE, 6, "reads t at offset 4, which block 0 also writes");
-
-    /* a block reads, a later one writes */
-    sim_start(&sim,
-              ENTRY(P64(0)) LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                                   "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                                   "ld.global.u32 %r2, [%rd3+4];\nst.global.u32 [%rd3], 1;\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 64);
-    r = sim_try(&sim, shape(4, 1), 1, A(x));
-    expect(r, OUTCOME_RACE, 6, "writes t at offset 4, which block 0 reads");
-
-    /* halves of one word by two blocks are apart */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                                  "%rd2, %r1, 2;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                                  "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%rd3], %h1;\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 64);
-    accept(sim_try(&sim, shape(8, 1), 1, A(x)));
-
-    /* warps of one block, no barrier */
-    sim_start(&sim, ENTRY(P64(0)) POINTER LOC(5) "st.global.u32 [%rd1], %r1;\nxor.b64 %rd3, %rd1, "
-                                                 "128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 256);
-    r = sim_try(&sim, shape(1, 64), 1, A(x));
-    expect(r, OUTCOME_RACE, 5,
-           "thread (32,0,0): writes t at offset 128, which another warp of the block reads");
-    sim_start(&sim, ENTRY(P64(0)) POINTER "st.global.u32 [%rd1], %r1;\nbar.sync 0;\nxor.b64 %rd3, "
-                                          "%rd1, 128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 256);
-    accept(sim_try(&sim, shape(1, 64), 1, A(x)));
-}
-
-/* The last block to finish sums what all wrote: a fence and an atomic order it. */
-#define LAST_BLOCK(fence)                                                                          \
-    ENTRY(P64(0))                                                                                  \
-    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, " \
-    "%rd1, %rd2;\n"                                                                                \
-    "st.global.u32 [%rd3+16], %r1;\n" fence                                                        \
-    "atom.global.inc.u32 %r2, [%rd1], 100;\nmov.u32 %r3, %nctaid.x;\nsub.u32 %r3, %r3, 1;\n"       \
-    "setp.ne.u32 %p1, %r2, %r3;\n@%p1 ret;\n" LOC(                                                 \
-        20) "ld.global.u32 %r4, [%rd1+16];\nld.global.u32 %r5, [%rd1+20];\nadd.u32 %r4, %r4, "     \
-            "%r5;\n"                                                                               \
-            "st.global.u32 [%rd1+4], %r4;\nst.global.u32 [%rd1], 0;\n" TAIL
-
-static void test_ordered(void **state)
-{
-    (void)state;
-    static uint32_t zeros[64];
-    sim_start(&sim, LAST_BLOCK("membar.gl;\n"));
-    DevicePtr x = sim_buffer(&sim, "t", zeros, 256);
-    sim_run(&sim, shape(4, 1), 1, A(x));
-    uint32_t sum[2];
-    sim_read(&sim, x, sum, 8);
-    assert_int_equal(sum[1], 0 + 1);
-    sim_stop(&sim);
-    sim_start(&sim, LAST_BLOCK(""));
-    x = sim_buffer(&sim, "t", zeros, 256);
-    int r = sim_try(&sim, shape(4, 1), 1, A(x));
-    expect(r, OUTCOME_RACE, 20, "reads t at offset 16, which block 0 also writes");
-
-    /* a lock between lanes of one warp: no deadlock */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nT:\natom.global.cas.b32 %r2, [%rd1], "
-                                  "0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra T;\n"
-                                  "ld.volatile.global.u32 %r3, [%rd1+4];\nadd.u32 %r3, %r3, "
-                                  "1;\nst.volatile.global.u32 [%rd1+4], %r3;\nmembar.gl;\n"
-                                  "atom.global.exch.b32 %r4, [%rd1], 0;\n" TAIL);
-    x = sim_buffer(&sim, "t", zeros, 256);
-    sim_run(&sim, shape(2, 64), 1, A(x));
-    sim_read(&sim, x, sum, 8);
-    assert_int_equal(sum[1], 128);
-    sim_stop(&sim);
-}
-
-static void test_barriers(void **state)
-{
-    (void)state;
-    /* a warp waits where the rest of the block never comes */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra "
-                                     "L;\nbar.sync 1;\nL:\n" LOC(9) "bar.sync 2;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 3,
-           "waits for ever at a barrier: 32 of 64 threads of the block reach it");
-
-    /* one thread of a warp inside an if */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra "
-                                     "L;\nbar.sync 0;\nL:\n" LOC(9) "bar.sync 0;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3,
-           "waits for ever at a barrier: 1 of 32 threads");
-
-    /* threads that have left count as arrived */
-    sim_start(
-        &sim,
-        ENTRY("") "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 ret;\nbar.sync 0;\n" TAIL);
-    accept(sim_try(&sim, shape(1, 96), 0));
-
-    /* a shuffle that names lanes which do not come */
-    sim_start(&sim, ENTRY("") LOC(3) "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 15;\n@%p1 bra "
-                                     "L;\nshfl.sync.down.b32 %r2, %r1, 1, 31, -1;\nL:\n" LOC(
-                                         9) "bar.sync 0;\n" TAIL);
-    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 3,
-           "waits for the lanes 0xffffffff of its warp, of which 0xffff0000 never reach");
-
-    /* named barriers of a producer and a consumer warp */
-    sim_start(&sim,
-              ENTRY("") ".shared .align 4 .b8 s[4];\nmov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, "
-                        "31;\n@%p1 bra C;\nst.shared.u32 [s], 5;\nbar.arrive 3, 64;\nbra E;\n"
-                        "C:\nbar.sync 3, 64;\nld.shared.u32 %r2, [s];\nE:\n" TAIL);
-    accept(sim_try(&sim, shape(2, 64), 0));
-}
-
 static void test_limits(void **state)
 {
     (void)state;
@@ -410,7 +239,7 @@ static void test_limits(void **state)
            "it needs 307200 bytes of shared memory a block and 232448 are allowed");
 }
 
-/* Refused at load, reported when the kernel that contains it is launched. */
+/* An unknown instruction is reported when the kernel that contains it is launched. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -450,98 +279,13 @@ static void test_local(void **state)
     accept(sim_try(&sim, shape(1, 16), 0));
 }
 
-/* mbarrier: what is ordered by a phase that ended, and what is wrong use of one. */
-static void test_mbarriers(void **state)
-{
-    (void)state;
-#define PHASES(count)                                                           \
-    ENTRY(P64(0))                                                               \
-    ".shared .align 8 .b8 s[1024];\n" POINTER                                   \
-    "setp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, s;\nmad.lo.u32 %r3, %r1, 4, %r2;\n" \
-    "@%p1 mbarrier.init.shared::cta.b64 [s], " count ";\nbar.sync 0;\nsetp.lt.u32 %p2, %r1, 32;\n"
-#define WAIT "W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;\n@!%p3 bra W;\n"
-    static const char *const passed[] = {
-        PHASES(
-            "32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], "
-                  "%r1;\nmbarrier.arrive.release.cta.shared::cta.b64 %rd3, [%r2];\nret;\nR: " WAIT
-                  "ld.shared.u32 %r4, [%r3+-64];\nadd.u32 %r4, %r4, 32;\nsetp.ne.u32 %p4, %r4, "
-                  "%r1;\n@%p4 trap;\n" TAIL,
-        /* by a token; the phase takes two arrivals of each thread */
-        PHASES("128") "st.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.noComplete.shared.b64 _, "
-                      "[%r2], 1;\nmbarrier.arrive.shared.b64 %rd3, [%r2], 1;\n"
-                      "T: mbarrier.test_wait.shared.b64 %p3, [%r2], %rd3;\n@!%p3 bra T;\nxor.b32 "
-                      "%r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\n"
-                      "ld.shared.u32 %r4, [%r6+64];\nsetp.ne.u32 %p4, %r4, %r5;\n@%p4 trap;\n" TAIL,
-        /* half of the threads leave: the second phase waits for the others alone */
-        PHASES("64") "@!%p2 bra R;\nmbarrier.arrive_drop.shared.b64 _, [%r2];\nret;\nR: "
-                     "mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT
-                     "mbarrier.arrive.shared.b64 %rd3, [%r2];\nT: mbarrier.test_wait.shared.b64 "
-                     "%p3, [%r2], %rd3;\n@!%p3 bra T;\n" TAIL,
-        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
-                     "4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" WAIT
-                     "ld.shared.u32 %r4, [%r3+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
-        PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
-                     "4;\ncp.async.mbarrier.arrive.shared.b64 [%r2];\nmbarrier.arrive.shared.b64 "
-                     "_, [%r2];\n" WAIT
-                     "xor.b32 %r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\nld.shared.u32 %r4, "
-                     "[%r6+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
-    };
-    static const struct {
-        const char *ptx;
-        Outcome outcome;
-        const char *part;
-    } refused[] = {
-        {PHASES("32") "@!%p2 bra R;\nst.shared.u32 [%r3+64], %r1;\nmbarrier.arrive.shared.b64 _, "
-                      "[%r2];\nret;\nR: " LOC(
-                          5) "ld.shared.u32 %r4, [%r3+-64];\nst.global.u32 [%rd1], %r4;\n" TAIL,
-         OUTCOME_RACE, "shared memory"},
-        {PHASES("100") LOC(5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2], 101;\n" TAIL,
-         OUTCOME_LAUNCH_ERROR, "arrives 101 times at an mbarrier that waits for 100 more"},
-        {PHASES("64") "st.shared.u64 [%r2+8], %rd1;\n" LOC(
-             5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL,
-         OUTCOME_RACE, "another value"},
-        {PHASES("64") "@%p1 st.shared.u64 [%r2+8], %rd1;\n" LOC(
-             5) "@%p1 mbarrier.arrive.shared.b64 _, [%r2+8];\n" TAIL,
-         OUTCOME_LAUNCH_ERROR, "was not initialised"},
-        {PHASES("65") LOC(5) "mbarrier.arrive.shared.b64 _, [%r2];\n" WAIT TAIL, OUTCOME_TIMEOUT,
-         "limit"},
-        {PHASES("64") "cp.async.ca.shared.global [%r3+64], [%rd1], "
-                      "4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r2];\n" LOC(
-                          5) "ld.shared.u32 %r4, [%r3+64];\n"
-                             "st.global.u32 [%rd1], %r4;\n" TAIL,
-         OUTCOME_OUT_OF_BOUNDS, "no thread of the block has written"},
-        {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" TAIL,
-         OUTCOME_UNSUPPORTED, "expect_tx"},
-    };
-    int sevens[64];
-    for (int i = 0; i < 64; i++) sevens[i] = 7;
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-        for (int reversed = 0; reversed < 2; reversed++) {
-            sim_start(&sim, passed[i]);
-            ops->disturb(sim.d, reversed);
-            DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof sevens);
-            accept(sim_try(&sim, shape(1, 64), 1, A(x)));
-        }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        sim_start(&sim, refused[i].ptx);
-        DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof sevens);
-        int r = sim_try(&sim, shape(1, 64), 1, A(x));
-        if (!r || sim.fault.outcome != refused[i].outcome ||
-            !strstr(sim.fault.message, refused[i].part))
-            fail_msg("case %zu: %s", i, r ? sim.fault.message : "passed");
-        sim_stop(&sim);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),       cmocka_unit_test(test_copied_tails),
-        cmocka_unit_test(test_shared),       cmocka_unit_test(test_unused_reads),
-        cmocka_unit_test(test_global_races), cmocka_unit_test(test_ordered),
-        cmocka_unit_test(test_barriers),     cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_local),
-        cmocka_unit_test(test_mbarriers),
+        cmocka_unit_test(test_bounds), cmocka_unit_test(test_copied_tails),
+        cmocka_unit_test(test_shared), cmocka_unit_test(test_unused_reads),
+        cmocka_unit_test(test_limits), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_local),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

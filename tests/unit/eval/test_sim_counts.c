@@ -1,4 +1,4 @@
-/* Counters against counts done by hand. */
+/* The counters of small kernels against counts by hand. */
 #include "sim_support.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -9,7 +9,7 @@
 
 static Sim sim;
 
-/* Runs body over `blocks` of `threads` with 64 KiB of zeros at p0. */
+/* Runs a kernel with `blocks` blocks of `threads` threads and 64 KiB of zeros at p0. */
 static const SimCounts *count(const char *ptx, uint32_t blocks, uint32_t threads)
 {
     static const unsigned char zeros[65536];
@@ -45,7 +45,7 @@ static void test_instructions(void **state)
 static void test_divergence(void **state)
 {
     (void)state;
-    /* lane i goes round i + 1 times: 32 rounds; in all but the last one lane leaves */
+    /* lane i runs the loop i + 1 times: 32 rounds, and one lane leaves after each */
     const SimCounts *n = count(KERNEL("mov.u32 %r1, %laneid;\nmov.u32 %r2, 0;\nL:\nadd.u32 %r2, "
                                       "%r2, 1;\nsetp.le.u32 %p1, %r2, %r1;\n@%p1 bra L;\n"),
                                1, 32);
@@ -54,7 +54,7 @@ static void test_divergence(void **state)
     assert_int_equal(n->warp_insts, 2 + 32 * 3 + 1);
     assert_int_equal(n->thread_insts, 64 + 3 * (32 * 33 / 2) + 32);
     sim_stop(&sim);
-    /* both ways of an if, then together: odd lanes 2 instructions, even ones 1 */
+    /* both paths of an if, then the join: 2 instructions for odd lanes, 1 for even ones */
     n = count(KERNEL("mov.u32 %r1, %laneid;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 "
                      "bra E;\nadd.u32 %r3, %r1, 1;\nbra J;\nE:\n"
                      "add.u32 %r3, %r1, 2;\nJ:\nadd.u32 %r3, %r3, %r3;\n"),
@@ -91,7 +91,7 @@ static void loads(const char *ptx, uint64_t sectors)
 static void test_coalescing(void **state)
 {
     (void)state;
-    loads(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\n"), 4); /* 128 bytes in a row */
+    loads(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\n"), 4); /* 128 consecutive bytes */
     loads(KERNEL(AT(4, 4) "ld.global.f32 %f1, [%rd1];\n"), 5); /* shifted by one word */
     loads(KERNEL(AT(8, 0) "ld.global.f32 %f1, [%rd1];\n"), 8); /* every second word */
     loads(KERNEL(AT(32, 0) "ld.global.f32 %f1, [%rd1];\n"), 32);
@@ -100,7 +100,7 @@ static void test_coalescing(void **state)
     loads(KERNEL(AT(16, 0) "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n"), 16);
     loads(KERNEL(AT(2, 0) "ld.global.u16 %r2, [%rd1];\n"), 2);
     loads(KERNEL(AT(1, 0) "ld.global.u8 %r2, [%rd1];\n"), 1);
-    /* again by the same block: the small cache; by the next block: L2 */
+    /* a second load by the same block hits L1, one by the next block hits L2 */
     const SimCounts *n =
         count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1];\n"), 2, 32);
     assert_int_equal(n->global_load_sectors, 16);
@@ -135,10 +135,10 @@ static void wavefronts(const char *ptx, uint64_t expected)
 static void test_banks(void **state)
 {
     (void)state;
-    wavefronts(BANKS(4), 1);    /* one word a bank */
-    wavefronts(BANKS(8), 2);    /* stride 2: two words a bank */
-    wavefronts(BANKS(128), 32); /* stride 32: all in one */
-    wavefronts(BANKS(132), 1);  /* stride 33: none twice */
+    wavefronts(BANKS(4), 1);    /* one word per bank */
+    wavefronts(BANKS(8), 2);    /* stride 2: two words per bank */
+    wavefronts(BANKS(128), 32); /* stride 32: all in one bank */
+    wavefronts(BANKS(132), 1);  /* stride 33: no bank twice */
     wavefronts(BANKS(12), 1);
     wavefronts(BANKS(64), 16);
     wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, 16;\nmov.u32 %r3, s;\nadd.u32 "
@@ -167,8 +167,7 @@ static void test_waits(void **state)
     sim_stop(&sim);
 }
 
-/* Warps that leave at once, and blocks that do, take nothing from what the slowest warp of a block
- * did. */
+/* Warps and blocks that exit at once do not change the counters of the slowest warp of a block. */
 static void test_idle(void **state)
 {
     (void)state;
@@ -223,7 +222,7 @@ static void test_others(void **state)
     sim_stop(&sim);
 }
 
-/* A block of more instructions than 16 bits count. */
+/* A basic block of more instructions than 16 bits can count. */
 static void test_long_block(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What a kernel may try on the simulator itself: addresses whose sums wrap, more of anything than
- * there is room for, and waits that only it could end. Under a sanitizer each of these shows what a
- * plain build may survive. */
+/* Attacks of a kernel on the simulator itself: addresses whose sums wrap, more of everything than
+ * there is room for, and endless waits. A sanitizer finds errors here that a plain build may
+ * survive. */
 #include <malloc.h>
 
 #include "sim_support.h"
@@ -17,11 +17,11 @@
     "%rd1, %rd2;\nmov.u32 %r2, %laneid;\n"
 
 static Sim sim;
-static uint32_t words[4096]; /* what lies at p0 */
-static int64_t limit;        /* of thread-instructions; 0: the usual one */
-static size_t held;          /* bytes that the device held at the end */
+static uint32_t words[4096]; /* the contents of p0 */
+static int64_t limit;        /* of thread-instructions; 0: the default */
+static size_t held;          /* bytes on the heap at the end of the launch */
 
-/* One block on `words`, which hold its result afterwards. 1: a fault. */
+/* Runs one block on `words`, which then hold its result. Returns 1 with a fault. */
 static int try(const char *ptx, uint32_t threads)
 {
     sim_start(&sim, ptx);
@@ -47,7 +47,7 @@ static void accept(int fault)
     if (fault) fail_msg("%s", sim.fault.message);
 }
 
-/* Offsets whose sum with a size wraps, for all lanes or behind a lane that wraps by itself. */
+/* Offsets whose sum with a size wraps, in all lanes or in the last one. */
 static void test_wild_offsets(void **state)
 {
     (void)state;
@@ -84,8 +84,7 @@ static void test_wild_offsets(void **state)
         }
 }
 
-/* Sizes that wrap when they are added up: an offset before the first parameter, rows of a frame,
- * shared memory. */
+/* Sums of sizes that wrap: an offset before the first parameter, rows of a frame, shared memory. */
 static void test_wild_sizes(void **state)
 {
     (void)state;
@@ -112,7 +111,7 @@ static void test_wild_sizes(void **state)
     free(ptx);
 }
 
-/* brx.idx with a way for every lane, then with ways that all lead to the place where they meet. */
+/* brx.idx with a target for every lane, then with targets that are all the join itself. */
 static void test_ways(void **state)
 {
     (void)state;
@@ -132,8 +131,7 @@ static void test_ways(void **state)
     for (int i = 0; i < 64; i++) assert_int_equal(words[i], 5);
 }
 
-/* Copies that nobody waits for, of one warp while another has many under way. All land in the end.
- */
+/* Two warps issue more copies than may be under way and wait late. All copies land. */
 static void test_copies_in_flight(void **state)
 {
     (void)state;
@@ -151,11 +149,11 @@ static void test_copies_in_flight(void **state)
     assert_true(held < 32 << 20);
 }
 
-/* A wait that looks at all copies costs what it takes: it ends by the limit, not by the hour. */
+/* Waits that look at many copies are charged to the budget: the kernel reaches the limit. */
 static void test_copies_looked_at(void **state)
 {
     (void)state;
-    limit = 80 << 20; /* a check has an eighth: the waits alone would be 3 million */
+    limit = 80 << 20; /* a check gets an eighth; the waits alone are 3 million instructions */
     expect(try(ENTRY
                ".shared .align 4 .b8 s[4];\n" POINTER
                "mov.u32 %r4, 1000;\nL: cp.async.ca.shared.global [s], [%rd1], 4;\n"
@@ -167,8 +165,8 @@ static void test_copies_looked_at(void **state)
     limit = 0;
 }
 
-/* Lanes wait for one another while one spins until they have met: barriers at two places, then one
- * shuffle at one. */
+/* Lanes wait for each other at barriers in two places while another lane spins until they have met.
+ */
 static void test_spin_beside_sync(void **state)
 {
     (void)state;
@@ -184,7 +182,7 @@ static void test_spin_beside_sync(void **state)
     for (int i = 0; i < 32; i++) assert_int_equal(words[i], 7);
 }
 
-/* Three nests of 31 ifs, a lane spinning in the innermost of each: more joins than a warp has
+/* Three nests of 31 ifs with a lane that spins in the innermost of each: more joins than a warp has
  * places for. */
 static void test_nested_spins(void **state)
 {
@@ -207,19 +205,19 @@ static void test_nested_spins(void **state)
     }
     sprintf(p, "st.volatile.shared.u32 [s], 1;\nE: st.global.u32 [%%rd2], %%r3;\n" TAIL);
     accept(try(ptx, 32));
-    for (uint32_t i = 0; i < 32;
-         i++) { /* of each nest: the ifs that do not hold, and the one that ends it */
+    /* Each nest adds the ifs whose branch is not taken, and the last one. */
+    for (uint32_t i = 0; i < 32; i++) {
         uint32_t sum = 0;
         for (uint32_t s = 0; s < 3 && i <= 31 - s; s++) sum += i < 31 - s ? i + 1 : 31 - s;
         assert_int_equal(words[i], sum);
     }
 }
 
-/* Each call through a pointer may be of each function: a table of both is bounded. */
+/* A call through a pointer has a table of all functions: the size of all tables is bounded. */
 static void test_many_pointers(void **state)
 {
     (void)state;
-    for (int n = 300; n <= 600; n += 300) { /* functions, and calls */
+    for (int n = 300; n <= 600; n += 300) { /* functions and calls */
         char *ptx = malloc((size_t)n * 200 + 1000), *p = ptx + sprintf(ptx, HEAD);
         for (int i = 0; i < n; i++) p += sprintf(p, ".func f%d()\n{\nret;\n}\n", i);
         p += sprintf(p, "%s", ".visible .entry k(.param .u64 p0)\n{\n" REGISTERS);

@@ -1,5 +1,5 @@
-/* Single instructions, with results worked out by hand from the PTX manual; then what the parser
- * accepts and refuses. */
+/* Single instructions with results worked out by hand from the PTX manual, and the texts that the
+ * parser accepts and refuses. */
 #include "sim_support.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -75,14 +75,14 @@ static const Case cases[] = {
     {"cvt.rz.f32.u32 %f0, 0xffffffff;\nmov.b32 %r0, %f0;", 0x4f7fffff},
     {"cvt.rn.f32.u32 %f0, 0xffffffff;\nmov.b32 %r0, %f0;", 0x4f800000},
     {"cvt.rn.f32.s64 %f0, -9007199791611905;\nmov.b32 %r0, %f0;",
-     0xda000001}, /* past the half: a way by fp64 would round twice */
+     0xda000001}, /* just past a tie: by way of fp64 it would round twice */
     {"cvt.sat.f32.f32 %f0, 0fC0000000;\nmov.b32 %r0, %f0;", 0},
     {"cvt.rn.f16.f32 %h0, 0f33800001;\ncvt.u32.u16 %r0, %h0;", 1}, /* just over 2^-24 */
     {"cvt.rn.f16.f32 %h0, 0f477FF000;\ncvt.u32.u16 %r0, %h0;",
      0x7c00}, /* 65520 rounds to infinity */
     {"cvt.rz.f16.f32 %h0, 0f477FF000;\ncvt.u32.u16 %r0, %h0;", 0x7bff},
     {"cvt.rn.bf16x2.f32 %r0, 0f3F808000, 0f40000000;",
-     0x3f804000}, /* a tie: to even; the first goes up */
+     0x3f804000}, /* the first is a tie, which goes up to even */
     {"cvt.rn.relu.f16x2.f32 %r0, 0fBF800000, 0f3F800000;", 0x00003c00},
     {"cvt.rna.tf32.f32 %r0, 0f3F801000;", 0x3f802000},
     {"cvt.ftz.f32.f32 %f0, 0f00000001;\nmov.b32 %r0, %f0;", 0},
@@ -163,7 +163,7 @@ static const Case cases[] = {
     {"cp.async.cg.shared.global [s+32], [q], 16, 8;\ncp.async.wait_all;\nld.shared.v4.u32 {%r1, "
      "%r2, %r3, %r4}, [s+32];\nmad.lo.u32 %r0, %r2, 1000, %r3;",
      42000},
-    /* from one H200: by zero, of NaN, the relu of -0 */
+    /* as an H200: remainders by zero, conversions of NaN, the relu of -0 */
     {"mov.u32 %r1, 0;\nrem.u32 %r0, 7, %r1;", 0xffffffff},
     {"mov.u32 %r1, 0;\nrem.s32 %r0, 7, %r1;", 0xffffffff},
     {"mov.b64 %rd1, 0x7ff8000000000000;\nmov.b64 %fd0, %rd1;\ncvt.rni.s32.f64 %r0, %fd0;",
@@ -214,8 +214,8 @@ static void test_instructions(void **state)
     free(text);
 }
 
-/* Warps of a block that wait for each other's flags, and blocks that wait for earlier ones, make
- * progress. */
+/* Warps of a block that spin on each other's flags make progress, and so do blocks that spin on the
+ * flag of an earlier block. */
 static void test_progress(void **state)
 {
     (void)state;
@@ -226,12 +226,11 @@ static void test_progress(void **state)
         "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %warpid;\nmov.u32 %r5, %ctaid.x;\nmul.wide.u32 "
         "%rd2, %r5, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
         "st.volatile.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra W;\n"
-        "L: ld.volatile.shared.u32 %r2, [s];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n" /* warp 0
-                                                                                          waits for
-                                                                                          warp 1 */
+        /* warp 0 waits for warp 1 */
+        "L: ld.volatile.shared.u32 %r2, [s];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n"
         "setp.eq.u32 %p3, %r5, 0;\n@%p3 bra F;\nB: ld.acquire.gpu.global.u32 %r3, "
         "[%rd2+-4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra B;\n"
-        "ld.global.u32 %r4, [%rd2+60];\n" /* what the block before left */
+        "ld.global.u32 %r4, [%rd2+60];\n" /* the value of the block before */
         "F: st.global.u32 [%rd2+64], %r5;\nmembar.gl;\nst.volatile.global.u32 [%rd2], 1;\nbra E;\n"
         "W: st.volatile.shared.u32 [s], 1;\nE:\nret;\n}\n");
     uint32_t zeros[32] = {0};

@@ -1,4 +1,5 @@
-/* The memory's stall is found among strays, and nothing else is taken for one. */
+/* The period of the memory's stalls is found among random long loads, and only a period is
+ * found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,9 +15,9 @@
 
 static uint64_t done[STALL_LOADS];
 
-/* Loads of 340 to 460 ns, in steps of 32 as an H200's clock has them; every `period` a stall,
- * `seen` of which cost the load that meets it up to 430 more; `strays` of the loads take as much
- * longer by chance. */
+/* Loads of 340 to 460 ns, in the steps of 32 ns of an H200's clock, with a stall every `period` ns.
+ * A share `seen` of the stalls makes a load up to 430 ns longer; a share `strays` of the loads is
+ * as much longer by chance. */
 static uint32_t watched(double period, double seen, double strays, uint64_t seed)
 {
     Random r;
@@ -49,7 +50,7 @@ static void test_period(void **state)
     (void)state;
     near(100148, 1, 0);
     near(100148, 0.9, 0.01);
-    near(100148, 1, 0.03); /* more strays than are looked at */
+    near(100148, 1, 0.03); /* more strays than long loads are examined */
     near(51250, 0.9, 0.01);
     near(250000, 1, 0.001);
 }
@@ -61,19 +62,19 @@ static void test_none(void **state)
         assert_int_equal(watched(100148, 0, 0, seed), 0);
         assert_int_equal(watched(100148, 0, 0.01, seed), 0);
         assert_int_equal(watched(100148, 0, 0.1, seed), 0);
-        assert_int_equal(watched(4000000, 1, 0, seed), 0); /* six of them are no period */
+        assert_int_equal(watched(4000000, 1, 0, seed), 0); /* six stalls are too few for a period */
     }
-    for (int i = 0; i < STALL_LOADS; i++) done[i] = 5; /* a clock that stands */
+    for (int i = 0; i < STALL_LOADS; i++) done[i] = 5; /* a clock that stands still */
     assert_int_equal(stall_period(done, STALL_LOADS), 0);
     for (int i = 0; i < STALL_LOADS; i++)
-        done[i] = (uint64_t)(STALL_LOADS - i) * 1000; /* or runs back */
+        done[i] = (uint64_t)(STALL_LOADS - i) * 1000; /* or runs backwards */
     stall_period(done, STALL_LOADS);
     assert_int_equal(stall_period(done, 2), 0);
     assert_int_equal(stall_period(done, 0), 0);
 }
 
-/* Long ones close together, as beside another process that works on the GPU: a burst lies in one
- * bin or two of any long period. */
+/* Bursts of long loads, as caused by another process on the GPU: a burst falls into one or two bins
+ * of any long period. */
 static void test_bursts(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void test_bursts(void **state)
     }
 }
 
-/* What a thread of an H200 noted: times between loads, in steps of 32 ns. */
+/* Times between loads, recorded by a thread on an H200, in steps of 32 ns. */
 static uint32_t of_file(const char *name)
 {
     char path[4200];
@@ -111,8 +112,9 @@ static void test_h200(void **state)
 {
     (void)state;
     assert_in_range(of_file("h200-dram.txt"), 100100, 100200);
-    assert_in_range(of_file("h200-hidden.txt"), 100130,
-                    100170); /* another's, where most that meet it are no longer than others */
+    assert_in_range(
+        of_file("h200-hidden.txt"), 100130,
+        100170); /* another GPU, where most loads that meet a stall are not longer than others */
     assert_int_equal(of_file("h200-l2.txt"), 0); /* loads from the L2 */
 }
 

@@ -1,5 +1,5 @@
-/* Occupancies and times worked out by hand, rankings that any GPU shows, and the times of an H200.
- */
+/* Occupancies and times worked out by hand, rankings that hold on every GPU, and times measured on
+ * an H200. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,8 +41,8 @@ static void test_occupancy(void **state)
     occupies("rtx3090", 64, 32, 0, 16, "blocks"); /* 16 blocks of two warps: 32 of 48 */
     occupies("l40", 64, 32, 0, 24, "threads");
     occupies("h100", 256, 100, 0, 2,
-             "registers"); /* 3200 -> 3328 a warp; 4 warps a scheduler; 16 / 8 */
-    occupies("h100", 128, 64, 0, 8, "registers"); /* 2048 a warp; 8 a scheduler; 32 / 4 */
+             "registers"); /* 3200 -> 3328 per warp; 4 warps per scheduler; 16 / 8 */
+    occupies("h100", 128, 64, 0, 8, "registers"); /* 2048 per warp; 8 per scheduler; 32 / 4 */
     occupies("h100", 128, 32, 48 << 10, 4, "shared memory"); /* 228 KiB / 49 KiB */
     occupies("a100", 128, 32, 48 << 10, 3, "shared memory"); /* 164 / 49 */
     occupies("h100", 100, 32, 0, 16, "threads");             /* four warps, the last partial */
@@ -53,15 +53,14 @@ static void test_occupancy(void **state)
     assert_non_null(strstr(err.text, "255 registers"));
     assert_int_equal(occupancy_of(profile("h100"), 128, 32, (227 << 10) + 1, &o, &err), -1);
     assert_int_equal(occupancy_of(profile("l40"), 128, 32, 100 << 10, &o, &err), -1);
-    assert_int_equal(occupancy_of_arch("sm_90", 1024, 64, 0, &o),
-                     0); /* a real GPU's, by its architecture */
+    assert_int_equal(occupancy_of_arch("sm_90", 1024, 64, 0, &o), 0);
     assert_true(o.occupancy == 0.5 && !strcmp(o.limit, "registers"));
     assert_int_equal(occupancy_of_arch("sm_35", 128, 32, 0, &o), -1);
     assert_null(profile_find("b200", &err));
     assert_non_null(strstr(err.text, "a100, h100, h200, l40, rtx3090, h20"));
 }
 
-/* Blocks that all do the same. */
+/* Fills in the counters that depend on the spread of the blocks, for blocks that do the same. */
 static SimCounts alike(SimCounts c)
 {
     c.block_global_waits = c.blocks * c.global_waits_max,
@@ -102,7 +101,7 @@ static void close_to(double got, double want, double within)
         fail_msg("%g, expected %g within %g%%", got, want, within * 100);
 }
 
-/* 64 blocks of 256 on 4 SMs of an H100: two waves of 8 a SM. 10^6 sectors of DRAM at 0.89 * 3.35
+/* 64 blocks of 256 on 4 SMs of an H100: two waves of 8 per SM. 10^6 sectors of DRAM at 0.89 * 3.35
  * TB/s * 4 / 132; a block's latency is 350 + 8 * 15 (start) + 100 (chain) + 670 (one load from
  * DRAM) cycles of 1.98 GHz. */
 static void test_dram_by_hand(void **state)
@@ -156,7 +155,7 @@ static void test_pipes(void **state)
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_L1], 32000 / 1.98e9, 1e-9);
 }
 
-/* n floats through y = max(x, 0): what the simulator counts for it, with `vec` floats a thread. */
+/* The counters of y = max(x, 0) over n floats, with `vec` floats per thread. */
 static SimCounts stream(uint64_t n, uint32_t threads, uint32_t vec)
 {
     SimCounts c = grid(n / (threads * vec), threads);
@@ -195,7 +194,7 @@ static void test_h200_streams(void **state)
     }
 }
 
-/* A product of 2048 x 2048 matrices, counted by hand. */
+/* A product of 2048 x 2048 matrices, counted by hand: the counters that all variants share. */
 static SimCounts product(uint64_t blocks, uint32_t threads)
 {
     SimCounts c = grid(blocks, threads);
@@ -214,21 +213,21 @@ static void finish_product(SimCounts *c, uint64_t warp_insts, uint64_t waits, ui
     c->l2_load_sectors = c->global_load_sectors - c->l1_hit_sectors - c->dram_read_sectors;
 }
 
-/* One output a thread, straight from memory: two loads a step, one of a row (one address), one of a
- * column (128 bytes). */
+/* One output per thread without shared memory: two loads per step, one of a row (one address), one
+ * of a column (128 bytes). */
 static SimCounts product_naive(void)
 {
     SimCounts c = product(2048 * 2048 / 256, 256);
     c.global_load_requests = c.global_load_wavefronts = c.by_class[INST_GLOBAL_LOAD] =
         c.warps * 2048 * 2;
     c.global_load_sectors = c.warps * 2048 * 5, c.global_load_bytes = c.warps * 2048 * 256;
-    /* misses of a block: 8 rows of a, and each line of b once for its 8 warps */
+    /* the misses of a block: 8 rows of a, and each line of b once for its 8 warps */
     c.l1_hit_sectors = c.global_load_sectors - c.blocks * (8 * 256 + 2048 * 4);
     finish_product(&c, 2048 * 5, 512, 2048 * 4);
     return c;
 }
 
-/* Square tiles of t x t in shared memory, one output a thread. */
+/* Tiles of t x t in shared memory, one output per thread. */
 static SimCounts product_tiled(uint32_t t)
 {
     SimCounts c = product(2048 / t * (2048 / t), t * t);
@@ -270,8 +269,8 @@ static SimCounts transposed(int tiled, int wavefronts)
     return c;
 }
 
-/* Kernel times of an H200 in microseconds, less 2.75 of launch. A first-order model is within a
- * third of them and keeps their order. */
+/* Kernel times of an H200 in microseconds, less 2.75 us of launch. The model is within a third of
+ * them and keeps their order. */
 static void test_h200_kernels(void **state)
 {
     (void)state;
@@ -301,16 +300,15 @@ static void test_rankings(void **state)
                    v = predict(p, &vector, TIMEMODEL_SLICE_SMS);
         assert_true(v.seconds <= t.seconds * 1.0001);
         assert_true(predict(p, &small, TIMEMODEL_SLICE_SMS).seconds >
-                    t.seconds); /* poor occupancy */
-        SimCounts apart =
-            scalar; /* each lane its own sector, all of them fetched again and again */
+                    t.seconds);   /* poor occupancy */
+        SimCounts apart = scalar; /* a sector per lane, loaded again and again */
         apart.global_load_wavefronts *= 8, apart.global_load_sectors *= 8,
             apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
         double worse = predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds /
                        t.seconds; /* an L40 has L2 to spare for it */
         assert_true(worse > (strcmp(p->name, "h100") ? 0.995 : 1.2));
-        /* one kernel that keeps the middle result in registers, against two that pass it through
-         * memory */
+        /* one kernel that keeps an intermediate result in registers, against two that pass it
+         * through memory */
         double two = timemodel_sequence(p, (LaunchTime[]){v, v}, 2),
                one = timemodel_sequence(p, &v, 1);
         assert_true(two > 1.5 * one);
@@ -325,7 +323,7 @@ static void test_rankings(void **state)
     }
 }
 
-/* A million lanes that add to one address took an H200 1840 us, to 4096 addresses 16 us. */
+/* On an H200 a million lanes add to one address in 1840 us, and to 4096 addresses in 16 us. */
 static void test_atomics(void **state)
 {
     (void)state;
@@ -338,7 +336,7 @@ static void test_atomics(void **state)
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 16, 0.25);
 }
 
-/* One warp that does everything bounds the launch, however many blocks stand around. */
+/* One warp that does all the work bounds the launch, however many idle blocks there are. */
 static void test_slowest_warp(void **state)
 {
     (void)state;
@@ -349,15 +347,14 @@ static void test_slowest_warp(void **state)
     c.heaviest_insts = c.heavy_insts = 900000, c.heavy_blocks = 1;
     LaunchTime t = predict(profile("h100"), &c, 4);
     assert_true(t.seconds >= 3600000 / 1.98e9);
-    /* One that finishes for the 31 beside it, a block on each SM, issues for itself alone. */
+    /* One block per SM, whose one busy warp has the issue slots of the SM for itself. */
     c = grid(4, 1024);
     c.warp_insts = 4 * 41000, c.warp_insts_max = 10000, c.chain_cycles = 4 * 71000,
     c.chain_cycles_max = 40000;
     close_to(predict(profile("h100"), &c, 4).seconds, 41000 / 1.98e9, 0.05);
 }
 
-/* Loads that find near what was loaded before make nothing faster (but for the turns of sparse
- * ones, 31 cycles at most), be they of one sector or of sixteen. */
+/* Extra loads that hit L1, of one to sixteen sectors, make no launch faster by more than 2%. */
 static void test_junk_loads(void **state)
 {
     (void)state;
@@ -377,7 +374,7 @@ static void test_junk_loads(void **state)
                 junk.global_load_bytes +=
                     more * (sectors == 1
                                 ? 128
-                                : sectors * 32); /* of one sector: all lanes the same word */
+                                : sectors * 32); /* one sector: all lanes load the same word */
                 double with = predict(p, &junk, TIMEMODEL_SLICE_SMS).seconds;
                 if (with < alone * 0.98)
                     fail_msg("%llu loads of %llu sectors: %g s, %g without", (unsigned long long)k,
@@ -386,8 +383,8 @@ static void test_junk_loads(void **state)
     }
 }
 
-/* Nor do blocks without work that start beside the others: neither the last wave nor a launch of
- * fewer blocks than SMs. */
+/* Extra blocks without work make no launch faster: neither its last wave nor a launch of fewer
+ * blocks than SMs. */
 static void test_idle_blocks(void **state)
 {
     (void)state;

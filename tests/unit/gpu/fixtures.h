@@ -1,5 +1,4 @@
-/* Libraries of tests/fixtures/cuda that stand for NVIDIA's where there is no GPU: built into the
- * test's folder. */
+/* The stand-ins for NVIDIA's libraries in tests/fixtures/cuda, compiled into the test's folder. */
 #ifndef TESTS_GPU_FIXTURES_H
 #define TESTS_GPU_FIXTURES_H
 
@@ -11,8 +10,8 @@
 #include "base/memory.h"
 #include "tests/fixture_path.h"
 
-/* tests/fixtures/cuda/SOURCE becomes DIR/NAME, by which the loader knows it from then on. 0, or -1.
- */
+/* Compile tests/fixtures/cuda/SOURCE to DIR/NAME and load it, so that the loader finds it by its
+ * name. Returns 0 or -1. */
 static inline int fixture_build(const char *source, const char *dir, const char *name)
 {
     const char *cc = getenv("QUERN_CC");

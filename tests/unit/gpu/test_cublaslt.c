@@ -1,8 +1,8 @@
-/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt is documented
- * to: the row-major mapping with all transposes, leading dimensions and outputs; that alignments
- * are told as they are; that a shape is asked for once and passes over an algorithm that does not
- * run; that k stays whole where it must; and what is said when none does. On a GPU
- * test_products_cuda does this with the real one. */
+/* gpu/cublaslt.c over tests/fixtures/cuda/cublaslt.c, which computes what cuBLASLt's documentation
+ * says: the row-major mapping with all transposes, leading dimensions and outputs; true alignments;
+ * one query per shape, which skips an algorithm that does not run; k that is not split where the
+ * order of sums matters; and the error when no algorithm runs. On a GPU test_products_cuda does
+ * this with the real library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static float widen(uint16_t h)
     return f;
 }
 
-/* n numbers of bf16, or as float, `shift` bytes after an address aligned to 256. */
+/* n numbers, bf16 or float, `shift` bytes after an address that is aligned to 256. */
 static void *numbers(Random *r, size_t n, int wide, size_t shift)
 {
     char *base = aligned_alloc(256, (n * 4 + shift + 511) / 256 * 256);
@@ -127,18 +127,19 @@ static void test_once_a_shape(void **state)
     unlink("calls");
     for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('h'), 1);
-    assert_int_equal(calls('x'), 1); /* the one that does not run is tried once */
+    assert_int_equal(calls('x'), 1); /* the algorithm that does not run is tried once */
     assert_int_equal(calls('s'), 5);
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2); /* other alignments are another shape */
     assert_int_equal(calls('h'), 2);
     for (int m = 1; m <= 1100; m++)
-        one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0, 0); /* more than are kept */
+        one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0,
+            0); /* more shapes than the table holds */
     one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
     assert_int_equal(calls('s'), 5 + 1 + 1100 + 1);
 }
 
-/* An algorithm that splits k is taken where one may be, a kernel without a tile nowhere that sums
- * have an order. */
+/* An algorithm that splits k is used only for unordered products, and so is a kernel without a
+ * tile. */
 static void test_ordered(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void test_ordered(void **state)
     assert_int_equal(calls('h'), 2);
     assert_int_equal(calls('s'), 1);
     p.ordered = 1;
-    p.m = 3; /* a shape that has none such */
+    p.m = 3; /* a shape without an ordered algorithm */
     setenv("TEST_LT_TILELESS", "1", 1);
     if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
     unsetenv("TEST_LT_TILELESS");

@@ -1,4 +1,5 @@
-/* One GPU of those that CUDA_VISIBLE_DEVICES names, in a process of its own: it is for good. */
+/* gpus_use_only picks one GPU of CUDA_VISIBLE_DEVICES. Each case runs in a child, since it cannot
+ * be undone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,16 +13,17 @@
 
 #include "gpu/gpus.h"
 
-/* What the variable says and which number cuda:`ask` has, after gpus_alone(ordinal) in a child. */
-static void alone(const char *list, int ordinal, const char *expected, int ask, int here)
+/* In a child, after gpus_use_only(ordinal): the variable is `expected`, and cuda:`ask` has the
+ * number `number`. */
+static void check(const char *list, int ordinal, const char *expected, int ask, int number)
 {
     pid_t child = fork();
     int status;
     if (!child) {
         setenv("CUDA_VISIBLE_DEVICES", list, 1);
-        gpus_alone(ordinal);
+        gpus_use_only(ordinal);
         _exit(strcmp(getenv("CUDA_VISIBLE_DEVICES"), expected) ? 1
-              : gpus_here(ask) != here                         ? 2
+              : gpus_driver_ordinal(ask) != number             ? 2
                                                                : 0);
     }
     assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
@@ -30,31 +32,31 @@ static void alone(const char *list, int ordinal, const char *expected, int ask, 
                  WEXITSTATUS(status) == 1 ? "another list" : "another number");
 }
 
-static void test_alone(void **state)
+static void test_use_only(void **state)
 {
     (void)state;
-    alone("0,1", 0, "0", 0, 0);
-    alone("0,1", 1, "1", 1, 0);
-    alone("0,1", 1, "1", 0, -1);
-    alone("3,2,GPU-5fd2", 2, "GPU-5fd2", 2, 0);
-    alone("GPU-1,GPU-2,GPU-3", 1, "GPU-2", 1, 0);
+    check("0,1", 0, "0", 0, 0);
+    check("0,1", 1, "1", 1, 0);
+    check("0,1", 1, "1", 0, -1);
+    check("3,2,GPU-5fd2", 2, "GPU-5fd2", 2, 0);
+    check("GPU-1,GPU-2,GPU-3", 1, "GPU-2", 1, 0);
 }
 
-static void test_nothing_to_leave_out(void **state)
+static void test_nothing_to_hide(void **state)
 {
     (void)state;
-    alone("3", 0, "3", 0, 0);
-    alone("3", 1, "3", 1, 1); /* there is no such GPU, which the driver is to say */
-    alone("3,4", 2, "3,4", 2, 2);
-    alone("", 0, "", 0, 0);
-    alone("3,", 1, "3,", 1, 1);
-    alone("3,4", -1, "3,4", -1, -1);
+    check("3", 0, "3", 0, 0);
+    check("3", 1, "3", 1, 1); /* no such GPU: the driver reports it */
+    check("3,4", 2, "3,4", 2, 2);
+    check("", 0, "", 0, 0);
+    check("3,", 1, "3,", 1, 1);
+    check("3,4", -1, "3,4", -1, -1);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),
-                                       cmocka_unit_test(test_nothing_to_leave_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_use_only),
+                                       cmocka_unit_test(test_nothing_to_hide)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The lock of a GPU, between processes: alone, shared, waiting, dying. */
+/* The lock of a GPU between processes: exclusive, shared, waiting, and released by a process that
+ * ends. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,8 +29,8 @@ static GpuLock *open_one(void)
     return l;
 }
 
-/* A process that takes one side, says so and keeps it until it is killed. */
-static pid_t holder(int alone, int *ready)
+/* A process that takes one side, reports it and keeps it until it is killed. */
+static pid_t holder(int exclusive, int *ready)
 {
     int fds[2];
     assert_int_equal(pipe(fds), 0);
@@ -37,7 +38,8 @@ static pid_t holder(int alone, int *ready)
     if (pid == 0) {
         GpuLock *l;
         Error e;
-        if (lock_open(uuid, &l, &e) || (alone ? lock_alone(l, 20, &e) : lock_shared(l, 20, &e)))
+        if (lock_open(uuid, &l, &e) ||
+            (exclusive ? lock_exclusive(l, 20, &e) : lock_shared(l, 20, &e)))
             _exit(1);
         if (write(fds[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
@@ -68,41 +70,41 @@ static void test_sides(void **state)
     assert_int_equal(lock_shared(a, 0, &err), 0);
     assert_int_equal(lock_shared(b, 0, &err), 0);
     assert_int_equal(lock_held(a), GPU_SHARED);
-    assert_int_equal(lock_alone(c, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(c, 0.02, &err), -1);
     assert_int_equal(lock_held(c), GPU_FREE);
     lock_release(a);
-    assert_int_equal(lock_alone(c, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(c, 0.02, &err), -1);
     lock_release(b);
-    assert_int_equal(lock_alone(c, 0, &err), 0);
-    assert_int_equal(lock_held(c), GPU_ALONE);
+    assert_int_equal(lock_exclusive(c, 0, &err), 0);
+    assert_int_equal(lock_held(c), GPU_EXCLUSIVE);
     assert_int_equal(lock_shared(a, 0.02, &err), -1);
-    assert_int_equal(lock_alone(b, 0.02, &err), -1);
+    assert_int_equal(lock_exclusive(b, 0.02, &err), -1);
     lock_close(c); /* closing releases */
     assert_int_equal(lock_shared(a, 0, &err), 0);
     lock_close(a);
     lock_close(b);
 }
 
-/* Who shares is told that another is alone or waits to be, not that another shares. */
-static void test_wanted(void **state)
+/* A shared holder sees another process that is or waits to be exclusive, not one that shares. */
+static void test_contended(void **state)
 {
     (void)state;
     GpuLock *a = open_one(), *b = open_one();
     int ready;
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     assert_int_equal(lock_shared(a, 0, &err), 0);
     assert_int_equal(lock_shared(b, 0, &err), 0);
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     lock_close(b);
     pid_t pid = holder(1, &ready);
     double end_s = clock_seconds() + 5;
-    while (!lock_wanted(a) && clock_seconds() < end_s) clock_sleep(0.001);
-    assert_int_equal(lock_wanted(a), 1); /* it waits */
+    while (!lock_is_contended(a) && clock_seconds() < end_s) clock_sleep(0.001);
+    assert_int_equal(lock_is_contended(a), 1); /* the other process waits */
     lock_release(a);
     assert_true(says(ready));
-    assert_int_equal(lock_wanted(a), 1); /* it has it */
+    assert_int_equal(lock_is_contended(a), 1); /* the other process holds it */
     end(pid);
-    assert_int_equal(lock_wanted(a), 0);
+    assert_int_equal(lock_is_contended(a), 0);
     lock_close(a);
 }
 
@@ -110,14 +112,14 @@ static void test_nested(void **state)
 {
     (void)state;
     GpuLock *a = open_one();
-    assert_int_equal(lock_alone(a, 0, &err), 0);
-    assert_int_equal(lock_alone(a, 0, &err), -1);
-    assert_non_null(strstr(err.text, "held alone by this process already"));
+    assert_int_equal(lock_exclusive(a, 0, &err), 0);
+    assert_int_equal(lock_exclusive(a, 0, &err), -1);
+    assert_non_null(strstr(err.text, "held exclusively by this process already"));
     assert_int_equal(lock_shared(a, 0, &err), -1);
     lock_release(a);
     lock_release(a);
     assert_int_equal(lock_shared(a, 0, &err), 0);
-    assert_int_equal(lock_alone(a, 0, &err), -1);
+    assert_int_equal(lock_exclusive(a, 0, &err), -1);
     assert_non_null(strstr(err.text, "held shared by this process already"));
     lock_close(a);
 }
@@ -148,15 +150,15 @@ static void test_death(void **state)
     for (int alone = 0; alone < 2; alone++) {
         pid_t pid = holder(alone, &ready);
         assert_true(says(ready));
-        assert_int_equal(lock_alone(a, 0.02, &err), -1);
+        assert_int_equal(lock_exclusive(a, 0.02, &err), -1);
         end(pid);
-        assert_int_equal(lock_alone(a, 5, &err), 0);
+        assert_int_equal(lock_exclusive(a, 5, &err), 0);
         lock_release(a);
     }
     lock_close(a);
 }
 
-/* Who waits to be alone is not overtaken by those who come later to share. */
+/* A process that waits for the exclusive side goes before processes that share later. */
 static void test_no_starving(void **state)
 {
     (void)state;
@@ -166,7 +168,7 @@ static void test_no_starving(void **state)
     pid_t waiter = holder(1, &later);
     GpuLock *a = open_one();
     int kept_out = 0;
-    for (int i = 0; i < 500 && !kept_out; i++) { /* until the waiter is there */
+    for (int i = 0; i < 500 && !kept_out; i++) { /* until the waiter has begun to wait */
         kept_out = lock_shared(a, 0, &err);
         lock_release(a);
         clock_sleep(0.01);
@@ -220,7 +222,7 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sides),  cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_sides),  cmocka_unit_test(test_contended),
         cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
         cmocka_unit_test(test_death),  cmocka_unit_test(test_no_starving),
         cmocka_unit_test(test_file)};

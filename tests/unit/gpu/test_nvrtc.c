@@ -1,5 +1,5 @@
-/* gpu/nvrtc.c: with the real compiler (skipped where there is none), what each outcome carries;
- * with libraries that only look like one, what is said. */
+/* gpu/nvrtc.c: the outputs of each outcome with the real compiler (skipped where there is none),
+ * and the errors with files that are not NVRTC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

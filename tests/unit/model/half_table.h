@@ -1,5 +1,5 @@
-/* A table of operations whose numbers are bf16: each is the CPU's, on numbers made wide before and
- * rounded after. */
+/* A table of operations with bf16 numbers: the CPU's operations, with widened inputs and rounded
+ * results. */
 #ifndef TESTS_HALF_TABLE_H
 #define TESTS_HALF_TABLE_H
 
@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "model/core/halves.h"
 #include "model/core/ops.h"
+#include "model/cpu/ops_cpu.h"
 
 static inline float *widen(const Num *p, size_t n)
 {
@@ -18,7 +19,7 @@ static inline float *widen(const Num *p, size_t n)
     return x;
 }
 
-/* `groups` runs of n numbers, ld apart; x is freed. */
+/* Round `groups` runs of n numbers, ld apart, and free x. */
 static inline void round_back(Num *p, float *x, int rows, size_t n, size_t ld)
 {
     for (size_t r = 0; r < (size_t)rows; r++)
@@ -197,7 +198,7 @@ static inline void half_cross_entropy_grad(Num *dlogits, const float *logits, co
     free(x);
 }
 
-/* Up or down to a neighbour, by how near it is. */
+/* Round up or down to an adjacent number, with probabilities by distance. */
 static inline uint16_t stochastic(float f, Random *r)
 {
     uint32_t bits;
@@ -228,6 +229,7 @@ static inline const Ops *half_table(void)
 {
     static Ops t;
     t = *ops_cpu();
+    t.is_cpu = 0;
     t.name = "half";
     t.num = 2;
     t.align = 128;

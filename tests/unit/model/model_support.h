@@ -1,4 +1,4 @@
-/* What the tests of training share: a tiny model of each family, texts, weights. */
+/* Support of the training tests: a tiny model of each family, texts and weights. */
 #ifndef TESTS_MODEL_SUPPORT_H
 #define TESTS_MODEL_SUPPORT_H
 
@@ -10,7 +10,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/trainer.h"
+#include "model/core/lora.h"
+#include "model/core/parameters.h"
+#include "model/trainer_state.h"
 
 enum { TEXTS = 5, TEXT_LEN = 11, WORDS = 19 };
 
@@ -26,7 +28,7 @@ static inline void disturb(ParamSet *p, Random *r, double by)
             numbers(p)[p->tensor[i].at + j] += (float)(by * random_normal(r));
 }
 
-/* What sets the families apart. */
+/* Set the switches of a family. */
 static inline void set_family(ModelConfig *c, const char *type)
 {
     strcpy(c->model_type, type);
@@ -35,8 +37,8 @@ static inline void set_family(ModelConfig *c, const char *type)
     c->tied = strcmp(type, "llama") != 0;
 }
 
-/* A random model `spread` away from the start, so that norms and biases matter. */
-static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *ops,
+/* A random model, `spread` away from the initial weights, so that norms and biases matter. */
+static inline Model *random_model(const ModelConfig *shape, const char *type, const Ops *op,
                                   uint64_t seed, uint64_t stream, double spread)
 {
     ModelConfig c = *shape;
@@ -44,14 +46,14 @@ static inline Model *random_model(const ModelConfig *shape, const char *type, co
     Model *m;
     Random r;
     set_family(&c, type);
-    if (model_create(&c, ops, seed, &m, &err)) fail_msg("%s", err.text);
+    if (model_create(&c, op, seed, &m, &err)) fail_msg("%s", err.text);
     random_init(&r, seed, stream);
     disturb(&m->base, &r, spread);
     return m;
 }
 
 /* Odd sizes on purpose: nothing is a multiple of a vector. */
-static inline Model *tiny_of(const char *type, const Ops *ops, uint64_t seed, int layers)
+static inline Model *tiny_of(const char *type, const Ops *op, uint64_t seed, int layers)
 {
     const ModelConfig c = {.vocab = WORDS,
                            .hidden = 12,
@@ -64,12 +66,12 @@ static inline Model *tiny_of(const char *type, const Ops *ops, uint64_t seed, in
                            .rope_theta = 1000,
                            .norm_eps = 1e-5f,
                            .pad = -1};
-    return random_model(&c, type, ops, seed, 99, 0.3);
+    return random_model(&c, type, op, seed, 99, 0.3);
 }
 
-static inline Model *tiny_on(const char *type, const Ops *ops, uint64_t seed)
+static inline Model *tiny_on(const char *type, const Ops *op, uint64_t seed)
 {
-    return tiny_of(type, ops, seed, 3);
+    return tiny_of(type, op, seed, 3);
 }
 
 /* B is not 0, so that A has a gradient. */

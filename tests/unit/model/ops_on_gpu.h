@@ -1,6 +1,5 @@
-/* What the tests of the CUDA table share: arrays on both sides with guards, comparisons, batches,
- * TAP. What is compared is what was written and nothing else: outputs begin as NaN or as the
- * numbers that are added to. */
+/* Support of the CUDA table's tests: arrays on both sides with guards, comparisons, batches, TAP.
+ * Outputs begin as NaN, or as the numbers that are added to, so that only written numbers pass. */
 #ifndef TESTS_OPS_ON_GPU_H
 #define TESTS_OPS_ON_GPU_H
 
@@ -16,6 +15,7 @@
 #include "base/random.h"
 #include "gpu/gpus.h"
 #include "model/core/halves.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/model_device.h"
 
 enum { GUARD = 64, ELEMENT = 8 };
@@ -26,7 +26,7 @@ static int tests, failures;
 
 static struct {
     char name[160];
-    double worst, limit; /* the error that comes nearest to its limit, or exceeds it most */
+    double worst, limit; /* the error nearest to its limit, or farthest above it */
     int failed;
     char what[600];
 } now;
@@ -77,7 +77,7 @@ typedef struct {
     size_t n;
     int wide;    /* fp32 on the GPU too */
     float *host; /* the CPU table's */
-    char *base;  /* the GPU's with its guards */
+    char *base;  /* the GPU's allocation, with guards */
     void *gpu;
 } Array;
 
@@ -94,7 +94,7 @@ static inline void put(Array *a)
         gpu->load(a->gpu, a->host, a->n);
 }
 
-/* shift: Nums that the array begins after an aligned address */
+/* shift: offset of the array from an aligned address, in Nums */
 static inline Array array_at(const char *name, size_t n, int wide, size_t shift)
 {
     Array a = {.n = n, .wide = wide, .host = memory_array(n + 1, sizeof(float))};
@@ -109,7 +109,7 @@ static inline Array array_at(const char *name, size_t n, int wide, size_t shift)
     return a;
 }
 
-/* Normal numbers that bf16 has. */
+/* Normal numbers that bf16 holds. */
 static inline Array given_at(const char *name, size_t n, int wide, double scale, size_t shift)
 {
     Array a = array_at(name, n, wide, shift);
@@ -126,7 +126,7 @@ static inline Array given(const char *name, size_t n, int wide, double scale)
     return given_at(name, n, wide, scale, 0);
 }
 
-/* For an output that is written, not added to: NaN until then. */
+/* For an output that is written, not added to: NaN. */
 static inline Array blank_at(const char *name, size_t n, int wide, size_t shift)
 {
     Array a = array_at(name, n, wide, shift);
@@ -170,7 +170,7 @@ static inline void check_guards(const Array *a)
             }
 }
 
-/* The numbers between rows of `cols`, ld apart, must be as the host has them. */
+/* Check that the numbers between rows of `cols`, ld apart, equal the host's. */
 static inline void check_between(const Array *a, const float *got, size_t cols, size_t ld)
 {
     for (size_t i = 0; i < a->n; i++)
@@ -180,7 +180,7 @@ static inline void check_between(const Array *a, const float *got, size_t cols, 
                  i / ld, i % ld, (double)got[i]);
 }
 
-/* Rows of `cols` numbers, ld apart. */
+/* Check rows of `cols` numbers, ld apart. */
 static inline void check_rows(const Array *a, size_t cols, size_t ld, double limit)
 {
     float *got = fetch(a);
@@ -214,7 +214,7 @@ static inline void check(const Array *a, size_t row, double limit)
     check_rows(a, row, row, limit);
 }
 
-/* Statistics, of any size: each number by itself. */
+/* Check statistics of any size: each number by itself. */
 static inline void check_each(const Array *a, double limit)
 {
     float *got = fetch(a);
@@ -229,7 +229,7 @@ static inline void check_each(const Array *a, double limit)
     check_guards(a);
 }
 
-/* The same work again gives the same bits: keep what is there, and compare after it. */
+/* The same work gives the same bits again: keep the result, and compare after the second run. */
 static inline void *kept(const Array *a)
 {
     void *bits = memory_array(bytes_of(a, a->n) + 1, 1);
@@ -261,7 +261,7 @@ typedef struct {
 
 static inline void sort_ids(const int32_t *ids, int rows, int32_t *order, int32_t *run, int *runs)
 {
-    for (int i = 0; i < rows; i++) { /* insertion, stable */
+    for (int i = 0; i < rows; i++) { /* insertion sort, stable */
         int j = i;
         for (; j > 0 && ids[order[j - 1]] > ids[i]; j--) order[j] = order[j - 1];
         order[j] = i;
@@ -287,7 +287,7 @@ static inline Batch batch_of(const int *lengths, int vocab)
         for (int t = 0; t < lengths[i]; t++) {
             ids[at + t] = (int32_t)(random_u64(&rng) % (uint64_t)vocab);
             if (random_u64(&rng) % 3 == 0)
-                ids[at + t] = (int32_t)(random_u64(&rng) % 3) % vocab; /* some come often */
+                ids[at + t] = (int32_t)(random_u64(&rng) % 3) % vocab; /* some ids are frequent */
             pos[at + t] = t;
         }
         for (int t = 0; t < lengths[i]; t++)
@@ -321,8 +321,8 @@ static inline void batch_drop(Batch *b)
     }
 }
 
-/* Runs `all` on the GPU that QUERN_TEST_DEVICE names, cuda:0 by default; skips where there is none.
- * The exit status. */
+/* Run `all` on the GPU of QUERN_TEST_DEVICE, cuda:0 by default, and skip it where there is none.
+ * Returns the exit status. */
 static inline int on_gpu(void (*all)(void))
 {
     const char *device = getenv("QUERN_TEST_DEVICE");

@@ -1,4 +1,4 @@
-/* On a GPU: decoding's attention gives the bits of the full pass's. */
+/* On a GPU: the attention of decoding equals that of the full pass bit for bit. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 static inline void *same_new(const char *label, const void *data, size_t bytes)
@@ -13,10 +13,10 @@ static inline void same_free(void *p)
     gpu->release(p);
 }
 #define same_fail(...) fail(__VA_ARGS__)
-#include "tests/unit/model/attention_same.h"
+#include "tests/unit/model/attention_checks.h"
 
-/* Rows that idle beside the sequences': the more, the wider are the slices that a head's columns
- * are cut into. */
+/* Idle rows besides the rows with sequences. With more of them the slices of a head's columns are
+ * wider. */
 static const int idle[] = {0, 30, 200};
 
 static void all(void)

@@ -1,3 +1,4 @@
+/* The choice of OpenBLAS's kernels, and a product against exact integers. */
 #include "model/cpu/blas.h"
 
 #include <setjmp.h>
@@ -13,7 +14,7 @@ static void better(void **state)
     assert_string_equal(blas_better_core("Prescott", 2), "SkylakeX");
     assert_string_equal(blas_better_core("Nehalem", 1), "Haswell");
     assert_null(blas_better_core("Prescott", 0));
-    assert_null(blas_better_core("Haswell", 2)); /* it knows the processor, or was told */
+    assert_null(blas_better_core("Haswell", 2)); /* OpenBLAS knows the processor, or was told */
     assert_null(blas_better_core("Zen", 2));
 }
 

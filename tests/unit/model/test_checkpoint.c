@@ -1,5 +1,5 @@
-/* Models on disk: several files, 16-bit numbers, what is ignored and what is refused, exact resume
- * from rounded files. */
+/* Models on disk: several files, 16-bit numbers, ignored and refused tensors, and exact resume from
+ * rounded files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,10 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "model/core/halves.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/files/model_files.h"
+#include "model/files/tensor_file.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static int count_files(const char *dir, const char *pattern)
@@ -25,7 +28,7 @@ static int count_files(const char *dir, const char *pattern)
     return atoi(text);
 }
 
-/* m's weights in files of at most `bytes`. */
+/* Write the weights of m in files of at most `bytes`. */
 static void write_in_files(const Model *m, const char *dir, SafetensorsDtype stored, size_t bytes)
 {
     Error err;
@@ -52,7 +55,7 @@ static void in_several_files(void **state)
     write_in_files(m, dir, ST_F32, 4000);
     int files = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
     assert_true(files > 2 && files < 10);
-    assert_int_equal(count_files(dir, "^model.safetensors$"), 0); /* the single file is gone */
+    assert_int_equal(count_files(dir, "^model.safetensors$"), 0); /* the single file is removed */
     json_t *doc = json_read_file(index, 1 << 20, &err);
     assert_non_null(doc);
     assert_int_equal(json_object_size(json_object_get(doc, "weight_map")), m->base.n);
@@ -63,7 +66,7 @@ static void in_several_files(void **state)
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
     assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
     model_free(again);
-    write_in_files(m, dir, ST_F32, 8000); /* fewer files: no old one stays */
+    write_in_files(m, dir, ST_F32, 8000); /* fewer files: the old ones are removed */
     int fewer = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
     assert_true(fewer > 1 && fewer < files);
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
@@ -78,7 +81,7 @@ static void in_several_files(void **state)
     drop_dir(dir);
 }
 
-/* The configuration's text with one field set: as a checkpoint of another dtype would have it. */
+/* Set one field in the text of the configuration, as in a checkpoint of another type. */
 static void set_dtype(const char *dir, const char *dtype)
 {
     Error err;
@@ -127,7 +130,8 @@ static void kept_dtype(SafetensorsDtype stored, const char *name)
     u = trainer_of(third, (TrainerOptions){.max_tokens = 20});
     if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < 3;
-         i++) { /* the weights as they were, not as the model's file rounds them */
+         /* The weights as they were, not as the model's file rounds them. */
+         i++) {
         double loss = one_step(u, &x, &norm);
         assert_memory_equal(&loss, &losses[i], sizeof loss);
     }
@@ -152,14 +156,15 @@ static void sixteen_bits(void **state)
 static void halves(void **state)
 {
     (void)state;
-    for (unsigned h = 0; h < 65536; h++) { /* all of them, and the points where rounding turns */
+    /* all numbers, and the midpoints where the rounding changes */
+    for (unsigned h = 0; h < 65536; h++) {
         float f = f16_to_float((uint16_t)h), next = f16_to_float((uint16_t)(h + 1));
         if (isnan(f)) {
             assert_true(isnan(f16_to_float(float_to_f16(f))));
             continue;
         }
         assert_int_equal(float_to_f16(f), h);
-        if ((h & 0x7FFF) >= 0x7BFF) continue; /* the next one is no number */
+        if ((h & 0x7FFF) >= 0x7BFF) continue; /* the next one is not a number */
         float middle = (f + next) / 2;        /* exact in fp32 */
         assert_int_equal(float_to_f16(middle), h & 1 ? h + 1 : h);
         assert_int_equal(float_to_f16(nextafterf(middle, f)), h);
@@ -170,7 +175,7 @@ static void halves(void **state)
     assert_int_equal(float_to_f16(-1e10f), 0xFC00);
 }
 
-/* One more tensor beside the model's own: its name decides. */
+/* Load a model with one additional tensor, whose name decides the result. */
 static int load_with(const char *name, Error *err)
 {
     static const float zeros[WORDS * 12];
@@ -209,7 +214,7 @@ static void other_tensors(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(in_several_files),
                                        cmocka_unit_test(sixteen_bits), cmocka_unit_test(halves),

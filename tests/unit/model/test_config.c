@@ -1,6 +1,5 @@
-/* config.json of the three families in both generations, what is refused and by which name, and the
- * rotary frequencies against those that transformers computes (tests/fixtures/make_engine.py wrote
- * them). */
+/* config.json of the three families in both versions, refusals by the field's name, and the rotary
+ * frequencies against those of transformers (written by tests/fixtures/make_engine.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,11 +13,11 @@
 
 #include "base/json.h"
 #include "model/core/rope.h"
-#include "model/files/model_config.h"
+#include "model/files/config_json.h"
 #include "model/files/safetensors.h"
 #include "tests/fixture_path.h"
 
-/* The fields that all have, of Qwen2.5-0.5B's sizes; what differs comes behind. */
+/* The common fields, with the sizes of Qwen2.5-0.5B; the others follow. */
 #define SIZES                                                                           \
     "\"vocab_size\": 151936, \"hidden_size\": 896, \"intermediate_size\": 4864, "       \
     "\"num_hidden_layers\": 24, "                                                       \
@@ -56,7 +55,7 @@ static void refused(const char *fields, const char *name)
     if (strncmp(err.text, "config.json", 11)) fail_msg("\"%s\" does not name the file", err.text);
 }
 
-/* The same model as transformers 4 and 5 write it. */
+/* The same model as written by transformers 4 and 5. */
 static void generations(void **state)
 {
     (void)state;
@@ -96,7 +95,7 @@ static void generations(void **state)
     assert_memory_equal(&c, &d, sizeof c);
     assert_true(c.rope.type == ROPE_YARN && c.rope.slow == 1 && c.rope.fast == 32 &&
                 c.dtype == ST_F32);
-    assert_int_equal(c.max_position, 131072); /* what the scaling is for */
+    assert_int_equal(c.max_position, 131072); /* the purpose of the scaling */
 
     c = parsed(
         "\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], \"attention_bias\": "
@@ -176,7 +175,7 @@ static void scalings_refused(void **state)
             "original_max_position_embeddings");
 }
 
-/* What is printed is read back as it was. */
+/* The printed configuration parses to the same one. */
 static void prints(void **state)
 {
     (void)state;

@@ -1,12 +1,14 @@
 /* The engine against transformers and peft: logits, log-probabilities, gradients and ten AdamW
- * steps of tiny models of the three families, full and with adapters, as
- * tests/fixtures/make_engine.py computed them in fp32. On the CPU, and on the first GPU where there
- * is one, whose bf16 has the tolerances of bf16.
+ * steps of tiny models of the three families, full and with adapters, as computed in fp32 by
+ * tests/fixtures/make_engine.py. It runs on the CPU, and on the first GPU if there is one, with the
+ * tolerances of bf16.
  *
- * tests/peers/engine_check.py asks for larger models:
- *   test_engine_fixtures --logits DEVICE DIR IDS.json OUT.safetensors      logits [rows][vocab] of
- * the packed sequences test_engine_fixtures --train DEVICE DIR IDS.json OUT_DIR RANK STEPS trains
- * (an adapter of that rank; 0: the weights) and saves */
+ * tests/peers/engine_check.py uses the program for larger models:
+ *
+ *  test_engine_fixtures --logits DEVICE DIR IDS.json OUT.safetensors
+ *      writes logits [rows][vocab] of the packed sequences
+ *  test_engine_fixtures --train DEVICE DIR IDS.json OUT_DIR RANK STEPS
+ *      trains (an adapter of that rank; 0: the weights) and saves */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,17 +21,21 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "engine_support.h"
+#include "fixture_support.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "model/model_device.h"
+#include "model/trainer_state.h"
 #include "tests/fixture_path.h"
 
 static const char *const names[] = {"qwen2", "qwen2-yarn", "qwen3", "llama3", "llama-f32"};
 enum { MODELS = sizeof names / sizeof *names };
 
-/* bf16: transformers' own bf16 is at a KL of 2e-4 to 3e-4 from its fp32 on these models, at
- * gradients of cosine 0.9987. A KL of 4e-4 goes with log-probabilities that differ by sqrt(2 KL) =
- * 0.028, 0.8 of it on average. */
+/* The tolerances of bf16. The bf16 of transformers itself has a KL of 2e-4 to 3e-4 to its fp32 on
+ * these models, and gradients of cosine 0.9987. A KL of 4e-4 corresponds to log-probabilities that
+ * differ by sqrt(2 KL) = 0.028, and by 0.8 of it on average. */
 typedef struct {
     const Ops *ops;
     int exact;                 /* fp32 */
@@ -56,7 +62,7 @@ static const Device gpu = {.logits = 0.3,
                            .grad_floor = 1e-3,
                            .loss = 5e-3};
 
-/* The CPU, then the GPU that works, if there is one; their number. */
+/* Fill in the CPU, then a usable GPU if there is one. Returns their number. */
 static int devices(Device out[2])
 {
     Error err;
@@ -75,7 +81,7 @@ typedef struct {
     Safetensors *expected;
     Ids ids;
     Model *m;
-    int turn; /* 0, 1, ... of all cases */
+    int index; /* index over all cases */
 } Case;
 
 static double number(const json_t *doc, const char *key)
@@ -129,7 +135,7 @@ static float *expected(const Case *c, const char *prefix, const char *name, size
 }
 
 typedef struct {
-    double worst, cosine, norm; /* largest difference, cosine, norm of the first */
+    double worst, cosine, norm; /* largest difference, cosine, norm of the first vector */
 } Difference;
 
 static Difference difference(const float *a, const float *b, size_t n)
@@ -217,7 +223,7 @@ static void each_case(void (*compare)(const Device *d, const Case *c, int adapte
     for (int i = 0; i < n * MODELS * 2; i++) {
         int adapter = i / (n * MODELS);
         Case c = case_open(names[i % MODELS], d[i / MODELS % n].ops, adapter);
-        c.turn = i;
+        c.index = i;
         compare(&d[i / MODELS % n], &c, adapter);
         case_close(&c);
     }
@@ -242,9 +248,9 @@ static void given(void *ctx, int sequence, const float *logp, float *weight)
     memcpy(weight, x->weights[sequence], (size_t)x->seqs[sequence].len * sizeof *weight);
 }
 
-/* Every tensor's gradient. A norm may differ by the tolerance's part of itself, or by grad_floor of
- * the whole gradient: key biases have next to no gradient, and bf16 no more than its rounding of
- * it. */
+/* Compare the gradient of every tensor. A norm may differ by the relative tolerance, or by
+ * grad_floor of the norm of the whole gradient: the gradients of key biases are nearly 0, and in
+ * bf16 only rounding. */
 static void compare_gradients(const Device *d, const Case *c, const char *prefix, const Trainer *t)
 {
     const ParamSet *set = t->set;
@@ -277,12 +283,12 @@ static void compare_gradients(const Device *d, const Case *c, const char *prefix
     free(grad);
 }
 
-/* Of sum w logp: in two micro-batches; every other model with its activations made again on the way
- * back. */
+/* The gradient of sum w logp, in two micro-batches; every other model recomputes its
+ * activations. */
 static void check_gradients(const Device *d, const Case *c, int adapter)
 {
     Error err;
-    TrainerOptions o = {.max_tokens = 64, .recompute = c->turn % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
+    TrainerOptions o = {.max_tokens = 64, .recompute = c->index % 2 ? RECOMPUTE_YES : RECOMPUTE_NO};
     Trainer *t;
     Ids x = c->ids;
     double loss, want = 0, scale = 0;
@@ -333,7 +339,7 @@ static void compare_steps(const Device *d, const Case *c, int adapter)
     if (trainer_create(c->m, &o, &t, &err)) fail_msg("%s", err.text);
     assert_int_equal(json_array_size(losses), 10);
     for (int s = 0; s < 10; s++) {
-        int first = 2 * (s % 2); /* two sequences in turn */
+        int first = 2 * (s % 2); /* two sequences, alternating */
         Ids two = {.seqs = c->ids.seqs + first,
                    .n = 2,
                    .rows = c->ids.seqs[first].len + c->ids.seqs[first + 1].len};
@@ -356,7 +362,7 @@ static void ten_steps(void **state)
     each_case(compare_steps);
 }
 
-/* End tokens of both files, once each. */
+/* The end tokens of both files, once each. */
 static void end_tokens(void **state)
 {
     (void)state;

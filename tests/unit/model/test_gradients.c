@@ -1,6 +1,6 @@
-/* The engine's forward and backward passes against a plain transformer in double precision that
- * shares only the tensors' names: log-probabilities directly, every gradient by central
- * differences. */
+/* The forward and backward passes of the engine against a plain transformer in double precision,
+ * which shares only the names of the tensors: log-probabilities directly, and every gradient by
+ * central differences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "model/cpu/ops_cpu.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 enum { LEN = 11 };
@@ -72,7 +74,7 @@ static void ref_heads(const Model *m, const double *p, int layer, const char *wh
     }
 }
 
-/* One query position; k and v hold 64 doubles a position. */
+/* One query position. k and v have 64 doubles per position. */
 static void ref_attend(const ModelConfig *c, const double *q, double (*k)[64], double (*v)[64],
                        int t, double *out)
 {
@@ -236,7 +238,7 @@ static void llama(void **s)
     check_family("llama");
 }
 
-/* Packed sequences give the sum of what they give alone, whatever the micro-batches. */
+/* The gradient of packed sequences is the sum of the single ones, for any micro-batches. */
 static void packing(void **state)
 {
     (void)state;
@@ -298,8 +300,8 @@ static void every_third(void *ctx, int sequence, const float *logp, float *weigh
         weight[t] = t % 3 || (t > 60 && t < 120) ? 0 : 0.01f * (float)(t - 80);
 }
 
-/* Logits of two sequences are not all held at once: the gradient from pieces of them is that of one
- * sequence after another. */
+/* The logits of two sequences are not all held at a time. The gradient from pieces equals that of
+ * one sequence after another. */
 static void in_pieces(int fixed_weights)
 {
     enum { LONG = 200, SEQS = 2, MANY = 60000 };
@@ -348,14 +350,14 @@ static void in_pieces(int fixed_weights)
     model_free(m);
 }
 
-/* Not kept, they are made again. */
+/* Logits that are not kept are recomputed. */
 static void large_vocabulary(void **state)
 {
     (void)state;
     in_pieces(0);
 }
 
-/* Weights known beforehand: made once. */
+/* With fixed weights the logits are computed once. */
 static void one_pass(void **state)
 {
     (void)state;
@@ -369,8 +371,8 @@ static void every_one(void *ctx, int sequence, const float *logp, float *weight)
     for (int t = 1; t < seqs[sequence].len; t++) weight[t] = 0.01f * (float)(t - 80);
 }
 
-/* How the logits of a batch are cut follows from the batch, not from those that came before: a run
- * that is continued has not seen them. */
+/* The pieces of logits depend on the batch, not on earlier batches, which a resumed run has not
+ * seen. */
 static void whatever_came_before(void **state)
 {
     (void)state;
@@ -399,7 +401,7 @@ static void whatever_came_before(void **state)
     Sequence seqs[3] = {
         {ids, LONG},
         {ids, KEPT},
-        {ids, LONG}}; /* max_tokens is the second's: logits of the others go in pieces */
+        {ids, LONG}}; /* max_tokens is the second's: the logits of the others are in pieces */
     for (int fixed = 0; fixed < 2; fixed++) {
         float *grad[2];
         for (int k = 0; k < 2; k++) {

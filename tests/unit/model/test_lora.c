@@ -1,5 +1,5 @@
-/* Adapters: against merged weights, whose gradients test_gradients has checked; files as PEFT has
- * them; exact resume. */
+/* Adapters: against merged weights, whose gradients test_gradients checks; PEFT files; exact
+ * resume. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,10 @@
 
 #include "base/json.h"
 #include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
 static const Tensor *find(const ParamSet *p, const char *name)
@@ -20,7 +23,7 @@ static const Tensor *find(const ParamSet *p, const char *name)
     return NULL;
 }
 
-/* The base's matrix that the adapter's tensor i (an A, with its B) belongs to. */
+/* Find the base's matrix of the adapter's tensor i, an A, and its B. */
 static int matrix_of(const Model *m, int i, const Tensor **w, const Tensor **b)
 {
     char name[160];
@@ -35,7 +38,7 @@ static int matrix_of(const Model *m, int i, const Tensor **w, const Tensor **b)
     return 1;
 }
 
-/* A second model: W + scale B A. */
+/* A second model with W + scale B A. */
 static Model *merged(const Model *m, const char *type)
 {
     Model *to = tiny_on(type, ops_cpu(), 5);
@@ -163,7 +166,7 @@ static void starts_as_the_base(void **state)
                 assert_true(fabs(scaled) <= 1.000001), square += scaled * scaled, n++;
         }
     }
-    assert_true(fabs(square / (double)n - 1.0 / 3) < 0.03); /* of a uniform law */
+    assert_true(fabs(square / (double)n - 1.0 / 3) < 0.03); /* of a uniform distribution */
     assert_int_equal(model_add_lora(m, &o, &err), -1);
     assert_non_null(strstr(err.text, "already"));
     model_free(m);
@@ -193,7 +196,7 @@ static void exact_resume(void **state)
     assert_int_equal(again->lora_options.rslora, 1);
     assert_true(again->lora_scale == m->lora_scale);
     u = trainer_of(again, (TrainerOptions){.max_tokens = 20, .recompute = RECOMPUTE_YES});
-    for (int round = 0; round < 2; round++) { /* and once more, restored in place */
+    for (int round = 0; round < 2; round++) { /* and again, restored in place */
         if (round && model_restore(again, dir, &err)) fail_msg("%s", err.text);
         if (trainer_load(u, opt, &err)) fail_msg("%s", err.text);
         for (int i = 0; i < AFTER; i++) {
@@ -230,7 +233,7 @@ static void rewrite(const char *dir, const char *field, json_t *value)
     json_decref(o);
 }
 
-/* The field set so is refused by its name; then it is as it was. */
+/* Check that the field with this value is refused by its name, then set it back. */
 static void refuse(const char *dir, const char *field, json_t *value, json_t *good)
 {
     Error err;
@@ -249,7 +252,8 @@ static void files(void **state)
          *path = memory_printf("%s/adapter_model.safetensors", dir);
     Model *m = tiny_on("llama", ops_cpu(), 2), *again;
     adapt(m, LORA_Q | LORA_DOWN, 0);
-    assert_int_equal(model_save(m, dir, &err), -1); /* nothing that could be named as its base */
+    /* the base has no directory that could be named */
+    assert_int_equal(model_save(m, dir, &err), -1);
     model_free(m);
     m = tiny_on("llama", ops_cpu(), 2);
     assert_int_equal(model_save(m, base, &err), 0);
@@ -309,7 +313,7 @@ static void files(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(against_merged),
                                        cmocka_unit_test(starts_as_the_base),

@@ -1,14 +1,14 @@
 /* Every operation of the CUDA table against the CPU's, on inputs that bf16 holds exactly. Products
  * are in test_products_cuda.c.
  *
- * Errors are relative: of a row's norm, and of one number against the row's root mean square.
- * Limits follow from what is rounded: one rounding to bf16 is at most 2^-8 of a number, 0.0017 of a
- * row's norm on average; operations that keep intermediate bf16 (probabilities in attention) get a
- * few of them; what is fp32 throughout gets a few 1e-5. */
+ * Errors are relative: of a row to its norm, and of a number to the row's root mean square. The
+ * limits follow from the roundings: one rounding to bf16 is at most 2^-8 of a number, and 0.0017 of
+ * a row's norm on average. Operations with intermediate bf16 (probabilities in attention) have a
+ * few of them; operations in fp32 throughout have a few 1e-5. */
 #include "tests/unit/model/ops_on_gpu.h"
 
-static const double once = 0.0040, few = 0.0065,
-                    single = 3e-5; /* limits of a row's error; one number: 8 times */
+/* Limits of a row's error; a single number has 8 times the limit. */
+static const double once = 0.0040, few = 0.0065, single = 3e-5;
 
 /* ---- memory ---- */
 
@@ -169,7 +169,8 @@ static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
     Array dx = in_place ? dy : add ? given("dx", all, 0, 1) : blank("dx", all, 0);
     void *bits = NULL;
     for (int again = 0; again < 2 && with_dw;
-         again++) { /* dw alone is what other orders would change */
+         /* Only dw could change with the order. */
+         again++) {
         Array scrap = given("scrap", all, 0, 1);
         put(&dw);
         norm_grad_on(gpu, s, scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu);
@@ -359,7 +360,7 @@ static void test_loss(void)
         gpu->cross_entropy_grad(logits.gpu, logits.gpu, lse.gpu, on_gpu, weight.gpu, rows, vocab);
         cpu->cross_entropy_grad(logits.host, logits.host, lse.host, target, weight.host, rows,
                                 vocab);
-        /* Over the logits: the first half of each row's bytes, as bf16. */
+        /* dlogits are in the first half of each row's bytes, as bf16. */
         Array row = logits;
         for (size_t r = 0; r < n; r++) {
             row.n = (size_t)vocab;
@@ -431,7 +432,7 @@ static void test_large_loss(void)
     end();
 }
 
-/* ---- the optimiser ---- */
+/* ---- the optimizer ---- */
 
 static void test_adamw(void)
 {
@@ -462,8 +463,7 @@ static void test_adamw(void)
         }
         check(&m, n, 1e-5);
         check(&v, n, 1e-5);
-        /* The CPU's p is its own master; what is left of the steps themselves is compared, not of
-         * the weights. */
+        /* The CPU's p is its own master. The steps are compared, not the weights. */
         float *got = fetch(&master);
         double diff = 0, moved = 0;
         for (size_t j = 0; j < n; j++) {
@@ -487,8 +487,7 @@ static void test_adamw(void)
     }
 }
 
-/* Rounded stochastically: each weight to one of its two neighbours, and on average to neither side.
- */
+/* Stochastic rounding: each weight becomes one of the two nearest numbers, without bias. */
 static void test_lean(void)
 {
     enum { N = 1 << 20 };
@@ -532,7 +531,7 @@ static void test_lean(void)
         fail("on average weights move %.3g of their step too far or too short", bias / moved);
     check_guards(&p), check_guards(&m), check_guards(&v);
     float *first = fetch(&m);
-    for (size_t i = 0; i < N; i++) /* (1 - beta1) g, one rounding away */
+    for (size_t i = 0; i < N; i++) /* (1 - beta1) g, up to one rounding */
         if (!(fabs((double)first[i] - (double)m.host[i]) <=
               0.008 * fabs((double)m.host[i]) + 1e-30))
             fail("m %zu is %.9g, expected %.9g", i, (double)first[i], (double)m.host[i]);

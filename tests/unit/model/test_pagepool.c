@@ -1,4 +1,4 @@
-/* Pages: what is promised can always be had, what is shared is given back by its last user. */
+/* Pages: promised pages are always available, and the last user of a shared page returns it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,11 +24,11 @@ static void promises(void **state)
     int32_t first = pagelist_add(&a, &p);
     pagelist_add(&a, &p);
     assert_int_equal(pagepool_left(&p), 2);
-    assert_true(pagelist_begin(&b, &p, of_b, of_a, 1, 3)); /* one shared, two of its own */
+    assert_true(pagelist_begin(&b, &p, of_b, of_a, 1, 3)); /* one shared page, and two others */
     assert_int_equal(pagepool_left(&p), 0);
     assert_int_equal(of_b[0], first);
     pagelist_end(&a, &p);
-    assert_int_equal(pagepool_left(&p), 3); /* the shared one stays */
+    assert_int_equal(pagepool_left(&p), 3); /* the shared page stays */
     assert_int_not_equal(pagelist_add(&b, &p), first);
     pagelist_end(&b, &p);
     assert_int_equal(pagepool_left(&p), 6);
@@ -36,8 +36,8 @@ static void promises(void **state)
     pagepool_release(&p);
 }
 
-/* Many lists that come, grow and go: no page has two owners that do not share it, and none is lost.
- */
+/* Many lists that begin, grow and end: no page has two lists that do not share it, and none is
+ * lost. */
 static void churn(void **state)
 {
     (void)state;

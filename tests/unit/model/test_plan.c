@@ -1,6 +1,6 @@
-/* What a run takes: the plan against what is really asked for, the choices made by memory, and that
- * none of them changes a gradient. The device is the CPU's table behind a counter, with as much
- * memory as a test says. */
+/* The plan of a run against the memory that it allocates, the choices made by memory, and that they
+ * do not change a gradient. The device is the CPU's table with a counter, and with as much memory
+ * as a test sets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,36 +9,40 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/memory_plan.h"
+#include "model/trainer_state.h"
 #include "tests/unit/model/model_support.h"
 
-static size_t asked, there;
-static Ops counted;
+static size_t allocated, device_bytes;
+static Ops counting_table;
 
 static void *count_alloc(size_t bytes)
 {
-    asked += bytes;
+    allocated += bytes;
     return ops_cpu()->alloc(bytes);
 }
 
 static int say_memory(size_t *free_bytes, size_t *total, Error *err)
 {
     (void)err;
-    *free_bytes = *total = there;
+    *free_bytes = *total = device_bytes;
     return 0;
 }
 
 static const Ops *device(size_t memory)
 {
-    counted = *ops_cpu();
-    counted.alloc = count_alloc;
-    counted.memory = say_memory;
-    there = memory;
-    asked = 0;
-    return &counted;
+    counting_table = *ops_cpu();
+    counting_table.is_cpu = 0; /* planned as a device whose memory is limited */
+    counting_table.alloc = count_alloc;
+    counting_table.memory = say_memory;
+    device_bytes = memory;
+    allocated = 0;
+    return &counting_table;
 }
 
-/* One text that fills the micro-batch, so that all that is reserved is reserved for it. */
+/* One text that fills the micro-batch, so that everything is allocated for it. */
 static void accounts(int lora, Recompute recompute)
 {
     Texts x;
@@ -51,10 +55,10 @@ static void accounts(int lora, Recompute recompute)
     assert_int_equal(trainer_accumulate(t, x.seqs, 1, given_weights, &x, &loss, &err), 0);
     const MemoryPlan *p = trainer_plan(t);
     assert_int_equal(p->recompute, recompute == RECOMPUTE_YES);
-    assert_int_equal(asked, p->total - p->bytes[PLAN_WORKSPACE]);
+    assert_int_equal(allocated, p->total - p->bytes[PLAN_WORKSPACE]);
     MemoryPlan before;
     const LoraOptions *l = model_lora(m);
-    assert_int_equal(plan_training(&m->c, &counted, l, &t->o, &before, &err), 0);
+    assert_int_equal(plan_training(&m->c, &counting_table, l, &t->o, &before, &err), 0);
     assert_memory_equal(before.bytes, p->bytes, sizeof before.bytes);
     trainer_free(t);
     model_free(m);
@@ -78,7 +82,7 @@ static void chosen_by_memory(void **state)
     TrainerOptions o = {.max_tokens = 8192};
     assert_int_equal(plan_trainer(m, &o, (size_t)1 << 40, &p, &err), 0);
     assert_true(p.fits && !p.recompute);
-    size_t whole = p.total - p.bytes[PLAN_WEIGHTS]; /* the weights are there */
+    size_t whole = p.total - p.bytes[PLAN_WEIGHTS]; /* the weights are allocated */
     assert_int_equal(plan_trainer(m, &o, whole, &p, &err), 0);
     assert_true(p.fits && !p.recompute);
     assert_int_equal(plan_trainer(m, &o, whole - 1, &p, &err), 0);
@@ -102,17 +106,17 @@ static void chosen_by_memory(void **state)
     assert_true(p.fits && p.max_tokens == 8192 && !p.recompute);
     assert_int_equal(plan_trainer(m, &o, (size_t)300 << 20, &q, &err), 0);
     assert_true(q.fits && q.max_tokens <= 16384);
-    there = less - 1;
+    device_bytes = less - 1;
     Trainer *t;
     o = (TrainerOptions){.max_tokens = 8192};
-    size_t was = asked;
+    size_t was = allocated;
     assert_int_equal(trainer_create(m, &o, &t, &err), -1);
-    assert_int_equal(asked, was); /* before anything is allocated */
+    assert_int_equal(allocated, was); /* before anything is allocated */
     model_free(m);
 }
 
-/* Micro-batches left to memory: a run that is continued where less or more of it is free has those
- * it began with, as long as they fit. */
+/* Micro-batches chosen by memory: a run that continues with less or more free memory keeps its own,
+ * as long as they fit. */
 static void continued(void **state)
 {
     (void)state;
@@ -127,7 +131,7 @@ static void continued(void **state)
     trainer_free(t);
     const size_t now[] = {much, less, little};
     for (int k = 0; k < 3; k++) {
-        there = now[k];
+        device_bytes = now[k];
         t = trainer_of(m, (TrainerOptions){0});
         int own = t->o.max_tokens;
         assert_true(k == 0 ? own > tokens : k == 1 ? own == tokens : own < tokens);
@@ -138,7 +142,7 @@ static void continued(void **state)
     }
     t = trainer_of(m, (TrainerOptions){.max_tokens = 100});
     assert_int_equal(trainer_load(t, path, &err), 0);
-    assert_int_equal(t->o.max_tokens, 100); /* as asked */
+    assert_int_equal(t->o.max_tokens, 100); /* as requested */
     trainer_free(t);
     model_free(m);
     free(path);
@@ -170,7 +174,7 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     SamplingPlan p;
     Error err;
     Buffer b;
-    there = memory;
+    device_bytes = memory;
     if (plan_sampling(c, ops, NULL, rows, 10, &p, &err)) fail_msg("%s", err.text);
     buffer_init(&b, 4096);
     plan_print_sampling(&p, c->max_position, &b);
@@ -180,8 +184,8 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     return p;
 }
 
-/* tests/unit/eval/test_engine_sampler.c compares it with a decoder: here what is made of it. The
- * CPU has keys and values alone. */
+/* test_engine_sampler compares the plan with a decoder; this tests how it is used. The CPU has keys
+ * and values only. */
 static void sampled(void **state)
 {
     (void)state;
@@ -191,7 +195,7 @@ static void sampled(void **state)
     const Ops *gpu = device((size_t)1 << 40);
     char want[80];
     longer.max_position = 4096;
-    longer.hidden = longer.ff = 16, longer.head_dim = 8; /* what a GPU's decoder takes */
+    longer.hidden = longer.ff = 16, longer.head_dim = 8; /* a shape that a GPU's decoder supports */
     snprintf(want, sizeof want, "5 rows at once: %d tokens each, of which 10 are new: fits",
              c->max_position);
     SamplingPlan p = sampling(c, gpu, (size_t)1 << 40, 5, want), q;
@@ -227,7 +231,7 @@ static void refused(void **state)
     model_free(m);
 }
 
-/* Activations made again are the same bits: so are the gradients. */
+/* Recomputed activations have the same bits, and so have the gradients. */
 static void recomputed(void **state)
 {
     (void)state;
@@ -259,7 +263,7 @@ static void recomputed(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked),
                                        cmocka_unit_test(chosen_by_memory),

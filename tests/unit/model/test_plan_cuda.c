@@ -1,6 +1,6 @@
-/* On a GPU: what model/core/decoder.h tells of a decoder's memory against what the driver says is
- * gone once there is one; of much memory, and of so little that it decides. The driver gives memory
- * in blocks of 2 MiB, which the plan does not know. */
+/* On a GPU: the memory of a decoder by model/core/decoder.h against the driver's free memory, with
+ * much memory and with so little that it decides. The driver allocates blocks of 2 MiB, which the
+ * plan does not include. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "model/core/decoder.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/decoder_create.h"
 #include "model/model_device.h"
 
 enum { SLACK = 16 << 20 };
@@ -33,21 +36,21 @@ static void near(const char *what, size_t got, size_t want)
         fail_msg("%s: %zu bytes, planned %zu", what, got, want);
 }
 
-static void one_decoder(Model *m, const DecoderPlan *plan, int together)
+static void one_decoder(Model *m, const DecoderPlan *plan, int all_fit)
 {
-    DecoderMemory told;
+    DecoderMemory memory;
     Decoder *d;
     Error err;
     size_t before = available();
-    decoder_memory(m, plan, before, &told);
+    decoder_memory(m, plan, before, &memory);
     if (decoder_create(m, plan, &d, &err)) fail_msg("%s", err.text);
-    near("a decoder", before - available(), told.own + told.held);
-    assert_int_equal(told.together, together);
+    near("a decoder", before - available(), memory.own + memory.held);
+    assert_int_equal(memory.all_fit, all_fit);
     decoder_free(d);
 }
 
-/* leave: bytes that are free when the decoder is made, or 0: all. First with pages for few tokens,
- * which shows the rest; then with as many as there is room for. */
+/* leave: free bytes when the decoder is created, or 0 for all. First with pages for few tokens,
+ * which shows the rest; then with all pages that fit. */
 static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t leave)
 {
     ModelConfig c = {.model_type = "qwen2",
@@ -79,7 +82,7 @@ static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t
            (double)available() / 1048576);
     one_decoder(m, &plan, 0);
     plan.cache_tokens = 0;
-    one_decoder(m, &plan, leave == 0); /* memory decides where little is left */
+    one_decoder(m, &plan, leave == 0); /* memory decides if little is left */
     gpu->release(rest);
     model_free(m);
 }

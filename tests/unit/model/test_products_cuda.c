@@ -1,11 +1,11 @@
-/* Products of the CUDA table against the CPU's. Each number has a limit of its own, from the size
- * of what was summed: terms may cancel. */
+/* Products of the CUDA table against the CPU's. Each number has its own limit, from the size of its
+ * terms, since terms may cancel. */
 #include "tests/unit/model/ops_on_gpu.h"
 
-/* Rows of sums of k terms, ld apart; sizes: the sums of the terms' absolute values. A number may be
- * off by its rounding, 2^-8 of it where it is bf16, and by what fp32 loses of the terms on either
- * side, by chance (4 + sqrt(k)) 2^-23 of their size. Some of the library's algorithms round the
- * product too before they add to it what was there: product, or NULL. */
+/* Check rows of sums of k terms, ld apart. sizes: the sums of the terms' absolute values. A number
+ * may be off by its rounding (2^-8 of it in bf16) and by the fp32 error of both sides,
+ * statistically (4 + sqrt(k)) 2^-23 of the size. Some algorithms of the library round the product
+ * before they add to it; then `product` is not NULL. */
 static void check_sums(const Array *a, const float *sizes, const float *product, int k, size_t cols,
                        size_t ld)
 {
@@ -37,7 +37,7 @@ static float *absolute(const float *x, size_t n)
     return y;
 }
 
-/* What the numbers of g are sums of, by absolute values. */
+/* The sums of the absolute values of g's terms. */
 static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Array *c,
                          const Array *bias)
 {
@@ -52,7 +52,7 @@ static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Ar
     return z;
 }
 
-/* alpha op(a) op(b) alone, where something is added to it in bf16. */
+/* alpha op(a) op(b) without the sum, where something is added to it in bf16. */
 static float *product_alone(const Gemm *g, size_t n)
 {
     if (g->wide || (g->beta == 0 && !g->bias)) return NULL;
@@ -63,7 +63,7 @@ static float *product_alone(const Gemm *g, size_t n)
     return p.d;
 }
 
-/* On the CPU too beta c + bias becomes what bf16 has, before the product is added to it. */
+/* Round beta c + bias to bf16 on the CPU too, before the product is added. */
 static void round_first(Gemm *g)
 {
     float *c = (float *)(uintptr_t)g->c;

@@ -1,5 +1,5 @@
-/* Ranks on the CPU: what each collective gives, in every rank, and what happens when a rank fails.
- * Each scenario is a process of its own, since a process starts ranks once. */
+/* Ranks on the CPU: the results of each collective in every rank, and the failure of a rank. Each
+ * scenario is a separate process, since a process starts ranks once. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,11 +19,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/core/ranks.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 
-/* Runs it as rank 0's process; its exit status (or 128 and the signal), with stderr and stdout in
- * `said`. */
+/* Run the scenario as the process of rank 0. Returns its exit status (or 128 plus the signal), with
+ * stderr and stdout in `said`. */
 static int scenario(void (*body)(void), Buffer *said)
 {
     int status = 0;
@@ -71,7 +71,7 @@ static void begin(int n)
     TRY(ranks_join(ops, &err_));
 }
 
-/* ---- what goes well ---- */
+/* ---- success ---- */
 
 static void collectives(int n)
 {
@@ -106,7 +106,7 @@ static void collectives(int n)
     double sum[2] = {rank + 1, 0.1 * rank};
     TRY(ranks_host_sum(sum, 2, &err_));
     double tenths = 0;
-    for (int r = 0; r < n; r++) tenths += 0.1 * r; /* in the order of ranks, to the bit */
+    for (int r = 0; r < n; r++) tenths += 0.1 * r; /* in the order of ranks, bit for bit */
     need(sum[0] == n * (n + 1) / 2 && sum[1] == tenths, "host_sum");
     char word[8] = "";
     if (!rank) strcpy(word, "shared");
@@ -151,7 +151,7 @@ static void test_collectives(void **state)
     }
 }
 
-/* ---- what does not ---- */
+/* ---- failures ---- */
 
 static void fails(void (*body)(void), int status, const char *want)
 {
@@ -164,13 +164,13 @@ static void fails(void (*body)(void), int status, const char *want)
     buffer_release(&said);
 }
 
-/* While the others wait in a sum that cannot end. */
+/* A rank is killed while the others wait in a sum that cannot end. */
 static void killed(void)
 {
     float x = 1;
     begin(3);
     if (ranks_rank() == 2) raise(SIGKILL);
-    if (ranks_rank() == 0) pause(); /* as in a driver's wait */
+    if (ranks_rank() == 0) pause(); /* as in a wait of the driver */
     TRY(ranks_all_reduce(&x, 1, &err_));
     clock_sleep(60);
 }

@@ -1,6 +1,6 @@
-/* Ranks on the GPUs of this machine, as many as there are up to 4: what each collective of
- * model/ranks.h gives over NCCL, and how fast. Skipped with fewer than two GPUs. Plain TAP by rank
- * 0; another rank that finds something wrong ends with a sentence, and the test with it. */
+/* Ranks on the GPUs of this machine, up to 4: the results of each collective of model/core/ranks.h
+ * over NCCL, and their speed. Skipped with fewer than two GPUs. Rank 0 prints TAP; another rank
+ * that detects an error ends with a sentence, and the test with it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "gpu/gpus.h"
+#include "model/core/ranks.h"
 #include "model/model_device.h"
-#include "model/ranks.h"
 
 enum { MAX = 4, N = 1000003, LARGE = 64 << 20 };
 
 static const Ops *ops;
 static int tests;
 
-/* A process of its own asks the driver, which does not survive fork. */
+/* A separate process asks the driver, which does not survive fork. */
 static int count_gpus(void)
 {
     int status = 0;
@@ -48,7 +48,7 @@ static void die(const char *what)
 static void passed(const char *what)
 {
     double all = 1;
-    TRY(ranks_host_sum(&all, 1, &err_)); /* every rank has come so far */
+    TRY(ranks_host_sum(&all, 1, &err_)); /* every rank has come here */
     TRY(ops->status(&err_));
     if (!ranks_rank()) printf("ok %d - %s on %d GPUs\n", ++tests, what, ranks_size());
     fflush(stdout);
@@ -77,8 +77,8 @@ static void test_sums(int n, float *x, float *host)
     passed("reduce_scatter");
 }
 
-/* Of many pieces each is written right before it is summed, the next one while that sum is on its
- * way, and all are read after ranks_settle by operations, not by the host. */
+/* Each of many pieces is written before it is summed, the next one is written during that sum, and
+ * after ranks_settle operations, not the host, read all of them. */
 static void test_beside(int n, float *x, float *host)
 {
     enum { PIECES = 16 };
@@ -134,7 +134,7 @@ static void test_copies(int n, float *x, float *host)
     passed("broadcast");
 }
 
-/* Of sums that are not exact, the same bits everywhere and again. */
+/* Inexact sums have the same bits in all ranks and again. */
 static void test_same_bits(float *x, float *host)
 {
     double sum[2] = {0, 0};

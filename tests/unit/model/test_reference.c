@@ -1,5 +1,5 @@
-/* Tiny models of three families against the log-probabilities that transformers computed for them
- * in fp32 (tests/fixtures/make_models.py made both), from files as transformers writes them. */
+/* Tiny models of three families against log-probabilities of transformers in fp32, from files as
+ * transformers writes them (both made by tests/fixtures/make_models.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/core/model.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 
 static void compare(const char *family)
 {

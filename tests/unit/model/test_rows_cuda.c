@@ -1,5 +1,5 @@
-/* On a GPU: what a decoding step does to a row between its products gives the bits of the full
- * pass's kernels. */
+/* On a GPU: the kernels between the products of a decoding step equal those of the full pass bit
+ * for bit. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 static inline void *rows_new(const char *label, const void *data, size_t bytes)
@@ -14,7 +14,7 @@ static inline void rows_free(void *p)
     gpu->release(p);
 }
 #define rows_fail(...) fail(__VA_ARGS__)
-#include "tests/unit/model/rows_same.h"
+#include "tests/unit/model/row_checks.h"
 
 static void all(void)
 {

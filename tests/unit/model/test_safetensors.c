@@ -1,4 +1,5 @@
-/* safetensors: round trips, equality with the reference writer's bytes, shards, and refusals. */
+/* safetensors: round trips, equality with the bytes of the reference writer, shards, and
+ * refusals. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -40,7 +41,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-/* header text + `data` bytes of zeros; claim 0: the header's true length */
+/* Write the header text and `data` bytes of zeros. claim 0: the true length of the header. */
 static void put(const char *path, const char *header, uint64_t claim, size_t data)
 {
     Error err;
@@ -140,7 +141,7 @@ static void rounds_to_bf16(void **state)
     assert_int_equal(float_to_bf16(1.00390625f), 0x3F80); /* 1 + 2^-8: a tie, to even */
     assert_int_equal(float_to_bf16(1.01171875f), 0x3F82); /* 1 + 3*2^-8: a tie, to even */
     assert_int_equal(float_to_bf16(1.00390637f), 0x3F81); /* just above the tie */
-    assert_int_equal(float_to_bf16(3.4e38f), 0x7F80);     /* to infinity */
+    assert_int_equal(float_to_bf16(3.4e38f), 0x7F80);     /* becomes infinity */
     assert_true(isnan(bf16_to_float(float_to_bf16(NAN))));
     assert_true(bf16_to_float(0xC000) == -2.0f);
 }
@@ -210,7 +211,7 @@ static void shards(void **state)
     "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 #define OK_A "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
 
-/* Each with 8 bytes of data behind the header. */
+/* Headers, each followed by 8 bytes of data. */
 static const struct {
     const char *header, *expected;
     uint64_t claim;
@@ -262,7 +263,7 @@ static void refuses_malformed(void **state)
     (void)state;
     Error err;
     Safetensors *s;
-    put(path_of("m"), "{" OK_A "}   ", 0, 8); /* the sound one, padded, is taken */
+    put(path_of("m"), "{" OK_A "}   ", 0, 8); /* the valid one, padded, is accepted */
     assert_int_equal(safetensors_open(path_of("m"), &s, &err), 0);
     safetensors_close(s);
     size_t n = sizeof malformed / sizeof *malformed;

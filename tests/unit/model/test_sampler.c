@@ -1,5 +1,5 @@
 /* Sampling: the law, the recorded log-probabilities, and that a sample depends on its prompt and
- * its seed alone. */
+ * its seed only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,10 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "model/core/draw.h"
+#include "model/core/lora.h"
+#include "model/cpu/draw_cpu.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/sampler.h"
 #include "tests/unit/model/model_support.h"
 
 enum { VOCAB = 70, NEW = 45, PROMPTS = 3, COPIES = 5, PROMPT_MAX = 40 };
@@ -44,7 +47,7 @@ static void sample(Model *m, const Ask *a, const SampleOptions *opt, Result *out
 
 static const SampleOptions plain = {.temperature = 1, .top_p = 1, .max_new = NEW, .batch = 4};
 
-/* By how much a sample's recorded log-probabilities are off those of a forward pass over the whole
+/* The differences between a sample's recorded log-probabilities and a forward pass over the whole
  * sequence. */
 static void differences(Model *m, const SampleRequest *req, const Kept *k, double *off)
 {
@@ -92,7 +95,7 @@ static void decoding_equals_forward(void **state)
     }
 }
 
-/* Bit for bit the same from any batch size, from a call of its own, and from a second run. */
+/* Bit-identical for any batch size, in a separate call, and in a second run. */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -160,7 +163,7 @@ static void law(Model *m, float temperature, double *p)
     for (int i = 0; i < VOCAB; i++) p[i] /= sum;
 }
 
-/* Pearson's statistic over cells that expect at least 10; mean: cells - 1, variance: twice that. */
+/* Pearson's statistic over cells that expect at least 10. Mean: cells - 1; variance: twice that. */
 static void check_law(const Tally *t, const double *p)
 {
     double chi = 0, rest = 0;
@@ -200,7 +203,7 @@ static void sampling_law(void **state)
     first_tokens(m, &opt, &t);
     check_law(&t, p);
 
-    int banned[2] = {0, 0}; /* the two likeliest */
+    int banned[2] = {0, 0}; /* the two most probable ids */
     for (int i = 0; i < VOCAB; i++)
         if (p[i] > p[banned[0]]) banned[0] = i;
     banned[1] = !banned[0];
@@ -231,7 +234,7 @@ static void sampling_law(void **state)
     model_free(m);
 }
 
-/* The k likeliest under p, as a law. */
+/* q becomes the distribution over the k most probable ids of p. */
 static void likeliest(const double *p, int k, double *q)
 {
     double mass = 0;
@@ -245,7 +248,7 @@ static void likeliest(const double *p, int k, double *q)
     for (int i = 0; i < VOCAB; i++) q[i] /= mass;
 }
 
-/* top_k, min_p, and all three: top_p is of what top_k leaves, min_p of what both leave. */
+/* top_k, min_p, and all three: top_p applies to what top_k leaves, min_p to what both leave. */
 static void cut_laws(void **state)
 {
     (void)state;
@@ -272,13 +275,13 @@ static void cut_laws(void **state)
     opt.top_k = 12;
     opt.top_p = 0.7f;
     opt.min_p = 0.01f;
-    double mass = 0, least = 1;
+    double mass = 0, last = 1;
     likeliest(p, 12, q);
     for (n = 0; mass < 0.7; n++) {
         double best = 0;
         for (int i = 0; i < VOCAB; i++)
-            if (q[i] > best && q[i] < least) best = q[i];
-        mass += least = best;
+            if (q[i] > best && q[i] < last) best = q[i];
+        mass += last = best;
     }
     assert_in_range(n, 4, 11);
     likeliest(p, n, q);
@@ -294,8 +297,7 @@ static void cut_laws(void **state)
     model_free(m);
 }
 
-/* A sample that would go on ends with the first stop sequence in it, and is the same up to there.
- */
+/* A sample ends with its first stop sequence, and is otherwise unchanged. */
 static void stop_sequences(void **state)
 {
     (void)state;
@@ -388,7 +390,7 @@ static void greedy(void **state)
     model_free(m);
 }
 
-/* u at both ends, one id left, and a row whose mass sits in one id. */
+/* u at both ends, one remaining id, and a row whose mass is in one id. */
 static void draw_edges(void **state)
 {
     (void)state;
@@ -414,8 +416,7 @@ static void draw_edges(void **state)
     assert_int_equal(draw_token(&all, z, almost, probs, order, &logp), VOCAB - 1);
 }
 
-/* A banned id so far above the others that at the temperature none of them has a weight beside it.
- */
+/* A banned id so far above the others that their weights are 0 at this temperature. */
 static void far_above(void **state)
 {
     (void)state;
@@ -476,8 +477,7 @@ static void bad_requests(void **state)
     model_free(m);
 }
 
-/* A weight that is no number: the first token of every sample would be drawn from what is no law.
- */
+/* A weight that is not a number is an error: there is no distribution to draw from. */
 static void not_finite(void **state)
 {
     (void)state;

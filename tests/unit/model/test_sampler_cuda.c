@@ -1,5 +1,5 @@
-/* Sampling on a GPU: decoding against the full pass, whose bits are its own where tensor cores sum
- * as Hopper's do; bits that depend on prompt and seed alone, the law, few pages. */
+/* Sampling on a GPU: decoding against the full pass, bit for bit where tensor cores add as Hopper's
+ * do; dependence on prompt and seed only; the law; few pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,25 +13,29 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/core/lora.h"
 #include "model/core/transformer.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/cuda/decode/stepgraph.h"
 #include "model/cuda/table.h"
 #include "model/model_device.h"
+#include "model/sampler.h"
 
 enum { VOCAB = 5000, NEW = 150, PROMPTS = 4, COPIES = 9, PROMPT_MAX = 300, END = 5 };
+#include "tests/unit/model/model_support.h"
 #include "tests/unit/model/sampler_support.h"
 
 static const Ops *gpu;
 
-/* Seen on Hopper only; elsewhere cuBLASLt may have kernels that sum otherwise, and only bf16's own
- * rounding is asked for. */
+/* Verified on Hopper only. Elsewhere cuBLASLt may have kernels with another order of sums, and the
+ * limit is the rounding of bf16. */
 static int exact(void)
 {
     return cuda_state()->arch == 90;
 }
 
-/* Shapes of small published models of the three families, fewer layers, as they are initialised:
- * what bf16 rounds away is relative to the logits' width. */
+/* Shapes of small published models of the three families with fewer layers and initial weights. The
+ * rounding of bf16 is relative to the range of the logits. */
 static Model *family(const char *type, int layers)
 {
     static const struct {
@@ -57,63 +61,32 @@ static Model *family(const char *type, int layers)
                      .pad = -1};
     Error err;
     Model *m;
-    strcpy(c.model_type, type);
-    c.qkv_bias = !strcmp(type, "qwen2");
-    c.qk_norm = !strcmp(type, "qwen3");
-    c.tied = 0; /* else a random model repeats its last token */
+    set_family(&c, type);
+    c.tied = 0; /* otherwise a random model repeats its last token */
     if (model_create(&c, gpu, 11, &m, &err)) fail_msg("%s", err.text);
     return m;
 }
 
 static const int prompt_len[PROMPTS] = {1, 64, 117, PROMPT_MAX};
 
-static void sample(Model *m, const Ask *a, int batch, int64_t cache, Result *out)
-{
-    SampleOptions opt = {
-        .temperature = 1, .top_p = 1, .max_new = NEW, .batch = batch, .cache_tokens = cache};
-    Error err;
-    memset(out, 0, sizeof *out);
-    if (model_sample(m, a->req, PROMPTS, &opt, keep, out, &err)) fail_msg("%s", err.text);
-    assert_int_equal(out->done, PROMPTS * COPIES);
-}
-
-/* Whether they are as near as they must be. */
+/* Returns whether the differences are within the limits. */
 static int against_forward(Model *m, const Ask *a, const Result *r)
 {
-    double sum = 0, worst = 0, spread = 0;
-    int n = 0;
-    for (int i = 0; i < PROMPTS; i++)
-        for (int c = 0; c < COPIES; c++) {
-            const Kept *k = &r->sample[i][c];
-            int len = a->req[i].prompt_len;
-            int32_t all[PROMPT_MAX + NEW];
-            float logp[PROMPT_MAX + NEW], *row = logp;
-            Error err;
-            memcpy(all, a->prompt[i], (size_t)len * sizeof *all);
-            memcpy(all + len, k->ids, (size_t)k->n * sizeof *all);
-            Sequence s = {all, len + k->n};
-            if (model_logprobs(m, &s, 1, &row, &err)) fail_msg("%s", err.text);
-            for (int t = 0; t < k->n; t++, n++) {
-                double d = fabs((double)logp[len + t] - (double)k->logp[t]);
-                sum += d;
-                worst = d > worst ? d : worst;
-                spread += (double)logp[len + t] + log(VOCAB);
-            }
-        }
+    Distance d = forward_distance(m, a, r);
     printf("# %s%s: mean |dlogp| %.2g, worst %.2g, over %d tokens\n", m->c.model_type,
-           m->lora.size ? " with an adapter" : "", sum / n, worst, n);
-    assert_true(n > 1000 && spread / n > 0.1); /* not the uniform law */
-    /* the logits are the same; their log-sum-exp is taken in fp32 in two orders */
-    return exact() ? sum / n < 2e-6 && worst < 2e-5 : sum / n < 8e-3 && worst < 0.05;
+           m->lora.size ? " with an adapter" : "", d.mean, d.worst, d.tokens);
+    assert_true(d.tokens > 1000 && d.above_uniform > 0.1); /* not the uniform distribution */
+    /* The logits are equal; their log-sum-exp is computed in fp32 in two orders. */
+    return exact() ? d.mean < 2e-6 && d.worst < 2e-5 : d.mean < 8e-3 && d.worst < 0.05;
 }
 
-/* ---- where they part: one continuation, its tokens given ---- */
+/* ---- where the two differ: one continuation of given tokens ---- */
 
 enum { ALL = 320, GIVEN = 100, BESIDE = 5 };
 
 typedef struct {
     uint16_t *qkv;    /* [layers][ALL][row] of the full pass */
-    StepGraphs *step; /* or where a prompt's keys and values go */
+    StepGraphs *step; /* or the destination of a prompt's keys and values */
     const Model *m;
 } Watch;
 
@@ -154,7 +127,7 @@ static void steps_of(StepGraphs *g, const int32_t *ids)
     }
 }
 
-/* Of the keys and values of a layer that decoding computed. */
+/* The share of different keys and values in a layer, of those that decoding computed. */
 static double share_apart(const Model *m, const uint16_t *pages, const uint16_t *qkv, int layer)
 {
     size_t dim = (size_t)m->c.head_dim, kv = (size_t)m->c.kv_heads,
@@ -170,8 +143,8 @@ static double share_apart(const Model *m, const uint16_t *pages, const uint16_t 
     return (double)apart / (double)((ALL - GIVEN) * 2 * kv * dim);
 }
 
-/* The full pass against itself: the same ids alone, and behind others, where the library may cut
- * sums otherwise. */
+/* The full pass against itself: the same ids alone and after others, where the library may add in
+ * another order. */
 static double against_itself(Model *m, const int32_t *ids)
 {
     static float logp[1 + BESIDE][ALL], alone[ALL];
@@ -228,7 +201,7 @@ static void where_they_part(Model *m)
     if (exact() && itself > 0) fail_msg("the full pass differs from itself by %g", itself);
     if (first > 0.02)
         fail_msg("of the first layer's keys and values %g differ",
-                 first); /* nothing but the order of one sum */
+                 first); /* only the order of one sum */
 }
 
 static void decoding_equals_forward(void **state)
@@ -244,7 +217,7 @@ static void decoding_equals_forward(void **state)
         Ask a;
         Result r;
         make_ask(&a, prompt_len);
-        sample(m, &a, 36, 0, &r);
+        sample_all(m, &a, 36, 0, &r);
         near += against_forward(m, &a, &r);
         where_they_part(m);
         model_free(m);
@@ -252,7 +225,7 @@ static void decoding_equals_forward(void **state)
     assert_int_equal(near, 3);
 }
 
-/* An adapter on those projections alone, its numbers as if trained. */
+/* An adapter on these projections only, with numbers as after training. */
 static Model *adapted_family(int rank, unsigned targets)
 {
     Model *m = family("qwen2", 3);
@@ -284,8 +257,8 @@ static void adapted(void **state)
     Ask a;
     Result plain, r;
     make_ask(&a, prompt_len);
-    sample(base, &a, 36, 0, &plain);
-    sample(m, &a, 36, 0, &r);
+    sample_all(base, &a, 36, 0, &plain);
+    sample_all(m, &a, 36, 0, &r);
     int near = against_forward(m, &a, &r);
     where_they_part(m);
     assert_true(near);
@@ -300,8 +273,7 @@ static void adapted(void **state)
     }
 }
 
-/* Bit for bit the same from any batch, with few pages, and from a request of its own for each copy.
- */
+/* Bit-identical for any batch, with few pages, and with a separate request for each copy. */
 static void only_prompt_and_seed(void **state)
 {
     (void)state;
@@ -310,13 +282,13 @@ static void only_prompt_and_seed(void **state)
     Result one, other;
     Error err;
     make_ask(&a, prompt_len);
-    sample(m, &a, 36, 0, &one);
+    sample_all(m, &a, 36, 0, &one);
     static const int batches[] = {1, 3, 8, 9, 20, 32, 64};
     for (int i = 0; i < 7; i++) {
-        sample(m, &a, batches[i], 0, &other);
+        sample_all(m, &a, batches[i], 0, &other);
         assert_memory_equal(&one, &other, sizeof one);
     }
-    sample(m, &a, 36, 40 * 32, &other);
+    sample_all(m, &a, 36, 40 * 32, &other);
     assert_memory_equal(&one, &other, sizeof one);
     for (int c = 0; c < COPIES; c += 4) {
         SampleRequest alone = {a.prompt[3], PROMPT_MAX, 1, &a.seed[3][c]};
@@ -333,7 +305,7 @@ static void only_prompt_and_seed(void **state)
 
 typedef struct {
     int *count, n;
-    double *logp; /* of the ids that were drawn */
+    double *logp; /* of the drawn ids */
 } Tally;
 
 static void tally(void *ctx, int request, int copy, const int32_t *ids, const float *logp, int n,
@@ -360,9 +332,8 @@ static int by_p(const void *a, const void *b)
 
 enum { DRAWS = 40000, CELLS = 40 };
 
-/* Pearson's statistic over the likeliest ids and the rest; mean: cells - 1, variance: twice that.
- * The law then has the probabilities that were recorded, where an id was drawn: near a cut their
- * order counts. */
+/* Pearson's statistic over the most probable ids and the rest. Mean: cells - 1; variance: twice
+ * that. Drawn ids have the recorded probabilities, since their order matters near a cut. */
 static void check_law(Model *m, SampleOptions opt, Sorted *law, int keep_n)
 {
     int32_t prompt[2] = {3, 8};

@@ -1,5 +1,5 @@
-/* On a GPU: the products of a decoding step give the bits of the full pass's, whatever the number
- * of rows; adapters, gates, and kernels that start while the one before still runs among them. */
+/* On a GPU: the products of a decoding step equal those of the full pass bit for bit, for any
+ * number of rows, with adapters, gates, and kernels that start while the previous one runs. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 #include "model/cuda/decode/step_kernels.h"
@@ -10,7 +10,7 @@ enum { MANY = 70 }; /* rows, in two blocks of 64 */
 static const int counts[] = {1, 2, 8, 9, 16, 17, 32, 33, 64, MANY};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
-/* bf16 numbers of about that size, uniform; on the device alone. */
+/* Uniform bf16 numbers in [-size, size), on the device only. */
 static void *halves(size_t n, double size)
 {
     uint16_t *h = memory_array(n + 1, sizeof *h);
@@ -25,7 +25,7 @@ static void *halves(size_t n, double size)
     return p;
 }
 
-/* x w^T of `rows` rows by the full pass: fp32 if wide. */
+/* x w^T of `rows` rows by the full pass; fp32 if wide. */
 static void full(void *d, const void *x, const void *w, int rows, int n, int k, float alpha,
                  int wide)
 {
@@ -92,8 +92,8 @@ static void sums(Shape s)
     end();
 }
 
-/* silu(gate) up of what the full pass has: without an adapter, whose sums are above and whose
- * rounding is test_rows_cuda's. */
+/* silu(gate) up as in the full pass. There is no adapter: `full` covers its sums, and
+ * test_rows_cuda its rounding. */
 static void gated(Shape s)
 {
     begin("%d gates of %d numbers", s.n, s.k);
@@ -114,8 +114,8 @@ static void gated(Shape s)
     end();
 }
 
-/* As a step has them: what makes x, low of it, then a product that starts before low is there; all
- * overlapping. Its bits are those of the full pass, each time with another x. */
+/* As in a step: the kernel that writes x, the product low, then a product that starts before low is
+ * complete, all overlapping. The bits equal those of the full pass, with another x each time. */
 static void overlapping(Shape s)
 {
     begin("%d outputs of %d numbers, adapter of %d: kernels overlap", s.n, s.k, s.r);

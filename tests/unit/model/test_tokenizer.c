@@ -1,6 +1,6 @@
 /* The tokenizer: equality with Hugging Face's ids on stored cases, training, refusals.
- * tests/peers/tokenizer_fuzz.py asks for more: test_tokenizer --ids TOKENIZER.json reads (u32
- * length, text) and writes (u32 n, n int32 ids) until its input ends; test_tokenizer --speed
+ * tests/peers/tokenizer_fuzz.py uses two modes. test_tokenizer --ids TOKENIZER.json reads (u32
+ * length, text) and writes (u32 n, n int32 ids) until its input ends. test_tokenizer --speed
  * TOKENIZER.json TEXT... times loading and encoding. */
 #include <jansson.h>
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void encodes_to(const Tokenizer *t, const char *text, size_t len, const j
     free(got);
 }
 
-/* Ids stored by make_tokenizer.py, from Hugging Face's library; twice, so that the cache answers
+/* Ids stored by make_tokenizer.py, from Hugging Face's library. Twice, so that the cache is used
  * too. */
 static void equals_stored_ids(void **state)
 {
@@ -103,7 +103,7 @@ static void specials(void **state)
     const char *text = "<|im_end|><tool_call>";
     assert_int_equal(tokenizer_encode(t, text, strlen(text), &ids, &n, &err), 0);
     assert_true(n > 2);
-    for (size_t i = 0; i < n; i++) assert_int_not_equal(ids[i], end); /* never out of text */
+    for (size_t i = 0; i < n; i++) assert_int_not_equal(ids[i], end); /* never made from text */
     assert_int_equal(ids[n - 1], call);                               /* added, but not special */
     ids[0] = end;
     Buffer out;
@@ -140,19 +140,19 @@ static void repairs_and_normalises(void **state)
     (void)state;
     Tokenizer *t = load(fixture_path(FIXTURES "qwen2.json"));
     decodes_back(t, "a\xff\xfe z", "a\uFFFD\uFFFD z");
-    decodes_back(t, "\xE2\x82", "\uFFFD"); /* cut short: one for its longest sound part */
+    decodes_back(t, "\xE2\x82", "\uFFFD"); /* truncated: one for its longest valid part */
     decodes_back(t, "\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"); /* a surrogate */
     decodes_back(t, "\xC0\xAF\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
     decodes_back(t, "\xF0\x9F\x9A(", "\uFFFD(");
     decodes_back(t, "e\u0301 \u2126", "\u00E9 \u03A9");
     decodes_back(t, "e\u0323\u0307\xff", "\u1EB9\u0307\uFFFD");
     tokenizer_free(t);
-    t = load(fixture_path(FIXTURES "llama3.json")); /* no normaliser */
+    t = load(fixture_path(FIXTURES "llama3.json")); /* no normalizer */
     decodes_back(t, "e\u0301", "e\u0301");
     tokenizer_free(t);
 }
 
-/* Pieces written with | between them. */
+/* Compare with pieces separated by |. */
 static void pieces(int digits, const char *expected)
 {
     char text[256];
@@ -236,7 +236,7 @@ static void trains(void **state)
     buffer_release(&again);
 }
 
-/* "ab ab ab" : the pairs (a,b) and (space,ab) are the only ones seen twice. */
+/* "ab ab ab" : only the pairs (a,b) and (space,ab) occur twice. */
 static void training_by_hand(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void training_by_hand(void **state)
     assert_int_equal(tokenizer_size(t), 258);
     assert_int_equal(tokenizer_encode(t, text, len, &ids, &n, &err), 0);
     assert_int_equal(n, 3);
-    assert_int_equal(ids[0], 256); /* seen three times, first */
+    assert_int_equal(ids[0], 256); /* three occurrences: first */
     assert_int_equal(ids[1], 257);
     assert_int_equal(ids[2], 257);
     free(ids);
@@ -261,7 +261,7 @@ static void training_by_hand(void **state)
     assert_null(t);
 }
 
-/* One change each to a sound file. */
+/* One change each to a valid file. */
 static void refuses(const char *find, const char *replace, const char *expected)
 {
     Error err = {0};
@@ -328,7 +328,7 @@ static void refuses_other_files(void **state)
     assert_int_equal(tokenizer_load("/nowhere/tokenizer.json", &t, &err), -1);
 }
 
-/* The line rule: a piece is a line with its end, so a token may span words, and never two lines. */
+/* The line rule: a piece is a line with its end, so a token may span words, but not lines. */
 static void lines(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void lines(void **state)
     int32_t *ids = NULL;
     assert_int_equal(tokenizer_train(texts, lens, 1, 400, 1, NULL, 0, &t, &err), 0);
     assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, &ids, &n, &err), 0);
-    assert_int_equal(n, 4); /* every line was seen twice: one token each */
+    assert_int_equal(n, 4); /* every line occurs twice: one token each */
     assert_int_equal(tokenizer_save(t, path, &err), 0);
     assert_int_equal(tokenizer_load(path, &again, &err), 0);
     buffer_init(&b, 1000);

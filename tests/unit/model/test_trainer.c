@@ -1,5 +1,5 @@
-/* Training: the loss falls, rewarded tokens win, resume is exact, threads change nothing, and bad
- * configurations are refused by the field's name. */
+/* Training: the loss decreases, rewarded tokens win, resume is exact, threads do not change
+ * results, and bad configurations are refused by the field's name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/files/model_config.h"
-#include "model/trainer.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/config_json.h"
+#include "model/files/model_files.h"
+#include "model/sampler.h"
+#include "model/trainer_state.h"
 
 enum { N = 6, LEN = 40, VOCAB = 50 };
 
@@ -54,7 +57,7 @@ typedef struct {
     Sequence seqs[N];
 } Text;
 
-/* Sequences with structure: each token follows from the two before it. */
+/* Structured sequences: each token is a function of the two before it. */
 static void make_text(Text *x)
 {
     for (int i = 0; i < N; i++) {
@@ -101,8 +104,8 @@ static void loss_falls(void **state)
     model_free(m);
 }
 
-/* Two steps against the formulas in double: clipping, bias correction, decay of projections only.
- */
+/* Two steps against the formulas in double: clipping, bias correction, decay of projections
+ * only. */
 static void adamw_formula(void **state)
 {
     (void)state;
@@ -192,7 +195,8 @@ static void exact_resume(void **state)
     free(dir);
 }
 
-/* A child with another number of threads prints the digest of its weights after three steps. */
+/* A child process with another number of threads prints the digest of its weights after three
+ * steps. */
 static uint64_t digest_after_training(const char *threads)
 {
     int fd[2];
@@ -258,7 +262,8 @@ static void threads_change_nothing(void **state)
     assert_int_equal(digest_after_training("3"), one);
 }
 
-/* ---- a bandit: after the prompt {0} token 7 pays 1, token 9 pays 0.3, the others nothing ---- */
+/* ---- a bandit: after the prompt {0} token 7 has reward 1, token 9 has 0.3, the others have 0
+ * ---- */
 
 static void probabilities(Model *m, float *p)
 {

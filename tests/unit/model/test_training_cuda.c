@@ -1,4 +1,4 @@
-/* Training on a GPU (training_on.h says what of it); without one there is nothing to test. */
+/* Training on a GPU, by the checks of training_checks.h. Without a GPU it is skipped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,8 +6,9 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
 #include "model/model_device.h"
-#include "tests/unit/model/training_on.h"
+#include "tests/unit/model/training_checks.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
-/* Training where numbers are bf16 and masters fp32, as on a GPU: the CPU's operations behind a
- * table that rounds what they give. What of it: training_on.h. */
+/* Training with bf16 numbers and fp32 masters, as on a GPU, by the checks of training_checks.h: the
+ * table rounds the results of the CPU's operations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,11 +8,11 @@
 #include <cmocka.h>
 
 #include "tests/unit/model/half_table.h"
-#include "tests/unit/model/training_on.h"
+#include "tests/unit/model/training_checks.h"
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* products so small that threads only wait for each other */
+    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
     gpu = half_table();
     return run_training_tests();
 }

@@ -1,7 +1,8 @@
-/* Training by several ranks on the CPU: the losses and weights of one process to the rounding of
- * sums in another order, with a slice of the optimiser in each; what two ranks saved, two continue
- * bit for bit, one and three to that rounding. In fp32, and in bf16 with masters. Summed in pieces
- * while the way back goes on, each once and after its last write: the same bits. */
+/* Training by several ranks on the CPU. Losses and weights equal those of one process up to the
+ * order of sums, with a slice of the optimizer's state per rank. A run saved by two ranks continues
+ * bit-identically with two, and up to the order of sums with one and three. In fp32, and in bf16
+ * with masters. Sums in pieces during the backward pass, each once and after its last write, give
+ * the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,11 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/model/ranks_on.h"
+#include "model/core/lora.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
+#include "model/memory_plan.h"
+#include "tests/unit/model/ranks_support.h"
 
 static Texts texts;
 
@@ -98,7 +103,7 @@ static void same_bits(void **state)
     }
 }
 
-/* A step's sequences in two calls are summed twice, and none is lost or counted twice. */
+/* The sequences of a step in two calls are summed twice, and none is lost or counted twice. */
 static void two_calls(void **state)
 {
     (void)state;
@@ -117,12 +122,12 @@ static void two_calls(void **state)
     drop_dir(dir);
 }
 
-/* ---- what the way back says is done ---- */
+/* ---- the reports of the backward pass ---- */
 
 typedef struct {
     const ParamSet *set;
     const float *grad;
-    float *seen; /* the gradients as they were when they were said to be done */
+    float *seen; /* the gradients when they were reported complete */
     size_t from;
     int layer;
 } Seen;
@@ -173,7 +178,8 @@ static void done_of(const char *type, unsigned targets, KeepActs keep)
     backward(m, &a, &g, &b, grad, see, &s);
     assert_true(s.from == 0 && s.layer == -2);
     assert_memory_equal(seen, grad, set->size * sizeof *grad);
-    for (int i = 0; i < set->n; i++) { /* of every tensor there was something to be early with */
+    /* every tensor has a gradient, so that an early report would be detected */
+    for (int i = 0; i < set->n; i++) {
         double sum = 0;
         for (size_t k = 0; k < set->tensor[i].count; k++)
             sum += fabs((double)grad[set->tensor[i].at + k]);

@@ -1,7 +1,7 @@
-/* Training by several GPUs over NCCL: the losses and norms of one to bf16's rounding, the same bits
- * in a second run and after a resume; and summed in pieces beside the way back, without a clip, the
- * bits of one sum after it (of two numbers, which have no order). Skipped with fewer than two GPUs.
- */
+/* Training by several GPUs over NCCL: the losses and norms of one GPU up to bf16 rounding, and the
+ * same bits in a second run and after a resume. Sums in pieces during the backward pass, without a
+ * clip, have the bits of one sum after it (of two numbers, which have no order). Skipped with fewer
+ * than two GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,11 +10,12 @@
 #include <cmocka.h>
 
 #include "gpu/gpus.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
-#include "tests/unit/model/ranks_on.h"
+#include "tests/unit/model/ranks_support.h"
 
-/* Some milliseconds a layer, so that a sum that came too early would find gradients that are not
- * there. */
+/* Some milliseconds per layer, so that a sum that starts too early would miss gradients. */
 enum { VOCAB = 8192, MANY = 24, LONG = 512, SLICE = 2048 };
 static const double limit = 1e-2;
 
@@ -22,7 +23,7 @@ static int gpus;
 static Sequence seqs[MANY];
 static int32_t ids[MANY][LONG];
 
-/* A process of its own asks the driver, which does not survive fork. */
+/* A separate process asks the driver, which does not survive fork. */
 static int count_gpus(void)
 {
     int status = 0;

@@ -1,39 +1,8 @@
 /* The report: statistics against numbers worked out by hand, a small run read from artifacts, and
- * what the page must and must not hold. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ * what the page must and must not have. */
+#include "tests/unit/report/run_fixture.h"
+
 #include <unistd.h>
-
-#include <cmocka.h>
-
-#include "base/file.h"
-#include "report/report.h"
-#include "tests/fixture_path.h"
-
-static char dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    strcpy(dir, "/tmp/quern-report-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    Error err;
-    return file_remove_tree(dir, &err);
-}
-
-static void near(double got, double want)
-{
-    if (!(fabs(got - want) < 1e-9)) fail_msg("%.12g, expected %.12g", got, want);
-}
 
 static void percentiles(void **state)
 {
@@ -67,103 +36,6 @@ static void statistics(void **state)
 }
 
 /* ---- a small run ---- */
-
-typedef struct {
-    const char *task, *outcome;
-    double score;
-    const char *finish; /* NULL: "stop" */
-} Row;
-
-static void counters(Record *r, const char *key, double dram, double conflicts)
-{
-    Record *m = record_map(r, key);
-    record_float(m, "dram_bytes", dram);
-    record_float(m, "bank_conflicts", conflicts);
-    record_float(m, "launches", 1);
-    record_float(m, "time_dram_us", dram / 1e6);
-}
-
-static const char source[] = "//@ launch k<<<1, 32>>>(x)\nif (a < b) y = \"</pre>\"; // <b>\n";
-
-static Record *verdict(const Row *row, const char *id)
-{
-    Record *r = record_new();
-    int ok = !strcmp(row->outcome, "ok");
-    static const char *const texts[] = {"id",          "task",    "outcome", "key", "source_digest",
-                                        "task_digest", "harness", "compiler"};
-    char digest[DIGEST_HEX];
-    Digest d;
-    digest_of(source, strlen(source), &d);
-    digest_hex(&d, digest);
-    const char *values[] = {id, row->task, row->outcome, "k", digest, "t", "1", "nvrtc"};
-    record_text(r, "confirmed",
-                row->score == 2   ? "alone"
-                : row->score == 3 ? "no"
-                : row->score == 9 ? "yes"
-                                  : "");
-    for (int i = 0; i < 8; i++) record_text(r, texts[i], values[i]);
-    record_text(r, "device", "sim:h100");
-    record_text(r, "message", ok ? "" : "index 17 of <y> is 0.5");
-    record_int(r, "line", 0);
-    record_float(r, "score", row->score);
-    record_float(r, "speedup", row->score);
-    record_float(r, "low", row->score);
-    record_float(r, "high", row->score);
-    record_float(r, "time_us", ok ? 12 / row->score : 0);
-    record_float(r, "baseline_us", 12);
-    record_bool(r, "predicted", 1);
-    if (ok) {
-        counters(r, "counters", 4e6, 0);
-        counters(record_map(r, "detail"), "baseline_counters", 12e6, 640);
-    }
-    return r;
-}
-
-static Record *sample(const Row *row, const char *id)
-{
-    Record *r = record_new();
-    static const char *const texts[] = {"stage", "producer", "group", "text", "prompt"};
-    for (int i = 0; i < 5; i++) record_text(r, texts[i], "x");
-    record_text(r, "id", id);
-    record_text(r, "task", row->task);
-    record_text(r, "split", !strcmp(row->task, "gelu") ? "heldout" : "train");
-    record_text(r, "finish", row->finish ? row->finish : "stop");
-    record_int(r, "trial", 0);
-    record_int(r, "seed", 0);
-    record_text(r, "source", source);
-    return r;
-}
-
-/* dir/NAME/samples.qa and verdicts.qa; the paths live until the test ends. */
-static void write_pair(const char *name, const Row *rows, int n, const char **samples,
-                       const char **verdicts)
-{
-    static char paths[16][128];
-    static int used;
-    Error err = {0};
-    ArtifactSpec specs[2];
-    ArtifactWriter *w[2];
-    char *folder = paths[used++ % 16];
-    snprintf(folder, 128, "%s/%s", dir, name);
-    assert_int_equal(file_mkdirs(folder, &err), 0);
-    for (int k = 0; k < 2; k++) {
-        char *path = paths[used++ % 16];
-        snprintf(path, 128, "%s/%s/%s.qa", dir, name, k ? "verdicts" : "samples");
-        *(k ? verdicts : samples) = path;
-        artifact_spec_init(&specs[k], k ? "verdicts" : "samples", "quern-test");
-        artifact_spec_config(&specs[k], "name", "<%s>", name);
-        assert_int_equal(artifact_create(path, &specs[k], &w[k], &err), 0);
-        for (int i = 0; i < n; i++) {
-            char id[64];
-            snprintf(id, sizeof id, "%s/%d", name, i);
-            Record *r = k ? verdict(&rows[i], id) : sample(&rows[i], id);
-            if (artifact_write(w[k], r, &err)) fail_msg("%s", err.text);
-            record_free(r);
-        }
-        assert_int_equal(artifact_finish(w[k], &err), 0);
-        artifact_spec_release(&specs[k]);
-    }
-}
 
 static const Row sft[] = {{"relu", "ok", 2},       {"relu", "wrong_result", 0},
                           {"softmax", "race", 0},  {"softmax", "ok", 0.7},
@@ -275,14 +147,13 @@ static void table_of_a_run(void **state)
     for (int i = 0; i < 4; i++) assert_string_equal(r.task[i].doubt, doubts[i]);
     near(r.task[2].round[0].best, 4);
     assert_string_equal(r.round_name[0], "crl 1");
-    assert_int_equal(r.failed[OUTCOME_RACE],
-                     2); /* the two messages differ in nothing: counted as one */
+    assert_int_equal(r.failed[OUTCOME_RACE], 2); /* the messages are equal and counted as one */
     assert_int_equal(r.failed[OUTCOME_TIMEOUT], 2);
     assert_int_equal(r.outcomes[REPORT_SFT][OUTCOME_OK], 4);
     report_release(&r);
 }
 
-/* What chose a kernel is not what is said of it: less the second time, not judged, and wrong. */
+/* The second judgement replaces the score: a lower one, a failed evaluator, and a wrong result. */
 static void judged_again(void **state)
 {
     (void)state;
@@ -339,7 +210,7 @@ static void explains(void **state)
                                 "and from DRAM: 4.00 MB instead of "
                                 "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
     buffer_clear(&b);
-    /* No loads at all are no better coalesced. */
+    /* A kernel without loads does not coalesce them better. */
     Counters loads = {1, {{"sectors_per_load", 3.27}}}, none = {1, {{"sectors_per_load", 0}}};
     ReportTask t = {
         .source = relu->source, .score = 2, .time_us = NAN, .baseline = loads, .best = none};
@@ -427,7 +298,7 @@ static void page(void **state)
     report_release(&r);
 }
 
-/* Nothing of a degenerate task counts. */
+/* A run of a degenerate task alone has no numbers. */
 static void degenerate_only(void **state)
 {
     (void)state;
@@ -435,11 +306,7 @@ static void degenerate_only(void **state)
     TableRow w[TABLE_ROWS];
     Buffer b;
     Error err = {0};
-    ReportFiles f = {.run = "x",
-                     .profile = "y",
-                     .device = "sim:h100",
-                     .tasks = "diag_matmul",
-                     .task_root = fixture_path("tasks")};
+    ReportFiles f = report_files("diag_matmul");
     for (int s = REPORT_SFT; s < REPORT_STAGES; s++)
         write_pair("degenerate", &sft[6], 1, &f.samples[s], &f.verdicts[s]);
     if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
@@ -461,7 +328,7 @@ static void in_best(const char *name, int expected)
         fail_msg("best/%s: expected %s", name, expected ? "it to stay" : "none");
 }
 
-/* An earlier report's kernels go; what is no kernel of a report stays. */
+/* The kernels of an earlier report are removed; files of other kinds stay. */
 static void best_files(void **state)
 {
     (void)state;
@@ -492,158 +359,6 @@ static void best_files(void **state)
     report_release(&r);
 }
 
-/* Requests that failed for good: no attempts, in a stage and in a round; without its samples a
- * round cannot tell. */
-static void no_answer(void **state)
-{
-    (void)state;
-    static const Row rows[] = {{"relu", "ok", 1.5},
-                               {"relu", "plan_error", 0, "error"},
-                               {"relu", "plan_error", 0, "length"},
-                               {"relu", "evaluator_error", 0}};
-    Error err = {0};
-    Report r;
-    ReportFiles f = {.run = "x",
-                     .profile = "y",
-                     .device = "sim:h100",
-                     .tasks = "relu",
-                     .task_root = fixture_path("tasks")};
-    const char *samples;
-    write_pair("lost", rows, 4, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
-    write_pair("lost/1", rows, 4, &samples, &f.rounds);
-    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    const Tally *tallies[] = {&r.task[0].stage[REPORT_CRL], &r.task[0].round[0]};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(tallies[i]->attempted, 2);
-        assert_int_equal(tallies[i]->succeeded, 1);
-    }
-    assert_int_equal(r.task[0].run.attempted, 4);
-    assert_int_equal(r.outcomes[REPORT_CRL][OUTCOME_EVALUATOR_ERROR], 2);
-    assert_int_equal(r.outcomes[REPORT_CRL][OUTCOME_PLAN_ERROR], 1);
-    assert_int_equal(r.failed[OUTCOME_EVALUATOR_ERROR], 4);
-    assert_int_equal(r.failed[OUTCOME_PLAN_ERROR], 2);
-    assert_int_equal(r.n_messages, 3);
-    assert_string_equal(r.inputs[1].path, samples); /* it was needed, so it is named */
-    report_release(&r);
-    assert_int_equal(remove(samples), 0);
-    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    assert_int_equal(r.task[0].round[0].attempted, 3);
-    report_release(&r);
-}
-
-static void doubt_is(const char *name, const Row *round, int n, const Row *later,
-                     const char *expected)
-{
-    Error err = {0};
-    Report r;
-    ReportFiles f = {.run = "x",
-                     .profile = "y",
-                     .device = "cuda:0",
-                     .tasks = "relu",
-                     .task_root = fixture_path("tasks")};
-    char folder[64];
-    const char *unused;
-    snprintf(folder, sizeof folder, "%s/1", name);
-    write_pair(folder, round, n, &unused, &f.rounds);
-    write_pair(name, later, 1, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
-    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    if (strcmp(r.task[0].doubt, expected))
-        fail_msg("%s: '%s', expected '%s'", name, r.task[0].doubt, expected);
-    report_release(&r);
-}
-
-/* One source, judged more than once: by its score alone (2), disputed (3), confirmed (9) or no
- * record (1). */
-static void doubts(void **state)
-{
-    (void)state;
-    static const Row none = {"relu", "ok", 1}, alone = {"relu", "ok", 2}, no = {"relu", "ok", 3},
-                     yes = {"relu", "ok", 9};
-    const Row yes_no[] = {yes, no}, no_yes[] = {no, yes};
-    doubt_is("alone-yes", &alone, 1, &yes, "");
-    doubt_is("yes-alone", &yes, 1, &alone, "");
-    doubt_is("no-yes", &no, 1, &yes, "");
-    doubt_is("yes-no", &yes, 1, &no, "disputed");
-    doubt_is("no-alone", &no, 1, &alone, "disputed");
-    doubt_is("alone-none", &alone, 1, &none, "unconfirmed");
-    doubt_is("yes-no-none", yes_no, 2, &none, "disputed");
-    doubt_is("no-yes-none", no_yes, 2, &none, "");
-}
-
-static int count_of(const char *text, const char *part)
-{
-    int n = 0;
-    for (const char *p = text; (p = strstr(p, part)); p++) n++;
-    return n;
-}
-
-/* Night after night: two rounds by turns, 601 in all. */
-static void many_rounds(void **state)
-{
-    (void)state;
-    static const Row round_2[] = {{"relu", "ok", 1.5}, {"softmax", "ok", 1.2}};
-    Error err = {0};
-    Report r;
-    ReportFiles f = {.run = "x",
-                     .profile = "y",
-                     .device = "sim:h100",
-                     .tasks = "relu,softmax",
-                     .task_root = fixture_path("tasks")};
-    const char *unused, *pair[2];
-    Buffer list, b;
-    write_pair("many/1", round_1, 4, &unused, &pair[0]);
-    write_pair("many/2", round_2, 2, &unused, &pair[1]);
-    buffer_init(&list, 1 << 20);
-    buffer_init(&b, 1 << 22);
-    for (int i = 0; i < 601; i++) buffer_printf(&list, "%s%s", i ? "," : "", pair[i % 2]);
-    f.rounds = list.data;
-    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    assert_int_equal(r.n_rounds, 601);
-    assert_string_equal(r.round_name[600], "many 1");
-    assert_int_equal(r.task[0].run.attempted, 301 + 300);
-    near(r.task[0].round[599].best, 1.5);
-    near(r.task[0].round[600].best, 4);
-    TableRow w[TABLE_ROWS];
-    table_rows(&r, w);
-    assert_int_equal(html_page(&r, w, &b, &err), 0);
-    assert_int_equal(figure_rounds_a_point(&r),
-                     3); /* 201 points after collect's, each the best of three: relu's 4 */
-    assert_non_null(strstr(b.data, "There are 601 rounds: each point is the best of 3"));
-    assert_int_equal(count_of(b.data, "4.00×, "), 200); /* between them */
-    assert_int_equal(count_of(b.data, "<circle class=\"dot\""), 0);
-    assert_in_range(count_of(b.data, "class=\"t mid\""), 10, 14);
-    report_release(&r);
-    buffer_clear(&list);
-    for (int i = 0; i <= REPORT_MAX_ROUNDS; i++) buffer_puts(&list, i ? ",x" : "x");
-    f.rounds = list.data;
-    assert_int_equal(report_load(&f, &r, &err), -1);
-    assert_non_null(strstr(err.text, "expected at most 16384 rounds, found 16385"));
-    report_release(&r);
-    buffer_release(&list);
-    buffer_release(&b);
-}
-
-static void refuses(void **state)
-{
-    (void)state;
-    Error err = {0};
-    Report r;
-    const char *unused;
-    ReportFiles f = {.run = "x",
-                     .profile = "y",
-                     .device = "sim:h100",
-                     .tasks = "relu",
-                     .task_root = fixture_path("tasks")};
-    static const Row wrong[] = {{"relu", "fine", 1}};
-    write_pair("bad/1", wrong, 1, &unused, &f.rounds);
-    assert_int_equal(report_load(&f, &r, &err), -1);
-    assert_non_null(strstr(err.text, "unknown outcome 'fine'"));
-    report_release(&r);
-    f.rounds = "/nowhere/verdicts.qa";
-    assert_int_equal(report_load(&f, &r, &err), -1);
-    report_release(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -651,8 +366,6 @@ int main(void)
         cmocka_unit_test(table_of_a_run),  cmocka_unit_test(judged_again),
         cmocka_unit_test(explains),        cmocka_unit_test(numbers),
         cmocka_unit_test(highlights),      cmocka_unit_test(page),
-        cmocka_unit_test(refuses),         cmocka_unit_test(no_answer),
-        cmocka_unit_test(doubts),          cmocka_unit_test(many_rounds),
         cmocka_unit_test(degenerate_only), cmocka_unit_test(best_files),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,5 +1,4 @@
-/* Work in child processes: what is killed there, or starts threads there, leaves the test as it
- * was. */
+/* Runs work in child processes, so that a kill or a thread there does not change the test. */
 #ifndef TESTS_CHILDREN_H
 #define TESTS_CHILDREN_H
 
@@ -15,15 +14,15 @@
 #include "base/log.h"
 #include "base/stop.h"
 
-/* Run work(ctx) in a child; its return value is the exit status. delay 0: wait for its end; else
- * send sig after so many seconds. Returns the wait status. */
+/* Runs work(ctx) in a child, whose exit status is the return value of work. Sends sig after delay
+ * seconds, unless delay is 0. Returns the wait status. */
 static inline int child(int (*work)(void *), void *ctx, double delay, int sig)
 {
     fflush(stdout);
     sigset_t term, before;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
-    sigprocmask(SIG_BLOCK, &term, &before); /* until the child's handler is there */
+    sigprocmask(SIG_BLOCK, &term, &before); /* until the child has its handler */
     pid_t pid = fork();
     if (pid == 0) stop_install();
     sigprocmask(SIG_SETMASK, &before, NULL);

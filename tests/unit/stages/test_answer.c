@@ -1,5 +1,5 @@
-/* The answer's format: what is written can be cut out again; what is truncated is not taken for
- * code. */
+/* The format of an answer: the code of a written answer is found again, and a truncated answer has
+ * no code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

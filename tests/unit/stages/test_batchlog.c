@@ -1,5 +1,5 @@
-/* Batches in a journal: what was committed survives a kill, what was not does not, and the artifact
- * comes out as from a run that was never interrupted. */
+/* Batches in a journal: a committed batch survives a kill and another one does not, and the
+ * artifact has the bytes of an uninterrupted run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { BATCHES = 4, PER_BATCH = 3 };
 typedef struct {
     const char *target;
     int seed;
-    int kill_in; /* batch in whose middle the process is killed; -1: none */
+    int kill_in; /* the process is killed in the middle of this batch; -1: never */
 } Job;
 
 typedef struct {
@@ -40,7 +40,7 @@ static int see(void *ctx, const void *record, size_t len, Error *err)
     return rc ? -1 : 0;
 }
 
-/* As a stage works: it starts at the first batch that is not in the journal. */
+/* Works as a stage does: from the first batch that is not in the journal. */
 static int work(void *ctx)
 {
     const Job *job = ctx;
@@ -98,7 +98,7 @@ static void torn_tail(void **state)
     straight();
     Job job = {"torn.qa", 1, 2};
     child(work, &job, 0, 0);
-    FILE *f = fopen("torn.qa.journal", "ab"); /* half a record: the power went */
+    FILE *f = fopen("torn.qa.journal", "ab"); /* half a record, as after a power failure */
     assert_int_equal(fwrite("\xff\x01\x00\x00half", 1, 8, f), 8);
     fclose(f);
     job.kill_in = -1;
@@ -112,7 +112,7 @@ static void another_configuration(void **state)
     straight();
     Job job = {"other.qa", 2, 2};
     child(work, &job, 0, 0);
-    job = (Job){"other.qa", 1, -1}; /* seed 2's batches must not be found in seed 1's artifact */
+    job = (Job){"other.qa", 1, -1}; /* the artifact of seed 1 must not have batches of seed 2 */
     assert_int_equal(child(work, &job, 0, 0), 0);
     assert_equal_files("other.qa", "straight.qa");
 }
@@ -132,7 +132,7 @@ static void full_disk(void **state)
     int status = child(work_on_full_disk, &job, 0, 0);
     assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 7 || WEXITSTATUS(status) == 8));
     assert_false(file_exists("full.qa"));
-    assert_int_equal(child(work, &job, 0, 0), 0); /* room again: the same command continues */
+    assert_int_equal(child(work, &job, 0, 0), 0); /* with room again the same command continues */
     assert_equal_files("full.qa", "straight.qa");
 }
 

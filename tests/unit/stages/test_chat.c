@@ -1,5 +1,5 @@
-/* Chat templates: ids of prompts and answers against transformers' (tests/fixtures/make_chat.py
- * wrote them), which template a directory has, and what a policy may never sample. */
+/* Chat templates: the ids of prompts and answers equal the ones of transformers
+ * (tests/fixtures/make_chat.py); the template of a directory; the tokens that are never sampled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "model/cpu/ops_cpu.h"
 #include "stages/policy/policy.h"
 #include "tests/fixture_path.h"
 
@@ -110,7 +111,7 @@ static void equals_stored_ids(void **state)
     assert_true(count >= 50);
 }
 
-/* The ids of a template's own special tokens, however often the text has their names. */
+/* The special tokens are the template's own, however often the text has their names. */
 static void text_stays_text(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void put(const char *name, const char *text)
     if (!text) unlink(path);
 }
 
-/* kind < 0: refused with these words. */
+/* kind < 0: the template is refused with these words. */
 static void decides(const Tokenizer *t, const char *jinja, const char *config, int kind,
                     const char *words)
 {
@@ -145,7 +146,7 @@ static void decides(const Tokenizer *t, const char *jinja, const char *config, i
     Chat c;
     put("chat_template.jinja", jinja);
     put("tokenizer_config.json", config);
-    int rc = chat_of(t, dir, &c, &err);
+    int rc = chat_detect(t, dir, &c, &err);
     if (kind < 0) {
         assert_int_equal(rc, -1);
         if (!strstr(err.text, words)) fail_msg("expected '%s' in '%s'", words, err.text);
@@ -174,7 +175,7 @@ static void which_template(void **state)
             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"<tools>\"}, "
             "{\"name\": \"default\", \"template\": \"<|im_start|>{% if enable_thinking %}\"}]}",
             CHAT_QWEN3, NULL);
-    /* the file of its own is newer than the field */
+    /* The file has precedence over the field. */
     decides(qwen, "{{ '<|im_start|>' }}{% if enable_thinking %}",
             "{\"chat_template\": \"<|im_start|>" SYSTEM "\"}", CHAT_QWEN3, NULL);
     decides(qwen, NULL,
@@ -197,7 +198,7 @@ static void which_template(void **state)
     tokenizer_free(llama);
 }
 
-/* A Llama's 11 special tokens but its three ends, and five rows that no token has. */
+/* Banned: the 11 special tokens of a Llama except its three ends, and five rows without a token. */
 static void banned(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Stage 3's arithmetic: smoothed rewards, group advantages, and the law that exemplars are drawn
- * by, against values computed by hand; and how a prompt shows them. */
+/* The arithmetic of stage 3: smoothed rewards, group advantages and the distribution of exemplars,
+ * against values worked out by hand; and exemplars in a prompt. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,8 +32,7 @@ static void advantage_of_a_group(void **state)
     assert_true(a[0] == 0);
 }
 
-/* The mean of max(0, r_i - max of the others drawn) over every choice of k - 1 others, counted out.
- */
+/* The mean of max(0, r_i - max of the others) over all choices of k - 1 others, by enumeration. */
 static double counted(const double *r, int n, int k, int i)
 {
     double sum = 0;
@@ -59,9 +58,9 @@ static void best_of_a_group(void **state)
         reward_best_of(r, N, k, out);
         for (int i = 0; i < N; i++) assert_true(fabs(out[i] - counted(r, N, k, i)) < 1e-12);
     }
-    reward_best_of(r, N, 1, out); /* the mean's own gradient */
+    reward_best_of(r, N, 1, out); /* the mean: the reward itself */
     assert_memory_equal(out, r, sizeof r);
-    reward_best_of(r, 2, 8, out); /* k is cut to the group */
+    reward_best_of(r, 2, 8, out); /* k is at most the size of the group */
     assert_true(fabs(out[0] - 1.5) < 1e-12 && out[1] == 0);
     reward_best_of(r, 1, 8, out);
     assert_true(out[0] == r[0]);
@@ -87,7 +86,7 @@ static void smoothing(void **state)
     assert_true(fabs(reward_smooth(&s, "a", -50, 1.5) + 1.5) < 1e-12);
     assert_true(reward_smooth(&s, "b", 9, 1.5) == 0); /* no deviation yet */
     assert_true(reward_smooth(&s, "unknown", 9, 1.5) == 0);
-    /* a second round of 4s: weights 4 * 0.5 old, 4 new: mean (2*1 + 4*4)/6 = 3 */
+    /* A second round of 4s: weight 4 * 0.5 for the old, 4 for the new; mean (2*1 + 4*4)/6 = 3. */
     Sample next[4] = {sample("a", 4), sample("a", 4), sample("a", 4), sample("a", 4)};
     SampleSet round2 = {.items = next, .n = 4};
     assert_int_equal(reward_stats_update(&s, &round2, 0.5, NULL), 0);
@@ -130,7 +129,7 @@ static void bucket_law(void **state)
         double expected = DRAWS * exp(mean[k] / tau) / sum, sigma = sqrt(expected);
         assert_true(fabs(first[k] - expected) < 4 * sigma);
     }
-    for (int i = 0; i < 200; i++) { /* two picks: always of distinct buckets */
+    for (int i = 0; i < 200; i++) { /* two picks are of distinct buckets */
         assert_int_equal(exemplar_draw(&p, "t", &o, 2, &rng, picks), 2);
         assert_true(fabs(log2(picks[0]->score / picks[1]->score)) > 0.5);
     }
@@ -161,7 +160,7 @@ static void other_rules(void **state)
     }
 }
 
-/* An exemplar as a prompt shows it, until the next call. */
+/* Returns an exemplar as a prompt shows it; valid until the next call. */
 static const char *as_shown(const char *source, int full)
 {
     static char text[2000];
@@ -182,7 +181,7 @@ static const char *as_shown(const char *source, int full)
     return text;
 }
 
-/* Kernels come byte for byte, but no line of theirs is one of the prompt's own. */
+/* Kernels are shown byte for byte, except for lines that look like a part of the prompt. */
 static void shown_kernels(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples whose
- * prompt shows two other kernels and whose answer compares them rightly. */
+/* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples, whose
+ * prompt shows two other kernels and whose answer compares them correctly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,8 @@ static int sample_with_source(const char *source, size_t len)
     return -1;
 }
 
-/* The kernel below "// codeK (score S)", as an index into plan; its score as shown. */
+/* Returns the kernel below "// codeK (score S)" as an index into plan, and the score that is
+ * shown. */
 static int shown(const char *prompt, int k, double *score)
 {
     char mark[32];
@@ -107,7 +108,7 @@ static void check_contrastive(const char *prompt, const char *answer)
     assert_int_equal(other, 3 - winner);
     char described[40];
     snprintf(described, sizeof described,
-             "\ncode%d: ", winner); /* the faster one alone, on a line of its own */
+             "\ncode%d: ", winner); /* a line about the faster one alone */
     const char *line = strstr(text, described);
     assert_non_null(line);
     snprintf(described, sizeof described, "%d threads", 64 << plan[winner == 1 ? a : b].variant);
@@ -162,7 +163,7 @@ static void examples(void **state)
     }
     artifact_close(r);
     assert_int_equal(plain, 6);
-    assert_int_equal(contrastive, 4 * CONTRASTIVE); /* row_sum has no two others to show */
+    assert_int_equal(contrastive, 4 * CONTRASTIVE); /* row_sum has no two other kernels to show */
 }
 
 static void repeats(void **state)

@@ -1,4 +1,4 @@
-/* What GRPO makes of answers that an endpoint gave: those that never came, and those without token
+/* Group-relative examples of an endpoint's answers: missing answers, and answers without token
  * ids. */
 #include <math.h>
 #include <setjmp.h>
@@ -11,8 +11,9 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
 #include "stages/crl/grpo.h"
-#include "stages/sft/sft.h"
+#include "stages/policy/small_policy.h"
 
 typedef struct {
     const char *group, *prompt, *text, *finish, *outcome;
@@ -85,7 +86,7 @@ static void load(const Row *rows, int n, SampleSet *out)
     if (samples_load("samples.qa", "verdicts.qa", out, &err)) fail_msg("%s", err.text);
 }
 
-/* Any tokenizer does. */
+/* Any tokenizer serves. */
 static Policy policy;
 
 static int setup(void **state)
@@ -107,7 +108,7 @@ static int setup(void **state)
         record_text(r, fields[i][0], fields[i][1]);
     record_float(r, "score", 1);
     int rc = artifact_write(w, r, &err) || artifact_finish(w, &err) ||
-             sft_new_policy("dataset.qa", &shape, ops_cpu(), &policy, &err);
+             small_policy_create("dataset.qa", &shape, ops_cpu(), &policy, &err);
     record_free(r);
     artifact_spec_release(&spec);
     return rc ? -1 : 0;
@@ -154,7 +155,7 @@ static void near(double found, double expected)
     if (!(fabs(found - expected) < 1e-9)) fail_msg("found %.12g, expected %.12g", found, expected);
 }
 
-/* The endpoint failed for good: judged as an answer without code, which it is not. */
+/* A sample whose endpoint failed has the verdict of an answer without code, but is no answer. */
 static void no_answer(void **state)
 {
     (void)state;
@@ -167,13 +168,12 @@ static void no_answer(void **state)
     SampleSet set;
     load(rows, 6, &set);
     assert_int_equal(set.items[1].outcome, OUTCOME_EVALUATOR_ERROR);
-    assert_int_equal(
-        set.items[5].outcome,
-        OUTCOME_PLAN_ERROR); /* all tokens went into its thoughts: an answer, a bad one */
+    assert_int_equal(set.items[5].outcome,
+                     OUTCOME_PLAN_ERROR); /* all tokens were thoughts: an answer, and a bad one */
     assert_int_equal(samples_without_ids(&set), 3);
     Made m = make(&set, &o);
     assert_int_equal(m.n, 2);
-    near(m.ex[0].advantage, sqrt(0.5)); /* of two, not of four */
+    near(m.ex[0].advantage, sqrt(0.5)); /* of two rewards, not of four */
     near(m.ex[1].advantage, -sqrt(0.5));
     assert_int_equal(m.g.groups, 3);
     assert_int_equal(m.g.constant, 2);
@@ -204,13 +204,14 @@ static void without_ids(void **state)
     Made all = make(&set, &o);
     assert_int_equal(all.n, 2);
     assert_int_equal(all.ex[1].len - all.ex[1].prompt, tokens(longer));
-    o.max_len = all.ex[1].len; /* fits just */
+    o.max_len = all.ex[1].len; /* the longest that fits */
     Made fits = make(&set, &o);
     assert_int_equal(fits.n, 2);
     o.max_len--;
     Made cut = make(&set, &o);
     assert_int_equal(cut.n, 1);
-    near(cut.ex[0].advantage, all.ex[0].advantage); /* it is in the group all the same */
+    near(cut.ex[0].advantage,
+         all.ex[0].advantage); /* the dropped example still counts in the group */
     examples_free(all.ex, all.n);
     examples_free(fits.ex, fits.n);
     examples_free(cut.ex, cut.n);
@@ -258,7 +259,7 @@ static void grouped_by_text(void **state)
     assert_int_equal(m.n, 2);
     near(m.ex[0].advantage, sqrt(0.5));
     examples_free(m.ex, m.n);
-    set.items[0].prompt_ids = ids, set.items[0].n_prompt = 2; /* told for one of them only */
+    set.items[0].prompt_ids = ids, set.items[0].n_prompt = 2; /* only one of them has ids */
     m = make(&set, &o);
     assert_int_equal(m.g.groups, 2);
     examples_free(m.ex, m.n);

@@ -1,6 +1,5 @@
-/* The losses as weights of tokens: numbers worked out by hand, the derivative of every loss as it
- * is written (central differences in double), and torch's autograd of the same
- * (tests/fixtures/make_losses.py). */
+/* The losses as weights of tokens, against numbers worked out by hand, against central differences
+ * of every loss (in double), and against autograd of torch (tests/fixtures/make_losses.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +44,7 @@ static void supervised_by_hand(void **state)
     loss_supervised(&l);
     assert_false(loss_needs_logp(&l));
     const LossBatch b = {8, 2};
-    const LossAnswer a = {.n = 3, .advantage = 1}; /* no log-probabilities are there at all */
+    const LossAnswer a = {.n = 3, .advantage = 1}; /* without log-probabilities */
     float w[3];
     LossCounts c = {0};
     loss_weights(&l, &b, &a, w, &c);
@@ -65,17 +64,17 @@ static void ratios_by_hand(void **state)
     assert_int_equal(loss_preset("dapo", &l), 0);
     assert_true(loss_needs_logp(&l));
     near(one(&l, &b, 2, log(1.1)), -2 * 1.1 / 10);
-    near(one(&l, &b, 2, log(1.27)), -2 * 1.27 / 10); /* clip-higher: 1.28, where PPO has 1.2 */
+    near(one(&l, &b, 2, log(1.27)), -2 * 1.27 / 10); /* clip-higher: 1.28, PPO: 1.2 */
     near(one(&l, &b, 2, log(1.29)), 0);
     near(one(&l, &b, 2, log(0.1)),
-         -2 * 0.1 / 10); /* a good answer that has become rare is always pulled back */
+         -2 * 0.1 / 10); /* never clipped: a good answer that has become rare */
     near(one(&l, &b, -2, log(0.81)), 2 * 0.81 / 10);
     near(one(&l, &b, -2, log(0.79)), 0);
     near(one(&l, &b, -2, log(5.0)), 2 * 5.0 / 10);
     l.dual_clip = 3;
     near(one(&l, &b, -2, log(2.9)), 2 * 2.9 / 10);
     near(one(&l, &b, -2, log(3.1)), 0);
-    near(one(&l, &b, 2, log(0.5)), -2 * 0.5 / 10); /* for bad answers alone */
+    near(one(&l, &b, 2, log(0.5)), -2 * 0.5 / 10); /* dual clip is for bad answers only */
     assert_int_equal(loss_preset("grpo", &l), 0);
     near(one(&l, &b, 2, log(1.19)), -2 * 1.19 / 4); /* B |y|: 4 answers, 1 token */
     near(one(&l, &b, 2, log(1.21)), 0);
@@ -84,7 +83,7 @@ static void ratios_by_hand(void **state)
     near(one(&l, &b, 2, 0), -2.0 / (4 * 50));
     assert_int_equal(loss_preset("cispo", &l), 0);
     near(one(&l, &b, 2, log(3.0)), -2 * 3.0 / 10);
-    near(one(&l, &b, 2, log(9.0)), -2 * 5.0 / 10); /* held at 1 + 4, never 0 */
+    near(one(&l, &b, 2, log(9.0)), -2 * 5.0 / 10); /* cut at 1 + 4, never 0 */
     near(one(&l, &b, -2, log(9.0)), 2 * 5.0 / 10);
     assert_int_equal(loss_preset("reinforce", &l), 0);
     near(one(&l, &b, 2, log(9.0)), -2.0 / 10);
@@ -109,7 +108,7 @@ static void sequence_by_hand(void **state)
     near(w[0], -3 * exp(0.0003) / (4 * 2));
     assert_true(w[0] == w[1] && c.clipped == 0);
     a.old = far;
-    loss_weights(&l, &b, &a, w, &c); /* exp(0.0005): the whole answer is clipped */
+    loss_weights(&l, &b, &a, w, &c); /* s = exp(0.0005): the whole answer is clipped */
     assert_true(w[0] == 0 && w[1] == 0 && c.clipped == 2);
 }
 
@@ -132,12 +131,12 @@ static void corrections_by_hand(void **state)
         for (int i = 0; i < 2; i++) near(w[i], -expected[form][i] / 2);
         near(c.correction, form ? expected[form][0] + expected[form][1] : 0);
     }
-    l.cap = 1.4; /* below the whole answer's 3/2: cut, then dropped */
+    l.cap = 1.4; /* below 3/2 of the whole answer: cut, then masked */
     LossCounts c = {0};
-    l.correction = LOSS_WHOLE;
+    l.correction = LOSS_CORRECT_SEQUENCE;
     loss_weights(&l, &b, &a, w, &c);
     near(w[1], -1.4 / 2);
-    l.correction = LOSS_WHOLE_MASK;
+    l.correction = LOSS_CORRECT_SEQUENCE_MASK;
     loss_weights(&l, &b, &a, w, &c);
     assert_true(w[0] == 0 && w[1] == 0);
 }
@@ -162,7 +161,7 @@ static void kl_by_hand(void **state)
         loss_weights(&l, &b, &a, &w, &c);
         near(w, 0.5 * slope[form]);
         near(c.kl, value[form]);
-        l.kl_max = 0.2; /* all three are above it */
+        l.kl_max = 0.2; /* all three KL values are above it */
         loss_weights(&l, &b, &a, &w, &c);
         assert_true(w == 0);
         near(c.kl, value[form] + copysign(0.2, value[form]));
@@ -201,7 +200,7 @@ static void advantages_by_hand(void **state)
     near(loss_overlong(99, 100, 0), 0);
 }
 
-/* ---- every combination against central differences of the loss as it is written ---- */
+/* ---- every combination against central differences ---- */
 
 typedef struct {
     int n;
@@ -226,13 +225,12 @@ static double clipped(const Loss *l, double ratio, double a)
     return l->dual_clip > 0 && a < 0 ? fmin(loss, -l->dual_clip * a) : loss;
 }
 
-/* One token's loss at x; what has no gradient is taken at the answer's own log-probabilities. */
+/* The loss of one token at x. Terms without a gradient use the answer's log-probabilities. */
 static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
 {
     double loss = 0, shift = 0, c = 1, whole = 0;
-    int own = l->correction == LOSS_TOKEN ||
-              l->correction == LOSS_TOKEN_MASK; /* each token has a constant of its own: the
-                             answer's ratio is then a term of its own of each, as verl has it */
+    /* With a constant per token, the ratio of the answer is a term of each token, as in verl. */
+    int own = l->correction == LOSS_CORRECT_TOKEN || l->correction == LOSS_CORRECT_TOKEN_MASK;
     for (int i = 0; i < a->n; i++) {
         shift += ((own ? (double)a->logp[i] : x[i]) - (double)a->old[i]) / a->n;
         whole += (double)a->old[i] - (double)a->sampler[i];
@@ -247,10 +245,12 @@ static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
         break;
     case LOSS_SEQUENCE: loss = clipped(l, exp(held(shift)), a->advantage); break;
     }
-    int sums = l->correction == LOSS_WHOLE || l->correction == LOSS_WHOLE_MASK;
+    int sums =
+        l->correction == LOSS_CORRECT_SEQUENCE || l->correction == LOSS_CORRECT_SEQUENCE_MASK;
     double r = exp(held(sums ? whole : (double)a->old[t] - (double)a->sampler[t]));
-    if (l->correction == LOSS_TOKEN || l->correction == LOSS_WHOLE) c = fmin(r, l->cap);
-    if (l->correction == LOSS_TOKEN_MASK || l->correction == LOSS_WHOLE_MASK)
+    if (l->correction == LOSS_CORRECT_TOKEN || l->correction == LOSS_CORRECT_SEQUENCE)
+        c = fmin(r, l->cap);
+    if (l->correction == LOSS_CORRECT_TOKEN_MASK || l->correction == LOSS_CORRECT_SEQUENCE_MASK)
         c = r > l->cap ? 0 : r;
     double d = held((double)a->ref[t] - x[t]), kl = l->kl_form == LOSS_K1   ? -d
                                                     : l->kl_form == LOSS_K2 ? d * d / 2
@@ -273,7 +273,7 @@ static double batch_loss(const Loss *l, const Batch *b, const double x[ANSWERS][
     return l->aggregation == LOSS_CONSTANT ? sum / (b->n * l->longest) : sum / b->n;
 }
 
-/* Weights of answer i of the batch. */
+/* Computes the weights of answer i of the batch. */
 static void weights_of(const Loss *l, const Batch *b, int i, float *w)
 {
     LossBatch size = {0};
@@ -355,7 +355,8 @@ static void central_differences(void **state)
                         alive += check_slopes(&l, &b);
                         checked += 16;
                     }
-    assert_true(alive > checked / 3 && alive < checked); /* both sides of the clips are met */
+    assert_true(alive > checked / 3 &&
+                alive < checked); /* some tokens are clipped, and some are not */
 }
 
 /* ---- against torch ---- */

@@ -1,4 +1,4 @@
-/* The pool: correct kernels of train tasks, once each; and what GRPO makes of scored samples. */
+/* The pool: the distinct correct kernels of train tasks. And the examples of scored samples. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void what_enters(void **state)
 
 enum { ANSWER = 3, PROMPT = 2 };
 
-/* Two groups of one task: scores 0, 2 and a lost one; then two equal ones to another prompt. */
+/* Two groups of one task: scores 0, 2 and a failure of the evaluator; two equal scores. */
 static void examples_of_groups(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void examples_of_groups(void **state)
     Error err;
     reward_stats_init(&stats);
     assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
-    /* The evaluator's failure is no reward: mean 1 and variance 1/2 of 2, 0, 1, 1. */
+    /* The failure of the evaluator is no reward: 2, 0, 1, 1 have mean 1 and variance 1/2. */
     assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
     const GrpoOptions o = {
         .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = 100};
@@ -114,7 +114,7 @@ static void examples_of_groups(void **state)
     const GrpoOptions tight = {
         .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = PROMPT + ANSWER - 1};
     assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
-    assert_int_equal(n, 0); /* longer than fits */
+    assert_int_equal(n, 0); /* all are too long */
     examples_free(ex, n);
     items[3].prompt_ids = items[4].prompt_ids =
         prompt; /* one prompt under two names is one group */
@@ -130,13 +130,13 @@ static void examples_of_groups(void **state)
                               .max_len = 100};
     assert_int_equal(grpo_examples(&set, &stats, &best, &ex, &n, &g, &err), 0);
     assert_int_equal(n, 4);
-    /* worth: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice */
+    /* Shaped rewards: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice. */
     double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3},
            expected[4];
     loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
     for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
     examples_free(ex, n);
-    items[0].ids = NULL; /* an endpoint's answer holds no ids */
+    items[0].ids = NULL; /* an endpoint's answer without ids */
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), -1);
     assert_non_null(strstr(err.text, "a0"));
     examples_free(ex, n);

@@ -1,6 +1,6 @@
-/* Sampling from a small policy, killed and stopped on the way: the artifact is the one of an
- * uninterrupted run; ids, log-probabilities and text belong together. The policy's directory
- * survives a round trip. */
+/* Sampling from a small policy: a run that was killed or stopped writes the artifact of an
+ * uninterrupted run; ids, log-probabilities and text fit together; a policy that is saved and
+ * loaded is the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +15,10 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "model/cpu/ops_cpu.h"
 #include "stages/policy/policy.h"
 #include "stages/policy/sampling.h"
-#include "stages/sft/sft.h"
+#include "stages/policy/small_policy.h"
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
@@ -49,8 +50,8 @@ static int write_dataset(Error *err)
     return artifact_finish(w, err);
 }
 
-/* longer: the prompt that is longer than the model's positions leave room for, of that kind; -1:
- * none */
+/* Writes the prompts. Prompt `longer` is longer than the positions of the model, and of `kind`; -1:
+ * none, PROMPTS: all. */
 static int write_prompts(const char *path, int longer, const char *kind, Error *err)
 {
     ArtifactSpec spec;
@@ -86,7 +87,7 @@ static int make_policy(void *ctx)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_sampling");
     if (write_dataset(&err) || write_prompts("prompts.qa", -1, "", &err) ||
-        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+        small_policy_create("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 4;
@@ -158,7 +159,7 @@ static void interrupted(const char *output, int sig, int expected)
     for (int i = 1; i < 200; i++) {
         status = child(sample, &job, 0.01 * i, sig);
         if (status == 0 && !resumed &&
-            ++again < 9) { /* all was done while this process stood still: once more */
+            ++again < 9) { /* the run ended before the signal: try again */
             unlink(output);
             i = 0;
             continue;
@@ -167,7 +168,7 @@ static void interrupted(const char *output, int sig, int expected)
         assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), expected);
         hits++;
         resumed += !stat(journal, &st) &&
-                   st.st_size > 200; /* finished batches are in it, not the digest alone */
+                   st.st_size > 200; /* it has finished batches, not only the digest */
     }
     assert_int_equal(status, 0);
     assert_true(resumed > 0);
@@ -189,8 +190,8 @@ static void stopped(void **state)
     interrupted("stopped.qa", SIGTERM, 3);
 }
 
-/* Without the prompt whose kernels are too long to show the rest is as it was; a task that is too
- * long is an error, and so is that all are. */
+/* A contrastive prompt that is too long is left out and the others stay the same. A plain prompt
+ * that is too long is an error; so it is when all prompts are. */
 static void too_long(void **state)
 {
     (void)state;
@@ -224,8 +225,7 @@ static void too_long(void **state)
     assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4);
     assert_false(file_exists("none.qa"));
     if (write_prompts("longer.qa", PROMPTS, "contrastive", &err)) fail_msg("%s", err.text);
-    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)),
-                     4); /* a round of nothing would go unnoticed */
+    assert_int_equal(WEXITSTATUS(child(sample, &job, 0, 0)), 4); /* not an empty artifact */
     assert_false(file_exists("none.qa"));
 }
 
@@ -237,8 +237,7 @@ static void batch_changes_nothing(void **state)
     same_as_straight("wide.qa");
 }
 
-/* In a child: the recorded log-probabilities are those that the trainer's forward pass gives for
- * these ids. */
+/* Runs in a child. The recorded log-probabilities equal the ones of the trainer's forward pass. */
 static int check_samples(void *ctx)
 {
     (void)ctx;

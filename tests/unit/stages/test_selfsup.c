@@ -1,4 +1,4 @@
-/* Stage 2's examples: which successes count, and what each weighs. */
+/* The examples of stage 2: the successes that count, and their weights. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
+#include "model/cpu/ops_cpu.h"
+#include "stages/policy/small_policy.h"
 #include "stages/selfsup/selfsup.h"
-#include "stages/sft/sft.h"
 
 static int32_t prompt[2] = {1, 2}, answer[3] = {3, 4, 5};
 
@@ -39,7 +40,7 @@ static void once_each(void **state)
     Sample teacher[1] = {sample("a", 'x', OUTCOME_OK, 0)};
     const SampleSet taught = {.items = teacher, .n = 1};
     assert_int_equal(pool_add(&known, &taught, "collect", 0), 1);
-    Sample first[6] = {sample("a", 'x', OUTCOME_OK, 0), /* the teacher's */
+    Sample first[6] = {sample("a", 'x', OUTCOME_OK, 0), /* known, from the teacher */
                        sample("a", 'y', OUTCOME_OK, 0),
                        sample("a", 'y', OUTCOME_OK, 0), /* twice */
                        sample("a", 'z', OUTCOME_WRONG_RESULT, 0),
@@ -57,7 +58,7 @@ static void once_each(void **state)
     Sample second[2] = {sample("a", 'y', OUTCOME_OK, 0), sample("a", 'w', OUTCOME_OK, 0)};
     const SampleSet round2 = {.items = second, .n = 2};
     assert_int_equal(successes_add(&s, &round2, &known, &err), 0);
-    assert_int_equal(s.n, 3); /* 'y' was the first round's */
+    assert_int_equal(s.n, 3); /* 'y' is known from the first round */
     successes_release(&s);
     pool_release(&known);
 }
@@ -93,7 +94,7 @@ static void no_ids(void **state)
     one[0].ids = NULL;
     const SampleSet round = {.items = one, .n = 1};
     assert_int_equal(successes_add(&s, &round, &known, &err),
-                     -1); /* an endpoint's answer trains nothing */
+                     -1); /* an answer without ids needs a tokenizer */
     assert_non_null(strstr(err.text, "no token ids"));
     successes_release(&s);
     pool_release(&known);
@@ -123,8 +124,8 @@ static int write_dataset(const char *path, Error *err)
     return rc;
 }
 
-/* Stage 1's examples come beside the model's own, with weight 1 and their prompts masked; the own
- * ones stay as they are. */
+/* The examples of stage 1 are added with weight 1 and masked prompts; the own ones do not
+ * change. */
 static void rehearsal(void **state)
 {
     (void)state;
@@ -136,7 +137,7 @@ static void rehearsal(void **state)
     ArtifactSpec spec;
     artifact_spec_init(&spec, "manifest", "test_selfsup");
     if (write_dataset("dataset.qa", &err) ||
-        sft_new_policy("dataset.qa", &shape, ops_cpu(), &p, &err) ||
+        small_policy_create("dataset.qa", &shape, ops_cpu(), &p, &err) ||
         policy_save(&p, "model", NULL, &spec, &err))
         fail_msg("%s", err.text);
     Sample own[3] = {sample("a", 'x', OUTCOME_OK, 0), sample("a", 'y', OUTCOME_OK, 0),

@@ -1,4 +1,5 @@
-/* The template teacher: repeatable, complete, bounded, and its mistakes are named. */
+/* The template teacher: equal seeds give equal kernels, every choice occurs, sizes are bounded, and
+ * mistakes are named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The training loop: a run that was stopped or killed ends in the same bits as one that was not. */
+/* The training loop: a run that was stopped or killed ends with the bits of an uninterrupted
+ * one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "model/cpu/ops_cpu.h"
+#include "model/files/model_files.h"
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
@@ -50,7 +53,7 @@ static Example *make_examples(void)
     return ex;
 }
 
-/* Exit status: 0 done, 3 stopped as it should, 4 any other error. */
+/* Returns 0 when done, 3 when stopped on request, 4 for another error. */
 static int train(void *ctx)
 {
     const Run *run = ctx;
@@ -111,7 +114,7 @@ static void same_as_straight(const char *name)
     snprintf(a, sizeof a, "%s.qa", name);
     assert_equal_files(a, "straight.qa");
     snprintf(a, sizeof a, "%s.checkpoint", name);
-    assert_false(file_exists(a)); /* forgotten with the rest once the model is there */
+    assert_false(file_exists(a)); /* removed once the model is saved */
     snprintf(a, sizeof a, "%s.checkpoint.new", name);
     assert_false(file_exists(a));
 }
@@ -140,15 +143,14 @@ static void stop_keeps_a_checkpoint(void **state)
     same_as_straight("stopped");
 }
 
-/* Signals at moments that differ from run to run: whichever step they hit, the end is the same. */
+/* Signals hit a step that differs from run to run; the result is always the same. */
 static void interrupted(const char *name, double checkpoint_s, double first, int sig, int expected)
 {
     Run run = {name, checkpoint_s, EPOCHS, 0};
     int status = -1, hits = 0, again = 0;
     for (int i = 1; i < 200; i++) {
         status = child(train, &run, first * i * i, sig);
-        if (status == 0 && !hits &&
-            ++again < 9) { /* all was done while this process stood still: once more */
+        if (status == 0 && !hits && ++again < 9) { /* the run ended before the signal: try again */
             i = 0;
             continue;
         }

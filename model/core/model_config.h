@@ -1,0 +1,42 @@
+/* The configuration of a model: sizes, switches and end tokens, and which of them the engine
+ * runs. */
+#ifndef MODEL_CORE_MODEL_CONFIG_H
+#define MODEL_CORE_MODEL_CONFIG_H
+
+#include "base/error.h"
+
+/* The scaling of the rotary embedding to longer texts; model/core/rope.h has the formulas. All
+ * zeros mean no scaling. */
+typedef enum { ROPE_DEFAULT, ROPE_LLAMA3, ROPE_YARN } RopeType;
+typedef struct {
+    RopeType type;
+    float factor;
+    float slow, fast; /* llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast */
+    float attention;  /* yarn: attention_factor, which multiplies cosines and sines */
+    int original;     /* original_max_position_embeddings */
+} RopeScaling;
+
+typedef struct {
+    char model_type[16]; /* "qwen2", "qwen3" or "llama" */
+    int vocab, hidden, ff, layers, heads, kv_heads, head_dim, max_position;
+    float rope_theta, norm_eps;
+    int tied, qkv_bias, qk_norm;
+    int eos[8], n_eos, pad; /* token ids */
+    RopeScaling rope;
+    /* Type of the weights in config.json: ST_F32, ST_BF16 or ST_F16 (model/files/safetensors.h). */
+    int dtype;
+} ModelConfig;
+
+/* The switches in which the families differ. */
+typedef struct {
+    const char *type, *architecture; /* model_type and architectures[0] of config.json */
+    int qkv_bias, qk_norm;
+} ModelFamily;
+
+/* Returns the family with that model_type, or NULL. */
+const ModelFamily *model_family(const char *type);
+
+/* Check that the engine can run these sizes and switches. The error names `where` and the field. */
+int model_config_check(const ModelConfig *c, const char *where, Error *err);
+
+#endif

@@ -1,0 +1,147 @@
+/* quern-pool: adds the correct kernels of a set of samples to a pool. With --best it writes the
+ * best kernel of every task as samples, to be judged once more and on other hardware. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "stages/data/history.h"
+#include "stages/data/pool.h"
+#include "stages/data/stage_config.h"
+#include "tasks/task.h"
+
+static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const char *source,
+                        Error *err)
+{
+    Record *r = record_new();
+    record_text(r, "id", id);
+    record_text(r, "task", t->name);
+    record_text(r, "split", t->heldout ? "heldout" : "train");
+    record_text(r, "stage", "best");
+    record_text(r, "producer", "pool");
+    record_text(r, "group", t->name);
+    record_int(r, "trial", 0);
+    record_int(r, "seed", 0);
+    record_text(r, "finish", "stop");
+    record_text(r, "text", "");
+    record_text(r, "prompt", "");
+    record_text(r, "source", source);
+    int rc = artifact_write(w, r, err);
+    record_free(r);
+    return rc;
+}
+
+typedef struct {
+    ArtifactWriter *w;
+    const TaskSet *tasks;
+    int set;
+} Best;
+
+/* Writes the best sample of each task in one set, of heldout tasks too: the pool has none of their
+ * kernels. */
+static int best_of_set(void *ctx, const SampleSet *s, Error *err)
+{
+    Best *b = ctx;
+    int rc = 0;
+    b->set++;
+    for (int i = 0; !rc && i < b->tasks->n; i++) {
+        const Task *t = b->tasks->tasks[i];
+        const Sample *best = NULL;
+        for (long k = 0; k < s->n; k++) {
+            const Sample *x = &s->items[k];
+            if (x->outcome == OUTCOME_OK && !strcmp(x->task, t->name) &&
+                (!best || x->score > best->score))
+                best = x;
+        }
+        char id[300];
+        snprintf(id, sizeof id, "best/%s/%d", t->name, b->set);
+        if (best) rc = write_sample(b->w, id, t, best->source, err);
+    }
+    return rc;
+}
+
+/* Writes for each task its baseline as "baseline/<task>" and the best of the pool as "best/<task>",
+ * then the best of each set as "best/<task>/<set>". A kernel under several ids is judged once. */
+static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, const char *path,
+                      const ArtifactSpec *spec, Error *err)
+{
+    Best b = {.tasks = tasks};
+    if (artifact_create(path, spec, &b.w, err)) return -1;
+    int rc = 0;
+    for (int i = 0; !rc && i < tasks->n; i++) {
+        const Task *t = tasks->tasks[i];
+        const PoolItem *best = pool_best(p, t->name);
+        char id[300];
+        snprintf(id, sizeof id, "baseline/%s", t->name);
+        rc = write_sample(b.w, id, t, t->baseline_source, err);
+        snprintf(id, sizeof id, "best/%s", t->name);
+        if (!rc && best) rc = write_sample(b.w, id, t, best->source, err);
+    }
+    if (!rc) rc = history_each(sets, best_of_set, &b, err);
+    if (!rc) return artifact_finish(b.w, err);
+    artifact_abandon(b.w);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "",
+               *only = NULL, *root = NULL, *sets = NULL;
+    int64_t round = 0;
+    int best = 0;
+    const Flag flags[] = {
+        {"pool", FLAG_TEXT, &pool_path, "the pool so far; left out: empty", .aside = 1},
+        {"samples", FLAG_TEXT, &samples, "samples to add", .aside = 1},
+        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .aside = 1},
+        {"output", FLAG_TEXT, &output, "pool (with --best: samples) to write", .required = 1,
+         .aside = 1},
+        {"stage", FLAG_TEXT, &stage, "that the samples come from"},
+        {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
+        {"best", FLAG_BOOL, &best,
+         "write the best kernel of every task, and its baseline, as samples"},
+        {"sets", FLAG_TEXT, &sets,
+         "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
+        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        {0}};
+    const FlagSpec spec = {"quern-pool",
+                           "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best]",
+                           "Keep every correct kernel with its score, once each.",
+                           flags,
+                           0,
+                           0,
+                           0};
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
+    if (sets && !best) flags_usage_error(&spec, "--sets goes with --best");
+    log_open("quern-pool");
+    stop_install();
+    Error err;
+    ArtifactSpec out;
+    TaskSet tasks = {0};
+    artifact_spec_init(&out, best ? "samples" : "pool", "quern-pool");
+    config_from_flags(&out, flags);
+    if ((pool_path && artifact_spec_input(&out, pool_path, &err)) ||
+        (samples && artifact_spec_input(&out, samples, &err)) ||
+        (verdicts && artifact_spec_input(&out, verdicts, &err)) ||
+        history_inputs(sets, &out, &err) || (best && taskset_load(root, only, &tasks, &err)))
+        log_die(&err);
+    if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (artifact_same(&out, output)) return 0;
+    Pool pool;
+    SampleSet set = {0};
+    if (pool_load(pool_path, &pool, &err) ||
+        (samples && samples_load(samples, verdicts, &set, &err)))
+        log_die(&err);
+    long added = pool_add(&pool, &set, stage, round);
+    if (best ? write_best(&pool, &tasks, sets, output, &out, &err)
+             : pool_write(&pool, output, &out, &err))
+        log_die(&err);
+    if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
+    samples_release(&set);
+    pool_release(&pool);
+    taskset_release(&tasks);
+    artifact_spec_release(&out);
+    return log_close(0);
+}

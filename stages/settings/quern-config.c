@@ -1,0 +1,175 @@
+/* quern-config: the settings of a run, checked and resolved, as a Make fragment. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/paths.h"
+#include "stages/settings/settings.h"
+
+enum { MAX_FRAGMENT = 16 << 20 };
+
+typedef struct {
+    const char *share, *found, *output;
+    int check, table;
+    char **command; /* what follows "--", or NULL */
+} Options;
+
+/* Print a text on stdout. */
+static int put(const Buffer *b)
+{
+    fwrite(b->data, 1, b->len, stdout);
+    return log_close(0);
+}
+
+static int print_table(void)
+{
+    Buffer b;
+    buffer_init(&b, MAX_FRAGMENT);
+    settings_table_print(&b);
+    int status = put(&b);
+    buffer_release(&b);
+    return status;
+}
+
+/* The text of --help, with the settings. Lives until the program ends. */
+static const char *about(void)
+{
+    Buffer b;
+    buffer_init(&b, MAX_FRAGMENT);
+    buffer_puts(&b,
+                "Resolves the settings of a run and checks every value. The first of these that "
+                "names a setting\ncounts: NAME=VALUE here, the environment (some settings), the "
+                "file CONFIG, the profile's file,\nthe default. Prints the Make fragment that "
+                "pipeline.mk includes. With a COMMAND, runs it with\nQUERN_TASKS set to TASK_ROOT "
+                "instead of printing.\n\nsettings, with their defaults:\n");
+    settings_help_print(&b);
+    return buffer_detach(&b);
+}
+
+/* Settings that the environment has and that are not read there: the user may think they are. */
+static void warn_of_environment(const Settings *s)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++) {
+        const SettingSpec *spec = &setting_table[i];
+        const char *text = getenv(spec->name);
+        if (!text || spec->environment || spec->kind == SETTING_KIND_DERIVED) continue;
+        if (!s->value[i].origin || strcmp(s->value[i].origin, "the command line"))
+            log_info("%s in the environment is not read: a run takes it from the command line, "
+                     "CONFIG or the profile",
+                     spec->name);
+    }
+}
+
+/* Where configs/ and tasks/ are: "." in Quern's own folder, for short names. */
+static const char *find_share(char share[PATH_MAX], Error *err)
+{
+    char root[PATH_MAX], here[PATH_MAX];
+    if (paths_root(root, sizeof root, err)) return NULL;
+    if (!realpath(root, share)) {
+        error_errno(err, "cannot find the folder %s", root);
+        return NULL;
+    }
+    return realpath(".", here) && !strcmp(here, share) ? "." : share;
+}
+
+/* Write the fragment, unless the file has that text already. */
+static int write_fragment(const char *path, const Buffer *text, Error *err)
+{
+    Buffer old;
+    buffer_init(&old, MAX_FRAGMENT);
+    int same = file_exists(path) && !file_read(path, MAX_FRAGMENT, &old, NULL) &&
+               old.len == text->len && !memcmp(old.data, text->data, text->len);
+    buffer_release(&old);
+    if (same) return 0;
+    char *folder = memory_strdup(path), *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    int rc = slash && *folder ? file_mkdirs(folder, err) : 0;
+    free(folder);
+    return rc ? -1 : file_write_atomic(path, text->data, text->len, err);
+}
+
+/* Replace this process by the command. */
+static int run_command(const Settings *s, char **command, Error *err)
+{
+    char root[PATH_MAX];
+    const char *tasks = setting_text(s, SETTING_TASK_ROOT);
+    if (!realpath(tasks, root)) return error_errno(err, "tasks folder %s", tasks);
+    setenv("QUERN_TASKS", root, 1);
+    execvp(command[0], command);
+    return error_errno(err, "cannot run %s", command[0]);
+}
+
+static int run(const Options *o, const char *const *words, int n, Settings *s, Error *err)
+{
+    Buffer b;
+    int status = 0;
+    if (settings_resolve(words, n, s, err) || settings_check(s, err)) return -1;
+    if (o->check) {
+        warn_of_environment(s);
+        if (settings_check_programs(s, err)) return -1;
+    }
+    if (settings_derive(s, err)) return -1;
+    buffer_init(&b, MAX_FRAGMENT);
+    settings_print(s, &b);
+    int rc = o->output ? write_fragment(o->output, &b, err) : 0;
+    if (!rc && !o->output && !o->command) status = put(&b);
+    buffer_release(&b);
+    if (!rc && o->command) rc = run_command(s, o->command, err);
+    return rc ? -1 : status;
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {0};
+    char root[PATH_MAX];
+    const Flag flags[] = {
+        {.name = "share",
+         .kind = FLAG_TEXT,
+         .target = &o.share,
+         .help = "folder that holds configs/ and tasks/, if not Quern's own"},
+        {.name = "output",
+         .kind = FLAG_TEXT,
+         .target = &o.output,
+         .help = "file to write, when it changes, instead of stdout"},
+        {.name = "check",
+         .kind = FLAG_BOOL,
+         .target = &o.check,
+         .help = "check too what takes longer: flags, by the stages' programs, and evaluators"},
+        {.name = "found",
+         .kind = FLAG_TEXT,
+         .target = &o.found,
+         .help = "the GPUs of this machine, cuda:0=NVIDIA+H200,..., instead of asking the driver"},
+        {.name = "table",
+         .kind = FLAG_BOOL,
+         .target = &o.table,
+         .help = "print all settings and variables as Markdown, and end"},
+        {0}};
+    const FlagSpec spec = {.program = "quern-config",
+                           .synopsis = "[flags] [NAME=VALUE...] [-- COMMAND...]",
+                           .about = about(),
+                           .flags = flags,
+                           .max_words = -1};
+    int own = 1;
+    while (own < argc && strcmp(argv[own], "--")) own++;
+    if (own + 1 < argc) o.command = argv + own + 1;
+    const char **words = memory_array((size_t)argc, sizeof *words);
+    int n = flags_parse(&spec, own, argv, words);
+    log_open("quern");
+    if (o.table) return print_table();
+    Error err = {0};
+    if (!o.share) o.share = find_share(root, &err);
+    if (!o.share) log_die(&err);
+    Settings s = {.share = o.share, .found = o.found};
+    int status = run(&o, words, n, &s, &err);
+    if (status < 0) log_die(&err);
+    settings_release(&s);
+    free(words);
+    return status;
+}

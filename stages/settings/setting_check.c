@@ -1,0 +1,252 @@
+/* Checks of the settings, each with one sentence: NAME=VALUE, what was expected. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "stages/settings/settings.h"
+
+enum { MAX_ROUNDS = 10000 };
+
+/* ---- names ---- */
+
+/* Make, the shell and the file system give most other characters a meaning. */
+static const char path_letters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/";
+
+static int is_folder_name(const char *text)
+{
+    if (text[strspn(text, path_letters)]) return 0;
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, "/");
+        if (!n || (n == 1 && *p == '.') || (n == 2 && p[0] == '.' && p[1] == '.')) return 0;
+        p += n;
+        if (!*p) return 1;
+    }
+}
+
+static int check_run(Settings *s, Error *err)
+{
+    const char *runs = setting_text(s, SETTING_RUNS);
+    if (!s->value[SETTING_RUN].text)
+        setting_replace(s, SETTING_RUN, memory_strdup(setting_text(s, SETTING_PROFILE)),
+                        "the profile's name");
+    if (!*runs || runs[strspn(runs, path_letters)])
+        return setting_refuse(s, SETTING_RUNS, err,
+                              ": expected a folder's path of letters, digits and . _ - + / alone");
+    if (!is_folder_name(setting_text(s, SETTING_RUN)))
+        return setting_refuse(s, SETTING_RUN, err,
+                              ": expected a folder's name below %s/, of letters, digits and "
+                              ". _ - + / alone, without a part . or ..",
+                              runs);
+    return 0;
+}
+
+static int check_tasks(Settings *s, Error *err)
+{
+    const char *list = setting_text(s, SETTING_TASKS), *word;
+    char *names = setting_join(list, ',');
+    int all = setting_has_word(list, "all", 3), rc = 0;
+    size_t n;
+    if (!s->value[SETTING_TASK_ROOT].text)
+        setting_replace(s, SETTING_TASK_ROOT,
+                        !strcmp(s->share, ".") ? memory_strdup("tasks")
+                                               : memory_printf("%s/tasks", s->share),
+                        "the default");
+    const char *root = setting_text(s, SETTING_TASK_ROOT);
+    if (!*names)
+        rc = setting_refuse(s, SETTING_TASKS, err, " names no task; leave it out for all of them");
+    while (!all && !rc && (word = setting_next_word(&list, &n))) {
+        char *path = memory_printf("%s/%.*s/task.json", root, (int)n, word);
+        if (!file_exists(path))
+            rc = setting_refuse(s, SETTING_TASKS, err, ": there is no %s", path);
+        free(path);
+    }
+    if (!rc)
+        setting_replace(s, SETTING_TASKS, all ? memory_strdup("all") : memory_strdup(names),
+                        s->value[SETTING_TASKS].origin);
+    free(names);
+    return rc;
+}
+
+/* Whether text is KIND and a name: has_name("openai:M", "openai:"). */
+static int has_name(const char *text, const char *kind)
+{
+    size_t n = strlen(kind);
+    return !strncmp(text, kind, n) && text[n];
+}
+
+static int check_teacher(const Settings *s, const char *name, Error *err)
+{
+    if (has_name(name, "dir:"))
+        return file_exists(name + 4)
+                   ? 0
+                   : setting_refuse(s, SETTING_TEACHERS, err, ": there is no folder %s", name + 4);
+    if (!strcmp(name, "template") || has_name(name, "openai:") || has_name(name, "anthropic:"))
+        return 0;
+    return setting_refuse(s, SETTING_TEACHERS, err,
+                          ": expected template, openai:MODEL, anthropic:MODEL or dir:PATH, found "
+                          "'%s'",
+                          name);
+}
+
+static int check_teachers(Settings *s, Error *err)
+{
+    const char *list = setting_text(s, SETTING_TEACHERS), *word;
+    char *names = setting_join(list, ',');
+    int rc = 0;
+    size_t n;
+    if (!*names)
+        rc = setting_refuse(s, SETTING_TEACHERS, err,
+                            " names no teacher; expected template, openai:MODEL, "
+                            "anthropic:MODEL, dir:PATH, by comma");
+    while (!rc && (word = setting_next_word(&list, &n))) {
+        char *name = memory_strndup(word, n);
+        rc = check_teacher(s, name, err);
+        free(name);
+    }
+    if (rc)
+        free(names);
+    else
+        setting_replace(s, SETTING_TEACHERS, names, s->value[SETTING_TEACHERS].origin);
+    return rc;
+}
+
+/* ---- values by their kind ---- */
+
+static int is_whole(const char *text)
+{
+    size_t n = strlen(text);
+    return n && n <= 15 && strspn(text, "0123456789") == n;
+}
+
+static int is_number(const char *text)
+{
+    char *end;
+    errno = 0;
+    double x = strtod(text, &end);
+    return *text && !*end && !errno && isfinite(x);
+}
+
+static int is_choice(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+    for (const char *p = choices; n; p += strcspn(p, "|") + 1) {
+        if (strcspn(p, "|") == n && !memcmp(p, text, n)) return 1;
+        if (!p[strcspn(p, "|")]) return 0;
+    }
+    return 0;
+}
+
+/* "brief|full" as "brief or full", "auto|on|off" as "auto, on or off". */
+static void choices_text(const char *choices, char *out, size_t size)
+{
+    size_t n = 0;
+    for (const char *p = choices; *p && n + 5 < size; p++) {
+        const char *between = strchr(p + 1, '|') ? ", " : " or ";
+        n +=
+            (size_t)snprintf(out + n, size - n, "%.*s", *p == '|' ? 4 : 1, *p == '|' ? between : p);
+    }
+}
+
+static int check_kind(const Settings *s, SettingId id, Error *err)
+{
+    const SettingSpec *spec = &setting_table[id];
+    const char *text = setting_text(s, id);
+    char choices[128] = "";
+    if (!*text && spec->profile)
+        return error_set(err, ERROR_USAGE, "%s is not set: neither PROFILE=%s nor CONFIG=%s does",
+                         spec->name, setting_text(s, SETTING_PROFILE),
+                         setting_text(s, SETTING_CONFIG));
+    if (!*text && id != SETTING_SEED && id != SETTING_STYLE && id != SETTING_LORA_ALPHA) return 0;
+    if (spec->kind == SETTING_KIND_WHOLE && !is_whole(text))
+        return setting_refuse(s, id, err, ": expected a whole number");
+    if (spec->kind == SETTING_KIND_NUMBER && !is_number(text))
+        return setting_refuse(s, id, err, ": expected a number");
+    if (spec->kind == SETTING_KIND_SWITCH && strcmp(text, "0") && strcmp(text, "1"))
+        return setting_refuse(s, id, err, ": expected 1 or 0");
+    if (spec->choices && !is_choice(spec->choices, text)) {
+        choices_text(spec->choices, choices, sizeof choices);
+        return setting_refuse(s, id, err, ": expected %s", choices);
+    }
+    return 0;
+}
+
+static int check_kinds(const Settings *s, Error *err)
+{
+    static const SettingId rounds[] = {SETTING_ROUNDS, SETTING_SELFSUP_ROUNDS};
+    for (SettingId i = 0; i < SETTING_COUNT; i++)
+        if (check_kind(s, i, err)) return -1;
+    for (int i = 0; i < 2; i++)
+        if (atol(setting_text(s, rounds[i])) > MAX_ROUNDS)
+            return setting_refuse(s, rounds[i], err, ": expected at most %d", MAX_ROUNDS);
+    return 0;
+}
+
+/* ---- the model that learns ---- */
+
+static int check_checkpoint(Settings *s, Error *err)
+{
+    const char *policy = setting_text(s, SETTING_POLICY), *base = setting_text(s, SETTING_BASE);
+    int endpoint = has_name(policy, "openai:") || has_name(policy, "anthropic:");
+    if (!endpoint && !has_name(policy, "native:") && strcmp(policy, "small"))
+        return setting_refuse(s, SETTING_POLICY, err,
+                              ": expected small, native:DIR, openai:MODEL or anthropic:MODEL");
+    s->endpoint = memory_strdup(endpoint ? policy : "");
+    s->checkpoint = memory_strdup(endpoint ? base : has_name(policy, "native:") ? policy + 7 : "");
+    s->trained = !endpoint || *base;
+    char *config = memory_printf("%s/config.json", s->checkpoint);
+    int there = !*s->checkpoint || file_exists(config);
+    free(config);
+    if (!there)
+        return setting_refuse(s, endpoint ? SETTING_BASE : SETTING_POLICY, err,
+                              ": there is no %s/config.json, so it is no model directory",
+                              s->checkpoint);
+    if (*base && !has_name(policy, "openai:"))
+        return setting_refuse(s, SETTING_BASE, err,
+                              " names the checkpoint that POLICY=openai:MODEL serves; POLICY is %s",
+                              policy);
+    return 0;
+}
+
+static int check_engine(Settings *s, Error *err)
+{
+    if (!s->value[SETTING_ENGINE].text)
+        setting_replace(s, SETTING_ENGINE, memory_strdup(*s->checkpoint ? "auto" : "cpu"),
+                        "the default");
+    const char *engine = setting_text(s, SETTING_ENGINE);
+    if (strcmp(engine, "cpu") && strcmp(engine, "auto") &&
+        (strncmp(engine, "cuda:", 5) || !is_whole(engine + 5)))
+        return setting_refuse(s, SETTING_ENGINE, err, ": expected cpu, cuda:N or auto");
+    return 0;
+}
+
+static int check_adapter(Settings *s, Error *err)
+{
+    static const SettingId needs[] = {SETTING_LORA, SETTING_TRAINER};
+    if (!s->value[SETTING_LORA].text)
+        setting_replace(s, SETTING_LORA, memory_strdup(*s->endpoint && s->trained ? "16" : ""),
+                        "the default");
+    for (int i = 0; i < 2; i++)
+        if (*setting_text(s, needs[i]) && !*s->checkpoint)
+            return setting_refuse(s, needs[i], err,
+                                  " needs a checkpoint to start from: POLICY=native:DIR, or "
+                                  "POLICY=openai:MODEL with BASE=DIR");
+    return 0;
+}
+
+int settings_check(Settings *s, Error *err)
+{
+    if (check_run(s, err) || check_tasks(s, err) || check_teachers(s, err)) return -1;
+    if (!s->value[SETTING_STYLE].text) {
+        int small = !strcmp(setting_text(s, SETTING_POLICY), "small");
+        setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");
+    }
+    return check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
+                   check_engine(s, err) || check_adapter(s, err)
+               ? -1
+               : 0;
+}

@@ -1,0 +1,200 @@
+/* Where a setting's value comes from: command line, environment, CONFIG, profile, default, in this
+ * order. The first source that names a setting counts, whatever the later ones say. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "stages/settings/fragment.h"
+#include "stages/settings/settings.h"
+
+const char *setting_text(const Settings *s, SettingId id)
+{
+    return s->value[id].text ? s->value[id].text : "";
+}
+
+static void set_value(SettingValue *v, const char *text, const char *origin)
+{
+    char *copy = memory_strdup(text), *from = memory_strdup(origin);
+    free(v->text);
+    free(v->origin);
+    *v = (SettingValue){copy, from};
+}
+
+void setting_replace(Settings *s, SettingId id, char *text, const char *origin)
+{
+    SettingValue *v = &s->value[id];
+    char *from = memory_strdup(origin);
+    free(v->text);
+    free(v->origin);
+    *v = (SettingValue){text, from};
+}
+
+int setting_refuse(const Settings *s, SettingId id, Error *err, const char *fmt, ...)
+{
+    char rest[900];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(rest, sizeof rest, fmt, ap);
+    va_end(ap);
+    return error_set(err, ERROR_USAGE, "%s=%s%s", setting_table[id].name, setting_text(s, id),
+                     rest);
+}
+
+/* ---- the command line ---- */
+
+static int unknown(const char *name, const char *value, Error *err)
+{
+    const char *near = setting_suggestion(name);
+    if (near)
+        return error_set(err, ERROR_UNKNOWN_NAME,
+                         "%s=%s: there is no such variable; did you mean %s?", name, value, near);
+    return error_set(err, ERROR_UNKNOWN_NAME,
+                     "%s=%s: there is no such variable; make help lists them", name, value);
+}
+
+/* Set the value without blanks at its ends, which Make would not keep either. */
+static int set_trimmed(SettingValue *v, const char *text, const char *origin, const char *name,
+                       Error *err)
+{
+    while (isspace((unsigned char)*text)) text++;
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1])) n--;
+    char *value = memory_strndup(text, n);
+    int rc = strpbrk(value, "\n\r")
+                 ? error_set(err, ERROR_USAGE, "%s: expected one line, found several", name)
+                 : 0;
+    if (!rc) set_value(v, value, origin);
+    free(value);
+    return rc;
+}
+
+static int take_word(Settings *s, const char *word, Error *err)
+{
+    const char *sign = strchr(word, '=');
+    if (!sign || sign == word)
+        return error_set(err, ERROR_USAGE, "expected NAME=VALUE, found '%s'", word);
+    SettingId id = setting_find(word, (size_t)(sign - word));
+    if (id < SETTING_COUNT)
+        return set_trimmed(&s->value[id], sign + 1, "the command line", setting_table[id].name,
+                           err);
+    char *name = memory_strndup(word, (size_t)(sign - word));
+    int rc = variable_known(name) ? 0 : unknown(name, sign + 1, err);
+    free(name);
+    return rc;
+}
+
+/* ---- the environment ---- */
+
+static int take_environment(Settings *s, Error *err)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++) {
+        const char *text = setting_table[i].environment ? getenv(setting_table[i].name) : NULL;
+        if (text && !s->value[i].text &&
+            set_trimmed(&s->value[i], text, "the environment", setting_table[i].name, err))
+            return -1;
+    }
+    const char *tasks = getenv("QUERN_TASKS");
+    if (tasks && *tasks && !s->value[SETTING_TASK_ROOT].text)
+        set_value(&s->value[SETTING_TASK_ROOT], tasks, "the environment (QUERN_TASKS)");
+    return 0;
+}
+
+/* ---- files ---- */
+
+typedef struct {
+    SettingValue value[SETTING_COUNT];
+} Layer;
+
+static int take_line(void *ctx, const FragmentLine *line, Error *err)
+{
+    Layer *l = ctx;
+    SettingId id = setting_find(line->name, strlen(line->name));
+    const char *near = id == SETTING_COUNT ? setting_suggestion(line->name) : NULL;
+    if (id == SETTING_COUNT)
+        return error_set(err, ERROR_UNKNOWN_NAME, "%s: %s: there is no such setting%s%s%s",
+                         line->where, line->name, near ? "; did you mean " : "", near ? near : "",
+                         near ? "?" : "");
+    if (id == SETTING_CONFIG)
+        return error_set(err, ERROR_USAGE, "%s: CONFIG is for the command line; expected include",
+                         line->where);
+    if (!line->weak || !l->value[id].text) set_value(&l->value[id], line->value, line->where);
+    return 0;
+}
+
+/* The file's settings where no source before it had them. */
+static int take_file(Settings *s, const char *path, Error *err)
+{
+    Layer l = {0};
+    int rc = fragment_read(path, s->share, take_line, &l, err);
+    for (SettingId i = 0; i < SETTING_COUNT; i++) {
+        if (!rc && !s->value[i].text) {
+            s->value[i] = l.value[i];
+            continue;
+        }
+        free(l.value[i].text);
+        free(l.value[i].origin);
+    }
+    return rc;
+}
+
+static int take_config(Settings *s, Error *err)
+{
+    const char *name = setting_text(s, SETTING_CONFIG);
+    if (!*name) return 0;
+    char *path = fragment_find(name, NULL, s->share);
+    int rc = path ? take_file(s, path, err)
+                  : setting_refuse(s, SETTING_CONFIG, err, ": there is no such file");
+    free(path);
+    return rc;
+}
+
+static int take_profile(Settings *s, Error *err)
+{
+    if (!s->value[SETTING_PROFILE].text)
+        set_value(&s->value[SETTING_PROFILE], setting_table[SETTING_PROFILE].fallback,
+                  "the default");
+    const char *name = setting_text(s, SETTING_PROFILE);
+    char *path = memory_printf("configs/%s.mk", name);
+    char *found = *name && !strchr(name, '/') ? fragment_find(path, NULL, s->share) : NULL;
+    int rc = found ? take_file(s, found, err)
+                   : setting_refuse(s, SETTING_PROFILE, err,
+                                    ": expected the name of a file in configs/, such as smoke or "
+                                    "default");
+    free(path);
+    free(found);
+    return rc;
+}
+
+static void take_defaults(Settings *s)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++)
+        if (!s->value[i].text && setting_table[i].fallback)
+            set_value(&s->value[i], setting_table[i].fallback, "the default");
+}
+
+int settings_resolve(const char *const *words, int n, Settings *s, Error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (take_word(s, words[i], err)) return -1;
+    if (take_environment(s, err) || take_config(s, err) || take_profile(s, err)) return -1;
+    take_defaults(s);
+    return 0;
+}
+
+void settings_release(Settings *s)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++) {
+        free(s->value[i].text);
+        free(s->value[i].origin);
+    }
+    free(s->gpus);
+    free(s->local);
+    free(s->local_classes);
+    free(s->endpoint);
+    free(s->checkpoint);
+    free(s->tasks_digest);
+    *s = (Settings){0};
+}

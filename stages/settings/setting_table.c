@@ -1,0 +1,239 @@
+/* The table of settings, and the variables of the environment and of the build beside it. Every
+ * program that reads a variable QUERN_... has it listed here: tests/shell/config.t compares. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/suggest.h"
+#include "stages/settings/settings.h"
+
+#define SAMPLED (STAMP_SELFSUP | STAMP_CRL | STAMP_REPORT)
+#define SEEDED (STAMP_COLLECT | STAMP_SFT | STAMP_SELFSUP | STAMP_CRL | STAMP_REPORT)
+#define TRAINED (STAMP_SFT | STAMP_SELFSUP | STAMP_CRL)
+
+/* Rows of the table by what they have. */
+#define DERIVED(id, text, parts) \
+    [SETTING_##id] = {.name = text, .kind = SETTING_KIND_DERIVED, .stamps = parts}
+#define PROFILE(id, form, parts, line) \
+    [SETTING_##id] = {                 \
+        .name = #id, .kind = SETTING_KIND_##form, .stamps = parts, .profile = 1, .help = line}
+#define OPTION(id, form, initial, parts, line)     \
+    [SETTING_##id] = {.name = #id,                 \
+                      .kind = SETTING_KIND_##form, \
+                      .fallback = initial,         \
+                      .stamps = parts,             \
+                      .help = line}
+#define RUN(id, form, initial, parts, line)        \
+    [SETTING_##id] = {.name = #id,                 \
+                      .kind = SETTING_KIND_##form, \
+                      .fallback = initial,         \
+                      .stamps = parts,             \
+                      .environment = 1,            \
+                      .help = line}
+
+const SettingSpec setting_table[SETTING_COUNT] = {
+    RUN(PROFILE, TEXT, "default", STAMP_REPORT, "file of settings in configs/: smoke or default"),
+    RUN(CONFIG, TEXT, "", 0, "file of settings that goes before the profile"),
+    [SETTING_RUN] = {"RUN", SETTING_KIND_TEXT, .environment = 1, .standard = "the profile's name",
+                     .help = "folder of the run below RUNS, of letters, digits and . _ - + /"},
+    OPTION(RUNS, TEXT, "runs", 0, "folder that holds the runs"),
+    RUN(TASKS, LIST, "all", 0, "names of tasks"),
+    [SETTING_TASK_ROOT] = {"TASK_ROOT", SETTING_KIND_TEXT,
+                           .standard = "`$QUERN_TASKS`, else Quern's own",
+                           .help = "folder that holds the tasks"},
+    RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
+        "where stage 1's kernels come from: template, openai:MODEL, anthropic:MODEL, dir:PATH"),
+    DERIVED(KERNELS, "kernels", STAMP_COLLECT),
+    PROFILE(TRIALS, WHOLE, STAMP_COLLECT, "answers at most for each task and teacher"),
+    PROFILE(KEEP, WHOLE, STAMP_COLLECT, "distinct correct kernels for each task, then it stops"),
+    PROFILE(MISTAKES, NUMBER, STAMP_COLLECT,
+            "share of the template teacher's kernels with a beginner's mistake"),
+    RUN(DEVICES, LIST, "auto", 0,
+        "devices of the local evaluators: cuda:N, sim:PROFILE, auto (every GPU, else sim:h100)"),
+    [SETTING_DEVICE] = {"DEVICE", SETTING_KIND_TEXT, .stamps = STAMP_COLLECT | STAMP_DEVICE,
+                        .environment = 1, .standard = "the class of the first of DEVICES",
+                        .help = "device class that judges during the run"},
+    DERIVED(HARNESS, "HARNESS", STAMP_DEVICE),
+    RUN(POLICY, TEXT, "small", SAMPLED,
+        "model that learns: small, native:DIR, openai:MODEL, anthropic:MODEL"),
+    OPTION(BASE, TEXT, "", SAMPLED,
+           "checkpoint that POLICY=openai:MODEL serves: adapters are trained on it here"),
+    DERIVED(BASE_FLAGS, "base", STAMP_SFT),
+    [SETTING_ENGINE] = {"ENGINE", SETTING_KIND_TEXT, .standard = "auto with a checkpoint, else cpu",
+                        .help = "where models run: cpu, cuda:N, auto (a GPU if there is one)"},
+    OPTION(GPUS, WHOLE, "1", 0, "GPUs that share training and sampling"),
+    DERIVED(ENGINE_FLAGS, "engine", SAMPLED),
+    [SETTING_STYLE] = {"STYLE", SETTING_KIND_TEXT, .stamps = TRAINED | STAMP_REPORT,
+                       .choices = "brief|full", .standard = "brief with POLICY=small, else full",
+                       .help = "of the prompts"},
+    PROFILE(MAX_NEW, WHOLE, SAMPLED, "tokens of an answer at most"),
+    PROFILE(BATCH, WHOLE, SAMPLED, "answers sampled together"),
+    PROFILE(CONTRASTIVE, NUMBER, STAMP_SFT, "contrastive examples for each kernel in stage 1"),
+    PROFILE(SMALL_MODEL, FLAGS, STAMP_SFT, "flags of quern-sft: shape of the small model"),
+    PROFILE(SFT, FLAGS, STAMP_SFT, "flags of quern-sft: how stage 1 learns"),
+    PROFILE(REPORT_SAMPLES, WHOLE, STAMP_REPORT, "samples a task for the report"),
+    [SETTING_ROUNDS] = {"ROUNDS", SETTING_KIND_WHOLE, .stamps = STAMP_REPORT, .environment = 1,
+                        .profile = 1, .help = "rounds of stage 3"},
+    PROFILE(SELFSUP_ROUNDS, WHOLE, STAMP_CRL | STAMP_REPORT, "rounds of stage 2"),
+    PROFILE(SELFSUP_GROUPS, WHOLE, STAMP_SELFSUP, "prompts a task and round in stage 2"),
+    PROFILE(SELFSUP_PLAIN, WHOLE, STAMP_SELFSUP, "of them, without kernels to compare"),
+    PROFILE(SELFSUP_COPIES, WHOLE, STAMP_SELFSUP, "samples a prompt in stage 2"),
+    PROFILE(GROUPS, WHOLE, STAMP_CRL, "prompts a task and round in stage 3"),
+    PROFILE(PLAIN, WHOLE, STAMP_CRL, "of them, without kernels to compare"),
+    PROFILE(COPIES, WHOLE, STAMP_CRL, "samples a prompt in stage 3"),
+    PROFILE(EXEMPLARS, FLAGS, STAMP_SELFSUP | STAMP_CRL,
+            "flags of quern-prompt: how kernels for a prompt are drawn"),
+    PROFILE(SELFSUP, FLAGS, STAMP_SELFSUP, "flags of quern-selfsup: how stage 2 learns"),
+    PROFILE(CRL, FLAGS, STAMP_CRL, "flags of quern-crl: how stage 3 learns"),
+    [SETTING_LORA] = {"LORA", SETTING_KIND_WHOLE,
+                      .standard = "all weights are trained; 16 with BASE",
+                      .help = "rank of the adapter that is trained"},
+    OPTION(LORA_ALPHA, NUMBER, "32", 0, "the adapter is scaled by LORA_ALPHA/LORA"),
+    OPTION(RSLORA, SWITCH, "", 0, "1: by LORA_ALPHA/sqrt(LORA) instead"),
+    OPTION(LEAN, SWITCH, "", 0, "1: on a GPU without fp32 masters of the weights"),
+    OPTION(TRAINER, TEXT, "", 0, "command that trains in place of the stages (docs/pipeline.md)"),
+    DERIVED(TRAINING_FLAGS, "training", TRAINED),
+    OPTION(MAX_TOKENS, WHOLE, "", 0, "tokens of a micro-batch; none: what the memory takes"),
+    [SETTING_RECOMPUTE] = {"RECOMPUTE", SETTING_KIND_TEXT, .fallback = "", .choices = "auto|on|off",
+                           .help = "make activations again on the way back: less memory"},
+    OPTION(TRAINER_HOURS, NUMBER, "", 0, "hours that TRAINER may take for one model; none: 168"),
+    DERIVED(MEMORY_FLAGS, "memory", 0),
+    [SETTING_CLASSES] = {"CLASSES", SETTING_KIND_LIST, .stamps = STAMP_REPORT, .environment = 1,
+                         .standard = "the GPUs' and every simulated one",
+                         .help = "device classes of the last pass, + for a blank: NVIDIA+H200"},
+    RUN(SEED, WHOLE, "1", SEEDED, "seed of everything that is drawn"),
+};
+
+const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
+                                              "selfsup", "crl",    "report"};
+
+const VariableSpec environment_table[] = {
+    {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a run starts a private one"},
+    {"QUERN_LOG", "what programs say: quiet, info (the default) or debug"},
+    {"QUERN_HOME", "folder that holds tasks/, where it is not beside the programs"},
+    {"QUERN_CACHE",
+     "folder of what is kept between runs; default: .cache/quern in the home folder"},
+    {"QUERN_TASKS", "folder of the tasks, for every program"},
+    {"QUERN_REFERENCES", "folder of the tasks' compiled references"},
+    {"QUERN_INCLUDE", "folders of headers that a candidate may include, by colon"},
+    {"QUERN_THREADS", "threads of the model on the CPU; default: the cores that are online"},
+    {"QUERN_LOCK_DIR", "folder of the GPUs' locks; default: /tmp"},
+    {"QUERN_LEASE_S", "seconds of a job's lease; default 30"},
+    {"QUERN_QUEUE_LIMIT", "jobs that may wait on one stream; default 10000"},
+    {"QUERN_QUEUE_RETRY_S", "seconds for which a lost server is tried again; default 60"},
+    {"QUERN_RESULT_TTL_S",
+     "seconds for which results are kept; default: for ever on unix:, else 7 days"},
+    {"QUERN_SIM_LIMIT", "instructions that the simulator executes for one candidate at most"},
+    {"QUERN_FAIL_ALLOC", "for tests: the number of the allocation that fails"},
+    {"QUERN_STAGE", "given to TRAINER: sft, selfsup or crl"},
+    {"QUERN_DATASET", "given to TRAINER: its examples, JSON lines"},
+    {"QUERN_HYPERPARAMETERS", "given to TRAINER: a JSON file"},
+    {"QUERN_BASE", "given to TRAINER: the model to start from"},
+    {"QUERN_REFERENCE", "given to TRAINER: the model of the KL term"},
+    {"QUERN_OUTPUT", "given to TRAINER: the folder for the model that it makes"},
+    {"QUERN_STATE", "given to TRAINER: a folder of its own that outlives a stop"},
+    {"FORCE", "1: what Make finds out of date is made even where it would come out the same"},
+    {"OPENAI_BASE_URL", "address of the endpoint behind openai:MODEL"},
+    {"OPENAI_API_KEY", "its key"},
+    {"ANTHROPIC_BASE_URL", "address of the endpoint behind anthropic:MODEL"},
+    {"ANTHROPIC_API_KEY", "its key"},
+    {"CUDA_HOME", "an installed CUDA toolkit"},
+    {"CUDA_VISIBLE_DEVICES", "the GPUs that Quern may use, as for every CUDA program"},
+    {"OMP_WAIT_POLICY", "passive in a run: threads that wait leave the cores to the evaluators"},
+    {NULL, NULL}};
+
+const VariableSpec build_table[] = {
+    {"BUILD", "folder that is built into; default: build"},
+    {"CC", "the compiler; default: gcc"},
+    {"OPT", "its flags for speed"},
+    {"SAN", "its flags for sanitizers"},
+    {"V", "1: show the commands of the build"},
+    {"DEPS", "manual: never install a package"},
+    {"NATIVE", "1: for the processor of this machine"},
+    {"PREFIX", "of make install"},
+    {"DESTDIR", "of make install"},
+    {"GPU", "device of make test-gpu and make bench-gpu; default: cuda:0"},
+    {"FULL", "1: make bench-gpu with all counts"},
+    {"FUZZ_SECONDS", "seconds of each target in make fuzz; default: 60"},
+    {"LIBFUZZER", "set by make fuzz"},
+    {"SKIP", "unit tests that make test-san leaves out"},
+    {NULL, NULL}};
+
+SettingId setting_find(const char *name, size_t len)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++)
+        if (setting_table[i].kind != SETTING_KIND_DERIVED && strlen(setting_table[i].name) == len &&
+            !memcmp(setting_table[i].name, name, len))
+            return i;
+    return SETTING_COUNT;
+}
+
+static int listed(const VariableSpec *v, const char *name)
+{
+    for (; v->name; v++)
+        if (!strcmp(v->name, name)) return 1;
+    return 0;
+}
+
+int variable_known(const char *name)
+{
+    /* Make's own, and what the libraries below us read. */
+    static const char *const prefixes[] = {"MAKE",  "SHELL", "CFLAGS", "OPENAI_",  "ANTHROPIC_",
+                                           "CUDA_", "NCCL_", "OMP_",   "OPENBLAS_"};
+    if (listed(environment_table, name) || listed(build_table, name)) return 1;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return 1;
+    size_t n = strlen(name);
+    return n > 6 && !strcasecmp(name + n - 6, "_proxy");
+}
+
+const char *setting_suggestion(const char *name)
+{
+    const char *names[SETTING_COUNT + 64];
+    char upper[64] = "";
+    int n = 0;
+    for (size_t i = 0; name[i] && i + 1 < sizeof upper; i++)
+        upper[i] = (char)toupper((unsigned char)name[i]);
+    for (SettingId i = 0; i < SETTING_COUNT; i++)
+        if (setting_table[i].kind != SETTING_KIND_DERIVED) names[n++] = setting_table[i].name;
+    for (const VariableSpec *v = environment_table; v->name; v++) names[n++] = v->name;
+    for (const VariableSpec *v = build_table; v->name; v++) names[n++] = v->name;
+    return suggest_name(upper, names, n);
+}
+
+/* The default in words. */
+static const char *standard(const SettingSpec *s)
+{
+    if (s->standard) return s->standard;
+    return s->fallback && *s->fallback  ? s->fallback
+           : s->profile || !s->fallback ? "the profile's"
+                                        : "none";
+}
+
+static void variables_print(Buffer *out, const char *title, const VariableSpec *v)
+{
+    buffer_printf(out, "\n## %s\n\n| variable | what it is |\n|---|---|\n", title);
+    for (; v->name; v++) buffer_printf(out, "| `%s` | %s |\n", v->name, v->help);
+}
+
+void settings_table_print(Buffer *out)
+{
+    static const char *const kinds[] = {"text", "whole number", "number", "1 or 0",
+                                        "list", "flags",        ""};
+    buffer_puts(out, "## Settings of a run\n\n| setting | what it is | kind | default | read from "
+                     "the environment |\n|---|---|---|---|---|\n");
+    for (const SettingSpec *s = setting_table; s < setting_table + SETTING_COUNT; s++)
+        if (s->kind != SETTING_KIND_DERIVED)
+            buffer_printf(out, "| `%s` | %s | %s | %s | %s |\n", s->name, s->help, kinds[s->kind],
+                          standard(s), s->environment ? "yes" : "");
+    variables_print(out, "Environment", environment_table);
+    variables_print(out, "Variables of the build", build_table);
+}
+
+void settings_help_print(Buffer *out)
+{
+    for (const SettingSpec *s = setting_table; s < setting_table + SETTING_COUNT; s++)
+        if (s->kind != SETTING_KIND_DERIVED)
+            buffer_printf(out, "  %-15s %s (%s)\n", s->name, s->help, standard(s));
+}

@@ -1,0 +1,127 @@
+/* Integer expressions of CUDA C++, against the host. */
+#include <math.h>
+
+#include "sim_support.h"
+
+enum { N = 256 };
+
+static Sim sim;
+
+enum { EXPRESSIONS = 40 };
+
+/* P(e): the next expression of p = a[i] and q = b[i]. */
+static const char *source =
+    "extern \"C\" __global__ void k(const int *a, const int *b, long long *y, int n) { int i "
+    "= threadIdx.x; int p = a[i], q = b[i];\n"
+    "unsigned u = p, v = q; long long *o = y + i; int k = 0;\n"
+    "#define P(e) o[n * k++] = (long long)(e);\n"
+    "P(p / q) P(p % q) P(u / v) P(u % v) P(__mulhi(p, q)) P(__umulhi(u, v)) P((long long)p * "
+    "q) P(__popc(p)) P(__clz(p)) P(__ffs(p))\n"
+    "P(__brev(u)) P(__byte_perm(u, v, 0x6240)) P(__funnelshift_l(u, v, q & 63)) "
+    "P(__funnelshift_rc(u, v, q & 63)) P(abs(p)) P(min(p, q)) P(max(u, v))\n"
+    "P(__sad(p, q, 7)) P(__mul24(p, q)) P(__dp4a(p, q, 5)) P(__dp4a(u, v, 5u)) P((short)p) "
+    "P((signed char)p) P((unsigned char)p) P(p >> (q & 31)) P(u >> (q & 31))\n"
+    "P(p << (q & 31)) P(((long long)p * q) / 1000003) P(((unsigned long long)u * v) % "
+    "1000003u) P(__mul64hi((long long)p << 20, (long long)q << 13)) P((p > q) ? 11 : 22)\n"
+    "P(__popcll((long long)p * q)) P(__clzll((long long)p * q)) P(__ffsll((long long)p << "
+    "9)) P((unsigned short)(p + q)) P((p ^ q) & ~(p | 15)) P(__hadd(p, q)) P(__rhadd(p, q)) "
+    "P(__float_as_int((float)p)) P(__double2ll_rd(p / 7.0)) }\n";
+
+/* The results of the expressions for p and q. */
+static void expected(int p, int q, int64_t want[EXPRESSIONS])
+{
+    unsigned u = (unsigned)p, v = (unsigned)q;
+    int64_t prod = (int64_t)p * q;
+    int64_t rev = 0, perm = 0;
+    for (int j = 0; j < 32; j++) rev |= (int64_t)(u >> j & 1) << (31 - j);
+    uint64_t both = (uint64_t)v << 32 | u;
+    static const int sel[] = {0, 4, 2, 6};
+    for (int j = 0; j < 4; j++) perm |= (int64_t)(both >> (8 * sel[j]) & 255) << (8 * j);
+    int sh = q & 31, dots = 5;
+    unsigned dotu = 5, cl = (unsigned)(q & 63) > 32 ? 32 : (unsigned)(q & 63);
+    for (int j = 0; j < 4; j++) {
+        dots += (int8_t)(u >> (8 * j)) * (int8_t)(v >> (8 * j));
+        dotu += (u >> (8 * j) & 255) * (v >> (8 * j) & 255);
+    }
+    int m24 = (int)((unsigned)((int)(u << 8) >> 8) * (unsigned)((int)(v << 8) >> 8));
+    float fp = (float)p;
+    int fbits;
+    memcpy(&fbits, &fp, 4);
+    const int64_t results[] = {
+        p / q,
+        p % q,
+        u / v,
+        u % v,
+        prod >> 32,
+        (int64_t)((uint64_t)u * v >> 32),
+        prod,
+        __builtin_popcount(u),
+        u ? __builtin_clz(u) : 32,
+        __builtin_ffs(p),
+        rev,
+        perm,
+        (uint32_t)(both << sh >> 32),
+        (uint32_t)(both >> cl),
+        abs(p),
+        p < q ? p : q,
+        u > v ? u : v,
+        (uint32_t)(7 + (p > q ? u - v : v - u)),
+        m24,
+        dots,
+        dotu,
+        (int16_t)p,
+        (int8_t)p,
+        (uint8_t)p,
+        p >> sh,
+        u >> sh,
+        (int)(u << sh),
+        prod / 1000003,
+        (int64_t)((uint64_t)u * v % 1000003u),
+        (int64_t)((__int128)(int64_t)((uint64_t)p << 20) * (int64_t)((uint64_t)q << 13) >> 64),
+        p > q ? 11 : 22,
+        __builtin_popcountll((uint64_t)prod),
+        prod ? __builtin_clzll((uint64_t)prod) : 64,
+        __builtin_ffsll((long long)((uint64_t)p << 9)),
+        (uint16_t)(p + (long)q),
+        (p ^ q) & ~(p | 15),
+        ((int64_t)p + q) >> 1,
+        ((int64_t)p + q + 1) >> 1,
+        fbits,
+        (int64_t)floor(p / 7.0)};
+    memcpy(want, results, sizeof results);
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    static int a[N], b[N];
+    static int64_t y[EXPRESSIONS * N], want[EXPRESSIONS];
+    sim_start_cuda(&sim, source);
+    for (int i = 0; i < N; i++) {
+        a[i] = (int)((unsigned)i * 2654435761u ^ (unsigned)i << 7) - (i == 3);
+        b[i] = (int)((unsigned)(i + 5) * 2246822519u) >> (i % 29);
+        if (!b[i]) b[i] = 3;
+    }
+    DevicePtr pa = sim_buffer(&sim, "input a", a, sizeof a),
+              pb = sim_buffer(&sim, "input b", b, sizeof b);
+    DevicePtr py = sim_buffer(&sim, "output y", NULL, sizeof y);
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {N}}), 4, A(pa), A(pb), A(py), A(N));
+    sim_read(&sim, py, y, sizeof y);
+    for (int i = 0; i < N; i++) {
+        expected(a[i], b[i], want);
+        for (int k = 0; k < EXPRESSIONS; k++)
+            if (y[k * N + i] != want[k])
+                fail_msg("expression %d of (%d, %d): %lld, %lld expected", k, a[i], b[i],
+                         (long long)y[k * N + i], (long long)want[k]);
+    }
+    sim_stop(&sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_integers),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
