@@ -35,9 +35,9 @@ for ((at = 0; at < size; at += 7)); do
     run quern-artifact validate cut.qa
     { [ $? = 1 ] && sentence quern-artifact cut.qa; } || { bad=1; echo "# cut at $at"; break; }
 done
-ok $bad 'every truncation is one sentence quern-artifact and exit 1'
+ok $bad 'every truncation is one sentence and exit 1'
 head -c $((size - 3)) good.qa >cut.qa; run quern-artifact validate cut.qa
-sentence quern-artifact 'record 1, field value: a number of 8 bytes is claimed, 5 are present'; ok $? 'the sentence quern-artifact names record and field'
+sentence quern-artifact 'record 1, field value: a number of 8 bytes is claimed, 5 are present'; ok $? 'the sentence names record and field'
 
 # ---- hostile counts: they are refused before memory is allocated, so 1 GB of address space is enough ----
 memory=1000000
@@ -85,7 +85,7 @@ for ((call = 1; call < 400; call++)); do # refuse one allocation after the other
     [ $s = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
 done
 ok $bad 'out of memory at any allocation is one sentence'
-run quern-artifact frobnicate good.qa; [ $? = 2 ] && sentence quern-artifact 'expected show, validate, export or diff'; ok $? 'an unknown command is exit 2'
+run quern-artifact frobnicate good.qa; [ $? = 2 ] && sentence quern-artifact 'expected show, validate, export, diff or verify-model'; ok $? 'an unknown command is exit 2'
 run quern-artifact diff good.qa; [ $? = 2 ]; ok $? 'diff wants two files'
 run quern-artifact --version; [ $? = 0 ] && grep -q '^quern-artifact ' out; ok $? '--version'
 "$BIN/quern-artifact" export good.qa >/dev/full 2>err; [ $? = 3 ] && sentence quern-artifact 'stdout'; ok $? 'a full disk under stdout'
