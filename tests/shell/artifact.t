@@ -103,7 +103,7 @@ for ((call = 1; call < 400; call++)); do # every allocation refused in turn, unt
     [ $s = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
 done
 ok $bad 'out of memory at any allocation is one sentence'
-run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export or diff'; ok $? 'an unknown command is exit 2'
+run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export'; ok $? 'an unknown command is exit 2'
 run diff good.qa; [ $? = 2 ]; ok $? 'diff wants two files'
 run --version; [ $? = 0 ] && grep -q '^quern-artifact ' out; ok $? '--version'
 "$BIN/quern-artifact" export good.qa >/dev/full 2>err; [ $? = 3 ] && sentence 'stdout'; ok $? 'a full disk under stdout'
