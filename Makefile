@@ -95,7 +95,7 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -x c - -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test lint format fuzz test-gpu test-san bench bench-gpu install uninstall clean help
+.PHONY: all build test lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
 # Programs find the source tree by this file, so that a built tree can be moved.
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
 all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
@@ -140,6 +140,12 @@ fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) mk/fuzz $(BUILD)/libfuzzer/fuzz
 .PHONY: fuzz-targets
 fuzz-targets: $(FUZZERS)
+
+# Pages that programs write of themselves: the fields of a verdict, and every setting and variable.
+docs: build
+	@$(BUILD)/bin/quern-eval --schema >docs/verdict.md.tmp && mv docs/verdict.md.tmp docs/verdict.md
+	@{ printf '# Settings and variables\n\n`make docs` writes this page from `quern-config --table`. docs/pipeline.md says what the settings do.\n\n'; \
+	  $(BUILD)/bin/quern-config --table; } >docs/environment.md.tmp && mv docs/environment.md.tmp docs/environment.md
 
 # Speeds, one after another, in one table.
 bench: build

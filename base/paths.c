@@ -53,9 +53,13 @@ int paths_root(char *out, size_t size, Error *err)
         snprintf(dir, sizeof dir, "%s%s", self, up == 1 ? "/.." : "/../..");
         if (!named_by(dir, out, size)) return 0;
     }
-    snprintf(dir, sizeof dir, "%s/../../../share/quern", self);
-    if (holds_tasks(dir)) {
-        snprintf(out, size, "%s", dir);
+    static const char *const installed[] = {"../../../share/quern", "../share/quern"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(dir, sizeof dir, "%s/%s", self, installed[i]);
+        char *real = holds_tasks(dir) ? realpath(dir, NULL) : NULL;
+        if (!real) continue;
+        snprintf(out, size, "%s", real);
+        free(real);
         return 0;
     }
     return error_set(err, ERROR_NOT_FOUND,

@@ -1,4 +1,5 @@
-/* quern: runs quern-COMMAND, found beside this program or in ../libexec/quern/bin. */
+/* quern: runs quern-COMMAND, found beside this program or in ../libexec/quern/bin. `quern run` makes a
+ * target of pipeline.mk through mk/pipeline, with the runs below the current folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/paths.h"
 #include "base/process.h"
 #include "base/suggest.h"
 #include "base/version.h"
@@ -45,6 +47,7 @@ static const struct {
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},
     {"template", "print kernels of the template teacher"},
+    {"clean", "show the space of a run, and free what is not needed"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -131,6 +134,54 @@ static _Noreturn void run_program(const char *dir, char **argv, const char *flag
     log_die(&err);
 }
 
+static const char run_help[] =
+    "usage: quern run [collect|sft|selfsup|crl] [-n|-q] [NAME=VALUE...]\n\n"
+    "Make a target, crl if none is named: every stage and the report. The run is a folder below\n"
+    "runs/ in the current folder. The same command continues a run that stopped.\n"
+    "-n prints what would be made, -q only tells by its exit status whether there is anything.\n\n"
+    "`quern config --help` lists the settings.\n";
+
+/* argv: the words after `run`. */
+static _Noreturn void run_pipeline(const char *programs, int argc, char **argv)
+{
+    char build[PATH_MAX + 8], *script;
+    const char *target = "crl", *flags = "-";
+    char **words = memory_array((size_t)argc + 6, sizeof *words);
+    int n = 5;
+    Error err;
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(run_help, stdout);
+            exit(log_close(EXIT_STATUS_OK));
+        }
+        if (!strcmp(argv[i], "-n") || !strcmp(argv[i], "-q")) {
+            flags = argv[i];
+        } else if (strchr(argv[i], '=')) {
+            words[n++] = argv[i];
+        } else if (!strcmp(argv[i], "collect") || !strcmp(argv[i], "sft") ||
+                   !strcmp(argv[i], "selfsup") || !strcmp(argv[i], "crl")) {
+            target = argv[i];
+        } else {
+            error_set(&err, ERROR_USAGE,
+                      "run: expected collect, sft, selfsup, crl, -n, -q or NAME=VALUE, found '%s'",
+                      argv[i]);
+            log_die(&err);
+        }
+    }
+    script = paths_in_root("mk/pipeline", &err);
+    if (!script) log_die(&err);
+    snprintf(build, sizeof build, "%s/..", programs);
+    words[0] = script;
+    words[1] = (char *)(uintptr_t)target;
+    words[2] = build;
+    words[3] = (char *)(uintptr_t)flags;
+    words[4] = (char *)(uintptr_t) "make";
+    if (setenv("MAKEFLAGS", "-j", 0)) exit(EXIT_STATUS_SYSTEM);
+    execv(script, words);
+    error_errno(&err, "cannot run %s", script);
+    log_die(&err);
+}
+
 int main(int argc, char **argv)
 {
     char dir[PATH_MAX], *names[COMMANDS_MAX];
@@ -149,6 +200,10 @@ int main(int argc, char **argv)
         return log_close(argc < 2 ? EXIT_STATUS_USAGE : EXIT_STATUS_OK);
     }
     char **command = argv + (help ? 2 : 1);
+    if (!strcmp(command[0], "run")) {
+        char *ask[] = {(char *)(uintptr_t) "--help"};
+        run_pipeline(dir, help ? 1 : argc - 2, help ? ask : argv + 2);
+    }
     if (is_listed(names, n, command[0])) run_program(dir, command, help ? "--help" : NULL);
     const char *near = suggest_name(command[0], (const char *const *)names, n);
     error_set(&err, ERROR_UNKNOWN_NAME, "there is no command '%s'%s%s%s; quern help lists them",

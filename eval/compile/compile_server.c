@@ -281,8 +281,7 @@ static int start(Server *s, Error *err)
     const char *folders = getenv("QUERN_INCLUDE");
     if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err))
         return -1;
-    /* Keep the memory mapped that warming up frees: a preforked child has then copied it already.
-     */
+    /* Keeps the memory that warming up frees, so that a child does not map it again. */
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
