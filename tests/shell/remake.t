@@ -172,6 +172,8 @@ flags() { # SENTENCE NAME=VALUE...
 flags 'CRL: --loss expects one of dapo|' CRL='--loss gpso'
 flags 'SELFSUP: unknown flag' SELFSUP='--lrr 1e-4'
 flags 'SFT: --lr expects a number' SFT='--lr much'
+flags 'SFT: --vocab is given twice' SFT='--vocab 400'
+flags 'CRL: --seed is given twice' CRL='--seed 3'
 flags 'SMALL_MODEL: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
 flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
 flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
