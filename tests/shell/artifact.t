@@ -46,6 +46,16 @@ if command -v python3 >/dev/null; then
 for line in open("out"): json.loads(line)' 2>err; ok $? 'export is valid JSON'
 fi
 
+run export good.qa; mv out exported
+run export - <good.qa && cmp -s out exported && cat good.qa | "$BIN/quern-artifact" export - | cmp -s - exported; ok $? 'export -: standard input'
+run validate - <good.qa; s=$?
+[ $s = 0 ] && [ "$(cat out)" = "standard input: ok, metrics, 2 records, payload $digest" ]; ok $? 'validate -'
+run show - --records 1 <good.qa; s=$?
+[ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out; ok $? 'show -'
+head -c 40 good.qa | "$BIN/quern-artifact" validate - >out 2>err; [ $? = 1 ] && sentence 'standard input'; ok $? 'a stream that is cut'
+run validate - - <good.qa; [ $? = 2 ] && sentence 'given twice'; ok $? 'standard input, twice'
+run validate good.qa --records 1; [ $? = 2 ] && sentence '--records is for show'; ok $? 'a flag of another command'
+
 # ---- truncated everywhere ----
 size=$(stat -c %s good.qa) bad=0
 for ((at = 0; at < size; at += 7)); do
@@ -103,7 +113,7 @@ for ((call = 1; call < 400; call++)); do # every allocation refused in turn, unt
     [ $s = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
 done
 ok $bad 'out of memory at any allocation is one sentence'
-run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export or diff'; ok $? 'an unknown command is exit 2'
+run frobnicate good.qa; [ $? = 2 ] && sentence 'expected show, validate, export, diff or verify-model'; ok $? 'an unknown command is exit 2'
 run diff good.qa; [ $? = 2 ]; ok $? 'diff wants two files'
 run --version; [ $? = 0 ] && grep -q '^quern-artifact ' out; ok $? '--version'
 "$BIN/quern-artifact" export good.qa >/dev/full 2>err; [ $? = 3 ] && sentence 'stdout'; ok $? 'a full disk under stdout'
