@@ -128,7 +128,7 @@ check_verdict $((++n)) tests/cheats/hostile_recursion.cu
 none_left; ok $? 'no process is left'
 
 # ---- one process, hostile kernels and honest ones in turn: the runner is replaced ----
-"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --out "$TMP/hostile.tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
+"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --output "$TMP/hostile.tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
 [ $status = 0 ] && [ "$(awk -F'\t' '$2 == "honest verdicts that changed" {print $3}' "$TMP/hostile.tsv")" = 0 ]
 ok $? 'honest verdicts between hostile ones are what they are alone'
 

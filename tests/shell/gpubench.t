@@ -14,7 +14,7 @@ ok() { # STATUS NAME
 }
 bench() { # FLAGS: $status
     status=0
-    "$BIN/quern-gpubench" --device sim:h100 --out "$TMP/tsv" "$@" >"$TMP/out" 2>"$TMP/err" || status=$?
+    "$BIN/quern-gpubench" --device sim:h100 --output "$TMP/tsv" "$@" >"$TMP/out" 2>"$TMP/err" || status=$?
 }
 field() { awk -F'\t' -v what="$1" -v at="$2" '$2 == what {print $at}' "$TMP/tsv"; } # VALUE 3, JUDGED 6
 is() { # WHAT VALUE JUDGED
@@ -50,10 +50,10 @@ again=$(find "$TMP/work/cache" -type f | wc -l)
 # ---- nothing is measured in silence ----
 bench --parts ''
 [ $status = 2 ]; ok $? 'no part at all is a wrong flag'
-"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --out /dev/full >"$TMP/out" 2>"$TMP/err"; status=$?
+"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --output /dev/full >"$TMP/out" 2>"$TMP/err"; status=$?
 [ $status = 3 ]; ok $? 'results that cannot be written: exit status 3'
 before=$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)
-"$BIN/quern-gpubench" --device sim:h100 --out "$TMP/none/tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
+"$BIN/quern-gpubench" --device sim:h100 --output "$TMP/none/tsv" >"$TMP/out" 2>"$TMP/err"; status=$?
 [ $status = 2 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]; ok $? 'nor begun: exit status 2, and no folder is left'
 rm -f "$TMP/tsv"
 bench --parts difference --trials 400 &
@@ -69,7 +69,7 @@ for program in eval evald compile light cudarunner template; do echo >"$TMP/buil
 cat >"$TMP/build/bin/quern-gpubench" <<END
 #!/bin/bash
 while [ \$# -gt 0 ]; do
-    case \$1 in --parts) part=\$2 ;; --out) out=\$2 ;; --limit) limit=\$2 ;; esac
+    case \$1 in --parts) part=\$2 ;; --output) out=\$2 ;; --limit) limit=\$2 ;; esac
     shift 2
 done
 echo "\$part \$limit" >>"$TMP/calls"

@@ -11,7 +11,7 @@ n=0
 ok() { n=$((n + 1)); if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; sed 's/^/# /' "$DIR/out" "$DIR/err"; fi; }
 task() { "$BIN/quern-task" "$@" >"$DIR/out" 2>"$DIR/err"; }
 # refused NAME TEXT: gate of that copy exits 1 and says so
-refused() { task gate "$1" --root "$DIR/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$DIR/out"; }
+refused() { task gate "$1" --task-root "$DIR/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$DIR/out"; }
 # broken NAME SED-SCRIPT: a copy of softmax with its task.json edited
 broken() { cp -r "$ROOT/tasks/softmax" "$DIR/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$DIR/tasks/$1/task.json"; }
 compile() { # as the Makefile does
@@ -26,7 +26,7 @@ task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$DIR/out" && gre
 task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$DIR/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
 task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$DIR/err"; ok $? "an unknown task is one sentence"
 task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
-task list --root "$DIR/nowhere"; [ $? = 2 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
+task list --task-root "$DIR/nowhere"; [ $? = 2 ] && grep -q nowhere "$DIR/err"; ok $? "a missing root is an error"
 
 mkdir -p "$DIR/tasks"
 broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
@@ -97,6 +97,6 @@ void reference(const int64_t *axis, const double *const *in, double *const *out)
 C
 compile triple
 cp -r "$ROOT"/tasks/*/ "$DIR/tasks/"
-task list --root "$DIR/tasks"; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 14 ] && grep -q '^triple' "$DIR/out"; ok $? "a thirteenth folder is listed"
-task gate triple --root "$DIR/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$DIR/out"; ok $? "and passes the gate"
+task list --task-root "$DIR/tasks"; [ $? = 0 ] && [ "$(wc -l <"$DIR/out")" = 14 ] && grep -q '^triple' "$DIR/out"; ok $? "a thirteenth folder is listed"
+task gate triple --task-root "$DIR/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$DIR/out"; ok $? "and passes the gate"
 echo "1..$n"
