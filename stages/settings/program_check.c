@@ -112,8 +112,7 @@ static int ask(const Settings *s, const ProgramCheck *c, int n, Buffer *said, Er
     if (process_find_program(c->program, program, sizeof program, err)) return -1;
     buffer_init(&command, 1 << 16);
     buffer_printf(&command, "exec \"$1\" --check-flags %s", c->inputs);
-    if (!strcmp(c->program, "quern-sft") && *setting_text(s, SETTING_BASE_FLAGS))
-        buffer_printf(&command, " %s", setting_text(s, SETTING_BASE_FLAGS));
+    if (!strcmp(c->program, "quern-sft") && *s->checkpoint) buffer_puts(&command, " --base .");
     for (int i = 0; i < n; i++) add_setting(s, &c->flags[i], &command);
     const char *const argv[] = {"bash", "-c", command.data, "the shell", program, NULL};
     int rc = process_run(argv, &(ProcessOptions){.timeout_s = LIMIT_S}, NULL, said, &result, err);
