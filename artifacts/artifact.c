@@ -395,11 +395,11 @@ static int check_digest(ArtifactReader *r, Error *err)
         r->path, r->digest);
 }
 
-static int open_reader(ArtifactReader *r, const char *kind, Error *err)
+static int open_reader(ArtifactReader *r, const char *path, const char *kind, Error *err)
 {
     size_t used;
     if (!r->zone) return error_set(err, ERROR_MEMORY, "out of memory for %s", r->path);
-    if (file_read(r->path, MAX_ARTIFACT, &r->data, err)) return -1;
+    if (file_read(path, MAX_ARTIFACT, &r->data, err)) return -1;
     if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err))
         return -1;
     if (kind && !text_is(&r->header, "kind", kind)) {
@@ -415,10 +415,10 @@ static int open_reader(ArtifactReader *r, const char *kind, Error *err)
 int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err)
 {
     ArtifactReader *r = memory_alloc(sizeof *r);
-    r->path = memory_strdup(path);
+    r->path = memory_strdup(file_label(path));
     buffer_init(&r->data, 0);
     r->zone = msgpack_zone_new(1 << 16);
-    if (open_reader(r, kind, err)) {
+    if (open_reader(r, path, kind, err)) {
         artifact_close(r);
         return -1;
     }

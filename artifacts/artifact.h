@@ -57,7 +57,8 @@ int artifact_finish(ArtifactWriter *w, Error *err); /* commits and frees w, also
 void artifact_abandon(ArtifactWriter *w);
 
 typedef struct ArtifactReader ArtifactReader;
-/* Reads the whole file and checks its digest and count. kind NULL accepts any kind. */
+/* Reads the whole file, or standard input for the path "-", and checks its digest and count. kind
+ * NULL accepts any kind. */
 int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err);
 void artifact_close(ArtifactReader *r);
 long artifact_count(const ArtifactReader *r);

@@ -7,6 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "artifacts/schema.h"
+#include "base/file.h"
 #include "base/file_digest.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -158,7 +159,7 @@ static int show(const char *path, int64_t records)
     Error err;
     View v;
     if (artifact_open(path, NULL, &r, &err)) return complain(&err);
-    printf("%s\n", path);
+    printf("%s\n", file_label(path));
     const msgpack_object_map *h = &artifact_header(r)->map->via.map;
     for (uint32_t i = 0; i < h->size; i++) {
         printf("  ");
@@ -200,7 +201,7 @@ static int validate(const char *path)
             break;
         }
     if (!rc)
-        printf("%s: ok, %s, %ld records, payload %s\n", path, kind, artifact_count(r),
+        printf("%s: ok, %s, %ld records, payload %s\n", file_label(path), kind, artifact_count(r),
                artifact_digest(r));
     free(kind);
     artifact_close(r);
@@ -381,11 +382,10 @@ int main(int argc, char **argv)
         .synopsis = "show|validate|export|diff|verify-model FILE...",
         .about =
             "show: the header and the first records, long values shortened. validate: structure, "
-            "digest and\n"
-            "schema; exit 1 and one sentence for a bad file. export: JSON lines, bytes as base64, "
-            "NaN and\n"
-            "infinities as texts. diff A B: header and records; exit 1 when the payloads differ.\n"
-            "verify-model DIR: a model's manifest, and the digest of every file that it names.",
+            "digest and schema; exit 1 and one sentence for a bad file. export: JSON lines, bytes "
+            "as base64, NaN and infinities as texts. diff A B: header and records; exit 1 when the "
+            "payloads differ. verify-model DIR: a model's manifest, and the digest of every file "
+            "that it names. The file - is standard input.",
         .flags = flags,
         .min_words = 2,
         .max_words = -1,
@@ -394,6 +394,9 @@ int main(int argc, char **argv)
     const char **words = memory_array((size_t)argc, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words), status = 0;
     const char *command = words[0];
+    flags_stdin_once(&spec, words, n);
+    if (flags_given("records") && strcmp(command, "show"))
+        flags_usage_error(&spec, "--records is for show");
     if (!strcmp(command, "diff")) {
         if (n != 3) flags_usage_error(&spec, "diff expects two files, found %d", n - 1);
         status = diff((const char *const[2]){words[1], words[2]});

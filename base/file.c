@@ -10,26 +10,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *file_label(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 int file_read(const char *path, size_t max, Buffer *out, Error *err)
 {
     buffer_clear(out);
     if (out->max < max) out->max = max;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return error_errno(err, "cannot open %s", path);
+    int is_stdin = !strcmp(path, "-"),
+        fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const char *name = file_label(path);
+    if (fd < 0) return error_errno(err, "cannot open %s", name);
     char chunk[65536];
     int rc = 0;
     for (;;) {
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) rc = error_errno(err, "cannot read %s", path);
+        if (n < 0) rc = error_errno(err, "cannot read %s", name);
         if (n <= 0) break;
         if (out->len + (size_t)n > max || buffer_append(out, chunk, (size_t)n)) {
-            rc = error_set(err, ERROR_LIMIT, "%s: expected at most %zu bytes, found more", path,
+            rc = error_set(err, ERROR_LIMIT, "%s: expected at most %zu bytes, found more", name,
                            max);
             break;
         }
     }
-    close(fd);
+    if (!is_stdin) close(fd);
     return rc;
 }
 

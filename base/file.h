@@ -9,10 +9,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Read a whole file of at most max bytes into out (cleared first; out->max is raised to max). */
+/* Reads a whole file of at most max bytes into out (cleared first; out->max is raised to max). The
+ * path "-" is standard input. */
 int file_read(const char *path, size_t max, Buffer *out, Error *err);
 /* Reads a source file. A UTF-8 byte-order mark becomes blanks, since NVRTC refuses it. */
 int file_read_source(const char *path, size_t max, Buffer *out, Error *err);
+const char *file_label(const char *path); /* for messages: the path, "standard input" for "-" */
 int file_write_atomic(const char *path, const void *data, size_t len, Error *err);
 int file_mkdirs(const char *path, Error *err); /* like mkdir -p */
 int file_exists(const char *path);

@@ -1,4 +1,4 @@
-/* Parses argv against a table of flags. */
+/* Parses argv against a table of flags. The state of the last parse is kept for flags_given. */
 #include "base/flags.h"
 
 #include <errno.h>
@@ -8,8 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/exit_status.h"
+#include "base/memory.h"
 #include "base/version.h"
 
+enum { HELP_COLUMNS = 100, HELP_MAX = 1 << 20 };
+
+static const FlagSpec *parsed; /* the program's, from flags_parse on */
+static unsigned char *given;   /* for each flag of its table: 1 when it was given */
 static int checking;
 
 int flags_checking(void)
@@ -19,7 +26,7 @@ int flags_checking(void)
 
 void flags_checked(void)
 {
-    if (checking) exit(0);
+    if (checking) exit(EXIT_STATUS_OK);
 }
 
 static const char *kind_word(FlagKind k)
@@ -27,26 +34,72 @@ static const char *kind_word(FlagKind k)
     return k == FLAG_INT ? " N" : k == FLAG_FLOAT ? " X" : k == FLAG_TEXT ? " TEXT" : "";
 }
 
-static void print_default(const Flag *f)
+static void add_default(Buffer *b, const Flag *f)
 {
-    if (f->kind == FLAG_INT) printf(" (default %lld)", (long long)*(int64_t *)f->target);
-    if (f->kind == FLAG_FLOAT) printf(" (default %g)", *(double *)f->target);
+    if (f->kind == FLAG_INT) buffer_printf(b, " (default %lld)", (long long)*(int64_t *)f->target);
+    if (f->kind == FLAG_FLOAT) buffer_printf(b, " (default %g)", *(double *)f->target);
     const char *text = f->kind == FLAG_TEXT ? *(const char **)f->target : NULL;
-    if (text && *text) printf(" (default %s)", text);
-    if (f->required) printf(" (required)");
+    if (text && *text) buffer_printf(b, " (default %s)", text);
+    if (f->required) buffer_puts(b, " (required)");
+}
+
+/* Prints a text in lines of at most HELP_COLUMNS, broken at blanks and after "|". The first begins
+ * at `column`; lines after a break begin with `margin` blanks, or below the second field of a row
+ * "  NAME   TEXT". A newline in the text ends a line, too. */
+static void print_wrapped(const char *text, int column, int margin)
+{
+    int indent = margin;
+    while (*text) {
+        size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " \n|");
+        if (text[blanks + word] == '|') word++;
+        if (!column && blanks) indent = (int)(blanks + word + strspn(text + blanks + word, " "));
+        if (word && column > indent && (size_t)column + blanks + word > HELP_COLUMNS) {
+            printf("\n%*s", indent, "");
+            column = indent;
+            text += blanks;
+            blanks = 0;
+        }
+        printf("%.*s", (int)(blanks + word), text);
+        column += (int)(blanks + word);
+        text += blanks + word;
+        if (*text != '\n') continue;
+        putchar('\n');
+        column = 0;
+        indent = margin;
+        text++;
+    }
+    putchar('\n');
+}
+
+/* Ends the program after --help or --version. */
+static _Noreturn void end_printed(const FlagSpec *spec)
+{
+    if (!fflush(stdout) && !ferror(stdout)) exit(EXIT_STATUS_OK);
+    fprintf(stderr, "%s: cannot write to stdout: %s\n", spec->program, strerror(errno));
+    exit(EXIT_STATUS_SYSTEM);
 }
 
 static _Noreturn void help(const FlagSpec *spec)
 {
-    printf("usage: %s %s\n\n%s\n\n", spec->program, spec->synopsis, spec->about);
+    Buffer b;
+    buffer_init(&b, HELP_MAX);
+    printf("usage: %s ", spec->program);
+    print_wrapped(spec->synopsis, (int)strlen(spec->program) + 8, 8);
+    putchar('\n');
+    print_wrapped(spec->about, 0, 0);
+    putchar('\n');
     for (const Flag *f = spec->flags; f && f->name; f++) {
-        printf("  --%s%s\n        %s", f->name, kind_word(f->kind), f->help);
-        if (f->choices) printf(": %s", f->choices);
-        print_default(f);
-        putchar('\n');
+        printf("  %s--%s%s\n        ", strcmp(f->name, "output") ? "" : "-o, ", f->name,
+               kind_word(f->kind));
+        buffer_clear(&b);
+        buffer_puts(&b, f->help);
+        if (f->choices) buffer_printf(&b, ": %s", f->choices);
+        add_default(&b, f);
+        print_wrapped(b.data, 8, 8);
     }
-    printf("  --help\n  --version\n");
-    exit(fflush(stdout) ? 1 : 0);
+    printf("  -h, --help\n  --version\n");
+    buffer_release(&b);
+    end_printed(spec);
 }
 
 _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
@@ -57,7 +110,7 @@ _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, "; see %s --help\n", spec->program);
     va_end(ap);
-    exit(2);
+    exit(EXIT_STATUS_USAGE);
 }
 
 static int chosen(const char *choices, const char *value)
@@ -99,7 +152,21 @@ static const Flag *find(const FlagSpec *spec, const char *name, size_t n)
     return NULL;
 }
 
-/* Handle argv[i]; returns how many words it took. */
+int flags_given(const char *name)
+{
+    const Flag *f = find(parsed, name, strlen(name));
+    return f && given[f - parsed->flags];
+}
+
+void flags_stdin_once(const FlagSpec *spec, const char *const *words, int n)
+{
+    int seen = 0;
+    for (int i = 0; i < n; i++)
+        if (words[i] && !strcmp(words[i], "-") && seen++)
+            flags_usage_error(spec, "standard input (-) is given twice");
+}
+
+/* Handles argv[i]. Returns how many words it took. */
 static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
 {
     const char *name = argv[i] + 2, *eq = strchr(name, '=');
@@ -107,14 +174,15 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     if (!strcmp(name, "help")) help(spec);
     if (!strcmp(name, "version")) {
         printf("%s %s\n", spec->program, quern_version);
-        exit(fflush(stdout) ? 1 : 0);
+        end_printed(spec);
     }
     if (spec->checkable && !strcmp(name, "check-flags")) {
-        checking = 1;
+        if (checking++) flags_usage_error(spec, "--check-flags is given twice");
         return 1;
     }
     const Flag *f = find(spec, name, n);
     if (!f) flags_usage_error(spec, "unknown flag '--%.*s'", (int)n, name);
+    if (given[f - spec->flags]++) flags_usage_error(spec, "--%s is given twice", f->name);
     if (f->kind == FLAG_BOOL) {
         if (eq) flags_usage_error(spec, "--%s takes no value", f->name);
         *(int *)f->target = 1;
@@ -133,25 +201,43 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     return eq ? 1 : 2;
 }
 
+/* Returns the long form of "-h" and "-o", the only short flags, or NULL. */
+static char *long_form(const FlagSpec *spec, const char *word)
+{
+    static char help[] = "--help", output[] = "--output";
+    if (!strcmp(word, "-h")) return help;
+    return !strcmp(word, "-o") && find(spec, "output", 6) ? output : NULL;
+}
+
+static void begin(const FlagSpec *spec)
+{
+    size_t n = 0;
+    while (spec->flags && spec->flags[n].name) n++;
+    free(given);
+    given = memory_array(n, sizeof *given);
+    parsed = spec;
+    checking = 0;
+}
+
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
 {
-    static char output[] =
-        "--output"; /* "-o FILE", the one short form: everybody's fingers know it */
     int n = 0, only_words = 0;
+    begin(spec);
     for (int i = 1; i < argc;) {
-        if (!only_words && !strcmp(argv[i], "--")) {
-            only_words = 1;
-            i++;
-        } else if (!only_words && !strcmp(argv[i], "-o") && find(spec, "output", 6)) {
-            argv[i] = output;
-            i += one_flag(spec, argc, argv, i);
-        } else if (!only_words && argv[i][0] == '-' && argv[i][1] == '-') {
-            i += one_flag(spec, argc, argv, i);
-        } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
-            flags_usage_error(spec, "unknown flag '%s' (flags are long: --name)", argv[i]);
-        } else {
+        if (only_words || argv[i][0] != '-' || !argv[i][1]) {
             words[n++] = argv[i++];
             only_words |= spec->stop_at_word;
+            continue;
+        }
+        char *name = long_form(spec, argv[i]);
+        if (name) argv[i] = name;
+        if (argv[i][1] != '-')
+            flags_usage_error(spec, "unknown flag '%s' (flags are long: --name)", argv[i]);
+        if (argv[i][2]) {
+            i += one_flag(spec, argc, argv, i);
+        } else {
+            only_words = 1;
+            i++;
         }
     }
     for (const Flag *f = spec->flags; f && f->name; f++) {

@@ -1,7 +1,8 @@
 /* Long command-line flags with checked values: --name VALUE or --name=VALUE, --name alone for
- * FLAG_BOOL; -o is short for a flag named output. "--" ends the flags. --help prints the usage on
- * stdout and exits 0, --version likewise; a wrong flag or value prints one sentence on stderr and
- * exits 2. For main only.
+ * FLAG_BOOL. -h is short for --help, and -o for a flag named output. Each flag may be given once.
+ * "--" ends the flags; "-" is a positional word, by which a program that reads a stream means
+ * standard input. --help prints the usage on stdout and exits 0, --version likewise. A wrong flag
+ * or value prints one sentence on stderr and exits with EXIT_STATUS_USAGE. For main only.
  *
  * --check-flags, which --help does not list, asks a program whether its other flags are right: it
  * exits 0 or with the usage error, and reads and writes nothing. quern-config checks the settings
@@ -17,7 +18,7 @@ typedef struct {
     const char *name; /* without the dashes; NULL ends the table */
     FlagKind kind;
     void *target;        /* int *, int64_t *, double *, const char ** ; holds the default */
-    const char *help;    /* one line; the default is appended */
+    const char *help;    /* a phrase; the default is appended */
     double min, max;     /* for FLAG_INT and FLAG_FLOAT when min < max */
     const char *choices; /* for FLAG_TEXT: "bucket|island|random", or NULL */
     int required;        /* FLAG_TEXT must be given */
@@ -36,6 +37,12 @@ typedef struct {
 
 /* Puts the positional words into `words`, the caller's array of argc entries. Returns their number. */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
+
+/* Returns 1 when the flag stood on the command line that was parsed last. */
+int flags_given(const char *name);
+
+/* A usage error when "-" is among the n words more than once. A word may be NULL. */
+void flags_stdin_once(const FlagSpec *spec, const char *const *words, int n);
 
 /* Whether --check-flags was given. */
 int flags_checking(void);

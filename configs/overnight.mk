@@ -3,7 +3,7 @@
 RUN ?= overnight
 KEEP ?= 200
 TRIALS ?= 600
-SMALL_MODEL ?= --vocab 2048 --hidden 256 --ff 704 --layers 6 --heads 8 --kv-heads 4 --context 2048
+SMALL_MODEL ?= --vocab 2048 --hidden 256 --ff 704 --layers 6 --heads 8 --kv-heads 4
 SFT ?= --plain-epochs 6 --epochs 3 --batch 16 --lr 2e-3
 SELFSUP_ROUNDS ?= 4
 SELFSUP_GROUPS ?= 12

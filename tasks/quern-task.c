@@ -109,13 +109,13 @@ static int gate(const char *root, const char **names, int n_names)
 int main(int argc, char **argv)
 {
     const char *root = NULL;
-    Flag flags[] = {{.name = "root",
+    Flag flags[] = {{.name = "task-root",
                      .kind = FLAG_TEXT,
                      .target = &root,
-                     .help = "the tasks folder (also: $QUERN_TASKS)"},
+                     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
                     {0}};
     FlagSpec spec = {.program = "quern-task",
-                     .synopsis = "list | show NAME | gate [NAME...] [--root DIR]",
+                     .synopsis = "list | show NAME | gate [NAME...] [--task-root DIR]",
                      .about = "list: the tasks there are. show: one task, its workloads and its "
                               "baseline. gate: refuse tasks whose "
                               "checks a kernel passes that does no work; exit 1 if any is refused.",

@@ -19,7 +19,8 @@ static int print_ptx(const char *arch, const char *path, Error *err)
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
     if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
     if (memchr(source.data, 0, source.len))
-        return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text", path);
+        return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text",
+                         file_label(path));
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
     int rc = compiler_run(
         c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
@@ -44,12 +45,15 @@ int main(int argc, char **argv)
         {.name = NULL}};
     FlagSpec spec = {.program = "quern-compile",
                      .synopsis = "[--arch sm_90] FILE.cu",
-                     .about = "Compile one candidate as the evaluator does, and print its PTX.",
+                     .about = "Compile one candidate as the evaluator does, and print its PTX. The "
+                              "file - is standard input.",
                      .flags = flags,
                      .min_words = 0,
                      .max_words = 1};
     int n = flags_parse(&spec, argc, argv, words);
     Error err;
+    if (serve && (n || flags_given("arch")))
+        flags_usage_error(&spec, "--serve takes no other flag and no file");
     log_open("quern-compile");
     if (serve)
         return compile_server_run(STDIN_FILENO, STDOUT_FILENO, &err) ? EXIT_STATUS_FAILED

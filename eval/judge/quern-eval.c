@@ -39,7 +39,7 @@ static const Flag flags[] = {
      .help = "of the drawn inputs",
      .min = 0,
      .max = 9e15},
-    {.name = "tasks",
+    {.name = "task-root",
      .kind = FLAG_TEXT,
      .target = &args.tasks_root,
      .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
@@ -79,7 +79,8 @@ static const Flag flags[] = {
 static const FlagSpec spec = {
     .program = "quern-eval",
     .synopsis = "--task NAME [--device DEVICE] FILE.cu...",
-    .about = "Compile, check and time one candidate, or several of a task. Exit status: 0 correct "
+    .about = "Compile, check and time one candidate, or several of a task. The file - is standard "
+             "input. Exit status: 0 correct "
              "and timed, 1 a candidate failed, 2 usage, 3 the evaluator failed.",
     .flags = flags,
     .max_words = -1};
@@ -120,7 +121,7 @@ static int judge_all(Evaluator *e, const char **files, int n, const Buffer *firs
 {
     int status = EXIT_STATUS_OK;
     for (int i = 0; i < n; i++) {
-        if (n > 1 && !args.json) printf("%s%s:\n", i ? "\n" : "", files[i]);
+        if (n > 1 && !args.json) printf("%s%s:\n", i ? "\n" : "", file_label(files[i]));
         Buffer next;
         if (i) read_source(files[i], &next);
         int one = judge(e, i ? &next : first);
@@ -142,16 +143,30 @@ static void need_task(const TaskSet *set)
     flags_usage_error(&spec, "no task is named \"%s\"; there are %s", args.task, names);
 }
 
+/* End with a usage error when a flag is given that has no effect on this device: a simulator
+ * predicts times, so there is nothing to time. */
+static void need_clock(const DeviceOps *ops, const char *flag)
+{
+    if (!ops->clock && flags_given(flag))
+        flags_usage_error(&spec, "--%s has no effect on %s: its times are predicted, not measured",
+                          flag, args.device);
+}
+
 /* End with a usage error unless a task, a known device and files that exist are named. */
 static const DeviceOps *need_words(const char **files, int n, const char **device_arg)
 {
     Error err;
     if (!args.task || !*args.task) flags_usage_error(&spec, "--task is required");
     if (!n) flags_usage_error(&spec, "expected %s %s, found 0 words", spec.program, spec.synopsis);
+    flags_stdin_once(&spec, files, n);
+    if (args.baseline && !strcmp(args.baseline, "-"))
+        flags_usage_error(&spec, "--baseline expects a file, found - (standard input)");
     const DeviceOps *ops = device_find(args.device, device_arg, &err);
     if (!ops) flags_usage_error(&spec, "%s", err.text);
+    need_clock(ops, "mode");
+    need_clock(ops, "budget");
     for (int i = 0; i < n; i++)
-        if (!file_exists(files[i]))
+        if (strcmp(files[i], "-") && !file_exists(files[i]))
             flags_usage_error(&spec, "cannot open %s: No such file or directory", files[i]);
     return ops;
 }

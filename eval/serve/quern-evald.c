@@ -71,6 +71,8 @@ static void parse(int argc, char **argv, EvalWorkerOptions *opt)
         flags_usage_error(
             &spec,
             "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    if (opt->runner.uuid && strcmp(runner, "noop"))
+        flags_usage_error(&spec, "--uuid is for --runner noop: a device has its own");
     opt->compilers = (int)compilers;
     opt->runner.noop = !strcmp(runner, "noop");
 }

@@ -18,6 +18,16 @@ static void list_classes(const FlagSpec *spec, char *text, EvaluateOptions *opt)
     if (!opt->n_devices) flags_usage_error(spec, "--device names no class");
 }
 
+/* End with a usage error when a flag is given that has no effect on simulators. */
+static void check_measured(const FlagSpec *spec, const EvaluateOptions *opt)
+{
+    int measured = 0;
+    for (int i = 0; i < opt->n_devices; i++) measured |= strncmp(opt->devices[i], "sim:", 4) != 0;
+    if (!measured && flags_given("second-wait"))
+        flags_usage_error(spec, "--second-wait has no effect on simulators: only measured scores "
+                                "need a second device");
+}
+
 /* devices: a copy of --device, cut at its commas; opt->devices points into it. */
 static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
 {
@@ -88,6 +98,7 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
     opt->seed = (uint64_t)seed;
     *devices = memory_strdup(classes);
     list_classes(&spec, *devices, opt);
+    check_measured(&spec, opt);
 }
 
 int main(int argc, char **argv)

@@ -50,6 +50,18 @@ static int run(const Options *o, int remote, ArtifactSpec *out, Error *err)
     return engine_start(&o->engine, err) || sampling_native(o->policy, &so, out, err) ? -1 : 0;
 }
 
+/* Ends with a usage error when a flag is given that the kind of policy has no use for. */
+static void check_effect(const FlagSpec *spec, int remote)
+{
+    static const char *const of_model[] = {"engine", "gpus", NULL};
+    for (int i = 0; remote && of_model[i]; i++)
+        if (flags_given(of_model[i]))
+            flags_usage_error(spec, "--%s is of a model here: an endpoint has devices of its own",
+                              of_model[i]);
+    if (!remote && flags_given("concurrency"))
+        flags_usage_error(spec, "--concurrency is of an endpoint: a model here takes --batch");
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.stage = "sample",
@@ -105,6 +117,7 @@ int main(int argc, char **argv)
     if (remote && o.engine.plan)
         flags_usage_error(&spec,
                           "--plan is of a model here; what an endpoint takes is its own matter");
+    check_effect(&spec, remote);
     if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
     flags_checked();
     log_open("quern-sample");

@@ -28,6 +28,10 @@ typedef struct {
     {                       \
         SETTING_COUNT, NULL \
     }
+#define SEEDED                 \
+    {                          \
+        SETTING_SEED, "--seed" \
+    }
 #define SHARED_ENGINE             \
     {SETTING_ENGINE, "--engine"}, \
     {                             \
@@ -37,9 +41,7 @@ typedef struct {
     SHARED_ENGINE, {SETTING_LORA, "--lora"}, {SETTING_LORA_ALPHA, "--lora-alpha"},              \
         {SETTING_RSLORA, "--rslora"}, {SETTING_LEAN, "--lean"}, {SETTING_TRAINER, "--trainer"}, \
         {SETTING_MAX_TOKENS, "--max-tokens"}, {SETTING_RECOMPUTE, "--recompute"},               \
-    {                                                                                           \
-        SETTING_TRAINER_HOURS, "--trainer-hours"                                                \
-    }
+        {SETTING_TRAINER_HOURS, "--trainer-hours"}, SEEDED
 
 static const ProgramCheck checks[] = {
     {"quern-collect",
@@ -49,16 +51,23 @@ static const ProgramCheck checks[] = {
       {SETTING_TRIALS, "--trials"},
       {SETTING_KEEP, "--keep"},
       {SETTING_MISTAKES, "--mistakes"},
-      {SETTING_SEED, "--seed"},
+      SEEDED,
       LAST}},
-    {"quern-filter", "", 0, {{SETTING_CONTRASTIVE, "--contrastive"}, LAST}},
+    {"quern-filter",
+     "",
+     0,
+     {{SETTING_CONTRASTIVE, "--contrastive"}, {SETTING_STYLE, "--style"}, SEEDED, LAST}},
     {"quern-prompt",
      "",
      0,
-     {{SETTING_SELFSUP_GROUPS, "--groups"},
-      {SETTING_SELFSUP_PLAIN, "--plain"},
-      {SETTING_GROUPS, "--groups"},
+     {{SETTING_SELFSUP_GROUPS, "--groups"}, {SETTING_SELFSUP_PLAIN, "--plain"}, LAST}},
+    {"quern-prompt",
+     "",
+     0,
+     {{SETTING_GROUPS, "--groups"},
       {SETTING_PLAIN, "--plain"},
+      {SETTING_STYLE, "--style"},
+      SEEDED,
       {SETTING_EXEMPLARS, NULL},
       LAST}},
     {"quern-sample",
@@ -66,11 +75,12 @@ static const ProgramCheck checks[] = {
      0,
      {SHARED_ENGINE,
       {SETTING_SELFSUP_COPIES, "--copies"},
-      {SETTING_COPIES, "--copies"},
-      {SETTING_REPORT_SAMPLES, "--copies"},
       {SETTING_MAX_NEW, "--max-new"},
       {SETTING_BATCH, "--batch"},
+      SEEDED,
       LAST}},
+    {"quern-sample", "", 0, {{SETTING_COPIES, "--copies"}, LAST}},
+    {"quern-sample", "", 0, {{SETTING_REPORT_SAMPLES, "--copies"}, LAST}},
     {"quern-sft", "", 1, {SHARED_TRAINING, {SETTING_SMALL_MODEL, NULL}, {SETTING_SFT, NULL}, LAST}},
     {"quern-selfsup", "--base .", 1, {SHARED_TRAINING, {SETTING_SELFSUP, NULL}, LAST}},
     {"quern-crl", "--base . --reference .", 1, {SHARED_TRAINING, {SETTING_CRL, NULL}, LAST}},
@@ -102,8 +112,7 @@ static int ask(const Settings *s, const ProgramCheck *c, int n, Buffer *said, Er
     if (process_find_program(c->program, program, sizeof program, err)) return -1;
     buffer_init(&command, 1 << 16);
     buffer_printf(&command, "exec \"$1\" --check-flags %s", c->inputs);
-    if (!strcmp(c->program, "quern-sft") && *setting_text(s, SETTING_BASE_FLAGS))
-        buffer_printf(&command, " %s", setting_text(s, SETTING_BASE_FLAGS));
+    if (!strcmp(c->program, "quern-sft") && *s->checkpoint) buffer_puts(&command, " --base .");
     for (int i = 0; i < n; i++) add_setting(s, &c->flags[i], &command);
     const char *const argv[] = {"bash", "-c", command.data, "the shell", program, NULL};
     int rc = process_run(argv, &(ProcessOptions){.timeout_s = LIMIT_S}, NULL, said, &result, err);

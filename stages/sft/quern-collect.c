@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 {
     const char *output = NULL, *only = NULL, *root = NULL, *names = "template",
                *device = "sim:h100", *redis = NULL;
-    int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_tokens = 4096, concurrency = 8;
+    int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_new = 4096, concurrency = 8;
     double mistakes = 0.15;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         {"keep", FLAG_INT, &keep, "stop after so many distinct correct ones", 1, 100000},
         {"mistakes", FLAG_FLOAT, &mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
-        {"max-tokens", FLAG_INT, &max_tokens, "of an endpoint's answer", 16, 131072},
+        {"max-new", FLAG_INT, &max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
         {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024,
          .aside = 1},
         {"device", FLAG_TEXT, &device, "device class that judges"},
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     stop_install();
     Error err;
     Teacher teachers[MAX_TEACHERS];
-    const Teacher common = {NULL, mistakes, (int)max_tokens, (int)concurrency, (uint64_t)seed};
+    const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed};
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
     if (n < 0) flags_usage_error(&spec, "%s", err.text);
@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     Queue *q;
     artifact_spec_init(&out, "samples", "quern-collect");
     config_from_flags(&out, flags);
+    artifact_spec_config(&out, "max-tokens", "%lld", (long long)max_new);
     if (taskset_load(root, only, &tasks, &err)) log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     for (int i = 0; i < n; i++)

@@ -15,17 +15,17 @@ static void print_texts(const TemplateKernel *k)
             k->design);
 }
 
-/* Writes one kernel to stdout, or to the file DIRECTORY/TASK-SEED.cu. */
+/* Writes one kernel to stdout, or to the file OUTPUT/TASK-SEED.cu. */
 static int write_kernel(const char *task, uint64_t seed, double mistakes, int texts,
-                        const char *directory, Error *err)
+                        const char *output, Error *err)
 {
     TemplateKernel kernel;
     if (template_generate(task, NULL, seed, mistakes, &kernel, err)) return -1;
     if (texts) print_texts(&kernel);
     int rc = 0;
-    if (directory) {
+    if (output) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s-%llu.cu", directory, task, (unsigned long long)seed);
+        snprintf(path, sizeof path, "%s/%s-%llu.cu", output, task, (unsigned long long)seed);
         rc = file_write_atomic(path, kernel.source, strlen(kernel.source), err);
     } else {
         fputs(kernel.source, stdout);
@@ -36,7 +36,7 @@ static int write_kernel(const char *task, uint64_t seed, double mistakes, int te
 
 int main(int argc, char **argv)
 {
-    const char *task = NULL, *directory = NULL;
+    const char *task = NULL, *output = NULL;
     int64_t seed = 1, count = 1;
     double mistakes = 0;
     int texts = 0;
@@ -53,10 +53,10 @@ int main(int argc, char **argv)
          .help = "so many, of this seed and those after it",
          .min = 1,
          .max = 1e6},
-        {.name = "directory",
+        {.name = "output",
          .kind = FLAG_TEXT,
-         .target = &directory,
-         .help = "write TASK-SEED.cu there, not to stdout"},
+         .target = &output,
+         .help = "folder to write TASK-SEED.cu to, not stdout"},
         {.name = "mistakes",
          .kind = FLAG_FLOAT,
          .target = &mistakes,
@@ -68,17 +68,16 @@ int main(int argc, char **argv)
          .help = "choices, analysis and design on stderr"},
         {0},
     };
-    const FlagSpec spec = {
-        .program = "quern-template",
-        .synopsis = "--task NAME [--seed N] [--mistakes RATE] [--count N --directory DIR]",
-        .about = "Prints candidates of the built-in template teacher.",
-        .flags = flags};
+    const FlagSpec spec = {.program = "quern-template",
+                           .synopsis =
+                               "--task NAME [--seed N] [--mistakes RATE] [--count N --output DIR]",
+                           .about = "Prints candidates of the built-in template teacher.",
+                           .flags = flags};
     const char *words[1];
     flags_parse(&spec, argc, argv, words);
     log_open("quern-template");
     Error err;
     for (int64_t i = 0; i < count; i++)
-        if (write_kernel(task, (uint64_t)(seed + i), mistakes, texts, directory, &err))
-            log_die(&err);
+        if (write_kernel(task, (uint64_t)(seed + i), mistakes, texts, output, &err)) log_die(&err);
     return log_close(EXIT_STATUS_OK);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's times of the twelve tasks at their timed workloads, to set beside Quern's baselines.
 
-    python3 tests/gpu/eager.py [--tasks relu,softmax] [--runs 100] [--folder tasks]
+    python3 tests/gpu/eager.py [--tasks relu,softmax] [--runs 100] [--task-root tasks]
 
 One JSON line a task and timed workload: task, axes, us and what (eager, the expression that baseline_cuda.cu
 follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). Median of the runs;
@@ -160,7 +160,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--tasks", default="", help="names, with commas; all when left out")
     options.add_argument("--runs", type=int, default=100)
-    options.add_argument("--folder", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks"))
+    options.add_argument("--task-root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks"))
     given = options.parse_args()
     if not torch.cuda.is_available():
         sys.exit("eager.py: PyTorch sees no GPU")
@@ -171,7 +171,7 @@ def main():
     flush = torch.zeros(2 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
     names = given.tasks.split(",") if given.tasks else sorted(EAGER)
     for name in names:
-        with open(os.path.join(given.folder, name, "task.json")) as file:
+        with open(os.path.join(given.task_root, name, "task.json")) as file:
             task = json.load(file)
         eager, what = EAGER[name]
         for axes in [w["axes"] for w in task["workloads"] if w["role"] == "time"]:

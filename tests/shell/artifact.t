@@ -28,6 +28,16 @@ if command -v python3 >/dev/null; then
 for line in open("out"): json.loads(line)' 2>err; ok $? 'export is valid JSON'
 fi
 
+run quern-artifact export good.qa; mv out exported
+"$BIN/quern-artifact" export - <good.qa >out 2>err && cmp -s out exported && cat good.qa | "$BIN/quern-artifact" export - | cmp -s - exported; ok $? 'export -: standard input'
+"$BIN/quern-artifact" validate - <good.qa >out 2>err; s=$?
+[ $s = 0 ] && [ "$(cat out)" = "standard input: ok, metrics, 2 records, payload $digest" ]; ok $? 'validate -'
+"$BIN/quern-artifact" show - --records 1 <good.qa >out 2>err; s=$?
+[ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out; ok $? 'show -'
+head -c 40 good.qa | "$BIN/quern-artifact" validate - >out 2>err; [ $? = 1 ] && sentence quern-artifact 'standard input'; ok $? 'a stream that is cut'
+"$BIN/quern-artifact" validate - - <good.qa >out 2>err; [ $? = 2 ] && sentence quern-artifact 'given twice'; ok $? 'standard input, twice'
+run quern-artifact validate good.qa --records 1; [ $? = 2 ] && sentence quern-artifact '--records is for show'; ok $? 'a flag of another command'
+
 # ---- truncated files ----
 size=$(stat -c %s good.qa) bad=0
 for ((at = 0; at < size; at += 7)); do

@@ -14,6 +14,27 @@ for path in "$BIN"/quern-*; do
     [ $rc = 0 ] && grep -qx "$p [0-9.]*" out && [ ! -s err ]; ok $? "$p --version"
     run "$p" --no-such-flag
     [ $rc = 2 ] && sentence "$p" "'--no-such-flag'"; ok $? "$p refuses an unknown flag"
+    run "$p" --help
+    cp out long; awk 'length > 100 { exit 1 }' long; ok $? "$p --help has lines of at most 100 columns"
+    run "$p" -h
+    [ $rc = 0 ] && cmp -s out long && [ ! -s err ]; ok $? "$p -h is --help"
+    if [ -w /dev/full ]; then
+        "$BIN/$p" --help >/dev/full 2>err; rc=$?; : >out
+        [ $rc = 3 ] && sentence "$p" 'No space left'; ok $? "$p --help: a full disk behind stdout is a failure"
+    fi
+    # The first flag of the help, twice, with a value that it takes. Where it has none, there is no flag to repeat.
+    twice=($(awk '
+        /^  (-o, )?--/ && !/--(help|version)$/ { sub(/^  (-o, )?/, ""); flag = $1; value = $2; getline help; exit }
+        END {
+            if (value == "TEXT" && match(help, /: [a-z0-9.-]+\|/)) word = substr(help, RSTART + 2, RLENGTH - 3)
+            else if (value == "TEXT") word = "x"
+            else if (match(help, /default [0-9.e-]+/)) word = substr(help, RSTART + 8, RLENGTH - 8)
+            if (flag) print flag, word, flag, word
+        }' long))
+    if [ ${#twice[@]} != 0 ]; then
+        run "$p" "${twice[@]}"
+        [ $rc = 2 ] && sentence "$p" "${twice[0]} is given twice"; ok $? "$p refuses ${twice[0]} given twice"
+    fi
     run "$p" -x
     [ $rc = 2 ] && sentence "$p" "'-x'"; ok $? "$p refuses a short flag"
 done
@@ -73,6 +94,21 @@ run quern-collect --teachers nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
 run quern-queue status
 [ $rc = 2 ] && sentence quern-queue QUERN_REDIS && grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err; ok $? 'no queue: what to do is said, and where that of a run is'
+
+run quern-prompt --seed 1 -o new.qa --seed=2
+[ $rc = 2 ] && sentence quern-prompt '--seed is given twice'; ok $? 'a flag given twice, in both forms'
+run quern-prompt -o new.qa --output new.qa
+[ $rc = 2 ] && sentence quern-prompt '--output is given twice'; ok $? '-o and --output'
+run quern-queue status --json --json
+[ $rc = 2 ] && sentence quern-queue '--json is given twice'; ok $? 'a flag without a value, twice'
+run quern-evaluate absent.qa -o new.qa --device sim:h100,sim:l40 --second-wait 1
+[ $rc = 2 ] && sentence quern-evaluate '--second-wait has no effect'; ok $? 'a flag without effect on simulators'
+run quern-sample --policy openai:m --engine auto --prompts absent.qa -o new.qa
+[ $rc = 2 ] && sentence quern-sample '--engine is of a model here'; ok $? 'a flag without effect on an endpoint'
+run quern-sample --policy new --concurrency 2 --prompts absent.qa -o new.qa
+[ $rc = 2 ] && sentence quern-sample '--concurrency is of an endpoint'; ok $? 'a flag without effect on a model here'
+run quern-task list --task-root new
+[ $rc = 2 ] && sentence quern-task new; ok $? '--task-root is the folder of the tasks'
 
 # The same command again does nothing, and says so; another flag does the work again; a full disk is one sentence.
 unset QUERN_LOG

@@ -37,6 +37,18 @@ is "a GPU that is not there: one sentence" "$? $(grep -c '^quern-eval: device cu
 is "no such profile: usage" $? 2
 is "a pipe is judged as what is read from it" "$("$BIN/quern-eval" --task relu --json <(cat $ok) | cksum) $("$BIN/quern-eval" --task relu --json /dev/stdin < <(cat $ok) | cksum)" \
     "$(cksum <"$tmp/a") $(cksum <"$tmp/a")"
+is "- is standard input" "$("$BIN/quern-eval" --task relu --json - <$ok | cksum) $(cat $ok | "$BIN/quern-eval" --task relu --json - | cksum)" \
+    "$(cksum <"$tmp/a") $(cksum <"$tmp/a")"
+is "also beside files" "$(cat $ok | "$BIN/quern-eval" --task relu $ok - | grep -cE '^(standard input|.*ok.cu):$')" 2
+cat $ok | "$BIN/quern-eval" --task relu - - >/dev/null 2>"$tmp/err"
+is "but once" "$? $(grep -c 'standard input (-) is given twice' "$tmp/err")" "2 1"
+is "and of quern-compile" "$("$BIN/quern-compile" - <$ok | cksum)" "$("$BIN/quern-compile" $ok | cksum)"
+for flags in '--mode warm' '--budget 1'; do
+    "$BIN/quern-eval" --task relu $flags $ok >/dev/null 2>"$tmp/err"
+    is "$flags has no effect on a simulator: usage" "$? $(grep -c -- "^quern-eval: ${flags% *} has no effect on sim:h100" "$tmp/err")" "2 1"
+done
+"$BIN/quern-eval" --task relu --task-root "$tmp/none" $ok >/dev/null 2>"$tmp/err"
+is "--task-root is the folder of the tasks" "$? $(grep -c "$tmp/none" "$tmp/err")" "2 1"
 { printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$tmp/mark.cu"
 is "a byte-order mark is skipped" "$("$BIN/quern-eval" --task relu --json "$tmp/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
 is "and in a baseline, too" "$("$BIN/quern-eval" --task relu --json --baseline "$tmp/mark.cu" $ok | json_field outcome)" ok

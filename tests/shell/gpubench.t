@@ -5,7 +5,7 @@
 export QUERN_LOG=quiet
 bench() { # FLAGS: sets status
     status=0
-    "$BIN/quern-gpubench" --device sim:h100 --out "$tmp/tsv" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    "$BIN/quern-gpubench" --device sim:h100 --output "$tmp/tsv" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
 }
 field() { awk -F'\t' -v what="$1" -v at="$2" '$2 == what {print $at}' "$tmp/tsv"; } # WHAT COLUMN: 3 is the value, 6 the judgement
 row_is() { # WHAT VALUE JUDGEMENT
@@ -41,10 +41,10 @@ again=$(find "$tmp/work/cache" -type f | wc -l)
 # ---- errors and an early end ----
 bench --parts ''
 [ $status = 2 ]; ok $? 'no part at all is a wrong flag'
-"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --out /dev/full >"$tmp/out" 2>"$tmp/err"; status=$?
+"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --output /dev/full >"$tmp/out" 2>"$tmp/err"; status=$?
 [ $status = 3 ]; ok $? 'results that cannot be written: exit status 3'
 before=$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)
-"$BIN/quern-gpubench" --device sim:h100 --out "$tmp/none/tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
+"$BIN/quern-gpubench" --device sim:h100 --output "$tmp/none/tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
 [ $status = 2 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]; ok $? 'nor begun: exit status 2, and no folder is left'
 rm -f "$tmp/tsv"
 bench --parts difference --trials 400 &
@@ -60,7 +60,7 @@ for program in eval evald compile light cudarunner template; do echo >"$tmp/buil
 cat >"$tmp/build/bin/quern-gpubench" <<END
 #!/bin/bash
 while [ \$# -gt 0 ]; do
-    case \$1 in --parts) part=\$2 ;; --out) out=\$2 ;; --limit) limit=\$2 ;; esac
+    case \$1 in --parts) part=\$2 ;; --output) out=\$2 ;; --limit) limit=\$2 ;; esac
     shift 2
 done
 echo "\$part \$limit" >>"$tmp/calls"

@@ -162,6 +162,8 @@ flags() { # SENTENCE NAME=VALUE...
 flags 'CRL: --loss expects one of dapo|' CRL='--loss gpso'
 flags 'SELFSUP: unknown flag' SELFSUP='--lrr 1e-4'
 flags 'SFT: --lr expects a number' SFT='--lr much'
+flags 'SFT: --vocab is given twice' SFT='--vocab 400'
+flags 'CRL: --seed is given twice' CRL='--seed 3'
 flags 'SMALL_MODEL: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
 flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
 flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
@@ -174,6 +176,7 @@ flags 'CLASSES=NVIDIA+H200: no evaluator of DEVICES=sim:h100 has the class' CLAS
 flags 'ENGINE=cuda:99: there is no cuda:99 here' ENGINE=cuda:99
 flags 'LORA: --lora expects a value from' "POLICY=native:$tmp/a" LORA=9999
 for p in default smoke; do "$BIN/quern-config" --found= --check PROFILE=$p "RUN=$run-flags" -- true >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; ok $? "PROFILE=$p is not refused"; done
+"$BIN/quern-config" --found= --check CONFIG=configs/lora.mk "POLICY=native:$tmp/a" "RUN=$run-flags" -- true >"$tmp/out" 2>&1; ok $? 'nor are adapters on a checkpoint'
 
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/tap.sh"
 task() { "$BIN/quern-task" "$@" >"$tmp/out" 2>"$tmp/err"; }
 # refused NAME TEXT: gate refuses that copy with exit status 1 and the text
-refused() { task gate "$1" --root "$tmp/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$tmp/out"; }
+refused() { task gate "$1" --task-root "$tmp/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$tmp/out"; }
 # broken NAME SED-SCRIPT: makes a copy of softmax with an edited task.json
 broken() { cp -r "$root/tasks/softmax" "$tmp/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$tmp/tasks/$1/task.json"; }
 compile() { # as the Makefile does
@@ -18,7 +18,7 @@ task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$tmp/out" && gre
 task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$tmp/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
 task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$tmp/err"; ok $? "an unknown task is one sentence"
 task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
-task list --root "$tmp/nowhere"; [ $? = 2 ] && grep -q nowhere "$tmp/err"; ok $? "a missing root is an error"
+task list --task-root "$tmp/nowhere"; [ $? = 2 ] && grep -q nowhere "$tmp/err"; ok $? "a missing root is an error"
 
 mkdir -p "$tmp/tasks"
 broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
@@ -89,6 +89,6 @@ void reference(const int64_t *axis, const double *const *in, double *const *out)
 C
 compile triple
 cp -r "$root"/tasks/*/ "$tmp/tasks/"
-task list --root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 ] && grep -q '^triple' "$tmp/out"; ok $? "a thirteenth folder is listed"
-task gate triple --root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"; ok $? "and passes the gate"
+task list --task-root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 ] && grep -q '^triple' "$tmp/out"; ok $? "a thirteenth folder is listed"
+task gate triple --task-root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"; ok $? "and passes the gate"
 done_testing

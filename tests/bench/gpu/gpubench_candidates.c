@@ -98,8 +98,8 @@ static int run_teacher(const GpuBench *b, const char *task, const char *dir, int
     snprintf(program, sizeof program, "%s/quern-template", b->bin);
     snprintf(count, sizeof count, "%d", n);
     snprintf(rate, sizeof rate, "%.3f", mistakes);
-    const char *const argv[] = {program,      "--task", task,          "--count", count,
-                                "--mistakes", rate,     "--directory", dir,       NULL};
+    const char *const argv[] = {program,      "--task", task,       "--count", count,
+                                "--mistakes", rate,     "--output", dir,       NULL};
     Buffer said;
     ProcessResult r;
     buffer_init(&said, 65536);

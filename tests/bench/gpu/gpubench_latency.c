@@ -84,8 +84,8 @@ static int cold_once(Latency *l, const char *cache, long number, double *seconds
     if (rc) return rc;
     char *usual = memory_strdup(getenv("QUERN_CACHE"));
     setenv("QUERN_CACHE", cache, 1);
-    const char *const argv[] = {program,   "--task", "relu",   "--device", l->b->device,
-                                "--tasks", l->tasks, "--json", path,       NULL};
+    const char *const argv[] = {program,       "--task", "relu",   "--device", l->b->device,
+                                "--task-root", l->tasks, "--json", path,       NULL};
     Buffer out, said;
     ProcessResult r;
     buffer_init(&out, 1 << 20);

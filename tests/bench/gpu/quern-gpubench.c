@@ -115,7 +115,7 @@ static const Flag flags[] = {
      "seconds after which a part ends with what it has, same, difference and repeat as one; 0: "
      "none",
      0, 1e6},
-    {"out", FLAG_TEXT, &opt.out, "every result and observation, tab-separated"},
+    {"output", FLAG_TEXT, &opt.out, "every result and observation, tab-separated"},
     {"work", FLAG_TEXT, &opt.work, "scratch folder that is kept; else one in /tmp that is removed"},
     {"latency", FLAG_INT, &opt.bench.latency, "candidates of part latency", 1, 1000},
     {"pairs", FLAG_INT, &opt.bench.pairs, "comparisons of part same at the sizes that tasks time",
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 {
     const FlagSpec spec = {
         .program = "quern-gpubench",
-        .synopsis = "[--device cuda:0] [--parts NAME,...] [--limit SECONDS] [--out FILE]",
+        .synopsis = "[--device cuda:0] [--parts NAME,...] [--limit SECONDS] [--output FILE]",
         .about = "Measures an evaluator's speed, accuracy and resilience on a device. Exit status "
                  "1 when a part could "
                  "not be measured; a number that misses what was asked is printed as such and is "

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         {"shape", FLAG_TEXT, &o.shape, "of which model", .choices = bench_shape_names()},
         {"batch", FLAG_INT, &o.batch, "rows decoded together", 1, 4096},
         {"prompt", FLAG_INT, &o.prompt, "tokens of each row's prompt", 1, 100000},
-        {"new-tokens", FLAG_INT, &o.new_tokens, "tokens of a sample", 3, 100000},
+        {"max-new", FLAG_INT, &o.new_tokens, "tokens of a sample", 3, 100000},
         {"lora", FLAG_INT, &o.lora, "rank of an adapter, not merged; 0: none", 0, 512},
         {"bandwidth", FLAG_FLOAT, &o.bandwidth, "TB/s that shares are of; 0: none", 0, 1e3},
         {"parts", FLAG_BOOL, &o.parts, "print what the parts of a step cost"},

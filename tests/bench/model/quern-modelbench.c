@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         {"profile", FLAG_BOOL, &o.profile, "print the operations of a training step by their time"},
         {"batch", FLAG_INT, &o.batch, "rows decoded together", 1, 4096},
         {"prompt", FLAG_INT, &o.prompt, "tokens of a prompt", 1, 100000},
-        {"new-tokens", FLAG_INT, &o.new_tokens, "tokens of a sample", 1, 100000},
+        {"max-new", FLAG_INT, &o.new_tokens, "tokens of a sample", 1, 100000},
         {"copies", FLAG_INT, &o.copies, "samples of a prompt", 1, 4096},
         {0},
     };

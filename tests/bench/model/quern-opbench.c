@@ -1,5 +1,5 @@
 /* quern-opbench: the rates of memory-bound operations, one a line:
- *   quern-opbench --device cuda:0 --model 7b */
+ *   quern-opbench --engine cuda:0 --model 7b */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,16 +20,16 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    const char *device = "auto", *model = "7b";
+    const char *engine = "auto", *model = "7b";
     int attention = 0;
     const Flag flags[] = {
-        {"device", FLAG_TEXT, &device, "cpu, cuda:N or auto"},
+        {"engine", FLAG_TEXT, &engine, "cpu, cuda:N or auto"},
         {"model", FLAG_TEXT, &model, "the shapes of Qwen2.5 of that size",
          .choices = "0.5b|7b|tiny"},
         {"attention", FLAG_BOOL, &attention, "attention too, at three models' shapes: for a GPU"},
         {0},
     };
-    const FlagSpec spec = {"quern-opbench", "[--device DEVICE] [--model SIZE]",
+    const FlagSpec spec = {"quern-opbench", "[--engine ENGINE] [--model SIZE]",
                            "Time each operation of training that is bound by memory, and print the "
                            "rate at which it reads and "
                            "writes.",
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     Error err;
     KernelTime times[KERNEL_TIMES_MAX];
     flags_parse(&spec, argc, argv, NULL);
-    if (model_device(device, &op, &err)) log_die(&err);
+    if (model_device(engine, &op, &err)) log_die(&err);
     size_t k = 0;
     while (strcmp(models[k].name, model)) k++;
     int n = bench_kernels(op, &models[k].shape, times, &err);

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
          .kind = FLAG_INT,
          .target = &concurrency,
          .help = "requests at once"},
-        {.name = "max-tokens", .kind = FLAG_INT, .target = &tokens, .help = "of an answer"},
+        {.name = "max-new", .kind = FLAG_INT, .target = &tokens, .help = "tokens of an answer"},
         {.name = "temperature", .kind = FLAG_FLOAT, .target = &temperature, .help = "of sampling"},
         {.name = "give-up", .kind = FLAG_FLOAT, .target = &give_up, .help = "seconds"},
         {.name = "timeout", .kind = FLAG_FLOAT, .target = &timeout, .help = "seconds"},
