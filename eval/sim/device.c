@@ -36,6 +36,7 @@ struct DeviceModule {
     Code code;
     Cubin cubin;
     DeviceModule *next;
+    uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
     int n_variables;
     uint64_t *variables; /* addresses of its .global variables */
 };
@@ -360,7 +361,10 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     x->code = &l->module->code;
     x->entry = f;
     x->fault = fault;
+    x->clock = l->module->clock;
+    x->grid_id = ++l->module->launches;
     int r = exec_launch(x, l);
+    l->module->clock = x->clock;
     x->counts.registers = registers_of(d, l);
     return r;
 }

@@ -108,7 +108,7 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     case SPECIAL_NWARPID: return (x->block[0] * x->block[1] * x->block[2] + LANES - 1) / LANES;
     case SPECIAL_SMID: return x->cta.linear % x->sm_count;
     case SPECIAL_NSMID: return x->sm_count;
-    case SPECIAL_GRIDID: return x->mem->launch_id;
+    case SPECIAL_GRIDID: return x->grid_id;
     case SPECIAL_CLOCK:
     case SPECIAL_CLOCK64:
     case SPECIAL_GLOBALTIMER:

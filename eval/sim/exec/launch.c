@@ -104,12 +104,13 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
     }
     /* Only the registers that the PTX declares need zeros: those that the decoder added are written
      * before they are read. A callee's frame starts at a place that differs per call, so with calls
-     * everything is zeroed. */
+     * everything is zeroed, and all local memory counts as unwritten. */
     const PtxFunction *p = x->entry->ptx;
     int calls = x->entry->n_callees > 0;
     x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
     x->clear64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
     x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
+    x->clear_local = ((calls ? need->local : x->entry->local_bytes) + 3) / 4 * LANES;
     x->local_cap = need->local;
     return 0;
 }
@@ -120,12 +121,13 @@ static void reserve_shared(Exec *x, uint32_t bytes)
     if (bytes > x->shared_cap || !x->shared_store) {
         size_t words = (bytes + 3) / 4 + 1;
         free(x->shared_store);
-        x->shared_store = memory_alloc(words * 4 + words * 9 + 64);
+        x->shared_store = memory_alloc(words * 4 + words * 13 + 64);
         x->shared_cap = bytes;
         c->shared = x->shared_store;
         c->shared_writer = (uint32_t *)(void *)(c->shared + ((words * 4 + 15) & ~(size_t)15));
         c->shared_reader = c->shared_writer + words;
-        c->shared_bytes = (unsigned char *)(c->shared_reader + words);
+        c->shared_cleared = c->shared_reader + words;
+        c->shared_bytes = (unsigned char *)(c->shared_cleared + words);
         c->epoch = 0;
     }
     c->shared_size = bytes;
@@ -182,7 +184,7 @@ static void start_block(Exec *x, uint64_t linear)
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         w->n_unwritten = 0;
-        memset(w->local_init, 0, (size_t)(x->entry->local_bytes + 3) / 4 * LANES);
+        memset(w->local_init, 0, x->clear_local);
         memset(w->storage32, 0, x->clear32);
         memset(w->storage64, 0, x->clear64);
         memset(w->preds, 0, x->clear_preds);
@@ -402,8 +404,7 @@ static int set_up(Exec *x)
     }
     /* The simulator's own work for a block is charged to the budget, at 64 bytes of cleared memory
      * per thread-instruction, so that a grid of two thousand million empty blocks ends. */
-    size_t cleared =
-        x->clear32 + x->clear64 + x->clear_preds + (size_t)x->entry->local_bytes * LANES / 4;
+    size_t cleared = x->clear32 + x->clear64 + x->clear_preds + x->clear_local;
     x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;

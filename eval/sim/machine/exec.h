@@ -23,6 +23,7 @@ typedef struct {
     unsigned char *shared;
     uint32_t *shared_writer, *shared_reader; /* a tag per word (shadow_shared.c) */
     unsigned char *shared_bytes;             /* bytes written of partly written words */
+    uint32_t *shared_cleared; /* per word: the floor of the block that last cleared it */
     uint32_t shared_size, static_shared;
     uint32_t epoch, floor; /* the current epoch, and the lowest tag of this block */
     uint32_t phase;        /* barriers passed */
@@ -54,11 +55,13 @@ struct Exec {
     uint32_t shared_cap;
     size_t local_cap;                     /* bytes per thread */
     size_t clear32, clear64, clear_preds; /* bytes of a warp's registers zeroed for each block */
+    size_t clear_local;                   /* bytes of local_init zeroed for each block and warp */
     int64_t budget;                       /* thread-instructions left of this run */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none was issued */
     SimCounts counts;                     /* of the last launch */
-    uint64_t clock;                       /* warp-instructions since the device was opened */
+    uint64_t clock;                       /* warp-instructions of the module since it was loaded */
+    uint64_t grid_id;                     /* launches of the module since it was loaded */
     uint32_t sm_count;
     DeviceFault *fault;
     int faulted;

@@ -27,14 +27,35 @@ static uint32_t written_bytes(const Cta *c, uint64_t word)
     return t < c->floor ? 0 : (t & TAG_BYTES) | c->shared_bytes[word];
 }
 
+/* Sets the bytes of a word that this block has not written to 0, once per block. A read of them
+ * then does not find what an earlier block, launch or candidate left there. */
+static void clear_unwritten(Cta *c, uint64_t word)
+{
+    if (c->shared_cleared[word] == c->floor) return;
+    uint32_t written = written_bytes(c, word);
+    for (uint64_t k = 0; k < 4; k++)
+        if (!(written >> k & 1)) c->shared[word * 4 + k] = 0;
+    c->shared_cleared[word] = c->floor;
+}
+
+/* Has this block written all bytes of [lo, hi)? */
+static int all_written(const Cta *c, uint64_t lo, uint64_t hi)
+{
+    for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++)
+        if (shadow_bytes(word, lo, hi) & ~written_bytes(c, word)) return 0;
+    return 1;
+}
+
 /* A load of the bytes `need` of a word that are not all written, or that race with a write. */
 static int load_fault(Warp *w, const Access *a, uint64_t word, uint32_t need)
 {
     Exec *x = w->x;
-    const Cta *c = &x->cta;
+    Cta *c = &x->cta;
     int lane = shadow_lane(a, 0, word);
-    if (need & ~written_bytes(c, word))
+    if (need & ~written_bytes(c, word)) {
+        clear_unwritten(c, word);
         return x->has_pending ? 0 : unwritten_read(w, a, lane, access_address(a, lane), 1);
+    }
     return exec_fail(w, a->in, lane, OUTCOME_RACE,
                      "reads shared memory at offset %lld, which a thread of warp %u writes with no "
                      "barrier between",
@@ -110,7 +131,7 @@ int shared_check_load(Warp *w, Access *a)
 }
 
 /* Checks one lane's store to words that another warp touched in this phase. It is a race only when
- * bytes change. */
+ * bytes change. Bytes that the block has not written have no value yet: any store changes them. */
 static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed)
 {
     Cta *c = &w->x->cta;
@@ -120,7 +141,8 @@ static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed
         uint32_t bytes = shadow_bytes(word, lo, hi), t = c->shared_writer[word],
                  r = c->shared_reader[word];
         int write_write = foreign(t, mine) && t & bytes, read_write = foreign(r, mine) && r & bytes;
-        if ((!write_write && !read_write) || !changed(a, w, lane, c->shared + lo)) continue;
+        if (!write_write && !read_write) continue;
+        if (all_written(c, lo, hi) && !changed(a, w, lane, c->shared + lo)) continue;
         uint32_t warp = (write_write ? t : r) >> TAG_WARP_SHIFT & 63;
         char who[32] = "threads of several warps";
         if (warp < 32) snprintf(who, sizeof who, "a thread of warp %u", warp);
@@ -189,6 +211,7 @@ void shared_renew_epochs(Exec *x)
         uint32_t t = c->shared_writer[i];
         c->shared_writer[i] = t && t >= c->floor ? 1u << 10 | (t & 15) : 0;
         c->shared_reader[i] = 0;
+        c->shared_cleared[i] = c->shared_cleared[i] == c->floor ? 1u << 10 : 0;
     }
     c->floor = 1u << 10;
     c->epoch = 2;

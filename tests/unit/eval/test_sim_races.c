@@ -1,4 +1,5 @@
-/* Races between blocks and between warps in global memory, and the orders that prevent them. */
+/* Races between blocks and between warps in global memory, and the orders that prevent them. Faults
+ * and values that must not depend on what ran on the device before. */
 #include "sim_checks.h"
 
 static void test_global_races(void **state)
@@ -98,11 +99,104 @@ static void test_ordered(void **state)
     sim_stop(&sim);
 }
 
+/* Runs the kernel of a test's first module, which leaves something behind. */
+static void run_first(uint32_t threads)
+{
+    if (sim_try(&sim, shape(1, threads), 0)) fail_msg("%s", sim.fault.message);
+}
+
+/* Loads another module on the device of *s. The first one stays loaded. */
+static void load_next(Sim *s, const char *ptx)
+{
+    DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
+    if (ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err)) fail_msg("%s", s->fault.message);
+}
+
+/* Warp 0 reads the words of warp 1, which then writes 7 there. */
+#define READ_BEFORE_WRITE                                                                        \
+    ENTRY("")                                                                                    \
+    SHARED "xor.b32 %r5, %r4, 128;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra L;\n" LOC(               \
+        4) "ld.shared.u32 %r6, [%r5];\nadd.u32 %r7, %r6, 1;\nret;\nL:\n" LOC(5) "st.shared.u32 " \
+                                                                                "[%r4], 7;\n" TAIL
+
+/* A store to shared memory that the block has not written is a race with a read of it, whatever
+ * value an earlier launch left there. */
+static void test_left_in_shared_memory(void **state)
+{
+    (void)state;
+    static const char *const left[] = {"0", "7", "9"};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        char fill[2000];
+        snprintf(fill, sizeof fill, "%sst.shared.u32 [%%r4], %s;\nret;\n}\n", ENTRY("") SHARED,
+                 left[i]);
+        sim_start(&sim, fill);
+        run_first(64);
+        load_next(&sim, READ_BEFORE_WRITE);
+        expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 5,
+               "thread (32,0,0): writes shared memory at offset 128, which a thread of warp 0 "
+               "reads with no barrier between");
+    }
+}
+
+/* A read of unwritten shared memory finds zeros until the fault is raised: here the value is an
+ * offset, which would be outside if it were 4096. */
+static void test_read_of_left_bytes(void **state)
+{
+    (void)state;
+    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], 4096;\n" TAIL);
+    run_first(32);
+    load_next(&sim, ENTRY("") SHARED LOC(4) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, "
+                                            "%r4;\n" LOC(5) "st.shared.u32 [%r6], 1;\n" TAIL);
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_OUT_OF_BOUNDS, 4,
+           "thread (0,0,0): reads 4 bytes at offset 0 of shared memory that no thread of the "
+           "block has written");
+}
+
+/* A function with a word of local memory, which `body` uses. */
+#define WITH_FUNCTION(body)                                                             \
+    HEAD ".func f()\n{\n.local .align 4 .b8 l[4];\n.reg .b32 %r<8>;\n" body "ret;\n}\n" \
+         ".visible .entry k()\n{\ncall f, ();\nret;\n}\n"
+
+/* The local memory of a called function is unwritten at the start of each block. */
+static void test_left_in_local_memory(void **state)
+{
+    (void)state;
+    sim_start(&sim, WITH_FUNCTION("st.local.u32 [l], 5;\n"));
+    run_first(32);
+    load_next(&sim, WITH_FUNCTION("ld.local.u32 %r1, [l];\nadd.u32 %r2, %r1, 1;\n"));
+    expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_OUT_OF_BOUNDS, 0,
+           "reads 4 bytes of a local array before writing them");
+}
+
+/* The clock and the number of the launch count what the module itself has run. */
+static void test_clock_of_a_module(void **state)
+{
+    (void)state;
+    static const char *ptx = ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u64 %rd2, "
+                                           "%clock64;\nst.global.u64 [%rd1], %rd2;\nmov.u64 %rd3, "
+                                           "%gridid;\nst.global.u64 [%rd1+8], %rd3;\n" TAIL;
+    uint64_t first[2], second[2], other[2];
+    sim_start(&sim, ptx);
+    DevicePtr x = sim_buffer(&sim, "t", NULL, 16);
+    sim_run(&sim, shape(1, 1), 1, A(x));
+    sim_read(&sim, x, first, 16);
+    sim_run(&sim, shape(1, 1), 1, A(x));
+    sim_read(&sim, x, second, 16);
+    assert_true(second[0] > first[0]);
+    assert_int_equal(second[1], first[1] + 1);
+    load_next(&sim, ptx);
+    sim_run(&sim, shape(1, 1), 1, A(x));
+    sim_read(&sim, x, other, 16);
+    assert_memory_equal(other, first, 16);
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_global_races),
-        cmocka_unit_test(test_ordered),
+        cmocka_unit_test(test_global_races),          cmocka_unit_test(test_ordered),
+        cmocka_unit_test(test_left_in_shared_memory), cmocka_unit_test(test_read_of_left_bytes),
+        cmocka_unit_test(test_left_in_local_memory),  cmocka_unit_test(test_clock_of_a_module),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
