@@ -108,12 +108,12 @@ SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/
 
 # prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first.
 test: build $(UNIT_TESTS) $(FUZZERS)
-	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
+	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0
 test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
-	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
+	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -123,7 +123,7 @@ test-san:
 .PHONY: san-run
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
-	@QUERN_BUILD=$(abspath $(BUILD)) QUERN_TEST_TIMEOUT=600 prove --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
+	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_TIMEOUT=600 prove --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
 
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
 lint: $(BUILD)/deps
