@@ -34,7 +34,8 @@ REPORT_SAMPLES ?= 4
 CLASSES ?= sim:h100
 END
 # The compiler and flags of the build folder: with others, make would build it again.
-settings=(BUILD="$BUILD" PROFILE=smoke CONFIG="$tmp/tiny.mk")
+# Make takes no BUILD with a blank in it; relative to the source tree it has none.
+settings=(BUILD="${BUILD#"$root/"}" PROFILE=smoke CONFIG="$tmp/tiny.mk")
 for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); done
 
 # crl RUN [NAME=VALUE...]: one `make crl`; its output is in $tmp/out

@@ -22,7 +22,7 @@ crl calm -n && ! grep -q 'mk/run\|quern-fleet' "$tmp/out"; ok $? 'make -n: nothi
 stages='quern-(collect|filter|pool|prompt|sample|sft|selfsup|crl|evaluate|results|report) '
 stage_process() {
   local p
-  for p in $(pgrep -f "^$BIN/$stages"); do
+  for p in $(pgrep -f "(^|/)bin/$stages"); do
     grep -qzxF "QUERN_MARK=$tmp" "/proc/$p/environ" 2>/dev/null && echo "$p" && return
   done
   return 1

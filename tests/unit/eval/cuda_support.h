@@ -91,8 +91,8 @@ static int with_driver(char **argv)
     const char *cc = getenv("QUERN_CC");
     if (getenv("TEST_DRIVER")) return 0;
     if (!getcwd(here, sizeof here)) return -1;
-    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -I%s -o libcuda.so.1 "
-                            "%s/tests/fixtures/cuda/driver.c",
+    command = memory_printf("%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared '-I%s' -o libcuda.so.1 "
+                            "'%s/tests/fixtures/cuda/driver.c'",
                             cc ? cc : "gcc", fixture_path("."), fixture_path("."));
     if (system(command)) return -1;
     setenv("LD_LIBRARY_PATH", memory_printf("%s%s%s", here, old ? ":" : "", old ? old : ""), 1);

@@ -17,8 +17,8 @@ static inline int fixture_build(const char *source, const char *dir, const char 
     const char *cc = getenv("QUERN_CC");
     if (file_mkdirs(dir, NULL)) return -1;
     char *command = memory_printf(
-        "%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s -I%s -o %s/%s "
-        "%s/tests/fixtures/cuda/%s",
+        "%s -std=c11 -D_GNU_SOURCE -w -O1 -fPIC -shared -Wl,-soname,%s '-I%s' -o '%s/%s' "
+        "'%s/tests/fixtures/cuda/%s'",
         cc && *cc ? cc : "gcc", name, fixture_path("."), dir, name, fixture_path("."), source);
     int rc = system(command);
     free(command);
