@@ -113,7 +113,7 @@ const VariableSpec environment_table[] = {
     {"QUERN_LOG", "what programs say: quiet, info (the default) or debug"},
     {"QUERN_HOME", "folder that holds tasks/, where it is not beside the programs"},
     {"QUERN_CACHE",
-     "folder of what is kept between runs; default: .cache/quern in the home folder"},
+     "folder of all caches; unset: .cache/quern in the home folder, and no cache of candidates"},
     {"QUERN_TASKS", "folder of the tasks, for every program"},
     {"QUERN_REFERENCES", "folder of the tasks' compiled references"},
     {"QUERN_INCLUDE", "folders of headers that a candidate may include, by colon"},
