@@ -96,7 +96,7 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     DERIVED(TRAINING_FLAGS, "training", TRAINED),
     OPTION(MAX_TOKENS, WHOLE, "", 0, "tokens of a micro-batch; none: what the memory takes"),
     [SETTING_RECOMPUTE] = {"RECOMPUTE", SETTING_KIND_TEXT, .fallback = "", .choices = "auto|on|off",
-                           .help = "make activations again on the way back: less memory"},
+                           .help = "compute activations again in the backward pass: less memory"},
     OPTION(TRAINER_HOURS, NUMBER, "", 0, "hours that TRAINER may take for one model; none: 168"),
     DERIVED(MEMORY_FLAGS, "memory", 0),
     [SETTING_CLASSES] = {"CLASSES", SETTING_KIND_LIST, .stamps = STAMP_REPORT, .environment = 1,
