@@ -151,8 +151,8 @@ docs: build
 bench: build
 	@mk/bench $(BUILD)
 
-# What is asked of the evaluator and of the engine on a GPU, in two tables: about ten minutes; with FULL=1 as many evaluations
-# as asked, about half an hour more.
+# The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. FULL=1 runs all counts: about half
+# an hour more.
 bench-gpu: build
 	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
 	@mk/bench-engine '$(BUILD)' '$(GPU)'

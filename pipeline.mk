@@ -101,7 +101,7 @@ $($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/pro
 	$$(run) $(B)/quern-sample --policy $$(call policy,$$(call $(1)_model,$$(call prev,$$*))) --prompts $$< --output $$@ \
 	  --stage $(1)-$$* --copies $$($(2)COPIES) --max-new $$(MAX_NEW) --batch $$(BATCH) --seed $$(SEED)
 
-# The pool before a round tells which of its scores are records (docs/evaluation.md).
+# The pool before a round tells which of its scores are records (docs/gpu-verdict.md).
 $($(1)_rounds:%=$(R)/$(1)/%/verdicts.qa): $(R)/$(1)/%/verdicts.qa: $(R)/$(1)/%/samples.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/device
 	$$(run) $(B)/quern-evaluate $$< --output $$@ --best $$(word 2,$$^) --device $$(device)

@@ -1,4 +1,4 @@
-# The default run: about twelve minutes on 2 cores without a GPU.
+# The default run: about eleven minutes on 2 cores without a GPU.
 TRIALS ?= 400
 KEEP ?= 160
 MISTAKES ?= 0.15

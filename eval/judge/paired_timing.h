@@ -13,7 +13,8 @@
 
 /* Every launch of one context takes longer than in another by a constant offset, which the samples
  * of one verdict cannot show. This is half of its 95% interval, in us. On an H200 the offset's
- * standard deviation over processes was 0.02 to 0.11 us (docs/evaluator.md, "Contexts"). */
+ * standard deviation over processes was 0.02 to 0.11 us (docs/measurements/evaluator.md,
+ * "Contexts"). */
 #define PAIRED_CONTEXT_US 0.2
 
 typedef struct {

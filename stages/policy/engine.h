@@ -66,7 +66,7 @@ typedef struct {
         {"recompute",                                                                            \
          FLAG_TEXT,                                                                              \
          &(e).recompute,                                                                         \
-         "activations made again on the way back: less memory, a third more work",               \
+         "activations computed again in the backward pass: less memory, a third more work",      \
          0,                                                                                      \
          0,                                                                                      \
          "auto|on|off",                                                                          \

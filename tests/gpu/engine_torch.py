@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch, transformers and peft on the shapes of docs/engine.md, to set beside Quern's engine in the same run.
+"""PyTorch, transformers and peft on the shapes of docs/measurements/engine.md, to set beside Quern's engine in the same run.
 
     python3 tests/gpu/engine_torch.py [--only lora7b,lora7b-recompute,full05b,decode7b-1,decode7b-64,decode05b-64] [--steps 6]
 

@@ -127,7 +127,7 @@ static CuResult launch_wait(Stopwatch *w, unsigned long long period, unsigned lo
 
 /* Launch 0 to 7 empty kernels. When the number of launches of every timing shares a factor with
  * LAUNCH_PERIOD, all timings would begin at the same few launch numbers and include the overhead of
- * those (docs/evaluator.md, "Every eighth launch"). So each timing begins at a random number. */
+ * those (docs/gpu-verdict.md, "Launch dithering"). So each timing begins at a random number. */
 static CuResult launch_idle(Stopwatch *w)
 {
     CuResult r = w->flush ? CU_OK : CU_NOT_FOUND;

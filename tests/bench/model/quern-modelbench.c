@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         {"steps", FLAG_INT, &o.steps, "training steps; the fastest counts", 1, 1000},
         {"max-tokens", FLAG_INT, &o.max_tokens, "of a micro-batch; 0: by memory", 0, 1 << 24},
         {"lora", FLAG_INT, &o.lora, "rank of an adapter to train; 0: all weights", 0, 512},
-        {"recompute", FLAG_TEXT, &o.recompute, "activations made again on the way back",
+        {"recompute", FLAG_TEXT, &o.recompute, "activations computed again in the backward pass",
          .choices = "auto|on|off"},
         {"lean", FLAG_BOOL, &o.lean, "no fp32 masters, stochastic rounding"},
         {"needs-logp", FLAG_BOOL, &o.needs_logp,

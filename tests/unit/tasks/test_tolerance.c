@@ -1,7 +1,8 @@
 /* Tolerances are calibrated: for every task the largest error of honest float32 arithmetic (several
  * orders of summation, with and without FMA, exp by way of exp2) uses at most half of what is
  * allowed, and not so little that the rest would hide work left out; factors rounded to TF32 or
- * bfloat16 go well beyond it. Prints the table of docs/tasks.md. */
+ * bfloat16 go well beyond it. Prints a table of the errors; docs/tasks.md has the
+ * rule. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
