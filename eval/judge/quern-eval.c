@@ -1,5 +1,5 @@
 /* quern-eval: judge one candidate of a task, or several one after another, and print the verdicts.
- * The exit status is that of the worst verdict. */
+ * The exit status is the highest of all verdicts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,7 @@ int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, Clock
                     double *us, Error *err);
 
 /* *us: the time of the workload's bytes and flops at the ceilings measured on this device, or at
- * its bounds where none was measured. *by_flops (may be NULL): 1 when arithmetic takes longer than
+ * its bounds without a measurement. *by_flops (may be NULL): 1 when arithmetic takes longer than
  * the bytes. */
 int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us,
                     int *by_flops, Error *err);

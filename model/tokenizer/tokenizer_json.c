@@ -91,7 +91,7 @@ static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* Refuse options that change the ids and are not implemented. */
+/* Refuses options that change the ids and are unknown here. */
 static int check_model(const json_t *model, Tokenizer *t, Error *err)
 {
     const json_t *type = json_object_get(model, "type");

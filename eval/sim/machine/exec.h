@@ -58,7 +58,7 @@ struct Exec {
     size_t clear_local;                   /* bytes of local_init zeroed for each block and warp */
     int64_t budget;                       /* thread-instructions left of this run */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
-    AsyncCopies *async;                   /* cp.async under way; NULL: none was issued */
+    AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     SimCounts counts;                     /* of the last launch */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */

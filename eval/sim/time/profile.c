@@ -1,4 +1,4 @@
-/* The table of profiles. Their order is that of the list in error messages. */
+/* The table of profiles. Error messages list them in this order. */
 #include "eval/sim/time/profile.h"
 
 #include <string.h>
