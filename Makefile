@@ -13,7 +13,7 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-# x86-64-v3 runs on every x86 server since 2013; NATIVE=1 is for this machine alone.
+# x86-64-v3 runs on every x86 server since 2013, with wider code for the model beside it; NATIVE=1 is for this machine alone.
 ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
 OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
@@ -47,7 +47,23 @@ archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODU
 BACKENDS := eval/cuda/device.c eval/sim/device.c
 $(BUILD)/obj/eval/backends.o: $(BACKENDS:%.c=$(BUILD)/obj/%.o)
 	$(Q)ld -r --defsym=device_backends=0 -o $@ $^
-objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS),$(SRC))) $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o)
+
+# The model's CPU files are compiled twice, and cpu_choice.c takes the variant for the processor that it runs on. With
+# NATIVE=1 or OPT=..., which decide it, and where the compiler knows no AVX-512, there is one variant.
+CPU_FILES := $(patsubst %,model/cpu/%.c,attention_cpu decode_cpu decoder_cpu draw_cpu ops_cpu)
+CPU_WIDE := $(if $(NATIVE)$(filter command% environment%,$(origin OPT)),,$(if $(filter x86_64,$(shell uname -m)),wide))
+CPU_OBJECTS := $(foreach v,narrow $(CPU_WIDE),$(CPU_FILES:model/cpu/%.c=$(BUILD)/obj/model/cpu/$(v)/%.o))
+$(BUILD)/obj/model/cpu/narrow/%.o: VARIANT := narrow
+$(BUILD)/obj/model/cpu/wide/%.o: VARIANT := wide -march=x86-64-v4
+define variant_rule
+$(BUILD)/obj/model/cpu/$(1)/%.o: model/cpu/%.c $(BUILD)/flags | $(BUILD)/deps
+	$$(Q)mkdir -p $$(@D); echo "CC $$< ($(1))"; $$(CC) $$(CFLAGS) -include model/cpu/cpu_variant.h -DCPU_VARIANT=$$(VARIANT) -MMD -MP -MF $$(@:.o=.d) -MT $$@ -c -o $$@ $$<
+endef
+$(foreach v,narrow wide,$(eval $(call variant_rule,$(v))))
+$(BUILD)/obj/model/cpu/cpu_choice.o: CFLAGS += $(if $(CPU_WIDE),,-DCPU_NO_WIDE)
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS) $(CPU_FILES),$(SRC))) $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o) \
+  $(if $(filter model,$(1)),$(CPU_OBJECTS))
 
 define module_rules
 $(BUILD)/lib/$(1).a: $(call objects,$(1))

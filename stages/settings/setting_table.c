@@ -117,6 +117,7 @@ const VariableSpec environment_table[] = {
     {"QUERN_TASKS", "folder of the tasks, for every program"},
     {"QUERN_REFERENCES", "folder of the tasks' compiled references"},
     {"QUERN_INCLUDE", "folders of headers that a candidate may include, by colon"},
+    {"QUERN_CPU", "narrow: the model on the CPU uses no AVX-512; default: what the processor has"},
     {"QUERN_THREADS", "threads of the model on the CPU; default: the cores that are online"},
     {"QUERN_LOCK_DIR", "folder of the GPUs' locks; default: /tmp"},
     {"QUERN_LEASE_S", "seconds of a job's lease; default 30"},
