@@ -213,7 +213,8 @@ static const struct {
     unsigned outcomes; /* bits */
 } groups[] = {
     {"ok", "o-ok", 1u << OUTCOME_OK},
-    {"wrong result", "o-wrong", 1u << OUTCOME_WRONG_RESULT | 1u << OUTCOME_NONDETERMINISTIC},
+    {"wrong result", "o-wrong",
+     1u << OUTCOME_WRONG_RESULT | 1u << OUTCOME_NONDETERMINISTIC | 1u << OUTCOME_UNINITIALISED},
     {"compile error", "o-compile", 1u << OUTCOME_COMPILE_ERROR},
     {"plan error", "o-plan", 1u << OUTCOME_PLAN_ERROR},
     {"bad access, race or launch", "o-memory",

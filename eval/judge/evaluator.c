@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/candidate/undefined_name.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
@@ -292,6 +293,18 @@ static int check_device(Evaluator *e, int rc, const Finding *f, Error *err)
     return -1;
 }
 
+/* Put the variable's name into the message of an uninitialised value. */
+static void name_variable(const char *source, size_t len, Finding *f)
+{
+    static const char unnamed[] = "a variable that has no value";
+    char name[64], rest[sizeof f->message];
+    char *at = f->outcome == OUTCOME_UNINITIALISED ? strstr(f->message, unnamed) : NULL;
+    if (!at || !undefined_name(source, len, f->line, name, sizeof name)) return;
+    snprintf(rest, sizeof rest, "%s", at + sizeof unnamed - 1);
+    snprintf(at, sizeof f->message - (size_t)(at - f->message), "`%s`, which has no value%s", name,
+             rest);
+}
+
 static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Finding *f,
                      const Error *err)
 {
@@ -351,6 +364,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     } else {
         rc = check_device(e, judge(e, t, &c, out, &passed, &f, &err), &f, &err);
     }
+    if (rc > 0) name_variable(source, len, &f);
     conclude(out, rc, &passed, &f, &err);
     candidate_release(&c);
 }

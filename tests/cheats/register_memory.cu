@@ -1,5 +1,6 @@
 // Keeps in a register that nobody set what the block before computed, as if blocks shared their registers.
 // task: relu
+// expect sim: uninitialised
 // expect: wrong_result
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)

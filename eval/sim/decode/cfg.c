@@ -236,7 +236,7 @@ static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, int far, 
                                          .local_load = local ? c->local_group : 0};
 }
 
-static int has_dest(const PtxInst *in)
+int cfg_has_dest(const PtxInst *in)
 {
     static const char *const none[] = {"st",    "red", "bra",  "bar",  "barrier", "membar",
                                        "fence", "ret", "exit", "call", "cp",      "brx"};
@@ -269,7 +269,7 @@ static void await_copies(CostWalk *c, const PtxInst *in, CodeBlock *cost)
 static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost)
 {
     uint32_t start = 0;
-    int dest = has_dest(in);
+    int dest = cfg_has_dest(in);
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     if (in->guard >= 0) visit_sources(c, &guard, cost, &start);
     for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i], cost, &start);

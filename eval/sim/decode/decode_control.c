@@ -6,7 +6,7 @@
 
 /* ---- branches ---- */
 
-static int find_label(const Decoder *d, const char *name)
+int decode_label(const Decoder *d, const char *name)
 {
     for (int i = 0; i < d->p->n_labels; i++)
         if (!strcmp(d->p->labels[i].name, name)) return d->p->labels[i].inst;
@@ -38,7 +38,7 @@ static int bra_op(Decoder *d)
 {
     const PtxOperand *o = decode_operand(d, 0);
     decode_has(d, "uni");
-    int target = o && o->kind == OPND_NAME ? find_label(d, o->name) : TARGET_UNKNOWN;
+    int target = o && o->kind == OPND_NAME ? decode_label(d, o->name) : TARGET_UNKNOWN;
     return target < 0 ? decode_refuse(d, "a target that is no label") : branch_to(d, target);
 }
 
@@ -56,7 +56,7 @@ static int brx_op(Decoder *d)
         BlockInfo *b = this_block(d);
         b->table = memory_array((size_t)t->n, sizeof(int));
         for (int k = 0; k < t->n; k++) {
-            b->table[k] = find_label(d, t->labels[k]);
+            b->table[k] = decode_label(d, t->labels[k]);
             if (b->table[k] < 0) return decode_refuse(d, "a target that is no label");
         }
         b->n_table = t->n;

@@ -110,7 +110,9 @@ static void decode_body(Decoder *d, const unsigned char *leader)
         d->in = &d->p->insts[i];
         if (leader[i]) begin_block(d);
         d->block_of[i] = d->n_blocks - 1;
+        definedness_before(d);
         if (decode_one(d)) refuse_instruction(d);
+        definedness_after(d);
         add_cost(d);
     }
     d->in = NULL;
@@ -186,7 +188,9 @@ void decode_function(Code *code, int index)
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
     d.classes = memory_alloc((size_t)d.p->n_insts + 1);
     mark_leaders(d.p, leader);
+    definedness_find(&d, leader);
     decode_body(&d, leader);
+    definedness_release(&d);
     link_blocks(&d);
     d.f->rows32 = d.next32;
     d.f->rows64 = d.next64;

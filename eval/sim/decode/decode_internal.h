@@ -49,6 +49,7 @@ typedef struct {
     int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                 /* InstClass of each PTX instruction */
     int exit_block, ret_block;        /* a block or BLOCK_* */
+    struct Definedness *definedness;  /* NULL: every register is set before it is read */
     int inst_class, flops, expansion; /* of the current instruction; flops per thread */
 } Decoder;
 
@@ -83,6 +84,9 @@ int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
 int decode_mbarrier(Decoder *d);
 
+/* decode_control.c: the PTX instruction behind a label; < 0: there is none */
+int decode_label(const Decoder *d, const char *name);
+
 /* decode_memory.c, for other memory instructions */
 int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC without one */
 /* Fills in the address of *mo. A generic access to a variable gets the variable's space. */
@@ -94,8 +98,20 @@ int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
 /* ---- decode_function.c, cfg.c ---- */
 
 void decode_function(Code *code, int index);
-void cfg_joins(Decoder *d); /* fills in the join of each block */
-void cfg_costs(Decoder *d); /* fills in chains and waits of the blocks' costs */
+void cfg_joins(Decoder *d);          /* fills in the join of each block */
+void cfg_costs(Decoder *d);          /* fills in chains and waits of the blocks' costs */
+int cfg_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
+
+/* ---- definedness.c ---- */
+
+typedef struct Definedness Definedness;
+/* Finds the registers that may have no value, and emits what marks them at the function's start.
+ * leader: 1 for each PTX instruction at which a block starts. */
+void definedness_find(Decoder *d, const unsigned char *leader);
+/* Emit what follows undefined values through the current instruction. */
+void definedness_before(Decoder *d);
+void definedness_after(Decoder *d);
+void definedness_release(Decoder *d);
 
 /* ---- decode_layout.c ---- */
 

@@ -11,6 +11,7 @@
 #include "eval/sim/exec/scheduler.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/undefined.h"
 
 enum {
     RECURSION_FRAMES = 512, /* reserved for a kernel that recurses */
@@ -178,6 +179,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->stored = c->acquired = 0;
     async_start_block(x);
+    undefined_clear(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
     memset(c->barriers, 0, sizeof c->barriers);
@@ -438,6 +440,7 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
 void exec_release(Exec *x)
 {
     async_release(x);
+    undefined_clear(x);
     free(x->warps);
     free(x->shared_store);
     if (x->register_file) munmap(x->register_file, x->register_file_bytes);

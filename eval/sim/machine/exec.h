@@ -63,6 +63,11 @@ struct Exec {
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */
     uint32_t sm_count;
+    /* Words of shared memory (a byte each) and of a warp's local memory (a bit a lane, and
+     * undefined_words of them a warp) that hold an undefined value; NULL until there is one. */
+    unsigned char *undefined_shared;
+    uint32_t *undefined_local;
+    size_t undefined_words;
     DeviceFault *fault;
     int faulted;
     /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another

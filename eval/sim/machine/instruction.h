@@ -40,6 +40,7 @@ struct Inst {
         struct MmaOp *mma;
         struct WmmaOp *wmma;
         struct WmmaPart *part;
+        struct TrackOp *track;
     };
     uint8_t k0, k1, k2, k3;    /* small constants: operation, type, flags; handlers.h says which */
     uint32_t source : 31;      /* index in the PTX function */
@@ -61,6 +62,35 @@ typedef struct CallOp {
     struct CallOp **targets; /* of a call through a pointer, by the function's index; NULL: the
                                 function cannot be called here */
 } CallOp;
+
+/* How an instruction hands on undefined values. SHUFFLE and GATHER follow the instruction, the
+ * others come before it. */
+enum {
+    TRACK_JOIN,    /* a destination is undefined when a source is */
+    TRACK_SELECT,  /* selp: only the chosen source counts */
+    TRACK_AND,     /* of predicates: a false one decides, whatever the other is */
+    TRACK_OR,      /* of predicates: a true one decides */
+    TRACK_SHUFFLE, /* shfl: the source lane counts */
+    TRACK_GATHER,  /* vote, match, redux: any lane counts */
+    TRACK_LOAD,    /* of shared, local or generic memory */
+    TRACK_STORE
+};
+
+/* The registers of an instruction whose definedness is followed (decode/definedness.c). A slot is
+ * a predicate of the frame: a bit a lane, set where the register is undefined. 0: the register is
+ * always defined. */
+typedef struct TrackOp {
+    uint8_t kind; /* TRACK_* */
+    uint8_t n_dests, n_sources, n_musts;
+    uint32_t guard;       /* slot of the guard's predicate, or 0 */
+    uint32_t *dests;      /* slots; LOAD: of the items of the vector, or 0 */
+    uint32_t *sources;    /* slots; SELECT: a, b, c; STORE: of the items, or 0 */
+    uint32_t *musts;      /* slots that have to be defined: addresses, branches, barriers */
+    uint32_t *origins;    /* parallel to musts, then to sources, then of the guard: the PTX
+                             instruction that reads the undefined variable first */
+    const char *use;      /* what a must is used for */
+    struct MemOp *memory; /* LOAD, STORE */
+} TrackOp;
 
 /* A basic block: the cost of one pass, and the passes of the current launch. */
 typedef struct CodeBlock {
@@ -86,7 +116,10 @@ struct Function {
     int n_callees;
     int visited;            /* mark of a walk over the call graph */
     uint32_t static_shared; /* bytes, of a kernel with its callees */
-    uint32_t dynamic_at;    /* offset of dynamic shared memory; 0: at static_shared */
+    uint32_t *undefined;    /* slots that are undefined when it starts, n_undefined of n_slots */
+    int n_undefined, n_slots;
+    uint32_t first_slot;
+    uint32_t dynamic_at; /* offset of dynamic shared memory; 0: at static_shared */
 };
 
 /* mma.sync m16n8kK */
