@@ -257,6 +257,20 @@ static int lop3_op(Decoder *d)
     return 0;
 }
 
+/* bmsk: a mask of b bits from bit a. szext: the low b bits of a, extended. */
+static int mask_op(Decoder *d)
+{
+    int extends = *d->in->op == 's', wrap = decode_has(d, "wrap"), bits[] = {32, 32, 32};
+    const ValueType *t = NULL;
+    decode_has(d, "clamp");
+    if (extends ? !(t = decode_type(d)) || t->bits != 32 || t->is_float : !decode_has(d, "b32"))
+        return decode_refuse(d, "a type that it does not exist for");
+    d->inst_class = INST_INT;
+    if (emit_row(d, extends ? h_szext : h_bmsk, bits, 2, wrap)) return -1;
+    d->out[d->n - 1].k1 = t && t->is_signed;
+    return 0;
+}
+
 static int shf_op(Decoder *d)
 {
     int right = decode_has(d, "r"), wrap = decode_has(d, "wrap"), bits[] = {32, 32, 32, 32};
@@ -297,12 +311,13 @@ int decode_alu(Decoder *d)
         const char *name;
         int (*fn)(Decoder *);
     } others[] = {
-        {"popc", bits_op},      {"clz", bits_op},        {"bfind", bits_op},
-        {"brev", bits_op},      {"bfe", bits_op},        {"bfi", bits_op},
-        {"prmt", prmt_op},      {"lop3", lop3_op},       {"shf", shf_op},
-        {"dp4a", dot_op},       {"dp2a", dot_op},        {"fns", fns_op},
-        {"ex2", approximation}, {"lg2", approximation},  {"sin", approximation},
-        {"cos", approximation}, {"tanh", approximation},
+        {"popc", bits_op},       {"clz", bits_op},       {"bfind", bits_op},
+        {"brev", bits_op},       {"bfe", bits_op},       {"bfi", bits_op},
+        {"prmt", prmt_op},       {"lop3", lop3_op},      {"shf", shf_op},
+        {"dp4a", dot_op},        {"dp2a", dot_op},       {"fns", fns_op},
+        {"bmsk", mask_op},       {"szext", mask_op},     {"ex2", approximation},
+        {"lg2", approximation},  {"sin", approximation}, {"cos", approximation},
+        {"tanh", approximation},
     };
     const char *op = d->in->op;
     if (!strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc")) return carry_op(d, op);

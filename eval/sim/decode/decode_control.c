@@ -6,11 +6,10 @@
 
 /* ---- branches ---- */
 
-int decode_label(const Decoder *d, const char *name)
+int decode_label(const Decoder *d, const char *name, int scope)
 {
-    for (int i = 0; i < d->p->n_labels; i++)
-        if (!strcmp(d->p->labels[i].name, name)) return d->p->labels[i].inst;
-    return TARGET_UNKNOWN;
+    int i = ptx_find_label(d->p, name, scope);
+    return i < 0 ? TARGET_UNKNOWN : d->p->labels[i].inst;
 }
 
 static BlockInfo *this_block(Decoder *d)
@@ -38,7 +37,8 @@ static int bra_op(Decoder *d)
 {
     const PtxOperand *o = decode_operand(d, 0);
     decode_has(d, "uni");
-    int target = o && o->kind == OPND_NAME ? decode_label(d, o->name) : TARGET_UNKNOWN;
+    int target =
+        o && o->kind == OPND_NAME ? decode_label(d, o->name, d->in->scope) : TARGET_UNKNOWN;
     return target < 0 ? decode_refuse(d, "a target that is no label") : branch_to(d, target);
 }
 
@@ -50,26 +50,24 @@ static int brx_op(Decoder *d)
     decode_has(d, "uni");
     if (!table || table->kind != OPND_NAME || d->in->guard >= 0 || decode_source(d, 0, 32, &index))
         return decode_refuse(d, "no table of targets");
-    for (int i = 0; i < d->p->n_targets; i++) {
-        const PtxTargets *t = &d->p->targets[i];
-        if (strcmp(t->name, table->name)) continue;
-        BlockInfo *b = this_block(d);
-        b->table = memory_array((size_t)t->n, sizeof(int));
-        for (int k = 0; k < t->n; k++) {
-            b->table[k] = decode_label(d, t->labels[k]);
-            if (b->table[k] < 0) return decode_refuse(d, "a target that is no label");
-        }
-        b->n_table = t->n;
-        b->end = END_TABLE;
-        Inst *in = decode_emit(d, h_brx);
-        in->a = index;
-        in->branch = new_branch(d);
-        in->branch->n_targets = t->n;
-        in->branch->targets = ptx_arena_alloc(d->code->ptx.arena, sizeof(Inst *) * (size_t)t->n);
-        d->inst_class = INST_BRANCH;
-        return 0;
+    int found = ptx_find_targets(d->p, table->name, d->in->scope);
+    if (found < 0) return decode_refuse(d, "a table of targets that is not there");
+    const PtxTargets *t = &d->p->targets[found];
+    BlockInfo *b = this_block(d);
+    b->table = memory_array((size_t)t->n, sizeof(int));
+    for (int k = 0; k < t->n; k++) {
+        b->table[k] = decode_label(d, t->labels[k], t->scope);
+        if (b->table[k] < 0) return decode_refuse(d, "a target that is no label");
     }
-    return decode_refuse(d, "a table of targets that is not there");
+    b->n_table = t->n;
+    b->end = END_TABLE;
+    Inst *in = decode_emit(d, h_brx);
+    in->a = index;
+    in->branch = new_branch(d);
+    in->branch->n_targets = t->n;
+    in->branch->targets = ptx_arena_alloc(d->code->ptx.arena, sizeof(Inst *) * (size_t)t->n);
+    d->inst_class = INST_BRANCH;
+    return 0;
 }
 
 /* exit and ret. Under a guard it is a branch to the extra block. */

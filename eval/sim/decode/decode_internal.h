@@ -84,8 +84,8 @@ int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
 int decode_mbarrier(Decoder *d);
 
-/* decode_control.c: the PTX instruction behind a label; < 0: there is none */
-int decode_label(const Decoder *d, const char *name);
+/* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
+int decode_label(const Decoder *d, const char *name, int scope);
 
 /* decode_memory.c, for other memory instructions */
 int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC without one */

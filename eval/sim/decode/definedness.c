@@ -145,19 +145,17 @@ static void each_edge(const Decoder *d, const int *block_of, int n_blocks,
         int b = block_of[i], falls = 1;
         if (block_of[i + 1] == b || in->bad) continue;
         if (is_op(in, "bra") && in->n_operands && in->operands[0].kind == OPND_NAME) {
-            int target = decode_label(d, in->operands[0].name);
+            int target = decode_label(d, in->operands[0].name, in->scope);
             if (target >= 0) edge(f, b, block_of[target]);
             falls = in->guard >= 0;
         } else if (is_op(in, "brx")) {
-            for (int t = 0; t < d->p->n_targets; t++) {
-                const PtxTargets *table = &d->p->targets[t];
-                if (in->n_operands < 2 || in->operands[1].kind != OPND_NAME ||
-                    strcmp(table->name, in->operands[1].name))
-                    continue;
-                for (int j = 0; j < table->n; j++) {
-                    int target = decode_label(d, table->labels[j]);
-                    if (target >= 0) edge(f, b, block_of[target]);
-                }
+            int found = in->n_operands > 1 && in->operands[1].kind == OPND_NAME
+                            ? ptx_find_targets(d->p, in->operands[1].name, in->scope)
+                            : -1;
+            const PtxTargets *table = found < 0 ? NULL : &d->p->targets[found];
+            for (int j = 0; table && j < table->n; j++) {
+                int target = decode_label(d, table->labels[j], table->scope);
+                if (target >= 0) edge(f, b, block_of[target]);
             }
             falls = 0;
         } else if (is_op(in, "ret") || is_op(in, "exit")) {

@@ -66,6 +66,27 @@ PUBLIC32(h_bfi32, ROWS_32_3 const uint32_t *re = row32(w, in->e);
 #define ROWS_BFI64 ROWS_64_2 const uint32_t *rc = row32(w, in->c), *re = row32(w, in->e);
 PUBLIC64(h_bfi64, ROWS_BFI64, insert(ra[i], rb[i], rc[i], re[i], 64))
 
+/* bmsk */
+static uint32_t mask_of(uint32_t pos, uint32_t len, int wrap)
+{
+    pos = wrap ? pos & 31 : pos;
+    len = wrap ? len & 31 : len;
+    if (pos >= 32 || !len) return 0;
+    return (len >= 32 ? FULL_MASK : (1u << len) - 1) << pos;
+}
+
+/* szext */
+static uint32_t extend(uint32_t a, uint32_t len, int wrap, int is_signed)
+{
+    len = wrap ? len & 31 : len;
+    if (len >= 32) return a;
+    uint32_t keep = (1u << len) - 1;
+    return is_signed && len && a >> (len - 1) & 1 ? a | ~keep : a & keep;
+}
+
+PUBLIC32(h_bmsk, ROWS_32_2, mask_of(ra[i], rb[i], in->k0))
+PUBLIC32(h_szext, ROWS_32_2, extend(ra[i], rb[i], in->k0, in->k1))
+
 /* prmt: c selects four of the eight bytes of b:a. */
 static uint32_t permute(uint32_t a, uint32_t b, uint32_t c, int mode)
 {

@@ -86,6 +86,35 @@ const Inst *h_unpack64_16(Warp *w, const Inst *in)
 
 /* ---- special registers and addresses ---- */
 
+/* Where the block is among the clusters, and in its own. A launch without clusters has clusters of
+ * one block. */
+static uint32_t cluster_value(const Warp *w, PtxSpecial which)
+{
+    const Exec *x = w->x;
+    uint32_t of[3], at[3];
+    for (int i = 0; i < 3; i++) {
+        uint32_t n = w->entry_frame.fn->ptx->cluster[i];
+        of[i] = n ? n : 1;
+        at[i] = x->cta.id[i] % of[i];
+    }
+    switch (which) {
+    case SPECIAL_CLUSTERID_X: return x->cta.id[0] / of[0];
+    case SPECIAL_CLUSTERID_Y: return x->cta.id[1] / of[1];
+    case SPECIAL_CLUSTERID_Z: return x->cta.id[2] / of[2];
+    case SPECIAL_NCLUSTERID_X: return x->grid[0] / of[0];
+    case SPECIAL_NCLUSTERID_Y: return x->grid[1] / of[1];
+    case SPECIAL_NCLUSTERID_Z: return x->grid[2] / of[2];
+    case SPECIAL_CLUSTER_NCTAID_X: return of[0];
+    case SPECIAL_CLUSTER_NCTAID_Y: return of[1];
+    case SPECIAL_CLUSTER_NCTAID_Z: return of[2];
+    case SPECIAL_CLUSTER_NCTARANK: return of[0] * of[1] * of[2];
+    case SPECIAL_CLUSTER_CTAID_X: return at[0];
+    case SPECIAL_CLUSTER_CTAID_Y: return at[1];
+    case SPECIAL_CLUSTER_CTAID_Z: return at[2];
+    default: return at[0] + of[0] * (at[1] + of[1] * at[2]); /* %cluster_ctarank */
+    }
+}
+
 /* The clock counts warp-instructions. */
 static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
 {
@@ -122,7 +151,7 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     case SPECIAL_LANEMASK_GT: return FULL_MASK & ~((2ull << lane) - 1);
     case SPECIAL_DYNAMIC_SMEM_SIZE: return x->launch->shared_bytes;
     case SPECIAL_TOTAL_SMEM_SIZE: return x->cta.shared_size;
-    default: return LANES; /* WARP_SZ */
+    default: return which >= SPECIAL_CLUSTERID_X ? cluster_value(w, which) : LANES;
     }
 }
 

@@ -60,6 +60,8 @@ Handler h_popc32, h_popc64, h_clz32, h_clz64, h_brev32, h_brev64, h_fns;
 Handler h_bfind32, h_bfind64;                        /* k0: signed, k1: .shiftamt */
 Handler h_bfe32, h_bfe64;                            /* k0: signed */
 Handler h_bfi32, h_bfi64;                            /* e: row of the length */
+Handler h_bmsk;                                      /* k0: .wrap */
+Handler h_szext;                                     /* k0: .wrap, k1: signed */
 Handler h_prmt;                                      /* k0: PRMT_* */
 Handler h_lop3;                                      /* k0: the truth table */
 Handler h_shf;                                       /* k0: to the right, k1: .wrap */

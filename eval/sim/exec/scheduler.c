@@ -39,7 +39,7 @@ int warp_run(Warp *w)
     while (!w->x->faulted && w->n_splits) {
         int s = next_ready(w);
         if (s < 0) {
-            if (!warp_sync_resolve(w)) break;
+            if (!join_release_exits(w) && !warp_sync_resolve(w)) break;
             did = 1;
             continue;
         }

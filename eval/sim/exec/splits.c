@@ -2,6 +2,8 @@
  * When no place is free, a branch opens no join, and its lanes meet at the join outside. */
 #include "eval/sim/exec/splits.h"
 
+#include "eval/sim/exec/handlers.h"
+
 enum { SLICE = 20000 /* instructions */ };
 
 void split_select(Warp *w, int split)
@@ -124,4 +126,18 @@ void join_release_waiting(Warp *w)
             at = &j->parent;
         }
     }
+}
+
+int join_release_exits(Warp *w)
+{
+    for (int i = 0; i < w->n_splits; i++)
+        for (Join *j = w->splits[i].join; j; j = j->parent) {
+            uint32_t waiting = j->arrived & w->live;
+            if (!waiting || j->pc[1].fn != h_exit) continue;
+            j->expected &= ~j->arrived;
+            j->arrived = 0;
+            split_add(w, waiting, j->pc, j->frame, j->parent);
+            return 1;
+        }
+    return 0;
 }

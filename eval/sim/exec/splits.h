@@ -31,5 +31,7 @@ void join_settle(Warp *w, Join *j);
 /* The running split waits for other lanes: releases the lanes that wait for it at joins. They may
  * be what it waits for (they hold a lock). */
 void join_release_waiting(Warp *w);
+/* Lets lanes exit that wait at an exit for the parked splits. Returns 1 when there are such lanes. */
+int join_release_exits(Warp *w);
 
 #endif

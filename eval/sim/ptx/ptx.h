@@ -71,7 +71,21 @@ typedef enum {
     X(LANEMASK_GT, "%lanemask_gt")             \
     X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size") \
     X(TOTAL_SMEM_SIZE, "%total_smem_size")     \
-    X(WARP_SIZE, "WARP_SZ")
+    X(WARP_SIZE, "WARP_SZ")                    \
+    X(CLUSTERID_X, "%clusterid.x")             \
+    X(CLUSTERID_Y, "%clusterid.y")             \
+    X(CLUSTERID_Z, "%clusterid.z")             \
+    X(NCLUSTERID_X, "%nclusterid.x")           \
+    X(NCLUSTERID_Y, "%nclusterid.y")           \
+    X(NCLUSTERID_Z, "%nclusterid.z")           \
+    X(CLUSTER_CTAID_X, "%cluster_ctaid.x")     \
+    X(CLUSTER_CTAID_Y, "%cluster_ctaid.y")     \
+    X(CLUSTER_CTAID_Z, "%cluster_ctaid.z")     \
+    X(CLUSTER_NCTAID_X, "%cluster_nctaid.x")   \
+    X(CLUSTER_NCTAID_Y, "%cluster_nctaid.y")   \
+    X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z")   \
+    X(CLUSTER_CTARANK, "%cluster_ctarank")     \
+    X(CLUSTER_NCTARANK, "%cluster_nctarank")
 
 typedef enum {
 #define X(id, name) SPECIAL_##id,
@@ -144,18 +158,21 @@ typedef struct {
     int guard, guard_negated; /* predicate register; -1: no guard */
     int line;                 /* of the CUDA source; 0 unknown */
     int ptx_line;
+    int scope;                                 /* the braces around it, an index of scopes */
     int bad;                                   /* it could not be parsed */
     uint32_t file, inlined_file, inlined_line; /* from the .loc before it */
 } PtxInst;
 
 typedef struct {
     const char *name;
+    int scope;
     int inst; /* index of the instruction that follows */
 } PtxLabel;
 
 /* .branchtargets: the table of a brx.idx. */
 typedef struct {
     const char *name;
+    int scope;
     int n;
     const char **labels;
 } PtxTargets;
@@ -173,6 +190,8 @@ typedef struct {
     int n_labels;
     PtxTargets *targets;
     int n_targets;
+    int *scopes; /* the braces around each pair of braces; scopes[0], the body: -1 */
+    int n_scopes;
     PtxVar *vars;            /* list of local, shared and inner param variables */
     uint32_t max_threads;    /* product of .maxntid or .reqntid; 0 none */
     uint32_t cluster[3];     /* .reqnctapercluster; 0 none */
@@ -193,6 +212,9 @@ typedef struct {
 int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err);
 void ptx_release(PtxModule *m);
 
+/* The label, or the table of targets, that a name means inside a scope. -1: none. */
+int ptx_find_label(const PtxFunction *f, const char *name, int scope);
+int ptx_find_targets(const PtxFunction *f, const char *name, int scope);
 PtxFunction *ptx_find_function(const PtxModule *m, const char *name); /* NULL: not in the module */
 /* Returns the address of a function and marks the function as called through a pointer. Returns 0
  * when no defined function that is not a kernel has this name. */

@@ -176,6 +176,7 @@ static int parse_instruction(PtxParser *p)
     PtxInst *in = &f->insts[f->n_insts - 1];
     const char *start = p->lex.tok.start;
     in->ptx_line = p->lex.tok.line;
+    in->scope = p->scope;
     in->file = p->file;
     in->line = (int)p->line;
     in->inlined_file = p->inlined_file;
@@ -270,6 +271,7 @@ static int parse_targets(PtxParser *p, const char *name)
     f->targets = ptx_push(f->targets, &f->n_targets, &p->cap_targets, sizeof(PtxTargets));
     PtxTargets *t = &f->targets[f->n_targets - 1];
     t->name = name;
+    t->scope = p->scope;
     int cap = 0;
     do {
         if (p->lex.tok.kind != TOK_IDENT || t->n > 65536) return ptx_fail(p, "a label");
@@ -288,7 +290,7 @@ static int parse_label(PtxParser *p, const char *name)
         return ptx_skip_past(p, ";");
     PtxFunction *f = p->fn;
     f->labels = ptx_push(f->labels, &f->n_labels, &p->cap_labels, sizeof(PtxLabel));
-    f->labels[f->n_labels - 1] = (PtxLabel){.name = name, .inst = f->n_insts};
+    f->labels[f->n_labels - 1] = (PtxLabel){.name = name, .scope = p->scope, .inst = f->n_insts};
     return 0;
 }
 
@@ -329,18 +331,29 @@ static int parse_statement(PtxParser *p)
     return parse_instruction(p);
 }
 
+static void enter_scope(PtxParser *p)
+{
+    PtxFunction *f = p->fn;
+    f->scopes = ptx_push(f->scopes, &f->n_scopes, &p->cap_scopes, sizeof *f->scopes);
+    f->scopes[f->n_scopes - 1] = p->scope;
+    p->scope = f->n_scopes - 1;
+}
+
 int ptx_parse_body(PtxParser *p)
 {
     const PtxSymbol *marks[PTX_MAX_DEPTH];
     int depth = 0;
+    p->scope = -1;
     p->file = p->line = p->inlined_file = p->inlined_line = 0;
     do {
         if (ptx_lex_is(&p->lex, "{")) {
             if (depth == PTX_MAX_DEPTH) return ptx_fail(p, "fewer nested braces");
             marks[depth++] = p->trail;
+            enter_scope(p);
             ptx_lex_next(&p->lex);
         } else if (ptx_lex_is(&p->lex, "}")) {
             ptx_leave(p, marks[--depth]);
+            p->scope = p->fn->scopes[p->scope];
             ptx_lex_next(&p->lex);
         } else if (p->lex.tok.kind == TOK_END) {
             return ptx_fail(p, "}");

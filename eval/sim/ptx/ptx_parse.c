@@ -78,6 +78,7 @@ static void release_function(PtxFunction *f)
     free(f->targets);
     free(f->insts);
     free(f->labels);
+    free(f->scopes);
     for (PtxVar *v = f->vars; v; v = v->next) free(v->relocs);
 }
 
@@ -109,7 +110,7 @@ static int parse_function(PtxParser *p, int is_entry, int is_extern)
     if (ptx_lex_is(&p->lex, "{")) {
         f->defined = 1;
         p->fn = f;
-        p->cap_insts = p->cap_labels = p->cap_targets = 0;
+        p->cap_insts = p->cap_labels = p->cap_targets = p->cap_scopes = 0;
         failed = ptx_parse_body(p);
         p->fn = NULL;
     } else {
@@ -251,6 +252,22 @@ void ptx_release(PtxModule *m)
     for (PtxVar *v = m->vars; v; v = v->next) free(v->relocs);
     ptx_arena_free(m->arena);
     memset(m, 0, sizeof *m);
+}
+
+int ptx_find_label(const PtxFunction *f, const char *name, int scope)
+{
+    for (; scope >= 0; scope = f->scopes[scope])
+        for (int i = 0; i < f->n_labels; i++)
+            if (f->labels[i].scope == scope && !strcmp(f->labels[i].name, name)) return i;
+    return -1;
+}
+
+int ptx_find_targets(const PtxFunction *f, const char *name, int scope)
+{
+    for (; scope >= 0; scope = f->scopes[scope])
+        for (int i = 0; i < f->n_targets; i++)
+            if (f->targets[i].scope == scope && !strcmp(f->targets[i].name, name)) return i;
+    return -1;
 }
 
 PtxFunction *ptx_find_function(const PtxModule *m, const char *name)

@@ -32,7 +32,8 @@ typedef struct {
     PtxSymbol *buckets[PTX_BUCKETS];
     PtxSymbol *trail; /* the latest symbol */
     int n_insts_total, n_vars;
-    int cap_functions, cap_insts, cap_labels, cap_targets;
+    int cap_functions, cap_insts, cap_labels, cap_targets, cap_scopes;
+    int scope;                                       /* of the braces that are open */
     uint32_t file, line, inlined_file, inlined_line; /* of the last .loc */
 } PtxParser;
 
