@@ -64,8 +64,8 @@ typedef struct {
     uint64_t global_load_wavefronts, global_store_wavefronts;
     uint64_t global_load_bytes, global_store_bytes; /* that the threads asked for */
     uint64_t l1_hit_sectors;     /* load sectors found in the L1 of the block (traffic.c) */
-    uint64_t l2_load_sectors;    /* load sectors past L1 that this launch had touched before */
-    uint64_t dram_read_sectors;  /* first touched in this launch by a load */
+    uint64_t l2_load_sectors;    /* load sectors past L1 that hit L2 */
+    uint64_t dram_read_sectors;  /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
 
     /* Shared memory. Wavefronts beyond the requests are bank conflicts. */
@@ -108,6 +108,10 @@ typedef struct {
      * blocks with at least heavy_insts, which is 15/16 of that or more. */
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;
     uint64_t async_copies; /* cp.async requests; also counted as global loads and shared stores */
+
+    /* Distinct bytes that the launch touches over all blocks, by loads and by stores and atomics,
+     * and that one full wave of resident blocks touches. 0: not known. */
+    uint64_t footprint_read_bytes, footprint_write_bytes, wave_footprint_bytes;
 } SimCounts;
 
 #endif
