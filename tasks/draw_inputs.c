@@ -7,7 +7,7 @@
 #include "tasks/task.h"
 
 /* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
-enum { BLOCK = 1 << 16, CHUNK = 512 };
+enum { BLOCK = TASK_PART, CHUNK = 512 };
 
 /* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
  * bits, and at least twelve: more than TF32 and float16 keep. */
@@ -155,22 +155,25 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
     }
 }
 
-/* Each block has a stream named by its index, so that the bytes do not depend on the threads. */
-static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t n)
+/* Each block has a stream named by its index, so that the bytes do not depend on the threads. Fills
+ * elements [from, n) of the tensor, where from begins a block; dst is of element `from`. */
+static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t from,
+                       size_t n)
 {
     int counted = m->variant == VARIANT_DRAWN &&
                   (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) &&
                   m->x->dtype == DTYPE_F32;
 #pragma omp parallel for
-    for (size_t at = 0; at < n; at += BLOCK) {
+    for (size_t at = from; at < n; at += BLOCK) {
         size_t count = n - at < BLOCK ? n - at : BLOCK;
+        char *to = dst + (at - from) * dtype_size(m->x->dtype);
         uint64_t name[2] = {stream, at / BLOCK};
         Random r;
         random_init(&r, seed, random_hash(name, sizeof name));
         if (counted)
-            fill_counted(random_u64(&r), m, (float *)dst + at, count);
+            fill_counted(random_u64(&r), m, (float *)(void *)to, count);
         else
-            fill(&r, m, dst + at * dtype_size(m->x->dtype), count);
+            fill(&r, m, to, count);
     }
 }
 
@@ -236,6 +239,12 @@ static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
 int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
               void *dst, Error *err)
 {
+    return task_draw_part(t, w, input, v, seed, scale, 0, SIZE_MAX, dst, err);
+}
+
+int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
+                   double scale, size_t from, size_t count, void *dst, Error *err)
+{
     if (input < 0 || input >= t->n_inputs)
         return error_set(err, ERROR_CORRUPT, "task %s: input %d asked for, there are %d", t->name,
                          input, t->n_inputs);
@@ -252,7 +261,10 @@ int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t s
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
     if (n > TASK_LARGE) {
-        fill_large(seed, name, &m, dst, n);
+        if (from > n || from % BLOCK)
+            return error_set(err, ERROR_INVALID, "task %s: a part of input %s from element %zu",
+                             t->name, x->name, from);
+        fill_large(seed, name, &m, dst, from, count < n - from ? from + count : n);
         return 0;
     }
     Random r;

@@ -569,3 +569,10 @@ void task_workload_text(const Task *t, const Workload *w, char *out, size_t size
         len += (size_t)snprintf(out + len, size - len, " %s=%lld", t->axis_name[i],
                                 (long long)w->axis[i]);
 }
+
+const Workload *task_workload(const Task *t, Role role)
+{
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == role) return &t->workloads[i];
+    return NULL;
+}

@@ -35,6 +35,7 @@
 
 enum { TASK_MAX_AXES = 8, TASK_MAX_TENSORS = 8, TASK_MAX_RANK = 5, TASK_MAX_WORKLOADS = 32 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
+enum { TASK_PART = 1 << 16 };  /* elements of such a tensor that are drawn together */
 
 typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32 } Dtype;
 size_t dtype_size(Dtype d);
@@ -119,6 +120,9 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
 void taskset_paths_free(char **paths, int n);
 Task *taskset_find(const TaskSet *s, const char *name, size_t len); /* NULL: none */
 
+/* The first workload of a role, or NULL. */
+const Workload *task_workload(const Task *t, Role role);
+
 /* Axis and shape arithmetic for one workload; ExprLookup over the axes with ctx = TaskScope. */
 typedef struct {
     const Task *task;
@@ -138,6 +142,11 @@ int task_has_variant(const Task *t, const Workload *w, Variant v);
  * sizes of their own. Values are rounded to the dtype. */
 int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
               void *dst, Error *err);
+
+/* Fills elements [from, from + count) of a tensor of more than TASK_LARGE elements, as task_draw
+ * fills them; from is a multiple of TASK_PART. A smaller tensor is filled whole. */
+int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
+                   double scale, size_t from, size_t count, void *dst, Error *err);
 
 /* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);

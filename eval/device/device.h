@@ -151,6 +151,18 @@ typedef struct {
     double atol, rtol;
 } DeviceExpected;
 
+/* Writes the bytes [from, from + bytes) of an input to dst. Returns 0 or -1. */
+typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes);
+
+/* A prediction from a sample of the blocks of each launch. */
+typedef struct {
+    double growth;            /* the work of these launches over that of the last predicted ones */
+    uint64_t blocks, sampled; /* of all launches */
+    double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
+    int scaled;               /* launches whose counters are those of the last predicted ones */
+    int complete_until;       /* launches before the first that read what no sampled block wrote */
+} DeviceSample;
+
 /* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return
  * 1 for a fault of the candidate (in *fault). */
 typedef struct {
@@ -197,6 +209,18 @@ typedef struct {
      * has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                    DeviceFault *fault, Error *err);
+
+    /* The first run of written bytes at or after *from: [*from, *end). Returns 0 when there is none.
+     */
+    int (*written)(Device *d, DevicePtr p, size_t *from, size_t *end);
+    /* Gives a poisoned buffer contents that `fill` draws where they are first read. It is read-only
+     * from then on. NULL with sample. */
+    int (*fill_lazily)(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input, Error *err);
+    /* Predict the time from a sample of the blocks, which run with all checks (eval/sim/sample.h).
+     * It follows a predict of the same plan at a smaller size. Buffers that other blocks would
+     * have written read as zeros. */
+    int (*sample)(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
+                  DeviceTiming *out, DeviceFault *fault, Error *err);
 
     /* ---- devices with a clock; NULL on a simulator ---- */
 

@@ -12,7 +12,9 @@ static int predict(const BaselineContext *x, const Workload *w, Baseline *b, Fin
 {
     ChecksPassed passed = {0};
     DeviceTiming *timing = memory_alloc(sizeof *timing);
-    int rc = predicted_measure(&b->loaded, x->cases, w, x->seed, timing, &passed, f, err);
+    const Workload *small = task_workload(b->loaded.task, ROLE_SIM);
+    int rc = predicted_measure(&b->loaded, x->cases, small, x->seed, timing, &passed, f, err);
+    if (!rc) rc = predicted_timed(&b->loaded, x->cases, small, w, x->seed, timing, &passed, f, err);
     if (!rc) b->us = timing->candidate_us[0];
     b->n_counters = timing->n_counters;
     memcpy(b->counters, timing->counters, sizeof b->counters);

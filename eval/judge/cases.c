@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/judge/timed_contents.h"
 
 enum { KEEP_AT_LEAST = 3 };
 
@@ -24,6 +25,8 @@ struct Cases {
     int n, capacity;
     size_t bytes, max_bytes;
     uint64_t clock;
+    TimedContents **timed; /* one a task */
+    int n_timed;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
 };
@@ -78,6 +81,8 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
 void cases_free(Cases *c)
 {
     for (int i = 0; i < c->n; i++) case_free(c, c->slots[i].c);
+    for (int i = 0; i < c->n_timed; i++) timed_contents_free(c->timed[i]);
+    free(c->timed);
     free(c->slots);
     free(c);
 }
@@ -197,6 +202,21 @@ const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t 
     case_free(c, s->c);
     *s = c->slots[--c->n];
     return NULL;
+}
+
+TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err)
+{
+    int i = 0;
+    while (i < c->n_timed && c->timed[i]->test.task != t) i++;
+    if (i < c->n_timed && c->timed[i]->test.workload == w && c->timed[i]->test.seed == seed)
+        return c->timed[i];
+    TimedContents *x = timed_contents_new(t, w, seed, err);
+    if (!x) return NULL;
+    if (i < c->n_timed)
+        timed_contents_free(c->timed[i]);
+    else
+        c->timed = memory_grow(c->timed, (size_t)++c->n_timed, sizeof(TimedContents *));
+    return c->timed[i] = x;
 }
 
 void case_text(const Case *c, char *out, size_t size)

@@ -20,6 +20,9 @@ typedef struct {
     double atol[TASK_MAX_TENSORS], rtol[TASK_MAX_TENSORS]; /* by output: task_tolerance */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
+    /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */
+    DeviceFill *fill;
+    void *lazy;
 } Case;
 
 typedef struct Cases Cases;
@@ -40,6 +43,9 @@ int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, d
  * least two further calls, or until cases_free. */
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                       Error *err);
+
+/* The lazy case of a workload and seed, which stays valid until the next call for the same task. */
+struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */
 void case_text(const Case *c, char *out, size_t size);

@@ -47,13 +47,6 @@ static int read_baseline(Evaluator *e, const char *path, Error *err)
     return rc;
 }
 
-static const Workload *workload_of(const Task *t, Role role)
-{
-    for (int i = 0; i < t->n_workloads; i++)
-        if (t->workloads[i].role == role) return &t->workloads[i];
-    return NULL;
-}
-
 /* Begin with the first candidate while the device opens. Only a device with a known architecture is
  * slow to open; for others, and for one that does not exist, nothing is begun. */
 static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
@@ -62,7 +55,7 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
     Task *t = opt->first_task && opt->first_source
                   ? taskset_find(&e->tasks, opt->first_task, strlen(opt->first_task))
                   : NULL;
-    const Workload *w = t ? workload_of(t, ROLE_TIME) : NULL;
+    const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
     if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
     e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
                                                  baseline_text(t, e->baseline_source, 0),
@@ -127,16 +120,6 @@ static BaselineContext baseline_context(Evaluator *e)
     return (BaselineContext){e->ops, e->device, e->compiler, e->cases, e->seed, e->baseline_source};
 }
 
-static const Workload *timed_workload(const Evaluator *e, const Task *t, Error *err)
-{
-    Role role = evaluator_device(e)->predicted ? ROLE_SIM : ROLE_TIME;
-    const Workload *w = workload_of(t, role);
-    if (w) return w;
-    error_set(err, ERROR_INVALID, "task %s has no workload of role \"%s\"", t->name,
-              role == ROLE_SIM ? "sim" : "time");
-    return NULL;
-}
-
 static int find_baseline(Evaluator *e, Task *t, const Workload *w, Baseline **out, Error *err)
 {
     int i = 0;
@@ -192,13 +175,18 @@ static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, V
             rc = paired_unseen(&b->loaded, l, e->cases, w, &e->paired, v->low, passed, f, err);
         return rc;
     }
-    int rc = predicted_measure(l, e->cases, w, e->seed, v->timing, passed, f, err);
+    const Workload *small = task_workload(t, ROLE_SIM);
+    int rc = predicted_measure(l, e->cases, small, e->seed, v->timing, passed, f, err);
+    if (!rc) rc = predicted_timed(l, e->cases, small, w, e->seed, v->timing, passed, f, err);
     if (rc) return rc;
     v->timing->baseline_us[0] = b->us;
     v->timing->n_baseline_counters = b->n_counters;
     memcpy(v->timing->baseline_counters, b->counters, sizeof b->counters);
     rc = score(e, t, w, v, f, err);
-    return !rc && v->low > 1 ? predicted_unseen(l, e->cases, w, e->seed, passed, f, err) : rc;
+    if (rc || v->low <= 1) return rc;
+    /* Load again: a sample of blocks may leave device variables in between. */
+    rc = loaded_again(l, f, err);
+    return rc ? rc : predicted_unseen(l, e->cases, small, e->seed, passed, f, err);
 }
 
 const char *evaluator_compiler(Evaluator *e, Error *err)
@@ -257,12 +245,12 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
 {
     Loaded l = {0};
     double compile_ms = 0, checks_ms = 0, timing_ms = 0, since = clock_seconds();
-    const Workload *w = timed_workload(e, t, err);
-    if (!w) return -1;
+    const Workload *w = task_workload(t, ROLE_TIME);
     /* Upload the first contents while the process that runs the candidate still starts. */
     if (prepare_contents(e->prepare, err)) return -1;
     int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
+    if (!rc && evaluator_device(e)->predicted) rc = checks_plan(&l, task_workload(t, ROLE_SIM), f);
     compile_ms = lap(&since);
     if (!rc) describe_launches(&l, w, v);
     if (!rc) prepare_drawn(e->prepare);

@@ -1,10 +1,12 @@
 /* One predicted run, and the runs on unseen inputs after a win. */
 #include "eval/judge/predicted_timing.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/timed_contents.h"
 #include "eval/judge/timing_bounds.h"
 
 static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
@@ -33,6 +35,66 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
     if (rc == 1) rc = checks_explain_wrong(&r, f, err);
     if (!rc) checks_pass(passed, "%s: outputs after timing", r.where);
     if (!rc) rc = checks_disturbed(&r, passed, f, err);
+    run_close(&r);
+    return rc;
+}
+
+/* The work of the timed workload over that of the small one. */
+static int work_growth(const Task *t, const Workload *small, const Workload *timed, double *growth,
+                       Error *err)
+{
+    double b0, f0, b1, f1;
+    if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
+    *growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
+    return 0;
+}
+
+/* The blocks write much less than the outputs hold, and not the last element: the grid is too
+ * small. */
+static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
+{
+    const Loaded *l = r->loaded;
+    double all = 0;
+    int reached = 0;
+    for (int i = 0; i < r->n_outputs; i++) {
+        size_t bytes = r->test->output_bytes[i], from = bytes - 1, end;
+        all += (double)bytes;
+        reached |= l->ops->written(l->device, r->memory.outputs[i], &from, &end);
+    }
+    if (reached || s->scaled || s->written_bytes > 0.75 * all) return 0;
+    finding_set(
+        f, OUTCOME_WRONG_RESULT, 0,
+        "%s: the blocks of all launches write about %.0f bytes and not the last element; the "
+        "outputs have %.0f bytes",
+        r->where, s->written_bytes, all);
+    return 1;
+}
+
+int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
+                    uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+{
+    Run r = {0};
+    DeviceFault fault = {0};
+    DeviceSample s = {0};
+    int64_t rows = 0;
+    if (!l->ops->sample) return 0;
+    TimedContents *c = cases_timed(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
+    if (!c || work_growth(l->task, small, timed, &s.growth, err)) return -1;
+    int rc = run_open(&r, l, &c->test, NULL, f, err);
+    if (!rc) rc = run_reset(&r, err);
+    l->runs++;
+    if (!rc) {
+        rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
+        if (rc > 0) finding_fault(f, &fault, r.where);
+    }
+    if (!rc) rc = timing_makes_sense(out, 0, err);
+    if (!rc) rc = covers_outputs(&r, &s, f);
+    if (!rc && s.complete_until == r.n_launches) rc = timed_compare(c, &r, &rows, f, err);
+    if (!rc)
+        checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
+                    (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
+                    l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "rows",
+                    s.scaled ? "; scaled from the small workload" : "");
     run_close(&r);
     return rc;
 }

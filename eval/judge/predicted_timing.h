@@ -10,6 +10,12 @@
 int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
                       ChecksPassed *passed, Finding *f, Error *err);
 
+/* After predicted_measure on the small workload: replaces the time and the counters by those of the
+ * timed workload, from a sample of its blocks. The outputs of these blocks are compared where
+ * timed_compare can. */
+int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
+                    uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
+
 /* Check a candidate that is faster than its baseline on the inputs of checks_unseen. */
 int predicted_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
                      ChecksPassed *passed, Finding *f, Error *err);

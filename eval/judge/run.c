@@ -114,6 +114,10 @@ static int write_inputs(Run *r, int protect, Error *err)
     const Case *c = r->test;
     for (int i = 0; i < r->n_inputs; i++) {
         DevicePtr p = r->memory.inputs[i];
+        if (c->lazy) { /* the device protects them */
+            if (l->ops->fill_lazily(l->device, p, c->fill, c->lazy, i, err)) return -1;
+            continue;
+        }
         if (l->ops->protect(l->device, p, 0, err)) return -1;
         if (c->golden_inputs[i] ? fill_input(r, i, err)
                                 : l->ops->write(l->device, p, c->inputs[i], c->input_bytes[i], err))

@@ -10,6 +10,8 @@
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/exec/launch.h"
+#include "eval/sim/sample.h"
+#include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/time_model.h"
 
 /* A candidate's buffers and its variables may take a quarter of the arena each. The rest is for the
@@ -19,7 +21,8 @@ enum {
     CANDIDATE_BYTES = 512 << 20,
     DEFAULT_LIMIT = 2000000000, /* thread-instructions of a timed run */
     CHECK_SHARE = 8,            /* other runs are smaller: they get the limit divided by this */
-    SLACK = 10000000            /* thread-instructions that any run in reversed order may take */
+    SLACK = 10000000,           /* thread-instructions that any run in reversed order may take */
+    SAMPLE_GROWTH = 64 /* a sample may take so many times the expected work of the launch */
 };
 
 struct Device {
@@ -27,8 +30,10 @@ struct Device {
     DeviceInfo info;
     DevMem mem;
     Exec exec;
-    int64_t limit; /* thread-instructions of a timed run */
-    int64_t used;  /* thread-instructions of the last run in the usual order */
+    int64_t limit;        /* thread-instructions of a timed run */
+    int64_t used;         /* thread-instructions of the last run in the usual order */
+    SimCounts *predicted; /* of the launches of the last predict */
+    int n_predicted;
     DeviceModule *modules;
 };
 
@@ -73,10 +78,9 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;
     i->memory_bytes = CANDIDATE_BYTES;
-    double share = (double)TIMEMODEL_SLICE_SMS / p->sm_count; /* times are those of a slice */
-    i->dram_bytes_per_s = p->dram_bytes_per_s * share;
+    i->dram_bytes_per_s = p->dram_bytes_per_s;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
-    i->flops_per_s = (tensor > fp32 ? tensor : fp32) * TIMEMODEL_SLICE_SMS * p->clock_hz;
+    i->flops_per_s = (tensor > fp32 ? tensor : fp32) * p->sm_count * p->clock_hz;
     d->exec.mem = &d->mem;
     d->exec.sm_count = (uint32_t)p->sm_count;
     *out = d;
@@ -102,6 +106,7 @@ static void sim_close(Device *d)
     if (!d) return;
     while (d->modules) sim_unload(d, d->modules);
     exec_release(&d->exec);
+    free(d->predicted);
     devmem_close(&d->mem);
     free(d);
 }
@@ -282,8 +287,10 @@ static int sim_write(Device *d, DevicePtr p, const void *src, size_t bytes, Erro
 
 static int sim_read(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err)
 {
-    if (!range_of(d, p, bytes, err)) return -1;
-    if (bytes) memcpy(dst, devmem_host(&d->mem, p), bytes);
+    Alloc *a = range_of(d, p, bytes, err);
+    if (!a) return -1;
+    if (devmem_read(&d->mem, a, p, dst, bytes))
+        return error_set(err, ERROR_DEVICE, "the contents of %s cannot be drawn", a->label);
     return 0;
 }
 
@@ -302,6 +309,31 @@ static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
     if (!a)
         return error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
     a->read_only = read_only != 0;
+    return 0;
+}
+
+static int sim_written(Device *d, DevicePtr p, size_t *from, size_t *end)
+{
+    const Alloc *a = devmem_at(&d->mem, p);
+    const uint64_t *bits = d->mem.written + (p - ARENA_BASE) / 64;
+    size_t i = *from, n = a ? a->bytes : 0;
+    while (i < n && !(bits[i / 64] >> i % 64 & 1)) i = bits[i / 64] ? i + 1 : (i / 64 + 1) * 64;
+    if (i >= n) return 0;
+    *from = i;
+    while (i < n && bits[i / 64] >> i % 64 & 1) i = ~bits[i / 64] ? i + 1 : (i / 64 + 1) * 64;
+    *end = i < n ? i : n;
+    return 1;
+}
+
+static int sim_fill_lazily(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input,
+                           Error *err)
+{
+    if (sim_poison(d, p, err)) return -1;
+    Alloc *a = devmem_at(&d->mem, p);
+    a->fill = fill;
+    a->fill_of = of;
+    a->fill_input = input;
+    a->read_only = 1;
     return 0;
 }
 
@@ -343,8 +375,9 @@ static int registers_of(const Device *d, const DeviceLaunch *l)
     return n > k->registers ? n : k->registers;
 }
 
-/* Returns 0, 1 with a fault, or -1 with an Error. The counters are in d->exec.counts. */
-static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *err)
+/* Runs all blocks, or those of a sample. Returns 0, 1 with a fault, or -1 with an Error. The
+ * counters are in d->exec.counts. */
+static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fault, Error *err)
 {
     Exec *x = &d->exec;
     if (l->library_args)
@@ -363,7 +396,7 @@ static int run_one(Device *d, const DeviceLaunch *l, DeviceFault *fault, Error *
     x->fault = fault;
     x->clock = l->module->clock;
     x->grid_id = ++l->module->launches;
-    int r = exec_launch(x, l);
+    int r = s ? exec_launch_some(x, l, sample_next, s) : exec_launch(x, l);
     l->module->clock = x->clock;
     x->counts.registers = registers_of(d, l);
     return r;
@@ -378,13 +411,13 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     d->exec.budget = limit;
     for (int i = 0; i < n; i++) {
-        int r = run_one(d, &launches[i], fault, err);
+        int r = run_one(d, &launches[i], NULL, fault, err);
         fault->launch = i;
         if (r) return r;
         if (!times) continue;
         counts[i] = d->exec.counts;
         Error why;
-        if (timemodel_launch(d->profile, &counts[i], TIMEMODEL_SLICE_SMS, &times[i], &why))
+        if (timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                           why.text, 0, 0);
     }
@@ -413,7 +446,99 @@ static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTim
         out->n = 1;
         out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
         out->n_counters =
-            timemodel_counters(d->profile, counts, times, n, TIMEMODEL_SLICE_SMS, out->counters);
+            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
+    }
+    free(d->predicted);
+    d->predicted = counts;
+    d->n_predicted = r ? 0 : n;
+    free(times);
+    return r;
+}
+
+/* The limit of a sample of launch i, in thread-instructions: well above the whole launch where the
+ * work grows with the task's cost. */
+static int64_t sample_limit(const Device *d, const SimCounts *small, double growth)
+{
+    double most = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
+    return most < (double)d->limit / 2 ? (int64_t)most : d->limit / 2;
+}
+
+/* The last predicted launch of the same kernel, that with the same index where it is one. */
+static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, int at)
+{
+    char name[sizeof d->predicted->kernel];
+    const SimCounts *found = NULL;
+    device_kernel_name(l->kernel, name, sizeof name);
+    for (int i = 0; i < d->n_predicted; i++)
+        if (!strcmp(d->predicted[i].kernel, name) && (!found || i <= at)) found = &d->predicted[i];
+    return found;
+}
+
+/* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
+static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out, SimCounts *counts,
+                      DeviceFault *fault, Error *err)
+{
+    Sample s;
+    Occupancy o;
+    Exec *x = &d->exec;
+    const SimCounts *small = find_predicted(d, l, i);
+    if (!small)
+        return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
+    sample_begin(&s, l);
+    int64_t limit = x->budget = sample_limit(d, small, out->growth);
+    int r = run_one(d, l, &s, fault, err);
+    if (r > 0) s.atomics += x->counts.global_atomic_requests, s.fences += x->counts.fences;
+    int waits = s.atomics && s.fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
+        endless = timeout && limit < d->limit / 2 && !waits && !d->mem.assumed;
+    *counts = x->counts;
+    if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
+        extrapolate_growth(small, out->growth, l->grid, counts);
+        out->scaled++;
+        r = 0;
+    } else if (!r) {
+        uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+        double resident = 1;
+        if (!occupancy_of(d->profile, threads, counts->registers,
+                          (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
+            resident = (double)o.blocks_per_sm * d->profile->sm_count;
+        sample_finish(&s, d->profile, &d->mem, resident, counts);
+    }
+    if ((d->mem.assumed || s.atomics || out->scaled) && out->complete_until > i)
+        out->complete_until = i;
+    out->blocks += s.blocks;
+    out->sampled += (uint64_t)s.n;
+    sample_release(&s);
+    return r;
+}
+
+static int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
+                      DeviceTiming *out, DeviceFault *fault, Error *err)
+{
+    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
+    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
+    int r = 0;
+    s->blocks = s->sampled = 0;
+    s->written_bytes = 0;
+    s->scaled = 0;
+    s->complete_until = n;
+    d->mem.assume = 1;
+    d->mem.assumed = 0;
+    for (int i = 0; i < n && !r; i++) {
+        Error why;
+        memset(fault, 0, sizeof *fault);
+        r = sample_one(d, &launches[i], i, s, &counts[i], fault, err);
+        fault->launch = i;
+        s->written_bytes += (double)counts[i].footprint_write_bytes;
+        if (!r && timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
+            r = refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
+                       why.text, 0, 0);
+    }
+    d->mem.assume = 0;
+    if (!r) {
+        out->n = 1;
+        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
+        out->n_counters =
+            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
     }
     free(counts);
     free(times);
@@ -451,6 +576,9 @@ const DeviceOps sim_device_ops = {
     .run = sim_run,
     .disturb = sim_disturb,
     .predict = sim_predict,
+    .written = sim_written,
+    .fill_lazily = sim_fill_lazily,
+    .sample = sim_sample,
 };
 
 __attribute__((constructor)) static void register_backend(void)

@@ -415,7 +415,8 @@ static int set_up(Exec *x)
     return 0;
 }
 
-int exec_launch(Exec *x, const DeviceLaunch *launch)
+/* Returns 1 with a fault. */
+static int begin_launch(Exec *x, const DeviceLaunch *launch)
 {
     SimCounts *n = &x->counts;
     x->launch = launch;
@@ -432,8 +433,29 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
     n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
     clear_blocks(x->code);
     devmem_launch(x->mem);
+    return 0;
+}
+
+int exec_launch(Exec *x, const DeviceLaunch *launch)
+{
+    if (begin_launch(x, launch)) return 1;
     run_blocks(x);
     sum_blocks(x);
+    return x->faulted;
+}
+
+int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *of)
+{
+    uint64_t block;
+    if (begin_launch(x, launch)) return 1;
+    SimCounts none = x->counts;
+    for (const SimCounts *done = NULL; !x->faulted && next(of, done, &block); done = &x->counts) {
+        x->counts = none;
+        clear_blocks(x->code);
+        devmem_forget_traffic(x->mem);
+        run_block(x, block);
+        sum_blocks(x);
+    }
     return x->faulted;
 }
 

@@ -162,9 +162,54 @@ Alloc *devmem_at(DevMem *m, uint64_t base)
 void devmem_poison(DevMem *m, Alloc *a)
 {
     size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
-    memset(m->data + from, 0xff, bytes);
-    memset((unsigned char *)m->written + from / 8, 0, bytes / 8);
+    if (bytes < DEVMEM_SPARSE)
+        memset(m->data + from, 0xff, bytes);
+    else
+        forget(m->data, from, bytes);
+    forget(m->written, from / 8, bytes / 8);
     a->all_written = 0;
+}
+
+/* Draws the chunks of a lazy allocation that hold unwritten bytes of [lo, hi). */
+static int draw_chunks(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
+{
+    uint64_t base = a->base - ARENA_BASE;
+    for (uint64_t at = (lo - base) / DEVMEM_CHUNK * DEVMEM_CHUNK; at < hi - base;
+         at += DEVMEM_CHUNK) {
+        uint64_t n = a->bytes - at < DEVMEM_CHUNK ? a->bytes - at : DEVMEM_CHUNK;
+        if (devmem_is_written(m, base + at, base + at + n)) continue;
+        if (a->fill(a->fill_of, a->fill_input, at, m->data + base + at, n)) return -1;
+        devmem_mark_written(m, base + at, base + at + n);
+    }
+    return 0;
+}
+
+int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
+{
+    if (a->fill) return draw_chunks(m, a, lo, hi);
+    if (!m->assume || a->read_only) return -1;
+    for (uint64_t i = lo; i < hi; i++)
+        if (!(m->written[i >> 6] >> (i & 63) & 1)) m->data[i] = 0;
+    m->assumed = 1;
+    return 0;
+}
+
+int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes)
+{
+    uint64_t from = address - ARENA_BASE;
+    unsigned char *out = dst;
+    if (!bytes) return 0;
+    if (a->fill && draw_chunks(m, a, from, from + bytes)) return -1;
+    memcpy(out, m->data + from, bytes);
+    if (a->all_written || a->bytes < DEVMEM_SPARSE) return 0;
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint64_t bits = m->written[(from + i) >> 6];
+        if (!((from + i) & 63) && bits == ~0ull && bytes - i >= 64)
+            i += 63;
+        else if (!(bits >> ((from + i) & 63) & 1))
+            out[i] = 0xff;
+    }
+    return 0;
 }
 
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
@@ -177,6 +222,14 @@ void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
 
 /* ---- launches and block tags ---- */
 
+void devmem_forget_traffic(DevMem *m)
+{
+    if (++m->launch_id < 1u << 30) return;
+    forget(m->touched, 0, m->bytes / 8);
+    forget(m->atomics, 0, m->bytes / 4);
+    m->launch_id = 1;
+}
+
 void devmem_launch(DevMem *m)
 {
     if (m->next_tag > 0xf0000000u) {
@@ -185,11 +238,9 @@ void devmem_launch(DevMem *m)
         memset(m->l1, 0, L1_SECTORS * sizeof *m->l1);
         m->next_tag = 1;
     }
-    if (++m->launch_id >= 1u << 30) {
-        forget(m->touched, 0, m->bytes / 8);
-        forget(m->atomics, 0, m->bytes / 4);
-        m->launch_id = 1;
-    }
+    devmem_forget_traffic(m);
+    for (int i = 0; i < m->n_allocs; i++)
+        m->allocs[i].read_sectors = m->allocs[i].written_sectors = 0;
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;
 }

@@ -10,17 +10,29 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "eval/device/device.h"
 #include "eval/sim/ptx/ptx.h"
 
 #define ARENA_BASE 0x700000000000u
 
-enum { ARENA_GAP = 4096, L1_SECTORS = 2048, DEVMEM_MAX_ALLOCS = 1 << 16 };
+enum {
+    ARENA_GAP = 4096,
+    L1_SECTORS = 2048,
+    DEVMEM_MAX_ALLOCS = 1 << 16,
+    DEVMEM_CHUNK = 1 << 16,
+    DEVMEM_SPARSE = 1 << 20 /* bytes from which on a poisoned buffer has no pages */
+};
 
 typedef struct {
     uint64_t base, bytes; /* base: the device address */
     char label[64];
     int read_only;
     int all_written; /* every byte: the bits need no look */
+    /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
+    DeviceFill *fill;
+    void *fill_of;
+    int fill_input;
+    uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
 } Alloc;
 
 typedef struct {
@@ -39,6 +51,8 @@ typedef struct {
     unsigned char *tag_released;  /* the block executed a fence after its stores with this tag */
     int n_tags, cap_tags;
     uint32_t launch_id;
+    int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
+    int assumed; /* that has happened */
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */
@@ -56,6 +70,13 @@ Alloc *devmem_at(DevMem *m, uint64_t base);         /* the allocation that start
 void devmem_poison(DevMem *m, Alloc *a);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 
+/* Copies bytes out. Unwritten bytes are the poison 0xff, or are drawn first. */
+int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes);
+/* Makes the unwritten bytes [lo, hi) of the arena, in one allocation, readable: draws or assumes
+ * them. Returns 0, or -1: they stay unwritten. */
+int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi);
+
+void devmem_forget_traffic(DevMem *m); /* no sector counts as touched */
 void devmem_launch(DevMem *m); /* starts a launch: all tags of earlier ones become history */
 uint32_t devmem_take_tag(DevMem *m, uint32_t block);
 

@@ -64,9 +64,10 @@ static int race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t
 
 static int check_written(Warp *w, const Access *a, ShadowRange range)
 {
-    const DevMem *mem = w->x->mem;
+    DevMem *mem = w->x->mem;
     if (devmem_is_written(mem, range.lo, range.hi)) return 0;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    if (!devmem_supply(mem, al, range.lo, range.hi)) return 0;
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;

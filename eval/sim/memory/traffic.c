@@ -51,6 +51,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
+    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors;
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
@@ -66,6 +67,9 @@ void traffic_count(Warp *w, const Access *a, int kind)
         }
         next = last + 1 > next ? last + 1 : next;
     }
+    Alloc *al = &x->mem->allocs[a->mo->last_alloc];
+    al->read_sectors += n->dram_read_sectors - read;
+    al->written_sectors += n->dram_write_sectors - written;
     /* A wavefront covers at most four lines of 128 bytes. */
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {

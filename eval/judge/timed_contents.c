@@ -1,0 +1,246 @@
+/* Positions are chosen from both ends of each run of written bytes of the first output. */
+#include "eval/judge/timed_contents.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { POSITIONS = 4096, RUNS = 8192 };
+
+/* Bytes and flops that the reference of all chosen positions may have, and of a single one. */
+static const double reference_cost = 8e6, reference_most = 2e7;
+
+/* ---- contents ---- */
+
+static size_t element_size(const TimedContents *c, int input)
+{
+    return dtype_size(c->test.task->inputs[input].dtype);
+}
+
+static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Error *err)
+{
+    size_t size = element_size(c, input), part = TASK_PART * size;
+    if (!c->drawn[input] || !bytes) return 0;
+    for (size_t i = from / part; i <= (from + bytes - 1) / part; i++) {
+        if (c->drawn[input][i]) continue;
+        if (task_draw_part(c->test.task, c->test.workload, input, VARIANT_DRAWN, c->test.seed, 1.0,
+                           i * TASK_PART, TASK_PART, c->data[input] + i * part, err))
+            return -1;
+        c->drawn[input][i] = 1;
+    }
+    return 0;
+}
+
+static int fill(void *of, int input, size_t from, void *dst, size_t bytes)
+{
+    TimedContents *c = of;
+    Error ignored;
+    if (draw_range(c, input, from, bytes, &ignored)) return -1;
+    memcpy(dst, c->data[input] + from, bytes);
+    return 0;
+}
+
+TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err)
+{
+    TimedContents *c = memory_alloc(sizeof *c);
+    Case *k = &c->test;
+    *k = (Case){.task = t, .workload = w, .seed = seed, .variant = VARIANT_DRAWN, .scale = 1.0};
+    k->fill = fill;
+    k->lazy = c;
+    int rc = 0;
+    for (int i = 0; i < t->n_inputs && !rc; i++) {
+        size_t n, size = element_size(c, i);
+        if ((rc = task_elements(t, w, &t->inputs[i], &n, err))) break;
+        k->input_bytes[i] = n * size;
+        c->data[i] = memory_array(n, size);
+        if (n > TASK_LARGE)
+            c->drawn[i] = memory_alloc(n / TASK_PART + 1);
+        else
+            rc = task_draw(t, w, i, VARIANT_DRAWN, seed, 1.0, c->data[i], err);
+    }
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        size_t n;
+        if ((rc = task_elements(t, w, &t->outputs[i], &n, err))) break;
+        k->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
+        rc = task_tolerance(t, w, i, VARIANT_DRAWN, 1.0, &k->atol[i], &k->rtol[i], err);
+    }
+    if (!rc) return c;
+    timed_contents_free(c);
+    return NULL;
+}
+
+void timed_contents_free(TimedContents *c)
+{
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) {
+        free(c->data[i]);
+        free(c->drawn[i]);
+        free(c->wide[i]);
+    }
+    free(c);
+}
+
+/* ---- positions ---- */
+
+static int is_turned(const Task *t, const TaskTensor *x)
+{
+    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
+}
+
+/* The most positions that may be compared. */
+static int64_t most_positions(const Task *t, const Workload *w)
+{
+    double bytes, flops;
+    if (t->turns < 0 || !is_turned(t, &t->outputs[0])) return 0;
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
+        const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
+        for (int k = 1; k < x->rank; k++)
+            if (strstr(x->shape[k], t->axis_name[t->turns]) && strlen(x->shape[k]) > 1) return 0;
+    }
+    if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
+    double each = fmax(bytes, flops) / (double)w->axis[t->turns];
+    if (each > reference_most) return 0;
+    double n = fmax(1, reference_cost / fmax(each, 1));
+    return n < POSITIONS ? (int64_t)n : POSITIONS;
+}
+
+typedef struct {
+    size_t from, end; /* positions */
+} Span;
+
+/* The spans of positions of which the first output has written elements, without repetitions. */
+static int find_spans(const Run *r, size_t bytes, Span *spans)
+{
+    const Loaded *l = r->loaded;
+    size_t from = 0, end = 0;
+    int n = 0;
+    while (n < RUNS && l->ops->written(l->device, r->memory.outputs[0], &from, &end)) {
+        Span s = {from / bytes, (end + bytes - 1) / bytes};
+        from = end;
+        if (n && s.from < spans[n - 1].end) s.from = spans[n - 1].end;
+        if (s.from < s.end) spans[n++] = s;
+    }
+    return n;
+}
+
+/* Chooses at most `most` positions, in order. The first and the last span come first. */
+static int64_t choose(const Span *spans, int n, int64_t most, int64_t *at)
+{
+    int64_t count = 0;
+    int step = n > most ? (int)((n + most - 1) / most) : 1, used = (n + step - 1) / step;
+    for (int i = 0; i < used && count < most; i++) {
+        const Span *s = &spans[i == used - 1 ? n - 1 : i * step];
+        int64_t share = (most - count) / (used - i), length = (int64_t)(s->end - s->from);
+        if (share > length) share = length;
+        for (int64_t k = 0; k < share; k++)
+            at[count++] =
+                k < share / 2 + share % 2 ? (int64_t)s->from + k : (int64_t)s->end - (share - k);
+    }
+    return count;
+}
+
+/* ---- comparison ---- */
+
+typedef struct {
+    Workload w;
+    int64_t n, *at;
+    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
+} Gathered;
+
+static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
+{
+    const Task *t = c->test.task;
+    size_t all = c->test.input_bytes[i], size = element_size(c, i);
+    Dtype dtype = t->inputs[i].dtype;
+    if (!is_turned(t, &t->inputs[i])) {
+        if (c->wide[i]) return 0;
+        if (draw_range(c, i, 0, all, err)) return -1;
+        c->wide[i] = memory_array(all / size, sizeof(double));
+        dtype_to_double(dtype, c->data[i], c->wide[i], all / size);
+        return 0;
+    }
+    size_t each = all / (size_t)c->test.workload->axis[t->turns];
+    g->in[i] = memory_array((size_t)g->n * (each / size), sizeof(double));
+    for (int64_t k = 0; k < g->n; k++) {
+        if (draw_range(c, i, (size_t)g->at[k] * each, each, err)) return -1;
+        dtype_to_double(dtype, c->data[i] + (size_t)g->at[k] * each,
+                        g->in[i] + (size_t)k * (each / size), each / size);
+    }
+    return 0;
+}
+
+/* An element that was not written takes the expected value. */
+static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int i, Finding *f,
+                          Error *err)
+{
+    static const unsigned char poison[16] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                             255, 255, 255, 255, 255, 255, 255, 255};
+    const Loaded *l = r->loaded;
+    const Task *t = l->task;
+    Dtype dtype = t->outputs[i].dtype;
+    size_t size = dtype_size(dtype),
+           each = c->test.output_bytes[i] / (size_t)c->test.workload->axis[t->turns],
+           elements = (size_t)g->n * (each / size);
+    unsigned char *got = memory_array(elements, size);
+    Error message;
+    int rc = 0;
+    for (int64_t k = 0; k < g->n && !rc; k++)
+        rc = l->ops->read(l->device, r->memory.outputs[i] + (size_t)g->at[k] * each,
+                          got + (size_t)k * each, each, err);
+    for (size_t k = 0; k < elements && !rc; k++)
+        if (!memcmp(got + k * size, poison, size))
+            dtype_from_double(dtype, &g->out[i][k], got + k * size, 1);
+    if (!rc &&
+        task_compare(t, &g->w, i, got, g->out[i], c->test.atol[i], c->test.rtol[i], &message)) {
+        finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
+                    r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
+                    (long long)g->at[g->n - 1], message.text);
+        rc = 1;
+    }
+    free(got);
+    return rc;
+}
+
+static int compare_gathered(TimedContents *c, Run *r, Gathered *g, Finding *f, Error *err)
+{
+    Task *t = r->loaded->task;
+    const double *in[TASK_MAX_TENSORS];
+    int rc = 0;
+    for (int i = 0; i < t->n_inputs && !rc; i++) {
+        rc = gather_input(c, g, i, err);
+        in[i] = g->in[i] ? g->in[i] : c->wide[i];
+    }
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        size_t n;
+        if ((rc = task_elements(t, &g->w, &t->outputs[i], &n, err))) break;
+        g->out[i] = memory_array(n, sizeof(double));
+    }
+    if (!rc) rc = task_reference(t, &g->w, in, g->out, err);
+    for (int i = 0; i < t->n_outputs && !rc; i++)
+        if (is_turned(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) {
+        free(g->in[i]);
+        free(g->out[i]);
+    }
+    return rc;
+}
+
+int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err)
+{
+    const Task *t = c->test.task;
+    const Workload *w = c->test.workload;
+    int64_t most = most_positions(t, w);
+    *positions = 0;
+    if (!most) return 0;
+    Span *spans = memory_array(RUNS, sizeof *spans);
+    Gathered g = {.w = *w, .at = memory_array((size_t)most, sizeof *g.at)};
+    int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
+    g.n = choose(spans, n, most, g.at);
+    g.w.axis[t->turns] = g.n;
+    int rc = g.n ? compare_gathered(c, r, &g, f, err) : 0;
+    if (!rc) *positions = g.n;
+    free(spans);
+    free(g.at);
+    return rc;
+}

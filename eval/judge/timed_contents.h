@@ -1,0 +1,26 @@
+/* The inputs of a timed workload for a simulator, which runs a sample of its blocks. They are drawn
+ * in parts where they are first read, and kept for the next candidate.
+ *
+ * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
+ * axis `turns` and runs the reference on the tensors gathered there, since positions along this
+ * axis do not depend on one another. It compares only written elements. It compares nothing where
+ * the task has no such axis, another dimension has its name, or one position costs too much. */
+#ifndef EVAL_JUDGE_TIMED_CONTENTS_H
+#define EVAL_JUDGE_TIMED_CONTENTS_H
+
+#include "eval/judge/run.h"
+
+typedef struct TimedContents {
+    Case test; /* lazy: this structure */
+    unsigned char *data[TASK_MAX_TENSORS];
+    unsigned char *drawn[TASK_MAX_TENSORS]; /* a byte a part; NULL: all is */
+    double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
+} TimedContents;
+
+TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
+void timed_contents_free(TimedContents *c);
+
+/* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared. */
+int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* The counts from warp_insts on are numbers of one type, which are summed as a list. */
+#include "eval/sim/time/extrapolate.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define FIRST_FIELD offsetof(SimCounts, warp_insts)
+enum { FIELDS = (sizeof(SimCounts) - FIRST_FIELD) / sizeof(uint64_t), SECTOR = 32 };
+_Static_assert((sizeof(SimCounts) - FIRST_FIELD) % sizeof(uint64_t) == 0, "numbers of 64 bits");
+
+static const size_t largest[] = {
+    offsetof(SimCounts, global_atomic_hottest), offsetof(SimCounts, global_waits_max),
+    offsetof(SimCounts, local_waits_max),       offsetof(SimCounts, chain_cycles_max),
+    offsetof(SimCounts, warp_insts_max),        offsetof(SimCounts, block_barriers_max),
+    offsetof(SimCounts, heaviest_insts)};
+enum { LARGEST = sizeof largest / sizeof *largest };
+
+static uint64_t *field(SimCounts *c, size_t offset)
+{
+    return (uint64_t *)(void *)((char *)c + offset);
+}
+
+static uint64_t whole(double v)
+{
+    return v < 1e18 ? (uint64_t)(v + 0.5) : (uint64_t)1e18;
+}
+
+/* How many blocks number i of the sample stands for. */
+static double weight(int i, int n, uint64_t blocks)
+{
+    if (n < 3) return (double)blocks / n;
+    return i < 2 ? 1 : ((double)blocks - 2) / (n - 2);
+}
+
+/* The blocks with at least 15/16 of the instructions of the heaviest. */
+static void find_heavy(const SimCounts *done, int n, SimCounts *out)
+{
+    double heavy = 0;
+    uint64_t least = out->heaviest_insts;
+    for (int i = 0; i < n; i++) {
+        if (done[i].heaviest_insts < out->heaviest_insts - out->heaviest_insts / 16) continue;
+        if (done[i].heaviest_insts < least) least = done[i].heaviest_insts;
+        heavy += weight(i, n, out->blocks);
+    }
+    out->heavy_insts = least;
+    out->heavy_blocks = whole(heavy);
+}
+
+void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
+{
+    double sum[FIELDS] = {0};
+    uint64_t most[LARGEST] = {0}, one[FIELDS];
+    *out = done[0];
+    for (int i = 0; i < n; i++) {
+        SimCounts block = done[i];
+        memcpy(one, (char *)&block + FIRST_FIELD, sizeof one);
+        for (int k = 0; k < FIELDS; k++) sum[k] += (double)one[k] * weight(i, n, out->blocks);
+        for (int k = 0; k < LARGEST; k++)
+            if (*field(&block, largest[k]) > most[k]) most[k] = *field(&block, largest[k]);
+    }
+    for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
+    memcpy((char *)out + FIRST_FIELD, one, sizeof one);
+    for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = most[k];
+    find_heavy(done, n, out);
+}
+
+void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
+                         SimCounts *c)
+{
+    double read = 0, written = 0, footprint = 0, wave_read = 0, wave_written = 0, again = 0,
+           sharing = 1, blocks = (double)c->blocks, reads = 0, writes = 0;
+    for (int i = 0; i < n; i++) read += buffers[i].read, written += buffers[i].written;
+    double read_scale = read > 0 ? (double)c->dram_read_sectors / read : 0,
+           write_scale = written > 0 ? (double)c->dram_write_sectors / written : 0;
+    if (resident > blocks) resident = blocks;
+    for (int i = 0; i < n; i++) {
+        double sectors = ceil(buffers[i].size / SECTOR), in = buffers[i].read * read_scale,
+               out = buffers[i].written * write_scale;
+        double once = fmin(in, sectors), wave = fmin(in / blocks * resident, once);
+        reads += once;
+        writes += fmin(out, sectors);
+        footprint += fmin(once + out, sectors);
+        wave_read += wave;
+        wave_written += fmin(out / blocks * resident, sectors);
+        again += fmin(in, fmax(once, wave * ceil(blocks / resident)));
+        if (out > sectors) sharing = fmax(sharing, out / sectors);
+    }
+    double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
+           touched = (double)c->dram_read_sectors,
+           past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors;
+    c->footprint_read_bytes = whole(reads * SECTOR);
+    c->footprint_write_bytes = whole(writes * SECTOR);
+    c->wave_footprint_bytes = whole((wave_read + wave_written) * SECTOR);
+    c->dram_read_sectors = whole(dram);
+    c->dram_write_sectors = whole(writes);
+    c->l2_load_sectors = past_l1 > dram ? whole(past_l1 - dram) : 0;
+    c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
+    if (touched > 0)
+        c->leader_dram_sectors = whole((double)c->leader_dram_sectors * dram / touched);
+}
+
+void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],
+                        SimCounts *out)
+{
+    uint64_t values[FIELDS], blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    double each = growth * (double)small->blocks / (double)blocks;
+    *out = *small;
+    memcpy(out->grid, grid, sizeof out->grid);
+    out->blocks = blocks;
+    out->warps = small->warps / small->blocks * blocks;
+    memcpy(values, (char *)out + FIRST_FIELD, sizeof values);
+    for (int k = 0; k < FIELDS; k++) values[k] = whole((double)values[k] * growth);
+    memcpy((char *)out + FIRST_FIELD, values, sizeof values);
+    SimCounts was = *small;
+    for (int k = 0; k < LARGEST; k++)
+        *field(out, largest[k]) = whole((double)*field(&was, largest[k]) * each);
+    out->global_atomic_hottest = whole((double)small->global_atomic_hottest * growth);
+    out->heavy_insts = whole((double)small->heavy_insts * each);
+    out->heavy_blocks = whole((double)small->heavy_blocks * (double)blocks / (double)small->blocks);
+    out->footprint_read_bytes = out->dram_read_sectors * SECTOR;
+    out->footprint_write_bytes = out->dram_write_sectors * SECTOR;
+}

@@ -1,0 +1,27 @@
+/* The counters of a whole launch from those of a sample of its blocks, each run alone. The first
+ * and the last block stand for themselves, and the others for all blocks between. Numbers that are
+ * the largest of a block stay the largest of the sample. */
+#ifndef EVAL_SIM_TIME_EXTRAPOLATE_H
+#define EVAL_SIM_TIME_EXTRAPOLATE_H
+
+#include "eval/sim/machine/counts.h"
+#include "eval/sim/time/profile.h"
+
+/* done[i] are the counts of block i of the sample, the launch's last block second. */
+void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out);
+
+/* Distinct sectors of one buffer, summed over the blocks of the sample. */
+typedef struct {
+    double read, written, size;
+} BufferTraffic;
+
+/* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the
+ * launch's footprint fits L2, else once for each wave of `resident` blocks. */
+void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
+                         SimCounts *c);
+
+/* The counts of a launch of the same kernel with `growth` times the work, on another grid. */
+void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],
+                        SimCounts *out);
+
+#endif
