@@ -14,10 +14,10 @@
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/time_model.h"
 
-/* A candidate's buffers and its variables may take a quarter of the arena each. The rest is for the
- * tensors of the task. */
+/* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
+static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)3 << 30;
+
 enum {
-    ARENA_BYTES = 2047 << 20,
     CANDIDATE_BYTES = 512 << 20,
     DEFAULT_LIMIT = 2000000000, /* thread-instructions of a timed run */
     CHECK_SHARE = 8,            /* other runs are smaller: they get the limit divided by this */
@@ -64,7 +64,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     Device *d = memory_alloc(sizeof *d);
     d->profile = p;
     d->limit = instruction_limit();
-    size_t bytes = p->memory_bytes < ARENA_BYTES ? (size_t)p->memory_bytes : (size_t)ARENA_BYTES;
+    size_t bytes = p->memory_bytes < arena_bytes ? (size_t)p->memory_bytes : arena_bytes;
     if (devmem_open(&d->mem, bytes & ~(size_t)4095, err)) {
         free(d);
         return -1;
@@ -77,7 +77,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->sm_count = p->sm_count;
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;
-    i->memory_bytes = CANDIDATE_BYTES;
+    i->memory_bytes = buffer_bytes;
     i->dram_bytes_per_s = p->dram_bytes_per_s;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
     i->flops_per_s = (tensor > fp32 ? tensor : fp32) * p->sm_count * p->clock_hz;
