@@ -4,7 +4,9 @@
  * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, since positions along this
  * axis do not depend on one another. It compares only written elements. It compares nothing where
- * the task has no such axis, another dimension has its name, or one position costs too much. */
+ * the task has no such axis, another dimension has its name, or one position costs too much. The
+ * caller compares plans of one launch only: the sampled blocks of a later launch need not finish
+ * what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
 #define EVAL_JUDGE_TIMED_CONTENTS_H
 

@@ -15,7 +15,7 @@
 #include "eval/sim/time/time_model.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
-static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)3 << 30;
+static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
 
 enum {
     CANDIDATE_BYTES = 512 << 20,

@@ -1,6 +1,6 @@
 // One timed run leaves its sums in memory that is given to nobody, the next takes them from there and makes it as it was found.
 // task: row_sum
-// expect sim: ok
+// expect sim: out_of_bounds
 // expect cuda: out_of_bounds | wrong_result | cheat stale_result | nondeterministic
 //@ launch row_sum<<<rows, 128>>>(x, y, rows, cols)
 //@ launch turn<<<64, 128>>>(y, rows)

@@ -1,6 +1,6 @@
 // Its timed run computes the outputs of both sets of buffers, which lie 132 MiB apart, and the other set's run would find it done.
 // task: relu
-// expect sim: ok
+// expect sim: out_of_bounds
 // expect cuda: ok | out_of_bounds
 // most cuda: 1.05
 //@ launch relu<<<1056, 512>>>(x, y, n)

@@ -16,7 +16,8 @@ typedef struct {
 } BufferTraffic;
 
 /* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the
- * launch's footprint fits L2, else once for each wave of `resident` blocks. */
+ * launch's footprint fits L2, else once for each wave of `resident` blocks. Blocks that read
+ * the same part of a buffer are taken to read different parts. */
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c);
 

@@ -1,0 +1,164 @@
+/* Samples of blocks: their counts against those of the whole launch, lazy contents, and launches
+ * whose blocks wait for others. */
+#include "sim_support.h"
+
+enum { N = 1 << 22, BLOCK = 256 };
+
+static const char source[] =
+    "extern \"C\" __global__ void clamp(const float *x, float *y, int n) {\n"
+    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+    "    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;\n"
+    "}\n"
+    "extern \"C\" __global__ void ramp(const float *x, float *y, int n) {\n"
+    "    float s = 0;\n"
+    "    for (int k = 0; k < blockIdx.x / 1024; k++) s += x[k * 256 + threadIdx.x];\n"
+    "    y[blockIdx.x * 256 + threadIdx.x] = s;\n"
+    "}\n"
+    "__device__ unsigned count;\n"
+    "extern \"C\" __global__ void last(const float *x, float *y, int n) {\n"
+    "    y[blockIdx.x] = x[blockIdx.x];\n"
+    "    __threadfence();\n"
+    "    if (threadIdx.x == 0 && atomicAdd(&count, 1) == gridDim.x - 1)\n"
+    "        for (int i = 1; i < gridDim.x; i++) y[0] += y[i];\n"
+    "}\n";
+
+static Sim sim;
+static DevicePtr x, y;
+
+static int draw(void *of, int input, size_t from, void *dst, size_t bytes)
+{
+    (void)input;
+    float *out = dst;
+    for (size_t i = 0; i < bytes / 4; i++) out[i] = (float)((from / 4 + i) % 7) - 3;
+    *(size_t *)of += bytes;
+    return 0;
+}
+
+static DeviceLaunch launch(const char *kernel, uint32_t blocks)
+{
+    DeviceLaunch l = {.module = sim.m, .kernel = kernel, .block = {BLOCK, 1, 1}};
+    l.grid[0] = blocks, l.grid[1] = l.grid[2] = 1;
+    int n = N;
+    memcpy(l.params, &x, 8);
+    memcpy(l.params + 8, &y, 8);
+    memcpy(l.params + 16, &n, 4);
+    return l;
+}
+
+static double counter(const DeviceTiming *t, const char *name)
+{
+    for (int i = 0; i < t->n_counters; i++)
+        if (!strcmp(t->counters[i].name, name)) return t->counters[i].value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+static void close_to(const DeviceTiming *a, const DeviceTiming *b, const char *name, double share)
+{
+    double want = counter(a, name), got = counter(b, name);
+    if (got > want * (1 + share) || got < want * (1 - share))
+        fail_msg("%s: %g from the sample, %g from all blocks", name, got, want);
+}
+
+/* traffic: compare DRAM traffic and time, too. */
+static void compare(const char *kernel, double share, int traffic)
+{
+    static DeviceTiming all, some;
+    DeviceSample s = {.growth = 1};
+    DeviceLaunch l = launch(kernel, N / BLOCK);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    if (ops->predict(sim.d, &l, 1, &all, &sim.fault, &sim.err)) fail_msg("%s", sim.fault.message);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    if (ops->sample(sim.d, &l, 1, &s, &some, &sim.fault, &sim.err))
+        fail_msg("%s", sim.fault.message);
+    assert_int_equal(s.blocks, N / BLOCK);
+    assert_in_range(s.sampled, 2, 96);
+    assert_int_equal(s.complete_until, 1);
+    static const char *const names[] = {"warp_instructions", "thread_instructions",
+                                        "global_load_sectors", "global_store_sectors",
+                                        "waits_per_warp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        close_to(&all, &some, names[i], share);
+    if (!traffic) return;
+    close_to(&all, &some, "dram_bytes", share);
+    if (some.candidate_us[0] > all.candidate_us[0] * (1 + share) ||
+        some.candidate_us[0] < all.candidate_us[0] * (1 - share))
+        fail_msg("%g us from the sample, %g from all", some.candidate_us[0], all.candidate_us[0]);
+}
+
+static void test_counts_match_the_whole_launch(void **state)
+{
+    (void)state;
+    compare("clamp", 1e-3, 1);
+    compare("ramp", 0.05, 0);
+}
+
+static void test_contents_are_drawn_where_they_are_read(void **state)
+{
+    (void)state;
+    static DeviceTiming t;
+    size_t drawn = 0, from = 0, end = 0;
+    float got[256];
+    DeviceSample s = {.growth = 1};
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    DeviceLaunch l = launch("clamp", N / BLOCK);
+    assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(ops->fill_lazily(sim.d, x, draw, &drawn, 0, &sim.err), 0);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    assert_int_equal(ops->sample(sim.d, &l, 1, &s, &t, &sim.fault, &sim.err), 0);
+    assert_in_range(drawn, 65536, N);
+    assert_true(ops->written(sim.d, y, &from, &end));
+    assert_int_equal(from, 0);
+    from = end - sizeof got;
+    sim_read(&sim, y + from, got, sizeof got);
+    for (size_t i = 0; i < 256; i++) {
+        float v = (float)((from / 4 + i) % 7) - 3;
+        assert_true(got[i] == (v > 0 ? v : 0));
+    }
+    from = N * 4 - 4;
+    assert_true(ops->written(sim.d, y, &from, &end)); /* by the last block */
+}
+
+static void test_waiting_blocks_are_scaled(void **state)
+{
+    (void)state;
+    static DeviceTiming small, large;
+    DeviceSample s = {.growth = 16};
+    DeviceLaunch l = launch("last", 64), wide = launch("last", 1024);
+    assert_int_equal(ops->predict(sim.d, &l, 1, &small, &sim.fault, &sim.err), 0);
+    assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &large, &sim.fault, &sim.err), 0);
+    assert_int_equal(s.scaled, 1);
+    assert_int_equal(s.complete_until, 0);
+    assert_true(counter(&large, "thread_instructions") ==
+                16 * counter(&small, "thread_instructions"));
+    assert_true(counter(&large, "blocks") == 1024);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    sim_start_cuda(&sim, source);
+    float *data = calloc(N, 4);
+    x = sim_buffer(&sim, "input x", data, (size_t)N * 4);
+    y = sim_buffer(&sim, "output y", NULL, (size_t)N * 4);
+    free(data);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sim_stop(&sim);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts_match_the_whole_launch),
+        cmocka_unit_test(test_waiting_blocks_are_scaled),
+        cmocka_unit_test(test_contents_are_drawn_where_they_are_read),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
