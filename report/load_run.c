@@ -242,6 +242,7 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     t->time_us = v.time_us;
     t->baseline_us = v.baseline_us;
     note_clock(r, t, v.predicted);
+    if (v.error_factor > r->error_factor) r->error_factor = v.error_factor;
     t->best.n = 0;
     if (v.timing) {
         copy_counters(v.timing->counters, v.timing->n_counters, &t->best);

@@ -83,6 +83,7 @@ typedef struct {
     long failed[OUTCOME_COUNT]; /* of the whole run */
     int predicted, measured;    /* some times are predicted; some are measured */
     int own_predicted;          /* the times of the run's own device are predicted */
+    double error_factor;        /* the largest of the predicted verdicts; 0: unknown */
     int judged_again;           /* the best kernels have scores of a second judgement */
 } Report;
 

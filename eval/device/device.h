@@ -24,6 +24,7 @@ typedef struct {
     char name[128];        /* "H100 SXM, simulated" */
     char arch[16];         /* the compiler's target: "sm_90" */
     int predicted;         /* times come from a model, not a clock */
+    double error_factor;   /* of predicted speedups: 9 in 10 are right within it; 0: measured */
     int sm_count;
     int max_threads_per_block;
     size_t max_shared_per_block; /* with opt-in, dynamic + static */

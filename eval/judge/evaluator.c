@@ -326,6 +326,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     snprintf(out->uuid, sizeof out->uuid, "%s", d->uuid);
     out->seed = e->seed;
     out->predicted = d->predicted;
+    out->error_factor = d->error_factor;
     prepare_compiled(e->prepare);
     const char *compiler = compiler_version(e->compiler, &err);
     Task *t = taskset_find(&e->tasks, task, strlen(task));

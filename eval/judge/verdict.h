@@ -35,6 +35,7 @@ typedef struct {
     char device_name[128], driver[32], uuid[48]; /* of DeviceInfo */
     uint64_t seed;
     int predicted;
+    double error_factor; /* DeviceInfo.error_factor */
 } Verdict;
 
 void verdict_release(Verdict *v);

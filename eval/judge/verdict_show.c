@@ -50,8 +50,12 @@ static void show_counters(FILE *out, const DeviceTiming *t)
 static void show_times(FILE *out, const Verdict *v)
 {
     const DeviceTiming *t = v->timing;
-    fprintf(out, "  score      %.3f (speedup %.4f, 95%% from %.4f to %.4f", v->score, v->speedup,
-            v->low, v->high);
+    fprintf(out, "  score      %.3f (", v->score);
+    if (v->predicted)
+        fprintf(out, "%.4fx predicted", v->speedup);
+    else
+        fprintf(out, "speedup %.4f, 95%% from %.4f to %.4f", v->speedup, v->low, v->high);
+    if (v->error_factor > 0) fprintf(out, ", within %.2gx for 9 kernels in 10", v->error_factor);
     if (t && !v->predicted) fprintf(out, "; %d pairs, %s", t->n, mode_name(t->mode));
     fprintf(out, ")\n  time       %.3f us, baseline %.3f us%s\n", v->time_us, v->baseline_us,
             v->predicted ? " (predicted)" : "");

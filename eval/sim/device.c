@@ -74,6 +74,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     snprintf(i->name, sizeof i->name, "%s", p->title);
     snprintf(i->arch, sizeof i->arch, "%s", p->arch);
     i->predicted = 1;
+    i->error_factor = p->error_factor;
     i->sm_count = p->sm_count;
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;

@@ -50,6 +50,7 @@ typedef struct {
     double shared_atomic_cycles; /* of one SM: per lane on the same address */
     double launch_s;             /* seconds of an empty kernel, start to end */
     double gap_s;                /* seconds between a kernel and the next that depends on it */
+    double error_factor; /* 9 in 10 predicted speedups are right within it, by tests/calibration */
 } Profile;
 
 /* Returns NULL for an unknown name; the Error lists the known ones. */

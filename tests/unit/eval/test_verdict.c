@@ -28,7 +28,8 @@ static Verdict sample(void)
                  .device = "sim:h100",
                  .compiler = "NVRTC 13.0",
                  .seed = UINT64_MAX,
-                 .predicted = 1};
+                 .predicted = 1,
+                 .error_factor = 1.4};
     strcpy(v.checks[0], "check n=31, input scale 1");
     strcpy(v.checks[1], "check n=64, input scale 8");
     v.timing = memory_alloc(sizeof *v.timing);

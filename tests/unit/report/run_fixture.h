@@ -82,7 +82,9 @@ static inline Record *verdict(const Row *row, const char *id)
     record_bool(r, "predicted", 1);
     if (ok) {
         counters(r, "counters", 4e6, 0);
-        counters(record_map(r, "detail"), "baseline_counters", 12e6, 640);
+        Record *detail = record_map(r, "detail");
+        record_float(detail, "error_factor", 1.4);
+        counters(detail, "baseline_counters", 12e6, 640);
     }
     return r;
 }

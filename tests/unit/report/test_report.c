@@ -176,6 +176,7 @@ static void judged_again(void **state)
     static const char *const must[] = {
         "<td class=\"hi\">1.90×<td class=\"lo\">launch_error<td class=\"hi\">1.30×</tr>",
         "1.90× predicted",
+        "A predicted speedup is within 1.4× of a GPU's for 9 kernels in 10",
         "Found in the report's sft samples at 2.00×",
         "refused when judged again",
         "a judgement after the one that chose it",
