@@ -23,7 +23,7 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
     *n = 0;
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && *n < max; i++) {
         const redisReply *e = r->element[i];
-        if (e->type != REDIS_REPLY_ARRAY || e->elements != 6) continue;
+        if (e->type != REDIS_REPLY_ARRAY || e->elements != 7) continue;
         QueueStatus *s = &out[(*n)++];
         snprintf(s->device_class, sizeof s->device_class, "%s", reply_text(e->element[0]));
         s->waiting = (long)e->element[1]->integer;
@@ -31,6 +31,7 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
         s->done = (long)e->element[3]->integer;
         s->dead = (long)e->element[4]->integer;
         s->oldest_s = (double)e->element[5]->integer / 1000;
+        s->malformed = (long)e->element[6]->integer;
     }
     freeReplyObject(r);
     return 0;

@@ -27,7 +27,12 @@ void queue_close(Queue *q); /* NULL is allowed */
 /* Lower the time that calls wait for a lost server. It is never raised. */
 void queue_set_patience(Queue *q, double seconds);
 
-enum { QUEUE_MAX_DELIVERIES = 3, QUEUE_MAX_BODY = 1 << 20, QUEUE_MAX_CLASSES = 16 };
+enum {
+    QUEUE_MAX_KEY = 128,
+    QUEUE_MAX_DELIVERIES = 3,
+    QUEUE_MAX_BODY = 1 << 20,
+    QUEUE_MAX_CLASSES = 16
+};
 
 typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSENT } QueueState;
 
@@ -61,6 +66,10 @@ typedef int QueueResult(void *ctx, size_t index, QueueState state, const void *r
 int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx,
                Error *err);
 
+/* Forget the result of a finished job, because it is not a result of this job. *gone is 0 when the
+ * job is not finished. Count it as malformed. */
+int queue_reject(Queue *q, const char *device_class, const char *key, int *gone, Error *err);
+
 /* Wait at most timeout_s until a job has finished since the last call (at first: since queue_open).
  * Returns 1 when one has, 0 when none has or a stop signal came, -1 on an error. */
 int queue_wait(Queue *q, double timeout_s, Error *err);
@@ -80,12 +89,14 @@ typedef int QueueDeadResult(void *ctx, const QueueJob *job, Buffer *result);
  * (<= 2). Returns 1 with a job, 0 with none (or paused, or a stop signal came), -1 on an error.
  *
  * A consumer holds at most one job: it completes, buries or hands it back before it takes the next.
- * Expired leases (30 s without renewal) are taken over first. A job that was delivered
+ * Expired leases (30 s without renewal) are taken over first. An entry that is no job is discarded
+ * and counted as malformed. A job that was delivered
  * QUEUE_MAX_DELIVERIES times without a result is buried here, with the result of `dead_result`, and
  * not returned. */
 int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
                QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err);
 void queue_job_release(QueueJob *job);
+const char *queue_job_class(const Queue *q, const QueueJob *job); /* the class of its stream */
 
 /* The functions on a leased job return 1 when done, 0 when the consumer's lease was lost (then stop
  * the work), -1 on an error. */
@@ -133,6 +144,7 @@ int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *e
 typedef struct {
     char device_class[64];
     long waiting, leased, dead, done;
+    long malformed;  /* entries that were no jobs, and results that were refused */
     double oldest_s; /* age of the oldest entry */
 } QueueStatus;
 /* One element a class, sorted by name, at most max. */

@@ -66,8 +66,10 @@ static const char queue_library[] =
             return 'queued'
         end)
 
+    /* An entry with other fields gets an empty key: the worker discards it. */
     LUA(local function job(i, e, n)
             local f = e[2]
+            if #f ~= 4 or f[1] ~= 'key' or f[3] ~= 'body' then return {i, e[1], '', '', n} end
             return {i, e[1], f[2], f[4], n}
         end)
 
@@ -210,9 +212,28 @@ static const char queue_library[] =
     LUA(local function bury(k, a)
             if not held(k[1], a[1], a[2], a[3]) then return same(k, a, 'dead') end
             local e = call('XRANGE', k[1], a[1], a[1])
-            call('HSET', k[2], 'body', e[1][2][4], 'cl', a[4])
+            if #e == 1 then call('HSET', k[2], 'body', e[1][2][4], 'cl', a[4]) end
             call('SADD', k[5], a[5])
             finish(k, a, 'dead')
+            return 1
+        end)
+
+    /* stream stat | id who n class -> 1 discarded, 0 lost. The entry is no job. */
+    LUA(local function discard(k, a)
+            if not held(k[1], a[1], a[2], a[3]) then return 0 end
+            drop(k[1], a[1])
+            call('HINCRBY', k[2], 'malformed:' .. a[4], 1)
+            return 1
+        end)
+
+    /* job stat dead | class key -> 1 forgotten, 0 not finished. The result is none of this job's. */
+    LUA(local function reject(k, a)
+            local st = call('HGET', k[1], 'st')
+            if st ~= 'done' and st ~= 'dead' then return 0 end
+            call('DEL', k[1])
+            call('SREM', k[3], a[2])
+            call('HINCRBY', k[2], st .. ':' .. a[1], -1)
+            call('HINCRBY', k[2], 'malformed:' .. a[1], 1)
             return 1
         end)
 
@@ -263,7 +284,7 @@ static const char queue_library[] =
             return n
         end)
 
-    /* classes stat | prefix -> {class waiting leased done dead oldest_ms}... */
+    /* classes stat | prefix -> {class waiting leased done dead oldest_ms malformed}... */
     LUA(local function status(k, a)
             local out = {}
             local now = now_ms()
@@ -282,9 +303,9 @@ static const char queue_library[] =
                         end
                     end
                 end
-                local n = call('HMGET', k[2], 'done:' .. class, 'dead:' .. class)
+                local n = call('HMGET', k[2], 'done:' .. class, 'dead:' .. class, 'malformed:' .. class)
                 out[#out + 1] = {class, len - held_now, held_now, tonumber(n[1] or 0),
-                                 tonumber(n[2] or 0), now - first}
+                                 tonumber(n[2] or 0), now - first, tonumber(n[3] or 0)}
             end
             return out
         end)
@@ -314,6 +335,8 @@ static const char queue_library[] =
         redis.register_function('PREFIX_renew', renew)
         redis.register_function('PREFIX_complete', complete)
         redis.register_function('PREFIX_bury', bury)
+        redis.register_function('PREFIX_discard', discard)
+        redis.register_function('PREFIX_reject', reject)
         redis.register_function('PREFIX_hand_back', hand_back)
         redis.register_function('PREFIX_release', release)
         redis.register_function('PREFIX_status', status)

@@ -79,7 +79,7 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
 
 static int check_new(const QueueNew *job, Error *err)
 {
-    if (!queue_text_ok(job->key, 128))
+    if (!queue_text_ok(job->key, QUEUE_MAX_KEY))
         return error_set(err, ERROR_INVALID, "a job's key is 1 to 128 printable characters");
     if (!queue_text_ok(job->device_class, 63))
         return error_set(err, ERROR_USAGE,
@@ -121,6 +121,26 @@ int queue_enqueue(Queue *q, const char *device_class, const char *key, const voi
 {
     QueueNew job = {device_class, key, body, len, 0};
     return queue_enqueue_many(q, &job, 1, state, err);
+}
+
+int queue_reject(Queue *q, const char *device_class, const char *key, int *gone, Error *err)
+{
+    QueueKey job, stat, dead;
+    QueueFunction name;
+    Command c;
+    long long done = 0;
+    queue_key(q, job, "j", key);
+    queue_key(q, stat, "stat", NULL);
+    queue_key(q, dead, "dead", NULL);
+    queue_function(q, &c, name, "reject", 3);
+    command_text(&c, job);
+    command_text(&c, stat);
+    command_text(&c, dead);
+    command_text(&c, device_class);
+    command_text(&c, key);
+    if (queue_call_int(q, &c, &done, err)) return -1;
+    *gone = (int)done;
+    return 0;
 }
 
 int queue_withdraw(Queue *q, const char *key, int *gone, Error *err)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
 #include "queue/store.h"
@@ -36,28 +37,53 @@ void queue_job_release(QueueJob *job)
     *job = (QueueJob){0};
 }
 
+/* Returns 1 when the entry is no job: job then has its stream, id and delivery only. */
 static int job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
                     const redisReply *body, int delivery, Error *err)
 {
-    if (!*stream || !*reply_text(id) || !*reply_text(key) || body->type != REDIS_REPLY_STRING)
+    if (!*stream || !*reply_text(id))
         return error_set(err, ERROR_SERVER,
-                         "the queue's server handed out something that is no job");
+                         "the queue's server handed out something that is no entry of a stream");
     job->stream = memory_strdup(stream);
     job->id = memory_strdup(id->str);
+    job->delivery = delivery;
+    if (!queue_text_ok(reply_text(key), QUEUE_MAX_KEY) || strlen(reply_text(key)) != key->len ||
+        body->type != REDIS_REPLY_STRING || body->len > QUEUE_MAX_BODY)
+        return 1;
     job->key = memory_strdup(key->str);
     buffer_init(&job->body, (size_t)body->len + 1);
     buffer_append(&job->body, body->str, (size_t)body->len);
-    job->delivery = delivery;
     return 0;
 }
 
-/* The class of a job: the part of its stream's name after "{NAME.VERSION}:s:" or ":u:". */
-static const char *class_of(const Queue *q, const QueueJob *job)
+/* The part of the stream's name after "{NAME.VERSION}:s:" or ":u:". */
+const char *queue_job_class(const Queue *q, const QueueJob *job)
 {
     return job->stream + strlen(q->name) + strlen("{}:s:");
 }
 
 typedef enum { TAKE_ERROR = -1, TAKE_NONE, TAKE_JOB, TAKE_PAUSED, TAKE_LOST } TakeResult;
+
+/* Discard an entry that is no job. The next take goes on with another one. */
+static TakeResult discard(Queue *q, QueueJob *job, const char *consumer, Error *err)
+{
+    QueueKey stat;
+    QueueFunction name;
+    Command c;
+    long long held;
+    queue_key(q, stat, "stat", NULL);
+    queue_function(q, &c, name, "discard", 2);
+    command_text(&c, job->stream);
+    command_text(&c, stat);
+    command_text(&c, job->id);
+    command_text(&c, consumer);
+    command_int(&c, job->delivery);
+    command_text(&c, queue_job_class(q, job));
+    int rc = queue_call_int(q, &c, &held, err);
+    if (!rc) log_warn("the queue of %s held an entry that is no job", queue_job_class(q, job));
+    queue_job_release(job);
+    return rc ? TAKE_ERROR : TAKE_LOST;
+}
 
 /* Take without blocking: first own deliveries whose reply was lost, then expired leases, then new
  * jobs. */
@@ -92,10 +118,9 @@ static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, Que
                 error_set(err, ERROR_SERVER,
                           "the queue's server handed out a job of a stream that was not asked for");
         } else {
-            result = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
-                              (int)r->element[4]->integer, err)
-                         ? TAKE_ERROR
-                         : TAKE_JOB;
+            rc = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
+                          (int)r->element[4]->integer, err);
+            result = rc < 0 ? TAKE_ERROR : rc ? discard(q, job, consumer, err) : TAKE_JOB;
         }
     }
     freeReplyObject(r);
@@ -112,14 +137,21 @@ static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer,
         return result; /* nil, or NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
         const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
-        QueueJob extra = {0};
-        int rc =
-            job_fill(result == TAKE_JOB ? &extra : job, reply_text(reply_at(reply_at(r, i), 0)),
-                     reply_at(e, 0), reply_at(f, 1), reply_at(f, 3), 1, err);
-        if (!rc && result == TAKE_JOB) rc = queue_hand_back(q, &extra, consumer, err);
-        queue_job_release(&extra);
+        int is_job = f->type == REDIS_REPLY_ARRAY && f->elements == 4 &&
+                     !strcmp(reply_text(reply_at(f, 0)), "key") &&
+                     !strcmp(reply_text(reply_at(f, 2)), "body");
+        QueueJob next = {0};
+        int rc = job_fill(&next, reply_text(reply_at(reply_at(r, i), 0)), reply_at(e, 0),
+                          reply_at(f, is_job ? 1 : f->elements), reply_at(f, 3), 1, err);
+        if (rc > 0) rc = discard(q, &next, consumer, err) == TAKE_ERROR ? -1 : 1;
+        if (!rc && result == TAKE_JOB) rc = queue_hand_back(q, &next, consumer, err);
+        if (!rc && result != TAKE_JOB) {
+            *job = next;
+            next = (QueueJob){0};
+            result = TAKE_JOB;
+        }
+        queue_job_release(&next);
         if (rc < 0) return TAKE_ERROR;
-        result = TAKE_JOB;
     }
     return result;
 }
@@ -267,7 +299,7 @@ static int finish(Queue *q, const char *function, const QueueJob *job, const cha
     command_text(&l.command, l.stat);
     if (bury) command_text(&l.command, l.dead);
     leased_arguments(&l, job, consumer);
-    command_text(&l.command, class_of(q, job));
+    command_text(&l.command, queue_job_class(q, job));
     command_text(&l.command, job->key);
     command_bytes(&l.command, result, len);
     command_int(&l.command, q->result_ttl_s);

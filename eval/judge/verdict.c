@@ -284,7 +284,9 @@ static int get_fields(const View *record, VerdictPlace place, Verdict *out, Erro
 {
     for (int i = 0; i < verdict_n_fields; i++) {
         const VerdictField *f = &verdict_fields[i];
-        if (f->place != place || (f->optional && !view_has(record, f->name))) continue;
+        /* What the submitter adds is not in a verdict that comes from the queue. */
+        int may_lack = f->optional || f->storage == VERDICT_EXTERN;
+        if (f->place != place || (may_lack && !view_has(record, f->name))) continue;
         if (f->when != VERDICT_ALWAYS && !out->timing)
             out->timing = memory_alloc(sizeof *out->timing);
         char *holder = f->when == VERDICT_ALWAYS ? (char *)out : (char *)out->timing;

@@ -10,11 +10,13 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "eval/serve/job.h"
+#include "eval/serve/seal.h"
 
 typedef enum {
     CANDIDATE_JUDGED,
-    CANDIDATE_OPEN, /* no verdict yet */
-    CANDIDATE_LOST  /* its job is gone from the queue */
+    CANDIDATE_OPEN,   /* no verdict yet */
+    CANDIDATE_LOST,   /* its job is gone from the queue */
+    CANDIDATE_REFUSED /* its result is none of its job */
 } CandidateState;
 
 typedef struct {
@@ -24,6 +26,7 @@ typedef struct {
     AskItem *items;
     char (*keys)[DIGEST_HEX];
     CandidateState *state;
+    int *refused; /* results, by candidate */
     size_t n, left;
     int warned;
 } Ask;
@@ -50,9 +53,33 @@ static int on_result(void *ctx, size_t i, QueueState state, const void *result, 
     Ask *w = ctx;
     if (state == QUEUE_ABSENT && w->state[i] == CANDIDATE_OPEN) w->state[i] = CANDIDATE_LOST;
     if ((state != QUEUE_DONE && state != QUEUE_DEAD) || w->state[i] == CANDIDATE_JUDGED) return 0;
+    Job job;
+    Error why;
+    job_init(&job, w->items[i].task, w->device, w->items[i].source, w->items[i].len, w->seed);
+    if (job_check_verdict(&job, result, &len, &why)) {
+        log_warn("the queue's result of job %.16s is refused: %s", w->keys[i], why.text);
+        w->state[i] = CANDIDATE_REFUSED;
+        return 0;
+    }
     w->state[i] = CANDIDATE_JUDGED;
     w->left--;
     return read_outcome(result, len, &w->items[i].outcome, err);
+}
+
+/* Have refused results forgotten and their jobs enqueued again, but not for ever. */
+static int reject_results(Ask *w, Error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        int gone;
+        if (w->state[i] != CANDIDATE_REFUSED) continue;
+        if (queue_reject(w->q, w->device, w->keys[i], &gone, err)) return -1;
+        w->state[i] = CANDIDATE_LOST;
+        if (++w->refused[i] < QUEUE_MAX_DELIVERIES) continue;
+        w->items[i].outcome = OUTCOME_EVALUATOR_ERROR;
+        w->state[i] = CANDIDATE_JUDGED;
+        w->left--;
+    }
+    return 0;
 }
 
 static int submit(Ask *w, size_t i, Error *err)
@@ -98,7 +125,9 @@ static int wait_all(Ask *w, const char *const *keys, double patience_s, Error *e
     double last = clock_seconds(), submitted = last, lease_s = 3 * queue_renew_interval(w->q);
     while (w->left) {
         size_t before = w->left;
-        if (queue_poll(w->q, keys, w->n, on_result, w, err) || put_back(w, err)) return -1;
+        if (queue_poll(w->q, keys, w->n, on_result, w, err) || reject_results(w, err) ||
+            put_back(w, err))
+            return -1;
         if (w->left < before) last = clock_seconds();
         if (!w->left) return 0;
         if (stop_requested())
@@ -124,8 +153,10 @@ int ask_all(Queue *q, const char *device_class, uint64_t seed, AskItem *items, s
             double patience_s, Error *err)
 {
     Ask w = {.q = q, .device = device_class, .seed = seed, .items = items, .n = n, .left = n};
+    if (seal_check_key(err)) return -1;
     w.keys = memory_array(n, sizeof *w.keys);
     w.state = memory_array(n, sizeof *w.state);
+    w.refused = memory_array(n, sizeof *w.refused);
     const char **keys = memory_array(n, sizeof *keys);
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
@@ -134,6 +165,7 @@ int ask_all(Queue *q, const char *device_class, uint64_t seed, AskItem *items, s
     }
     if (!rc) rc = wait_all(&w, keys, patience_s, err);
     free(w.state);
+    free(w.refused);
     free(w.keys);
     free(keys);
     return rc;

@@ -17,6 +17,7 @@
 #include "eval/device/outcome.h"
 #include "eval/serve/job.h"
 #include "eval/serve/precompile.h"
+#include "eval/serve/seal.h"
 #include "queue/queue.h"
 
 enum { DRAIN_S = 5, REAP_S = 2, VERDICT_MAX = QUEUE_MAX_BODY };
@@ -109,7 +110,7 @@ static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
     if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
     Record *r = record_new();
     job_verdict(&j, OUTCOME_EVALUATOR_ERROR, why, r);
-    int rc = record_encode(r, out, &err);
+    int rc = record_encode(r, out, &err) || seal_add(SEAL_VERDICT, out, &err);
     record_free(r);
     return rc;
 }
@@ -175,6 +176,7 @@ static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answ
     case JOB_JUDGED:
         if (answer->sick[0]) return queue_hand_back(w->queue, job, w->consumer, err);
         w->judged++;
+        if (seal_add(SEAL_VERDICT, verdict, err)) return -1;
         if (answer->retry) return give_up_or_bury(w, job, verdict, err);
         return queue_complete(w->queue, job, w->consumer, verdict->data, verdict->len, err);
     case JOB_RUNNER_DIED:
@@ -197,10 +199,29 @@ static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answ
     return -1;
 }
 
+/* An entry that is not what its stream and key say is not judged. It goes to other workers, whose
+ * version may differ, and is buried after the last delivery. */
+static int refuse_job(Worker *w, const QueueJob *job, const Error *why, Error *err)
+{
+    Buffer verdict;
+    char text[700];
+    buffer_init(&verdict, VERDICT_MAX);
+    snprintf(text, sizeof text, "the job is malformed: %s", why->text);
+    log_warn("job %.12s, delivery %d: %s", job->key, job->delivery, text);
+    int rc = own_verdict(job, text, &verdict)
+                 ? error_set(err, ERROR_INVALID, "the verdict of a malformed job cannot be written")
+                 : give_up_or_bury(w, job, &verdict, err);
+    buffer_release(&verdict);
+    return rc < 0 ? -1 : 0;
+}
+
 static int serve_job(Worker *w, const PrecompiledJob *next, Error *err)
 {
     const QueueJob *job = &next->job;
     RunnerAnswer answer = {0};
+    Job checked;
+    Error why;
+    if (job_check(w->queue, job, &checked, &why)) return refuse_job(w, job, &why, err);
     buffer_init(&answer.verdict, VERDICT_MAX);
     JobEnd end = JOB_RUNNER_DIED;
     if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err))
@@ -278,6 +299,7 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
     Error refusal;
     set_consumer(&w);
+    if (seal_check_key(err)) return -1;
     int started = start_runner(&w, &refusal), sick = started && refusal.code == ERROR_DEVICE_SICK;
     int rc = started && !sick ? started
                               : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);

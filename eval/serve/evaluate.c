@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "eval/serve/job.h"
+#include "eval/serve/seal.h"
 #include "eval/serve/second_device.h"
 #include "queue/queue.h"
 #include "tasks/task.h"
@@ -38,6 +39,8 @@ typedef struct {
     char *verdict; /* an encoded record, or NULL */
     size_t len;
     int queued;
+    int refused;         /* results of the queue that were none of this job */
+    int reject;          /* the last one is still there */
     long second;         /* index + 1 of the unit that confirms this one's record; 0: none */
     int is_second;       /* confirms a record */
     double absent_since; /* of a second: when its device was first found absent; 0: present */
@@ -266,9 +269,12 @@ static int take_result(void *ctx, size_t index, QueueState state, const void *re
         return 0;
     }
     if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
-    if (check_verdict(e, result, len, &u, err))
-        return error_prefix(err, "the queue's result of job %.16s", p->units[index]->key);
     e->heard = clock_seconds();
+    if (job_check_verdict(&u->job, result, &len, err)) {
+        log_warn("the queue's result of job %.16s is refused: %s", u->key, err->text);
+        u->reject = 1;
+        return 0;
+    }
     return keep_verdict(e, u, result, len, err) || journal_append(e->journal, result, len, err) ? -1
                                                                                                 : 0;
 }
@@ -301,6 +307,42 @@ static int submit(Evaluate *e, long *outstanding, Error *err)
     return 0;
 }
 
+/* Keep the verdict that stands for a job whose results were refused too often. */
+static int give_up_refused(Evaluate *e, Unit *u, Error *err)
+{
+    Record *r = record_new();
+    Buffer b;
+    buffer_init(&b, QUEUE_MAX_BODY);
+    job_verdict(&u->job, OUTCOME_EVALUATOR_ERROR,
+                "the queue gave results that are none of this job", r);
+    int rc = record_encode(r, &b, err) || keep_verdict(e, u, b.data, b.len, err) ||
+                     journal_append(e->journal, b.data, b.len, err)
+                 ? -1
+                 : 0;
+    buffer_release(&b);
+    record_free(r);
+    return rc;
+}
+
+/* Have refused results forgotten and their jobs enqueued again. */
+static int reject_results(Evaluate *e, Polled *p, size_t n, Error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        Unit *u = p->units[i];
+        int gone;
+        if (!u->reject) continue;
+        u->reject = 0;
+        if (queue_reject(e->queue, u->job.device, u->key, &gone, err)) return -1;
+        if (++u->refused >= QUEUE_MAX_DELIVERIES) {
+            if (give_up_refused(e, u, err)) return -1;
+            continue;
+        }
+        u->queued = 0;
+        if (u - e->units < e->next) e->next = u - e->units;
+    }
+    return 0;
+}
+
 /* Poll all queued jobs, and all second verdicts, which an earlier start may have had. *outstanding:
  * how many queued jobs have no verdict yet. */
 static int collect(Evaluate *e, long *outstanding, Error *err)
@@ -313,7 +355,8 @@ static int collect(Evaluate *e, long *outstanding, Error *err)
             keys[n] = e->units[i].key;
             p.units[n++] = &e->units[i];
         }
-    if (queue_poll(e->queue, keys, n, take_result, &p, err)) return -1;
+    if (queue_poll(e->queue, keys, n, take_result, &p, err) || reject_results(e, &p, n, err))
+        return -1;
     *outstanding = 0;
     for (size_t i = 0; i < n; i++) *outstanding += p.units[i]->queued && !p.units[i]->verdict;
     return 0;
@@ -411,6 +454,7 @@ static int wait_for_results(Evaluate *e, Error *err)
 static int evaluate_all(Evaluate *e, Error *err)
 {
     Progress progress;
+    if (seal_check_key(err)) return -1;
     progress_start(&progress, "evaluate", "candidates", e->done, e->n_units);
     if (e->done < e->n_units &&
         queue_open(e->opt->redis, e->opt->queue, VERDICT_HARNESS, &e->queue, err))

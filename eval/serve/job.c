@@ -1,8 +1,14 @@
-/* Encoding of jobs, and verdicts of jobs that were not evaluated. */
+/* Encoding of jobs, checks of what comes from the queue, and verdicts of jobs that were not
+ * evaluated. A byte from the queue is believed only after job_check or job_check_verdict. */
 #include "eval/serve/job.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
+#include "eval/serve/seal.h"
 
 void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
               uint64_t seed)
@@ -37,7 +43,7 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     record_text(r, "task_digest", job->task_digest);
     int rc = record_encode(r, out, err);
     record_free(r);
-    return rc;
+    return rc || seal_add(SEAL_JOB, out, err) ? -1 : 0;
 }
 
 static int copy_text(const View *v, const char *key, char *out, size_t size, Error *err)
@@ -59,6 +65,7 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
     View v;
     int64_t seed = 0;
     *out = (Job){0};
+    if (seal_open(SEAL_JOB, data, &len, err)) return -1;
     if (!msgpack_zone_init(&zone, 4096))
         return error_set(err, ERROR_MEMORY, "no memory to read a job");
     int rc = view_decode(data, len, "a job", &zone, &v, err);
@@ -73,6 +80,119 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
              view_text(&v, "source", &out->source, &out->source_len, err);
     out->seed = (uint64_t)seed;
     msgpack_zone_destroy(&zone);
+    return rc ? -1 : 0;
+}
+
+/* ---- what comes from the queue ---- */
+
+static int differs(const char *what, const char *expected, const char *found, Error *err)
+{
+    return error_set(err, ERROR_CORRUPT, "%s: expected '%.70s', found '%.70s'", what, expected,
+                     found);
+}
+
+int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err)
+{
+    char key[DIGEST_HEX];
+    if (job_decode(entry->body.data, entry->body.len, out, err)) return -1;
+    if (strcmp(out->harness, VERDICT_HARNESS))
+        return differs("a job's harness", VERDICT_HARNESS, out->harness, err);
+    if (strcmp(out->device, queue_job_class(q, entry)))
+        return differs("a job's device class", queue_job_class(q, entry), out->device, err);
+    job_key(out, key);
+    return strcmp(key, entry->key) ? differs("a job's key", key, entry->key, err) : 0;
+}
+
+static int check_number(const char *name, double value, Error *err)
+{
+    if (isfinite(value) && value >= 0) return 0;
+    return error_set(err, ERROR_CORRUPT,
+                     "a verdict's %s: expected a number of at least 0, found %g", name, value);
+}
+
+static int check_numbers(const Verdict *v, Error *err)
+{
+    int ok = v->outcome == OUTCOME_OK;
+    if (check_number("score", v->score, err) || check_number("speedup", v->speedup, err) ||
+        check_number("low", v->low, err) || check_number("high", v->high, err) ||
+        check_number("time_us", v->time_us, err) ||
+        check_number("baseline_us", v->baseline_us, err) ||
+        check_number("light_us", v->light_us, err) || check_number("occupancy", v->occupancy, err))
+        return -1;
+    if (v->score > 0 && v->time_us > 0 ? !ok : ok)
+        return error_set(err, ERROR_CORRUPT, "a verdict %s with score %g and time %g us",
+                         outcome_name(v->outcome), v->score, v->time_us);
+    if (ok && (v->low > v->speedup || v->speedup > v->high))
+        return error_set(err, ERROR_CORRUPT, "a verdict's interval %g to %g without its speedup %g",
+                         v->low, v->high, v->speedup);
+    const DeviceTiming *t = v->timing;
+    for (int i = 0; t && i < t->n_counters; i++)
+        if (check_number(t->counters[i].name, t->counters[i].value, err)) return -1;
+    for (int i = 0; t && i < t->n_baseline_counters; i++)
+        if (check_number(t->baseline_counters[i].name, t->baseline_counters[i].value, err))
+            return -1;
+    for (int i = 0; t && i < t->n; i++)
+        if (check_number("sample", t->candidate_us[i], err) ||
+            check_number("sample", t->baseline_us[i], err))
+            return -1;
+    return 0;
+}
+
+/* An architecture is a class of several devices, all of them real. */
+static int of_class(const char *device, const char *wanted)
+{
+    if (!strncmp(wanted, "sm_", 3)) return device[0] && strncmp(device, "sim:", 4);
+    return !strcmp(device, wanted);
+}
+
+static int check_identity(const Job *job, const View *record, const Verdict *v, Error *err)
+{
+    static const char *const submitters[] = {"id", "confirmed", "other"};
+    char key[DIGEST_HEX], source_digest[DIGEST_HEX], task[sizeof job->task], harness[32];
+    Digest d;
+    digest_of(job->source, job->source_len, &d);
+    digest_hex(&d, source_digest);
+    job_key(job, key);
+    if (copy_text(record, "task", task, sizeof task, err) ||
+        copy_text(record, "harness", harness, sizeof harness, err))
+        return -1;
+    for (size_t i = 0; i < sizeof submitters / sizeof *submitters; i++)
+        if (view_has(record, submitters[i]))
+            return error_set(err, ERROR_CORRUPT, "a verdict with the submitter's field %s",
+                             submitters[i]);
+    if (strcmp(v->key, key)) return differs("a verdict's key", key, v->key, err);
+    if (strcmp(task, job->task)) return differs("a verdict's task", job->task, task, err);
+    if (strcmp(harness, VERDICT_HARNESS))
+        return differs("a verdict's harness", VERDICT_HARNESS, harness, err);
+    if (!of_class(v->device, job->device))
+        return differs("a verdict's device", job->device, v->device, err);
+    if (strcmp(v->task_digest, job->task_digest))
+        return differs("a verdict's task digest", job->task_digest, v->task_digest, err);
+    if (strcmp(v->source_digest, source_digest))
+        return differs("a verdict's source digest", source_digest, v->source_digest, err);
+    if (v->predicted != !strncmp(v->device, "sim:", 4))
+        return error_set(err, ERROR_CORRUPT, "a verdict of %.60s that says predicted %d", v->device,
+                         v->predicted);
+    return 0;
+}
+
+int job_check_verdict(const Job *job, const void *data, size_t *len, Error *err)
+{
+    msgpack_zone zone;
+    View record;
+    Verdict *v;
+    if (seal_open(SEAL_VERDICT, data, len, err)) return -1;
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
+    v = memory_alloc(sizeof *v);
+    int rc =
+        view_decode(data, *len, "a verdict", &zone, &record, err) || verdict_read(&record, v, err);
+    if (!rc) {
+        rc = check_identity(job, &record, v, err) || check_numbers(v, err);
+        verdict_release(v);
+    }
+    free(v);
+    msgpack_zone_destroy(&zone);
+    if (rc) err->code = ERROR_CORRUPT;
     return rc ? -1 : 0;
 }
 

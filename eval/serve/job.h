@@ -23,9 +23,19 @@ typedef struct {
 void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
               uint64_t seed);
 void job_key(const Job *job, char out[DIGEST_HEX]); /* verdict_key of the job */
+/* With QUERN_KEY the body is sealed (eval/serve/seal.h), and one with another seal is refused. */
 int job_encode(const Job *job, Buffer *out, Error *err);
 /* out->source points into data. */
 int job_decode(const void *data, size_t len, Job *out, Error *err);
+
+/* Check that a leased entry is a job of its class and key, for this harness. *out as job_decode.
+ * ERROR_CORRUPT with a sentence that says what was expected and found. */
+int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err);
+
+/* Check that data are a verdict of this job: sealed as it should be, complete by the schema, of the
+ * job's task, device, harness, source and key, with an outcome and numbers that can be. *len becomes
+ * the length without the seal. ERROR_CORRUPT with a sentence. */
+int job_check_verdict(const Job *job, const void *data, size_t *len, Error *err);
 
 /* queue_take for the device with this uuid ("": it has none). A job that must not run there is
  * handed back at once without a counted delivery, and the result is 0. Workers look for handed-back

@@ -16,10 +16,11 @@ enum { MAX_CLASSES = 256, MAX_SICK = 1024 };
 
 static void print_table(const QueueStatus *s, int n, const QueueSick *sick, int n_sick)
 {
-    printf("%-24s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead", "oldest");
+    printf("%-24s %9s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead",
+           "malformed", "oldest");
     for (int i = 0; i < n; i++)
-        printf("%-24s %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting, s[i].leased,
-               s[i].done, s[i].dead, s[i].oldest_s);
+        printf("%-24s %9ld %9ld %9ld %9ld %9ld %10.1f s\n", s[i].device_class, s[i].waiting,
+               s[i].leased, s[i].done, s[i].dead, s[i].malformed, s[i].oldest_s);
     for (int i = 0; i < n_sick; i++) {
         char when[32] = "";
         time_t at = (time_t)sick[i].at;
@@ -34,10 +35,10 @@ static void print_json(const QueueStatus *s, int n, const QueueSick *sick, int n
     json_t *list = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class, "waiting",
-                            (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased, "done",
-                            (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead, "oldest_s",
-                            s[i].oldest_s));
+            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "class", s[i].device_class,
+                            "waiting", (json_int_t)s[i].waiting, "leased", (json_int_t)s[i].leased,
+                            "done", (json_int_t)s[i].done, "dead", (json_int_t)s[i].dead,
+                            "malformed", (json_int_t)s[i].malformed, "oldest_s", s[i].oldest_s));
     for (int i = 0; i < n_sick; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "class", sick[i].device_class,
                                               "quarantined", sick[i].where, "reason",

@@ -110,6 +110,8 @@ const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
 
 const VariableSpec environment_table[] = {
     {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a run starts a private one"},
+    {"QUERN_KEY",
+     "a secret of 16 bytes or more: jobs and verdicts of others on the server are refused"},
     {"QUERN_LOG", "what programs say: quiet, info (the default) or debug"},
     {"QUERN_HOME", "folder that holds tasks/, where it is not beside the programs"},
     {"QUERN_CACHE",

@@ -185,7 +185,7 @@ static void test_damaged_records(void **state)
     Record *r = record_new();
     encode_record(r, &e);
     assert_int_equal(verdict_read(&e.view, &v, &err), -1);
-    assert_string_equal(err.text, "record, field id: expected a text, found no such field");
+    assert_string_equal(err.text, "record, field task: expected a text, found no such field");
     encoded_release(&e);
     record_free(r);
 }
