@@ -400,11 +400,14 @@ static int any(const uint32_t *slots, int n)
 static int kind_of(const PtxInst *in)
 {
     int of_predicates = in->n_mods == 1 && !strcmp(in->mods[0], "pred") && in->n_operands == 3;
+    if (is_op(in, "mov") && in->n_operands == 2 && in->operands[1].kind == OPND_VEC)
+        return TRACK_PACK;
     if (is_op(in, "selp")) return TRACK_SELECT;
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
     if (is_op(in, "shfl")) return TRACK_SHUFFLE;
     if (is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux")) return TRACK_GATHER;
+    if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
     if (is_load(in) && (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL))) return TRACK_LOAD;
     if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
     return TRACK_JOIN;
@@ -444,7 +447,8 @@ static int fill_in(Decoder *d, TrackOp *t)
     collect_values(k, in, &values);
     collect_addresses(k, in, &musts);
     if (t->kind == TRACK_LOAD) collect_items(k, &in->operands[0], &dests);
-    if (t->kind == TRACK_STORE && in->n_operands > 1) collect_items(k, &in->operands[1], &values);
+    if (t->kind == TRACK_STORE || t->kind == TRACK_PACK)
+        collect_items(k, &in->operands[1], &values);
     if (needs_values(in))
         for (int i = 0; i < values.n && musts.n < OPERANDS_MAX; i++)
             musts.reg[musts.n++] = values.reg[i];
@@ -476,7 +480,6 @@ static void emit(Decoder *d, int after)
     *t = found;
     if (kind == TRACK_LOAD || kind == TRACK_STORE) {
         int address = kind == TRACK_LOAD ? 1 : 0;
-        if (d->in->n_operands < 2) return;
         t->memory = memory_of(d, &d->in->operands[address]);
         if (!t->memory) return; /* the instruction itself is refused */
     }

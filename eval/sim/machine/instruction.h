@@ -67,6 +67,7 @@ typedef struct CallOp {
  * others come before it. */
 enum {
     TRACK_JOIN,    /* a destination is undefined when a source is */
+    TRACK_PACK,    /* mov of a vector: undefined when all parts are; compilers leave parts out */
     TRACK_SELECT,  /* selp: only the chosen source counts */
     TRACK_AND,     /* of predicates: a false one decides, whatever the other is */
     TRACK_OR,      /* of predicates: a true one decides */

@@ -180,6 +180,11 @@ static uint32_t result_of(const Warp *w, const Inst *in, uint32_t m)
         uint32_t a = w->p[in->a] ^ in->e ^ flip, b = w->p[in->b] ^ in->f ^ flip;
         return (ua | ub) & (ua | a) & (ub | b) & m;
     }
+    if (t->kind == TRACK_PACK) {
+        all = FULL_MASK;
+        for (int i = 0; i < t->n_sources; i++) all &= undefined_in(w, t->sources[i]);
+        return all & m;
+    }
     for (int i = 0; i < t->n_sources; i++) {
         uint32_t u = undefined_in(w, t->sources[i]);
         all |= t->kind == TRACK_SHUFFLE && !i ? shuffled(w, in, u) : u;
