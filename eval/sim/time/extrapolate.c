@@ -65,6 +65,20 @@ void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
     find_heavy(done, n, out);
 }
 
+/* A buffer that one sampled block of many writes has too large a share of the writes. What would be
+ * more than such a buffer holds goes to the other buffers that are written, as far as they have
+ * room. Returns the share of their room. */
+static double share_of_room(const BufferTraffic *buffers, int n, double write_scale)
+{
+    double excess = 0, room = 0;
+    for (int i = 0; i < n; i++) {
+        double sectors = ceil(buffers[i].size / SECTOR), out = buffers[i].written * write_scale;
+        if (out > sectors) excess += out - sectors;
+        if (out > 0 && out < sectors) room += sectors - out;
+    }
+    return room > 0 ? fmin(1, excess / room) : 0;
+}
+
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
@@ -73,10 +87,12 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     for (int i = 0; i < n; i++) read += buffers[i].read, written += buffers[i].written;
     double read_scale = read > 0 ? (double)c->dram_read_sectors / read : 0,
            write_scale = written > 0 ? (double)c->dram_write_sectors / written : 0;
+    double moved = share_of_room(buffers, n, write_scale);
     if (resident > blocks) resident = blocks;
     for (int i = 0; i < n; i++) {
         double sectors = ceil(buffers[i].size / SECTOR), in = buffers[i].read * read_scale,
                out = buffers[i].written * write_scale;
+        if (out > 0 && out < sectors) out += (sectors - out) * moved;
         double once = fmin(in, sectors), wave = fmin(in / blocks * resident, once);
         reads += once;
         writes += fmin(out, sectors);
