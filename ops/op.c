@@ -1,0 +1,280 @@
+/* Finds operators, binds arguments by schema, and what all families share: sizes, broadcasting,
+ * promotion. Every size is checked before it is multiplied. */
+#include <string.h>
+
+#include "base/suggest.h"
+#include "ops/op.h"
+#include "ops/op_schema.h"
+
+static OpFamily family(int i)
+{
+    return i == 0 ? pointwise_family() : (OpFamily){0};
+}
+
+const Op *op_at(int i)
+{
+    OpFamily f;
+    for (int k = 0; (f = family(k)).n; i -= f.n, k++)
+        if (i < f.n) return &f.ops[i];
+    return NULL;
+}
+
+int op_count(void)
+{
+    OpFamily f;
+    int n = 0;
+    for (int k = 0; (f = family(k)).n; k++) n += f.n;
+    return n;
+}
+
+const Op *op_find(const char *name, Error *err)
+{
+    const char *names[256];
+    int n = op_count() < 256 ? op_count() : 256;
+    for (int i = 0; i < n; i++) {
+        const Op *op = op_at(i);
+        if (!strcmp(op->name, name)) return op;
+        names[i] = op->name;
+    }
+    const char *near = suggest_name(name, names, n);
+    error_set(err, ERROR_UNKNOWN_NAME, "operator %.80s is not in the library%s%s%s", name,
+              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return NULL;
+}
+
+const char *op_dtype_name(OpDtype d)
+{
+    static const char *const names[] = {"float32", "float16", "bfloat16", "float64",
+                                        "int32",   "int64",   "bool"};
+    return names[d];
+}
+
+const char *op_dtype_ctype(OpDtype d)
+{
+    static const char *const names[] = {"float", "__half",    "__nv_bfloat16", "double",
+                                        "int",   "long long", "bool"};
+    return names[d];
+}
+
+size_t op_dtype_size(OpDtype d)
+{
+    static const size_t sizes[] = {4, 2, 2, 8, 4, 8, 1};
+    return sizes[d];
+}
+
+int op_dtype_is_float(OpDtype d)
+{
+    return d <= OP_F64;
+}
+
+void op_call_init(OpCall *c, const Op *op)
+{
+    memset(c, 0, sizeof *c);
+    c->op = op;
+}
+
+int64_t op_elements(const OpTensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->size[i];
+    return n;
+}
+
+void op_contiguous(OpTensor *t)
+{
+    int64_t step = 1;
+    t->offset = 0;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        t->stride[i] = step;
+        step *= t->size[i] > 0 ? t->size[i] : 1;
+    }
+}
+
+static int sizes_ok(int rank, const int64_t *size, Error *err)
+{
+    int64_t n = 1;
+    if (rank < 0 || rank > OP_MAX_RANK)
+        return error_set(err, ERROR_LIMIT, "expected a rank of at most %d, found %d", OP_MAX_RANK,
+                         rank);
+    for (int i = 0; i < rank; i++) {
+        int64_t factor = size[i] > 0 ? size[i] : 1;
+        if (size[i] < 0)
+            return error_set(err, ERROR_INVALID, "size %lld of dimension %d is negative",
+                             (long long)size[i], i);
+        if (factor >= (INT64_C(1) << 48) / n)
+            return error_set(err, ERROR_LIMIT, "a tensor has 2^48 elements or more");
+        n *= factor;
+    }
+    return 0;
+}
+
+int op_call_tensor(OpCall *c, const OpTensor *t, Error *err)
+{
+    if (sizes_ok(t->rank, t->size, err)) return -1;
+    if (c->n_tensors == OP_MAX_TENSORS)
+        return error_set(err, ERROR_LIMIT, "an operator takes at most %d tensors", OP_MAX_TENSORS);
+    c->tensor[c->n_tensors] = *t;
+    return c->n_tensors++;
+}
+
+int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *err)
+{
+    if (sizes_ok(rank, size, err)) return -1;
+    if (c->n_results == OP_MAX_RESULTS)
+        return error_set(err, ERROR_LIMIT, "an operator gives at most %d tensors", OP_MAX_RESULTS);
+    OpTensor *y = &c->result[c->n_results++];
+    *y = (OpTensor){.dtype = dtype, .rank = rank};
+    memcpy(y->size, size, (size_t)rank * sizeof *size);
+    op_contiguous(y);
+    return 0;
+}
+
+const OpTensor *op_tensor(const OpCall *c, int arg)
+{
+    const OpValue *v = &c->arg[arg];
+    return v->kind == OP_TENSOR ? &c->tensor[v->integer[0]] : NULL;
+}
+
+int op_argument(const Op *op, const char *name)
+{
+    const char *at = op->schema;
+    int keyword_only = 0;
+    SchemaParameter p;
+    for (int i = 0; schema_next(&at, &keyword_only, &p, NULL) == 1; i++)
+        if (!strcmp(p.name, name)) return i;
+    return -1;
+}
+
+static int names_tensors(const OpCall *c, const OpValue *v, Error *err)
+{
+    if (v->kind != OP_TENSOR && v->kind != OP_TENSORS) return 0;
+    for (int i = 0; i < (v->kind == OP_TENSOR ? 1 : v->n); i++)
+        if (v->integer[i] < 0 || v->integer[i] >= c->n_tensors)
+            return error_set(err, ERROR_INVALID, "tensor %lld of %d is named",
+                             (long long)v->integer[i], c->n_tensors);
+    return 0;
+}
+
+/* The value for the parameter at `position`: its index in values, -1 for none, -2 for two. */
+static int given(const SchemaParameter *p, int position, const char *const *keyword, int n)
+{
+    int found = -1;
+    for (int i = 0; i < n; i++) {
+        const char *k = keyword ? keyword[i] : NULL;
+        if (k ? strcmp(k, p->name) != 0 : i != position || p->keyword_only) continue;
+        found = found == -1 ? i : -2;
+    }
+    return found;
+}
+
+int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err)
+{
+    const char *at = c->op->schema;
+    int keyword_only = 0, used = 0, more;
+    SchemaParameter p;
+    for (c->n_args = 0; (more = schema_next(&at, &keyword_only, &p, err)) == 1; c->n_args++) {
+        if (c->n_args == OP_MAX_ARGS)
+            return error_set(err, ERROR_LIMIT, "%s: more than %d parameters", c->op->name,
+                             OP_MAX_ARGS);
+        OpValue *v = &c->arg[c->n_args];
+        int i = given(&p, c->n_args, keyword, n);
+        if (i == -2)
+            return error_set(err, ERROR_INVALID, "%s: %s is given twice", c->op->name, p.name);
+        if (i == -1 && p.required)
+            return error_set(err, ERROR_INVALID, "%s: %s is missing", c->op->name, p.name);
+        if (i >= 0) *v = values[i];
+        used += i >= 0;
+        if (i >= 0 ? schema_accept(&p, v, err) : schema_default(&p, v, err))
+            return error_prefix(err, "%s", c->op->name);
+        if (names_tensors(c, v, err)) return error_prefix(err, "%s: %s", c->op->name, p.name);
+    }
+    if (more < 0) return -1;
+    if (used != n)
+        return error_set(err, ERROR_INVALID, "%s: %d of %d arguments fit no parameter of (%s)",
+                         c->op->name, n - used, n, c->op->schema);
+    return 0;
+}
+
+int op_infer(OpCall *c, Error *err)
+{
+    c->n_results = 0;
+    return c->op->infer(c, err) ? error_prefix(err, "%s", c->op->name) : 0;
+}
+
+int op_cost(const OpCall *c, OpCost *out, Error *err)
+{
+    *out = (OpCost){0};
+    if (!c->n_results)
+        return error_set(err, ERROR_INVALID, "%s: results are not inferred", c->op->name);
+    if (c->op->flags & OP_VIEW) return 0;
+    for (int i = 0; i < c->n_tensors; i++)
+        out->bytes +=
+            (double)op_elements(&c->tensor[i]) * (double)op_dtype_size(c->tensor[i].dtype);
+    for (int i = 0; i < c->n_results; i++)
+        out->bytes +=
+            (double)op_elements(&c->result[i]) * (double)op_dtype_size(c->result[i].dtype);
+    if (c->op->cost) c->op->cost(c, out);
+    return 0;
+}
+
+int op_dim(int64_t dim, int rank, int *out, Error *err)
+{
+    int64_t r = rank ? rank : 1;
+    if (dim < -r || dim >= r)
+        return error_set(err, ERROR_INVALID, "expected a dimension in [%lld, %lld], found %lld",
+                         (long long)-r, (long long)r - 1, (long long)dim);
+    *out = (int)(dim < 0 ? dim + r : dim);
+    return 0;
+}
+
+int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err)
+{
+    *rank = 0;
+    for (int i = 0; i < n; i++)
+        if (t[i] && t[i]->rank > *rank) *rank = t[i]->rank;
+    for (int d = 0; d < *rank; d++) size[d] = 1;
+    for (int i = 0; i < n; i++)
+        for (int d = 0; t[i] && d < t[i]->rank; d++) {
+            int64_t *s = &size[*rank - t[i]->rank + d], have = t[i]->size[d];
+            if (*s == 1) *s = have;
+            if (have != 1 && have != *s)
+                return error_set(err, ERROR_INVALID,
+                                 "sizes %lld and %lld do not broadcast at dimension %d",
+                                 (long long)*s, (long long)have, *rank - t[i]->rank + d);
+        }
+    return sizes_ok(*rank, size, err);
+}
+
+static int category(OpDtype d)
+{
+    return d == OP_B8 ? 0 : op_dtype_is_float(d) ? 2 : 1;
+}
+
+static OpDtype wider(OpDtype a, OpDtype b)
+{
+    if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+    if (a == b) return a;
+    if (a == OP_F64 || b == OP_F64) return OP_F64;
+    return category(a) == 1 ? OP_I64 : OP_F32;
+}
+
+/* Tensors with dimensions decide before those without, and those before numbers, unless the category
+ * is higher. */
+OpDtype op_promote(const OpCall *c, const int *args, int n)
+{
+    int have[3] = {0};
+    OpDtype level[3] = {OP_B8, OP_B8, OP_B8}, r;
+    for (int i = 0; i < n; i++) {
+        const OpTensor *t = op_tensor(c, args[i]);
+        OpKind k = c->arg[args[i]].kind;
+        int at = t ? (t->rank ? 0 : 1) : 2;
+        OpDtype d = t ? t->dtype : k == OP_FLOAT ? OP_F32 : k == OP_INT ? OP_I64 : OP_B8;
+        if (k == OP_NONE) continue;
+        level[at] = have[at] ? wider(level[at], d) : d;
+        have[at] = 1;
+    }
+    r = have[0] ? level[0] : have[1] ? level[1] : level[2];
+    for (int i = 1; i < 3; i++)
+        if (have[i] && category(level[i]) > category(r)) r = level[i];
+    return r;
+}

@@ -1,0 +1,133 @@
+/* The operator library: one entry an ATen operator, found by the name that torch.export gives it
+ * ("aten.add.Tensor"). An OpCall is an operator with its arguments bound by the schema. op_infer
+ * checks them and gives the results' shapes, strides and dtypes; nothing else may run before it.
+ * References take and give the logical elements of each tensor as doubles in C order, whatever the
+ * strides are. Ranks are at most 8, and no tensor has 2^48 elements or more. */
+#ifndef OPS_OP_H
+#define OPS_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+enum {
+    OP_MAX_RANK = 8,
+    OP_MAX_ARGS = 16,
+    OP_MAX_TENSORS = 32,
+    OP_MAX_RESULTS = 16,
+    OP_MAX_LIST = 32,
+    OP_MAX_LAUNCHES = 4
+};
+
+/* The element types of graphs; artifacts and kernels have a narrower choice (tasks/task.h). */
+typedef enum { OP_F32, OP_F16, OP_BF16, OP_F64, OP_I32, OP_I64, OP_B8, OP_DTYPES } OpDtype;
+const char *op_dtype_name(OpDtype d);  /* "float32" */
+const char *op_dtype_ctype(OpDtype d); /* "float", "__half": in kernels */
+size_t op_dtype_size(OpDtype d);
+int op_dtype_is_float(OpDtype d);
+
+typedef struct {
+    OpDtype dtype;
+    int rank;
+    int64_t size[OP_MAX_RANK], stride[OP_MAX_RANK]; /* in elements */
+    int64_t offset;                                 /* of a view, in elements of its base */
+} OpTensor;
+
+typedef enum {
+    OP_NONE,
+    OP_TENSOR,
+    OP_TENSORS,
+    OP_INT,
+    OP_FLOAT,
+    OP_BOOL,
+    OP_INTS,
+    OP_DTYPE,
+    OP_STRING
+} OpKind;
+
+/* One argument. integer[] holds an int, a bool, a dtype, the ints of a list, or the indices of
+ * tensors in OpCall.tensor. */
+typedef struct {
+    OpKind kind;
+    int n;
+    int64_t integer[OP_MAX_LIST];
+    double number; /* of an int or float */
+    char text[16]; /* of a string */
+} OpValue;
+
+typedef struct Op Op;
+
+typedef struct {
+    const Op *op;
+    int n_tensors, n_args, n_results;
+    OpTensor tensor[OP_MAX_TENSORS]; /* inputs, in the order in which arguments name them */
+    OpValue arg[OP_MAX_ARGS];        /* by position in the schema; defaults filled in */
+    OpTensor result[OP_MAX_RESULTS];
+} OpCall;
+
+typedef struct {
+    char kernel[48];
+    int64_t grid[3];
+    int block[3], shared;
+    char arguments[256]; /* "x0, x1, y0": inputs and results by index */
+} OpLaunch;
+
+/* CUDA C++ of the kernels that eager PyTorch launches, and their launches in order. */
+typedef struct {
+    Buffer *source;
+    int n;
+    OpLaunch launch[OP_MAX_LAUNCHES];
+} OpPlain;
+
+typedef struct {
+    double bytes, flops; /* the least that any kernel moves and computes */
+} OpCost;
+
+/* OP_VIEW: the result is the input's memory under another shape. OP_IN_PLACE: the result is argument
+ * 0's memory with new contents. OP_CONSTANT: the result's values follow from shapes alone. */
+enum { OP_VIEW = 1, OP_IN_PLACE = 2, OP_CONSTANT = 4 };
+
+struct Op {
+    const char *name, *schema; /* "Tensor self, int dim=-1, *, ScalarType? dtype=None" */
+    int (*infer)(OpCall *c, Error *err);
+    int (*reference)(const OpCall *c, const double *const *in, double *const *out, Error *err);
+    int (*plain)(const OpCall *c, OpPlain *out, Error *err); /* NULL: none is known */
+    void (*cost)(const OpCall *c, OpCost *out);              /* NULL: inputs and results once */
+    unsigned flags;
+    const void *detail; /* of the family */
+};
+
+/* Each family's table. */
+typedef struct {
+    const Op *ops;
+    int n;
+} OpFamily;
+OpFamily pointwise_family(void);
+
+const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
+int op_count(void);
+const Op *op_at(int i);
+
+/* Binds arguments. keyword[i] NULL: positional. Fills c whole; tensors must be set with
+ * op_call_tensor first, so that values can name them. */
+void op_call_init(OpCall *c, const Op *op);
+int op_call_tensor(OpCall *c, const OpTensor *t, Error *err); /* its index, or -1 */
+int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err);
+int op_infer(OpCall *c, Error *err);
+int op_cost(const OpCall *c, OpCost *out, Error *err);
+
+/* The position of a named argument in the schema; -1: none. */
+int op_argument(const Op *op, const char *name);
+
+/* Helpers of families. */
+int64_t op_elements(const OpTensor *t);
+void op_contiguous(OpTensor *t); /* C order strides, offset 0 */
+int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *err);
+const OpTensor *op_tensor(const OpCall *c, int arg); /* NULL: not a tensor */
+int op_dim(int64_t dim, int rank, int *out, Error *err);
+int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err);
+OpDtype op_promote(const OpCall *c, const int *args, int n); /* torch.result_type */
+
+#endif
