@@ -3,7 +3,7 @@
 // On an H200 something else is found there: docs/trust.md.
 // task: attention
 // expect sim: out_of_bounds
-// expect cuda: wrong_result | cheat replay | nondeterministic
+// expect cuda: wrong_result | cheat replay | cheat stale_result | nondeterministic
 enum { SLOTS = 4, PART = 512, WARPS = 8 };
 typedef unsigned long long Hash;
 __device__ Hash hash[64];
