@@ -28,6 +28,14 @@ static void streams_of(const Queue *q, const char *const *classes, int n, Stream
     }
 }
 
+/* The stream of that name among those asked for, or NULL. */
+static const char *asked_stream(const Streams *s, const char *name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->names[i], name)) return s->names[i];
+    return NULL;
+}
+
 void queue_job_release(QueueJob *job)
 {
     free(job->stream);
@@ -41,9 +49,10 @@ void queue_job_release(QueueJob *job)
 static int job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
                     const redisReply *body, int delivery, Error *err)
 {
-    if (!*stream || !*reply_text(id))
+    if (!stream || !*reply_text(id))
         return error_set(err, ERROR_SERVER,
-                         "the queue's server handed out something that is no entry of a stream");
+                         "the queue's server handed out something that is no entry of a stream "
+                         "that was asked for");
     job->stream = memory_strdup(stream);
     job->id = memory_strdup(id->str);
     job->delivery = delivery;
@@ -113,15 +122,9 @@ static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, Que
     if (r->type == REDIS_REPLY_STRING) result = TAKE_PAUSED;
     if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
         long long index = r->element[0]->integer;
-        if (index < 0 || index >= s->n) {
-            result =
-                error_set(err, ERROR_SERVER,
-                          "the queue's server handed out a job of a stream that was not asked for");
-        } else {
-            rc = job_fill(job, s->names[index], r->element[1], r->element[2], r->element[3],
-                          (int)r->element[4]->integer, err);
-            result = rc < 0 ? TAKE_ERROR : rc ? discard(q, job, consumer, err) : TAKE_JOB;
-        }
+        rc = job_fill(job, index < 0 || index >= s->n ? NULL : s->names[index], r->element[1],
+                      r->element[2], r->element[3], (int)r->element[4]->integer, err);
+        result = rc < 0 ? TAKE_ERROR : rc ? discard(q, job, consumer, err) : TAKE_JOB;
     }
     freeReplyObject(r);
     return result;
@@ -129,8 +132,8 @@ static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, Que
 
 /* Read an XREADGROUP reply. The first job goes to `job`. COUNT holds per stream, so there may be
  * more: hand them back. */
-static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer, QueueJob *job,
-                            Error *err)
+static TakeResult read_jobs(Queue *q, const Streams *s, const redisReply *r, const char *consumer,
+                            QueueJob *job, Error *err)
 {
     TakeResult result = TAKE_NONE;
     if (r->type != REDIS_REPLY_ARRAY)
@@ -141,8 +144,9 @@ static TakeResult read_jobs(Queue *q, const redisReply *r, const char *consumer,
                      !strcmp(reply_text(reply_at(f, 0)), "key") &&
                      !strcmp(reply_text(reply_at(f, 2)), "body");
         QueueJob next = {0};
-        int rc = job_fill(&next, reply_text(reply_at(reply_at(r, i), 0)), reply_at(e, 0),
-                          reply_at(f, is_job ? 1 : f->elements), reply_at(f, 3), 1, err);
+        int rc =
+            job_fill(&next, asked_stream(s, reply_text(reply_at(reply_at(r, i), 0))),
+                     reply_at(e, 0), reply_at(f, is_job ? 1 : f->elements), reply_at(f, 3), 1, err);
         if (rc > 0) rc = discard(q, &next, consumer, err) == TAKE_ERROR ? -1 : 1;
         if (!rc && result == TAKE_JOB) rc = queue_hand_back(q, &next, consumer, err);
         if (!rc && result != TAKE_JOB) {
@@ -178,7 +182,7 @@ static TakeResult take_blocking(Queue *q, const Streams *s, const char *consumer
     redisReply *r[2];
     int rc = queue_exchange(q, c, 2, r, wait_s, EXCHANGE_TAKE, err);
     if (rc) return rc < 0 ? TAKE_ERROR : TAKE_LOST;
-    TakeResult result = read_jobs(q, r[0], consumer, job, err);
+    TakeResult result = read_jobs(q, s, r[0], consumer, job, err);
     int paused = r[1]->type == REDIS_REPLY_INTEGER && r[1]->integer;
     connection_free_replies(r, 2);
     if (result == TAKE_JOB && (paused || stop_requested())) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -68,12 +69,14 @@ static pid_t start(int greetings, const char *wrong)
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(fd, 8), 0);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that crashes leaves no server */
         for (signal(SIGPIPE, SIG_IGN);;) {
             int c = accept(fd, NULL, NULL);
             serve(c, greetings, wrong);
             close(c);
         }
+    }
     close(fd);
     return pid;
 }
