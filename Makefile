@@ -89,8 +89,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 $(BUILD)/obj/base/version.o: VERSION
 $(BUILD)/obj/base/version.o: CFLAGS += -DQUERN_VERSION='"$(file <VERSION)"'
 
-# It embeds the device code.
+# These embed the device code, and the times of library calls.
 $(BUILD)/obj/model/cuda/sources.o: $(foreach d,model/cuda model/cuda/decode,$(wildcard $(d)/*.cu $(d)/*.cuh))
+$(BUILD)/obj/eval/sim/library/library_table.o: $(wildcard eval/sim/library/*.tsv)
 
 # A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
 FLAGS_NOW := $(CC) $(CFLAGS)

@@ -37,11 +37,9 @@ static int run_once(const BaselineContext *x, Task *t, const Workload *w, Baseli
     return rc;
 }
 
-const char *baseline_text(const Task *t, const char *given, int predicted)
+const char *baseline_text(const Task *t, const char *given)
 {
-    return given                                   ? given
-           : !predicted && t->baseline_cuda_source ? t->baseline_cuda_source
-                                                   : t->baseline_source;
+    return given ? given : t->baseline_cuda_source ? t->baseline_cuda_source : t->baseline_source;
 }
 
 int baseline_prepare(const BaselineContext *x, Task *t, const Workload *w, Baseline *b, Error *err)
@@ -49,7 +47,7 @@ int baseline_prepare(const BaselineContext *x, Task *t, const Workload *w, Basel
     Outcome outcome;
     Finding f;
     int line, predicted = x->ops->info(x->device)->predicted;
-    const char *source = baseline_text(t, x->source, predicted);
+    const char *source = baseline_text(t, x->source);
     int rc = candidate_parse_trusted(source, strlen(source), &b->candidate, &outcome, &line, err);
     if (rc) {
         error_prefix(err, "the baseline of task %s", t->name);

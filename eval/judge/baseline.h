@@ -1,6 +1,6 @@
 /* The baseline of a task, which defines speedup 1.0. It is prepared at the task's first candidate
- * and kept. On a device that predicts times it is baseline.cu, timed once. On a GPU it is what an
- * eager framework launches (baseline_cuda.cu where the task has it), and it stays loaded in the
+ * and kept. It is what an eager framework launches: baseline_cuda.cu where the task has it, else
+ * baseline.cu. On a device that predicts times it is timed once. On a GPU it stays loaded in the
  * trusted process to be timed in pairs with every candidate. */
 #ifndef EVAL_JUDGE_BASELINE_H
 #define EVAL_JUDGE_BASELINE_H
@@ -25,9 +25,8 @@ typedef struct {
     const char *source; /* replaces the task's baseline; NULL: the task's */
 } BaselineContext;
 
-/* The source of a task's baseline on a device that predicts times (predicted != 0) or measures
- * them. given: a source to take instead, or NULL. */
-const char *baseline_text(const Task *t, const char *given, int predicted);
+/* The source of a task's baseline. given: a source to take instead, or NULL. */
+const char *baseline_text(const Task *t, const char *given);
 
 /* Make *b ready for workload w. Returns -1 when the baseline itself fails, which is never the
  * candidate's fault. */

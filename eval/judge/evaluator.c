@@ -58,7 +58,7 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
     const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
     if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
     e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
-                                                 baseline_text(t, e->baseline_source, 0),
+                                                 baseline_text(t, e->baseline_source),
                                                  opt->first_source, opt->first_len, arch});
 }
 

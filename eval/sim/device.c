@@ -9,41 +9,14 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
-#include "eval/sim/exec/launch.h"
-#include "eval/sim/sample.h"
-#include "eval/sim/time/extrapolate.h"
-#include "eval/sim/time/time_model.h"
+#include "eval/sim/launches.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
 
 enum {
     CANDIDATE_BYTES = 512 << 20,
-    DEFAULT_LIMIT = 2000000000, /* thread-instructions of a timed run */
-    CHECK_SHARE = 8,            /* other runs are smaller: they get the limit divided by this */
-    SLACK = 10000000,           /* thread-instructions that any run in reversed order may take */
-    SAMPLE_GROWTH = 64 /* a sample may take so many times the expected work of the launch */
-};
-
-struct Device {
-    const Profile *profile;
-    DeviceInfo info;
-    DevMem mem;
-    Exec exec;
-    int64_t limit;        /* thread-instructions of a timed run */
-    int64_t used;         /* thread-instructions of the last run in the usual order */
-    SimCounts *predicted; /* of the launches of the last predict */
-    int n_predicted;
-    DeviceModule *modules;
-};
-
-struct DeviceModule {
-    Code code;
-    Cubin cubin;
-    DeviceModule *next;
-    uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
-    int n_variables;
-    uint64_t *variables; /* addresses of its .global variables */
+    DEFAULT_LIMIT = 2000000000 /* thread-instructions of a timed run */
 };
 
 /* ---- opening and closing ---- */
@@ -197,9 +170,13 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
     Error why;
     Outcome outcome;
     PtxModule ptx;
-    (void)trusted;
-    if (!code)
-        return error_set(err, ERROR_UNSUPPORTED, "a simulator has no vendor libraries to call");
+    (void)trusted, (void)err;
+    if (!code) { /* library calls only */
+        *out = memory_alloc(sizeof **out);
+        (*out)->next = d->modules;
+        d->modules = *out;
+        return 0;
+    }
     if (ptx_parse(code->ptx, code->ptx_len, &ptx, &why))
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
     DeviceModule *m = memory_alloc(sizeof *m);
@@ -343,207 +320,6 @@ static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
 {
     (void)d, (void)fault, (void)err;
     return 0;
-}
-
-/* ---- launches ---- */
-
-/* Reports a launch that cannot start. Returns 1. */
-static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
-                  size_t a, size_t b)
-{
-    char name[64];
-    device_kernel_name(l->kernel, name, sizeof name);
-    fault->outcome = OUTCOME_LAUNCH_ERROR;
-    snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
-    snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
-    return 1;
-}
-
-/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
- * arrays counts as registers, as long as a block still fits. A launch bound that forces spills thus
- * gains no occupancy. */
-static int registers_of(const Device *d, const DeviceLaunch *l)
-{
-    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    if (!k) return 0;
-    const SimCounts *c = &d->exec.counts;
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
-             shared = (uint64_t)c->static_shared + c->dynamic_shared;
-    uint32_t spilled = k->local_bytes > c->local_bytes ? (k->local_bytes - c->local_bytes) / 4 : 0;
-    int n = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
-    Occupancy o;
-    while (n > k->registers && occupancy_of(d->profile, threads, n, shared, &o, NULL)) n--;
-    return n > k->registers ? n : k->registers;
-}
-
-/* Runs all blocks, or those of a sample. Returns 0, 1 with a fault, or -1 with an Error. The
- * counters are in d->exec.counts. */
-static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fault, Error *err)
-{
-    Exec *x = &d->exec;
-    if (l->library_args)
-        return error_set(err, ERROR_UNSUPPORTED, "a simulator has no vendor library to call %s of",
-                         l->kernel);
-    const Function *f = code_find_entry(&l->module->code, l->kernel);
-    if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", l->kernel);
-    size_t shared = (size_t)f->static_shared + l->shared_bytes;
-    if (shared > d->info.max_shared_per_block)
-        return refuse(fault, l,
-                      "kernel %s cannot be launched: it needs %zu bytes of shared memory a block "
-                      "and %zu are allowed%s",
-                      "", shared, d->info.max_shared_per_block);
-    x->code = &l->module->code;
-    x->entry = f;
-    x->fault = fault;
-    x->clock = l->module->clock;
-    x->grid_id = ++l->module->launches;
-    int r = s ? exec_launch_some(x, l, sample_next, s) : exec_launch(x, l);
-    l->module->clock = x->clock;
-    x->counts.registers = registers_of(d, l);
-    return r;
-}
-
-/* Runs n launches. times NULL: without counters and times, under the limit of a check. */
-static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
-                        LaunchTime *times, DeviceFault *fault, Error *err)
-{
-    memset(fault, 0, sizeof *fault);
-    int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
-    if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
-    d->exec.budget = limit;
-    for (int i = 0; i < n; i++) {
-        int r = run_one(d, &launches[i], NULL, fault, err);
-        fault->launch = i;
-        if (r) return r;
-        if (!times) continue;
-        counts[i] = d->exec.counts;
-        Error why;
-        if (timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
-            return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
-                          why.text, 0, 0);
-    }
-    if (!d->exec.reversed) d->used = limit - d->exec.budget;
-    return 0;
-}
-
-static int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
-{
-    return run_sequence(d, launches, n, NULL, NULL, fault, err);
-}
-
-static void sim_disturb(Device *d, int on)
-{
-    d->exec.reversed = on;
-}
-
-/* Predicts from a single run: a prediction has no noise. */
-static int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                       DeviceFault *fault, Error *err)
-{
-    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
-    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
-    int r = run_sequence(d, launches, n, counts, times, fault, err);
-    if (!r) {
-        out->n = 1;
-        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters =
-            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
-    }
-    free(d->predicted);
-    d->predicted = counts;
-    d->n_predicted = r ? 0 : n;
-    free(times);
-    return r;
-}
-
-/* The limit of a sample of launch i, in thread-instructions: well above the whole launch where the
- * work grows with the task's cost. */
-static int64_t sample_limit(const Device *d, const SimCounts *small, double growth)
-{
-    double most = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
-    return most < (double)d->limit / 2 ? (int64_t)most : d->limit / 2;
-}
-
-/* The last predicted launch of the same kernel, that with the same index where it is one. */
-static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, int at)
-{
-    char name[sizeof d->predicted->kernel];
-    const SimCounts *found = NULL;
-    device_kernel_name(l->kernel, name, sizeof name);
-    for (int i = 0; i < d->n_predicted; i++)
-        if (!strcmp(d->predicted[i].kernel, name) && (!found || i <= at)) found = &d->predicted[i];
-    return found;
-}
-
-/* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
-static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out, SimCounts *counts,
-                      DeviceFault *fault, Error *err)
-{
-    Sample s;
-    Occupancy o;
-    Exec *x = &d->exec;
-    const SimCounts *small = find_predicted(d, l, i);
-    if (!small)
-        return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
-    sample_begin(&s, l);
-    int64_t limit = x->budget = sample_limit(d, small, out->growth);
-    int r = run_one(d, l, &s, fault, err);
-    if (r > 0) s.atomics += x->counts.global_atomic_requests, s.fences += x->counts.fences;
-    int waits = s.atomics && s.fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
-        endless = timeout && limit < d->limit / 2 && !waits && !d->mem.assumed;
-    *counts = x->counts;
-    if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
-        extrapolate_growth(small, out->growth, l->grid, counts);
-        out->scaled++;
-        r = 0;
-    } else if (!r) {
-        uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-        double resident = 1;
-        if (!occupancy_of(d->profile, threads, counts->registers,
-                          (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
-            resident = (double)o.blocks_per_sm * d->profile->sm_count;
-        sample_finish(&s, d->profile, &d->mem, resident, counts);
-    }
-    if ((d->mem.assumed || s.atomics || out->scaled) && out->complete_until > i)
-        out->complete_until = i;
-    out->blocks += s.blocks;
-    out->sampled += (uint64_t)s.n;
-    sample_release(&s);
-    return r;
-}
-
-static int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
-                      DeviceTiming *out, DeviceFault *fault, Error *err)
-{
-    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
-    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
-    int r = 0;
-    s->blocks = s->sampled = 0;
-    s->written_bytes = 0;
-    s->scaled = 0;
-    s->complete_until = n;
-    d->mem.assume = 1;
-    d->mem.assumed = 0;
-    for (int i = 0; i < n && !r; i++) {
-        Error why;
-        memset(fault, 0, sizeof *fault);
-        r = sample_one(d, &launches[i], i, s, &counts[i], fault, err);
-        fault->launch = i;
-        s->written_bytes += (double)counts[i].footprint_write_bytes;
-        if (!r && timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
-            r = refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
-                       why.text, 0, 0);
-    }
-    d->mem.assume = 0;
-    if (!r) {
-        out->n = 1;
-        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters =
-            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
-    }
-    free(counts);
-    free(times);
-    return r;
 }
 
 const SimCounts *sim_last_counts(const Device *d)

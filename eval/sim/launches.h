@@ -1,0 +1,39 @@
+/* The launches of the device "sim:PROFILE": checked runs, and predictions of their time. */
+#ifndef EVAL_SIM_LAUNCHES_H
+#define EVAL_SIM_LAUNCHES_H
+
+#include "eval/candidate/cubin.h"
+#include "eval/sim/decode/decode.h"
+#include "eval/sim/exec/launch.h"
+#include "eval/sim/time/profile.h"
+
+struct Device {
+    const Profile *profile;
+    DeviceInfo info;
+    DevMem mem;
+    Exec exec;
+    int64_t limit;        /* thread-instructions of a timed run */
+    int64_t used;         /* thread-instructions of the last run in the usual order */
+    SimCounts *predicted; /* of the launches of the last predict */
+    int n_predicted;
+    DeviceModule *modules;
+};
+
+struct DeviceModule {
+    Code code;
+    Cubin cubin;
+    DeviceModule *next;
+    uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
+    int n_variables;
+    uint64_t *variables; /* addresses of its .global variables */
+};
+
+/* The functions of DeviceOps with these names. */
+int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+void sim_disturb(Device *d, int on);
+int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
+                DeviceFault *fault, Error *err);
+int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
+               DeviceFault *fault, Error *err);
+
+#endif

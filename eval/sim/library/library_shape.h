@@ -1,0 +1,37 @@
+/* A vendor library call as the time model sees it: an operation and its sizes. */
+#ifndef EVAL_SIM_LIBRARY_LIBRARY_SHAPE_H
+#define EVAL_SIM_LIBRARY_LIBRARY_SHAPE_H
+
+#include "eval/device/device.h"
+
+typedef enum { LIBRARY_GEMM, LIBRARY_CONV, LIBRARY_CONV_TRANSPOSED, LIBRARY_OPS } LibraryOp;
+
+/* The sizes of each operation, in the order of the tables:
+ *   gemm   batch, m, n, k, 1 when b is stored transposed
+ *   conv   batch, channels in and out, depth, height, width, kernel (3), stride, padding, groups;
+ *          a convolution of fewer dimensions has the leading ones 1 */
+enum { LIBRARY_GEMM_SIZES = 5, LIBRARY_CONV_SIZES = 12, LIBRARY_MAX_SIZES = 12 };
+
+typedef struct {
+    LibraryOp op;
+    int dtype; /* a Dtype of tasks/task.h */
+    double size[LIBRARY_MAX_SIZES];
+} LibraryShape;
+
+/* The product that an operation is, as a library computes it: `groups` products of m x k by k x n.
+ * in and out: elements of the first operand and of the result. */
+typedef struct {
+    double groups, m, n, k, in, weights, out;
+    int dims;      /* of a convolution */
+    double kernel; /* elements of a convolution's kernel */
+    double flops;  /* two for each multiplication and addition */
+} LibraryWork;
+
+const char *library_op_name(LibraryOp op); /* "gemm" */
+int library_op_sizes(LibraryOp op);        /* how many sizes it has */
+
+/* The shape of a library call of a plan ("cublas.sgemm"). */
+int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err);
+LibraryWork library_work(const LibraryShape *s);
+
+#endif

@@ -1,0 +1,23 @@
+/* Measured times of library calls: tests/calibration/library.py writes the tables, one for each GPU
+ * that was measured. They are compiled into the program. */
+#ifndef EVAL_SIM_LIBRARY_LIBRARY_TABLE_H
+#define EVAL_SIM_LIBRARY_LIBRARY_TABLE_H
+
+#include "eval/sim/library/library_shape.h"
+
+typedef struct {
+    LibraryShape shape;
+    double us; /* cold, with one launch overhead */
+} LibraryRow;
+
+typedef struct {
+    const char *device;                                  /* "h100" */
+    LibraryRow *rows;                                    /* sorted by operation, then by dtype */
+    int n, first[LIBRARY_OPS][3], count[LIBRARY_OPS][3]; /* by operation and dtype */
+} LibraryTable;
+
+/* The table of a profile: its own, that of an H200 for a profile with its memory, else that of an
+ * H100. It is read at the first call, and kept. */
+const LibraryTable *library_table(const char *profile);
+
+#endif
