@@ -15,6 +15,7 @@
 enum {
     CHECK_SHARE = 8,    /* other runs are smaller: they get the limit divided by this */
     SLACK = 10000000,   /* thread-instructions that any run in reversed order may take */
+    L1_LINE = 128,      /* bytes */
     SAMPLE_GROWTH = 64, /* a sample may take so many times the expected work of the launch */
 };
 
@@ -30,21 +31,37 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
+/* local: bytes that the kernel's own arrays take. The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
  * arrays counts as registers, as long as a block still fits. A launch bound that forces spills thus
  * gains no occupancy. */
-static int registers_of(const Device *d, const DeviceLaunch *l)
+static int registers_of(const Device *d, const DeviceLaunch *l, uint32_t local, uint64_t shared)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
     if (!k) return 0;
-    const SimCounts *c = &d->exec.counts;
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
-             shared = (uint64_t)c->static_shared + c->dynamic_shared;
-    uint32_t spilled = k->local_bytes > c->local_bytes ? (k->local_bytes - c->local_bytes) / 4 : 0;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    uint32_t spilled = k->local_bytes > local ? (k->local_bytes - local) / 4 : 0;
     int n = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
     Occupancy o;
     while (n > k->registers && occupancy_of(d->profile, threads, n, shared, &o, NULL)) n--;
     return n > k->registers ? n : k->registers;
+}
+
+/* The L1 that one block of the launch has: what shared memory leaves, in equal parts for the blocks
+ * that are resident on an SM. */
+static uint32_t l1_sets(const Device *d, const DeviceLaunch *l, int registers, uint64_t shared)
+{
+    Occupancy o;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
+             blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2],
+             sms = (uint64_t)d->info.sm_count, resident = (blocks + sms - 1) / sms;
+    if (occupancy_of(d->profile, threads, registers, shared, &o, NULL)) return L1_MAX_SETS;
+    if (resident > (uint64_t)o.blocks_per_sm) resident = (uint64_t)o.blocks_per_sm;
+    if (!resident) resident = 1;
+    uint64_t all = d->profile->l1_size, used = (shared + d->profile->shared_reserved) * resident;
+    uint64_t bytes = (used < all ? all - used : 0) / resident;
+    uint32_t sets = 1;
+    while (sets < L1_MAX_SETS && (uint64_t)sets * 2 * L1_WAYS * L1_LINE <= bytes) sets *= 2;
+    return sets;
 }
 
 /* Runs all blocks, or those of a sample. Returns 0, 1 with a fault, or -1 with an Error. The
@@ -60,6 +77,7 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
                       "kernel %s cannot be launched: it needs %zu bytes of shared memory a block "
                       "and %zu are allowed%s",
                       "", shared, d->info.max_shared_per_block);
+    d->mem.l1_sets = l1_sets(d, l, registers_of(d, l, f->local_bytes, shared), shared);
     x->code = &l->module->code;
     x->entry = f;
     x->fault = fault;
@@ -67,7 +85,7 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
     x->grid_id = ++l->module->launches;
     int r = s ? exec_launch_some(x, l, sample_next, s) : exec_launch(x, l);
     l->module->clock = x->clock;
-    x->counts.registers = registers_of(d, l);
+    x->counts.registers = registers_of(d, l, x->counts.local_bytes, shared);
     return r;
 }
 

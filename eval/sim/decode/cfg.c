@@ -153,17 +153,26 @@ void cfg_joins(Decoder *d)
 
 /* ---- costs ---- */
 
+/* How many waits one after another a value or an instruction needs, for global and local memory. */
+typedef struct {
+    uint32_t global, local;
+} WaitLevel;
+
 typedef struct {
     uint32_t ready; /* cycle in `block` at which the value is known */
     int block;
-    uint32_t global_load, local_load; /* group of the load that fills it; 0 none */
+    WaitLevel level;
 } RegState;
 
+/* The assembler moves a load up to where its address is known, but not past a global store, an
+ * atomic or a barrier before it. So loads that do not depend on one another are one wait. */
 typedef struct {
     RegState *regs[REG_CLASSES];
     int block;
-    uint32_t global_group, local_group; /* of loads issued since the last wait */
-    int global_open, local_open;
+    uint32_t start;   /* cycle at which the operands of the instruction are known */
+    WaitLevel need;   /* of the operands of the instruction */
+    WaitLevel stored; /* of all stores of the block so far */
+    WaitLevel order;  /* of what the block's next load comes after */
 } CostWalk;
 
 /* Cycles until the result of an instruction can be used; 0 for loads that count as waits. */
@@ -198,42 +207,31 @@ static int is_far(const PtxInst *in, int inst_class)
            (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
 }
 
-/* A use of a register: the instruction starts when it is ready, and waits if a load fills it. */
-static void visit_register(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
+static void raise_level(WaitLevel *to, WaitLevel v)
 {
-    if (o->cls >= REG_CLASSES) return;
-    RegState *r = &c->regs[o->cls][o->reg];
-    if (r->block == c->block && r->ready > *start) *start = r->ready;
-    if (r->global_load && r->global_load == c->global_group) {
-        cost->global_waits++;
-        c->global_group++;
-        c->global_open = 0;
-    }
-    if (r->local_load && r->local_load == c->local_group) {
-        cost->local_waits++;
-        c->local_group++;
-        c->local_open = 0;
-    }
+    if (v.global > to->global) to->global = v.global;
+    if (v.local > to->local) to->local = v.local;
 }
 
-static void visit_sources(CostWalk *c, const PtxOperand *o, CodeBlock *cost, uint32_t *start)
+static void visit_sources(CostWalk *c, const PtxOperand *o)
 {
-    if (o->kind == OPND_REG) visit_register(c, o, cost, start);
+    if (o->kind == OPND_REG && o->cls < REG_CLASSES) {
+        const RegState *r = &c->regs[o->cls][o->reg];
+        if (r->block == c->block) {
+            if (r->ready > c->start) c->start = r->ready;
+            raise_level(&c->need, r->level);
+        }
+    }
     for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
-        visit_sources(c, &o->items[i], cost, start);
-    if (o->kind == OPND_ADDR) visit_sources(c, &o->items[0], cost, start);
+        visit_sources(c, &o->items[i]);
+    if (o->kind == OPND_ADDR) visit_sources(c, &o->items[0]);
 }
 
-static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, int far, int local)
+static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel level)
 {
-    for (int i = 0; o->kind == OPND_VEC && i < o->n; i++)
-        set_dest(c, &o->items[i], ready, far, local);
-    if (o->pair) set_dest(c, o->pair, ready, far, local);
-    if (o->kind != OPND_REG) return;
-    c->regs[o->cls][o->reg] = (RegState){.ready = ready,
-                                         .block = c->block,
-                                         .global_load = far ? c->global_group : 0,
-                                         .local_load = local ? c->local_group : 0};
+    for (int i = 0; o->kind == OPND_VEC && i < o->n; i++) set_dest(c, &o->items[i], ready, level);
+    if (o->pair) set_dest(c, o->pair, ready, level);
+    if (o->kind == OPND_REG) c->regs[o->cls][o->reg] = (RegState){ready, c->block, level};
 }
 
 int cfg_has_dest(const PtxInst *in)
@@ -245,57 +243,54 @@ int cfg_has_dest(const PtxInst *in)
     return in->n_operands > 0;
 }
 
-/* Loads that are open at the end of a block cost one wait behind it. */
-static void close_block(CostWalk *c, CodeBlock *cost)
+/* Does nothing that follows move up past the instruction? */
+static int is_fence(const PtxInst *in)
 {
-    if (c->global_open) cost->global_waits++;
-    if (c->local_open) cost->local_waits++;
-    c->global_open = c->local_open = 0;
-    c->global_group++;
-    c->local_group++;
-}
-
-/* Counts the wait of cp.async.wait_group and wait_all for copies of this block. */
-static void await_copies(CostWalk *c, const PtxInst *in, CodeBlock *cost)
-{
-    if (strcmp(in->op, "cp") || !(has_mod(in, "wait_group") || has_mod(in, "wait_all")) ||
-        !c->global_open)
-        return;
-    cost->global_waits++;
-    c->global_group++;
-    c->global_open = 0;
+    return !strncmp(in->op, "bar", 3) || !strcmp(in->op, "membar") || !strcmp(in->op, "fence") ||
+           (!strcmp(in->op, "cp") && (has_mod(in, "wait_group") || has_mod(in, "wait_all")));
 }
 
 static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost)
 {
-    uint32_t start = 0;
-    int dest = cfg_has_dest(in);
+    int dest = cfg_has_dest(in), far = is_far(in, inst_class),
+        local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
-    if (in->guard >= 0) visit_sources(c, &guard, cost, &start);
-    for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i], cost, &start);
-    uint32_t done = start + (uint32_t)latency_of(inst_class);
+    c->start = 0;
+    c->need = (WaitLevel){0};
+    if (in->guard >= 0) visit_sources(c, &guard);
+    for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i]);
+    uint32_t done = c->start + (uint32_t)latency_of(inst_class);
     if (done > cost->chain) cost->chain = done;
-    int far = is_far(in, inst_class), local = inst_class == INST_LOCAL_LOAD;
-    await_copies(c, in, cost);
-    c->global_open |= far;
-    c->local_open |= local;
-    if (dest) set_dest(c, &in->operands[0], done, far, local);
+    WaitLevel level = c->need;
+    if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
+    level.global += (uint32_t)far;
+    level.local += (uint32_t)local;
+    if (far && level.global > cost->global_waits) cost->global_waits = level.global;
+    if (local && level.local > cost->local_waits) cost->local_waits = level.local;
+    if (copy || !dest) raise_level(&c->stored, level);
+    if (inst_class == INST_GLOBAL_STORE || inst_class == INST_LOCAL_STORE ||
+        inst_class == INST_ATOMIC)
+        raise_level(&c->order, c->need);
+    if (is_fence(in)) raise_level(&c->order, c->stored);
+    if (dest) set_dest(c, &in->operands[0], done, level);
+}
+
+static void begin_cost_block(CostWalk *c, int block)
+{
+    c->block = block;
+    c->stored = c->order = (WaitLevel){0};
 }
 
 void cfg_costs(Decoder *d)
 {
-    CostWalk c = {.block = -1, .global_group = 1, .local_group = 1};
+    CostWalk c = {.block = -1};
     for (int k = 0; k < REG_CLASSES; k++) {
         c.regs[k] = memory_array((size_t)d->p->n_regs[k] + 1, sizeof(RegState));
         for (uint32_t i = 0; i <= d->p->n_regs[k]; i++) c.regs[k][i].block = -2;
     }
     for (int i = 0; i < d->p->n_insts; i++) {
-        if (d->block_of[i] != c.block) {
-            if (c.block >= 0) close_block(&c, &d->costs[c.block]);
-            c.block = d->block_of[i];
-        }
+        if (d->block_of[i] != c.block) begin_cost_block(&c, d->block_of[i]);
         if (!d->p->insts[i].bad) walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block]);
     }
-    if (c.block >= 0) close_block(&c, &d->costs[c.block]);
     for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
 }

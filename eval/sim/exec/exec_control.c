@@ -4,6 +4,7 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/unwritten.h"
 
 enum {
@@ -29,6 +30,7 @@ const Inst *h_block(Warp *w, const Inst *in)
     b->lanes += lanes;
     w->insts += b->n_insts;
     w->chain += b->chain;
+    traffic_settle_waits(w, b->global_waits);
     w->global_waits += b->global_waits;
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;

@@ -11,6 +11,7 @@
 #include "eval/sim/exec/scheduler.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
 
 enum {
@@ -214,9 +215,12 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
 static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
     SimCounts *n = &x->counts;
-    uint64_t global_waits = 0, local_waits = 0, chain = 0, insts = 0, sum = 0;
+    uint64_t global_waits = 0, local_waits = 0, chain = 0, insts = 0, sum = 0, dram = 0, far = 0;
     for (int i = 0; i < x->cta.n_warps; i++) {
-        const Warp *w = &x->warps[i];
+        Warp *w = &x->warps[i];
+        traffic_settle_waits(w, 0);
+        raise_to(&dram, w->dram_waits);
+        raise_to(&far, w->dram_waits + w->l2_waits);
         n->global_waits += w->global_waits;
         n->local_waits += w->local_waits;
         n->chain_cycles += w->chain;
@@ -226,6 +230,8 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
         raise_to(&chain, w->chain);
         raise_to(&insts, w->insts);
     }
+    n->leader_dram_waits += dram * (uint64_t)x->cta.n_warps;
+    n->leader_far_waits += far * (uint64_t)x->cta.n_warps;
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_global_waits += global_waits;
     n->block_local_waits += local_waits;
@@ -246,30 +252,17 @@ static uint64_t run_block(Exec *x, uint64_t linear)
 {
     SimCounts *n = &x->counts;
     uint64_t arrivals = n->warp_barriers, completed = n->barriers;
-    struct {
-        uint64_t dram, past_l1;
-    } fetched[BLOCK_THREADS / LANES] = {0}, leader = {0};
     start_block(x, linear);
     while (x->cta.live_threads && !x->faulted) {
         int progress = 0;
         for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
             Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
-            uint64_t dram = n->dram_read_sectors,
-                     past_l1 = n->global_load_sectors - n->l1_hit_sectors;
             if (w->n_splits) progress |= warp_run(w);
-            fetched[w->index].dram += n->dram_read_sectors - dram;
-            fetched[w->index].past_l1 += n->global_load_sectors - n->l1_hit_sectors - past_l1;
         }
         if (!progress && !x->faulted) barrier_deadlock(x);
         if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     }
     exec_raise_pending(x);
-    for (int i = 0; i < x->cta.n_warps; i++) {
-        raise_to(&leader.dram, fetched[i].dram);
-        raise_to(&leader.past_l1, fetched[i].past_l1);
-    }
-    n->leader_dram_sectors += leader.dram * (uint64_t)x->cta.n_warps;
-    n->leader_past_l1_sectors += leader.past_l1 * (uint64_t)x->cta.n_warps;
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
 }
 

@@ -11,6 +11,8 @@ void warp_start(Warp *w)
     w->n_splits = 0;
     w->joins_used[0] = w->joins_used[1] = 0;
     w->insts = w->global_waits = w->local_waits = w->chain = 0;
+    w->dram_waits = w->l2_waits = 0;
+    w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;
     w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
     w->entry_frame.preds[0] = FULL_MASK;

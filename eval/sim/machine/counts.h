@@ -61,6 +61,7 @@ typedef struct {
      * lines of 128 bytes. */
     uint64_t global_load_requests, global_store_requests;
     uint64_t global_load_sectors, global_store_sectors;
+    uint64_t global_store_lines; /* of 128 bytes, in each request */
     uint64_t global_load_wavefronts, global_store_wavefronts;
     uint64_t global_load_bytes, global_store_bytes; /* that the threads asked for */
     uint64_t l1_hit_sectors;     /* load sectors found in the L1 of the block (traffic.c) */
@@ -101,9 +102,10 @@ typedef struct {
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
-     * sector that another warp of the block is loading. So these are the sectors of the leader,
-     * the warp of the block that fetched the most, times the warps of the block. */
-    uint64_t leader_dram_sectors, leader_past_l1_sectors;
+     * sector that another warp of the block is loading. So these are the waits of the leader, the
+     * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the
+     * block. */
+    uint64_t leader_dram_waits, leader_far_waits;
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of
      * blocks with at least heavy_insts, which is 15/16 of that or more. */
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;

@@ -42,7 +42,8 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
     m->atomics = reserve(bytes / 4);
-    m->l1 = memory_array(L1_SECTORS, sizeof *m->l1);
+    m->l1 = memory_array(L1_MAX_SETS * L1_WAYS, sizeof *m->l1);
+    m->l1_sets = L1_MAX_SETS;
     m->next_tag = m->tag_floor = 1;
     if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics) return 0;
     error_errno(err,
@@ -235,7 +236,7 @@ void devmem_launch(DevMem *m)
     if (m->next_tag > 0xf0000000u) {
         forget(m->writer, 0, m->bytes * 2);
         forget(m->reader, 0, m->bytes * 2);
-        memset(m->l1, 0, L1_SECTORS * sizeof *m->l1);
+        memset(m->l1, 0, L1_MAX_SETS * L1_WAYS * sizeof *m->l1);
         m->next_tag = 1;
     }
     devmem_forget_traffic(m);

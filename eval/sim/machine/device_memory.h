@@ -17,7 +17,8 @@
 
 enum {
     ARENA_GAP = 4096,
-    L1_SECTORS = 2048,
+    L1_WAYS = 4,
+    L1_MAX_SETS = 512, /* of L1_WAYS lines with 128 bytes each */
     DEVMEM_MAX_ALLOCS = 1 << 16,
     DEVMEM_CHUNK = 1 << 16,
     DEVMEM_SPARSE = 1 << 20 /* bytes from which on a poisoned buffer has no pages */
@@ -41,7 +42,10 @@ typedef struct {
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
     uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
     uint64_t *atomics;         /* per sector: launch << 32 | lanes of atomics */
-    uint64_t *l1;              /* L1_SECTORS entries: block tag << 32 | sector */
+    /* L1_WAYS entries for each set, the last used first: block tag << 32 | line << 4 | a bit for
+     * each sector that is present. l1_sets of them are used, a power of two. */
+    uint64_t *l1;
+    uint32_t l1_sets;
     size_t bytes;              /* of the arena */
     size_t used;
     Alloc *allocs; /* sorted by base */

@@ -80,7 +80,10 @@ struct Warp {
     uint32_t *preds, *preds_end;
     unsigned char *local;      /* [word][lane], 4 bytes each */
     unsigned char *local_init; /* [word][lane]: 4 bits each, a bit per byte written */
-    uint64_t insts, global_waits, local_waits, chain; /* counters of the block */
+    /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
+    uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
+    /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
+    uint32_t open_waits, dram_requests, l2_requests;
     uint32_t tid[3][LANES];
     uint32_t carry; /* condition code of add.cc, a bit per lane */
     Unwritten unwritten[UNWRITTEN_MAX];

@@ -1,19 +1,31 @@
-/* The counted L1 has 64 KiB, is direct-mapped, and is empty at the start of each block: its entries
- * carry the block's tag. */
+/* The counted L1 has the share of one resident block. It is empty at the start of each block: its
+ * entries carry the block's tag. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/traffic.h"
+
+/* Is the sector in L1? It is from now on. */
+static int in_l1(DevMem *mem, uint64_t tag, uint64_t sector)
+{
+    uint64_t line = sector >> 2, bit = 1ull << (sector & 3), key = tag << 32 | line << 4;
+    uint32_t mixed = (uint32_t)line * 0x9e3779b1u;
+    uint64_t *set = mem->l1 + ((mixed >> 16) & (mem->l1_sets - 1)) * L1_WAYS, found;
+    int way = 0;
+    while (way < L1_WAYS - 1 && (set[way] & ~15ull) != key) way++;
+    found = (set[way] & ~15ull) == key ? set[way] : key;
+    for (; way > 0; way--) set[way] = set[way - 1];
+    set[0] = found | bit;
+    return (found & bit) != 0;
+}
 
 static void count_load_sector(Exec *x, uint64_t sector)
 {
     DevMem *mem = x->mem;
     SimCounts *n = &x->counts;
-    uint64_t key = (uint64_t)x->cta.tag << 32 | sector, *slot = &mem->l1[sector % L1_SECTORS];
     n->global_load_sectors++;
-    if (*slot == key) {
+    if (in_l1(mem, x->cta.tag, sector)) {
         n->l1_hit_sectors++;
         return;
     }
-    *slot = key;
     uint32_t t = mem->touched[sector];
     if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
     if (t & 3)
@@ -51,7 +63,8 @@ void traffic_count(Warp *w, const Access *a, int kind)
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
-    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors;
+    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors,
+             past_l1 = n->dram_read_sectors + n->l2_load_sectors;
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
@@ -74,14 +87,20 @@ void traffic_count(Warp *w, const Access *a, int kind)
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
         n->global_load_requests++;
+        if (n->dram_read_sectors > read)
+            w->dram_requests++;
+        else if (n->dram_read_sectors + n->l2_load_sectors > past_l1)
+            w->l2_requests++;
         n->global_load_wavefronts += wavefronts;
         n->global_load_bytes += bytes;
     } else if (kind == MEM_STORE) {
         n->global_store_requests++;
         n->global_store_wavefronts += wavefronts;
         n->global_store_sectors += sectors;
+        n->global_store_lines += lines;
         n->global_store_bytes += bytes;
     } else {
+        w->l2_requests++;
         n->global_atomic_requests++;
         n->global_atomic_sectors += sectors;
         n->global_atomic_serial += a->p->max_same;

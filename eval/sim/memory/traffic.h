@@ -4,6 +4,20 @@
 
 #include "eval/sim/memory/access.h"
 
+/* Decides where the waits of the code block that ends have waited: as many of them as there were
+ * requests that left L1, those to DRAM first. waits: those of the next code block. */
+static inline void traffic_settle_waits(Warp *w, uint32_t waits)
+{
+    if (w->dram_requests | w->l2_requests) {
+        uint32_t dram = w->dram_requests < w->open_waits ? w->dram_requests : w->open_waits,
+                 left = w->open_waits - dram;
+        w->dram_waits += dram;
+        w->l2_waits += w->l2_requests < left ? w->l2_requests : left;
+        w->dram_requests = w->l2_requests = 0;
+    }
+    w->open_waits = waits;
+}
+
 void traffic_count(Warp *w, const Access *a, int kind); /* kind: MEM_LOAD, MEM_STORE, MEM_ATOM */
 
 #endif

@@ -113,7 +113,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     c->l2_load_sectors = past_l1 > dram ? whole(past_l1 - dram) : 0;
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
     if (touched > 0)
-        c->leader_dram_sectors = whole((double)c->leader_dram_sectors * dram / touched);
+        c->leader_dram_waits = whole((double)c->leader_dram_waits * fmin(1, dram / touched));
 }
 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],

@@ -28,7 +28,7 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(fp32_flops), ADD(fp16_flops), ADD(fp64_flops), ADD(tensor_flops);
     ADD(branches), ADD(divergent_branches);
     ADD(global_load_requests), ADD(global_store_requests), ADD(global_load_sectors),
-        ADD(global_store_sectors);
+        ADD(global_store_sectors), ADD(global_store_lines);
     ADD(global_load_bytes), ADD(global_store_bytes), ADD(l1_hit_sectors), ADD(l2_load_sectors);
     ADD(dram_read_sectors), ADD(dram_write_sectors);
     ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),

@@ -57,7 +57,9 @@ static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles
     double global = (double)(c->global_load_wavefronts + c->global_store_wavefronts);
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
     cycles[TIME_L1] = wavefronts + global * p->l1_global_cycles + local + (double)c->const_distinct;
-    cycles[TIME_L2_PORT] = (l2_reads(c) + l2_writes(c)) * SECTOR / p->l2_bytes;
+    cycles[TIME_L2_PORT] = l2_reads(c) * SECTOR / p->l2_bytes +
+                           (double)c->global_store_lines * p->store_line_cycles +
+                           l2_writes(c) * p->store_sector_cycles;
     /* The rest belongs to the GPU, and the slice has its share. */
     double share = (double)sms / p->sm_count;
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
@@ -77,20 +79,14 @@ static double at_most_one(double v)
     return v < 1 ? v : 1;
 }
 
-/* The latency of a wait in cycles. The farthest place decides, so loads that hit L1 do not shorten
- * the wait for a load from DRAM. The sectors of one line of a coalesced request come from the same
- * place; sparse sectors are independent, and arrive one wavefront after another. */
+/* The latency of a wait in cycles, by the share of the waits that wait for DRAM and for L2. */
 static double load_latency(const Profile *p, const SimCounts *c)
 {
-    double all = (double)c->global_load_sectors, waits = (double)c->global_waits,
-           requests = (double)c->global_load_requests;
-    if (all <= 0 || waits <= 0) return p->l2_cycles; /* atomics that return a value */
-    double sparse = all - (double)c->global_load_bytes / SECTOR;
-    double places = larger(requests, larger(sparse, all / LINE_SECTORS)) / waits;
-    double past_l1 = (double)c->leader_past_l1_sectors,
+    double requests = (double)c->global_load_requests, waits = (double)c->global_waits;
+    if (requests <= 0 || waits <= 0) return p->l2_cycles; /* atomics that return a value */
+    double from_dram = at_most_one((double)c->leader_dram_waits / waits),
+           from_l2 = at_most_one((double)c->leader_far_waits / waits) - from_dram,
            wavefronts = larger(1, (double)c->global_load_wavefronts / requests);
-    double from_dram = at_most_one(places * (double)c->leader_dram_sectors / all);
-    double from_l2 = at_most_one(places * past_l1 / all) - from_dram;
     return from_dram * p->dram_cycles + from_l2 * p->l2_cycles +
            (1 - from_dram - from_l2) * p->l1_cycles + wavefronts - 1;
 }

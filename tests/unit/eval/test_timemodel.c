@@ -69,8 +69,8 @@ static SimCounts alike(SimCounts c)
     c.block_insts = c.blocks * c.warp_insts_max;
     c.block_barriers_max = c.warp_barriers / c.warps,
     c.block_barriers = c.blocks * c.block_barriers_max;
-    c.leader_past_l1_sectors = c.global_load_sectors - c.l1_hit_sectors;
-    c.leader_dram_sectors = c.leader_past_l1_sectors - c.l2_load_sectors;
+    if (c.global_load_sectors > c.l1_hit_sectors) c.leader_far_waits = c.global_waits;
+    if (c.dram_read_sectors) c.leader_dram_waits = c.global_waits;
     c.heaviest_insts = c.heavy_insts = c.warp_insts / c.blocks, c.heavy_blocks = c.blocks;
     return c;
 }
