@@ -69,8 +69,11 @@ static SimCounts alike(SimCounts c)
     c.block_insts = c.blocks * c.warp_insts_max;
     c.block_barriers_max = c.warp_barriers / c.warps,
     c.block_barriers = c.blocks * c.block_barriers_max;
-    if (c.global_load_sectors > c.l1_hit_sectors) c.leader_far_waits = c.global_waits;
-    if (c.dram_read_sectors) c.leader_dram_waits = c.global_waits;
+    uint64_t past_l1 = c.global_load_sectors - c.l1_hit_sectors;
+    if (past_l1 && !c.leader_far_waits) {
+        c.leader_far_waits = c.global_waits;
+        c.leader_dram_waits = c.global_waits * (past_l1 - c.l2_load_sectors) / past_l1;
+    }
     c.heaviest_insts = c.heavy_insts = c.warp_insts / c.blocks, c.heavy_blocks = c.blocks;
     return c;
 }
@@ -304,6 +307,7 @@ static void test_rankings(void **state)
         SimCounts apart = scalar; /* a sector per lane, loaded again and again */
         apart.global_load_wavefronts *= 8, apart.global_load_sectors *= 8,
             apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
+        apart.leader_far_waits = apart.leader_dram_waits = apart.global_waits;
         double worse = predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds /
                        t.seconds; /* an L40 has L2 to spare for it */
         assert_true(worse > (strcmp(p->name, "h100") ? 0.995 : 1.2));
