@@ -82,6 +82,11 @@ static int decode_one(Decoder *d)
 static void add_cost(Decoder *d)
 {
     CodeBlock *c = &d->costs[d->n_blocks - 1];
+    if (d->folded[d->in - d->p->insts]) {
+        c->folded++;
+        d->inst_class = INST_OTHER;
+        d->flops = d->expansion = 0;
+    }
     d->classes[d->in - d->p->insts] = (uint8_t)d->inst_class;
     c->n_insts++;
     c->by_class[d->inst_class]++;
@@ -187,6 +192,7 @@ void decode_function(Code *code, int index)
     unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
     d.classes = memory_alloc((size_t)d.p->n_insts + 1);
+    d.folded = folded_find(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
     decode_body(&d, leader);
@@ -201,5 +207,6 @@ void decode_function(Code *code, int index)
     free(d.blocks);
     free(d.block_of);
     free(d.classes);
+    free(d.folded);
     free(leader);
 }

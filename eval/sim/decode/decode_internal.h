@@ -48,6 +48,7 @@ typedef struct {
     int cap_costs;
     int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                 /* InstClass of each PTX instruction */
+    uint8_t *folded;                  /* 1 for each PTX instruction that costs nothing */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
     int inst_class, flops, expansion; /* of the current instruction; flops per thread */
@@ -101,6 +102,12 @@ void decode_function(Code *code, int index);
 void cfg_joins(Decoder *d);          /* fills in the join of each block */
 void cfg_costs(Decoder *d);          /* fills in chains and waits of the blocks' costs */
 int cfg_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
+
+/* ---- folded.c ---- */
+
+/* Returns 1 for each instruction of the function that the assembler computes itself; the caller
+ * frees the array. */
+uint8_t *folded_find(const PtxFunction *p);
 
 /* ---- definedness.c ---- */
 

@@ -28,7 +28,7 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->slice -= b->n_insts + 1;
     b->passes++;
     b->lanes += lanes;
-    w->insts += b->n_insts;
+    w->insts += b->n_insts - b->folded;
     w->chain += b->chain;
     traffic_settle_waits(w, b->global_waits);
     w->global_waits += b->global_waits;

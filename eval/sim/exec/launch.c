@@ -314,6 +314,7 @@ static void sum_blocks(Exec *x)
             n->fp32_flops += b->lanes * b->fp32_flops;
             n->fp16_flops += b->lanes * b->fp16_flops;
             n->fp64_flops += b->lanes * b->fp64_flops;
+            n->folded_slots += b->passes * b->folded;
             n->expansion_slots += b->passes * b->expansion;
             n->tensor_flops += b->passes * b->tensor_flops;
             for (int c = 0; c < INST_CLASS_COUNT; c++) {

@@ -54,6 +54,7 @@ typedef struct {
     /* Issue slots beyond one per instruction, where the assembler expands it: division, remainder,
      * exact square root, 64-bit products. */
     uint64_t expansion_slots;
+    uint64_t folded_slots; /* warp-instructions that the assembler computes itself */
     uint64_t branches, divergent_branches;
 
     /* Global memory. A request is one instruction of a warp; a sector has 32 bytes and counts once

@@ -95,7 +95,7 @@ typedef struct TrackOp {
 
 /* A basic block: the cost of one pass, and the passes of the current launch. */
 typedef struct CodeBlock {
-    uint32_t n_insts;
+    uint32_t n_insts, folded; /* folded: of them, those that cost nothing */
     uint32_t by_class[INST_CLASS_COUNT];
     uint32_t global_waits, local_waits, chain, expansion;
     uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops;

@@ -104,7 +104,10 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     }
     double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
            touched = (double)c->dram_read_sectors,
-           past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors;
+           past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
+           kept = (double)p->l2_size / SECTOR / fmax(wave_read + wave_written, 1);
+    /* What a block reads again finds its data in L2 as far as those of a wave fit there. */
+    if (kept < 1 && past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
     c->footprint_read_bytes = whole(reads * SECTOR);
     c->footprint_write_bytes = whole(writes * SECTOR);
     c->wave_footprint_bytes = whole((wave_read + wave_written) * SECTOR);

@@ -20,7 +20,7 @@ static double lanes(uint64_t warp_insts, int width)
 static void pipes(const Profile *p, const SimCounts *c, double *cycles)
 {
     const uint64_t *n = c->by_class;
-    cycles[TIME_ISSUE] = (double)(c->warp_insts + c->expansion_slots) / SCHEDULERS;
+    cycles[TIME_ISSUE] = (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
     cycles[TIME_FP32] = lanes(n[INST_FP32], p->fp32_lanes);
     if (p->int_shares_fp32) cycles[TIME_FP32] += lanes(n[INST_INT], p->fp32_lanes);
     cycles[TIME_INT] = lanes(n[INST_INT], p->int_lanes);

@@ -1,0 +1,97 @@
+/* Instructions that the assembler computes itself. It unrolls a loop whose trip count is a small
+ * constant, and the index arithmetic in it becomes constants. PTX still has that arithmetic, where
+ * the front end left the loop. Such an instruction runs here, and costs nothing.
+ *
+ * A register is constant when each of its definitions reads constants only. That includes the
+ * counter of a loop, which is defined by a constant and by itself. A counter that is compared with
+ * a large constant belongs to a loop that stays. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/decode/decode_internal.h"
+
+enum { MOST_TRIPS = 64 };
+
+typedef struct {
+    const PtxFunction *p;
+    uint8_t *varies[REG_CLASSES]; /* by register: it is no constant */
+    int changed;
+} Folding;
+
+static int constant(const Folding *f, const PtxOperand *o)
+{
+    switch (o->kind) {
+    case OPND_REG: return o->cls < REG_CLASSES && !f->varies[o->cls][o->reg];
+    case OPND_INT:
+    case OPND_F32:
+    case OPND_F64: return 1;
+    default: return 0;
+    }
+}
+
+static void vary(Folding *f, const PtxOperand *o)
+{
+    for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
+        vary(f, &o->items[i]);
+    if (o->pair) vary(f, o->pair);
+    if (o->kind != OPND_REG || o->cls >= REG_CLASSES || f->varies[o->cls][o->reg]) return;
+    f->varies[o->cls][o->reg] = 1;
+    f->changed = 1;
+}
+
+static int is_arithmetic(const PtxInst *in)
+{
+    static const char *const ops[] = {"mov", "add", "sub", "mul", "mad",  "and", "or",
+                                      "xor", "not", "shl", "shr", "setp", "cvt", "selp",
+                                      "min", "max", "neg", "div", "rem",  "abs", "bfe"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (!strcmp(in->op, ops[i])) return 1;
+    return 0;
+}
+
+/* Does the instruction read constants only? */
+static int reads_constants(const Folding *f, const PtxInst *in)
+{
+    if (in->guard >= 0 && f->varies[REG_PRED][in->guard]) return 0;
+    for (int i = 1; i < in->n_operands; i++)
+        if (!constant(f, &in->operands[i])) return 0;
+    return in->n_operands > 1;
+}
+
+/* Does it compare a register with a large constant? */
+static int is_long_loop(const PtxInst *in)
+{
+    if (strcmp(in->op, "setp")) return 0;
+    for (int i = 1; i < in->n_operands; i++)
+        if (in->operands[i].kind == OPND_INT &&
+            (in->operands[i].value > MOST_TRIPS || in->operands[i].value < -MOST_TRIPS))
+            return 1;
+    return 0;
+}
+
+static void visit(Folding *f, const PtxInst *in)
+{
+    if (in->bad || !in->n_operands) return;
+    if (is_long_loop(in))
+        for (int i = 1; i < in->n_operands; i++) vary(f, &in->operands[i]);
+    if (cfg_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
+        vary(f, &in->operands[0]);
+}
+
+uint8_t *folded_find(const PtxFunction *p)
+{
+    Folding f = {.p = p, .changed = 1};
+    uint8_t *folded = memory_alloc((size_t)p->n_insts + 1);
+    for (int k = 0; k < REG_CLASSES; k++) f.varies[k] = memory_alloc((size_t)p->n_regs[k] + 1);
+    while (f.changed) {
+        f.changed = 0;
+        for (int i = 0; i < p->n_insts; i++) visit(&f, &p->insts[i]);
+    }
+    for (int i = 0; i < p->n_insts; i++) {
+        const PtxInst *in = &p->insts[i];
+        folded[i] = !in->bad && is_arithmetic(in) && reads_constants(&f, in);
+    }
+    for (int k = 0; k < REG_CLASSES; k++) free(f.varies[k]);
+    return folded;
+}
