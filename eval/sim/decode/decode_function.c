@@ -158,7 +158,7 @@ static void link_blocks(Decoder *d)
         for (int k = 0; k < info->n_table; k++) info->table[k] = block_of_target(d, info->table[k]);
     }
     cfg_joins(d);
-    cfg_costs(d);
+    costs_find(d);
     f->insts = d->out;
     f->n_insts = d->n;
     f->blocks = d->costs;

@@ -96,12 +96,12 @@ int decode_memory_class(int space, int kind); /* InstClass */
 /* decode_mma.c: n registers of 32 bits */
 int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest);
 
-/* ---- decode_function.c, cfg.c ---- */
+/* ---- decode_function.c, cfg.c, costs.c ---- */
 
 void decode_function(Code *code, int index);
-void cfg_joins(Decoder *d);          /* fills in the join of each block */
-void cfg_costs(Decoder *d);          /* fills in chains and waits of the blocks' costs */
-int cfg_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
+void cfg_joins(Decoder *d);            /* fills in the join of each block */
+void costs_find(Decoder *d);           /* fills in chains and waits of the blocks' costs */
+int costs_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
 
 /* ---- folded.c ---- */
 

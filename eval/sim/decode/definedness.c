@@ -53,14 +53,14 @@ static void collect(const Definedness *k, const PtxOperand *o, int addresses, Re
 static void collect_dests(const Definedness *k, const PtxInst *in, Registers *out)
 {
     out->n = 0;
-    if (cfg_has_dest(in)) collect(k, &in->operands[0], 0, out);
+    if (costs_has_dest(in)) collect(k, &in->operands[0], 0, out);
 }
 
 /* The registers that are read as values, without the guard. */
 static void collect_values(const Definedness *k, const PtxInst *in, Registers *out)
 {
     out->n = 0;
-    for (int i = cfg_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
+    for (int i = costs_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
 }
 
 static void collect_addresses(const Definedness *k, const PtxInst *in, Registers *out)

@@ -75,7 +75,7 @@ static void visit(Folding *f, const PtxInst *in)
     if (in->bad || !in->n_operands) return;
     if (is_long_loop(in))
         for (int i = 1; i < in->n_operands; i++) vary(f, &in->operands[i]);
-    if (cfg_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
+    if (costs_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
         vary(f, &in->operands[0]);
 }
 

@@ -1,0 +1,204 @@
+/* The cost of one pass over a block: its longest chain of dependent cycles, and its waits for memory.
+ *
+ * The assembler moves a load up to where its address is known, but not past a global store, an
+ * atomic or a barrier before it. So loads that do not depend on one another are one wait. A few
+ * instructions that a branch skips become predicated instructions: the blocks before, in and behind
+ * them are one group, in which loads move freely. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/decode/decode_internal.h"
+
+enum { MOST_PREDICATED = 12 /* instructions that a branch skips */ };
+
+/* How many waits one after another a value or an instruction needs, for global and local memory. */
+typedef struct {
+    uint32_t global, local;
+} WaitLevel;
+
+typedef struct {
+    uint32_t ready; /* cycle in `block` at which the value is known */
+    int block, group;
+    WaitLevel level; /* in `group` */
+} RegState;
+
+typedef struct {
+    RegState *regs[REG_CLASSES];
+    int *first_pred, *last_pred; /* of each block: the lowest and the highest block before it */
+    int *starts;                 /* of each block: its first PTX instruction */
+    int block, group;            /* group: its first block */
+    WaitLevel counted;           /* the waits of the group's blocks so far */
+    uint32_t start;              /* cycle at which the operands of the instruction are known */
+    WaitLevel need;              /* of the operands of the instruction */
+    WaitLevel stored;            /* of all stores of the block so far */
+    WaitLevel order;             /* of what the block's next load comes after */
+} CostWalk;
+
+/* Cycles until the result of an instruction can be used; 0 for loads that count as waits. */
+static int latency_of(int inst_class)
+{
+    switch (inst_class) {
+    case INST_SFU: return 18;
+    case INST_SHARED_LOAD:
+    case INST_SHUFFLE: return 24;
+    case INST_TENSOR: return 32;
+    case INST_FP64: return 8;
+    case INST_ATOMIC:
+    case INST_CONST_LOAD: return 30;
+    case INST_GLOBAL_LOAD:
+    case INST_LOCAL_LOAD: return 0;
+    case INST_OTHER: return 0;
+    default: return 4;
+    }
+}
+
+static int has_mod(const PtxInst *in, const char *mod)
+{
+    for (int i = 0; i < in->n_mods; i++)
+        if (!strcmp(in->mods[i], mod)) return 1;
+    return 0;
+}
+
+/* Does the value come from global memory, by a load or by an atomic that returns it? */
+static int is_far(const PtxInst *in, int inst_class)
+{
+    return inst_class == INST_GLOBAL_LOAD ||
+           (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
+}
+
+static void raise_level(WaitLevel *to, WaitLevel v)
+{
+    if (v.global > to->global) to->global = v.global;
+    if (v.local > to->local) to->local = v.local;
+}
+
+static void visit_sources(CostWalk *c, const PtxOperand *o)
+{
+    if (o->kind == OPND_REG && o->cls < REG_CLASSES) {
+        const RegState *r = &c->regs[o->cls][o->reg];
+        if (r->block == c->block && r->ready > c->start) c->start = r->ready;
+        if (r->group == c->group) raise_level(&c->need, r->level);
+    }
+    for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
+        visit_sources(c, &o->items[i]);
+    if (o->kind == OPND_ADDR) visit_sources(c, &o->items[0]);
+}
+
+static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel level)
+{
+    for (int i = 0; o->kind == OPND_VEC && i < o->n; i++) set_dest(c, &o->items[i], ready, level);
+    if (o->pair) set_dest(c, o->pair, ready, level);
+    if (o->kind == OPND_REG) c->regs[o->cls][o->reg] = (RegState){ready, c->block, c->group, level};
+}
+
+int costs_has_dest(const PtxInst *in)
+{
+    static const char *const none[] = {"st",    "red", "bra",  "bar",  "barrier", "membar",
+                                       "fence", "ret", "exit", "call", "cp",      "brx"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
+    return in->n_operands > 0;
+}
+
+/* Does nothing that follows move up past the instruction? */
+static int is_fence(const PtxInst *in)
+{
+    return !strncmp(in->op, "bar", 3) || !strcmp(in->op, "membar") || !strcmp(in->op, "fence") ||
+           (!strcmp(in->op, "cp") && (has_mod(in, "wait_group") || has_mod(in, "wait_all")));
+}
+
+static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost)
+{
+    int dest = costs_has_dest(in), far = is_far(in, inst_class),
+        local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
+    PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
+    c->start = 0;
+    c->need = (WaitLevel){0};
+    if (in->guard >= 0) visit_sources(c, &guard);
+    for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i]);
+    uint32_t done = c->start + (uint32_t)latency_of(inst_class);
+    if (done > cost->chain) cost->chain = done;
+    WaitLevel level = c->need;
+    if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
+    level.global += (uint32_t)far;
+    level.local += (uint32_t)local;
+    if (far && level.global > c->counted.global) {
+        cost->global_waits += level.global - c->counted.global;
+        c->counted.global = level.global;
+    }
+    if (local && level.local > c->counted.local) {
+        cost->local_waits += level.local - c->counted.local;
+        c->counted.local = level.local;
+    }
+    if (copy || !dest) raise_level(&c->stored, level);
+    if (inst_class == INST_GLOBAL_STORE || inst_class == INST_LOCAL_STORE ||
+        inst_class == INST_ATOMIC)
+        raise_level(&c->order, c->need);
+    if (is_fence(in)) raise_level(&c->order, c->stored);
+    if (dest) set_dest(c, &in->operands[0], done, level);
+}
+
+static void add_pred(CostWalk *c, int from, int to)
+{
+    if (from < c->first_pred[to]) c->first_pred[to] = from;
+    if (from > c->last_pred[to]) c->last_pred[to] = from;
+}
+
+static void find_preds(const Decoder *d, CostWalk *c)
+{
+    size_t n = (size_t)d->n_blocks;
+    c->first_pred = memory_array(n + 1, sizeof(int));
+    c->last_pred = memory_array(n + 1, sizeof(int));
+    c->starts = memory_array(n + 1, sizeof(int));
+    for (int b = 0; b < d->n_blocks; b++)
+        c->first_pred[b] = d->n_blocks, c->last_pred[b] = -1, c->starts[b] = d->p->n_insts;
+    for (int i = d->p->n_insts - 1; i >= 0; i--) c->starts[d->block_of[i]] = i;
+    for (int b = 0; b < d->n_blocks; b++) {
+        const BlockInfo *info = &d->blocks[b];
+        if (info->end == END_BRANCH || info->end == END_COND) add_pred(c, b, info->target);
+        if ((info->end == END_COND || info->end == END_FALL) && b + 1 < d->n_blocks)
+            add_pred(c, b, b + 1);
+        for (int k = 0; k < info->n_table; k++) add_pred(c, -1, info->table[k]);
+    }
+}
+
+/* Does the block continue its group? Then control comes from the group only, and the branch before
+ * it skips little. */
+static int continues_group(const Decoder *d, const CostWalk *c, int block)
+{
+    const BlockInfo *before = &d->blocks[block - 1];
+    if (c->first_pred[block] < c->group || c->last_pred[block] >= block) return 0;
+    if (before->end == END_FALL) return 1;
+    if (before->end != END_BRANCH && before->end != END_COND) return 0;
+    return before->target >= block &&
+           c->starts[before->target] - c->starts[block] <= MOST_PREDICATED;
+}
+
+static void begin_cost_block(const Decoder *d, CostWalk *c, int block)
+{
+    if (!block || !continues_group(d, c, block)) {
+        c->group = block;
+        c->stored = c->order = c->counted = (WaitLevel){0};
+    }
+    c->block = block;
+}
+
+void costs_find(Decoder *d)
+{
+    CostWalk c = {.block = -1};
+    for (int k = 0; k < REG_CLASSES; k++) {
+        c.regs[k] = memory_array((size_t)d->p->n_regs[k] + 1, sizeof(RegState));
+        for (uint32_t i = 0; i <= d->p->n_regs[k]; i++)
+            c.regs[k][i].block = c.regs[k][i].group = -2;
+    }
+    find_preds(d, &c);
+    for (int i = 0; i < d->p->n_insts; i++) {
+        if (d->block_of[i] != c.block) begin_cost_block(d, &c, d->block_of[i]);
+        if (!d->p->insts[i].bad) walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block]);
+    }
+    for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
+    free(c.first_pred);
+    free(c.last_pred);
+    free(c.starts);
+}
