@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"
 
-enum { MOST_PREDICATED = 12 /* instructions that a branch skips */ };
+enum { MOST_PREDICATED = 5 /* instructions that a branch skips */ };
 
 /* How many waits one after another a value or an instruction needs, for global and local memory. */
 typedef struct {
