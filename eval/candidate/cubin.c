@@ -16,7 +16,10 @@ enum {
     ATTR_FRAME_SIZE = 0x11,
     ATTR_MIN_STACK = 0x12,
     ATTR_REGCOUNT = 0x2f,
-    RESERVED_SHARED = 1024
+    RESERVED_SHARED = 1024,
+    INSTRUCTION_BYTES = 16,
+    LOAD_LOCAL = 0x983,
+    STORE_LOCAL = 0x387
 };
 
 typedef struct {
@@ -93,6 +96,19 @@ static CubinKernel *find(Cubin *c, const char *name)
     return NULL;
 }
 
+/* The loads and stores of local memory in a section of machine code. */
+static uint32_t count_local(const Elf *e, const Elf64_Shdr *text)
+{
+    uint32_t n = 0;
+    if (!in_file(e, text->sh_offset, text->sh_size)) return 0;
+    for (uint64_t at = 0; at + INSTRUCTION_BYTES <= text->sh_size; at += INSTRUCTION_BYTES) {
+        const unsigned char *p = e->data + text->sh_offset + at;
+        unsigned operation = (unsigned)(p[0] | p[1] << 8) & 0xfff;
+        n += operation == LOAD_LOCAL || operation == STORE_LOCAL;
+    }
+    return n;
+}
+
 /* Every section .text.K is a kernel or a device function. */
 static int collect_kernels(const Elf *e, Cubin *out)
 {
@@ -102,8 +118,10 @@ static int collect_kernels(const Elf *e, Cubin *out)
         if (out->n == MAX_KERNELS)
             return error_set(e->err, ERROR_LIMIT, "cubin: more than %d kernels", MAX_KERNELS);
         out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
+        Elf64_Shdr text = section(e, i);
         out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6),
-                                               .registers = (int)(section(e, i).sh_info >> 24)};
+                                               .registers = (int)(text.sh_info >> 24),
+                                               .local_insts = count_local(e, &text)};
     }
     return 0;
 }

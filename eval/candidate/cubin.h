@@ -6,7 +6,8 @@
  * (symbol, count); older files also have them in the top byte of sh_info of .text.K. The stack
  * frame is attribute 0x11, and 0x12 with the functions that K calls. Static shared memory is the
  * size of .nv.shared.K, less 1 KiB for the system where the file has a section
- * .nv.shared.reserved.0. */
+ * .nv.shared.reserved.0. An instruction has 16 bytes, and its operation is in the low 12 bits: 0x983
+ * is LDL, 0x387 STL (as nvdisasm prints them, for sm_80 to sm_90). */
 #ifndef EVAL_CANDIDATE_CUBIN_H
 #define EVAL_CANDIDATE_CUBIN_H
 
@@ -20,6 +21,7 @@ typedef struct {
     int registers;          /* per thread */
     uint32_t static_shared; /* bytes per block that the kernel declares */
     uint32_t local_bytes;   /* of one thread's stack: arrays, spills and calls */
+    uint32_t local_insts;   /* of its machine code: loads and stores of local memory */
 } CubinKernel;
 
 typedef struct {

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
-#include "eval/sim/launches.h"
+#include "eval/sim/sim_launches.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;

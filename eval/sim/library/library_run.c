@@ -1,3 +1,4 @@
+/* Products and convolutions by their definitions: only small workloads are computed. */
 #include "eval/sim/library/library_run.h"
 
 #include <string.h>

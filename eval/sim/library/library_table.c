@@ -1,3 +1,4 @@
+/* The tables are text in the program, and are read once. */
 #include "eval/sim/library/library_table.h"
 
 #include <pthread.h>

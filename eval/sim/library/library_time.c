@@ -1,3 +1,4 @@
+/* A first-order model and its correction by measured neighbours. */
 #include "eval/sim/library/library_time.h"
 
 #include <math.h>

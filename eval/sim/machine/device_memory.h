@@ -46,7 +46,7 @@ typedef struct {
      * each sector that is present. l1_sets of them are used, a power of two. */
     uint64_t *l1;
     uint32_t l1_sets;
-    size_t bytes;              /* of the arena */
+    size_t bytes; /* of the arena */
     size_t used;
     Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;

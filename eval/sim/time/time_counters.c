@@ -33,8 +33,8 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(dram_read_sectors), ADD(dram_write_sectors);
     ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
         ADD(shared_store_wavefronts);
-    ADD(local_load_sectors), ADD(local_store_sectors), ADD(global_atomic_requests),
-        ADD(global_atomic_serial);
+    ADD(local_load_sectors), ADD(local_store_sectors), ADD(spill_sectors),
+        ADD(global_atomic_requests), ADD(global_atomic_serial);
     ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
         ADD(global_atomic_sectors);
 #undef ADD
@@ -76,7 +76,7 @@ static void work(List *l, const SimCounts *s)
 }
 
 int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
-                       int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS])
+                       DeviceCounter out[DEVICE_MAX_COUNTERS])
 {
     static const char *const names[] = {
 #define X(id, name) [TIME_##id] = "time_" name "_us",
@@ -103,9 +103,7 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     put(&l, "registers", registers);
     put(&l, "occupancy", occupancy);
     work(&l, &sum);
-    put(&l, "dram_share",
-        ratio(resource[TIME_DRAM], kernels)); /* of what the slice's DRAM can move */
-    put(&l, "slice_sms", slice_sms);
+    put(&l, "dram_share", ratio(resource[TIME_DRAM], kernels)); /* of what DRAM can move */
     put(&l, "time_kernels_us", kernels * 1e6);
     put(&l, "time_launch_us", (timemodel_sequence(p, times, n) - kernels) * 1e6);
     put(&l, "time_latency_us", latency * 1e6);

@@ -9,7 +9,7 @@ enum { SECTOR = 32, LINE_SECTORS = 4, SCHEDULERS = 4, WARP = 32, WRITE_COST = 2 
 typedef struct {
     const Profile *p;
     double sm_cycles[TIME_RESOURCE_COUNT]; /* cycles of one SM */
-    double slice_s[TIME_RESOURCE_COUNT];   /* seconds of the whole slice */
+    double gpu_s[TIME_RESOURCE_COUNT];     /* seconds of the whole GPU */
 } Model;
 
 static double lanes(uint64_t warp_insts, int width)
@@ -20,7 +20,8 @@ static double lanes(uint64_t warp_insts, int width)
 static void pipes(const Profile *p, const SimCounts *c, double *cycles)
 {
     const uint64_t *n = c->by_class;
-    cycles[TIME_ISSUE] = (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
+    cycles[TIME_ISSUE] =
+        (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
     cycles[TIME_FP32] = lanes(n[INST_FP32], p->fp32_lanes);
     if (p->int_shares_fp32) cycles[TIME_FP32] += lanes(n[INST_INT], p->fp32_lanes);
     cycles[TIME_INT] = lanes(n[INST_INT], p->int_lanes);
@@ -42,15 +43,17 @@ static double larger(double a, double b)
 /* Sectors read from L2. */
 static double l2_reads(const SimCounts *c)
 {
-    return (double)c->global_load_sectors - (double)c->l1_hit_sectors;
+    return (double)c->global_load_sectors - (double)c->l1_hit_sectors +
+           (double)c->spill_sectors / 2;
 }
 
 static double l2_writes(const SimCounts *c)
 {
-    return (double)c->global_store_sectors + (double)c->global_atomic_sectors;
+    return (double)c->global_store_sectors + (double)c->global_atomic_sectors +
+           (double)c->spill_sectors / 2;
 }
 
-static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles, double *slice)
+static void memory(const Profile *p, const SimCounts *c, double *cycles, double *gpu)
 {
     /* L1 and shared memory share one data array: one wavefront of 128 bytes per cycle. */
     double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts);
@@ -60,18 +63,16 @@ static void memory(const Profile *p, const SimCounts *c, int sms, double *cycles
     cycles[TIME_L2_PORT] = l2_reads(c) * SECTOR / p->l2_bytes +
                            (double)c->global_store_lines * p->store_line_cycles +
                            l2_writes(c) * p->store_sector_cycles;
-    /* The rest belongs to the GPU, and the slice has its share. */
-    double share = (double)sms / p->sm_count;
+    /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
-    slice[TIME_L2] =
-        (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / (p->l2_bytes_per_s * share);
-    slice[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency * share);
-    slice[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / share / p->clock_hz;
+    gpu[TIME_L2] = (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / p->l2_bytes_per_s;
+    gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
+    gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
     double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) *
                     p->atomic_cycles;
-    slice[TIME_ATOMIC] = larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) /
-                         share / p->clock_hz;
+    gpu[TIME_ATOMIC] =
+        larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) / p->clock_hz;
 }
 
 static double at_most_one(double v)
@@ -113,13 +114,13 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
                             (double)c->block_barriers_max * barrier);
 }
 
-/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the slice. */
+/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. */
 static double wave(const Model *m, double here, double all, double block_cycles)
 {
     double busy = 0, alone = block_cycles / m->p->clock_hz;
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         busy = larger(busy, m->sm_cycles[i] * here / m->p->clock_hz);
-        busy = larger(busy, m->slice_s[i] * all);
+        busy = larger(busy, m->gpu_s[i] * all);
     }
     return sqrt(busy * busy + alone * alone);
 }
@@ -158,8 +159,7 @@ static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, doubl
     t->bound = "slowest block";
 }
 
-int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out,
-                     Error *err)
+int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err)
 {
     *out = (LaunchTime){0};
     uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
@@ -168,19 +168,15 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
         return -1;
     if (!c->blocks || !c->warps)
         return error_set(err, ERROR_INVALID, "time model: a launch of at least one block expected");
-    if (slice_sms < 1 || slice_sms > p->sm_count)
-        return error_set(err, ERROR_INVALID,
-                         "time model: a slice of 1 to %d SMs expected, found %d", p->sm_count,
-                         slice_sms);
 
     Model m = {.p = p};
-    double cycles[TIME_RESOURCE_COUNT] = {0}, slice[TIME_RESOURCE_COUNT] = {0}, average, slowest;
+    double cycles[TIME_RESOURCE_COUNT] = {0}, gpu[TIME_RESOURCE_COUNT] = {0}, average, slowest;
     pipes(p, c, cycles);
-    memory(p, c, slice_sms, cycles, slice);
+    memory(p, c, cycles, gpu);
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         m.sm_cycles[i] = cycles[i] / (double)c->blocks;
-        m.slice_s[i] = slice[i] / (double)c->blocks;
-        out->resource_s[i] = larger(cycles[i] / slice_sms / p->clock_hz, slice[i]);
+        m.gpu_s[i] = gpu[i] / (double)c->blocks;
+        out->resource_s[i] = larger(cycles[i] / p->sm_count / p->clock_hz, gpu[i]);
     }
     latencies(p, c, &average, &slowest);
     /* A block ends with its slowest warp, and the last wave with its slowest block. */
@@ -188,7 +184,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
     double usual = start + average, last = start + slowest;
 
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks,
-           sms = (double)slice_sms;
+           sms = (double)p->sm_count;
     double full = floor(blocks / (resident * sms)), rest = blocks - full * resident * sms;
     out->waves = blocks / (resident * sms);
     if (!rest) full--, rest = resident * sms;
@@ -196,7 +192,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, Launch
     out->seconds =
         full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
     find_bound(out);
-    wait_for_heaviest(&m, c, slice_sms, last, out);
+    wait_for_heaviest(&m, c, p->sm_count, last, out);
     return 0;
 }
 

@@ -1,16 +1,12 @@
 /* The time of a launch on a GPU of a profile, from the launch's counters: first-order and
  * deterministic.
  *
- * The launch is placed on a slice of the GPU: slice_sms of its SMs, with the same share of DRAM, L2
- * and block starts. A small workload thus loads the slice as one sm_count / slice_sms times as
- * large loads the GPU. Blocks run in waves of as many as are resident (occupancy.h). The time of a
- * wave is
+ * Blocks run in waves of as many as are resident (occupancy.h). The time of a wave is
  *
  *     sqrt(T^2 + L^2)
  *
  * T: the time of the busiest resource: issue slots, an arithmetic pipe, the load-store unit, L1 and
- *    shared wavefronts, the SM's port to L2, the slice's share of L2 and of DRAM, atomics, or block
- *    starts.
+ *    shared wavefronts, the SM's port to L2, L2, DRAM, atomics, or block starts.
  * L: the latency of one block alone: dependent arithmetic, loads at the latency of the place where
  *    they hit, and barriers. Little's law follows: with few resident warps few bytes are in flight,
  *    and the latency bounds the wave.
@@ -25,8 +21,6 @@
 #include "eval/sim/machine/counts.h"
 #include "eval/sim/time/occupancy.h"
 #include "eval/sim/time/profile.h"
-
-enum { TIMEMODEL_SLICE_SMS = 4 };
 
 /* The resources that can bound T. */
 #define TIME_RESOURCES(X) \
@@ -63,8 +57,7 @@ typedef struct {
 } LaunchTime;
 
 /* Returns -1 when the launch does not fit on the device. */
-int timemodel_launch(const Profile *p, const SimCounts *c, int slice_sms, LaunchTime *out,
-                     Error *err);
+int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err);
 
 /* Seconds of a sequence of dependent launches: their times, one launch overhead, and a gap between
  * each two. */
@@ -73,6 +66,6 @@ double timemodel_sequence(const Profile *p, const LaunchTime *times, int n);
 /* Fills in the named counters of a sequence of n launches: sums, or what the name says. Returns
  * their number, at most DEVICE_MAX_COUNTERS. */
 int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTime *times, int n,
-                       int slice_sms, DeviceCounter out[DEVICE_MAX_COUNTERS]);
+                       DeviceCounter out[DEVICE_MAX_COUNTERS]);
 
 #endif

@@ -161,9 +161,20 @@ static void test_waits(void **state)
     sim_stop(&sim);
     n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nadd.f32 %f3, %f1, %f1;\nld.global.f32 "
                               "%f2, [%rd1+128];\nadd.f32 %f3, %f3, %f2;\n"),
-              2, 64);
+              1, 32);
+    assert_int_equal(n->global_waits, 1); /* the second one moves up */
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nst.global.f32 [%rd1], %f1;\n"
+                              "ld.global.f32 %f2, [%rd1];\nadd.f32 %f3, %f1, %f2;\n"),
+              1, 128);
     assert_int_equal(n->global_waits, 2 * 4); /* one after the other, in 4 warps */
     assert_int_equal(n->global_waits_max, 2);
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) "mov.u32 %r3, 1;\nsetp.eq.u32 %p1, %r3, %r1;\n@%p1 bra SKIP;\n"
+                              "ld.global.f32 %f1, [%rd1];\nSKIP:\nld.global.f32 %f2, "
+                              "[%rd1+128];\nadd.f32 %f3, %f2, %f2;\n"),
+              1, 32);
+    assert_int_equal(n->global_waits, 1); /* a branch over one load predicates it */
     sim_stop(&sim);
 }
 
@@ -227,8 +238,9 @@ static void test_long_block(void **state)
 {
     (void)state;
     enum { TIMES = 66000 };
-    static const char head[] = KERNEL("ld.param.u64 %rd1, [p0];\n"),
-                      once[] = "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f2, %f1, %f1, %f1;\n";
+    static const char head[] = KERNEL(AT(4, 0)),
+                      once[] = "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f2, %f1, %f1, %f1;\n"
+                               "st.global.f32 [%rd1], %f1;\n";
     char *ptx = malloc(sizeof head + TIMES * sizeof once),
          *p = ptx + sizeof head - 1 - strlen("ret;\n}\n");
     memcpy(ptx, head, sizeof head);

@@ -78,12 +78,20 @@ static SimCounts alike(SimCounts c)
     return c;
 }
 
-static LaunchTime predict(const Profile *p, const SimCounts *c, int slice)
+enum { PART_SMS = 4 }; /* of a GPU, for launches of few blocks */
+
+/* The time on `sms` SMs of the GPU, with the same share of what all SMs share. */
+static LaunchTime predict(const Profile *whole, const SimCounts *c, int sms)
 {
     LaunchTime t;
     Error err;
+    Profile part = *whole, *p = &part;
+    double share = (double)sms / whole->sm_count;
+    part.sm_count = sms;
+    part.l2_bytes_per_s *= share, part.dram_bytes_per_s *= share;
+    part.block_interval /= share, part.atomic_cycles /= share, part.atomic_hot_cycles /= share;
     SimCounts counts = c->heavy_blocks ? *c : alike(*c);
-    if (timemodel_launch(p, &counts, slice, &t, &err)) fail_msg("%s", err.text);
+    if (timemodel_launch(p, &counts, &t, &err)) fail_msg("%s", err.text);
     assert_true(isfinite(t.seconds) && t.seconds > 0);
     return t;
 }
@@ -299,17 +307,15 @@ static void test_rankings(void **state)
         const Profile *p = profile_at(i);
         SimCounts scalar = stream(1 << 19, 256, 1), vector = stream(1 << 19, 256, 4),
                   small = stream(1 << 19, 32, 1);
-        LaunchTime t = predict(p, &scalar, TIMEMODEL_SLICE_SMS),
-                   v = predict(p, &vector, TIMEMODEL_SLICE_SMS);
+        LaunchTime t = predict(p, &scalar, PART_SMS), v = predict(p, &vector, PART_SMS);
         assert_true(v.seconds <= t.seconds * 1.0001);
-        assert_true(predict(p, &small, TIMEMODEL_SLICE_SMS).seconds >
-                    t.seconds);   /* poor occupancy */
+        assert_true(predict(p, &small, PART_SMS).seconds > t.seconds); /* poor occupancy */
         SimCounts apart = scalar; /* a sector per lane, loaded again and again */
         apart.global_load_wavefronts *= 8, apart.global_load_sectors *= 8,
             apart.l2_load_sectors = apart.global_load_sectors - apart.dram_read_sectors;
         apart.leader_far_waits = apart.leader_dram_waits = apart.global_waits;
-        double worse = predict(p, &apart, TIMEMODEL_SLICE_SMS).seconds /
-                       t.seconds; /* an L40 has L2 to spare for it */
+        double worse =
+            predict(p, &apart, PART_SMS).seconds / t.seconds; /* an L40 has L2 to spare for it */
         assert_true(worse > (strcmp(p->name, "h100") ? 0.995 : 1.2));
         /* one kernel that keeps an intermediate result in registers, against two that pass it
          * through memory */
@@ -320,9 +326,9 @@ static void test_rankings(void **state)
         none.shared_load_requests = none.shared_load_wavefronts = conflicts.shared_load_requests =
             scalar.warps * 64;
         conflicts.shared_load_wavefronts = conflicts.shared_load_requests * 32;
-        assert_true(predict(p, &conflicts, TIMEMODEL_SLICE_SMS).seconds >
-                    2 * predict(p, &none, TIMEMODEL_SLICE_SMS).seconds);
-        LaunchTime again = predict(p, &scalar, TIMEMODEL_SLICE_SMS);
+        assert_true(predict(p, &conflicts, PART_SMS).seconds >
+                    2 * predict(p, &none, PART_SMS).seconds);
+        LaunchTime again = predict(p, &scalar, PART_SMS);
         assert_memory_equal(&again, &t, sizeof t);
     }
 }
@@ -367,7 +373,7 @@ static void test_junk_loads(void **state)
         SimCounts plain = stream(1 << 19, 256, 1);
         if (sparse)
             plain.global_load_sectors = plain.dram_read_sectors = 32 * plain.global_load_requests;
-        double alone = predict(p, &plain, TIMEMODEL_SLICE_SMS).seconds;
+        double alone = predict(p, &plain, PART_SMS).seconds;
         for (uint64_t sectors = 1; sectors <= 16; sectors *= 4)
             for (uint64_t k = 1; k <= 16; k *= 4) {
                 SimCounts junk = plain;
@@ -379,7 +385,7 @@ static void test_junk_loads(void **state)
                     more * (sectors == 1
                                 ? 128
                                 : sectors * 32); /* one sector: all lanes load the same word */
-                double with = predict(p, &junk, TIMEMODEL_SLICE_SMS).seconds;
+                double with = predict(p, &junk, PART_SMS).seconds;
                 if (with < alone * 0.98)
                     fail_msg("%llu loads of %llu sectors: %g s, %g without", (unsigned long long)k,
                              (unsigned long long)sectors, with, alone);
@@ -400,12 +406,11 @@ static void test_idle_blocks(void **state)
         c.shared_load_requests = c.shared_load_wavefronts = c.warps * 1000;
         c.warp_barriers = c.warps * 100;
         c = alike(c);
-        double alone = predict(profile("h100"), &c, TIMEMODEL_SLICE_SMS).seconds;
+        double alone = predict(profile("h100"), &c, PART_SMS).seconds;
         for (uint64_t more = 2; more * blocks <= 64; more *= 2) {
             SimCounts idle = c;
             idle.blocks *= more, idle.warps *= more, idle.grid[0] *= (uint32_t)more;
-            assert_true(predict(profile("h100"), &idle, TIMEMODEL_SLICE_SMS).seconds >=
-                        alone * 0.9999);
+            assert_true(predict(profile("h100"), &idle, PART_SMS).seconds >= alone * 0.9999);
         }
     }
 }
@@ -417,7 +422,7 @@ static void test_counters(void **state)
     SimCounts c[2] = {stream(1 << 19, 256, 1), stream(1 << 19, 256, 1)};
     LaunchTime t[2] = {predict(p, &c[0], 4), predict(p, &c[1], 4)};
     DeviceCounter list[DEVICE_MAX_COUNTERS];
-    int n = timemodel_counters(p, c, t, 2, 4, list), seen = 0;
+    int n = timemodel_counters(p, c, t, 2, list), seen = 0;
     assert_in_range(n, 20, DEVICE_MAX_COUNTERS - 1);
     for (int i = 0; i < n; i++) {
         assert_true(isfinite(list[i].value));
@@ -433,7 +438,7 @@ static void test_counters(void **state)
     Error err;
     LaunchTime out;
     c[0].block[0] = 2048;
-    assert_int_equal(timemodel_launch(p, &c[0], 4, &out, &err), -1);
+    assert_int_equal(timemodel_launch(p, &c[0], &out, &err), -1);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* The launches of the device "sim:PROFILE": checked runs, and predictions of their time. */
-#ifndef EVAL_SIM_LAUNCHES_H
-#define EVAL_SIM_LAUNCHES_H
+#ifndef EVAL_SIM_SIM_LAUNCHES_H
+#define EVAL_SIM_SIM_LAUNCHES_H
 
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"

@@ -1,6 +1,7 @@
 /* Launches run on the CPU, with every access checked; the time model turns their counters into times. */
-#include "eval/sim/launches.h"
+#include "eval/sim/sim_launches.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,9 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* local: bytes that the kernel's own arrays take. The simulated PTX has no spills: local memory that the assembler uses beyond the kernel's own
- * arrays counts as registers, as long as a block still fits. A launch bound that forces spills thus
- * gains no occupancy. */
+/* local: bytes that the kernel's own arrays take. The simulated PTX has no spills: local memory that
+ * the assembler uses beyond those counts as registers, as long as a block still fits. A launch bound
+ * that forces spills thus gains no occupancy. */
 static int registers_of(const Device *d, const DeviceLaunch *l, uint32_t local, uint64_t shared)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
@@ -44,6 +45,40 @@ static int registers_of(const Device *d, const DeviceLaunch *l, uint32_t local, 
     Occupancy o;
     while (n > k->registers && occupancy_of(d->profile, threads, n, shared, &o, NULL)) n--;
     return n > k->registers ? n : k->registers;
+}
+
+/* Adds the traffic of spilled registers, which PTX does not have: as many loads and stores of local
+ * memory as the machine code has beyond the PTX, each executed as often as the average instruction.
+ * They hit L1 as far as the spilled registers of the resident threads fit there. */
+static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
+{
+    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
+    const Function *f = d->exec.entry;
+    double insts = 0, own = 0;
+    Occupancy o;
+    if (!k || k->local_bytes <= f->local_bytes) return;
+    for (int i = 0; i < f->n_blocks; i++) {
+        insts += f->blocks[i].n_insts;
+        own += f->blocks[i].by_class[INST_LOCAL_LOAD] + f->blocks[i].by_class[INST_LOCAL_STORE];
+    }
+    if (!insts || k->local_insts <= own ||
+        occupancy_of(d->profile, (uint64_t)l->block[0] * l->block[1] * l->block[2], c->registers,
+                     (uint64_t)c->static_shared + c->dynamic_shared, &o, NULL))
+        return;
+    double requests = (k->local_insts - own) * (double)c->warp_insts / insts,
+           threads = 32.0 * o.warps_per_block * o.blocks_per_sm,
+           spilled = threads * (k->local_bytes - f->local_bytes),
+           cached = fmin(1, d->profile->l1_size / spilled),
+           kept = fmin(1, (double)d->profile->l2_size / (spilled * d->profile->sm_count));
+    uint64_t half = (uint64_t)(requests / 2);
+    c->by_class[INST_LOCAL_LOAD] += half, c->by_class[INST_LOCAL_STORE] += half;
+    c->local_load_sectors += 4 * half, c->local_store_sectors += 4 * half;
+    uint64_t past_l1 = (uint64_t)((1 - cached) * 4 * (double)half);
+    c->spill_sectors = 2 * past_l1;
+    c->dram_read_sectors += (uint64_t)((1 - kept) * (double)past_l1);
+    c->dram_write_sectors += (uint64_t)((1 - kept) * (double)past_l1);
+    c->block_local_waits +=
+        (uint64_t)(requests / 2 / (double)(c->warps ? c->warps : 1) * (double)c->blocks);
 }
 
 /* The L1 that one block of the launch has: what shared memory leaves, in equal parts for the blocks
@@ -123,8 +158,9 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
         if (r) return r;
         if (!times) continue;
         counts[i] = d->exec.counts;
+        charge_spills(d, &launches[i], &counts[i]);
         Error why;
-        if (timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
+        if (timemodel_launch(d->profile, &counts[i], &times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                           why.text, 0, 0);
     }
@@ -152,8 +188,7 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
     if (!r) {
         out->n = 1;
         out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters =
-            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
+        out->n_counters = timemodel_counters(d->profile, counts, times, n, out->counters);
     }
     free(d->predicted);
     d->predicted = counts;
@@ -209,6 +244,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
                           (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
             resident = (double)o.blocks_per_sm * d->profile->sm_count;
         sample_finish(&s, d->profile, &d->mem, resident, counts);
+        charge_spills(d, l, counts);
     }
     if ((d->mem.assumed || s.atomics || out->scaled) && out->complete_until > i)
         out->complete_until = i;
@@ -241,7 +277,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         r = sample_one(d, &launches[i], i, s, &counts[i], fault, err);
         fault->launch = i;
         s->written_bytes += (double)counts[i].footprint_write_bytes;
-        if (!r && timemodel_launch(d->profile, &counts[i], d->profile->sm_count, &times[i], &why))
+        if (!r && timemodel_launch(d->profile, &counts[i], &times[i], &why))
             r = refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                        why.text, 0, 0);
     }
@@ -249,8 +285,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     if (!r) {
         out->n = 1;
         out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters =
-            timemodel_counters(d->profile, counts, times, n, d->profile->sm_count, out->counters);
+        out->n_counters = timemodel_counters(d->profile, counts, times, n, out->counters);
     }
     free(counts);
     free(times);
