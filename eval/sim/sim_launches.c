@@ -14,10 +14,11 @@
 #include "eval/sim/time/time_model.h"
 
 enum {
-    CHECK_SHARE = 8,    /* other runs are smaller: they get the limit divided by this */
-    SLACK = 10000000,   /* thread-instructions that any run in reversed order may take */
-    L1_LINE = 128,      /* bytes */
-    SAMPLE_GROWTH = 64, /* a sample may take so many times the expected work of the launch */
+    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
+    SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
+    SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
+    L1_LINE = 128,       /* bytes */
+    SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
 };
 
 /* Reports a launch that cannot start. Returns 1. */
@@ -32,19 +33,10 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     return 1;
 }
 
-/* local: bytes that the kernel's own arrays take. The simulated PTX has no spills: local memory that
- * the assembler uses beyond those counts as registers, as long as a block still fits. A launch bound
- * that forces spills thus gains no occupancy. */
-static int registers_of(const Device *d, const DeviceLaunch *l, uint32_t local, uint64_t shared)
+static int registers_of(const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    if (!k) return 0;
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-    uint32_t spilled = k->local_bytes > local ? (k->local_bytes - local) / 4 : 0;
-    int n = spilled < 255 && k->registers + (int)spilled < 255 ? k->registers + (int)spilled : 255;
-    Occupancy o;
-    while (n > k->registers && occupancy_of(d->profile, threads, n, shared, &o, NULL)) n--;
-    return n > k->registers ? n : k->registers;
+    return k ? k->registers : 0;
 }
 
 /* Adds the traffic of spilled registers, which PTX does not have: as many loads and stores of local
@@ -77,8 +69,11 @@ static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
     c->spill_sectors = 2 * past_l1;
     c->dram_read_sectors += (uint64_t)((1 - kept) * (double)past_l1);
     c->dram_write_sectors += (uint64_t)((1 - kept) * (double)past_l1);
-    c->block_local_waits +=
-        (uint64_t)(requests / 2 / (double)(c->warps ? c->warps : 1) * (double)c->blocks);
+    const Profile *p = d->profile;
+    double miss = kept * p->l2_cycles + (1 - kept) * p->dram_cycles,
+           latency = cached * p->l1_cycles + (1 - cached) * miss;
+    c->spill_cycles = (uint64_t)((double)half / SPILLS_TOGETHER * latency /
+                                 (double)(c->warps ? c->warps : 1) * (double)c->blocks);
 }
 
 /* The L1 that one block of the launch has: what shared memory leaves, in equal parts for the blocks
@@ -112,7 +107,7 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
                       "kernel %s cannot be launched: it needs %zu bytes of shared memory a block "
                       "and %zu are allowed%s",
                       "", shared, d->info.max_shared_per_block);
-    d->mem.l1_sets = l1_sets(d, l, registers_of(d, l, f->local_bytes, shared), shared);
+    d->mem.l1_sets = l1_sets(d, l, registers_of(l), shared);
     x->code = &l->module->code;
     x->entry = f;
     x->fault = fault;
@@ -120,7 +115,7 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
     x->grid_id = ++l->module->launches;
     int r = s ? exec_launch_some(x, l, sample_next, s) : exec_launch(x, l);
     l->module->clock = x->clock;
-    x->counts.registers = registers_of(d, l, x->counts.local_bytes, shared);
+    x->counts.registers = registers_of(l);
     return r;
 }
 

@@ -26,10 +26,11 @@ static int next_ready(const Warp *w)
     return -1;
 }
 
-/* Puts the current split behind all others, with the lanes that waited for it at joins. */
+/* Puts the current split behind all others, with the lanes that have waited for it at joins for about
+ * a slice. Lanes that it left a moment ago meet it soon. */
 static void requeue(Warp *w)
 {
-    join_release_waiting(w);
+    join_release_waiting(w, SLICE / 2);
     Split s = w->splits[w->current];
     memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
     w->splits[0] = s;

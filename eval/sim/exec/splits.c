@@ -4,8 +4,6 @@
 
 #include "eval/sim/exec/handlers.h"
 
-enum { SLICE = 20000 /* instructions */ };
-
 void split_select(Warp *w, int split)
 {
     const Split *s = &w->splits[split];
@@ -97,7 +95,8 @@ void join_open(Warp *w, const Inst *pc)
     if (!pc || (w->join && w->join->pc == pc && w->join->frame == frame)) return;
     Join *j = new_join(w);
     if (!j) return;
-    *j = (Join){.parent = w->join, .pc = pc, .frame = frame, .expected = w->active};
+    *j = (Join){
+        .parent = w->join, .pc = pc, .frame = frame, .expected = w->active, .opened = w->insts};
     w->join = j;
     w->join_pc = pc;
 }
@@ -110,11 +109,16 @@ void join_send(Warp *w, uint32_t mask, const Inst *pc)
         split_add(w, mask, pc, w->frame, w->join);
 }
 
-void join_release_waiting(Warp *w)
+void join_release_waiting(Warp *w, uint64_t age)
 {
     uint32_t below = w->splits[w->current].mask;
     for (Join **at = &w->splits[w->current].join, *j = *at; j; j = *at) {
         uint32_t waiting = j->arrived & w->live;
+        if (w->insts - j->opened < age) { /* not what it waits for: they parted a moment ago */
+            below = j->expected & w->live;
+            at = &j->parent;
+            continue;
+        }
         j->expected &= ~j->arrived;
         j->arrived = 0;
         if (waiting) split_add(w, waiting, j->pc, j->frame, j->parent);

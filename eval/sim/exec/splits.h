@@ -4,6 +4,8 @@
 
 #include "eval/sim/machine/exec.h"
 
+enum { SLICE = 20000 /* instructions of a split before others run */ };
+
 /* Makes the frame's registers the current ones. */
 static inline void frame_enter(Warp *w, Frame *f)
 {
@@ -28,9 +30,9 @@ void join_send(Warp *w, uint32_t mask, const Inst *pc);
 int join_arrive(Warp *w, const Inst *in);
 /* Lanes of a join exited or left: releases the lanes that waited for them only. */
 void join_settle(Warp *w, Join *j);
-/* The running split waits for other lanes: releases the lanes that wait for it at joins. They may
- * be what it waits for (they hold a lock). */
-void join_release_waiting(Warp *w);
+/* The running split waits for other lanes: releases the lanes that wait for it at joins that opened
+ * at least `age` instructions ago. They may be what it waits for (they hold a lock). */
+void join_release_waiting(Warp *w, uint64_t age);
 /* Lets lanes exit that wait at an exit for the parked splits. Returns 1 when there are such lanes. */
 int join_release_exits(Warp *w);
 

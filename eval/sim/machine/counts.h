@@ -76,7 +76,8 @@ typedef struct {
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;
-    uint64_t spill_sectors;                  /* of spilled registers, past L1, loads and stores */
+    uint64_t spill_sectors; /* of spilled registers, past L1, loads and stores */
+    uint64_t spill_cycles;  /* waits for spilled registers of one warp of each block, in a sum */
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
 
     /* Atomics and reductions. Serial: summed over requests, the largest number

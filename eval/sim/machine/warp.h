@@ -28,6 +28,7 @@ typedef struct Join {
     const Inst *pc;
     Frame *frame;
     uint32_t expected, arrived; /* lanes */
+    uint64_t opened;            /* the warp's instructions then */
 } Join;
 
 typedef enum { SPLIT_READY, SPLIT_BARRIER, SPLIT_WARP_SYNC } SplitState;

@@ -33,7 +33,7 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(dram_read_sectors), ADD(dram_write_sectors);
     ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
         ADD(shared_store_wavefronts);
-    ADD(local_load_sectors), ADD(local_store_sectors), ADD(spill_sectors),
+    ADD(local_load_sectors), ADD(local_store_sectors), ADD(spill_sectors), ADD(spill_cycles),
         ADD(global_atomic_requests), ADD(global_atomic_serial);
     ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
         ADD(global_atomic_sectors);

@@ -105,13 +105,16 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
     double blocks = (double)c->blocks, load = load_latency(p, c),
            block_warps = (double)c->warps / blocks;
     double barrier = p->barrier_cycles + p->barrier_warp_cycles * block_warps;
-    *average = warp_latency(p, load, (double)c->block_chain_cycles / blocks,
-                            (double)c->block_insts / blocks, (double)c->block_global_waits / blocks,
-                            (double)c->block_local_waits / blocks,
-                            (double)c->block_barriers / blocks * barrier);
-    *slowest = warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max,
-                            (double)c->global_waits_max, (double)c->local_waits_max,
-                            (double)c->block_barriers_max * barrier);
+    double spills = (double)c->spill_cycles / blocks;
+    *average = spills + warp_latency(p, load, (double)c->block_chain_cycles / blocks,
+                                     (double)c->block_insts / blocks,
+                                     (double)c->block_global_waits / blocks,
+                                     (double)c->block_local_waits / blocks,
+                                     (double)c->block_barriers / blocks * barrier);
+    *slowest =
+        spills + warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max,
+                              (double)c->global_waits_max, (double)c->local_waits_max,
+                              (double)c->block_barriers_max * barrier);
 }
 
 /* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. */
