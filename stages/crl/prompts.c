@@ -16,7 +16,8 @@ static int choose(const Task *t, const Pool *pool, const PromptOptions *o, Rando
     for (int i = 0; i < n; i++)
         ex[i] =
             (Exemplar){picks[i]->id, picks[i]->source, strlen(picks[i]->source), picks[i]->score};
-    if (n < 2 && n < o->exemplars)
+    /* baseline.cu has score 1.0 only where it defines the speedup. */
+    if (n < 2 && n < o->exemplars && !t->baseline_cuda_source)
         ex[n++] = (Exemplar){"baseline", t->baseline_source, strlen(t->baseline_source), 1.0};
     return n;
 }
