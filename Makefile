@@ -29,7 +29,7 @@ Q := $(if $(V),,@)
 include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program or test links its module and those above it ----
-MODULES := base gpu artifacts ops tasks queue model llm eval stages report bench
+MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 $(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))

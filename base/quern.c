@@ -26,6 +26,7 @@ static const struct {
 } commands[] = {
     {"run", "train and search: stages, rounds and report, as `make crl` does"},
     {"eval", "compile, check and time one candidate"},
+    {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
     {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},
     {"artifact", "print, check, export and compare artifacts"},

@@ -1,0 +1,210 @@
+/* Makes a package: the verdict first, then the binaries. Nothing is written unless the verdict is ok,
+ * so that a wrong kernel never leaves Quern in a form that looks finished. */
+#include "export/package.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+/* A simulator knows the offsets and sizes of parameters, and is on every machine. */
+static const char parameters_device[] = "sim:h100";
+
+static int check_name(const char *name, Error *err)
+{
+    size_t n = strlen(name);
+    int good = n && n < PACKAGE_MAX_NAME && (isalpha((unsigned char)*name) || *name == '_');
+    for (size_t i = 0; i < n; i++) good &= isalnum((unsigned char)name[i]) || name[i] == '_';
+    if (good) return 0;
+    return error_set(err, ERROR_USAGE,
+                     "the package's name \"%s\" is expected to have letters, digits and _, at most "
+                     "%d, and to begin with no digit",
+                     name, PACKAGE_MAX_NAME - 1);
+}
+
+static int judge(const PackageOptions *opt, const Buffer *source, Package *p, Error *err)
+{
+    EvaluatorOptions options = {.device = opt->device,
+                                .tasks_root = opt->tasks_root,
+                                .cache_dir = opt->cache_dir,
+                                .seed = opt->seed};
+    if (evaluator_open(&options, &p->evaluator, err)) return -1;
+    p->task = taskset_find(evaluator_tasks(p->evaluator), opt->task, strlen(opt->task));
+    if (!p->task)
+        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%s\" (quern-task list)",
+                         opt->task);
+    evaluator_run(p->evaluator, opt->task, source->data, source->len, &p->verdict);
+    if (p->verdict.outcome == OUTCOME_EVALUATOR_ERROR)
+        return error_set(err, p->verdict.error, "%.900s", p->verdict.message);
+    time_t now = time(NULL);
+    struct tm day;
+    strftime(p->date, sizeof p->date, "%Y-%m-%d", gmtime_r(&now, &day));
+    return p->verdict.outcome != OUTCOME_OK;
+}
+
+/* Compiles for the simulator and loads there, which gives the parameters of each kernel. */
+static int load(const PackageOptions *opt, const Buffer *source, Package *p, Error *err)
+{
+    const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
+    Outcome outcome;
+    Finding f;
+    int line;
+    p->ops = device_find(parameters_device, &arg, err);
+    if (!p->ops || p->ops->open(arg, &p->device, err) ||
+        compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &p->compiler,
+                      err) ||
+        candidate_parse(source->data, source->len, &p->candidate, &outcome, &line, err))
+        return -1;
+    int rc = loaded_compile(&p->loaded, p->ops, p->device, p->compiler, (Task *)p->task,
+                            &p->candidate, 0, &f, err);
+    return rc > 0 ? error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message) : rc;
+}
+
+static int compile_for(Package *p, const char *arch, Error *err)
+{
+    PackageCode *c = &p->code[p->n_code];
+    const char *names[PLAN_MAX_STEPS];
+    const Plan *plan = &p->candidate.plan;
+    CompileResult result = {0};
+    for (int i = 0; i < plan->n_kernels; i++) names[i] = plan->kernels[i];
+    CompileRequest request = {arch, p->candidate.source, p->candidate.len, plan->n_kernels, names};
+    int sm, rc = 0;
+    if (sscanf(arch, "sm_%d", &sm) != 1 || sm < 50 || sm > 999)
+        rc = error_set(err, ERROR_USAGE, "expected an architecture such as sm_90, found \"%s\"",
+                       arch);
+    if (!rc) rc = compiler_run(p->compiler, &request, &result, err);
+    if (!rc && !result.ok)
+        rc = error_set(err, ERROR_INVALID, "the kernel does not compile for %s: %.700s", arch,
+                       result.message);
+    if (!rc) {
+        snprintf(c->arch, sizeof c->arch, "%s", arch);
+        c->major = sm / 10, c->minor = sm % 10;
+        c->cubin = result.cubin, c->len = result.cubin_len;
+        result.cubin = NULL;
+        p->n_code++;
+    }
+    compile_result_release(&result);
+    return rc;
+}
+
+static int compile_all(const char *archs, Package *p, Error *err)
+{
+    char list[256];
+    if (!archs) archs = evaluator_device(p->evaluator)->arch;
+    if (strlen(archs) >= sizeof list)
+        return error_set(err, ERROR_LIMIT, "at most %d architectures expected", PACKAGE_MAX_ARCHS);
+    snprintf(list, sizeof list, "%s", archs);
+    char *rest = list;
+    for (char *arch = strsep(&rest, ","); arch; arch = strsep(&rest, ",")) {
+        if (p->n_code == PACKAGE_MAX_ARCHS)
+            return error_set(err, ERROR_LIMIT, "at most %d architectures expected",
+                             PACKAGE_MAX_ARCHS);
+        if (compile_for(p, arch, err)) return -1;
+    }
+    return 0;
+}
+
+int package_make(const PackageOptions *opt, Package *out, Error *err)
+{
+    Buffer source;
+    memset(out, 0, sizeof *out);
+    if (check_name(opt->name, err)) return -1;
+    snprintf(out->name, sizeof out->name, "%s", opt->name);
+    buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
+    int rc = file_read_source(opt->path, CANDIDATE_MAX_SOURCE, &source, err);
+    if (!rc) rc = judge(opt, &source, out, err);
+    if (!rc) rc = load(opt, &source, out, err);
+    if (!rc) rc = compile_all(opt->archs, out, err);
+    buffer_release(&source);
+    return rc;
+}
+
+void package_release(Package *p)
+{
+    for (int i = 0; i < p->n_code; i++) free(p->code[i].cubin);
+    if (p->ops) loaded_close(&p->loaded);
+    if (p->compiler) compiler_close(p->compiler);
+    if (p->device) p->ops->close(p->device);
+    candidate_release(&p->candidate);
+    verdict_release(&p->verdict);
+    if (p->evaluator) evaluator_close(p->evaluator);
+    memset(p, 0, sizeof *p);
+}
+
+void package_axis_bounds(const Package *p, int axis, int64_t *low, int64_t *high)
+{
+    for (int i = 0; i < p->task->n_workloads; i++) {
+        int64_t v = p->task->workloads[i].axis[axis];
+        if (!i || v < *low) *low = v;
+        if (!i || v > *high) *high = v;
+    }
+}
+
+size_t package_max_elements(const Package *p, const TaskTensor *x)
+{
+    size_t most = 0, n;
+    Error ignored;
+    for (int i = 0; i < p->task->n_workloads; i++)
+        if (!task_elements(p->task, &p->task->workloads[i], x, &n, &ignored) && n > most) most = n;
+    return most;
+}
+
+static int is(PlanText t, const char *name)
+{
+    return strlen(name) == t.len && !memcmp(t.p, name, t.len);
+}
+
+/* Bytes of an element of the tensor or buffer; 0: there is none of this name. */
+static size_t element_size(const Package *p, PlanText name)
+{
+    const Plan *plan = &p->candidate.plan;
+    for (int i = 0; i < plan->n_buffers; i++)
+        if (is(name, plan->buffers[i].name)) return plan->buffers[i].type_size;
+    for (int i = 0; i < p->task->n_inputs; i++)
+        if (is(name, p->task->inputs[i].name)) return dtype_size(p->task->inputs[i].dtype);
+    for (int i = 0; i < p->task->n_outputs; i++)
+        if (is(name, p->task->outputs[i].name)) return dtype_size(p->task->outputs[i].dtype);
+    return 0;
+}
+
+void package_argument(const Package *p, const PlanStep *s, int i, PackageArgument *out)
+{
+    const PlanKernel *k = &p->loaded.kernels[s->kernel];
+    PlanText name, offset;
+    *out = (PackageArgument){.bytes = k->info.params[i].size};
+    if (plan_text_pointer(s->args[i], &name, &offset) && (out->element = element_size(p, name))) {
+        out->kind = ARGUMENT_POINTER;
+        out->name = name;
+        out->text = offset;
+    } else if (plan_text_float(s->args[i], &out->value)) {
+        out->kind = ARGUMENT_FLOAT;
+    } else {
+        out->kind = k->kind[i] == 'f' ? ARGUMENT_FLOAT : ARGUMENT_INTEGER;
+        out->text = s->args[i];
+    }
+}
+
+int package_file(const char *dir, const char *name, const void *data, size_t len, Error *err)
+{
+    char *path = memory_printf("%s/%s", dir, name);
+    int rc = file_write_atomic(path, data, len, err);
+    free(path);
+    return rc;
+}
+
+void package_verdict_text(const Package *p, char *out, size_t size)
+{
+    const Verdict *v = &p->verdict;
+    if (v->predicted && v->error_factor > 0)
+        snprintf(out, size, "%.3fx predicted for %s, within %.2gx for 9 kernels in 10", v->speedup,
+                 v->device, v->error_factor);
+    else if (v->predicted)
+        snprintf(out, size, "%.3fx predicted for %s", v->speedup, v->device);
+    else
+        snprintf(out, size, "%.3fx measured on %s, 95%% from %.3f to %.3f", v->speedup, v->device,
+                 v->low, v->high);
+}

@@ -1,0 +1,81 @@
+/* A package: a candidate with its verdict and its compiled code, ready to be written in a form that
+ * runs outside of Quern. Only a candidate whose verdict is `ok` becomes one. */
+#ifndef EXPORT_PACKAGE_H
+#define EXPORT_PACKAGE_H
+
+#include "eval/judge/evaluator.h"
+#include "eval/judge/loaded.h"
+
+enum { PACKAGE_MAX_ARCHS = 16, PACKAGE_MAX_NAME = 64 };
+
+typedef struct {
+    const char *name;       /* a C identifier: of the folder, functions and the operator */
+    const char *path;       /* the candidate's file; "-" is standard input */
+    const char *task;       /* its name */
+    const char *device;     /* where the verdict is made: "sim:h100", "cuda:0" */
+    const char *archs;      /* "sm_80,sm_90"; NULL: the device's */
+    const char *tasks_root; /* NULL: the default of taskset_load */
+    const char *cache_dir;  /* compile cache; NULL: $QUERN_CACHE, else none */
+    uint64_t seed;          /* of the judged inputs */
+} PackageOptions;
+
+/* The binary for one architecture. It runs on GPUs of the same major version and the same minor
+ * version or a later one. */
+typedef struct {
+    char arch[16]; /* "sm_90" */
+    int major, minor;
+    void *cubin;
+    size_t len;
+} PackageCode;
+
+typedef struct {
+    char name[PACKAGE_MAX_NAME], date[16]; /* of the verdict, "2026-11-24" */
+    Evaluator *evaluator;                  /* owns the task */
+    const Task *task;
+    Candidate candidate;
+    Verdict verdict;
+    const DeviceOps *ops;
+    Device *device; /* a simulator that describes the kernels' parameters */
+    Compiler *compiler;
+    Loaded loaded;
+    PackageCode code[PACKAGE_MAX_ARCHS];
+    int n_code;
+} Package;
+
+/* Judges and compiles the candidate. Returns 0; 1 when its verdict is not ok, with the verdict in
+ * *out; -1. Release in every case. */
+int package_make(const PackageOptions *opt, Package *out, Error *err);
+void package_release(Package *p);
+
+/* The smallest and the largest size of an axis in the task's workloads: the sizes for which the
+ * candidate was checked or timed lie between. */
+void package_axis_bounds(const Package *p, int axis, int64_t *low, int64_t *high);
+/* The largest number of elements that a tensor has in a workload. */
+size_t package_max_elements(const Package *p, const TaskTensor *x);
+
+/* One argument of a launch. */
+typedef enum { ARGUMENT_POINTER, ARGUMENT_INTEGER, ARGUMENT_FLOAT } ArgumentKind;
+typedef struct {
+    ArgumentKind kind;
+    unsigned bytes; /* of the kernel's parameter: 1, 2, 4 or 8 */
+    PlanText name;  /* ARGUMENT_POINTER: the tensor or buffer */
+    PlanText
+        text; /* an expression: the element where the pointer starts (len 0: 0), or the value */
+    size_t element; /* bytes of an element of the tensor or buffer */
+    double value;   /* ARGUMENT_FLOAT, when text.len is 0 */
+} PackageArgument;
+
+/* Argument i of a step that launches a kernel. */
+void package_argument(const Package *p, const PlanStep *s, int i, PackageArgument *out);
+
+/* Each writes its files below dir, which is made. dir must not exist or be empty. */
+int package_write_torch(const Package *p, const char *dir, Error *err);
+int package_write_c(const Package *p, const char *dir, Error *err);
+int package_write_flashinfer(const Package *p, const char *dir, Error *err);
+
+/* Files of a package, for the writers. */
+int package_file(const char *dir, const char *name, const void *data, size_t len, Error *err);
+/* "0.93x predicted on sim:h100, within 1.7x for 9 kernels in 10" and the like, without the date. */
+void package_verdict_text(const Package *p, char *out, size_t size);
+
+#endif

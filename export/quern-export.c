@@ -1,0 +1,159 @@
+/* quern-export: judge a candidate, and write it as a package that runs outside of Quern. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "eval/judge/verdict_show.h"
+#include "export/package.h"
+
+static PackageOptions opt = {.device = "sim:h100"};
+static const char *form, *output;
+static int64_t seed = 1;
+
+static const Flag flags[] = {
+    {.name = "task",
+     .kind = FLAG_TEXT,
+     .target = &opt.task,
+     .help = "the task that the candidate is for (required)"},
+    {.name = "to",
+     .kind = FLAG_TEXT,
+     .target = &form,
+     .choices = "torch|c|flashinfer",
+     .help = "a PyTorch operator, C for the driver API, or a FlashInfer-Bench solution (required)"},
+    {.name = "output",
+     .kind = FLAG_TEXT,
+     .target = &output,
+     .help = "the package's folder, which is made; -o is the same (required)"},
+    {.name = "name",
+     .kind = FLAG_TEXT,
+     .target = &opt.name,
+     .help = "of the operator and its functions; else the task's"},
+    {.name = "device",
+     .kind = FLAG_TEXT,
+     .target = &opt.device,
+     .help = "where the verdict is made: sim:h100, cuda:0"},
+    {.name = "arch",
+     .kind = FLAG_TEXT,
+     .target = &opt.archs,
+     .help = "architectures of the binaries, as sm_80,sm_90; else the device's"},
+    {.name = "seed",
+     .kind = FLAG_INT,
+     .target = &seed,
+     .help = "of the inputs of the verdict",
+     .min = 0,
+     .max = 9e15},
+    {.name = "task-root",
+     .kind = FLAG_TEXT,
+     .target = &opt.tasks_root,
+     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
+    {.name = "cache",
+     .kind = FLAG_TEXT,
+     .target = &opt.cache_dir,
+     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
+    {.name = NULL}};
+
+static const FlagSpec spec = {
+    .program = "quern-export",
+    .synopsis = "--task NAME --to FORM --output DIR [--device DEVICE] KERNEL.cu",
+    .about = "Judge a candidate and write it as a package with its binaries and its verdict. Exit "
+             "status: 0 written, 1 the candidate is not ok or cannot be exported, 2 usage, 3 the "
+             "evaluator or the disk failed.",
+    .flags = flags,
+    .min_words = 1,
+    .max_words = 1};
+
+static void need_flags(void)
+{
+    if (!opt.task || !*opt.task) flags_usage_error(&spec, "--task is required");
+    if (!form || !*form) flags_usage_error(&spec, "--to is required: torch, c or flashinfer");
+    if (!output || !*output) flags_usage_error(&spec, "--output is required");
+    if (strcmp(opt.path, "-") && !file_exists(opt.path))
+        flags_usage_error(&spec, "cannot open %s: No such file or directory", opt.path);
+}
+
+/* An existing folder is written only when it is empty, so that no file of another package stays. */
+static int need_absent(const char *dir, Error *err)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    if (!d && errno == ENOENT) return 0;
+    if (!d) return error_errno(err, "cannot open the folder %s", dir);
+    for (struct dirent *e; (e = readdir(d));)
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    closedir(d);
+    if (!n) return 0;
+    return error_set(err, ERROR_USAGE, "%s is not empty: name another folder, or remove it", dir);
+}
+
+static int write_verdict(const Package *p, const char *dir, Error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    if (!f) return error_errno(err, "cannot keep the verdict's text");
+    int rc = show_json(f, p->task->name, &p->verdict, err);
+    fclose(f);
+    if (!rc) rc = package_file(dir, "verdict.json", text, len, err);
+    free(text);
+    return rc;
+}
+
+static int write_files(const Package *p, const char *dir, Error *err)
+{
+    if (file_mkdirs(dir, err) || write_verdict(p, dir, err) ||
+        package_file(dir, "kernel.cu", p->candidate.source, p->candidate.len, err))
+        return -1;
+    return !strcmp(form, "c")       ? package_write_c(p, dir, err)
+           : !strcmp(form, "torch") ? package_write_torch(p, dir, err)
+                                    : package_write_flashinfer(p, dir, err);
+}
+
+/* Writes the files beside the output folder and renames them into its place: a package is there
+ * whole, or not at all. */
+static int write_package(const Package *p, Error *err)
+{
+    size_t n = strlen(output);
+    while (n > 1 && output[n - 1] == '/') n--;
+    char *dir = memory_printf("%.*s.tmp.%d", (int)n, output, (int)getpid());
+    int rc = write_files(p, dir, err);
+    if (!rc && rename(dir, output)) rc = error_errno(err, "cannot rename %s to %s", dir, output);
+    if (rc) file_remove_tree(dir, NULL);
+    free(dir);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    Error err;
+    Package p;
+    char verdict[256];
+    const char **words = memory_array((size_t)argc, sizeof *words);
+    flags_parse(&spec, argc, argv, words);
+    log_open("quern-export");
+    opt.path = words[0];
+    opt.seed = (uint64_t)seed;
+    need_flags();
+    if (!opt.name) opt.name = opt.task;
+    if (need_absent(output, &err)) log_die(&err);
+    int rc = package_make(&opt, &p, &err);
+    if (rc < 0) log_die(&err);
+    if (rc > 0) {
+        show_text(stdout, opt.task, &p.verdict, 0);
+        log_warn("nothing is written: only a candidate whose verdict is ok is exported");
+        return log_close(EXIT_STATUS_FAILED);
+    }
+    if (write_package(&p, &err)) log_die(&err);
+    package_verdict_text(&p, verdict, sizeof verdict);
+    printf("%s: %s, a %s package of %s; %s\n", output, p.name, form, p.task->name, verdict);
+    if (p.verdict.low <= 1) log_warn("this candidate is not faster than the task's baseline");
+    package_release(&p);
+    free(words);
+    return log_close(EXIT_STATUS_OK);
+}

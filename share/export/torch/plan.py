@@ -1,0 +1,198 @@
+"""The launch plan of a package: sizes and arguments of every launch for given axes.
+
+It needs no torch. Expressions are those of C with 64-bit integers, over the task's axes; they mean
+here what they mean in Quern.
+"""
+
+import re
+
+_TOKEN = re.compile(r"\s*(0[xX][0-9a-fA-F]+|\d+|[A-Za-z_]\w*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>&^|?:~!(),])")
+_LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"),
+           ("+", "-"), ("*", "/", "%"))
+
+
+class PlanError(ValueError):
+    """An expression that has no value, or sizes that do not fit the plan."""
+
+
+def _divide(a, b):
+    if b == 0:
+        raise PlanError("division by zero")
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+def _apply(op, a, b):
+    if op == "/":
+        return _divide(a, b)
+    if op == "%":
+        return a - b * _divide(a, b)
+    return {
+        "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "<<": lambda: a << b,
+        ">>": lambda: a >> b, "<": lambda: int(a < b), "<=": lambda: int(a <= b),
+        ">": lambda: int(a > b), ">=": lambda: int(a >= b), "==": lambda: int(a == b),
+        "!=": lambda: int(a != b), "&": lambda: a & b, "^": lambda: a ^ b, "|": lambda: a | b,
+        "&&": lambda: int(bool(a) and bool(b)), "||": lambda: int(bool(a) or bool(b)),
+    }[op]()
+
+
+_FUNCTIONS = {
+    "ceil_div": lambda a, b: -_divide(-a, b) if a % b == 0 else _divide(a, b) + 1,
+    "min": min,
+    "max": max,
+    "log2": lambda a: a.bit_length() - 1,
+}
+
+
+class _Parser:
+    def __init__(self, text, values):
+        self.tokens = _TOKEN.findall(text)
+        if "".join(self.tokens) != "".join(text.split()):
+            raise PlanError(f"not an expression: {text!r}")
+        self.at, self.values, self.text = 0, values, text
+        self.skip = 0  # in a part that is not evaluated: a division by zero is no error
+
+    def peek(self):
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def take(self, token=None):
+        found = self.peek()
+        if found is None or token not in (None, found):
+            raise PlanError(f"expected {token or 'a value'} in {self.text!r}")
+        self.at += 1
+        return found
+
+    def whole(self):
+        value = self.ternary()
+        if self.peek() is not None:
+            raise PlanError(f"unexpected {self.peek()} in {self.text!r}")
+        return value
+
+    def ternary(self):
+        condition = self.binary(0)
+        if self.peek() != "?":
+            return condition
+        self.take("?")
+        yes = self.part(self.ternary, not condition)
+        self.take(":")
+        no = self.part(self.ternary, condition)
+        return yes if condition else no
+
+    def part(self, parse, skipped):
+        self.skip += bool(skipped)
+        value = parse()
+        self.skip -= bool(skipped)
+        return value
+
+    def binary(self, level):
+        if level == len(_LEVELS):
+            return self.unary()
+        value = self.binary(level + 1)
+        while self.peek() in _LEVELS[level]:
+            op = self.take()
+            decided = (op == "&&" and not value) or (op == "||" and value)
+            right = self.part(lambda: self.binary(level + 1), decided)
+            value = 0 if self.skip else _apply(op, value, right)
+        return value
+
+    def unary(self):
+        token = self.take()
+        if token == "-":
+            return -self.unary()
+        if token == "+":
+            return self.unary()
+        if token == "!":
+            return int(not self.unary())
+        if token == "~":
+            return ~self.unary()
+        if token == "(":
+            value = self.ternary()
+            self.take(")")
+            return value
+        if token[0].isdigit():
+            return int(token, 0) if token[:2] in ("0x", "0X") else int(token)
+        if self.peek() == "(":
+            return self.call(token)
+        if token not in self.values and not self.skip:
+            raise PlanError(f"unknown name {token} in {self.text!r}")
+        return self.values.get(token, 0)
+
+    def call(self, name):
+        self.take("(")
+        arguments = [self.ternary()]
+        while self.peek() == ",":
+            self.take(",")
+            arguments.append(self.ternary())
+        self.take(")")
+        if name not in _FUNCTIONS:
+            raise PlanError(f"unknown function {name} in {self.text!r}")
+        return 0 if self.skip else _FUNCTIONS[name](*arguments)
+
+
+def evaluate(text, values):
+    """The value of an expression over `values`, a dict from names to integers."""
+    return _Parser(str(text), values).whole()
+
+
+def solve_axes(package, shapes):
+    """The axes of input shapes (a list in the order of package["inputs"]). PlanError: they do not fit."""
+    axes = {}
+    for spec, shape in zip(package["inputs"], shapes):
+        if len(shape) != len(spec["shape"]):
+            raise PlanError(f"{spec['name']} has {len(shape)} dimensions, expected {len(spec['shape'])}")
+        for expression, size in zip(spec["shape"], shape):
+            if expression in package["axes"] and axes.setdefault(expression, size) != size:
+                raise PlanError(f"{spec['name']} has size {size} for {expression}, expected {axes[expression]}")
+    missing = [a for a in package["axes"] if a not in axes]
+    if missing:
+        raise PlanError(f"the shapes do not tell {', '.join(missing)}")
+    for spec, shape in zip(package["inputs"], shapes):
+        want = [evaluate(e, axes) for e in spec["shape"]]
+        if want != list(shape):
+            raise PlanError(f"{spec['name']} has shape {list(shape)}, expected {want}")
+    return axes
+
+
+def unverified(package, axes):
+    """A sentence that says why these axes are outside of what was judged, or None."""
+    for name, bounds in package["axes"].items():
+        if not bounds["low"] <= axes[name] <= bounds["high"]:
+            return f"{name}={axes[name]} is outside of {bounds['low']} to {bounds['high']}, which were judged"
+    for spec in package["inputs"] + package["outputs"]:
+        n = 1
+        for e in spec["shape"]:
+            n *= evaluate(e, axes)
+        if n > spec["most"]:
+            return f"{spec['name']} has {n} elements, more than the {spec['most']} that were judged"
+    return None
+
+
+def resolve(package, axes):
+    """(output shapes, buffer bytes, launches). A launch is (kernel index, grid, block, shared bytes,
+    arguments); an argument is ("pointer", name, bytes from its start), ("integer", value, bytes) or
+    ("float", value, bytes)."""
+    outputs = [[evaluate(e, axes) for e in spec["shape"]] for spec in package["outputs"]]
+    buffers = [evaluate(b["count"], axes) * b["element"] for b in package["buffers"]]
+    launches = []
+    for step in package["steps"]:
+        loop = step.get("loop")
+        turns = range(evaluate(loop["from"], axes), evaluate(loop["to"], axes)) if loop else [None]
+        for turn in turns:
+            values = dict(axes, **{loop["name"]: turn}) if loop else axes
+            launches.append((step["kernel"], _dims(step["grid"], values), _dims(step["block"], values),
+                             evaluate(step["shared"], values), [_argument(a, values) for a in step["arguments"]]))
+    return outputs, buffers, launches
+
+
+def _dims(texts, values):
+    return tuple(evaluate(t, values) for t in texts) + (1,) * (3 - len(texts))
+
+
+def _argument(a, values):
+    if a["kind"] == "pointer":
+        return ("pointer", a["name"], evaluate(a["offset"], values) * a["element"])
+    value = a["value"] if isinstance(a["value"], (int, float)) else None
+    if value is None:
+        text = a["value"]
+        value = float(text) if text in ("inf", "-inf", "nan") else evaluate(text, values)
+    return (a["kind"], value, a["bytes"])

@@ -1,0 +1,230 @@
+"""The operator of a package: torch.ops.quern.NAME, and a module that uses it."""
+
+import ast
+import json
+import os
+import threading
+import warnings
+
+import torch
+
+from . import plan
+from .driver import Driver, Kernels, Prepared
+
+_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
+           "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
+_ALIGNMENT = 16
+_fragment = torch.library.Library("quern", "FRAGMENT")
+
+
+class Package:
+    def __init__(self, folder):
+        with open(os.path.join(folder, "package.json")) as f:
+            self.json = json.load(f)
+        with open(os.path.join(folder, "verdict.json")) as f:
+            self.verdict = json.load(f)
+        self.folder, self.name = folder, self.json["name"]
+        self.inputs = [spec["name"] for spec in self.json["inputs"]]
+        self.dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["inputs"]]
+        self.out_dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["outputs"]]
+        self.out_names = [spec["name"] for spec in self.json["outputs"]]
+        self.driver, self.kernels, self.prepared = None, {}, {}
+        self.lock, self.warned = threading.Lock(), False
+        self.op = self._register()
+        self.module_class = _module_class(self)
+
+    # ---- registration ----
+
+    def _register(self):
+        arguments = ", ".join(f"Tensor {n}" for n in self.inputs)
+        result = "Tensor" if len(self.out_dtypes) == 1 else "(" + ", ".join(["Tensor"] * len(self.out_dtypes)) + ")"
+        _fragment.define(f"{self.name}({arguments}) -> {result}")
+        _fragment.impl(self.name, self._cuda, "CUDA")
+        _fragment.impl(self.name, self._original, "CPU")
+        _fragment.impl(self.name, self._meta, "Meta")
+        return getattr(torch.ops.quern, self.name).default
+
+    def _result(self, tensors):
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def _meta(self, *tensors):
+        axes = plan.solve_axes(self.json, [t.shape for t in tensors])
+        return self._result([tensors[0].new_empty([plan.evaluate(e, axes) for e in spec["shape"]], dtype=d)
+                             for spec, d in zip(self.json["outputs"], self.out_dtypes)])
+
+    # ---- the way outside of what was verified ----
+
+    def _original(self, *tensors):
+        values = dict(zip(self.inputs, tensors))
+        graph = self.json.get("graph")
+        if not graph:
+            raise NotImplementedError(
+                f"quern.{self.name}: these inputs are outside of what was verified, and the package has no original")
+        axes = plan.solve_axes(self.json, [t.shape for t in tensors])
+        for line in graph:
+            run_line(line, values, axes)
+        return self._result([values[n].contiguous() for n in self.out_names])
+
+    def _fallback(self, why, tensors):
+        if not self.warned:
+            self.warned = True
+            warnings.warn(f"quern.{self.name} takes the original's way: {why}", RuntimeWarning, stacklevel=3)
+        return self._original(*tensors)
+
+    def _reason(self, tensors):
+        """Why the kernels cannot take these inputs, or None."""
+        device = tensors[0].device
+        for name, t, dtype in zip(self.inputs, tensors, self.dtypes):
+            if t.dtype is not dtype:
+                return f"{name} is {t.dtype}, expected {dtype}"
+            if t.device != device:
+                return f"{name} is on {t.device}, expected {device}"
+            if not t.is_contiguous():
+                return f"{name} is not contiguous"
+            if t.data_ptr() % _ALIGNMENT:
+                return f"{name} is not aligned to {_ALIGNMENT} bytes"
+        return None
+
+    # ---- the kernels ----
+
+    def _cubin(self, device):
+        major, minor = torch.cuda.get_device_capability(device)
+        fitting = [b for b in self.json["binaries"] if b["major"] == major and b["minor"] <= minor]
+        if not fitting:
+            return None
+        best = max(fitting, key=lambda b: b["minor"])
+        with open(os.path.join(self.folder, best["file"]), "rb") as f:
+            return f.read()
+
+    def _prepare(self, key, device, shapes):
+        """A pair: the prepared launches with output shapes and buffer sizes, and a reason; one is None."""
+        try:
+            axes = plan.solve_axes(self.json, shapes)
+            why = plan.unverified(self.json, axes)
+            if why:
+                return None, why
+            outputs, buffers, launches = plan.resolve(self.json, axes)
+        except plan.PlanError as e:
+            return None, str(e)
+        with self.lock:
+            if device not in self.kernels:
+                if self.driver is None:
+                    self.driver = Driver()
+                cubin = self._cubin(device)
+                self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
+        if not self.kernels[device]:
+            return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
+        return (Prepared(self.kernels[device], launches), outputs, buffers), None
+
+    def _cuda(self, *tensors):
+        why = self._reason(tensors)
+        if why:
+            return self._fallback(why, tensors)
+        device = tensors[0].device
+        key = (device.index,) + tuple(t.shape for t in tensors)
+        with torch.cuda.device(device):
+            found = self.prepared.get(key)
+            if found is None:
+                found = self.prepared[key] = self._prepare(key, device, [tuple(t.shape) for t in tensors])
+            if found[0] is None:
+                return self._fallback(found[1], tensors)
+            prepared, shapes, sizes = found[0]
+            outputs = [torch.empty(s, dtype=d, device=device) for s, d in zip(shapes, self.out_dtypes)]
+            buffers = [torch.empty(n, dtype=torch.uint8, device=device) for n in sizes]
+            addresses = {n: t.data_ptr() for n, t in zip(self.inputs, tensors)}
+            addresses.update((n, t.data_ptr()) for n, t in zip(self.out_names, outputs))
+            addresses.update((b["name"], t.data_ptr()) for b, t in zip(self.json["buffers"], buffers))
+            prepared.run(addresses, torch.cuda.current_stream(device).cuda_stream)
+        return self._result(outputs)
+
+
+# ---- a line of a graph, as PyTorch runs it ----
+
+_CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+
+
+def _split(text):
+    """The parts of a list at its commas."""
+    parts, depth, begin = [], 0, 0
+    quoted = False
+    for i, c in enumerate(text):
+        quoted ^= c == "'"
+        depth += 0 if quoted else {"(": 1, "[": 1, ")": -1, "]": -1}.get(c, 0)
+        if c == "," and not depth and not quoted:
+            parts.append(text[begin:i].strip())
+            begin = i + 1
+    last = text[begin:].strip()
+    return parts + [last] if last else parts
+
+
+def _value(text, tensors, axes):
+    if text.startswith("["):
+        return [_value(t, tensors, axes) for t in _split(text[1:-1])]
+    if text in tensors:
+        return tensors[text]
+    if text.startswith("'"):
+        return ast.literal_eval(text)
+    if text.startswith("torch."):
+        return getattr(torch, text[6:])
+    if text.lstrip("-") in _CONSTANTS:
+        value = _CONSTANTS[text.lstrip("-")]
+        return -value if text.startswith("-") else value
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return plan.evaluate(text, axes)
+
+
+def _operator(name):
+    parts = name.split(".")
+    packet = getattr(getattr(torch.ops, parts[0]), parts[1])
+    return getattr(packet, parts[2]) if len(parts) > 2 else packet
+
+
+def run_line(line, tensors, axes):
+    """Runs "h = aten.relu.default(x)" and puts its results into `tensors`."""
+    results, call = line.split("=", 1)
+    name, arguments = call.strip().split("(", 1)
+    positional, keyword = [], {}
+    for part in _split(arguments.rstrip()[:-1]):
+        head, equal, rest = part.partition("=")
+        if equal and head.isidentifier() and not rest.startswith("="):
+            keyword[head] = _value(rest.strip(), tensors, axes)
+        else:
+            positional.append(_value(part, tensors, axes))
+    values = _operator(name)(*positional, **keyword)
+    names = [r.strip() for r in results.split(",")]
+    tensors.update(zip(names, [values] if isinstance(values, torch.Tensor) else values))
+
+
+# ---- a module in place of the original ----
+
+def _module_class(package):
+    class Module(torch.nn.Module):
+        """Module(original) or Module(state_dict): takes the parameters by their names in the original.
+        Its call takes the original's inputs in their order."""
+
+        def __init__(self, source):
+            super().__init__()
+            state = source.state_dict() if isinstance(source, torch.nn.Module) else source
+            self._order = []
+            for spec in package.json["inputs"]:
+                key = spec.get("parameter")
+                if key is None:
+                    self._order.append(None)
+                    continue
+                if key not in state:
+                    raise KeyError(f"quern.{package.name}: the original has no parameter {key}")
+                self._order.append(spec["name"])
+                self.register_buffer(spec["name"], state[key].detach())
+
+        def forward(self, *tensors):
+            given = iter(tensors)
+            return package.op(*[next(given) if n is None else getattr(self, n) for n in self._order])
+
+    Module.__name__ = Module.__qualname__ = package.name
+    return Module
+
+
+def load(init_file):
+    return Package(os.path.dirname(os.path.abspath(init_file)))
