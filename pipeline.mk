@@ -50,8 +50,9 @@ $(foreach s,tasks collect device sft selfsup crl report,$(eval $(call stamp,$(s)
 crl: $(R)/report.html
 
 # ---- verdicts: one rule for every samples artifact; a round's are below ----
+contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 %/verdicts.qa: %/samples.qa $(R)/cfg/device
-	$(run) $(B)/quern-evaluate $< --output $@ --device $(device)
+	$(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
 
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
@@ -104,7 +105,7 @@ $($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/pro
 # The pool before a round tells which of its scores are records (docs/gpu-verdict.md).
 $($(1)_rounds:%=$(R)/$(1)/%/verdicts.qa): $(R)/$(1)/%/verdicts.qa: $(R)/$(1)/%/samples.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/device
-	$$(run) $(B)/quern-evaluate $$< --output $$@ --best $$(word 2,$$^) --device $$(device)
+	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
 
 $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*))
@@ -167,7 +168,7 @@ judge_word = $(subst $(space),+,$(DEVICE))
 own_fleet = $(if $(filter-out $(local_classes) $(judge_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )
 define class_rule
 $(call class_file,$(1)): $(R)/best/samples.qa $(R)/cfg/device
-	$$(run) $(call own_fleet,$(1))$(B)/quern-evaluate $$< --output $$@ $(again) --device $(call path,$(subst +,$(space),$(1)))
+	$$(run) $(call own_fleet,$(1))$(B)/quern-evaluate $$< --output $$@ $(contents) $(again) --device $(call path,$(subst +,$(space),$(1)))
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
 class_files := $(foreach c,$(CLASSES),$(call class_file,$(c)))
@@ -178,7 +179,7 @@ $(R)/best/results.qa: $(R)/best/samples.qa $(class_files) $(R)/cfg/report
 $(R)/best/again/samples.qa: $(R)/report/crl/pool.qa $(stages:%=$(R)/report/%/verdicts.qa) $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best --pool $< --sets $(call pairs,$(stages:%=$(R)/report/%)) $(tasks) --output $@
 $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
-	$(run) $(B)/quern-evaluate $< --output $@ $(again) --device $(device)
+	$(run) $(B)/quern-evaluate $< --output $@ $(contents) $(again) --device $(device)
 
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a

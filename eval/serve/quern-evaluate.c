@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "eval/serve/evaluate.h"
+#include "eval/serve/seed_file.h"
 
 static void list_classes(const FlagSpec *spec, char *text, EvaluateOptions *opt)
 {
@@ -33,6 +34,8 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
 {
     const char *classes = "sim:h100";
     int64_t seed = 1;
+    const char *seed_file = NULL;
+    Error err;
     const Flag flags[] = {
         {.name = "output",
          .kind = FLAG_TEXT,
@@ -49,6 +52,11 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
          .help = "of the inputs that the evaluators draw",
          .min = 0,
          .max = 9e15},
+        {.name = "seed-file",
+         .kind = FLAG_TEXT,
+         .target = &seed_file,
+         .help = "holds that seed; made with a random one when there is no such file",
+         .aside = 1},
         {.name = "redis",
          .kind = FLAG_TEXT,
          .target = &opt->redis,
@@ -95,7 +103,10 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
             &spec,
             "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
     opt->samples = words[0];
-    opt->seed = (uint64_t)seed;
+    if (seed_file && flags_given("seed"))
+        flags_usage_error(&spec, "--seed and --seed-file cannot be given together");
+    if (seed_file && seed_file_get(seed_file, &opt->seed, &err)) log_die(&err);
+    if (!seed_file) opt->seed = (uint64_t)seed;
     *devices = memory_strdup(classes);
     list_classes(&spec, *devices, opt);
     check_measured(&spec, opt);
