@@ -50,6 +50,8 @@ $(foreach s,tasks collect device sft selfsup crl report,$(eval $(call stamp,$(s)
 crl: $(R)/report.html
 
 # ---- verdicts: one rule for every samples artifact; a round's are below ----
+# The inputs of the judgements follow from a seed that nobody knows before: the file is made with a random one at the
+# first start and stays. It is in no argument list, log or prompt. A SECRET, for tests and repetitions, is in them.
 contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 %/verdicts.qa: %/samples.qa $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
@@ -58,7 +60,7 @@ contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) --device $(device) --seed $(SEED)
+	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
@@ -158,8 +160,8 @@ $(stages:%=$(R)/report/%/pool.qa):
 
 # ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
 # Where times are measured, the score that made a kernel the best of many is too high by luck, and its inputs may have
-# been kind to it. So the report has a judgement that did not choose it, on inputs of another seed.
-again := --seed 2
+# been kind to it. So the report has a judgement that did not choose it, on other inputs.
+again := --again
 $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best --pool $< $(tasks) --output $@
 
