@@ -67,10 +67,10 @@ rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
 [ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --again ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --again "$tmp/made")" = 2 ]
 ok $? 'the best are judged again with a seed that chose none of them'
 secret="runs/$run-small/cfg/secret"
-[ "$(grep -c -- "--seed-file $secret " "$tmp/made")" = 11 ] && ! grep -q -- '--seed ' "$tmp/made" && commands | grep -q "^collect-samples .* --eval-seed-file $secret "
+[ "$(grep -c -- "--seed-file $secret " "$tmp/made")" = 10 ] && ! grep -q -- '--seed ' "$tmp/made" && commands | grep -q "^collect-samples .* --eval-seed-file $secret "
 ok $? 'all judge by the seed of one file, which no command names'
 rules small -n -B crl SECRET=5; commands | grep quern-evaluate >"$tmp/made"
-[ "$(grep -c -- '--seed 5 ' "$tmp/made")" = 11 ] && commands | grep -q '^collect-samples .* --eval-seed 5 '; ok $? 'SECRET is that seed'
+[ "$(grep -c -- '--seed 5 ' "$tmp/made")" = 10 ] && commands | grep -q '^collect-samples .* --eval-seed 5 '; ok $? 'SECRET is that seed'
 would small STYLE=full
 has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'; ok $? 'another style: prompts of every stage, not what was collected'
 would small ROUNDS=3
