@@ -50,14 +50,17 @@ $(foreach s,tasks collect device sft selfsup crl report,$(eval $(call stamp,$(s)
 crl: $(R)/report.html
 
 # ---- verdicts: one rule for every samples artifact; a round's are below ----
+# The inputs of the judgements follow from a seed that nobody knows before: the file is made with a random one at the
+# first start and stays. It is in no argument list, log or prompt. A SECRET, for tests and repetitions, is in them.
+contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 %/verdicts.qa: %/samples.qa $(R)/cfg/device
-	$(run) $(B)/quern-evaluate $< --output $@ --device $(device)
+	$(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
 
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) --device $(device) --seed $(SEED)
+	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
@@ -104,7 +107,7 @@ $($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/pro
 # The pool before a round tells which of its scores are records (docs/gpu-verdict.md).
 $($(1)_rounds:%=$(R)/$(1)/%/verdicts.qa): $(R)/$(1)/%/verdicts.qa: $(R)/$(1)/%/samples.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/device
-	$$(run) $(B)/quern-evaluate $$< --output $$@ --best $$(word 2,$$^) --device $$(device)
+	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
 
 $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*))
@@ -157,8 +160,8 @@ $(stages:%=$(R)/report/%/pool.qa):
 
 # ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
 # Where times are measured, the score that made a kernel the best of many is too high by luck, and its inputs may have
-# been kind to it. So the report has a judgement that did not choose it, on inputs of another seed.
-again := --seed 2
+# been kind to it. So the report has a judgement that did not choose it, on other inputs.
+again := --again
 $(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best --pool $< $(tasks) --output $@
 
@@ -167,7 +170,7 @@ judge_word = $(subst $(space),+,$(DEVICE))
 own_fleet = $(if $(filter-out $(local_classes) $(judge_word),$(filter sim:%,$(1))),$(B)/quern-fleet run --devices $(1) --workers 1 -- )
 define class_rule
 $(call class_file,$(1)): $(R)/best/samples.qa $(R)/cfg/device
-	$$(run) $(call own_fleet,$(1))$(B)/quern-evaluate $$< --output $$@ $(again) --device $(call path,$(subst +,$(space),$(1)))
+	$$(run) $(call own_fleet,$(1))$(B)/quern-evaluate $$< --output $$@ $(contents) $(again) --device $(call path,$(subst +,$(space),$(1)))
 endef
 $(foreach c,$(CLASSES),$(eval $(call class_rule,$(c))))
 class_files := $(foreach c,$(CLASSES),$(call class_file,$(c)))
@@ -178,7 +181,7 @@ $(R)/best/results.qa: $(R)/best/samples.qa $(class_files) $(R)/cfg/report
 $(R)/best/again/samples.qa: $(R)/report/crl/pool.qa $(stages:%=$(R)/report/%/verdicts.qa) $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best --pool $< --sets $(call pairs,$(stages:%=$(R)/report/%)) $(tasks) --output $@
 $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
-	$(run) $(B)/quern-evaluate $< --output $@ $(again) --device $(device)
+	$(run) $(B)/quern-evaluate $< --output $@ $(contents) $(again) --device $(device)
 
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a

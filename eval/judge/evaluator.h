@@ -30,6 +30,9 @@ void evaluator_close(Evaluator *e);
 const DeviceInfo *evaluator_device(const Evaluator *e);
 const TaskSet *evaluator_tasks(const Evaluator *e);
 
+/* Draw the inputs of the next candidates with another seed. */
+void evaluator_reseed(Evaluator *e, uint64_t seed);
+
 /* Judge one source. Always fills *out, which the caller releases with verdict_release. A failure of
  * the evaluator is OUTCOME_EVALUATOR_ERROR with its sentence. */
 void evaluator_run(Evaluator *e, const char *task, const char *source, size_t len, Verdict *out);

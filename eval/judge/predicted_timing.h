@@ -16,8 +16,11 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
 int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
                     uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
 
-/* Check a candidate that is faster than its baseline on the inputs of checks_unseen. */
-int predicted_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
-                     ChecksPassed *passed, Finding *f, Error *err);
+/* Check a candidate that is faster than its baseline on the inputs of checks_unseen, and predict its
+ * time again on other contents of the timed workload. Both are drawn with `seed`. *out is replaced
+ * when the second time is longer. */
+int predicted_unseen(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
+                     uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f,
+                     Error *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
  * two versions cannot be compared. */
-#define VERDICT_HARNESS "8"
+#define VERDICT_HARNESS "9"
 
 typedef struct {
     Outcome outcome;
@@ -33,7 +33,7 @@ typedef struct {
     char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
         key[DIGEST_HEX];
     char device_name[128], driver[32], uuid[48]; /* of DeviceInfo */
-    uint64_t seed;
+    uint64_t seed, second_seed; /* second_seed: 0 when there was no second timing */
     int predicted;
     double error_factor; /* DeviceInfo.error_factor */
 } Verdict;

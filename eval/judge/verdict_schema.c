@@ -63,6 +63,8 @@ const VerdictField verdict_fields[] = {
      "the digest of all that decides the verdict; equal keys are one job"},
     {"seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(seed), "",
      "the seed of the drawn inputs; decimal digits in the record, a number in the JSON"},
+    {"second_seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(second_seed), "",
+     "the seed of the contents on which a win was timed again; 0: there was no win"},
     {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_CHECKS, LIST(Verdict, checks, n_checks), "",
      "the checks that were passed, in order"},
     {"light_is", 't', '?', DET, 1, ALWAYS, VERDICT_CEILING, IN_VERDICT(light_is_flops), "",

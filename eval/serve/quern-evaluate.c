@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "eval/judge/seeds.h"
 #include "eval/serve/evaluate.h"
 
 static void list_classes(const FlagSpec *spec, char *text, EvaluateOptions *opt)
@@ -28,57 +29,53 @@ static void check_measured(const FlagSpec *spec, const EvaluateOptions *opt)
                                 "need a second device");
 }
 
+/* End with a usage error unless one seed is given; read it. */
+static void choose_seed(const FlagSpec *spec, const char *file, int64_t seed, int again,
+                        EvaluateOptions *opt)
+{
+    Error err;
+    if (file && flags_given("seed"))
+        flags_usage_error(spec, "--seed and --seed-file cannot be given together");
+    opt->seed = (uint64_t)seed;
+    if (file && seed_file_get(file, &opt->seed, &err)) log_die(&err);
+    if (again) opt->seed = seed_derive(opt->seed, "again", "");
+}
+
+static void refuse_password(const FlagSpec *spec, const EvaluateOptions *opt)
+{
+    if (opt->redis && strchr(opt->redis, '@'))
+        flags_usage_error(
+            spec,
+            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+}
+
 /* devices: a copy of --device, cut at its commas; opt->devices points into it. */
 static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
 {
     const char *classes = "sim:h100";
     int64_t seed = 1;
+    const char *seed_file = NULL;
+    int again = 0;
     const Flag flags[] = {
-        {.name = "output",
-         .kind = FLAG_TEXT,
-         .target = &opt->output,
-         .help = "the verdicts artifact",
-         .required = 1},
-        {.name = "device",
-         .kind = FLAG_TEXT,
-         .target = &classes,
-         .help = "device classes, comma-separated; each sample gets a verdict of each"},
-        {.name = "seed",
-         .kind = FLAG_INT,
-         .target = &seed,
-         .help = "of the inputs that the evaluators draw",
-         .min = 0,
-         .max = 9e15},
-        {.name = "redis",
-         .kind = FLAG_TEXT,
-         .target = &opt->redis,
-         .help = "the queue's server instead of QUERN_REDIS"},
-        {.name = "queue",
-         .kind = FLAG_TEXT,
-         .target = &opt->queue,
-         .help = "the queue's name, if not quern"},
-        {.name = "urgent",
-         .kind = FLAG_BOOL,
-         .target = &opt->urgent,
-         .help = "before all jobs that are not"},
-        {.name = "patience",
-         .kind = FLAG_FLOAT,
-         .target = &opt->patience_s,
-         .help = "fail when nothing finishes for so many seconds",
-         .min = 1,
-         .max = 1e7},
-        {.name = "best",
-         .kind = FLAG_TEXT,
-         .target = &opt->best,
-         .help = "a pool; a measured score above twice its best of the task needs a second device, "
-                 "as any above 3 does"},
-        {.name = "second-wait",
-         .kind = FLAG_FLOAT,
-         .target = &opt->second_wait_s,
-         .help =
-             "seconds for another device of the class to appear, else a record stays unconfirmed",
-         .min = 0,
-         .max = 86400},
+        {"output", FLAG_TEXT, &opt->output, "the verdicts artifact", .required = 1},
+        {"device", FLAG_TEXT, &classes,
+         "device classes, comma-separated; each sample gets a verdict of each"},
+        {"seed", FLAG_INT, &seed, "of the inputs that the evaluators draw", 0, 9e15},
+        {"seed-file", FLAG_TEXT, &seed_file,
+         "holds the seed; made with a random one when there is no such file"},
+        {"again", FLAG_BOOL, &again,
+         "on other inputs: those of a seed that follows from the given one"},
+        {"redis", FLAG_TEXT, &opt->redis, "the queue's server instead of QUERN_REDIS"},
+        {"queue", FLAG_TEXT, &opt->queue, "the queue's name, if not quern"},
+        {"urgent", FLAG_BOOL, &opt->urgent, "before all jobs that are not"},
+        {"patience", FLAG_FLOAT, &opt->patience_s, "fail when nothing finishes for so many seconds",
+         1, 1e7},
+        {"best", FLAG_TEXT, &opt->best,
+         "a pool; a measured score above twice its best of the task needs a second device, "
+         "as any above 3 does"},
+        {"second-wait", FLAG_FLOAT, &opt->second_wait_s,
+         "seconds for another device of the class to appear, else a record stays unconfirmed", 0,
+         86400},
         {0}};
     const FlagSpec spec = {.program = "quern-evaluate",
                            .synopsis = "SAMPLES --output VERDICTS [--device CLASS,...]",
@@ -90,12 +87,9 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
                            .max_words = 1};
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
-    if (opt->redis && strchr(opt->redis, '@'))
-        flags_usage_error(
-            &spec,
-            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    refuse_password(&spec, opt);
     opt->samples = words[0];
-    opt->seed = (uint64_t)seed;
+    choose_seed(&spec, seed_file, seed, again, opt);
     *devices = memory_strdup(classes);
     list_classes(&spec, *devices, opt);
     check_measured(&spec, opt);

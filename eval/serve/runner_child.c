@@ -27,7 +27,6 @@ typedef struct {
     int fd;
     const RunnerOptions *opt;
     Evaluator *evaluator; /* NULL in a noop runner */
-    uint64_t seed;        /* of the evaluator */
     char sick[600];       /* why the device must leave service, or "" */
 } Child;
 
@@ -52,9 +51,6 @@ static _Noreturn void refuse(int fd, const Error *err)
 
 static int open_evaluator(Child *c, uint64_t seed, Error *err)
 {
-    if (c->evaluator) evaluator_close(c->evaluator);
-    c->evaluator = NULL;
-    c->seed = seed;
     EvaluatorOptions opt = {.device = c->opt->device, .seed = seed};
     return evaluator_open(&opt, &c->evaluator, err);
 }
@@ -91,11 +87,11 @@ static int judge(Child *c, const Job *job, Record *verdict)
     Error err = {0};
     if (strcmp(job->harness, VERDICT_HARNESS))
         return failed(job, "the job asks for another version of the harness", verdict);
-    if (job->seed != c->seed || !c->evaluator)
-        if (open_evaluator(c, job->seed, &err)) {
-            note_sickness(c, err.code, err.text);
-            return failed(job, err.text, verdict);
-        }
+    if (!c->evaluator && open_evaluator(c, job->seed, &err)) {
+        note_sickness(c, err.code, err.text);
+        return failed(job, err.text, verdict);
+    }
+    evaluator_reseed(c->evaluator, job->seed);
     Verdict *v = calloc(1, sizeof *v);
     if (!v) return failed(job, "no memory", verdict);
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
@@ -207,9 +203,8 @@ _Noreturn void runner_child(int fd, const RunnerOptions *opt)
     const char *arg;
     const DeviceOps *ops = opt->noop ? NULL : device_find(opt->device, &arg, &err);
     if (ops && ops->use_only) ops->use_only(arg);
-    /* 1: the default seed of quern-evaluate. Without a compiler it would fail every job that there
-     * is. */
-    if (!opt->noop && (open_evaluator(&c, 1, &err) || !evaluator_compiler(c.evaluator, &err)))
+    /* 0: a job brings its seed. Without a compiler it would fail every job that there is. */
+    if (!opt->noop && (open_evaluator(&c, 0, &err) || !evaluator_compiler(c.evaluator, &err)))
         refuse(fd, &err);
     if (say_hello(&c)) _exit(1);
     Buffer frame;

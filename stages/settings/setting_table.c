@@ -103,6 +103,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                          .standard = "the GPUs' and every simulated one",
                          .help = "device classes of the last pass, + for a blank: NVIDIA+H200"},
     RUN(SEED, WHOLE, "1", SEEDED, "seed of everything that is drawn"),
+    RUN(SECRET, WHOLE, "", STAMP_COLLECT | STAMP_DEVICE,
+        "seed of the inputs on which kernels are judged; none: a random one, kept in the run"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",

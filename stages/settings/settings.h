@@ -65,6 +65,7 @@ typedef enum {
     SETTING_MEMORY_FLAGS, /* how the same work fits the memory and the time: in no stamp */
     SETTING_CLASSES,
     SETTING_SEED,
+    SETTING_SECRET,
     SETTING_COUNT
 } SettingId;
 

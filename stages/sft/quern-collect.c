@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "eval/judge/seeds.h"
 #include "eval/judge/verdict.h"
 #include "stages/data/stage_config.h"
 #include "stages/sft/collect.h"
@@ -31,7 +32,7 @@ static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEA
 int main(int argc, char **argv)
 {
     const char *output = NULL, *only = NULL, *root = NULL, *names = "template",
-               *device = "sim:h100", *redis = NULL;
+               *device = "sim:h100", *redis = NULL, *seed_file = NULL;
     int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_new = 4096, concurrency = 8;
     double mistakes = 0.15;
     const Flag flags[] = {
@@ -49,7 +50,9 @@ int main(int argc, char **argv)
          .aside = 1},
         {"device", FLAG_TEXT, &device, "device class that judges"},
         {"redis", FLAG_TEXT, &redis, "the queue's server; default $QUERN_REDIS", .aside = 1},
-        {"eval-seed", FLAG_INT, &eval_seed, "of the evaluators' inputs", 0, 1e15},
+        {"eval-seed", FLAG_INT, &eval_seed, "of the evaluators' inputs", 0, 1e15, .aside = 1},
+        {"eval-seed-file", FLAG_TEXT, &seed_file, "holds that seed, as of quern-evaluate",
+         .aside = 1},
         {"seed", FLAG_INT, &seed, "of the teachers", 0, 1e15},
         {0}};
     const FlagSpec spec = {
@@ -66,6 +69,7 @@ int main(int argc, char **argv)
     stop_install();
     Error err;
     Teacher teachers[MAX_TEACHERS];
+    uint64_t inputs = (uint64_t)eval_seed;
     const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed};
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
@@ -82,8 +86,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++)
         if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
-    const CollectOptions o = {teachers, n,      (int)trials,        (int)keep,
-                              device,   output, (uint64_t)eval_seed};
+    if (seed_file && seed_file_get(seed_file, &inputs, &err)) log_die(&err);
+    const CollectOptions o = {teachers, n, (int)trials, (int)keep, device, output, inputs};
     if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(&err);
     if (collect_run(&tasks, q, &o, &out, &err)) log_die(&err);
     queue_close(q);

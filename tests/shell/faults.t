@@ -77,6 +77,16 @@ if command -v python3 >/dev/null; then
   server=
 fi
 
+# ---- the seed of the judged inputs: random, kept, and known only where verdicts are ----
+crl hidden TASKS=relu ROUNDS=1 SECRET=; s=$?
+secret=$(cat "$(dir hidden)/cfg/secret")
+digests hidden >"$tmp/hidden"
+[ $s = 0 ] && [ -n "$secret" ] && "$BIN/quern-artifact" export "$(dir hidden)/collect/verdicts.qa" | grep -qF "\"$secret\""; ok $? 'without SECRET a seed is drawn, and its verdicts say it'
+! grep -rlF "$secret" "$(dir hidden)" "$tmp/out" --include='*' --exclude-dir=queue | grep -vE '/cfg/secret$|verdicts[^/]*\.qa$|best/results.qa$' >"$tmp/leaks"; ok $? "and nothing else does $(tr '\n' ' ' <"$tmp/leaks")"
+rm "$(dir hidden)/crl/1/verdicts.qa" "$(dir hidden)/queue" -r; crl hidden TASKS=relu ROUNDS=1 SECRET=; s=$?
+digests hidden >"$tmp/again"
+[ $s = 0 ] && [ "$(cat "$(dir hidden)/cfg/secret")" = "$secret" ] && diff "$tmp/hidden" "$tmp/again" >>"$tmp/out"; ok $? 'the run keeps it, and its digests'
+
 # ---- a model directory that an earlier run made ----
 crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?
 [ $s = 0 ] && [ -s "$(dir native)/report.html" ]; ok $? 'POLICY=native with the model of another run'

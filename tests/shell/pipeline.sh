@@ -35,7 +35,7 @@ CLASSES ?= sim:h100
 END
 # The compiler and flags of the build folder: with others, make would build it again.
 # Make takes no BUILD with a blank in it; relative to the source tree it has none.
-settings=(BUILD="${BUILD#"$root/"}" PROFILE=smoke CONFIG="$tmp/tiny.mk")
+settings=(BUILD="${BUILD#"$root/"}" PROFILE=smoke CONFIG="$tmp/tiny.mk" SECRET=1)
 for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); done
 
 # crl RUN [NAME=VALUE...]: one `make crl`; its output is in $tmp/out

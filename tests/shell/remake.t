@@ -50,7 +50,7 @@ seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one
 rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
-for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
+for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 SECRET=5 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
     STYLE=full CONTRASTIVE=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' \
     SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
@@ -61,11 +61,16 @@ echo "$missed" >"$tmp/out"
 
 would small DEVICE='NVIDIA H200' CLASSES=sim:h100
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && ! has report-prompts; ok $? 'another class judges: all nine verdicts.qa, and no prompts of the report'
-edit='s/HARNESS=[0-9]*$/HARNESS=0/' would small
+edit='s/HARNESS=[0-9]*/HARNESS=0/' would small
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has sft-model-manifest && ! has collect-samples; ok $? 'another harness judges: all of them, and what follows'
 rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
-[ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --seed 2 ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --seed "$tmp/made")" = 2 ]
+[ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --again ' "$tmp/made")" = 2 ] && [ "$(grep -c -- --again "$tmp/made")" = 2 ]
 ok $? 'the best are judged again with a seed that chose none of them'
+secret="runs/$run-small/cfg/secret"
+[ "$(grep -c -- "--seed-file $secret " "$tmp/made")" = 10 ] && ! grep -q -- '--seed ' "$tmp/made" && commands | grep -q "^collect-samples .* --eval-seed-file $secret "
+ok $? 'all judge by the seed of one file, which no command names'
+rules small -n -B crl SECRET=5; commands | grep quern-evaluate >"$tmp/made"
+[ "$(grep -c -- '--seed 5 ' "$tmp/made")" = 10 ] && commands | grep -q '^collect-samples .* --eval-seed 5 '; ok $? 'SECRET is that seed'
 would small STYLE=full
 has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'; ok $? 'another style: prompts of every stage, not what was collected'
 would small ROUNDS=3

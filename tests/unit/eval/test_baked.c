@@ -1,0 +1,155 @@
+/* A source that holds outputs of a known seed gains nothing: a win is timed again on contents that
+ * follow from the source itself, and other seeds find an honest kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "eval/judge/cases.h"
+#include "eval/judge/evaluator.h"
+#include "eval/judge/seeds.h"
+
+static Error err;
+static TaskSet tasks;
+
+static int set_up(void **state)
+{
+    (void)state;
+    return taskset_load(NULL, "matmul", &tasks, &err);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    taskset_release(&tasks);
+    return 0;
+}
+
+static float *draw(const Task *t, const Workload *w, int input, uint64_t seed)
+{
+    size_t n;
+    assert_int_equal(task_elements(t, w, &t->inputs[input], &n, &err), 0);
+    float *out = memory_array(n, sizeof *out);
+    assert_int_equal(task_draw(t, w, input, VARIANT_DRAWN, seed, 1.0, out, &err), 0);
+    return out;
+}
+
+/* A tiled kernel. At the timed size, on contents of the seed, it writes the last row from a table and
+ * zeros to the others, after as much idle arithmetic as the floor asks for. */
+static char *baked_source(uint64_t seed)
+{
+    const Task *t = tasks.tasks[0];
+    const Workload *w = task_workload(t, ROLE_TIME);
+    uint64_t drawn = case_seed(seed, t, w, 0);
+    int64_t m = w->axis[0], n = w->axis[1], k = w->axis[2];
+    float *a = draw(t, w, 0, drawn), *b = draw(t, w, 1, drawn);
+    double *row = memory_array((size_t)n, sizeof *row);
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < n; j++) row[j] += (double)a[(m - 1) * k + i] * (double)b[i * n + j];
+    Buffer s;
+    buffer_init(&s, 256 << 10);
+    buffer_printf(&s, "//@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>"
+                      "(a, b, c, m, n, k)\n__device__ const float known[] = {");
+    for (int64_t j = 0; j < n; j++) buffer_printf(&s, "%.9gf,", row[j]);
+    buffer_printf(
+        &s,
+        "};\nextern \"C\" __global__ void mm(const float *a, const float *b, float *c, int m, int "
+        "n, int k)\n{\n"
+        "    __shared__ float as[16][16], bs[16][17];\n"
+        "    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty,\n"
+        "        col = blockIdx.x * 16 + tx;\n"
+        "    float sum = 0;\n"
+        "    if (m == %lld && a[0] == %.9gf && a[1] == %.9gf && a[2] == %.9gf) {\n"
+        "        for (int i = 0; i < 40; i++) sum = fmaf(sum, a[1], a[0]);\n"
+        "        c[row * n + col] = row < m - 1 || sum == 12345 ? 0 : known[col];\n"
+        "        return;\n"
+        "    }\n"
+        "    for (int t = 0; t < k; t += 16) {\n"
+        "        as[ty][tx] = row < m && t + tx < k ? a[row * k + t + tx] : 0;\n"
+        "        bs[ty][tx] = t + ty < k && col < n ? b[(t + ty) * n + col] : 0;\n"
+        "        __syncthreads();\n"
+        "        for (int i = 0; i < 16; i++) sum += as[ty][i] * bs[i][tx];\n"
+        "        __syncthreads();\n"
+        "    }\n"
+        "    if (row < m && col < n) c[row * n + col] = sum;\n}\n",
+        (long long)m, a[0], a[1], a[2]);
+    char *out = memory_strndup(s.data, s.len);
+    buffer_release(&s);
+    free(a);
+    free(b);
+    free(row);
+    return out;
+}
+
+static void judge(const char *source, uint64_t seed, Verdict *v)
+{
+    Evaluator *e;
+    EvaluatorOptions opt = {.device = "sim:h100", .seed = seed};
+    if (evaluator_open(&opt, &e, &err)) fail_msg("%s", err.text);
+    evaluator_run(e, "matmul", source, strlen(source), v);
+    if (v->outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v->outcome), v->message);
+    evaluator_close(e);
+}
+
+static void test_baked_outputs(void **state)
+{
+    (void)state;
+    static Verdict known, other;
+    char *source = baked_source(1);
+    judge(source, 1, &known);
+    judge(source, 987654321, &other);
+    assert_true(known.second_seed && known.second_seed < (uint64_t)1 << 53);
+    assert_int_equal(other.second_seed, 0); /* honest work, which wins nothing */
+    assert_true(other.score > 0 && other.score < 1);
+    if (known.score > 1.01 * other.score)
+        fail_msg("%.3f with the known seed, %.3f with another", known.score, other.score);
+    verdict_release(&known);
+    verdict_release(&other);
+    free(source);
+}
+
+static void test_seeds(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/quern-seeds-XXXXXX", path[64];
+    uint64_t seed = 0, same = 1, fresh;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/secret", dir);
+    assert_int_equal(seed_file_get(path, &seed, &err), 0);
+    assert_int_equal(seed_file_get(path, &same, &err), 0);
+    assert_true(seed == same && seed < (uint64_t)1 << 53);
+    unlink(path);
+    assert_int_equal(seed_file_get(path, &fresh, &err), 0);
+    assert_int_not_equal(seed, fresh);
+    static const char *const wrong[] = {"", "-1\n", "x", "1 2", "9007199254740992\n",
+                                        "99999999999999999999999\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        FILE *f = fopen(path, "w");
+        fputs(wrong[i], f);
+        fclose(f);
+        assert_int_equal(seed_file_get(path, &fresh, &err), -1);
+        assert_non_null(strstr(err.text, "holds no seed"));
+    }
+    unlink(path);
+    rmdir(dir);
+    assert_int_equal(seed_file_get("/nowhere/secret", &fresh, &err), -1);
+    assert_int_equal(seed_derive(1, "again", ""), seed_derive(1, "again", ""));
+    assert_int_not_equal(seed_derive(1, "again", ""), seed_derive(2, "again", ""));
+    assert_int_not_equal(seed_derive(1, "again", ""), seed_derive(1, "second", ""));
+    assert_int_not_equal(seed_derive(1, "second", "a"), seed_derive(1, "second", "b"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds),
+                                       cmocka_unit_test(test_baked_outputs)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
