@@ -36,6 +36,8 @@ const char *const report_style =
     "b{display:block;font-size:29px;line-height:1.15;"
     "font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}.keys "
     "span{font-size:13.5px;color:var(--soft)}\n"
+    ".lead{font-size:18px;max-width:80ch;margin:14px 0}small{font-size:.82em;color:var(--soft);"
+    "font-weight:400;white-space:nowrap}\n"
     ".note{background:var(--warnbg);border-left:3px solid var(--warn);border-radius:0 6px 6px "
     "0;padding:10px 16px;"
     "margin:16px 0;max-width:none;font-size:15px}\n"
