@@ -19,7 +19,7 @@ static const char *program_name = "quern";
 static int level = 1; /* 0 quiet, 1 info, 2 debug */
 static int on_terminal;
 static double started;
-static int line_open; /* a progress line is on the terminal */
+static int line_open;                /* a progress line is on the terminal */
 static int terminal = STDERR_FILENO; /* where it is drawn */
 static const char *progress_file;    /* what quern-status reads, or NULL */
 

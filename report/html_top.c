@@ -70,8 +70,9 @@ static void improved(const Report *r, const Standing *s, const TableRow rows[TAB
 {
     const TableRow *crl = row_of(rows, "crl", "train"), *sft = row_of(rows, "sft", "train");
     if (isnan(s->gain.middle)) return;
-    buffer_printf(b, " Of its answers to train tasks %.3g%% are correct after stage 3, %.3g%% after "
-                     "stage 1",
+    buffer_printf(b,
+                  " Of its answers to train tasks %.3g%% are correct after stage 3, %.3g%% after "
+                  "stage 1",
                   100 * crl->in[TABLE_RATE].middle, 100 * sft->in[TABLE_RATE].middle);
     if (r->untrained)
         buffer_puts(b, ", by chance alone: both are the same model.");
@@ -135,8 +136,8 @@ static void key_speedup(const Report *r, const Standing *s, const TableRow *best
         return;
     }
     html_factor(b, best->geomean);
-    buffer_printf(b, "</b><span>geometric mean over the best kernels of %d train tasks%s", best->tasks,
-                  r->own_predicted ? ", predicted" : "");
+    buffer_printf(b, "</b><span>geometric mean over the best kernels of %d train tasks%s",
+                  best->tasks, r->own_predicted ? ", predicted" : "");
     if (has_interval(&best->in[TABLE_GEOMEAN]))
         buffer_printf(b, " <small>[%.2f–%.2f]</small>", best->in[TABLE_GEOMEAN].low,
                       best->in[TABLE_GEOMEAN].high);
@@ -182,8 +183,8 @@ static void predictions(const Report *r, Buffer *b)
 
 void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
 {
-    const TableRow *collect = row_of(rows, "collect", "train"), *best = row_of(rows, "best", "train"),
-                   *held = row_of(rows, "crl", "heldout");
+    const TableRow *collect = row_of(rows, "collect", "train"),
+                   *best = row_of(rows, "best", "train"), *held = row_of(rows, "crl", "heldout");
     Standing s;
     standing_of(r, &s);
     buffer_puts(b, "<h1>Quern: the run ");
@@ -244,18 +245,19 @@ static void stage_row(const TableRow *w, int first, Buffer *b)
 
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
 {
-    buffer_printf(b,
-                  "<h2 id=\"stages\">Stages</h2>\n<p>sft, selfsup and crl: the same number of "
-                  "samples a task, drawn from that stage's final model%s. <i>Teacher</i> is all that "
-                  "the teachers wrote, <i>whole run</i> all of it with every round. Of a task its "
-                  "best kernel counts, 1.0 where none is better than the baseline. %sDegenerate "
-                  "tasks are left out.</p>\n<div class=\"scroll\"><table><tr><th>stage<th "
-                  "class=\"left\">split<th>tasks<th>samples<th>correct<th>rate<th>faster<th>geomean"
-                  "<th>mean<th>median<th>max</tr>\n",
-                  r->untrained ? " (one model: nothing was trained)" : "",
-                  r->judged_again ? "The score of a stage's best is of a judgement after the one "
-                                    "that chose it, on other inputs. "
-                                  : "");
+    buffer_printf(
+        b,
+        "<h2 id=\"stages\">Stages</h2>\n<p>sft, selfsup and crl: the same number of "
+        "samples a task, drawn from that stage's final model%s. <i>Teacher</i> is all that "
+        "the teachers wrote, <i>whole run</i> all of it with every round. Of a task its "
+        "best kernel counts, 1.0 where none is better than the baseline. %sDegenerate "
+        "tasks are left out.</p>\n<div class=\"scroll\"><table><tr><th>stage<th "
+        "class=\"left\">split<th>tasks<th>samples<th>correct<th>rate<th>faster<th>geomean"
+        "<th>mean<th>median<th>max</tr>\n",
+        r->untrained ? " (one model: nothing was trained)" : "",
+        r->judged_again ? "The score of a stage's best is of a judgement after the one "
+                          "that chose it, on other inputs. "
+                        : "");
     int shown = 0;
     for (int i = 0; i < TABLE_ROWS; i++) {
         if (i % 3 == 0) shown = 0;

@@ -83,12 +83,13 @@ static void bar(void **state)
     double rate, left;
     run_child(shown, logged, sizeof shown);
     assert_non_null(strstr(shown, "\r\033[Kquern-test: walk 30/40 steps, "));
-    assert_string_equal(shown + strlen(shown) - 4, "\r\033[K"); /* gone before the line of the log */
+    assert_string_equal(shown + strlen(shown) - 4,
+                        "\r\033[K"); /* gone before the line of the log */
     assert_string_equal(logged, "quern-test: a line\n");
     snprintf(path, sizeof path, "%s/x.progress", dir);
     FILE *f = fopen(path, "r");
-    assert_int_equal(fscanf(f, "%15s %ld %ld %15s %lf %lf", what, &done, &total, unit, &rate, &left),
-                     6);
+    assert_int_equal(
+        fscanf(f, "%15s %ld %ld %15s %lf %lf", what, &done, &total, unit, &rate, &left), 6);
     fclose(f);
     assert_string_equal(what, "walk");
     assert_string_equal(unit, "steps");

@@ -2,15 +2,21 @@
  * first screen says of a run that found nothing and of an endpoint that was not trained. */
 #include "tests/unit/report/run_fixture.h"
 
-static const Row teacher[] = {{"relu", "ok", 2},    {"relu", "ok", 1.5},  {"softmax", "ok", 1.2},
-                              {"matmul", "race", 0}, {"transpose", "ok", 1.1}};
+static const Row teacher[] = {{"relu", "ok", 2},
+                              {"relu", "ok", 1.5},
+                              {"softmax", "ok", 1.2},
+                              {"matmul", "race", 0},
+                              {"transpose", "ok", 1.1}};
 /* relu: slower than the teacher's. softmax: faster. matmul: the teacher has nothing correct. transpose: equal
  * within a hundredth. */
-static const Row model[] = {{"relu", "ok", 1.9},      {"softmax", "ok", 1.6},
+static const Row model[] = {{"relu", "ok", 1.9},   {"softmax", "ok", 1.6},
                             {"matmul", "ok", 1.3}, {"transpose", "ok", 1.105},
-                            {"gelu", "race", 0},      {"gelu", "timeout", 0}};
-static const Row poor[] = {{"relu", "race", 0}, {"softmax", "race", 0}, {"matmul", "race", 0},
-                           {"transpose", "race", 0}, {"gelu", "race", 0}};
+                            {"gelu", "race", 0},   {"gelu", "timeout", 0}};
+static const Row poor[] = {{"relu", "race", 0},
+                           {"softmax", "race", 0},
+                           {"matmul", "race", 0},
+                           {"transpose", "race", 0},
+                           {"gelu", "race", 0}};
 
 static const char tasks[] = "relu,softmax,matmul,transpose,gelu";
 
@@ -97,7 +103,8 @@ static void untrained(void **state)
     Run run;
     endpoint = "openai:big<1>";
     load(&run, teacher, 5, model, 6);
-    must(&run, "<b>No weights were trained.</b> The model <code>openai:big&lt;1&gt;</code> answered");
+    must(&run,
+         "<b>No weights were trained.</b> The model <code>openai:big&lt;1&gt;</code> answered");
     must(&run, "both are the same model");
     release(&run);
     adapter = 1;
@@ -116,7 +123,7 @@ static void intervals(void **state)
     (void)state;
     static const Row half[] = {{"relu", "ok", 1.5},      {"relu", "race", 0},
                                {"softmax", "ok", 1.5},   {"softmax", "race", 0},
-                               {"matmul", "ok", 1.5}, {"matmul", "race", 0},
+                               {"matmul", "ok", 1.5},    {"matmul", "race", 0},
                                {"transpose", "ok", 1.5}, {"transpose", "race", 0}};
     Run run;
     load(&run, NULL, 0, half, 8);
