@@ -257,10 +257,10 @@ static void provenance(const Report *r, Buffer *b)
 
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err)
 {
-    buffer_puts(
-        b,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: ");
+    buffer_puts(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    if (r->live) buffer_puts(b, "<meta http-equiv=\"refresh\" content=\"15\">\n");
+    buffer_puts(b, "<title>Quern: ");
     html_text(b, r->run);
     buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
     html_top(r, rows, b);

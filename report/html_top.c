@@ -50,7 +50,7 @@ static void factors(Buffer *b, const Interval *in)
 static void learned(const Report *r, const Standing *s, Buffer *b)
 {
     const char *who = r->untrained ? "<b>No weights were trained.</b> The model " : "The model ";
-    buffer_puts(b, who);
+    buffer_puts(b, r->live && r->untrained ? "So far: " : r->live ? "So far the model " : who);
     if (r->policy) {
         buffer_puts(b, "<code>");
         html_text(b, r->policy);
@@ -189,7 +189,9 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     standing_of(r, &s);
     buffer_puts(b, "<h1>Quern: the run ");
     html_text(b, r->run);
-    buffer_puts(b, "</h1>\n<p class=\"lead\">");
+    buffer_puts(b, "</h1>\n");
+    if (r->live) html_live(r->live, b);
+    buffer_puts(b, "<p class=\"lead\">");
     learned(r, &s, b);
     improved(r, &s, rows, b);
     generalised(held, b);
@@ -197,8 +199,8 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     buffer_puts(b, "</p>\n<div class=\"keys\">\n");
     key_beaten(&s, collect, b);
     key_speedup(r, &s, best, collect, b);
-    key_correct("crl", "train", row_of(rows, "crl", "train"), b);
-    if (held->tasks) key_correct("crl", "heldout", held, b);
+    if (!r->live) key_correct("crl", "train", row_of(rows, "crl", "train"), b);
+    if (held->tasks && !r->live) key_correct("crl", "heldout", held, b);
     buffer_puts(b, "</div>\n<p class=\"soft\">Profile ");
     html_text(b, r->profile);
     buffer_printf(b,

@@ -8,6 +8,7 @@
 #include "eval/device/device.h"
 #include "eval/device/outcome.h"
 #include "eval/judge/statistics.h"
+#include "report/run/run_status.h"
 #include "tasks/task.h"
 
 typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_STAGES } ReportStage;
@@ -89,6 +90,7 @@ typedef struct {
     int judged_again;           /* the best kernels have scores of a second judgement */
     char *policy;               /* the endpoint that answered, or NULL: a model here */
     int untrained;              /* it has no adapter of this run: no weights were trained */
+    const RunStatus *live;      /* of a run that is going on; borrowed, NULL of a finished one */
 } Report;
 
 typedef struct {
@@ -98,6 +100,12 @@ typedef struct {
     /* The second judgement: of the best of the pool and of each stage's samples. */
     const char *again_samples, *again_verdicts;
 } ReportFiles;
+
+/* ---- run_files.c ---- */
+/* The artifacts that a run folder has, whether the run is finished or not. It borrows from r; the rest
+ * is released by report_files_release, and only then. */
+void report_files_find(const RunFolder *r, ReportFiles *out);
+void report_files_release(ReportFiles *f);
 
 /* Reads the artifacts. The caller releases *out, also after an error. f must stay valid. */
 int report_load(const ReportFiles *f, Report *out, Error *err);
@@ -179,6 +187,10 @@ void figure_outcomes(const Report *r, Buffer *b);
 /* Writes DIR/best/<task>.cu for each task with a correct kernel, and removes the other .cu files of
  * earlier reports there. */
 int best_write(const Report *r, const char *dir, Error *err);
+
+/* ---- html_live.c ---- */
+/* Of a run that is going on: its stages and what its programs do. */
+void html_live(const RunStatus *s, Buffer *b);
 
 /* ---- html_top.c: the first screen and the table of stages ---- */
 void html_text(Buffer *b, const char *s); /* escaped */

@@ -17,7 +17,8 @@
 static void screen_size(int *rows, int *columns)
 {
     struct winsize w = {0};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col) w = (struct winsize){24, 80, 0, 0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col)
+        w = (struct winsize){24, 80, 0, 0};
     *rows = w.ws_row;
     *columns = w.ws_col;
 }
@@ -109,9 +110,10 @@ int main(int argc, char **argv)
     const FlagSpec spec = {
         .program = "quern-watch",
         .synopsis = "RUN [--every SECONDS]",
-        .about = "Show what quern-status shows, again and again, until the run ends or Ctrl-C. Where "
-                 "the output is no terminal it is shown once. The exit status is 1 when the run "
-                 "failed.",
+        .about =
+            "Show what quern-status shows, again and again, until the run ends or Ctrl-C. Where "
+            "the output is no terminal it is shown once. The exit status is 1 when the run "
+            "failed.",
         .flags = flags,
         .min_words = 1,
         .max_words = 1};

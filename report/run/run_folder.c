@@ -62,8 +62,8 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
     if (!file_exists(path)) {
         free(path);
         return error_set(err, ERROR_NOT_FOUND,
-                         "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there", run,
-                         run, out->dir);
+                         "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there",
+                         run, run, out->dir);
     }
     buffer_init(&text, SETTINGS_MAX_BYTES);
     int rc = file_read(path, SETTINGS_MAX_BYTES, &text, err);
@@ -144,8 +144,8 @@ int run_folder_holds(const RunFolder *r, const char *fmt, ...)
 
 int run_folder_rounds(const RunFolder *r, const char *stage)
 {
-    long n = strtol(run_folder_setting(r, !strcmp(stage, "crl") ? "ROUNDS" : "SELFSUP_ROUNDS"), NULL,
-                    10);
+    long n = strtol(run_folder_setting(r, !strcmp(stage, "crl") ? "ROUNDS" : "SELFSUP_ROUNDS"),
+                    NULL, 10);
     return n < 0 ? 0 : n > MAX_ROUNDS ? MAX_ROUNDS : (int)n;
 }
 

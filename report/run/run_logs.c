@@ -57,7 +57,8 @@ static int read_tail(int dir, const char *name, char *out, size_t size)
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
-    off_t from = !fstat(fd, &st) && st.st_size > (off_t)size - 1 ? st.st_size - ((off_t)size - 1) : 0;
+    off_t from =
+        !fstat(fd, &st) && st.st_size > (off_t)size - 1 ? st.st_size - ((off_t)size - 1) : 0;
     ssize_t n = pread(fd, out, size - 1, from);
     close(fd);
     out[n > 0 ? n : 0] = 0;

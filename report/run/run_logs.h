@@ -16,10 +16,10 @@ typedef struct {
     char name[128]; /* "crl-3-samples" */
     RuleState state;
     int exit_status;
-    double start;           /* of the last time that it ran; seconds since 1970 */
-    double seconds;         /* that the last time took; 0 while it runs */
-    double spent;           /* of all times that the log tells of */
-    char said[200];         /* its last message when it failed */
+    double start;            /* of the last time that it ran; seconds since 1970 */
+    double seconds;          /* that the last time took; 0 while it runs */
+    double spent;            /* of all times that the log tells of */
+    char said[200];          /* its last message when it failed */
     char what[24], unit[24]; /* of the progress; "" when there is none */
     long done, total;
     double rate, left; /* units a second; seconds */

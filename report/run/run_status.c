@@ -36,9 +36,9 @@ static double seconds_of(const RunStatus *s, StageId stage)
     for (int i = 0; i < s->n_rules; i++) {
         const RunRule *r = &s->rules[i];
         if (stage != STAGES && stage_of(r->name) != stage) continue;
-        double end = r->state != RULE_RUNNING     ? r->start + r->seconds
-                     : s->state == RUN_GOING ? s->now
-                                             : r->start;
+        double end = r->state != RULE_RUNNING ? r->start + r->seconds
+                     : s->state == RUN_GOING  ? s->now
+                                              : r->start;
         double from = r->start > until ? r->start : until;
         if (end > from) sum += end - from;
         if (end > until) until = end;
@@ -152,7 +152,8 @@ static int read_pool(RunStatus *s, Error *err)
     rc = artifact_open(path, "pool", &a, err);
     free(path);
     if (rc) return -1;
-    while (!rc && (more = artifact_next(a, &v, err)) != 0) rc = more < 0 ? -1 : read_kernel(s, &v, err);
+    while (!rc && (more = artifact_next(a, &v, err)) != 0)
+        rc = more < 0 ? -1 : read_kernel(s, &v, err);
     artifact_close(a);
     if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
     return rc;
@@ -193,7 +194,8 @@ static void read_queue(RunStatus *s)
     Queue *q;
     const char *outside = getenv("QUERN_REDIS");
     char *socket_path = run_folder_path(&s->folder, "queue/redis.sock");
-    char *url = outside && *outside ? memory_strdup(outside) : memory_printf("unix:%s", socket_path);
+    char *url =
+        outside && *outside ? memory_strdup(outside) : memory_printf("unix:%s", socket_path);
     int there = s->state == RUN_GOING && ((outside && *outside) || listens(socket_path));
     if (there && !queue_open(url, NULL, VERDICT_HARNESS, &q, NULL)) {
         queue_set_patience(q, 1);

@@ -16,7 +16,7 @@ extern const char *const run_stage_names[STAGES];
 
 typedef struct {
     int rules, failed, running; /* that have begun; whose last end was a failure; that run now */
-    int rounds, planned; /* finished and asked for; 0 of 0 where a stage has none */
+    int rounds, planned;        /* finished and asked for; 0 of 0 where a stage has none */
     int done;
     double seconds; /* during which at least one of its rules ran; of their last times */
 } StageStatus;
@@ -47,7 +47,7 @@ typedef struct {
     struct {
         QueueWorker worker;
         int device_class; /* index into classes */
-    } *workers;
+    } * workers;
     int n_workers;
     QueueSick *sick;
     int n_sick;

@@ -30,7 +30,9 @@ static void put_head(const RunStatus *s, int c, Buffer *b)
     const RunFolder *f = &s->folder;
     const char *policy = run_folder_setting(f, "POLICY");
     buffer_printf(b, "%srun %s%s: %s%s%s", bold[c], f->name, plain[c],
-                  s->state == RUN_FAILED ? red[c] : s->state == RUN_STOPPED ? "" : green[c],
+                  s->state == RUN_FAILED    ? red[c]
+                  : s->state == RUN_STOPPED ? ""
+                                            : green[c],
                   run_state_names[s->state], plain[c]);
     if (s->n_rules) buffer_printf(b, ", %s of work", duration(s->seconds, took));
     buffer_printf(b, "\nprofile %s, model %s%s, judged on %s\n", run_folder_setting(f, "PROFILE"),
@@ -42,8 +44,7 @@ static void put_progress(const RunRule *r, Buffer *b)
 {
     char left[32];
     buffer_printf(b, "%s %ld of %ld %s", r->what, r->done, r->total, r->unit);
-    if (r->rate > 0)
-        buffer_printf(b, ", %.1f/s, %s left", r->rate, duration(r->left, left));
+    if (r->rate > 0) buffer_printf(b, ", %.1f/s, %s left", r->rate, duration(r->left, left));
 }
 
 static void put_stages(const RunStatus *s, int c, Buffer *b)
@@ -55,11 +56,15 @@ static void put_stages(const RunStatus *s, int c, Buffer *b)
         char rounds[32] = "";
         if (k->planned) snprintf(rounds, sizeof rounds, "%d of %d", k->rounds, k->planned);
         buffer_printf(b, "%-9s %-12s %-12s %s%s%s\n", run_stage_names[i], rounds,
-                      k->rules ? duration(k->seconds, took) : "", k->failed ? red[c] : k->done ? green[c] : "",
-                      k->failed  ? "failed"
-                      : k->done  ? "done"
-                      : !k->rules ? "waits"
-                      : k->running ? "under way" : "begun",
+                      k->rules ? duration(k->seconds, took) : "",
+                      k->failed ? red[c]
+                      : k->done ? green[c]
+                                : "",
+                      k->failed    ? "failed"
+                      : k->done    ? "done"
+                      : !k->rules  ? "waits"
+                      : k->running ? "under way"
+                                   : "begun",
                       plain[c]);
     }
 }
@@ -122,8 +127,8 @@ static void put_tasks(const RunStatus *s, int c, Buffer *b)
         char teacher[16] = "-";
         int beaten = t->best > 1.01 * (t->teacher > 1 ? t->teacher : 1);
         if (t->teacher > 0) snprintf(teacher, sizeof teacher, "%.2fx", t->teacher);
-        buffer_printf(b, "%-26s %s%8.2fx%s %9s %9ld  %s\n", t->task, beaten ? green[c] : "", t->best,
-                      plain[c], teacher, t->kernels, t->found);
+        buffer_printf(b, "%-26s %s%8.2fx%s %9s %9ld  %s\n", t->task, beaten ? green[c] : "",
+                      t->best, plain[c], teacher, t->kernels, t->found);
     }
 }
 
@@ -177,11 +182,11 @@ static json_t *queue_json(const RunStatus *s)
         const QueueStatus *q = &s->classes[i];
         int workers = 0;
         for (int k = 0; k < s->n_workers; k++) workers += s->workers[k].device_class == i;
-        json_array_append_new(
-            list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:I}", "class", q->device_class, "evaluators",
-                            workers, "waiting", (json_int_t)q->waiting, "leased",
-                            (json_int_t)q->leased, "done", (json_int_t)q->done, "dead",
-                            (json_int_t)q->dead));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:I, s:I, s:I, s:I}", "class", q->device_class,
+                                        "evaluators", workers, "waiting", (json_int_t)q->waiting,
+                                        "leased", (json_int_t)q->leased, "done",
+                                        (json_int_t)q->done, "dead", (json_int_t)q->dead));
     }
     return list;
 }
@@ -200,9 +205,10 @@ static json_t *tasks_json(const RunStatus *s)
 
 int run_status_json(const RunStatus *s, Buffer *out, Error *err)
 {
-    json_t *o = json_pack("{s:s, s:s, s:f, s:o, s:o, s:o, s:o}", "run", s->folder.name, "state",
-                          run_state_names[s->state], "seconds", s->seconds, "stages", stages_json(s),
-                          "rules", rules_json(s), "queue", queue_json(s), "tasks", tasks_json(s));
+    json_t *o =
+        json_pack("{s:s, s:s, s:f, s:o, s:o, s:o, s:o}", "run", s->folder.name, "state",
+                  run_state_names[s->state], "seconds", s->seconds, "stages", stages_json(s),
+                  "rules", rules_json(s), "queue", queue_json(s), "tasks", tasks_json(s));
     char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(o);
     if (!text) return error_set(err, ERROR_INVALID, "the status of %s is not text", s->folder.name);

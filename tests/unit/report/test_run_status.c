@@ -241,7 +241,7 @@ static void quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stopped),  cmocka_unit_test(failed), cmocka_unit_test(going_on),
+        cmocka_unit_test(stopped), cmocka_unit_test(failed), cmocka_unit_test(going_on),
         cmocka_unit_test(foreign), cmocka_unit_test(quick),
     };
     unsetenv("QUERN_REDIS");
