@@ -23,8 +23,9 @@ static void stage(const RunStatus *s, int i, Buffer *b)
     if (k->planned) buffer_printf(b, "%d of %d", k->rounds, k->planned);
     buffer_puts(b, "<td>");
     if (k->rules) minutes(b, k->seconds);
-    buffer_printf(b, "<td class=\"left\">%s<td class=\"bar\"><div class=\"whole\"><i class=\"part\" "
-                     "style=\"width:%.0f%%\"></i></div></tr>\n",
+    buffer_printf(b,
+                  "<td class=\"left\">%s<td class=\"bar\"><div class=\"whole\"><i class=\"part\" "
+                  "style=\"width:%.0f%%\"></i></div></tr>\n",
                   k->failed    ? "failed"
                   : k->done    ? "done"
                   : k->running ? "under way"
@@ -35,10 +36,11 @@ static void stage(const RunStatus *s, int i, Buffer *b)
 
 void html_live(const RunStatus *s, Buffer *b)
 {
-    buffer_puts(b, "<p class=\"note\"><b>This run is going on.</b> The page is of what is finished "
-                   "so far; it is written after every round and reloads itself. The samples that "
-                   "compare the stages come at the end.</p>\n<div class=\"scroll\"><table "
-                   "class=\"narrow\"><tr><th>stage<th>rounds<th>time<th class=\"left\">state<th></tr>\n");
+    buffer_puts(
+        b, "<p class=\"note\"><b>This run is going on.</b> The page is of what is finished "
+           "so far; it is written after every round and reloads itself. The samples that "
+           "compare the stages come at the end.</p>\n<div class=\"scroll\"><table "
+           "class=\"narrow\"><tr><th>stage<th>rounds<th>time<th class=\"left\">state<th></tr>\n");
     for (int i = 0; i < STAGES; i++) stage(s, i, b);
     buffer_puts(b, "</table></div>\n");
     for (int i = 0; i < s->n_rules; i++) {

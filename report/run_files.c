@@ -10,7 +10,8 @@
 static void find_set(const RunFolder *r, const char *below, const char **samples,
                      const char **verdicts)
 {
-    if (!run_folder_holds(r, "%s/samples.qa", below) || !run_folder_holds(r, "%s/verdicts.qa", below))
+    if (!run_folder_holds(r, "%s/samples.qa", below) ||
+        !run_folder_holds(r, "%s/verdicts.qa", below))
         return;
     *samples = run_folder_path(r, "%s/samples.qa", below);
     *verdicts = run_folder_path(r, "%s/verdicts.qa", below);
@@ -64,8 +65,8 @@ void report_files_release(ReportFiles *f)
         free((void *)(uintptr_t)f->samples[s]);
         free((void *)(uintptr_t)f->verdicts[s]);
     }
-    const char *const owned[] = {f->tasks, f->results, f->pool, f->rounds, f->again_samples,
-                                 f->again_verdicts};
+    const char *const owned[] = {f->tasks,  f->results,       f->pool,
+                                 f->rounds, f->again_samples, f->again_verdicts};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free((void *)(uintptr_t)owned[i]);
     *f = (ReportFiles){0};
 }

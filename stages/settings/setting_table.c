@@ -103,6 +103,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                          .standard = "the GPUs' and every simulated one",
                          .help = "device classes of the last pass, + for a blank: NVIDIA+H200"},
     RUN(SEED, WHOLE, "1", SEEDED, "seed of everything that is drawn"),
+    OPTION(REFRESH, SWITCH, "", 0,
+           "1: a finished run whose tasks have changed is made again; its report is kept"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
