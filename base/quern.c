@@ -27,6 +27,7 @@ static const struct {
     {"run", "train and search: stages, rounds and report, as `make crl` does"},
     {"status", "show where a run stands: stages, rates, time left, best so far, failures"},
     {"watch", "show that again and again until the run ends"},
+    {"compare", "put runs side by side: settings, stages, kernels"},
     {"eval", "compile, check and time one candidate"},
     {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},

@@ -52,8 +52,8 @@ static const char *find(const char *list, const char *name, size_t len, size_t *
 
 /* Adds the names of `list` that `other` lacks (changed 0), or has with another digest. Returns how many
  * there are; `out` names the first. */
-static int differences(const char *list, const char *other, int changed, const char *what, int before,
-                       Buffer *out)
+static int differences(const char *list, const char *other, int changed, const char *what,
+                       int before, Buffer *out)
 {
     const char *p = list, *word, *found;
     size_t n, len;
@@ -142,8 +142,9 @@ int settings_keep_report(const Settings *s, Error *err)
         }
         /* The table last: a kept table says that the page is kept. */
         rc = keep(s, "html", n, err) || keep(s, "tsv", n, err) ? -1 : 0;
-        if (!rc) log_info("the report is kept as %s/%s/report-%d.html", setting_text(s, SETTING_RUNS),
-                          setting_text(s, SETTING_RUN), n);
+        if (!rc)
+            log_info("the report is kept as %s/%s/report-%d.html", setting_text(s, SETTING_RUNS),
+                     setting_text(s, SETTING_RUN), n);
     }
     free(table);
     return rc;
