@@ -27,6 +27,8 @@ path = $(if $(findstring $(space),$(1)),$(call quoted,$(1)),$(1))
 R := $(RUNS)/$(RUN)
 B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
+# The page so far, after every round. A failure of it stops nothing.
+live = @$(B)/quern-report --live --output $(R) || true
 tasks := $(if $(filter all,$(TASKS)),,--tasks $(TASKS))
 
 # For mk/pipeline: what the fleet needs.
@@ -72,6 +74,7 @@ $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 
 $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
+	$(live)
 
 # ---- rounds: selfsup/N and crl/N; round 0 is what the stage starts from ----
 prev = $(word $(1),0 $(numbers))
@@ -113,6 +116,7 @@ $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.q
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*))
 	$$(run) $(B)/quern-pool --pool $$(word 3,$$^) --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ \
 	  --stage $(1) --round $$*
+	$$(live)
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))

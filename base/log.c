@@ -1,11 +1,15 @@
-/* Lines on stderr, one write each, and a progress line on terminals. */
+/* Lines on stderr, one write each, and a progress line on terminals. Where stderr is a pipe to a log,
+ * mk/run hands on the terminal as a descriptor: the bar goes there and not into the log. Of programs
+ * that run at once, the one that holds the lock of the logs' folder draws. */
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,7 +19,35 @@ static const char *program_name = "quern";
 static int level = 1; /* 0 quiet, 1 info, 2 debug */
 static int on_terminal;
 static double started;
-static int line_open; /* a progress line is on the terminal */
+static int line_open;                /* a progress line is on the terminal */
+static int terminal = STDERR_FILENO; /* where it is drawn */
+static const char *progress_file;    /* what quern-status reads, or NULL */
+
+/* Takes the terminal that mk/run hands on, if no other program draws there. The lock lives as long as
+ * this process. */
+static int draws_alone(void)
+{
+    char folder[4096];
+    const char *slash = strrchr(progress_file, '/');
+    if (!slash || (size_t)(slash - progress_file) >= sizeof folder) return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - progress_file), progress_file);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    if (!flock(fd, LOCK_EX | LOCK_NB)) return 1;
+    close(fd);
+    return 0;
+}
+
+static void find_terminal(void)
+{
+    const char *given = getenv("QUERN_TERMINAL");
+    char *end;
+    progress_file = getenv("QUERN_PROGRESS");
+    if (!given || !progress_file) return;
+    long fd = strtol(given, &end, 10);
+    if (end == given || *end || fd < 0 || fd > 1 << 20) return;
+    terminal = (int)fd;
+}
 
 void log_open(const char *program)
 {
@@ -24,14 +56,22 @@ void log_open(const char *program)
     level = !s ? 1 : !strcmp(s, "quiet") ? 0 : !strcmp(s, "debug") ? 2 : 1;
     on_terminal = isatty(STDERR_FILENO);
     started = clock_seconds();
+    find_terminal();
+}
+
+/* Takes the progress line from the terminal, so that the next text does not follow it. */
+static void clear_line(void)
+{
+    if (line_open && write(terminal, "\r\033[K", 4) < 0) on_terminal = 0;
+    line_open = 0;
 }
 
 /* Writes the line at once, so that lines of parallel programs do not mix. */
 static void say(const char *tag, const char *fmt, va_list ap)
 {
     char line[2048];
-    int n = snprintf(line, sizeof line, "%s%s: %s", line_open ? "\r\033[K" : "", program_name, tag);
-    line_open = 0;
+    clear_line();
+    int n = snprintf(line, sizeof line, "%s: %s", program_name, tag);
     vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
     strcat(line, "\n");
     fputs(line, stderr);
@@ -67,7 +107,8 @@ void log_warn(const char *fmt, ...)
 
 _Noreturn void log_exit(int status, const Error *err)
 {
-    fprintf(stderr, "%s%s: %s\n", line_open ? "\r\033[K" : "", program_name, err->text);
+    clear_line();
+    fprintf(stderr, "%s: %s\n", program_name, err->text);
     exit(status);
 }
 
@@ -77,13 +118,29 @@ _Noreturn void log_die(const Error *err)
     log_exit(signal ? EXIT_STATUS_SIGNAL + signal : error_exit_status(err->code), err);
 }
 
-static void draw(const Progress *p, double now)
+/* Writes what is done for quern-status: one line, replaced as a whole. A failure stops nothing. */
+static void publish(const Progress *p, double rate, double left)
 {
+    char line[256];
+    if (!progress_file) return;
+    int fd = open(progress_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int n = snprintf(line, sizeof line, "%s %ld %ld %s %.3f %.0f %*s\n", p->what, p->done, p->total,
+                     p->unit, rate, left, 40, ""); /* a shorter line covers the longer one before */
+    if (fd >= 0 && (pwrite(fd, line, (size_t)n, 0) < 0 || close(fd))) progress_file = NULL;
+}
+
+static void draw(const Progress *p, double now, int to_log)
+{
+    char line[512];
     double dt = now - p->start, rate = dt > 0 ? (double)(p->done - p->first) / dt : 0;
     double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
-    fprintf(stderr, "%s%s: %s %ld/%ld %s, %.1f/s, %.0f s left%s", on_terminal ? "\r\033[K" : "",
-            program_name, p->what, p->done, p->total, p->unit, rate, left, on_terminal ? "" : "\n");
-    line_open = on_terminal;
+    publish(p, rate, left);
+    int n = snprintf(line, sizeof line, "%s: %s %ld/%ld %s, %.1f/s, %.0f s left", program_name,
+                     p->what, p->done, p->total, p->unit, rate, left);
+    if (to_log) fprintf(stderr, "%s\n", line);
+    if (!on_terminal || n >= (int)sizeof line) return;
+    dprintf(terminal, "\r\033[K%s", line);
+    line_open = 1;
 }
 
 void progress_start(Progress *p, const char *what, const char *unit, long done, long total)
@@ -95,16 +152,23 @@ void progress_start(Progress *p, const char *what, const char *unit, long done, 
                     .total = total,
                     .start = now,
                     .shown = now,
+                    .logged = now,
                     .first = done};
+    if (terminal != STDERR_FILENO && !on_terminal) on_terminal = isatty(terminal) && draws_alone();
+    if (level > 0) publish(p, 0, 0);
 }
 
 void progress_set(Progress *p, long done)
 {
     p->done = done;
     double now = clock_seconds();
-    if (level < 1 || now - p->shown < (on_terminal ? 1.0 / 6 : 60.0)) return;
+    /* A log gets a line a minute. */
+    int to_log = (!on_terminal || terminal != STDERR_FILENO) && now - p->logged >= 60;
+    int looked_at = on_terminal || progress_file;
+    if (level < 1 || now - p->shown < (looked_at ? 1.0 / 6 : 60.0)) return;
     p->shown = now;
-    draw(p, now);
+    if (to_log) p->logged = now;
+    draw(p, now, to_log);
 }
 
 void progress_end(Progress *p)

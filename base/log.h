@@ -14,13 +14,15 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void log_die(const Error *err);
 _Noreturn void log_exit(int status, const Error *err);
 
-/* Progress with rate and time left. A terminal is redrawn at most 6 times a second; elsewhere there is
- * one line a minute. QUERN_LOG=quiet prints none. */
+/* Progress with rate and time left. A terminal is redrawn at most 6 times a second; a log gets one
+ * line a minute. QUERN_LOG=quiet prints none. mk/run gives QUERN_TERMINAL, the descriptor of a
+ * terminal where stderr is none, and QUERN_PROGRESS, a file that quern-status reads:
+ * "WHAT DONE TOTAL UNIT RATE LEFT", rate in units a second, the time left in seconds. */
 typedef struct {
     const char *what; /* "evaluate" */
     const char *unit; /* "candidates" */
     long done, total;
-    double start, shown;
+    double start, shown, logged;
     long first; /* done at the start, which the rate leaves out */
 } Progress;
 

@@ -25,6 +25,9 @@ static const struct {
     const char *name, *about;
 } commands[] = {
     {"run", "train and search: stages, rounds and report, as `make crl` does"},
+    {"status", "show where a run stands: stages, rates, time left, best so far, failures"},
+    {"watch", "show that again and again until the run ends"},
+    {"compare", "put runs side by side: settings, stages, kernels"},
     {"eval", "compile, check and time one candidate"},
     {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
     {"compile", "compile one candidate and print its PTX"},

@@ -84,6 +84,64 @@ int queue_serves(Queue *q, const char *where, double since, Error *err)
     return 0;
 }
 
+/* The text or the number that follows a field's name in a reply of XINFO. */
+static const redisReply *info_field(const redisReply *r, const char *name)
+{
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements; i += 2)
+        if (!strcmp(reply_text(r->element[i]), name)) return r->element[i + 1];
+    return NULL;
+}
+
+static int by_worker(const void *a, const void *b)
+{
+    return strcmp(((const QueueWorker *)a)->name, ((const QueueWorker *)b)->name);
+}
+
+/* A consumer reads two streams; "NAME+N" holds jobs that wait for NAME, and "-" is no one. */
+static void add_worker(const redisReply *r, double within_s, QueueWorker *out, int max, int *n)
+{
+    const redisReply *name = info_field(r, "name"), *pending = info_field(r, "pending"),
+                     *idle = info_field(r, "idle");
+    if (!name || !pending || !idle) return;
+    QueueWorker w = {.leased = (long)pending->integer, .idle_s = (double)idle->integer / 1000};
+    snprintf(w.name, sizeof w.name, "%s", reply_text(name));
+    if (!strcmp(w.name, "-") || strchr(w.name, '+') || w.idle_s > within_s) return;
+    for (int i = 0; i < *n; i++) {
+        if (strcmp(out[i].name, w.name)) continue;
+        out[i].leased += w.leased;
+        if (w.idle_s < out[i].idle_s) out[i].idle_s = w.idle_s;
+        return;
+    }
+    if (*n < max) out[(*n)++] = w;
+}
+
+int queue_workers(Queue *q, const char *device_class, double within_s, QueueWorker *out, int max,
+                  int *n, Error *err)
+{
+    *n = 0;
+    for (int urgent = 0; urgent < 2; urgent++) {
+        QueueKey stream;
+        Command c = {0};
+        redisReply *r = NULL;
+        Error none;
+        queue_key(q, stream, urgent ? "u" : "s", device_class);
+        command_text(&c, "XINFO");
+        command_text(&c, "CONSUMERS");
+        command_text(&c, stream);
+        command_text(&c, QUEUE_GROUP);
+        /* A stream that no worker has read yet is not there. */
+        if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, &none)) {
+            if (strstr(none.text, "no such key")) continue;
+            return error_set(err, none.code, "%s", none.text);
+        }
+        for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
+            add_worker(r->element[i], within_s, out, max, n);
+        freeReplyObject(r);
+    }
+    qsort(out, (size_t)*n, sizeof *out, by_worker);
+    return 0;
+}
+
 static int by_where(const void *a, const void *b)
 {
     return strcmp(((const QueueSick *)a)->where, ((const QueueSick *)b)->where);

@@ -151,6 +151,15 @@ typedef struct {
 int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err);
 
 typedef struct {
+    char name[128]; /* the consumer's: "HOST:..." */
+    long leased;
+    double idle_s; /* since it last asked or renewed */
+} QueueWorker;
+/* The consumers of a class that have asked within `within_s` seconds, sorted by name, at most max. */
+int queue_workers(Queue *q, const char *device_class, double within_s, QueueWorker *out, int max,
+                  int *n, Error *err);
+
+typedef struct {
     char where[128], device_class[64], reason[600];
     double at; /* clock_unix */
 } QueueSick;

@@ -253,10 +253,16 @@ static void draw_segment(int group, long n, long total, double x, double width, 
     buffer_puts(b, "\n");
 }
 
-static void draw_bar(const Report *r, int stage, int y, Buffer *b)
+static long stage_total(const Report *r, int stage)
 {
     long total = 0;
     for (int g = 0; g < GROUPS; g++) total += group_count(r, stage, g);
+    return total;
+}
+
+static void draw_bar(const Report *r, int stage, int y, Buffer *b)
+{
+    long total = stage_total(r, stage);
     buffer_printf(b,
                   "<text class=\"t strong\" x=\"0\" y=\"%d\">%s</text><text class=\"t\" x=\"0\" "
                   "y=\"%d\">%ld samples</text>\n",
@@ -272,10 +278,12 @@ static void draw_bar(const Report *r, int stage, int y, Buffer *b)
 
 void figure_outcomes(const Report *r, Buffer *b)
 {
-    int n = 0;
+    int n = 0, bars = 0;
+    for (int s = 0; s < REPORT_STAGES; s++) bars += stage_total(r, s) > 0;
     buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Outcomes by stage\">\n",
-                  WIDTH, REPORT_STAGES * BAR_STEP - 12);
-    for (int s = 0; s < REPORT_STAGES; s++) draw_bar(r, s, n++ * BAR_STEP, b);
+                  WIDTH, bars ? bars * BAR_STEP - 12 : 1);
+    for (int s = 0; s < REPORT_STAGES; s++)
+        if (stage_total(r, s)) draw_bar(r, s, n++ * BAR_STEP, b);
     buffer_puts(b, "</svg>\n<p class=\"legend\">");
     for (int g = 0; g < GROUPS; g++) {
         long seen = 0;

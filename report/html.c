@@ -7,11 +7,6 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-static void text(Buffer *b, const char *s)
-{
-    html_escape(b, s, strlen(s));
-}
-
 static void number(Buffer *b, double v, const char *unit)
 {
     char out[48];
@@ -20,120 +15,7 @@ static void number(Buffer *b, double v, const char *unit)
         return;
     }
     explain_number(v, unit, out, sizeof out);
-    text(b, out);
-}
-
-static void factor(Buffer *b, double v)
-{
-    if (isnan(v))
-        buffer_puts(b, "–");
-    else
-        buffer_printf(b, "%.2f×", v);
-}
-
-/* ---- the top ---- */
-
-static const TableRow *row_of(const TableRow *rows, const char *stage, const char *split)
-{
-    for (int i = 0; i < TABLE_ROWS; i++)
-        if (!strcmp(rows[i].stage, stage) && !strcmp(rows[i].split, split)) return &rows[i];
-    return &rows[0];
-}
-
-static double percent(const TableRow *w)
-{
-    return w->attempted ? 100.0 * (double)w->succeeded / (double)w->attempted : NAN;
-}
-
-static void key_figure(Buffer *b, const char *value, const char *what)
-{
-    buffer_printf(b, "<div><b>%s</b><span>%s</span></div>\n", value, what);
-}
-
-static void top(const Report *r, const TableRow *rows, Buffer *b)
-{
-    const TableRow *best = row_of(rows, "best", "train"), *crl = row_of(rows, "crl", "train"),
-                   *sft = row_of(rows, "sft", "train");
-    const TableRow *held = row_of(rows, "crl", "heldout");
-    char value[64], what[200];
-    buffer_puts(b, "<h1>Quern: the run ");
-    text(b, r->run);
-    buffer_puts(b, "</h1>\n<p class=\"soft\">Profile ");
-    text(b, r->profile);
-    buffer_printf(b, ", %d tasks, judged on <code>", r->tasks.n);
-    text(b, r->device);
-    buffer_printf(b,
-                  "</code>. Speedup is against each task's baseline%s.</p>\n<div class=\"keys\">\n",
-                  r->own_predicted ? ", by predicted times" : ", by measured times");
-    snprintf(value, sizeof value, "%.2f×", best->geomean);
-    snprintf(what, sizeof what, "geomean of the best kernels of the run, %d train tasks%s",
-             best->tasks, r->own_predicted ? " (predicted)" : "");
-    key_figure(b, isnan(best->geomean) ? "–" : value, what);
-    snprintf(value, sizeof value, "%d of %d", best->faster, best->tasks);
-    key_figure(b, value, "train tasks with a kernel faster than the baseline");
-    snprintf(value, sizeof value, "%.0f%%", percent(crl));
-    if (!crl->attempted)
-        snprintf(what, sizeof what, "the crl model has no train sample that counts");
-    else if (!sft->attempted)
-        snprintf(what, sizeof what,
-                 "of the crl model's train samples are correct (sft: no sample)");
-    else
-        snprintf(what, sizeof what, "of the crl model's train samples are correct (sft: %.0f%%)",
-                 percent(sft));
-    key_figure(b, isnan(percent(crl)) ? "–" : value, what);
-    snprintf(value, sizeof value, "%.2f×", held->geomean);
-    snprintf(what, sizeof what, "geomean of the crl model's best on %d heldout tasks%s",
-             held->tasks, r->own_predicted ? " (predicted)" : "");
-    key_figure(b, isnan(held->geomean) ? "–" : value, what);
-    buffer_puts(b, "</div>\n");
-    if (r->own_predicted)
-        buffer_printf(b,
-                      "<p class=\"note\">Every time and speedup here marked <b>predicted</b> comes "
-                      "from a simulator: kernels were compiled "
-                      "by NVRTC, executed instruction by instruction and checked, and a "
-                      "first-order model turned the counts into "
-                      "microseconds. Correctness and counters can be believed; the order of "
-                      "kernels mostly; the absolute times and "
-                      "small differences cannot.%s</p>\n",
-                      r->measured ? "" : " No GPU was timed.");
-    if (r->own_predicted && r->error_factor > 0)
-        buffer_printf(b,
-                      "<p class=\"note\">A predicted speedup is within %.2g× of a GPU's for 9 "
-                      "kernels in 10, by the calibration kernels.</p>\n",
-                      r->error_factor);
-}
-
-/* ---- the stage table ---- */
-
-static void stage_table(const Report *r, const TableRow *rows, Buffer *b)
-{
-    buffer_printf(b,
-                  "<h2>Stages</h2>\n<p>Each stage's rows come from the same number of samples a "
-                  "task, drawn from that stage's final "
-                  "model. The samples' best kernel a task counts, 1.0 where none is better than "
-                  "the baseline; <i>best</i> is the whole "
-                  "run's. %sDegenerate tasks are left out.</p>\n<div "
-                  "class=\"scroll\"><table><tr><th>stage<th class=\"left\">split<th>tasks"
-                  "<th>attempted<th>succeeded<th>faster<th>mean<th>geomean<th>median<th>max<th>p25<"
-                  "th>p75</tr>\n",
-                  r->judged_again
-                      ? "Its score is of a judgement after the one that chose it, on other inputs. "
-                      : "");
-    for (int i = 0; i < TABLE_ROWS; i++) {
-        const TableRow *w = &rows[i];
-        buffer_printf(b, "<tr class=\"%s%s\"><td>%s<td class=\"left\">%s<td>%d<td>%ld<td>%ld",
-                      i % 3 ? "" : "top", i % 3 == 2 ? " all" : "", i % 3 ? "" : w->stage, w->split,
-                      w->tasks, w->attempted, w->succeeded);
-        if (w->attempted) buffer_printf(b, " (%.0f%%)", percent(w));
-        buffer_printf(b, "<td>%d", w->faster);
-        const double v[] = {w->mean, w->geomean, w->median, w->max, w->p25, w->p75};
-        for (int k = 0; k < 6; k++) {
-            buffer_puts(b, k == 1 ? "<td class=\"hi\">" : "<td>");
-            factor(b, v[k]);
-        }
-        buffer_puts(b, "</tr>\n");
-    }
-    buffer_puts(b, "</table></div>\n");
+    html_text(b, out);
 }
 
 static void figures(const Report *r, Buffer *b)
@@ -155,9 +37,8 @@ static void figures(const Report *r, Buffer *b)
                       r->n_rounds, each);
     buffer_puts(b, "</figcaption></figure>\n<h2>Outcomes by stage</h2>\n<figure>\n");
     figure_outcomes(r, b);
-    buffer_puts(b, "<figcaption>Of all samples on train and heldout tasks; collect is what the "
-                   "teachers wrote, the others each stage's "
-                   "final model.</figcaption></figure>\n");
+    buffer_puts(b, "<figcaption>Of the samples on train tasks; collect is what the teachers "
+                   "wrote, the others each stage's final model.</figcaption></figure>\n");
 }
 
 /* ---- device classes ---- */
@@ -173,7 +54,7 @@ static void class_table(const Report *r, Buffer *b)
                   r->predicted ? " (<code>sim:</code> classes are predicted)" : "");
     for (int k = 0; k < r->n_classes; k++) {
         buffer_puts(b, "<th>");
-        text(b, r->class_name[k]);
+        html_text(b, r->class_name[k]);
     }
     buffer_puts(b, "</tr>\n");
     for (int i = 0; i < r->tasks.n; i++) {
@@ -183,9 +64,9 @@ static void class_table(const Report *r, Buffer *b)
             double v = t->class_score[k];
             buffer_printf(b, "<td class=\"%s\">", v > 1.01 ? "hi" : "lo");
             if (t->class_outcome[k] != OUTCOME_OK)
-                text(b, outcome_name(t->class_outcome[k]));
+                html_text(b, outcome_name(t->class_outcome[k]));
             else
-                factor(b, v);
+                html_factor(b, v);
         }
         buffer_puts(b, "</tr>\n");
     }
@@ -242,7 +123,7 @@ static void task_head(const ReportTask *t, Buffer *b)
         buffer_printf(b, "<span class=\"score none\">%s</span></div>\n",
                       t->refused ? "refused when judged again" : "no correct kernel");
     buffer_puts(b, "<p class=\"soft\">");
-    text(b, k->description);
+    html_text(b, k->description);
     buffer_puts(b, "</p>\n");
 }
 
@@ -253,10 +134,10 @@ static void task_section(const ReportTask *t, int open, Buffer *b)
     task_head(t, b);
     explain_text(t, &why);
     buffer_puts(b, "<p>");
-    text(b, why.data);
+    html_text(b, why.data);
     if (t->source) {
         buffer_puts(b, " <span class=\"soft\">Found in ");
-        text(b, t->found);
+        html_text(b, t->found);
         if (fabs(t->found_score - t->score) >= 0.005) buffer_printf(b, " at %.2f×", t->found_score);
         buffer_printf(b, "; %ld of %ld samples of the run were correct.</span>", t->run.succeeded,
                       t->run.attempted);
@@ -356,17 +237,17 @@ static void provenance(const Report *r, Buffer *b)
 {
     buffer_puts(b, "<h2>Configuration and digests</h2>\n<p>What this page was made from, with the "
                    "SHA-256 of each payload. The tasks: <code>");
-    text(b, r->tasks.digest);
+    html_text(b, r->tasks.digest);
     buffer_puts(b, "</code></p>\n<dl>\n");
     for (int i = 0; i < r->n_inputs; i++) {
         buffer_puts(b, "<dt>");
-        text(b, r->inputs[i].path);
+        html_text(b, r->inputs[i].path);
         buffer_puts(b, "<dd><code>");
-        text(b, r->inputs[i].text);
+        html_text(b, r->inputs[i].text);
         buffer_puts(b, "</code>");
         if (*r->inputs[i].config) {
             buffer_puts(b, "<br><code>");
-            text(b, r->inputs[i].config);
+            html_text(b, r->inputs[i].config);
             buffer_puts(b, "</code>");
         }
         buffer_puts(b, "</dd>\n");
@@ -376,14 +257,14 @@ static void provenance(const Report *r, Buffer *b)
 
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err)
 {
-    buffer_puts(
-        b,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: ");
-    text(b, r->run);
+    buffer_puts(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    if (r->live) buffer_puts(b, "<meta http-equiv=\"refresh\" content=\"15\">\n");
+    buffer_puts(b, "<title>Quern: ");
+    html_text(b, r->run);
     buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
-    top(r, rows, b);
-    stage_table(r, rows, b);
+    html_top(r, rows, b);
+    html_stages(r, rows, b);
     figures(r, b);
     task_sections(r, b);
     class_table(r, b);

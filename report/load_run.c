@@ -1,6 +1,5 @@
 /* Reads the artifacts of a run into a Report. Stages and rounds are read in the order in which they
  * were judged, the second judgement last. */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "eval/judge/verdict.h"
+#include "report/load_notes.h"
 #include "report/report.h"
 #include "stages/data/pool.h"
 #include "stages/data/samples.h"
@@ -46,123 +46,16 @@ static ReportTask *find_task(Report *r, const char *name)
 static int tally(Tally *t, Outcome outcome, double score)
 {
     if (outcome == OUTCOME_EVALUATOR_ERROR) return 0;
+    if (t->score) {
+        t->score = memory_grow(t->score, (size_t)t->attempted + 1, sizeof *t->score);
+        t->score[t->attempted] = outcome == OUTCOME_OK ? score : -1;
+    }
     t->attempted++;
     if (outcome != OUTCOME_OK) return 0;
     t->succeeded++;
     if (score <= t->best) return 0;
     t->best = score;
     return 1;
-}
-
-/* ---- provenance ---- */
-
-static void put_text(Buffer *b, const char *label, const View *v, const char *key)
-{
-    const char *s;
-    size_t n;
-    if (!view_text(v, key, &s, &n, NULL)) buffer_printf(b, "%s%.*s", label, (int)n, s);
-}
-
-static void config_text(const View *header, Buffer *b)
-{
-    View config;
-    if (view_map(header, "config", &config, NULL)) return;
-    for (uint32_t i = 0; i < config.map->via.map.size; i++) {
-        const msgpack_object_kv *kv = &config.map->via.map.ptr[i];
-        if (kv->key.type != MSGPACK_OBJECT_STR || kv->val.type != MSGPACK_OBJECT_STR) continue;
-        buffer_printf(b, "%s%.*s=%.*s", b->len ? "  " : "", (int)kv->key.via.str.size,
-                      kv->key.via.str.ptr, (int)kv->val.via.str.size, kv->val.via.str.ptr);
-    }
-}
-
-static void note_input(Report *r, const char *path, const ArtifactReader *a)
-{
-    for (int i = 0; i < r->n_inputs; i++)
-        if (!strcmp(r->inputs[i].path, path)) return;
-    Buffer text, config;
-    buffer_init(&text, 1 << 16);
-    buffer_init(&config, 1 << 16);
-    const View *header = artifact_header(a);
-    put_text(&text, "", header, "kind");
-    put_text(&text, " by ", header, "producer");
-    put_text(&text, " ", header, "version");
-    buffer_printf(&text, ", %ld records, %s", artifact_count(a), artifact_digest(a));
-    config_text(header, &config);
-    r->inputs = memory_grow(r->inputs, (size_t)r->n_inputs + 1, sizeof *r->inputs);
-    r->inputs[r->n_inputs++] =
-        (ReportInput){memory_strdup(path), buffer_detach(&text), buffer_detach(&config)};
-    buffer_release(&text);
-    buffer_release(&config);
-}
-
-static int note_file(Report *r, const char *path, Error *err)
-{
-    ArtifactReader *a;
-    if (artifact_open(path, NULL, &a, err)) return -1;
-    note_input(r, path, a);
-    artifact_close(a);
-    return 0;
-}
-
-/* ---- failures ---- */
-
-/* Makes the key of a message: its text with every number as '#', since samples with the same
- * mistake differ in numbers. */
-static char *message_key(Outcome outcome, const char *text)
-{
-    Buffer b;
-    buffer_init(&b, 4096);
-    buffer_printf(&b, "%d ", (int)outcome);
-    for (const char *p = text; *p && b.len < 300; p++) {
-        int digit = isdigit((unsigned char)*p) != 0;
-        if (digit && b.data[b.len - 1] == '#') continue;
-        buffer_append(&b, digit ? "#" : p, 1);
-    }
-    char *key = buffer_detach(&b);
-    buffer_release(&b);
-    return key;
-}
-
-/* Counts a message; takes ownership of text, which may be NULL. */
-static void note_message(Report *r, Outcome outcome, char *text)
-{
-    r->failed[outcome]++;
-    if (!text) return;
-    char *key = message_key(outcome, text);
-    int i = 0;
-    while (i < r->n_messages && strcmp(r->messages[i].key, key)) i++;
-    if (i < r->n_messages) {
-        r->messages[i].count++;
-        free(key);
-        free(text);
-    } else if (i < REPORT_MAX_MESSAGES) {
-        r->messages = memory_grow(r->messages, (size_t)i + 1, sizeof *r->messages);
-        r->messages[r->n_messages++] = (ReportMessage){outcome, text, key, 1};
-    } else {
-        free(key);
-        free(text);
-    }
-}
-
-static void note_failure(Report *r, Outcome outcome, const View *verdict)
-{
-    note_message(r, outcome,
-                 view_has(verdict, "message") ? view_strdup(verdict, "message", NULL) : NULL);
-}
-
-/* Counts a sample whose endpoint failed. Its verdict says only that there was no code. */
-static void note_unanswered(Report *r)
-{
-    note_message(r, OUTCOME_EVALUATOR_ERROR,
-                 memory_strdup("no answer came: the request failed for good"));
-}
-
-static int by_count(const void *a, const void *b)
-{
-    const ReportMessage *x = a, *y = b;
-    if (x->outcome != y->outcome) return (x->outcome > y->outcome) - (x->outcome < y->outcome);
-    if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return strcmp(x->key, y->key);
 }
 
 /* ---- records in doubt ---- */
@@ -262,27 +155,46 @@ static void take_best(Report *r, ReportTask *t, const Sample *s, char *found)
     t->found_score = t->score;
 }
 
+/* Notes what answered, if it was an endpoint, and whether an adapter was trained for it: the model
+ * that answers is then an input beside the prompts. */
+static int note_policy(Report *r, const char *samples, Error *err)
+{
+    ArtifactReader *a;
+    View config;
+    size_t inputs;
+    if (artifact_open(samples, "samples", &a, err)) return -1;
+    const View *header = artifact_header(a);
+    if (!view_map(header, "config", &config, NULL) && view_has(&config, "policy") &&
+        !view_count(header, "inputs", &inputs, NULL)) {
+        free(r->policy);
+        r->policy = view_strdup(&config, "policy", NULL);
+        r->untrained = inputs < 2;
+    }
+    artifact_close(a);
+    return 0;
+}
+
 static int load_stage(Report *r, ReportStage stage, const char *samples, const char *verdicts,
                       Error *err)
 {
     SampleSet set;
-    if (note_file(r, samples, err) || note_file(r, verdicts, err) ||
-        samples_load(samples, verdicts, &set, err))
+    if ((stage == REPORT_CRL && note_policy(r, samples, err)) || notes_file(r, samples, err) ||
+        notes_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err))
         return -1;
     for (long i = 0; i < set.n; i++) {
         const Sample *s = &set.items[i];
         ReportTask *t = find_task(r, s->task);
         if (!t) continue; /* the report has no such task */
-        if (!t->task->degenerate) r->outcomes[stage][s->outcome]++;
+        if (!t->task->degenerate && !t->task->heldout) r->outcomes[stage][s->outcome]++;
         if (s->unanswered) {
-            note_unanswered(r);
+            notes_unanswered(r);
             continue;
         }
         note_doubt(r, &s->verdict);
         if (tally(&t->stage[stage], s->outcome, s->score))
             memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
         tally(&t->run, s->outcome, s->score);
-        if (s->outcome != OUTCOME_OK) note_failure(r, s->outcome, &s->verdict);
+        if (s->outcome != OUTCOME_OK) notes_failure(r, s->outcome, &s->verdict);
         if (s->outcome == OUTCOME_OK && (!t->source || s->score > t->score))
             take_best(r, t, s,
                       stage == REPORT_COLLECT
@@ -330,7 +242,7 @@ static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Err
         out->id[out->n++] = memory_strdup(set.items[i].id);
     }
     samples_release(&set);
-    if (!rc && out->n) rc = note_file(r, path, err);
+    if (!rc && out->n) rc = notes_file(r, path, err);
     free(path);
     return rc;
 }
@@ -352,12 +264,12 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     int rc = !name || verdict_read(v, &verdict, err) ? -1 : 0;
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
-        note_unanswered(r);
+        notes_unanswered(r);
     } else if (t) {
         note_doubt(r, v);
         tally(&t->round[round], verdict.outcome, verdict.score);
         tally(&t->run, verdict.outcome, verdict.score);
-        if (verdict.outcome != OUTCOME_OK) note_failure(r, verdict.outcome, v);
+        if (verdict.outcome != OUTCOME_OK) notes_failure(r, verdict.outcome, v);
     }
     if (!rc) verdict_release(&verdict);
     free(name);
@@ -371,7 +283,7 @@ static int load_round(Report *r, const char *path, Error *err)
     View v;
     int more, rc = 0;
     if (artifact_open(path, "verdicts", &a, err)) return -1;
-    note_input(r, path, a);
+    notes_input(r, path, a);
     for (int i = 0; i < r->tasks.n; i++) r->task[i].round[r->n_rounds].best = 1.0;
     rc = load_unanswered(r, path, &u, err);
     while (!rc && (more = artifact_next(a, &v, err)) != 0)
@@ -413,7 +325,7 @@ static char *found_in(const PoolItem *p)
 static int load_pool(Report *r, const char *path, Error *err)
 {
     Pool pool;
-    if (note_file(r, path, err) || pool_load(path, &pool, err)) return -1;
+    if (notes_file(r, path, err) || pool_load(path, &pool, err)) return -1;
     for (int i = 0; i < r->tasks.n; i++) {
         ReportTask *t = &r->task[i];
         const PoolItem *best = pool_best(&pool, t->task->name);
@@ -490,7 +402,7 @@ static int load_results(Report *r, const char *path, Error *err)
     View v;
     int more, rc = 0;
     if (artifact_open(path, "results", &a, err)) return -1;
-    note_input(r, path, a);
+    notes_input(r, path, a);
     while (!rc && (more = artifact_next(a, &v, err)) != 0)
         rc = more < 0 ? -1 : load_result(r, &v, err);
     artifact_close(a);
@@ -524,7 +436,7 @@ static void judged_again(Report *r, ReportTask *t, const Sample *s)
 static int load_again(Report *r, const char *samples, const char *verdicts, Error *err)
 {
     SampleSet set;
-    if (note_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
+    if (notes_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
     r->judged_again = 1;
     for (long i = 0; i < set.n; i++) {
         ReportTask *t = find_task(r, set.items[i].task);
@@ -549,7 +461,8 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
         r->task[i].task = r->tasks.tasks[i];
         r->task[i].run.best = 1.0;
         r->task[i].predicted = r->own_predicted;
-        for (int s = 0; s < REPORT_STAGES; s++) r->task[i].stage[s].best = 1.0;
+        for (int s = 0; s < REPORT_STAGES; s++)
+            r->task[i].stage[s] = (Tally){.best = 1.0, .score = memory_alloc(sizeof(double))};
     }
     int rc = 0;
     for (int s = 0; s < REPORT_STAGES && !rc; s++) {
@@ -560,7 +473,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     if (!rc && f->results) rc = load_results(r, f->results, err);
     if (!rc && f->again_samples) rc = load_again(r, f->again_samples, f->again_verdicts, err);
     for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
-    if (r->n_messages) qsort(r->messages, (size_t)r->n_messages, sizeof *r->messages, by_count);
+    notes_sort(r);
     return rc;
 }
 
@@ -571,6 +484,7 @@ void report_release(Report *r)
         free(r->task[i].found);
         free(r->task[i].refused);
         free(r->task[i].round);
+        for (int s = 0; s < REPORT_STAGES; s++) free(r->task[i].stage[s].score);
     }
     for (int i = 0; i < r->n_rounds; i++) free(r->round_name[i]);
     free(r->round_name);
@@ -586,6 +500,7 @@ void report_release(Report *r)
     }
     for (int i = 0; i < r->n_doubts; i++) free(r->doubts[i].task);
     free(r->doubts);
+    free(r->policy);
     free(r->messages);
     free(r->inputs);
     free(r->task);

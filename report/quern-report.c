@@ -1,9 +1,12 @@
 /* quern-report: writes best/<task>.cu, report.tsv and report.html of a finished run, in this order,
- * so that a report.html has all the rest. */
+ * so that a report.tsv or a page without --live has all the rest. With --live the page alone, of a run
+ * that is going on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -38,12 +41,80 @@ static int write_report(const Report *r, const char *dir, Error *err)
     return rc;
 }
 
+/* The time that the last page took, which its end tells; 0 when there is none. */
+static double last_took(const char *page)
+{
+    char tail[64] = "";
+    double took = 0;
+    FILE *f = fopen(page, "re");
+    if (!f) return 0;
+    if (!fseek(f, -(long)sizeof tail + 1, SEEK_END) && fread(tail, 1, sizeof tail - 1, f)) {
+        const char *at = strstr(tail, "<!-- took ");
+        if (at) took = strtod(at + 10, NULL);
+    }
+    fclose(f);
+    return took;
+}
+
+/* Writes the page of a run that is going on, unless the last one was written so lately that pages take
+ * more than a twentieth of the time. */
+static int write_live(const char *dir, Error *err)
+{
+    double start = clock_seconds();
+    struct stat st;
+    RunStatus s;
+    ReportFiles f = {0};
+    Report r = {0};
+    TableRow rows[TABLE_ROWS];
+    Buffer page;
+    char *path = memory_printf("%s/report.html", dir);
+    int early = !stat(path, &st) && clock_unix() - (double)st.st_mtime < 20 * last_took(path);
+    free(path);
+    if (early) return 0;
+    buffer_init(&page, 64 << 20);
+    int rc = run_status_read(dir, ".", clock_unix(), &s, err);
+    if (!rc) {
+        report_files_find(&s.folder, &f);
+        rc = report_load(&f, &r, err);
+    }
+    if (!rc) {
+        r.live = &s;
+        table_rows(&r, rows);
+        rc = html_page(&r, rows, &page, err);
+    }
+    if (!rc) {
+        buffer_printf(&page, "<!-- took %.2f s -->\n", clock_seconds() - start);
+        rc = write_file(dir, "report.html", &page, err);
+    }
+    report_release(&r);
+    report_files_release(&f);
+    run_status_release(&s);
+    buffer_release(&page);
+    return rc;
+}
+
+/* Ends with a usage error unless all of a finished run's files are named. */
+static void check_given(const FlagSpec *spec, const ReportFiles *f)
+{
+    for (int s = REPORT_SFT; s < REPORT_STAGES; s++)
+        if (!f->samples[s] || !f->verdicts[s])
+            flags_usage_error(spec, "--%s-samples and --%s-verdicts are needed, but for --live",
+                              report_stage_names[s], report_stage_names[s]);
+    if (!f->samples[REPORT_COLLECT] != !f->verdicts[REPORT_COLLECT])
+        flags_usage_error(spec, "--collect-samples and --collect-verdicts go together");
+    if (!f->again_samples != !f->again_verdicts)
+        flags_usage_error(spec, "--again-samples and --again-verdicts go together");
+}
+
 int main(int argc, char **argv)
 {
     const char *output = NULL;
+    int live = 0;
     ReportFiles f = {.run = "run", .profile = "default", .device = "sim:h100"};
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "folder of the report", .required = 1},
+        {"live", FLAG_BOOL, &live,
+         "the page of a run that is going on, from what its folder has; no other flag counts"},
         {"tasks", FLAG_TEXT, &f.tasks, "names, comma separated; all when left out"},
         {"task-root", FLAG_TEXT, &f.task_root, "folder of the tasks"},
         {"run", FLAG_TEXT, &f.run, "its name"},
@@ -51,15 +122,12 @@ int main(int argc, char **argv)
         {"device", FLAG_TEXT, &f.device, "class that the run was judged on"},
         {"collect-samples", FLAG_TEXT, &f.samples[REPORT_COLLECT], "what the teachers wrote"},
         {"collect-verdicts", FLAG_TEXT, &f.verdicts[REPORT_COLLECT], "its verdicts"},
-        {"sft-samples", FLAG_TEXT, &f.samples[REPORT_SFT], "of the stage's final model",
-         .required = 1},
-        {"sft-verdicts", FLAG_TEXT, &f.verdicts[REPORT_SFT], "its verdicts", .required = 1},
-        {"selfsup-samples", FLAG_TEXT, &f.samples[REPORT_SELFSUP], "of the stage's final model",
-         .required = 1},
-        {"selfsup-verdicts", FLAG_TEXT, &f.verdicts[REPORT_SELFSUP], "its verdicts", .required = 1},
-        {"crl-samples", FLAG_TEXT, &f.samples[REPORT_CRL], "of the stage's final model",
-         .required = 1},
-        {"crl-verdicts", FLAG_TEXT, &f.verdicts[REPORT_CRL], "its verdicts", .required = 1},
+        {"sft-samples", FLAG_TEXT, &f.samples[REPORT_SFT], "of the stage's final model"},
+        {"sft-verdicts", FLAG_TEXT, &f.verdicts[REPORT_SFT], "its verdicts"},
+        {"selfsup-samples", FLAG_TEXT, &f.samples[REPORT_SELFSUP], "of the stage's final model"},
+        {"selfsup-verdicts", FLAG_TEXT, &f.verdicts[REPORT_SELFSUP], "its verdicts"},
+        {"crl-samples", FLAG_TEXT, &f.samples[REPORT_CRL], "of the stage's final model"},
+        {"crl-verdicts", FLAG_TEXT, &f.verdicts[REPORT_CRL], "its verdicts"},
         {"pool", FLAG_TEXT, &f.pool, "of the whole run"},
         {"again-samples", FLAG_TEXT, &f.again_samples,
          "the best of the pool and of each stage's samples"},
@@ -76,14 +144,15 @@ int main(int argc, char **argv)
                            0,
                            0};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (!f.samples[REPORT_COLLECT] != !f.verdicts[REPORT_COLLECT])
-        flags_usage_error(&spec, "--collect-samples and --collect-verdicts go together");
-    if (!f.again_samples != !f.again_verdicts)
-        flags_usage_error(&spec, "--again-samples and --again-verdicts go together");
+    if (!live) check_given(&spec, &f);
     log_open("quern-report");
     stop_install();
     Error err;
     Report r;
+    if (live) {
+        if (write_live(output, &err)) log_die(&err);
+        return log_close(0);
+    }
     if (file_mkdirs(output, &err) || report_load(&f, &r, &err) || write_report(&r, output, &err))
         log_die(&err);
     log_info("wrote %s/report.html", output);

@@ -7,6 +7,8 @@
 #include "base/buffer.h"
 #include "eval/device/device.h"
 #include "eval/device/outcome.h"
+#include "eval/judge/statistics.h"
+#include "report/run/run_status.h"
 #include "tasks/task.h"
 
 typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_STAGES } ReportStage;
@@ -26,6 +28,7 @@ typedef struct {
     long attempted, succeeded;    /* samples that were judged, and the correct ones */
     double best;                  /* the best score of these samples, at least 1.0 */
     char best_digest[DIGEST_HEX]; /* digest of its source; "" when best is 1.0 */
+    double *score; /* of a stage: `attempted` of them as first judged, -1 where not correct */
 } Tally;
 
 typedef struct {
@@ -73,8 +76,8 @@ typedef struct {
     int n_rounds;
     char *class_name[REPORT_MAX_CLASSES];
     int n_classes;
-    long outcomes[REPORT_STAGES][OUTCOME_COUNT];
-    ReportMessage *messages; /* by outcome, then the most frequent first */
+    long outcomes[REPORT_STAGES][OUTCOME_COUNT]; /* of train tasks */
+    ReportMessage *messages;                     /* by outcome, then the most frequent first */
     int n_messages;
     ReportDoubt *doubts;
     int n_doubts;
@@ -85,6 +88,9 @@ typedef struct {
     int own_predicted;          /* the times of the run's own device are predicted */
     double error_factor;        /* the largest of the predicted verdicts; 0: unknown */
     int judged_again;           /* the best kernels have scores of a second judgement */
+    char *policy;               /* the endpoint that answered, or NULL: a model here */
+    int untrained;              /* it has no adapter of this run: no weights were trained */
+    const RunStatus *live;      /* of a run that is going on; borrowed, NULL of a finished one */
 } Report;
 
 typedef struct {
@@ -95,16 +101,34 @@ typedef struct {
     const char *again_samples, *again_verdicts;
 } ReportFiles;
 
+/* ---- run_files.c ---- */
+/* The artifacts that a run folder has, whether the run is finished or not. It borrows from r; the rest
+ * is released by report_files_release, and only then. */
+void report_files_find(const RunFolder *r, ReportFiles *out);
+void report_files_release(ReportFiles *f);
+
 /* Reads the artifacts. The caller releases *out, also after an error. f must stay valid. */
 int report_load(const ReportFiles *f, Report *out, Error *err);
 void report_release(Report *r);
 
 /* ---- table.c ---- */
+typedef enum {
+    TABLE_RATE,   /* succeeded / attempted */
+    TABLE_FASTER, /* tasks */
+    TABLE_MEAN,
+    TABLE_GEOMEAN,
+    TABLE_MEDIAN,
+    TABLE_STATISTICS
+} TableStatistic;
+
 typedef struct {
     char stage[16], split[16];
     int tasks, faster;
     long attempted, succeeded;
     double mean, geomean, median, max, p25, p75; /* NAN without tasks */
+    /* The 95% interval of each statistic, by resampling tasks and each task's samples; of the whole
+     * run tasks alone. NAN where there is none: a single task. */
+    Interval in[TABLE_STATISTICS];
 } TableRow;
 
 /* Returns the percentile p (0 to 1) of n >= 1 ascending values, linear between the nearest
@@ -113,10 +137,25 @@ double table_percentile(const double *v, int n, double p);
 /* Sorts the n best scores in v and computes their statistics. Faster means above 1.01. */
 void table_statistics(double *v, int n, TableRow *row);
 
-enum { TABLE_ROWS = 12 };
-/* Makes the rows of sft, selfsup, crl and best, each over train, heldout and all. */
+enum { TABLE_ROWS = 15 };
+/* Makes the rows of collect, sft, selfsup, crl and best, each over train, heldout and all. */
 void table_rows(const Report *r, TableRow out[TABLE_ROWS]);
 void table_tsv(const TableRow rows[TABLE_ROWS], Buffer *out);
+
+/* ---- standing.c: what a run is worth ---- */
+typedef struct {
+    int has_teacher;
+    int tasks, beaten;  /* train tasks; those whose best kernel is the model's, not the teacher's */
+    Interval beaten_in; /* NAN with a single task */
+    /* The success rate of the crl model on train tasks, minus that of the sft model. NAN without
+     * samples of both. */
+    Interval gain;
+} Standing;
+
+/* Whether the model found a kernel that is more than a hundredth faster than every kernel of the
+ * teachers. Without samples of a teacher: than the baseline. */
+int standing_beats_teacher(const ReportTask *t);
+void standing_of(const Report *r, Standing *out);
 
 /* ---- explain.c ---- */
 typedef struct {
@@ -148,6 +187,16 @@ void figure_outcomes(const Report *r, Buffer *b);
 /* Writes DIR/best/<task>.cu for each task with a correct kernel, and removes the other .cu files of
  * earlier reports there. */
 int best_write(const Report *r, const char *dir, Error *err);
+
+/* ---- html_live.c ---- */
+/* Of a run that is going on: its stages and what its programs do. */
+void html_live(const RunStatus *s, Buffer *b);
+
+/* ---- html_top.c: the first screen and the table of stages ---- */
+void html_text(Buffer *b, const char *s); /* escaped */
+void html_factor(Buffer *b, double v);    /* "1.25×" */
+void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
+void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 
 /* ---- html.c, style.c ---- */
 extern const char *const report_style;

@@ -2,6 +2,7 @@
  * "Less vulnerable confidence and significance procedures", 1963). */
 #include "eval/judge/statistics.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/random.h"
 
 enum { RESAMPLES = 2000, LOW_INDEX = RESAMPLES / 40, HIGH_INDEX = RESAMPLES - 1 - LOW_INDEX };
+enum { STATISTICS_MAX = 16 }; /* statistics of one resample */
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -85,21 +87,59 @@ static double few_samples(int n)
     return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
 }
 
+void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out)
+{
+    double one[STATISTICS_MAX], *all = memory_array((size_t)n * RESAMPLES, sizeof *all);
+    Random r;
+    assert(n <= STATISTICS_MAX);
+    random_init(&r, seed, random_hash("bootstrap", 9));
+    for (int i = 0; i < RESAMPLES; i++) {
+        draw(ctx, &r, one);
+        for (int k = 0; k < n; k++) all[k * RESAMPLES + i] = one[k];
+    }
+    for (int k = 0; k < n; k++) {
+        double *v = &all[k * RESAMPLES];
+        qsort(v, RESAMPLES, sizeof *v, compare_doubles);
+        out[k].low = v[LOW_INDEX];
+        out[k].high = v[HIGH_INDEX];
+    }
+    free(all);
+}
+
+void statistics_widen(Interval *in, int groups, double least, double most)
+{
+    double factor = student(groups - 1) / student(1 << 20);
+    in->low = fmax(least, in->middle - fmax(0, in->middle - in->low) * factor);
+    in->high = fmin(most, in->middle + fmax(0, in->high - in->middle) * factor);
+}
+
+typedef struct {
+    const double *sorted;
+    int *drawn, n;
+} Ratios;
+
+static void draw_midmean(void *ctx, Random *r, double *out)
+{
+    const Ratios *v = ctx;
+    *out = resample_midmean(r, v->sorted, v->drawn, v->n);
+}
+
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
 {
     int *drawn = memory_array((size_t)p->n, sizeof *drawn);
     double *ratios = sorted_ratios(p);
-    double *means = memory_array(RESAMPLES, sizeof *means);
-    Random r;
     out->middle = sorted_midmean(ratios, p->n);
-    random_init(&r, seed, random_hash("bootstrap", 9));
-    for (int i = 0; i < RESAMPLES; i++) means[i] = resample_midmean(&r, ratios, drawn, p->n);
-    qsort(means, RESAMPLES, sizeof *means, compare_doubles);
-    out->low = out->middle - (out->middle - means[LOW_INDEX]) * few_samples(p->n);
-    out->high = out->middle + (means[HIGH_INDEX] - out->middle) * few_samples(p->n);
+    statistics_resample(draw_midmean, &(Ratios){ratios, drawn, p->n}, seed, 1, out);
+    out->low = out->middle - (out->middle - out->low) * few_samples(p->n);
+    out->high = out->middle + (out->high - out->middle) * few_samples(p->n);
     free(ratios);
-    free(means);
     free(drawn);
+}
+
+/* Clopper and Pearson's interval where all n trials came out the same. */
+double statistics_none_of(long n)
+{
+    return n > 0 ? 1 - pow(0.025, 1.0 / (double)n) : 1;
 }
 
 /* The standard error of a trimmed mean follows from the winsorized samples: trimmed ones take the

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/random.h"
+
 typedef struct {
     double middle, low, high; /* the 95% interval; a point when n is 1 */
 } Interval;
@@ -23,6 +25,18 @@ void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
 /* An estimate of half that interval without resampling, to decide when sampling stops. */
 double statistics_half_width(const Pairs *p);
+
+/* Computes n statistics of one resample into out. */
+typedef void StatisticsDraw(void *ctx, Random *r, double *out);
+/* Fills low and high of n <= 16 intervals with the bootstrap's 2.5% and 97.5% percentiles of those
+ * statistics. Equal seeds give equal intervals. */
+void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out);
+/* Widens an interval whose resamples drew from `groups` >= 2 groups, by Student's t over the normal
+ * quantile, within what the statistic can be. */
+void statistics_widen(Interval *in, int groups, double least, double most);
+/* The upper end of the 95% interval of a rate of which n trials showed none; for all of n, one minus
+ * it is the lower end. */
+double statistics_none_of(long n);
 
 /* The median of v with its interval by order statistics. */
 void statistics_median_interval(const double *v, int n, Interval *out);

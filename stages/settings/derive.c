@@ -119,7 +119,8 @@ static int derive_kernels(Settings *s, Error *err)
 
 /* ---- tasks ---- */
 
-static int add_task(Digester *g, const char *path, size_t root, Error *err)
+/* all: the name and the first digits of the digest of each file are appended to it. */
+static int add_task(Digester *g, Buffer *all, const char *path, size_t root, Error *err)
 {
     Names files = {0};
     int rc = list(path, 0, 0, &files, err);
@@ -129,6 +130,7 @@ static int add_task(Digester *g, const char *path, size_t root, Error *err)
         rc = file_digest(files.items[i], hex, NULL, err);
         digester_add_field(g, name, strlen(name));
         digester_add_field(g, hex, rc ? 0 : strlen(hex));
+        if (!rc) buffer_printf(all, "%s%s=%.12s", all->len ? " " : "", name, hex);
     }
     names_release(&files);
     return rc;
@@ -141,13 +143,17 @@ static int derive_tasks(Settings *s, Error *err)
     int n, rc = 0;
     Digester g;
     Digest d;
+    Buffer all;
     if (taskset_paths(root, setting_text(s, SETTING_TASKS), &paths, &n, err)) return -1;
     digester_init(&g);
-    for (int i = 0; i < n && !rc; i++) rc = add_task(&g, paths[i], strlen(root) + 1, err);
+    buffer_init(&all, 64 << 20);
+    for (int i = 0; i < n && !rc; i++) rc = add_task(&g, &all, paths[i], strlen(root) + 1, err);
     digester_finish(&g, &d);
     digest_hex(&d, hex);
     taskset_paths_free(paths, n);
     s->tasks_digest = memory_strdup(hex);
+    s->tasks_files = buffer_detach(&all);
+    buffer_release(&all);
     return rc;
 }
 

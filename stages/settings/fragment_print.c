@@ -84,6 +84,7 @@ static void print_lists(const Settings *s, Buffer *out)
     print_word(out, "checkpoint", s->checkpoint);
     print_value(out, "trained", s->trained ? "yes" : "");
     print_value(out, "stamp_tasks", s->tasks_digest);
+    print_value(out, "tasks_files", s->tasks_files);
 }
 
 void settings_print(const Settings *s, Buffer *out)

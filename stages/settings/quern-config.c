@@ -115,10 +115,10 @@ static int run(const Options *o, const char *const *words, int n, Settings *s, E
         warn_of_environment(s);
         if (settings_check_programs(s, err)) return -1;
     }
-    if (settings_derive(s, err)) return -1;
+    if (settings_derive(s, err) || settings_check_tasks(s, err)) return -1;
     buffer_init(&b, MAX_FRAGMENT);
     settings_print(s, &b);
-    int rc = o->output ? write_fragment(o->output, &b, err) : 0;
+    int rc = o->output ? settings_keep_report(s, err) || write_fragment(o->output, &b, err) : 0;
     if (!rc && !o->output && !o->command) status = put(&b);
     buffer_release(&b);
     if (!rc && o->command) rc = run_command(s, o->command, err);

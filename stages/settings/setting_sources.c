@@ -196,5 +196,6 @@ void settings_release(Settings *s)
     free(s->endpoint);
     free(s->checkpoint);
     free(s->tasks_digest);
+    free(s->tasks_files);
     *s = (Settings){0};
 }

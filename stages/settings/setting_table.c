@@ -105,12 +105,16 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     RUN(SEED, WHOLE, "1", SEEDED, "seed of everything that is drawn"),
     RUN(SECRET, WHOLE, "", STAMP_COLLECT | STAMP_DEVICE,
         "seed of the inputs on which kernels are judged; none: a random one, kept in the run"),
+    OPTION(REFRESH, SWITCH, "", 0,
+           "1: a finished run whose tasks have changed is made again; its report is kept"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
                                               "selfsup", "crl",    "report"};
 
 const VariableSpec environment_table[] = {
+    {"QUERN_PROGRESS", "given by mk/run: the file of a program's progress, for quern-status"},
+    {"QUERN_TERMINAL", "given by mk/run: the descriptor of the terminal that shows progress"},
     {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a run starts a private one"},
     {"QUERN_KEY",
      "a secret of 16 bytes or more: jobs and verdicts of others on the server are refused"},

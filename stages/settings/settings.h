@@ -66,6 +66,7 @@ typedef enum {
     SETTING_CLASSES,
     SETTING_SEED,
     SETTING_SECRET,
+    SETTING_REFRESH,
     SETTING_COUNT
 } SettingId;
 
@@ -141,6 +142,7 @@ typedef struct {
     char *checkpoint;    /* the model directory to start from, or "" */
     int trained;         /* the run trains a model */
     char *tasks_digest;  /* of the files of the tasks */
+    char *tasks_files; /* "relu/task.json=0123456789ab ...": each with its digest's first digits */
 } Settings;
 
 /* Read all sources. words: NAME=VALUE of the command line. An unknown name is refused. */
@@ -155,6 +157,12 @@ int settings_check_devices(Settings *s, Error *err);
 int settings_check_programs(const Settings *s, Error *err);
 /* Digests and flags that follow from the settings. Reads the files of the tasks. */
 int settings_derive(Settings *s, Error *err);
+/* Refuses, after settings_derive, to make a finished run again because files of its tasks have changed,
+ * unless REFRESH=1: the sentence names them. Other tasks by TASKS are another matter. */
+int settings_check_tasks(const Settings *s, Error *err);
+/* Keeps the report of a finished run that is about to be made again or to go on: as report-N.html and
+ * report-N.tsv. Once for each report. */
+int settings_keep_report(const Settings *s, Error *err);
 /* The Make fragment. */
 void settings_print(const Settings *s, Buffer *out);
 void settings_release(Settings *s);

@@ -52,7 +52,7 @@ ten_kills() { # fails when the run ended before the tenth kill, because this scr
   for what in group make fleet redis stage stage redis fleet make group; do
     at=$((turn * total / 14 + RANDOM % 4)) turn=$((turn + 1))
     for try in 1 2 3; do # start again when the run ended by itself
-      [ ! -e "$(dir killed)/report.html" ] || break 2
+      [ ! -e "$(dir killed)/report.tsv" ] || break 2
       alive || { wait "$make" 2>/dev/null; start_run; starts=$((starts + 1)); }
       wait_for "[ \$(artifacts) -ge $at ] || ! alive" 300
       sleep "0.0$((RANDOM % 10))"
@@ -66,10 +66,10 @@ ten_kills() { # fails when the run ended before the tenth kill, because this scr
     [ "$what" = redis ] || [ -z "$p" ] || wait "$make" 2>/dev/null
   done
   ! alive || wait "$make" 2>/dev/null
-  [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.html" ]
+  [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]
 }
 for attempt in 1 2 3 4; do ten_kills && break; done
-[ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.html" ]; ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
+[ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]; ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
 grep '^##' "$tmp/out" | sed 's/^/# /'
 crl killed; s=$?
 [ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'the same command then ends well'

@@ -104,6 +104,10 @@ static inline Record *sample(const Row *row, const char *id)
     return r;
 }
 
+/* The endpoint that the next samples come from, and whether an adapter answered; NULL: a model here. */
+static const char *endpoint;
+static int adapter;
+
 /* Writes dir/NAME/samples.qa and verdicts.qa. The paths stay valid for the next four calls. */
 static inline void write_pair(const char *name, const Row *rows, int n, const char **samples,
                               const char **verdicts)
@@ -122,6 +126,11 @@ static inline void write_pair(const char *name, const Row *rows, int n, const ch
         *(k ? verdicts : samples) = path;
         artifact_spec_init(&specs[k], k ? "verdicts" : "samples", "quern-test");
         artifact_spec_config(&specs[k], "name", "<%s>", name);
+        if (!k && endpoint) {
+            artifact_spec_config(&specs[k], "policy", "%s", endpoint);
+            artifact_spec_input_digest(&specs[k], "prompts.qa", "p");
+            if (adapter) artifact_spec_input_digest(&specs[k], "model", "m");
+        }
         assert_int_equal(artifact_create(path, &specs[k], &w[k], &err), 0);
         for (int i = 0; i < n; i++) {
             char id[64];

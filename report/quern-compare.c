@@ -1,0 +1,60 @@
+/* quern-compare: runs side by side, as text, TSV or a page. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "report/compare.h"
+
+static int write_as(const char *path, void (*write)(const Compare *, Buffer *), const Compare *c,
+                    Error *err)
+{
+    Buffer b;
+    if (!path) return 0;
+    buffer_init(&b, 64 << 20);
+    write(c, &b);
+    int rc = b.full ? error_set(err, ERROR_LIMIT, "%s takes more than %zu bytes", path, b.max)
+                    : file_write_atomic(path, b.data, b.len, err);
+    buffer_release(&b);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const char *runs = "runs", *html = NULL, *tsv = NULL;
+    const Flag flags[] = {
+        {.name = "runs", .kind = FLAG_TEXT, .target = &runs, .help = "the folder of the runs"},
+        {.name = "html", .kind = FLAG_TEXT, .target = &html, .help = "a page to write as well"},
+        {.name = "tsv", .kind = FLAG_TEXT, .target = &tsv, .help = "a table to write as well"},
+        {0}};
+    const FlagSpec spec = {
+        .program = "quern-compare",
+        .synopsis = "RUN_A RUN_B [RUN...]",
+        .about = "Compare runs with the first one: the settings that differ; each stage's success "
+                 "rate and speedup with the paired 95% interval of the difference; whose best kernel "
+                 "of a task is faster. A run that is going on is compared by what it has.",
+        .flags = flags,
+        .min_words = 2,
+        .max_words = COMPARE_MAX_RUNS};
+    const char **words = memory_array((size_t)argc, sizeof *words);
+    int n = flags_parse(&spec, argc, argv, words);
+    log_open("quern-compare");
+    stop_install();
+    Error err;
+    Buffer text;
+    Compare *c = memory_alloc(sizeof *c);
+    if (compare_load(words, n, runs, c, &err) || write_as(html, compare_html, c, &err) ||
+        write_as(tsv, compare_tsv, c, &err))
+        log_die(&err);
+    buffer_init(&text, 64 << 20);
+    compare_text(c, &text);
+    fputs(text.data, stdout);
+    buffer_release(&text);
+    compare_release(c);
+    free(c);
+    free(words);
+    return log_close(0);
+}

@@ -1,0 +1,170 @@
+/* Reads settings.mk, which quern-config writes and Make includes. Only its assignments are read. */
+#include "report/run/run_folder.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { SETTINGS_MAX_BYTES = 4 << 20, MAX_ROUNDS = 16384 };
+
+/* What Make reads: "$$" is "$", "$(hash)" is "#", "$(empty)" is nothing. */
+static char *unescaped(const char *s, size_t n)
+{
+    char *out = memory_alloc(n + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < n;) {
+        if (n - i >= 2 && !strncmp(s + i, "$$", 2)) {
+            out[at++] = '$';
+            i += 2;
+        } else if (n - i >= 7 && !strncmp(s + i, "$(hash)", 7)) {
+            out[at++] = '#';
+            i += 7;
+        } else if (n - i >= 8 && !strncmp(s + i, "$(empty)", 8)) {
+            i += 8;
+        } else {
+            out[at++] = s[i++];
+        }
+    }
+    out[at] = 0;
+    return out;
+}
+
+static void read_line(RunFolder *r, const char *line, size_t n)
+{
+    static const char word[] = "override ";
+    const char *assigned = memmem(line, n, " :=", 3);
+    if (n < sizeof word || strncmp(line, word, sizeof word - 1) || !assigned) return;
+    const char *name = line + sizeof word - 1, *value = assigned + 3;
+    if (value < line + n && *value == ' ') value++;
+    r->settings = memory_grow(r->settings, (size_t)r->n_settings + 1, sizeof *r->settings);
+    r->settings[r->n_settings++] = (RunSetting){memory_strndup(name, (size_t)(assigned - name)),
+                                                unescaped(value, (size_t)(line + n - value))};
+}
+
+int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *err)
+{
+    Buffer text;
+    *out = (RunFolder){0};
+    char *path = memory_printf("%s/settings.mk", run);
+    int below = !file_exists(path);
+    free(path);
+    out->dir = below ? memory_printf("%s/%s", runs, run) : memory_strdup(run);
+    for (size_t n = strlen(out->dir); n > 1 && out->dir[n - 1] == '/';) out->dir[--n] = 0;
+    path = run_folder_path(out, "settings.mk");
+    if (!file_exists(path)) {
+        free(path);
+        return error_set(err, ERROR_NOT_FOUND,
+                         "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there",
+                         run, run, out->dir);
+    }
+    buffer_init(&text, SETTINGS_MAX_BYTES);
+    int rc = file_read(path, SETTINGS_MAX_BYTES, &text, err);
+    for (const char *p = text.data; !rc && *p;) {
+        size_t n = strcspn(p, "\n");
+        read_line(out, p, n);
+        p += n + (p[n] == '\n');
+    }
+    buffer_release(&text);
+    free(path);
+    const char *slash = strrchr(out->dir, '/'), *name = run_folder_setting(out, "RUN");
+    out->name = memory_strdup(*name ? name : slash ? slash + 1 : out->dir);
+    return rc;
+}
+
+void run_folder_release(RunFolder *r)
+{
+    for (int i = 0; i < r->n_settings; i++) {
+        free(r->settings[i].name);
+        free(r->settings[i].value);
+    }
+    free(r->settings);
+    free(r->dir);
+    free(r->name);
+    *r = (RunFolder){0};
+}
+
+const char *run_folder_setting(const RunFolder *r, const char *name)
+{
+    for (int i = 0; i < r->n_settings; i++)
+        if (!strcmp(r->settings[i].name, name)) return r->settings[i].value;
+    return "";
+}
+
+int run_folder_has(const RunFolder *r, const char *name)
+{
+    const char *value = run_folder_setting(r, name);
+    return *value && strcmp(value, "0") != 0;
+}
+
+int run_folder_is_live(const RunFolder *r)
+{
+    char *path = run_folder_path(r, "queue/lock");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    free(path);
+    if (fd < 0) return 0;
+    int busy = flock(fd, LOCK_SH | LOCK_NB) != 0;
+    close(fd);
+    return busy;
+}
+
+static char *path_of(const RunFolder *r, const char *fmt, va_list ap)
+{
+    char rest[1024];
+    vsnprintf(rest, sizeof rest, fmt, ap);
+    return memory_printf("%s/%s", r->dir, rest);
+}
+
+char *run_folder_path(const RunFolder *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *path = path_of(r, fmt, ap);
+    va_end(ap);
+    return path;
+}
+
+int run_folder_holds(const RunFolder *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *path = path_of(r, fmt, ap);
+    va_end(ap);
+    int there = file_exists(path);
+    free(path);
+    return there;
+}
+
+int run_folder_rounds(const RunFolder *r, const char *stage)
+{
+    long n = strtol(run_folder_setting(r, !strcmp(stage, "crl") ? "ROUNDS" : "SELFSUP_ROUNDS"),
+                    NULL, 10);
+    return n < 0 ? 0 : n > MAX_ROUNDS ? MAX_ROUNDS : (int)n;
+}
+
+int run_folder_rounds_done(const RunFolder *r, const char *stage)
+{
+    int planned = run_folder_rounds(r, stage), trained = run_folder_has(r, "trained"), n = 0;
+    while (n < planned && run_folder_holds(r, "%s/%d/pool.qa", stage, n + 1) &&
+           (!trained || run_folder_holds(r, "%s/%d/model/manifest.qa", stage, n + 1)))
+        n++;
+    return n;
+}
+
+char *run_folder_last_pool(const RunFolder *r)
+{
+    static const char *const stages[] = {"crl", "selfsup"};
+    if (run_folder_holds(r, "report/crl/pool.qa")) return run_folder_path(r, "report/crl/pool.qa");
+    for (int s = 0; s < 2; s++)
+        for (int n = run_folder_rounds(r, stages[s]); n > 0; n--)
+            if (run_folder_holds(r, "%s/%d/pool.qa", stages[s], n))
+                return run_folder_path(r, "%s/%d/pool.qa", stages[s], n);
+    return run_folder_holds(r, "collect/pool.qa") ? run_folder_path(r, "collect/pool.qa") : NULL;
+}

@@ -1,0 +1,233 @@
+/* Puts together where a run stands. A queue that does not answer at once is left out. */
+#include "report/run/run_status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "artifacts/artifact.h"
+#include "base/memory.h"
+#include "eval/judge/verdict.h"
+
+const char *const run_state_names[] = {"going on", "finished", "stopped", "failed"};
+const char *const run_stage_names[STAGES] = {"collect", "sft", "selfsup", "crl", "report"};
+
+enum { WORKER_IDLE_S = 60, MAX_SICK = 256 };
+
+/* ---- rules and stages ---- */
+
+static StageId stage_of(const char *rule)
+{
+    for (int s = 0; s < STAGE_REPORT; s++) {
+        size_t n = strlen(run_stage_names[s]);
+        if (!strncmp(rule, run_stage_names[s], n) && rule[n] == '-') return (StageId)s;
+    }
+    return STAGE_REPORT;
+}
+
+/* The seconds during which a rule of the stage ran; STAGES: of any stage. Rules are in order of their
+ * starts. */
+static double seconds_of(const RunStatus *s, StageId stage)
+{
+    double sum = 0, until = 0;
+    for (int i = 0; i < s->n_rules; i++) {
+        const RunRule *r = &s->rules[i];
+        if (stage != STAGES && stage_of(r->name) != stage) continue;
+        double end = r->state != RULE_RUNNING ? r->start + r->seconds
+                     : s->state == RUN_GOING  ? s->now
+                                              : r->start;
+        double from = r->start > until ? r->start : until;
+        if (end > from) sum += end - from;
+        if (end > until) until = end;
+    }
+    return sum;
+}
+
+static const RunRule *rule_of(const RunStatus *s, const char *name)
+{
+    for (int i = 0; i < s->n_rules; i++)
+        if (!strcmp(s->rules[i].name, name)) return &s->rules[i];
+    return NULL;
+}
+
+/* A run is finished when the report was made after every other rule. */
+static RunState state_of(const RunStatus *s)
+{
+    const RunRule *report = rule_of(s, "report");
+    int failed = 0, last = report && report->state == RULE_DONE;
+    if (run_folder_is_live(&s->folder)) return RUN_GOING;
+    for (int i = 0; i < s->n_rules; i++) {
+        failed |= s->rules[i].state == RULE_FAILED;
+        if (last && s->rules[i].start > report->start + report->seconds + 1) last = 0;
+    }
+    return last ? RUN_FINISHED : failed ? RUN_FAILED : RUN_STOPPED;
+}
+
+static int is_done(const RunStatus *s, StageId stage)
+{
+    const RunFolder *f = &s->folder;
+    const StageStatus *k = &s->stage[stage];
+    switch (stage) {
+    case STAGE_COLLECT: return run_folder_holds(f, "collect/verdicts.qa");
+    case STAGE_SFT:
+        return run_folder_holds(f, run_folder_has(f, "trained") ? "sft/model/manifest.qa"
+                                                                : "sft/dataset.qa");
+    case STAGE_SELFSUP:
+    case STAGE_CRL: return k->rounds == k->planned;
+    default: return s->state == RUN_FINISHED;
+    }
+}
+
+static void fill_stages(RunStatus *s)
+{
+    for (int i = 0; i < s->n_rules; i++) {
+        StageStatus *k = &s->stage[stage_of(s->rules[i].name)];
+        k->rules++;
+        k->failed += s->rules[i].state == RULE_FAILED;
+        k->running += s->rules[i].state == RULE_RUNNING && s->state == RUN_GOING;
+    }
+    for (int i = 0; i < STAGES; i++) {
+        StageStatus *k = &s->stage[i];
+        if (i == STAGE_SELFSUP || i == STAGE_CRL) {
+            k->planned = run_folder_rounds(&s->folder, run_stage_names[i]);
+            k->rounds = run_folder_rounds_done(&s->folder, run_stage_names[i]);
+        }
+        k->done = is_done(s, (StageId)i);
+        k->seconds = seconds_of(s, (StageId)i);
+    }
+}
+
+/* ---- the best of each task ---- */
+
+static TaskStatus *task_of(RunStatus *s, const char *name, size_t n)
+{
+    for (int i = 0; i < s->n_tasks; i++)
+        if (strlen(s->task[i].task) == n && !memcmp(s->task[i].task, name, n)) return &s->task[i];
+    if (s->n_tasks == STATUS_MAX_TASKS || n >= sizeof s->task->task) return NULL;
+    s->task = memory_grow(s->task, (size_t)s->n_tasks + 1, sizeof *s->task);
+    TaskStatus *t = &s->task[s->n_tasks++];
+    *t = (TaskStatus){0};
+    memcpy(t->task, name, n);
+    return t;
+}
+
+static int read_kernel(RunStatus *s, const View *v, Error *err)
+{
+    const char *task, *stage;
+    size_t n, len;
+    double score;
+    int64_t round;
+    if (view_text(v, "task", &task, &n, err) || view_text(v, "stage", &stage, &len, err) ||
+        view_float(v, "score", &score, err) || view_int(v, "round", &round, err))
+        return -1;
+    TaskStatus *t = task_of(s, task, n);
+    if (!t) return 0;
+    t->kernels++;
+    if (len == 7 && !memcmp(stage, "collect", 7) && score > t->teacher) t->teacher = score;
+    if (score <= t->best) return 0;
+    t->best = score;
+    if (round)
+        snprintf(t->found, sizeof t->found, "%.*s %lld", (int)len, stage, (long long)round);
+    else
+        snprintf(t->found, sizeof t->found, "%.*s", (int)len, stage);
+    return 0;
+}
+
+static int by_task(const void *a, const void *b)
+{
+    return strcmp(((const TaskStatus *)a)->task, ((const TaskStatus *)b)->task);
+}
+
+static int read_pool(RunStatus *s, Error *err)
+{
+    char *path = run_folder_last_pool(&s->folder);
+    ArtifactReader *a;
+    View v;
+    int more, rc = 0;
+    if (!path) return 0;
+    snprintf(s->pool, sizeof s->pool, "%s", path + strlen(s->folder.dir) + 1);
+    rc = artifact_open(path, "pool", &a, err);
+    free(path);
+    if (rc) return -1;
+    while (!rc && (more = artifact_next(a, &v, err)) != 0)
+        rc = more < 0 ? -1 : read_kernel(s, &v, err);
+    artifact_close(a);
+    if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
+    return rc;
+}
+
+/* ---- the queue ---- */
+
+/* Whether a server listens at the socket: a queue that is opened waits for one. */
+static int listens(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof to.sun_path) return 0;
+    strcpy(to.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof to);
+    if (fd >= 0) close(fd);
+    return yes;
+}
+
+static void read_workers(RunStatus *s, Queue *q)
+{
+    static QueueWorker found[STATUS_MAX_WORKERS];
+    for (int c = 0; c < s->n_classes; c++) {
+        int n = 0;
+        if (queue_workers(q, s->classes[c].device_class, WORKER_IDLE_S, found, STATUS_MAX_WORKERS,
+                          &n, NULL))
+            return;
+        s->workers = memory_grow(s->workers, (size_t)(s->n_workers + n) + 1, sizeof *s->workers);
+        for (int i = 0; i < n; i++) {
+            s->workers[s->n_workers].worker = found[i];
+            s->workers[s->n_workers++].device_class = c;
+        }
+    }
+}
+
+static void read_queue(RunStatus *s)
+{
+    Queue *q;
+    const char *outside = getenv("QUERN_REDIS");
+    char *socket_path = run_folder_path(&s->folder, "queue/redis.sock");
+    char *url =
+        outside && *outside ? memory_strdup(outside) : memory_printf("unix:%s", socket_path);
+    int there = s->state == RUN_GOING && ((outside && *outside) || listens(socket_path));
+    if (there && !queue_open(url, NULL, VERDICT_HARNESS, &q, NULL)) {
+        queue_set_patience(q, 1);
+        s->sick = memory_array(MAX_SICK, sizeof *s->sick);
+        s->has_queue = !queue_status(q, s->classes, STATUS_MAX_CLASSES, &s->n_classes, NULL) &&
+                       !queue_quarantined(q, s->sick, MAX_SICK, &s->n_sick, NULL);
+        if (s->has_queue) read_workers(s, q);
+        queue_close(q);
+    }
+    free(url);
+    free(socket_path);
+}
+
+int run_status_read(const char *run, const char *runs, double now, RunStatus *out, Error *err)
+{
+    *out = (RunStatus){.now = now};
+    if (run_folder_open(run, runs, &out->folder, err) ||
+        run_logs_read(out->folder.dir, &out->rules, &out->n_rules, err))
+        return -1;
+    out->state = state_of(out);
+    if (out->n_rules) out->began = out->rules[0].start;
+    out->seconds = seconds_of(out, STAGES);
+    fill_stages(out);
+    read_queue(out);
+    return read_pool(out, err);
+}
+
+void run_status_release(RunStatus *s)
+{
+    run_folder_release(&s->folder);
+    free(s->rules);
+    free(s->task);
+    free(s->workers);
+    free(s->sick);
+}

@@ -1,0 +1,250 @@
+/* Where a run stands, from a folder with settings, logs, progress and a pool: what is finished, stopped,
+ * failed and going on, and how long a look at 15,000 kernels takes. */
+#include "tests/unit/report/run_fixture.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "report/run/run_status.h"
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    Error err;
+    snprintf(path, sizeof path, "%s/r/%s", dir, name);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    assert_int_equal(file_mkdirs(path, &err), 0);
+    *slash = '/';
+    assert_int_equal(file_write_atomic(path, text, strlen(text), &err), 0);
+}
+
+static void clear(void)
+{
+    char path[128];
+    Error err;
+    snprintf(path, sizeof path, "%s/r", dir);
+    assert_int_equal(file_remove_tree(path, &err), 0);
+    put("settings.mk",
+        "# of a test\noverride RUN := a/b\noverride PROFILE := smoke\noverride POLICY := small\n"
+        "override DEVICE := sim:h100\noverride SFT := --x $$1 $(hash)2\noverride EMPTY :=\n"
+        "override SELFSUP_ROUNDS := 1\noverride ROUNDS := 3\noverride trained := yes\n");
+}
+
+static void put_log(const char *rule, const char *start, const char *end)
+{
+    char name[64], text[512];
+    snprintf(name, sizeof name, "log/%s.log", rule);
+    snprintf(text, sizeof text, "command: x\nstart: 2026-01-01T10:%sZ\nsaid <%s>\n%s", start, rule,
+             end);
+    put(name, text);
+}
+
+#define END(at, seconds, status) "end: 2026-01-01T10:" at "Z, " seconds " s, exit " status "\n"
+
+static void put_pool(const char *name, int n)
+{
+    char path[128];
+    Error err = {0};
+    ArtifactSpec spec;
+    ArtifactWriter *w;
+    char *long_source = memory_alloc(2048);
+    memset(long_source, 'x', 2047);
+    snprintf(path, sizeof path, "%s/r/%s", dir, name);
+    artifact_spec_init(&spec, "pool", "quern-test");
+    assert_int_equal(artifact_create(path, &spec, &w, &err), 0);
+    for (int i = 0; i < n; i++) {
+        Record *r = record_new();
+        char id[32];
+        snprintf(id, sizeof id, "k/%d", i);
+        record_text(r, "id", id);
+        record_text(r, "task", i % 2 ? "relu" : "softmax");
+        record_text(r, "source", long_source);
+        record_text(r, "source_digest", id);
+        record_float(r, "score", i < n / 2 ? 1.5 : i % 2 ? 1.25 : 2.5);
+        record_float(r, "speedup", 1);
+        record_text(r, "stage", i < n / 2 ? "collect" : "crl");
+        record_int(r, "round", i < n / 2 ? 0 : 2);
+        if (artifact_write(w, r, &err)) fail_msg("%s", err.text);
+        record_free(r);
+    }
+    assert_int_equal(artifact_finish(w, &err), 0);
+    artifact_spec_release(&spec);
+    free(long_source);
+}
+
+static void look(RunStatus *s)
+{
+    char run[128];
+    Error err = {0};
+    snprintf(run, sizeof run, "%s/r", dir);
+    /* 10:30:00 of that day */
+    if (run_status_read(run, "runs", 1767263400, s, &err)) fail_msg("%s", err.text);
+}
+
+static void says(const RunStatus *s, const char *text)
+{
+    Buffer b;
+    buffer_init(&b, 1 << 20);
+    run_status_text(s, 0, &b);
+    if (!strstr(b.data, text)) fail_msg("'%s' is not in:\n%s", text, b.data);
+    assert_null(strchr(b.data, '\033'));
+    buffer_release(&b);
+}
+
+static void stopped(void **state)
+{
+    (void)state;
+    RunStatus s;
+    clear();
+    put_log("collect-samples", "00:00", END("01:00", "60.0", "0"));
+    put_log("sft-dataset", "00:30", END("01:30", "60.0", "0"));
+    put_log("sft-model-manifest", "01:30", END("01:40", "10.0", "130"));
+    put("collect/verdicts.qa", "");
+    look(&s);
+    assert_int_equal(s.state, RUN_STOPPED);
+    assert_string_equal(s.folder.name, "a/b");
+    assert_string_equal(run_folder_setting(&s.folder, "SFT"), "--x $1 #2");
+    assert_string_equal(run_folder_setting(&s.folder, "EMPTY"), "");
+    near(s.seconds, 100); /* two rules share half a minute */
+    near(s.stage[STAGE_COLLECT].seconds, 60);
+    near(s.stage[STAGE_SFT].seconds, 70);
+    assert_int_equal(s.stage[STAGE_COLLECT].done, 1);
+    assert_int_equal(s.stage[STAGE_SFT].done, 0);
+    assert_int_equal(s.stage[STAGE_CRL].planned, 3);
+    says(&s, "run a/b: stopped, 1 min 40 s of work");
+    says(&s, "waits");
+    run_status_release(&s);
+}
+
+static void failed(void **state)
+{
+    (void)state;
+    RunStatus s;
+    clear();
+    put_log("collect-samples", "00:00", END("01:00", "60.0", "3"));
+    look(&s);
+    assert_int_equal(s.state, RUN_FAILED);
+    says(&s, "collect-samples failed with exit 3: said <collect-samples>");
+    run_status_release(&s);
+    /* The same rule has run again and worked. */
+    put_log("collect-samples", "00:00",
+            END("01:00", "60.0", "3") "start: 2026-01-01T10:02:00Z\n" END("02:05", "5.0", "0"));
+    put_log("report", "03:00", END("03:01", "1.0", "0"));
+    look(&s);
+    assert_int_equal(s.state, RUN_FINISHED);
+    near(s.rules[0].spent, 65);
+    run_status_release(&s);
+    /* A round more was begun after the report. */
+    put_log("crl-4-samples", "05:00", END("05:01", "1.0", "143"));
+    look(&s);
+    assert_int_equal(s.state, RUN_STOPPED);
+    run_status_release(&s);
+}
+
+static void going_on(void **state)
+{
+    (void)state;
+    RunStatus s;
+    char path[128];
+    clear();
+    put_log("crl-2-verdicts", "29:00", "");
+    put("log/crl-2-verdicts.progress", "evaluate 50 200 candidates 2.500 60          \n");
+    put("queue/lock", "1 1\n");
+    put("selfsup/1/pool.qa", "");
+    put("selfsup/1/model/manifest.qa", "");
+    put("crl/1/model/manifest.qa", "");
+    put_pool("crl/1/pool.qa", 8);
+    snprintf(path, sizeof path, "%s/r/queue/lock", dir);
+    int fd = open(path, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    look(&s);
+    assert_int_equal(s.state, RUN_GOING);
+    assert_int_equal(s.stage[STAGE_SELFSUP].done, 1);
+    assert_int_equal(s.stage[STAGE_CRL].rounds, 1);
+    assert_string_equal(s.pool, "crl/1/pool.qa");
+    assert_int_equal(s.n_tasks, 2);
+    near(s.task[0].best, 1.5); /* relu: the teacher's */
+    assert_string_equal(s.task[0].found, "collect");
+    near(s.task[1].best, 2.5);
+    near(s.task[1].teacher, 1.5);
+    assert_string_equal(s.task[1].found, "crl 2");
+    says(&s, "crl-2-verdicts         evaluate 50 of 200 candidates, 2.5/s, 1 min 00 s left");
+    says(&s, "crl       1 of 3");
+    says(&s, "The queue does not answer.");
+    Buffer json;
+    Error err = {0};
+    buffer_init(&json, 1 << 20);
+    assert_int_equal(run_status_json(&s, &json, &err), 0);
+    assert_non_null(strstr(json.data, "\"left_s\": 60.0"));
+    buffer_release(&json);
+    run_status_release(&s);
+    close(fd);
+    look(&s); /* its fleet was killed */
+    assert_int_equal(s.state, RUN_STOPPED);
+    run_status_release(&s);
+}
+
+/* Bytes that are no log, no settings and no progress are passed over; a damaged pool is an error. */
+static void foreign(void **state)
+{
+    (void)state;
+    RunStatus s;
+    Error err = {0};
+    char run[128];
+    clear();
+    put("settings.mk", "override\noverride X\noverride Y :=\noverride Z := $(ha\n\xff\xfe :=\n");
+    put("log/a.log", "start: yesterday\nend: now\n");
+    put("log/b.log", "start: 2026-01-01T10:00:00Z\nend: 2026-01-01T10:00:01Z, many s, exit 0\n");
+    put("log/b.progress", "evaluate x y");
+    put("log/c.txt", "start: 2026-01-01T10:00:00Z\n");
+    look(&s);
+    assert_int_equal(s.n_rules, 1);
+    assert_int_equal(s.rules[0].state, RULE_RUNNING);
+    assert_string_equal(s.rules[0].what, "");
+    assert_string_equal(run_folder_setting(&s.folder, "Z"), "$(ha");
+    run_status_release(&s);
+    put("collect/pool.qa", "no pool");
+    snprintf(run, sizeof run, "%s/r", dir);
+    assert_int_equal(run_status_read(run, "runs", 0, &s, &err), -1);
+    assert_non_null(strstr(err.text, "collect/pool.qa"));
+    run_status_release(&s);
+    assert_int_equal(run_status_read("nowhere", dir, 0, &s, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+    run_status_release(&s);
+}
+
+/* A run of 15,000 samples, all of them correct and in the pool. The limit is loose: other programs may
+ * run here. */
+static void quick(void **state)
+{
+    (void)state;
+    RunStatus s;
+    double best = 1e9;
+    clear();
+    put("collect/x", "");
+    put_pool("collect/pool.qa", 15000);
+    for (int i = 0; i < 3; i++) {
+        double start = clock_seconds();
+        look(&s);
+        best = fmin(best, clock_seconds() - start);
+        assert_int_equal(s.task[0].kernels, 7500);
+        run_status_release(&s);
+    }
+    print_message("# a look took %.3f s\n", best);
+    assert_true(best < 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped), cmocka_unit_test(failed), cmocka_unit_test(going_on),
+        cmocka_unit_test(foreign), cmocka_unit_test(quick),
+    };
+    unsetenv("QUERN_REDIS");
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
