@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/data/answer.h"
+#include "eval/candidate/answer.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "stages/data/answer.h"
+#include "eval/candidate/answer.h"
 #include "stages/sft/dataset.h"
 
 enum { KERNELS = 9 };
