@@ -53,15 +53,23 @@ crl: $(R)/report.html
 %/verdicts.qa: %/samples.qa $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ --device $(device)
 
+# ---- what prompts in English say: the limits of the device, and the time of each baseline ----
+$(R)/baselines/samples.qa: $(R)/cfg/tasks
+	$(run) $(B)/quern-pool --best $(tasks) --output $@
+baselines := $(R)/baselines/verdicts.qa
+asked := $(filter openai:% anthropic:%,$(subst $(comma),$(space),$(TEACHERS)))
+facts_file := $(if $(filter full,$(STYLE)),$(baselines))
+facts := $(if $(facts_file),--device $(device) --baselines $(facts_file))
+
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
-$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
+$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) --device $(device) --seed $(SEED)
+	  --mistakes $(MISTAKES) --device $(device) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
+$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -92,9 +100,9 @@ history = $(call pairs,$(addprefix $(R)/$(1)/,$(call before,$(2))))
 
 # What a round of stage $(1) has; $(2) is the prefix of its settings. The update of the model is each stage's own.
 define round_rules
-$($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks
+$($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks $(facts_file)
 	$$(run) $(B)/quern-prompt --output $$@ --pool $$< $$(tasks) --stage $(1)-$$* --groups $$($(2)GROUPS) \
-	  --plain $$($(2)PLAIN) $$(EXEMPLARS) --style $$(STYLE) --seed $$(SEED)
+	  --plain $$($(2)PLAIN) $$(EXEMPLARS) --style $$(STYLE) $$(facts) --seed $$(SEED)
 
 $($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/prompts.qa \
   $$$$(call manifest,$$$$(call $(1)_model,$$$$(call prev,$$$$*))) $(R)/cfg/$(1)
@@ -134,8 +142,8 @@ stages := sft selfsup crl
 sft_final := $(R)/sft/model
 selfsup_final := $(call selfsup_model,$(SELFSUP_ROUNDS))
 crl_final := $(last_model)
-$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks
-	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) --seed $(SEED)
+$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
+	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) $(facts) --seed $(SEED)
 
 # A program that samples or trains a checkpoint takes the memory that is free (docs/model.md), and a second one would
 # find too little. So these wait for the rounds and for each other.

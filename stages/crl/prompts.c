@@ -34,7 +34,8 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
     if (!plain) n = choose(t, pool, o, &rng, ex);
     Buffer text;
     buffer_init(&text, MAX_PROMPT);
-    prompt_write(&text, t, ex, n, o->full);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&text, t, ex, n, &style);
     Record *r = record_new();
     record_text(r, "id", id);
     record_text(r, "task", t->name);

@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
-               *stage = "prompt", *rule = "bucket";
+               *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
     int64_t groups = 4, plain = 1, exemplars = 2, seed = 1;
     double width = 0.25, temperature = 1.0;
     int heldout = 0;
@@ -29,6 +29,7 @@ int main(int argc, char **argv)
          100},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
+        PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
         {0}};
     const FlagSpec spec = {"quern-prompt",
@@ -44,12 +45,13 @@ int main(int argc, char **argv)
     log_open("quern-prompt");
     stop_install();
     Error err;
+    PromptFacts facts;
     PromptOptions o = {stage,
                        (int)groups,
                        (int)plain,
                        (int)exemplars,
                        heldout,
-                       style[0] == 'f',
+                       &facts,
                        {.width = width, .temperature = temperature},
                        (uint64_t)seed};
     if (!pool_path) o.plain = o.groups;
@@ -60,13 +62,16 @@ int main(int argc, char **argv)
     TaskSet tasks;
     Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
-        (pool_path && artifact_spec_input(&out, pool_path, &err)))
+        (pool_path && artifact_spec_input(&out, pool_path, &err)) ||
+        (baselines && artifact_spec_input(&out, baselines, &err)))
         log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
-    if (pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
+    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
+        pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
         log_die(&err);
     pool_release(&pool);
+    prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

@@ -86,7 +86,8 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     buffer_init(&prompt, MAX_TEXT);
     buffer_init(&comparison, MAX_TEXT);
     buffer_init(&answer, MAX_TEXT);
-    prompt_write(&prompt, t, ex, 2, o->full);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&prompt, t, ex, 2, &style);
     int rc = compare_text(&comparison, two[0], two[1]);
     if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
@@ -118,7 +119,8 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
     Group g = successes(s, t->name);
     Buffer prompt;
     buffer_init(&prompt, MAX_TEXT);
-    prompt_write(&prompt, t, NULL, 0, o->full);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&prompt, t, NULL, 0, &style);
     int rc = 0;
     for (int i = 0; !rc && i < g.n; i++) {
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);

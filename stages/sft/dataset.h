@@ -6,11 +6,12 @@
 #define STAGES_SFT_DATASET_H
 
 #include "stages/data/samples.h"
+#include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
 typedef struct {
-    double contrastive; /* contrastive examples per kernel, on average */
-    int full;           /* style of the prompts (stages/policy/prompt.h) */
+    double contrastive;       /* contrastive examples per kernel, on average */
+    const PromptFacts *facts; /* style, device, baselines of the prompts */
     uint64_t seed;
 } DatasetOptions;
 

@@ -276,7 +276,8 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     for (size_t i = 0; i < n; i++) {
         Buffer b;
         buffer_init(&b, MAX_SOURCE);
-        prompt_write(&b, req[i].task, NULL, 0, 1);
+        const PromptStyle style = prompt_facts_style(t->facts, req[i].task->name);
+        prompt_write(&b, req[i].task, NULL, 0, &style);
         a.prompt[i] = buffer_detach(&b);
         buffer_release(&b);
     }

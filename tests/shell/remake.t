@@ -111,7 +111,7 @@ seen api POLICY=openai:A POLICY=openai:B
 [ -z "$missed" ] && has selfsup-1-samples && has report-sft-samples && ! has 'collect-.*'; ok $? "another model answers: every sample, not what was collected$missed"
 missed=
 seen api POLICY=openai:A DEVICE=sim:a100
-[ -z "$missed" ] && has report-sft-verdicts && ! has 'report-.*-samples'; ok $? "another class judges: the report's verdicts, too, but not its samples$missed"
+[ -z "$missed" ] && has report-sft-verdicts && has 'report-.*-samples'; ok $? "another class judges: full prompts name it, so every sample, too$missed"
 missed=
 seen api POLICY=openai:A "BASE=$tmp/a"
 [ -z "$missed" ]; ok $? "adapters on what answers$missed"

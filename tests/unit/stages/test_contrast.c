@@ -170,7 +170,7 @@ static const char *as_shown(const char *source, int full)
     Exemplar ex = {.source = source, .len = strlen(source), .score = 1.5};
     Buffer b;
     buffer_init(&b, 10000);
-    prompt_write(&b, &task, &ex, 1, full);
+    prompt_write(&b, &task, &ex, 1, &(PromptStyle){.full = full});
     const char *at = strstr(b.data, mark);
     assert_non_null(at);
     at += sizeof mark - 1;

@@ -127,7 +127,8 @@ static void write_dataset(const char *path, int contrastive, uint64_t seed, long
     ArtifactSpec spec;
     Error err;
     artifact_spec_init(&spec, "dataset", "test_dataset");
-    const DatasetOptions o = {contrastive, 0, seed};
+    const PromptFacts facts = {0};
+    const DatasetOptions o = {contrastive, &facts, seed};
     if (dataset_write(&set, &tasks, &o, path, &spec, kept, &err)) fail_msg("%s", err.text);
     artifact_spec_release(&spec);
 }
@@ -196,7 +197,8 @@ static void nothing_correct(void **state)
     Error err;
     long kept;
     artifact_spec_init(&spec, "dataset", "test_dataset");
-    const DatasetOptions o = {2, 0, 1};
+    const PromptFacts facts = {0};
+    const DatasetOptions o = {2, &facts, 1};
     assert_int_equal(dataset_write(&set, &tasks, &o, "none.qa", &spec, &kept, &err), -1);
     assert_non_null(strstr(err.text, "nothing to learn from"));
     assert_int_equal(fopen("none.qa", "r") == NULL, 1);
