@@ -1,7 +1,9 @@
 /* The dataset of stage 1: the distinct correct kernels of train tasks, whatever their speed
  * (method, section 2). Each kernel gives one plain example, which is the teacher's answer, and on
- * average `contrastive` more. The prompt of a contrastive example shows two other scored kernels
- * and its answer begins with their comparison; it teaches the format of the prompts of stage 3. */
+ * average `contrastive` more are made for a kernel. A contrastive example's target beats both
+ * kernels that its prompt shows, and where it can it shares the design of the better one. Its answer
+ * begins with their comparison, the counter that decides it, and what the target does better. It
+ * teaches the format of the prompts of stage 3. */
 #ifndef STAGES_SFT_DATASET_H
 #define STAGES_SFT_DATASET_H
 
