@@ -9,8 +9,8 @@ int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
                *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
-    int64_t groups = 4, plain = 1, exemplars = 2, seed = 1;
-    double width = 0.25, temperature = 1.0;
+    int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
+    double width = 0.25, temperature = 1.0, least = 0.5;
     int heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
@@ -23,10 +23,14 @@ int main(int argc, char **argv)
         {"plain", FLAG_INT, &plain, "of them, without exemplars", 0, 10000},
         {"exemplars", FLAG_INT, &exemplars, "kernels that a contrastive prompt shows", 1,
          EXEMPLAR_MAX},
-        {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = "bucket|island|random"},
+        {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = EXEMPLAR_RULES},
         {"bucket-width", FLAG_FLOAT, &width, "in log2 of the score", 0.01, 16},
         {"tau", FLAG_FLOAT, &temperature, "in standard deviations of the buckets' scores", 0.01,
          100},
+        {"floor", FLAG_FLOAT, &least,
+         "kernels below this share of the baseline's speed are not drawn", 0, 1},
+        {"migrate", FLAG_INT, &migrate, "island: rounds between two migrations; 0: none", 0, 10000},
+        {"reset", FLAG_INT, &reset, "island: rounds between two resets; 0: none", 0, 10000},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
@@ -52,7 +56,11 @@ int main(int argc, char **argv)
                        (int)exemplars,
                        heldout,
                        &facts,
-                       {.width = width, .temperature = temperature},
+                       {.width = width,
+                        .temperature = temperature,
+                        .floor = least,
+                        .migrate = (int)migrate,
+                        .reset = (int)reset},
                        (uint64_t)seed};
     if (!pool_path) o.plain = o.groups;
     exemplar_rule(rule, &o.draw.rule);
