@@ -68,6 +68,18 @@ static void best_of_a_group(void **state)
     assert_true(out[0] == r[0]);
 }
 
+static void ties(void **state)
+{
+    (void)state;
+    double score[7] = {1.5, 0, 1.0, 1.04, 0, 1.52, 1.08};
+    const double low[7] = {1.45, 0, 0.97, 1.01, 0, 1.5, 1.05},
+                 high[7] = {1.55, 0, 1.03, 1.07, 0, 1.6, 1.11};
+    reward_ties(score, low, high, 7);
+    /* 1.08 meets 1.04, which is no longer the first of its ties. */
+    const double expected[7] = {1.51, 0, 1.02, 1.02, 0, 1.51, 1.08};
+    for (int i = 0; i < 7; i++) assert_true(fabs(score[i] - expected[i]) < 1e-12);
+}
+
 static Sample sample(const char *task, double score)
 {
     Sample s = {.task = (char *)task, .score = score, .outcome = OUTCOME_OK};
@@ -333,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group),
                                        cmocka_unit_test(best_of_a_group),
+                                       cmocka_unit_test(ties),
                                        cmocka_unit_test(smoothing),
                                        cmocka_unit_test(bucket_law),
                                        cmocka_unit_test(other_rules),
